@@ -1,0 +1,173 @@
+/* quench: floating-point neural networks in, integer ones out, and an engine that runs both.
+ *
+ * The shortest use:
+ *
+ *     qn_context *ctx;  qn_model *model;  qn_plan *plan;  qn_session *session;
+ *     qn_context_create(&ctx, NULL);
+ *     qn_model_load(&model, ctx, "model.onnx", NULL);
+ *     qn_plan_create(&plan, ctx, model, NULL);
+ *     qn_session_create(&session, ctx, plan);
+ *     qn_session_run(session, inputs, n_inputs);
+ *     const qn_tensor *y = qn_session_output(session, 0);
+ *
+ * Rules that hold everywhere:
+ * - A function that can fail returns qn_status; the one-line message is qn_context_error(ctx).
+ * - `T **out` hands out an object that the caller frees with qn_t_free (NULL is allowed);
+ *   a returned pointer is borrowed and lives as long as the object it came from.
+ * - Options structs may be NULL (all defaults); set them up with their _INIT macro.
+ * - A context serves one thread at a time. A plan is immutable and may be shared by any number of
+ *   threads, each with a context and a session of its own. A context outlives what was made with it.
+ */
+#ifndef QUENCH_H
+#define QUENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QN_VERSION_MAJOR 0
+#define QN_VERSION_MINOR 1
+#define QN_VERSION_PATCH 0
+
+#if defined(_WIN32)
+#define QN_API
+#elif defined(__GNUC__)
+#define QN_API __attribute__((visibility("default")))
+#else
+#define QN_API
+#endif
+#if defined(__GNUC__)
+#define QN_MUST_CHECK __attribute__((warn_unused_result))
+#define QN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define QN_MUST_CHECK
+#define QN_PRINTF(fmt, args)
+#endif
+
+/* "0.1.0"; the version of the library that runs, not of this header. */
+QN_API const char *qn_version(void);
+
+/* ---- Status -------------------------------------------------------------------------------- */
+
+typedef enum qn_status {
+    QN_OK = 0,
+    QN_E_NOMEM,       /* the allocator returned NULL */
+    QN_E_IO,          /* a file could not be opened, read, mapped or written */
+    QN_E_FORMAT,      /* a file or a graph contradicts its own format */
+    QN_E_INVALID,     /* an argument, option, shape or type does not fit */
+    QN_E_UNSUPPORTED, /* well formed, but this build has no answer to it */
+    QN_E_CANCELLED,   /* qn_context_cancel was called */
+    QN_E_GOAL         /* done, but an accuracy goal was missed */
+} qn_status;
+
+QN_API const char *qn_status_name(qn_status status);
+
+/* ---- Context: messages, progress, cancellation, threads, memory ------------------------------ */
+
+typedef struct qn_context qn_context;
+
+typedef enum qn_log_level { QN_LOG_ERROR, QN_LOG_WARN, QN_LOG_INFO, QN_LOG_DEBUG } qn_log_level;
+
+typedef void qn_log_fn(void *user, qn_log_level level, const char *line);
+/* done of total units of `what`; total 0 where it is not known. */
+typedef void qn_progress_fn(void *user, const char *what, int64_t done, int64_t total);
+
+/* All memory of the library comes from here. `resize` follows realloc, with the old size given;
+ * `release` takes NULL. Calls may come from several threads. */
+typedef struct qn_allocator {
+    void *user;
+    void *(*allocate)(void *user, size_t size);
+    void *(*resize)(void *user, void *block, size_t old_size, size_t new_size);
+    void (*release)(void *user, void *block);
+} qn_allocator;
+
+typedef struct qn_context_options {
+    int threads; /* of each plan made with the context; 0: one per available core */
+    qn_log_level log_level;
+    qn_log_fn *log;
+    void *log_user;
+    qn_progress_fn *progress;
+    void *progress_user;
+    const qn_allocator *allocator; /* copied; NULL: malloc and friends */
+} qn_context_options;
+#define QN_CONTEXT_OPTIONS_INIT {0, QN_LOG_WARN, NULL, NULL, NULL, NULL, NULL}
+
+QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
+                                                 const qn_context_options *options);
+QN_API void qn_context_free(qn_context *ctx);
+/* The message of the last failure, "" if there was none. Never NULL. */
+QN_API const char *qn_context_error(const qn_context *ctx);
+/* Makes the call in progress return QN_E_CANCELLED soon. Safe from any thread and from signals. */
+QN_API void qn_context_cancel(qn_context *ctx);
+
+/* ---- Tensors --------------------------------------------------------------------------------- */
+
+#define QN_MAX_RANK 16
+
+/* ONNX's numbers. Types of less than a byte take one byte an element in memory. */
+typedef enum qn_dtype {
+    QN_UNDEFINED = 0,
+    QN_FLOAT32 = 1,
+    QN_UINT8 = 2,
+    QN_INT8 = 3,
+    QN_UINT16 = 4,
+    QN_INT16 = 5,
+    QN_INT32 = 6,
+    QN_INT64 = 7,
+    QN_STRING = 8, /* elements are qn_string */
+    QN_BOOL = 9,   /* one byte, 0 or 1 */
+    QN_FLOAT16 = 10,
+    QN_FLOAT64 = 11,
+    QN_UINT32 = 12,
+    QN_UINT64 = 13,
+    QN_COMPLEX64 = 14,
+    QN_COMPLEX128 = 15,
+    QN_BFLOAT16 = 16,
+    QN_FLOAT8E4M3FN = 17,
+    QN_FLOAT8E4M3FNUZ = 18,
+    QN_FLOAT8E5M2 = 19,
+    QN_FLOAT8E5M2FNUZ = 20,
+    QN_UINT4 = 21,
+    QN_INT4 = 22,
+    QN_FLOAT4E2M1 = 23,
+    QN_FLOAT8E8M0 = 24,
+    QN_UINT2 = 25,
+    QN_INT2 = 26,
+    QN_SEQUENCE = 27, /* data is a qn_sequence; rank 0 */
+    QN_NONE = 28,     /* an optional value that is absent; no data */
+    QN_DTYPE_COUNT
+} qn_dtype;
+
+typedef struct qn_string {
+    const char *text; /* not terminated */
+    size_t length;
+} qn_string;
+
+/* Row-major. `data` belongs to whoever made the tensor. */
+typedef struct qn_tensor {
+    qn_dtype dtype;
+    int32_t rank;
+    int64_t dims[QN_MAX_RANK];
+    void *data;
+} qn_tensor;
+
+typedef struct qn_sequence {
+    int64_t count;
+    qn_tensor *items;
+} qn_sequence;
+
+/* "float32", "int8", ...; "?" for a number that is none. */
+QN_API const char *qn_dtype_name(qn_dtype dtype);
+/* Bytes of one element in memory; 0 for a type without a fixed size. */
+QN_API size_t qn_dtype_size(qn_dtype dtype);
+/* Product of the dims: 1 for a scalar. */
+QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

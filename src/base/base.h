@@ -1,0 +1,114 @@
+/* What every room stands on: failing with a message, the context, memory. */
+#ifndef QN_BASE_H
+#define QN_BASE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "quench.h"
+
+/* ---- Failing ----------------------------------------------------------------------------------
+ * The message is written once, where the fault is seen; callers pass the status up untouched. */
+
+#define QN_TRY(expr)                                                                               \
+    do {                                                                                           \
+        const qn_status qn_try_status_ = (expr);                                                   \
+        if (qn_try_status_ != QN_OK)                                                               \
+            return qn_try_status_;                                                                 \
+    } while (0)
+
+/* The same for functions with one clean-up place: needs `qn_status status` and a label `done`. */
+#define QN_TRY_OR_DONE(expr)                                                                       \
+    do {                                                                                           \
+        status = (expr);                                                                           \
+        if (status != QN_OK)                                                                       \
+            goto done;                                                                             \
+    } while (0)
+
+/* For the result of an allocation. */
+#define QN_TRY_ALLOC(ctx, pointer)                                                                 \
+    do {                                                                                           \
+        if ((pointer) == NULL)                                                                     \
+            return qn_fail_nomem(ctx);                                                             \
+    } while (0)
+
+#define QN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define QN_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define QN_MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Sets the context's message and returns `status`. */
+QN_MUST_CHECK qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
+    QN_PRINTF(3, 4);
+QN_MUST_CHECK qn_status qn_fail_nomem(qn_context *ctx);
+/* Puts "prefix: " before the message of a failure that is being passed up: for the one place that
+ * knows the file or the node when the place that saw the fault does not. Returns `status`. */
+QN_MUST_CHECK qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)
+    QN_PRINTF(3, 4);
+
+/* ---- Context ---------------------------------------------------------------------------------- */
+
+#define QN_ERROR_SIZE 1024
+
+struct qn_context {
+    qn_allocator allocator;
+    int threads; /* resolved: at least 1 */
+    qn_log_level log_level;
+    qn_log_fn *log;
+    void *log_user;
+    qn_progress_fn *progress;
+    void *progress_user;
+    atomic_int cancelled;
+    char error[QN_ERROR_SIZE];
+};
+
+void qn_log(qn_context *ctx, qn_log_level level, const char *format, ...) QN_PRINTF(3, 4);
+void qn_progress(qn_context *ctx, const char *what, int64_t done, int64_t total);
+/* QN_E_CANCELLED once qn_context_cancel was called: long loops ask now and then. */
+QN_MUST_CHECK qn_status qn_check_cancel(qn_context *ctx);
+
+/* ---- Memory -----------------------------------------------------------------------------------
+ * All of these return NULL when memory is short. Blocks are aligned to 64 bytes only where the
+ * name says so; otherwise as malloc's are. Sizes that overflow count as short memory. */
+
+void *qn_alloc(qn_context *ctx, size_t size);
+void *qn_alloc_zero(qn_context *ctx, size_t count, size_t size);
+void *qn_realloc(qn_context *ctx, void *block, size_t old_size, size_t new_size);
+void qn_free(qn_context *ctx, void *block);
+/* 64-byte aligned; freed with qn_free_aligned. */
+void *qn_alloc_aligned(const qn_allocator *allocator, size_t size);
+void qn_free_aligned(const qn_allocator *allocator, void *block);
+
+/* Grows *items (of item_size bytes each) so that `count` fit; *capacity is kept up to date. */
+QN_MUST_CHECK qn_status qn_grow(qn_context *ctx, void **items, size_t *capacity, size_t count,
+                                size_t item_size);
+
+/* ---- Arena: many small objects that die together ------------------------------------------------ */
+
+typedef struct qn_arena_chunk qn_arena_chunk;
+typedef struct qn_arena {
+    qn_allocator allocator;
+    qn_arena_chunk *chunks;
+    size_t used; /* of the newest chunk */
+} qn_arena;
+
+void qn_arena_init(qn_arena *arena, const qn_allocator *allocator);
+void qn_arena_free(qn_arena *arena);
+/* Zeroed and aligned to 64 bytes when size >= 64, else to 16. */
+void *qn_arena_alloc(qn_arena *arena, size_t size);
+void *qn_arena_array(qn_arena *arena, size_t count, size_t size);
+void *qn_arena_copy(qn_arena *arena, const void *data, size_t size);
+/* Zero-terminated copies. */
+char *qn_arena_text(qn_arena *arena, const char *text, size_t length);
+char *qn_arena_format(qn_arena *arena, const char *format, ...) QN_PRINTF(2, 3);
+
+/* ---- Arithmetic on sizes that come from files ---------------------------------------------------- */
+
+/* False, and *out untouched, on overflow. */
+bool qn_mul_size(size_t *out, size_t a, size_t b);
+bool qn_add_size(size_t *out, size_t a, size_t b);
+bool qn_mul_int64(int64_t *out, int64_t a, int64_t b);
+bool qn_add_int64(int64_t *out, int64_t a, int64_t b);
+
+#endif

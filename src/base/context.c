@@ -1,0 +1,116 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/cpu.h"
+#include "base/memory.h"
+
+#define QN_STRING_OF(x) #x
+#define QN_VERSION_TEXT(a, b, c) QN_STRING_OF(a) "." QN_STRING_OF(b) "." QN_STRING_OF(c)
+
+const char *qn_version(void)
+{
+    return QN_VERSION_TEXT(QN_VERSION_MAJOR, QN_VERSION_MINOR, QN_VERSION_PATCH);
+}
+
+const char *qn_status_name(qn_status status)
+{
+    static const char *const names[] = {
+        [QN_OK] = "ok",           [QN_E_NOMEM] = "out of memory",
+        [QN_E_IO] = "i/o",        [QN_E_FORMAT] = "bad format",
+        [QN_E_INVALID] = "invalid argument", [QN_E_UNSUPPORTED] = "not supported",
+        [QN_E_CANCELLED] = "cancelled",      [QN_E_GOAL] = "goal missed",
+    };
+    return (size_t)status < QN_COUNT_OF(names) ? names[status] : "?";
+}
+
+qn_status qn_context_create(qn_context **out, const qn_context_options *options)
+{
+    const qn_context_options defaults = QN_CONTEXT_OPTIONS_INIT;
+    const qn_context_options *o = options ? options : &defaults;
+    const qn_allocator *allocator = o->allocator ? o->allocator : qn_allocator_default();
+    qn_context *ctx = allocator->allocate(allocator->user, sizeof *ctx);
+    *out = NULL;
+    if (!ctx)
+        return QN_E_NOMEM;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->allocator = *allocator;
+    ctx->threads = o->threads > 0 ? o->threads : qn_cpu_count();
+    ctx->log_level = o->log_level;
+    ctx->log = o->log;
+    ctx->log_user = o->log_user;
+    ctx->progress = o->progress;
+    ctx->progress_user = o->progress_user;
+    atomic_init(&ctx->cancelled, 0);
+    *out = ctx;
+    return QN_OK;
+}
+
+void qn_context_free(qn_context *ctx)
+{
+    if (ctx)
+        ctx->allocator.release(ctx->allocator.user, ctx);
+}
+
+const char *qn_context_error(const qn_context *ctx)
+{
+    return ctx ? ctx->error : "out of memory while creating the context";
+}
+
+void qn_context_cancel(qn_context *ctx)
+{
+    atomic_store_explicit(&ctx->cancelled, 1, memory_order_relaxed);
+}
+
+qn_status qn_check_cancel(qn_context *ctx)
+{
+    if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed))
+        return qn_fail(ctx, QN_E_CANCELLED, "cancelled");
+    return QN_OK;
+}
+
+qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    va_end(args);
+    return status;
+}
+
+qn_status qn_fail_nomem(qn_context *ctx)
+{
+    return qn_fail(ctx, QN_E_NOMEM, "out of memory");
+}
+
+qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)
+{
+    char inner[QN_ERROR_SIZE];
+    memcpy(inner, ctx->error, sizeof inner);
+    va_list args;
+    va_start(args, format);
+    const int prefix = vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    va_end(args);
+    if (prefix >= 0 && (size_t)prefix < sizeof ctx->error)
+        snprintf(ctx->error + prefix, sizeof ctx->error - (size_t)prefix, ": %s", inner);
+    return status;
+}
+
+void qn_log(qn_context *ctx, qn_log_level level, const char *format, ...)
+{
+    if (!ctx->log || level > ctx->log_level)
+        return;
+    char line[QN_ERROR_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    ctx->log(ctx->log_user, level, line);
+}
+
+void qn_progress(qn_context *ctx, const char *what, int64_t done, int64_t total)
+{
+    if (ctx->progress)
+        ctx->progress(ctx->progress_user, what, done, total);
+}

@@ -1,0 +1,22 @@
+/* What this CPU can do. */
+#ifndef QN_CPU_H
+#define QN_CPU_H
+
+/* In ascending order: each level includes the ones before it. */
+typedef enum qn_isa {
+    QN_ISA_BASE, /* what the compiler assumes anyway: SSE2 on x86-64 */
+    QN_ISA_SSE41,
+    QN_ISA_AVX2,   /* with FMA */
+    QN_ISA_AVX512, /* F, BW, DQ, VL */
+    QN_ISA_VNNI    /* AVX-512 with VNNI */
+} qn_isa;
+
+/* The best level that CPU and system offer, limited by the environment variable ONEDNN_MAX_CPU_ISA
+ * (oneDNN's own names: SSE41, AVX2, AVX512_CORE, AVX512_CORE_VNNI, ...), so that our kernels and
+ * oneDNN's always obey one limit. */
+qn_isa qn_cpu_isa(void);
+const char *qn_isa_name(qn_isa isa);
+/* Cores this process may run on; at least 1. */
+int qn_cpu_count(void);
+
+#endif

@@ -1,0 +1,151 @@
+#include "base/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static qn_status fail_errno(qn_context *ctx, const char *path, const char *what)
+{
+    return qn_fail(ctx, QN_E_IO, "%s: cannot %s: %s", path, what, strerror(errno));
+}
+
+static qn_status map_descriptor(qn_map *out, qn_context *ctx, const char *path, int fd)
+{
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fail_errno(ctx, path, "stat");
+    if (!S_ISREG(info.st_mode))
+        return qn_fail(ctx, QN_E_IO, "%s: not a regular file", path);
+    if (info.st_size == 0)
+        return QN_OK;
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return fail_errno(ctx, path, "map");
+    out->data = data;
+    out->size = (size_t)info.st_size;
+    return QN_OK;
+}
+
+qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path)
+{
+    out->data = NULL;
+    out->size = 0;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(ctx, path, "open");
+    const qn_status status = map_descriptor(out, ctx, path, fd);
+    close(fd);
+    return status;
+}
+
+void qn_map_close(qn_map *map)
+{
+    if (map->data)
+        munmap((void *)(uintptr_t)map->data, map->size);
+    map->data = NULL;
+    map->size = 0;
+}
+
+void qn_map_release_pages(const qn_map *map, const void *data, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)data + size) / page * page;
+    const uintptr_t map_begin = (uintptr_t)map->data;
+    if (begin < end && begin >= map_begin && end <= map_begin + map->size)
+        (void)posix_madvise((void *)begin, end - begin, POSIX_MADV_DONTNEED);
+}
+
+/* ---- Output files ------------------------------------------------------------------------------ */
+
+struct qn_output_file {
+    qn_context *ctx;
+    int fd;
+    char *path;
+    char *temporary;
+};
+
+static void output_free(qn_output_file *file)
+{
+    qn_context *ctx = file->ctx;
+    qn_free(ctx, file->path);
+    qn_free(ctx, file->temporary);
+    qn_free(ctx, file);
+}
+
+/* A fresh name in the folder of `path`; a left-over of a killed run is stepped over. */
+static int open_temporary(char *name, size_t size, const char *path)
+{
+    for (int attempt = 0; attempt < 1000; attempt++) {
+        snprintf(name, size, "%s.tmp-%ld-%d", path, (long)getpid(), attempt);
+        const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
+qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *path)
+{
+    *out = NULL;
+    const size_t length = strlen(path), size = length + 48;
+    qn_output_file *file = qn_alloc_zero(ctx, 1, sizeof *file);
+    QN_TRY_ALLOC(ctx, file);
+    file->ctx = ctx;
+    file->fd = -1;
+    file->path = qn_alloc(ctx, length + 1);
+    file->temporary = qn_alloc(ctx, size);
+    if (!file->path || !file->temporary) {
+        output_free(file);
+        return qn_fail_nomem(ctx);
+    }
+    memcpy(file->path, path, length + 1);
+    file->fd = open_temporary(file->temporary, size, path);
+    if (file->fd < 0) {
+        output_free(file);
+        return fail_errno(ctx, path, "create");
+    }
+    *out = file;
+    return QN_OK;
+}
+
+qn_status qn_output_write(qn_output_file *file, const void *data, size_t size)
+{
+    const char *bytes = data;
+    while (size > 0) {
+        const ssize_t written = write(file->fd, bytes, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return fail_errno(file->ctx, file->path, "write");
+        bytes += written;
+        size -= (size_t)written;
+    }
+    return QN_OK;
+}
+
+qn_status qn_output_commit(qn_output_file *file)
+{
+    qn_status status = QN_OK;
+    const bool closed = close(file->fd) == 0;
+    file->fd = -1;
+    if (!closed || rename(file->temporary, file->path) != 0) {
+        status = fail_errno(file->ctx, file->path, "finish writing");
+        unlink(file->temporary);
+    }
+    output_free(file);
+    return status;
+}
+
+void qn_output_discard(qn_output_file *file)
+{
+    if (!file)
+        return;
+    close(file->fd);
+    unlink(file->temporary);
+    output_free(file);
+}
