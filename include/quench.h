@@ -136,8 +136,10 @@ typedef enum qn_dtype {
     QN_FLOAT8E8M0 = 24,
     QN_UINT2 = 25,
     QN_INT2 = 26,
-    QN_SEQUENCE = 27, /* data is a qn_sequence; rank 0 */
-    QN_NONE = 28,     /* an optional value that is absent; no data */
+    QN_FLOAT6E2M3 = 27,
+    QN_FLOAT6E3M2 = 28,
+    QN_SEQUENCE = 29, /* data is a qn_sequence; rank 0 */
+    QN_NONE = 30,     /* an optional value that is absent; no data */
     QN_DTYPE_COUNT
 } qn_dtype;
 
