@@ -1,0 +1,77 @@
+# The front door. Everything behind it is CMake with Ninja (CMakePresets.json names the builds).
+#
+#   make            build/quench            make demo     the main job on an embedded default
+#   make test       all tests               make install  PREFIX=/usr/local [DESTDIR=]
+#   make bench      beside other engines    make asan     tests under ASan + UBSan
+#   make lint       rooms, names, format    make tsan     tests under TSan
+#   make setup      install what is needed  make fuzz     [FUZZ_RUNS=1000000] [FUZZ_TARGETS=...]
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+CMAKE_FLAGS ?=
+FUZZ_RUNS ?= 1000000
+FUZZ_TARGETS ?=
+
+PYTHON = build/venv/bin/python
+say = @printf '\n== %s\n' "$(1)"
+
+.PHONY: all setup demo test install bench asan tsan fuzz lint format clean
+.NOTPARALLEL:
+
+all:
+	@scripts/setup --check build
+	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
+
+setup:
+	@scripts/setup build test lint
+
+demo:
+	$(call say,1/4 packages)
+	@scripts/setup build demo
+	$(call say,2/4 building build/quench)
+	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
+	$(call say,3/4 ONNX Runtime for comparison)
+	@scripts/venv
+	$(call say,4/4 the embedded network examples/fashion.onnx)
+	@$(PYTHON) scripts/demo.py
+
+test:
+	$(call say,1/4 packages)
+	@scripts/setup build test
+	$(call say,2/4 building build/quench and the tests)
+	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
+	$(call say,3/4 oracles)
+	@scripts/venv
+	$(call say,4/4 tests)
+	@ctest --test-dir build -j $(JOBS) --output-on-failure
+
+install: all
+	@cmake --install build --prefix "$(PREFIX)"
+
+bench:
+	@scripts/setup build test
+	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
+	@scripts/venv
+	@$(PYTHON) bench/compare.py
+
+asan tsan:
+	@scripts/setup build test $(if $(filter tsan,$@),clang)
+	@scripts/build $@ $(JOBS) $(CMAKE_FLAGS)
+	@scripts/venv
+	@ctest --test-dir build-$@ -j $(JOBS) --output-on-failure
+
+fuzz:
+	@scripts/setup build test clang
+	@scripts/build fuzz $(JOBS) $(CMAKE_FLAGS)
+	@scripts/fuzz $(FUZZ_RUNS) $(FUZZ_TARGETS)
+
+lint:
+	@scripts/setup build lint
+	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
+	@tests/lint/run.sh build
+
+format:
+	@tests/lint/format.sh --fix
+
+clean:
+	rm -rf build build-debug build-asan build-tsan build-fuzz

@@ -1,0 +1,35 @@
+# quench_flags: how everything of ours is compiled. quench_strict: the warnings on top, for src/
+# and tool/ (tests drop the conversion warnings).
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_C_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(quench_flags INTERFACE)
+target_compile_definitions(quench_flags INTERFACE _POSIX_C_SOURCE=200809L)
+# One meaning of an integer network: no fused multiply-adds behind our back. The other two change
+# no value, only errno and the floating-point flags, which nobody here reads.
+target_compile_options(quench_flags INTERFACE
+    -ffp-contract=off -fno-math-errno -fno-trapping-math
+    -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+    -Wold-style-definition -Wvla -Wundef -Wcast-qual -Wpointer-arith -Wwrite-strings -Wformat=2
+    $<$<BOOL:${QUENCH_WERROR}>:-Werror>)
+
+add_library(quench_strict INTERFACE)
+target_compile_options(quench_strict INTERFACE
+    $<$<C_COMPILER_ID:GNU>:-Wconversion -Wno-sign-conversion -Wlogical-op -Wduplicated-cond>)
+
+if(QUENCH_SANITIZE)
+    target_compile_options(quench_flags INTERFACE -fsanitize=${QUENCH_SANITIZE}
+        -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_link_options(quench_flags INTERFACE -fsanitize=${QUENCH_SANITIZE})
+else()
+    target_link_options(quench_flags INTERFACE -Wl,-z,defs -Wl,--as-needed)
+endif()
+if(QUENCH_FUZZ)
+    target_compile_options(quench_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,44 @@
+# What `make install` puts where: library, header, command, pkg-config file, CMake package, and the
+# pages that the command writes about itself.
+
+include(CMakePackageConfigHelpers)
+
+install(TARGETS quench EXPORT quenchTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/quench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+configure_file(cmake/quench.pc.in quench.pc @ONLY)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/quench.pc"
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/quench)
+configure_package_config_file(cmake/quenchConfig.cmake.in quenchConfig.cmake
+    INSTALL_DESTINATION ${package_folder} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(quenchConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/quenchConfig.cmake"
+              "${CMAKE_CURRENT_BINARY_DIR}/quenchConfigVersion.cmake"
+        DESTINATION ${package_folder})
+install(EXPORT quenchTargets NAMESPACE quench:: DESTINATION ${package_folder})
+
+# install_page(FOLDER FILE ARGUMENTS...): keeps what `quench ARGUMENTS` prints as FOLDER/FILE.
+function(install_page folder file)
+    install(CODE "
+        set(page \"${CMAKE_CURRENT_BINARY_DIR}/pages/${file}\")
+        file(MAKE_DIRECTORY \"${CMAKE_CURRENT_BINARY_DIR}/pages\")
+        execute_process(COMMAND \"${CMAKE_BINARY_DIR}/quench\" ${ARGN}
+                        OUTPUT_FILE \"\${page}\" ERROR_QUIET RESULT_VARIABLE rc)
+        if(rc EQUAL 0)
+            file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\" TYPE FILE
+                 FILES \"\${page}\")
+        else()
+            message(STATUS \"Left out ${file}: quench ${ARGN} failed\")
+        endif()")
+endfunction()
+
+if(TARGET quench_tool)
+    install(TARGETS quench_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install_page(${CMAKE_INSTALL_MANDIR}/man1 quench.1 help --man)
+    install_page(${CMAKE_INSTALL_DATADIR}/bash-completion/completions quench help --completion bash)
+    install_page(${CMAKE_INSTALL_DATADIR}/zsh/site-functions _quench help --completion zsh)
+    install_page(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d quench.fish
+                 help --completion fish)
+endif()

@@ -1,0 +1,38 @@
+# The rooms of the library. A new .c file is found by itself; a new room is one word here (and one
+# row in tests/lint/rooms.txt, which says whom it may know).
+
+set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/cpu backend/dnnl
+    calib quant export train dist data task report api)
+
+# Kernels for one instruction set are named after it; everything else is baseline code.
+set(QUENCH_ISA_avx2 -mavx2 -mfma -mf16c)
+set(QUENCH_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+set(QUENCH_ISA_vnni ${QUENCH_ISA_avx512} -mavx512vnni)
+string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" quench_processor)
+if(quench_processor MATCHES "^(x86_64|amd64)$")
+    set(QUENCH_X86 ON)
+endif()
+target_compile_definitions(quench_parts INTERFACE QN_X86=$<BOOL:${QUENCH_X86}>)
+
+# quench_sources(VAR): all library sources, with the instruction-set flags set on those that name one.
+function(quench_sources out)
+    foreach(room IN LISTS QUENCH_ROOMS)
+        if(room STREQUAL "backend/dnnl" AND NOT quench_have_dnnl)
+            continue()
+        endif()
+        file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*.c")
+        list(APPEND all ${found})
+    endforeach()
+    foreach(isa avx2 avx512 vnni)
+        set(chosen ${all})
+        list(FILTER chosen INCLUDE REGEX "/backend/cpu/[^/]*_${isa}\\.c$")
+        if(NOT chosen)
+            continue()
+        elseif(QUENCH_X86)
+            set_source_files_properties(${chosen} PROPERTIES COMPILE_OPTIONS "${QUENCH_ISA_${isa}}")
+        else()
+            list(REMOVE_ITEM all ${chosen})
+        endif()
+    endforeach()
+    set(${out} ${all} PARENT_SCOPE)
+endfunction()

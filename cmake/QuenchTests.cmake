@@ -1,0 +1,25 @@
+# Words for tests/*/CMakeLists.txt. Every test has a label; `ctest -L quick` is what one runs while
+# working, `make test` runs all. Exit code 77 means skipped: print the reason before it.
+
+set(QUENCH_PYTHON "${CMAKE_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH
+    "Python with tests/requirements.txt installed, for tests that ask an oracle")
+
+# quench_program(NAME SOURCE... [LIBRARIES lib...]): a program that may look into every room.
+function(quench_program name)
+    cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})
+    add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+    target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/tests")
+    target_link_libraries(${name} PRIVATE quench_flags quench_static ${arg_LIBRARIES})
+endfunction()
+
+# quench_test(NAME LABEL COMMAND...): registers one test. It runs in the repository's root.
+function(quench_test name label)
+    add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 600
+        ENVIRONMENT "OMP_NUM_THREADS=2;QUENCH=${CMAKE_BINARY_DIR}/quench;${QUENCH_TEST_ENV}")
+endfunction()
+
+set(QUENCH_TEST_ENV
+    "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=ignore_noninstrumented_modules=1 suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")

@@ -1,0 +1,23 @@
+#!/bin/sh
+# format.sh [--fix] [FILE...]: fails where clang-format would change a file (default: all of ours).
+# Versions of clang-format disagree, so only the one that .clang-format was written for counts.
+set -eu
+cd "$(dirname "$0")/../.."
+fix=
+[ "${1:-}" != --fix ] || { fix=yes; shift; }
+
+for tool in clang-format-14 clang-format build/venv/bin/clang-format; do
+    "$tool" --version 2>/dev/null | grep -q 'version 14\.' && break
+    tool=
+done
+if [ -z "$tool" ]; then
+    echo "format: clang-format 14 is not here ('pip install clang-format==14.0.6' has it)" >&2
+    exit 1
+fi
+[ $# -gt 0 ] || set -- $(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+[ $# -gt 0 ] || exit 0
+if [ -n "$fix" ]; then
+    "$tool" -i "$@"
+else
+    "$tool" --dry-run --Werror "$@"
+fi

@@ -1,0 +1,67 @@
+#!/bin/sh
+# selftest.sh: every lint is fed one good and one bad sample; it must tell them apart.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+box=$(mktemp -d)
+trap 'rm -rf "$box"' EXIT
+rc=0
+
+expect() { # pass|fail WHAT COMMAND...
+    wanted=$1 what=$2
+    shift 2
+    if "$@" >"$box/log" 2>&1; then got=pass; else got=fail; fi
+    [ "$got" = "$wanted" ] && return
+    echo "selftest: $what: expected $wanted, got $got"
+    cat "$box/log"
+    rc=1
+}
+
+# rooms: ir may not know ops, however the include is spelt; a room must have its row
+mkdir -p "$box/src/ir" "$box/src/ops" "$box/src/base" "$box/include" "$box/tool"
+touch "$box/include/quench.h" "$box/src/ops/ops.h" "$box/src/base/base.h"
+printf '#include <stdio.h>\n#include "quench.h"\n#include "base/base.h"\n' >"$box/src/ir/a.c"
+printf '#include "quench.h"\n' >"$box/tool/main.c"
+expect pass "rooms: allowed includes" python3 "$here/rooms.py" "$box"
+for line in '#include "ops/ops.h"' '#include "../ops/ops.h"' '#  include <ops/ops.h>'; do
+    printf '%s\n' "$line" >"$box/src/ir/b.c"
+    expect fail "rooms: $line in ir" python3 "$here/rooms.py" "$box"
+done
+rm "$box/src/ir/b.c"
+printf '#include "../src/base/base.h"\n' >"$box/tool/main.c"
+expect fail "rooms: private header in tool" python3 "$here/rooms.py" "$box"
+rm "$box/tool/main.c"
+mkdir "$box/src/attic" && touch "$box/src/attic/a.c"
+expect fail "rooms: room without a row" python3 "$here/rooms.py" "$box"
+
+# symbols
+printf 'int qn_good(void) { return own; }\n' | sed '1i static int own;' >"$box/good.c"
+printf 'int bad(void) { return 0; }\n' >"$box/bad.c"
+for name in good bad; do
+    cc -c -fPIC -o "$box/$name.o" "$box/$name.c"
+    cc -shared -o "$box/$name.so" "$box/$name.o"
+done
+expect pass "symbols: object" "$here/symbols.sh" "$box/good.o"
+expect pass "symbols: shared" "$here/symbols.sh" "$box/good.so"
+expect fail "symbols: object" "$here/symbols.sh" "$box/bad.o"
+expect fail "symbols: shared" "$here/symbols.sh" "$box/good.so" "$box/bad.so"
+expect fail "symbols: no such file" "$here/symbols.sh" "$box/none.so"
+
+# format
+printf 'int qn_f(int a)\n{\n    return a;\n}\n' >"$box/good.c"
+printf 'int qn_f( int a ) {\n  return a; }\n' >"$box/bad.c"
+cp "$here/../../.clang-format" "$box"
+if clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+    expect pass "format" "$here/format.sh" "$box/good.c"
+    expect fail "format" "$here/format.sh" "$box/bad.c"
+fi
+
+# words: the samples are put together here so that this file passes the lint itself
+printf 'see /usr/share/doc and ${HOME}/work\n' >"$box/good.txt"
+expect pass "words" "$here/words.sh" "$box/good.txt"
+for word in "open /ho""me/me/model" "TO""DO: later" "pip --index""-url x" "<<<<""<<< HEAD"; do
+    printf 'text\n%s\n' "$word" >"$box/bad.txt"
+    expect fail "words: $word" "$here/words.sh" "$box/good.txt" "$box/bad.txt"
+done
+
+[ $rc = 0 ] && echo "lint selftest: all samples told apart"
+exit $rc
