@@ -4,6 +4,7 @@
 set -eu
 rc=0
 for library; do
+    [ -r "$library" ] || { echo "$library: no such file"; rc=1; continue; }
     case $library in
         *.so | *.so.*) nm -D --defined-only --format=posix "$library" ;;
         *) nm -g --defined-only --format=posix "$library" ;;
