@@ -93,7 +93,10 @@ typedef struct qn_context_options {
     void *progress_user;
     const qn_allocator *allocator; /* copied; NULL: malloc and friends */
 } qn_context_options;
-#define QN_CONTEXT_OPTIONS_INIT {0, QN_LOG_WARN, NULL, NULL, NULL, NULL, NULL}
+#define QN_CONTEXT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        0, QN_LOG_WARN, NULL, NULL, NULL, NULL, NULL                                               \
+    }
 
 QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
                                                  const qn_context_options *options);

@@ -80,9 +80,15 @@ void qn_free(qn_context *ctx, void *block);
 void *qn_alloc_aligned(const qn_allocator *allocator, size_t size);
 void qn_free_aligned(const qn_allocator *allocator, void *block);
 
-/* Grows *items (of item_size bytes each) so that `count` fit; *capacity is kept up to date. */
-QN_MUST_CHECK qn_status qn_grow(qn_context *ctx, void **items, size_t *capacity, size_t count,
-                                size_t item_size);
+/* `items` (of item_size bytes each) with room for at least `count`; *capacity is kept up to date.
+ * NULL, with `items` still valid, when memory is short. */
+void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size_t item_size);
+#define QN_TRY_GROW(ctx, items, capacity, count)                                                   \
+    do {                                                                                           \
+        void *qn_grown_ = qn_grow((ctx), (items), &(capacity), (count), sizeof *(items));          \
+        QN_TRY_ALLOC(ctx, qn_grown_);                                                              \
+        (items) = qn_grown_;                                                                       \
+    } while (0)
 
 /* ---- Arena: many small objects that die together ------------------------------------------------ */
 

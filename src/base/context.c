@@ -17,10 +17,14 @@ const char *qn_version(void)
 const char *qn_status_name(qn_status status)
 {
     static const char *const names[] = {
-        [QN_OK] = "ok",           [QN_E_NOMEM] = "out of memory",
-        [QN_E_IO] = "i/o",        [QN_E_FORMAT] = "bad format",
-        [QN_E_INVALID] = "invalid argument", [QN_E_UNSUPPORTED] = "not supported",
-        [QN_E_CANCELLED] = "cancelled",      [QN_E_GOAL] = "goal missed",
+        [QN_OK] = "ok",
+        [QN_E_NOMEM] = "out of memory",
+        [QN_E_IO] = "i/o",
+        [QN_E_FORMAT] = "bad format",
+        [QN_E_INVALID] = "invalid argument",
+        [QN_E_UNSUPPORTED] = "not supported",
+        [QN_E_CANCELLED] = "cancelled",
+        [QN_E_GOAL] = "goal missed",
     };
     return (size_t)status < QN_COUNT_OF(names) ? names[status] : "?";
 }

@@ -30,11 +30,8 @@ static qn_isa environment_limit(void)
         const char *name;
         qn_isa isa;
     } limits[] = {
-        {"SSE41", QN_ISA_SSE41},
-        {"AVX", QN_ISA_SSE41},
-        {"AVX2", QN_ISA_AVX2},
-        {"AVX2_VNNI", QN_ISA_AVX2},
-        {"AVX512_CORE", QN_ISA_AVX512},
+        {"SSE41", QN_ISA_SSE41},    {"AVX", QN_ISA_SSE41},          {"AVX2", QN_ISA_AVX2},
+        {"AVX2_VNNI", QN_ISA_AVX2}, {"AVX512_CORE", QN_ISA_AVX512},
     };
     const char *wanted = getenv("ONEDNN_MAX_CPU_ISA");
     if (!wanted)
@@ -55,7 +52,7 @@ qn_isa qn_cpu_isa(void)
 const char *qn_isa_name(qn_isa isa)
 {
     static const char *const names[] = {
-        [QN_ISA_BASE] = "baseline", [QN_ISA_SSE41] = "SSE4.1",        [QN_ISA_AVX2] = "AVX2",
+        [QN_ISA_BASE] = "baseline",  [QN_ISA_SSE41] = "SSE4.1",      [QN_ISA_AVX2] = "AVX2",
         [QN_ISA_AVX512] = "AVX-512", [QN_ISA_VNNI] = "AVX-512 VNNI",
     };
     return names[isa];

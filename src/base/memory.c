@@ -118,28 +118,27 @@ void qn_free_aligned(const qn_allocator *allocator, void *block)
     allocator->release(allocator->user, start);
 }
 
-qn_status qn_grow(qn_context *ctx, void **items, size_t *capacity, size_t count, size_t item_size)
+void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size_t item_size)
 {
-    if (count <= *capacity)
-        return QN_OK;
+    if (count <= *capacity && items)
+        return items;
     const size_t doubled = *capacity > SIZE_MAX / 2 ? count : *capacity * 2;
     const size_t wanted = QN_MAX(QN_MAX(count, doubled), 8);
     size_t bytes;
     if (!qn_mul_size(&bytes, wanted, item_size))
-        return qn_fail_nomem(ctx);
-    void *grown = qn_realloc(ctx, *items, *capacity * item_size, bytes);
-    QN_TRY_ALLOC(ctx, grown);
-    *items = grown;
-    *capacity = wanted;
-    return QN_OK;
+        return NULL;
+    void *grown = qn_realloc(ctx, items, *capacity * item_size, bytes);
+    if (grown)
+        *capacity = wanted;
+    return grown;
 }
 
 /* ---- Arena ------------------------------------------------------------------------------------ */
 
 struct qn_arena_chunk {
     qn_arena_chunk *next;
-    size_t size;   /* of the bytes behind `data` */
-    char *data;    /* aligned, inside the same block */
+    size_t size; /* of the bytes behind `data` */
+    char *data;  /* aligned, inside the same block */
 };
 
 void qn_arena_init(qn_arena *arena, const qn_allocator *allocator)

@@ -1,0 +1,358 @@
+#include "ir/graph.h"
+
+#include <string.h>
+
+/* ---- Model and graph ---------------------------------------------------------------------------- */
+
+qn_status qn_model_create(qn_model **out, qn_context *ctx)
+{
+    *out = NULL;
+    qn_model *model = qn_alloc_zero(ctx, 1, sizeof *model);
+    QN_TRY_ALLOC(ctx, model);
+    model->ctx = ctx;
+    qn_arena_init(&model->arena, &ctx->allocator);
+    const qn_status status = qn_graph_create(&model->graph, model, "main");
+    if (status != QN_OK) {
+        qn_model_free(model);
+        return status;
+    }
+    *out = model;
+    return QN_OK;
+}
+
+static void graph_release(qn_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_values; i++)
+        qn_free(graph->ctx, graph->values[i]->users);
+    qn_free(graph->ctx, graph->values);
+    qn_free(graph->ctx, graph->inputs);
+    qn_free(graph->ctx, graph->outputs);
+    qn_free(graph->ctx, graph->captures);
+    qn_names_free(&graph->by_name);
+    qn_names_free(&graph->node_names);
+}
+
+void qn_model_free(qn_model *model)
+{
+    if (!model)
+        return;
+    qn_context *ctx = model->ctx;
+    for (size_t i = 0; i < model->n_graphs; i++)
+        graph_release(model->graphs[i]);
+    for (size_t i = 0; i < model->n_maps; i++)
+        qn_map_close(&model->maps[i]);
+    qn_free(ctx, model->graphs);
+    qn_free(ctx, model->maps);
+    qn_arena_free(&model->arena);
+    qn_free(ctx, model);
+}
+
+qn_status qn_graph_create(qn_graph **out, qn_model *model, const char *name)
+{
+    qn_context *ctx = model->ctx;
+    qn_graph *graph = qn_arena_alloc(&model->arena, sizeof *graph);
+    QN_TRY_ALLOC(ctx, graph);
+    graph->ctx = ctx;
+    graph->arena = &model->arena;
+    graph->model = model;
+    graph->name = qn_arena_text(&model->arena, name, strlen(name));
+    QN_TRY_ALLOC(ctx, graph->name);
+    qn_names_init(&graph->by_name, ctx);
+    qn_names_init(&graph->node_names, ctx);
+    QN_TRY_GROW(ctx, model->graphs, model->graphs_capacity, model->n_graphs + 1);
+    model->graphs[model->n_graphs++] = graph;
+    *out = graph;
+    return QN_OK;
+}
+
+static qn_status push_value(qn_graph *graph, qn_value ***list, size_t *count, size_t *capacity,
+                            qn_value *value)
+{
+    QN_TRY_GROW(graph->ctx, *list, *capacity, *count + 1);
+    (*list)[(*count)++] = value;
+    return QN_OK;
+}
+
+qn_status qn_graph_add_input(qn_graph *graph, qn_value *value)
+{
+    QN_TRY(push_value(graph, &graph->inputs, &graph->n_inputs, &graph->inputs_capacity, value));
+    value->is_input = true;
+    return QN_OK;
+}
+
+qn_status qn_graph_add_output(qn_graph *graph, qn_value *value)
+{
+    QN_TRY(push_value(graph, &graph->outputs, &graph->n_outputs, &graph->outputs_capacity, value));
+    value->is_output = true;
+    return QN_OK;
+}
+
+qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot)
+{
+    QN_TRY_GROW(graph->ctx, graph->captures, graph->captures_capacity, graph->n_captures + 1);
+    graph->captures[graph->n_captures++] = (qn_capture){inner, slot};
+    inner->is_capture = true;
+    return QN_OK;
+}
+
+/* ---- Names ---------------------------------------------------------------------------------------- */
+
+/* `wanted`, or "wanted_1", "wanted_2", ... when it is taken in `names`. NULL: out of memory. */
+static const char *unique_name(qn_graph *graph, const qn_names *names, const char *wanted)
+{
+    if (!qn_names_get(names, wanted))
+        return qn_arena_text(graph->arena, wanted, strlen(wanted));
+    for (;;) {
+        const char *name =
+            qn_arena_format(graph->arena, "%s_%llu", wanted, (unsigned long long)++graph->serial);
+        if (!name || !qn_names_get(names, name))
+            return name;
+    }
+}
+
+qn_value *qn_graph_value(const qn_graph *graph, const char *name)
+{
+    return qn_names_get(&graph->by_name, name);
+}
+
+qn_node *qn_graph_node(const qn_graph *graph, const char *name)
+{
+    return qn_names_get(&graph->node_names, name);
+}
+
+qn_status qn_value_rename(qn_value *value, const char *name)
+{
+    qn_graph *graph = value->graph;
+    const char *fresh = unique_name(graph, &graph->by_name, name);
+    QN_TRY_ALLOC(graph->ctx, fresh);
+    QN_TRY(qn_names_set(&graph->by_name, fresh, value));
+    qn_names_remove(&graph->by_name, value->name);
+    value->name = fresh;
+    return QN_OK;
+}
+
+/* ---- Values --------------------------------------------------------------------------------------- */
+
+qn_status qn_value_create(qn_value **out, qn_graph *graph, const char *name)
+{
+    qn_value *value = qn_arena_alloc(graph->arena, sizeof *value);
+    QN_TRY_ALLOC(graph->ctx, value);
+    value->name = unique_name(graph, &graph->by_name, name ? name : "value");
+    QN_TRY_ALLOC(graph->ctx, value->name);
+    value->graph = graph;
+    value->type.rank = -1;
+    QN_TRY(push_value(graph, &graph->values, &graph->n_values, &graph->values_capacity, value));
+    QN_TRY(qn_names_set(&graph->by_name, value->name, value));
+    *out = value;
+    return QN_OK;
+}
+
+qn_status qn_value_constant(qn_value **out, qn_graph *graph, const char *name,
+                            const qn_tensor *data)
+{
+    QN_TRY(qn_value_create(out, graph, name));
+    (*out)->data = data;
+    (*out)->type = qn_type_of(data);
+    return QN_OK;
+}
+
+qn_status qn_value_ints(qn_value **out, qn_graph *graph, const int64_t *values, size_t count)
+{
+    const int64_t dims[1] = {(int64_t)count};
+    const qn_type type = qn_type_tensor(QN_INT64, 1, dims);
+    qn_tensor *tensor;
+    QN_TRY(qn_tensor_create(&tensor, graph->ctx, graph->arena, &type));
+    if (count)
+        memcpy(tensor->data, values, count * sizeof *values);
+    return qn_value_constant(out, graph, "ints", tensor);
+}
+
+qn_status qn_value_float(qn_value **out, qn_graph *graph, float value)
+{
+    const qn_type type = qn_type_tensor(QN_FLOAT32, 0, NULL);
+    qn_tensor *tensor;
+    QN_TRY(qn_tensor_create(&tensor, graph->ctx, graph->arena, &type));
+    *(float *)tensor->data = value;
+    return qn_value_constant(out, graph, "float", tensor);
+}
+
+static qn_status add_user(qn_value *value, qn_node *node)
+{
+    QN_TRY_GROW(value->graph->ctx, value->users, value->users_capacity, value->n_users + 1);
+    value->users[value->n_users++] = node;
+    return QN_OK;
+}
+
+static void drop_user(qn_value *value, const qn_node *node)
+{
+    for (size_t i = 0; i < value->n_users; i++) {
+        if (value->users[i] == node) {
+            value->users[i] = value->users[--value->n_users];
+            return;
+        }
+    }
+}
+
+qn_node *qn_value_only_user(const qn_value *value)
+{
+    return value->n_users == 1 && !value->is_output ? value->users[0] : NULL;
+}
+
+/* ---- Nodes ---------------------------------------------------------------------------------------- */
+
+static void list_insert(qn_node *node, qn_node *before)
+{
+    qn_graph *graph = node->graph;
+    node->next = before;
+    node->prev = before ? before->prev : graph->last;
+    *(node->prev ? &node->prev->next : &graph->first) = node;
+    *(before ? &before->prev : &graph->last) = node;
+}
+
+static void list_unlink(qn_node *node)
+{
+    qn_graph *graph = node->graph;
+    *(node->prev ? &node->prev->next : &graph->first) = node->next;
+    *(node->next ? &node->next->prev : &graph->last) = node->prev;
+    node->prev = node->next = NULL;
+}
+
+qn_status qn_graph_add_node(qn_node **out, qn_graph *graph, const char *name, int32_t n_in,
+                            int32_t n_out)
+{
+    qn_context *ctx = graph->ctx;
+    qn_node *node = qn_arena_alloc(graph->arena, sizeof *node);
+    QN_TRY_ALLOC(ctx, node);
+    node->name = unique_name(graph, &graph->node_names, name ? name : "node");
+    QN_TRY_ALLOC(ctx, node->name);
+    node->graph = graph;
+    node->n_in = node->n_explicit = n_in;
+    node->n_out = n_out;
+    node->in = qn_arena_array(graph->arena, (size_t)n_in, sizeof(qn_value *));
+    QN_TRY_ALLOC(ctx, node->in);
+    node->out = qn_arena_array(graph->arena, (size_t)n_out, sizeof(qn_value *));
+    QN_TRY_ALLOC(ctx, node->out);
+    QN_TRY(qn_names_set(&graph->node_names, node->name, node));
+    list_insert(node, NULL);
+    graph->n_nodes++;
+    *out = node;
+    return QN_OK;
+}
+
+qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value)
+{
+    qn_value *old = node->in[slot];
+    if (old == value)
+        return QN_OK;
+    if (value)
+        QN_TRY(add_user(value, node));
+    if (old)
+        drop_user(old, node);
+    node->in[slot] = value;
+    return QN_OK;
+}
+
+static qn_status grow_inputs(qn_node *node, int32_t count)
+{
+    qn_value **in = qn_arena_array(node->graph->arena, (size_t)count, sizeof *in);
+    QN_TRY_ALLOC(node->graph->ctx, in);
+    if (node->n_in)
+        memcpy(in, node->in, (size_t)node->n_in * sizeof *in);
+    node->in = in;
+    return QN_OK;
+}
+
+qn_status qn_node_add_input(qn_node *node, qn_value *value)
+{
+    QN_TRY(grow_inputs(node, node->n_in + 1));
+    node->n_in++;
+    return qn_node_set_input(node, node->n_in - 1, value);
+}
+
+qn_status qn_node_resize_inputs(qn_node *node, int32_t count)
+{
+    for (int32_t i = count; i < node->n_in; i++)
+        QN_TRY(qn_node_set_input(node, i, NULL));
+    if (count > node->n_in)
+        QN_TRY(grow_inputs(node, count));
+    node->n_in = node->n_explicit = count;
+    return QN_OK;
+}
+
+void qn_node_set_output(qn_node *node, int32_t slot, qn_value *value)
+{
+    qn_value *old = node->out[slot];
+    if (old)
+        old->producer = NULL;
+    node->out[slot] = value;
+    if (value) {
+        value->producer = node;
+        value->producer_slot = slot;
+    }
+}
+
+void qn_node_move(qn_node *node, qn_node *before)
+{
+    if (node == before)
+        return;
+    list_unlink(node);
+    list_insert(node, before);
+}
+
+void qn_node_remove(qn_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (node->in[i])
+            drop_user(node->in[i], node);
+        node->in[i] = NULL;
+    }
+    for (int32_t i = 0; i < node->n_out; i++) {
+        if (node->out[i])
+            node->out[i]->producer = NULL;
+    }
+    qn_names_remove(&node->graph->node_names, node->name);
+    list_unlink(node);
+    node->graph->n_nodes--;
+}
+
+/* ---- Replacing ------------------------------------------------------------------------------------ */
+
+/* Gives `fresh` the name of `old`, which gets a made-up one. */
+static qn_status take_name(qn_value *fresh, qn_value *old)
+{
+    const char *name = old->name;
+    QN_TRY(qn_value_rename(old, name));
+    return qn_value_rename(fresh, name);
+}
+
+static qn_status move_users(qn_value *old, qn_value *fresh)
+{
+    while (old->n_users) {
+        qn_node *user = old->users[old->n_users - 1];
+        for (int32_t i = 0; i < user->n_in; i++) {
+            if (user->in[i] == old)
+                QN_TRY(qn_node_set_input(user, i, fresh));
+        }
+    }
+    return QN_OK;
+}
+
+qn_status qn_value_replace(bool *done, qn_value *old, qn_value *fresh)
+{
+    *done = false;
+    if (old->is_output) {
+        if (!fresh->producer || fresh->is_output)
+            return QN_OK;
+        QN_TRY(take_name(fresh, old));
+        qn_graph *graph = old->graph;
+        for (size_t i = 0; i < graph->n_outputs; i++) {
+            if (graph->outputs[i] == old)
+                graph->outputs[i] = fresh;
+        }
+        old->is_output = false;
+        fresh->is_output = true;
+    }
+    QN_TRY(move_users(old, fresh));
+    *done = true;
+    return QN_OK;
+}

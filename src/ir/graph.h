@@ -1,0 +1,159 @@
+/* The graph: the one mutable thing between a file and a plan. Importers make it, passes and the
+ * quantizer change it, exporters and the planner read it.
+ *
+ * Nodes stand in a list that is always in topological order: a node's inputs are produced before
+ * it. Objects live in the model's arena; a removed object is unlinked, not freed. All edits go
+ * through the functions below, which keep `producer` and `users` true. */
+#ifndef QN_GRAPH_H
+#define QN_GRAPH_H
+
+#include "base/map.h"
+#include "base/names.h"
+#include "ir/tensor.h"
+
+typedef struct qn_op qn_op;           /* src/ops/op.h */
+typedef struct qn_qparams qn_qparams; /* quantization parameters of a value */
+typedef struct qn_model qn_model;
+typedef struct qn_graph qn_graph;
+typedef struct qn_node qn_node;
+typedef struct qn_value qn_value;
+
+struct qn_value {
+    const char *name; /* unique in its graph */
+    const char *doc;  /* or NULL */
+    qn_graph *graph;
+    qn_type type;
+    const qn_tensor *data; /* contents of a constant (initializer, folded node), else NULL */
+    qn_node *producer;     /* NULL: graph input, constant or capture */
+    int32_t producer_slot;
+    qn_node **users; /* one entry per input slot that reads it; order means nothing */
+    size_t n_users, users_capacity;
+    bool is_input;   /* stands in graph->inputs */
+    bool is_output;  /* stands in graph->outputs: has a reader outside */
+    bool is_capture; /* a value of the enclosing graph */
+    uint32_t mark;   /* free for the algorithm at work; no meaning between algorithms */
+    qn_qparams *qparams;
+};
+
+struct qn_node {
+    const char *name; /* unique in its graph; made up when the file has none */
+    const char *doc;  /* or NULL */
+    const qn_op *op;
+    void *attrs; /* the operator's own struct, see op.h */
+    qn_graph *graph;
+    qn_node *prev, *next;
+    /* in[i] NULL: an optional input left out. Inputs from n_explicit on are the values that the
+     * node's subgraphs capture from this graph (no duplicates). out[i] NULL: output not wanted. */
+    int32_t n_in, n_explicit, n_out;
+    qn_value **in, **out;
+    uint32_t mark;
+};
+
+/* in[slot] of the owner node is seen inside the subgraph as `inner`. */
+typedef struct qn_capture {
+    qn_value *inner;
+    int32_t slot;
+} qn_capture;
+
+struct qn_graph {
+    qn_context *ctx;
+    qn_arena *arena; /* the model's */
+    qn_model *model;
+    const char *name, *doc;
+    qn_node *owner; /* of a subgraph, else NULL */
+    qn_node *first, *last;
+    size_t n_nodes;
+    qn_value **inputs, **outputs;
+    size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
+    qn_capture *captures;
+    size_t n_captures, captures_capacity;
+    qn_value **values; /* all, removed ones too */
+    size_t n_values, values_capacity;
+    qn_names by_name;    /* values */
+    qn_names node_names; /* nodes */
+    uint64_t serial;     /* for made-up names */
+};
+
+typedef struct qn_pair {
+    const char *key, *value;
+} qn_pair;
+
+typedef struct qn_opset {
+    const char *domain; /* "" is ONNX's own */
+    int64_t version;
+} qn_opset;
+
+/* What a file holds. Graphs are in the latest known form of every operator, whatever the opset they
+ * were read from. */
+struct qn_model {
+    qn_context *ctx;
+    qn_arena arena;
+    qn_graph *graph;
+    const char *path; /* or NULL */
+    int64_t ir_version, model_version;
+    const char *producer, *producer_version, *domain, *doc;
+    qn_opset *opsets; /* as read */
+    size_t n_opsets;
+    qn_pair *metadata;
+    size_t n_metadata;
+    qn_map *maps; /* mapped files that tensors point into */
+    size_t n_maps, maps_capacity;
+    qn_graph **graphs; /* every graph of the model, for freeing */
+    size_t n_graphs, graphs_capacity;
+};
+
+/* ---- Making ------------------------------------------------------------------------------------ */
+
+QN_MUST_CHECK qn_status qn_model_create(qn_model **out, qn_context *ctx);
+void qn_model_free(qn_model *model);
+/* An empty graph that lives as long as the model. */
+QN_MUST_CHECK qn_status qn_graph_create(qn_graph **out, qn_model *model, const char *name);
+
+/* A value called `name`; NULL or a name that is taken gets a unique one derived from it. */
+QN_MUST_CHECK qn_status qn_value_create(qn_value **out, qn_graph *graph, const char *name);
+/* A constant; `data` must live as long as the model (its arena or its maps). */
+QN_MUST_CHECK qn_status qn_value_constant(qn_value **out, qn_graph *graph, const char *name,
+                                          const qn_tensor *data);
+/* Constants of int64 (rank 1) and of one float32 (rank 0), which rewrites need all the time. */
+QN_MUST_CHECK qn_status qn_value_ints(qn_value **out, qn_graph *graph, const int64_t *values,
+                                      size_t count);
+QN_MUST_CHECK qn_status qn_value_float(qn_value **out, qn_graph *graph, float value);
+
+/* A node at the end of the list, with zeroed attributes (qn_node_create of op.h sets defaults) and
+ * all slots NULL. */
+QN_MUST_CHECK qn_status qn_graph_add_node(qn_node **out, qn_graph *graph, const char *name,
+                                          int32_t n_in, int32_t n_out);
+QN_MUST_CHECK qn_status qn_graph_add_input(qn_graph *graph, qn_value *value);
+QN_MUST_CHECK qn_status qn_graph_add_output(qn_graph *graph, qn_value *value);
+/* Makes `inner` of the subgraph stand for in[slot] of its owner. */
+QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
+
+/* ---- Looking ----------------------------------------------------------------------------------- */
+
+/* NULL when there is none. */
+qn_value *qn_graph_value(const qn_graph *graph, const char *name);
+qn_node *qn_graph_node(const qn_graph *graph, const char *name);
+/* The one node that reads the value, when exactly one slot does and no graph output; else NULL. */
+qn_node *qn_value_only_user(const qn_value *value);
+
+/* ---- Editing ----------------------------------------------------------------------------------- */
+
+/* Puts `value` (NULL allowed) into an input slot. */
+QN_MUST_CHECK qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value);
+/* Adds an input slot at the end. */
+QN_MUST_CHECK qn_status qn_node_add_input(qn_node *node, qn_value *value);
+/* Makes `count` input slots; those cut off are let go, new ones are NULL. Not with captures. */
+QN_MUST_CHECK qn_status qn_node_resize_inputs(qn_node *node, int32_t count);
+/* Makes `node` the producer of `value`, which must have none. */
+void qn_node_set_output(qn_node *node, int32_t slot, qn_value *value);
+/* Changes the place in the list; `before` NULL: to the end. */
+void qn_node_move(qn_node *node, qn_node *before);
+/* Unlinks a node; its outputs lose their producer, its inputs a user. */
+void qn_node_remove(qn_node *node);
+/* Every reader of `old`, graph outputs included, reads `fresh` from now on. Where `old` is a graph
+ * output its name goes over to `fresh`, so that the graph's outputs keep their names; that is not
+ * possible, and *done is false, when `fresh` is a graph input, output, capture or constant. */
+QN_MUST_CHECK qn_status qn_value_replace(bool *done, qn_value *old, qn_value *fresh);
+QN_MUST_CHECK qn_status qn_value_rename(qn_value *value, const char *name);
+
+#endif
