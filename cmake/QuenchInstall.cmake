@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS quench EXPORT quenchTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/quench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
+# The prefix is chosen at install time, so the file finds it from where it lies itself.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
+           BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" OUTPUT_VARIABLE up_to_prefix)
 configure_file(cmake/quench.pc.in quench.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/quench.pc"
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

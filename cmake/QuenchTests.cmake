@@ -1,9 +1,6 @@
 # Words for tests/*/CMakeLists.txt. Every test has a label; `ctest -L quick` is what one runs while
 # working, `make test` runs all. Exit code 77 means skipped: print the reason before it.
 
-set(QUENCH_PYTHON "${CMAKE_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH
-    "Python with tests/requirements.txt installed, for tests that ask an oracle")
-
 # quench_program(NAME SOURCE... [LIBRARIES lib...]): a program that may look into every room.
 function(quench_program name)
     cmake_parse_arguments(arg "" "" "LIBRARIES" ${ARGN})
@@ -19,7 +16,13 @@ function(quench_test name label)
         ENVIRONMENT "OMP_NUM_THREADS=2;QUENCH=${CMAKE_BINARY_DIR}/quench;${QUENCH_TEST_ENV}")
 endfunction()
 
+# quench_oracle_test(NAME LABEL SCRIPT.py ARGUMENTS...): a test in Python that asks onnx, ONNX Runtime
+# or OpenVINO (tests/requirements.txt). Skipped where they are not installed.
+function(quench_oracle_test name label)
+    quench_test(${name} ${label} "${CMAKE_SOURCE_DIR}/tests/oracle.sh" ${ARGN})
+endfunction()
+
 set(QUENCH_TEST_ENV
     "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
-    "TSAN_OPTIONS=ignore_noninstrumented_modules=1 suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+    "TSAN_OPTIONS=ignore_noninstrumented_modules=1")

@@ -11,8 +11,8 @@ for tool in clang-format-14 clang-format build/venv/bin/clang-format; do
     tool=
 done
 if [ -z "$tool" ]; then
-    echo "format: clang-format 14 is not here ('pip install clang-format==14.0.6' has it)" >&2
-    exit 1
+    scripts/venv >&2
+    tool=build/venv/bin/clang-format
 fi
 [ $# -gt 0 ] || set -- $(git ls-files --cached --others --exclude-standard '*.c' '*.h')
 [ $# -gt 0 ] || exit 0
