@@ -14,7 +14,11 @@ if [ -z "$tool" ]; then
     scripts/venv >&2
     tool=build/venv/bin/clang-format
 fi
-[ $# -gt 0 ] || set -- $(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+if [ $# = 0 ]; then
+    files=$(git ls-files --cached --others --exclude-standard '*.c' '*.h')
+    # shellcheck disable=SC2086 # one word per file
+    set -- $files
+fi
 [ $# -gt 0 ] || exit 0
 if [ -n "$fix" ]; then
     "$tool" -i "$@"

@@ -3,8 +3,12 @@
 set -eu
 cd "$(dirname "$0")/../.."
 table=tests/lint/words.txt
-[ $# -gt 0 ] || set -- $(git ls-files --cached --others --exclude-standard |
-    grep -v -e "^$table\$" -e '^tests/fuzz/corpus/' -e '^LICENSE$')
+if [ $# = 0 ]; then
+    files=$(git ls-files --cached --others --exclude-standard)
+    files=$(echo "$files" | grep -v -e "^$table\$" -e '^tests/fuzz/corpus/' -e '^LICENSE$')
+    # shellcheck disable=SC2086 # one word per file
+    set -- $files
+fi
 rc=0
 tab=$(printf '\t')
 while IFS=$tab read -r pattern reason; do
