@@ -1,0 +1,53 @@
+/* An allocator that fails once, at a chosen allocation, and counts what is alive. */
+#ifndef QN_TEST_FAULT_H
+#define QN_TEST_FAULT_H
+
+#include <stdlib.h>
+
+#include "quench.h"
+
+typedef struct fault {
+    long until; /* this many allocations succeed, the next one fails; negative: none fails */
+    long live;  /* blocks not yet released */
+    int struck;
+} fault;
+
+static inline int fault_now(fault *f)
+{
+    const int now = f->until == 0;
+    f->struck |= now;
+    f->until--;
+    return now;
+}
+
+static inline void *fault_allocate(void *user, size_t size)
+{
+    fault *f = user;
+    void *block = fault_now(f) ? NULL : malloc(size);
+    f->live += block != NULL;
+    return block;
+}
+
+static inline void *fault_resize(void *user, void *block, size_t old_size, size_t new_size)
+{
+    fault *f = user;
+    (void)old_size;
+    void *grown = fault_now(f) ? NULL : realloc(block, new_size);
+    f->live += grown != NULL && block == NULL;
+    return grown;
+}
+
+static inline void fault_release(void *user, void *block)
+{
+    fault *f = user;
+    f->live -= block != NULL;
+    free(block);
+}
+
+static inline qn_allocator fault_allocator(fault *f)
+{
+    const qn_allocator allocator = {f, fault_allocate, fault_resize, fault_release};
+    return allocator;
+}
+
+#endif
