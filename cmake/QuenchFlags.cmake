@@ -21,9 +21,12 @@ target_compile_options(quench_flags INTERFACE
     $<$<C_COMPILER_ID:GNU>:-Wno-format-truncation>
     $<$<BOOL:${QUENCH_WERROR}>:-Werror>)
 
+# With a sanitizer gcc warns about conversions in its own instrumentation.
 add_library(quench_strict INTERFACE)
-target_compile_options(quench_strict INTERFACE
-    $<$<C_COMPILER_ID:GNU>:-Wconversion -Wno-sign-conversion -Wlogical-op -Wduplicated-cond>)
+if(CMAKE_C_COMPILER_ID STREQUAL GNU AND NOT QUENCH_SANITIZE)
+    target_compile_options(quench_strict INTERFACE
+        -Wconversion -Wno-sign-conversion -Wlogical-op -Wduplicated-cond)
+endif()
 
 if(QUENCH_SANITIZE)
     target_compile_options(quench_flags INTERFACE -fsanitize=${QUENCH_SANITIZE}
