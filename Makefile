@@ -31,7 +31,7 @@ demo:
 	$(call say,2/4 building build/quench)
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	$(call say,3/4 ONNX Runtime for comparison)
-	@scripts/venv || echo "no oracles: the tests that ask them will be skipped"
+	@scripts/venv
 	$(call say,4/4 the embedded network examples/fashion.onnx)
 	@$(PYTHON) scripts/demo.py
 
@@ -51,7 +51,7 @@ install: all
 bench:
 	@scripts/setup build test
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
-	@scripts/venv || echo "no oracles: the tests that ask them will be skipped"
+	@scripts/venv
 	@$(PYTHON) bench/compare.py
 
 asan tsan:
