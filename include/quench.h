@@ -171,6 +171,59 @@ QN_API size_t qn_dtype_size(qn_dtype dtype);
 /* Product of the dims: 1 for a scalar. */
 QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
 
+/* ---- Model ----------------------------------------------------------------------------------- */
+
+typedef struct qn_model qn_model;
+
+/* Reads an ONNX file. Tensors stay in the mapped file. */
+QN_API QN_MUST_CHECK qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path);
+QN_API void qn_model_free(qn_model *model);
+
+QN_API size_t qn_model_input_count(const qn_model *model);
+QN_API size_t qn_model_output_count(const qn_model *model);
+QN_API const char *qn_model_input_name(const qn_model *model, size_t i);
+QN_API const char *qn_model_output_name(const qn_model *model, size_t i);
+
+/* ---- Plan: a model made ready for one set of input shapes --------------------------------------- */
+
+typedef struct qn_plan qn_plan;
+
+typedef struct qn_input_shape {
+    const char *name;
+    int32_t rank;
+    int64_t dims[QN_MAX_RANK];
+} qn_input_shape;
+
+typedef struct qn_plan_options {
+    int threads; /* 0: the context's */
+    const qn_input_shape *shapes;
+    size_t n_shapes;         /* open dimensions that no shape binds become 1 */
+    const char *backend;     /* NULL: the fastest for each node; "ref": plain C only */
+    const char *const *skip; /* names of passes to leave out */
+    size_t n_skip;
+} qn_plan_options;
+#define QN_PLAN_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        0, NULL, 0, NULL, NULL, 0                                                                  \
+    }
+
+/* The plan keeps what it needs of the model, which may be freed before it. */
+QN_API QN_MUST_CHECK qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
+                                              const qn_plan_options *options);
+QN_API void qn_plan_free(qn_plan *plan);
+
+/* ---- Session: one caller's buffers for a plan ---------------------------------------------------- */
+
+typedef struct qn_session qn_session;
+
+QN_API QN_MUST_CHECK qn_status qn_session_create(qn_session **out, qn_context *ctx, qn_plan *plan);
+QN_API void qn_session_free(qn_session *session);
+/* Runs with inputs in the order of the model's. Their data is read in place and not kept. */
+QN_API QN_MUST_CHECK qn_status qn_session_run(qn_session *session, const qn_tensor *inputs,
+                                              size_t n_inputs);
+/* Output i of the last run; valid until the next one. */
+QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
+
 #ifdef __cplusplus
 }
 #endif

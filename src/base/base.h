@@ -101,6 +101,9 @@ typedef struct qn_arena {
 
 void qn_arena_init(qn_arena *arena, const qn_allocator *allocator);
 void qn_arena_free(qn_arena *arena);
+/* Forgets the objects but keeps memory for as many bytes, in one piece: an arena that is filled and
+ * emptied again and again soon allocates nothing. */
+void qn_arena_reset(qn_arena *arena);
 /* Zeroed and aligned to 64 bytes when size >= 64, else to 16. */
 void *qn_arena_alloc(qn_arena *arena, size_t size);
 void *qn_arena_array(qn_arena *arena, size_t count, size_t size);

@@ -1,3 +1,4 @@
+#define _DEFAULT_SOURCE /* madvise: POSIX's own call is allowed to do nothing, and glibc's does */
 #include "base/map.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ void qn_map_release_pages(const qn_map *map, const void *data, size_t size)
     const uintptr_t end = ((uintptr_t)data + size) / page * page;
     const uintptr_t map_begin = (uintptr_t)map->data;
     if (begin < end && begin >= map_begin && end <= map_begin + map->size)
-        (void)posix_madvise((void *)begin, end - begin, POSIX_MADV_DONTNEED);
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 /* ---- Output files ------------------------------------------------------------------------------ */

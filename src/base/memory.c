@@ -175,6 +175,19 @@ static qn_arena_chunk *chunk_create(qn_arena *arena, size_t size)
     return chunk;
 }
 
+void qn_arena_reset(qn_arena *arena)
+{
+    arena->used = 0;
+    if (!arena->chunks || !arena->chunks->next)
+        return;
+    size_t total = 0;
+    for (const qn_arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->next)
+        total += chunk->size + ALIGNMENT;
+    qn_arena_free(arena);
+    /* Short memory is no fault here: the next use asks again. */
+    arena->chunks = chunk_create(arena, total);
+}
+
 void *qn_arena_alloc(qn_arena *arena, size_t size)
 {
     const size_t align = size >= ALIGNMENT ? ALIGNMENT : 16;

@@ -10,6 +10,7 @@ qn_status qn_model_create(qn_model **out, qn_context *ctx)
     qn_model *model = qn_alloc_zero(ctx, 1, sizeof *model);
     QN_TRY_ALLOC(ctx, model);
     model->ctx = ctx;
+    atomic_init(&model->references, 1);
     qn_arena_init(&model->arena, &ctx->allocator);
     const qn_status status = qn_graph_create(&model->graph, model, "main");
     if (status != QN_OK) {
@@ -34,9 +35,13 @@ static void graph_release(qn_graph *graph)
 
 void qn_model_free(qn_model *model)
 {
-    if (!model)
+    if (!model || atomic_fetch_sub(&model->references, 1) > 1)
         return;
     qn_context *ctx = model->ctx;
+    for (size_t i = 0; i < model->n_blocks; i++)
+        qn_free_aligned(&ctx->allocator, model->blocks[i]);
+    qn_free(ctx, model->blocks);
+    qn_model_free(model->origin);
     for (size_t i = 0; i < model->n_graphs; i++)
         graph_release(model->graphs[i]);
     for (size_t i = 0; i < model->n_maps; i++)
@@ -45,6 +50,49 @@ void qn_model_free(qn_model *model)
     qn_free(ctx, model->maps);
     qn_arena_free(&model->arena);
     qn_free(ctx, model);
+}
+
+qn_model *qn_model_retain(qn_model *model)
+{
+    atomic_fetch_add(&model->references, 1);
+    return model;
+}
+
+qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type)
+{
+    qn_context *ctx = model->ctx;
+    qn_tensor *tensor = qn_arena_alloc(&model->arena, sizeof *tensor);
+    QN_TRY_ALLOC(ctx, tensor);
+    size_t bytes;
+    if (!qn_type_is_static(type, tensor->dims) ||
+        !qn_tensor_bytes(&bytes, type->dtype, type->rank, tensor->dims))
+        return qn_fail(ctx, QN_E_INVALID, "a constant needs known dimensions");
+    QN_TRY_GROW(ctx, model->blocks, model->blocks_capacity, model->n_blocks + 1);
+    tensor->dtype = type->dtype;
+    tensor->rank = type->rank;
+    tensor->data = qn_alloc_aligned(&ctx->allocator, bytes);
+    QN_TRY_ALLOC(ctx, tensor->data);
+    model->blocks[model->n_blocks++] = tensor->data;
+    *out = tensor;
+    return QN_OK;
+}
+
+void qn_model_release(qn_model *model, const qn_tensor *tensor)
+{
+    for (size_t i = 0; i < model->n_blocks; i++) {
+        if (model->blocks[i] == tensor->data) {
+            qn_free_aligned(&model->ctx->allocator, tensor->data);
+            model->blocks[i] = model->blocks[--model->n_blocks];
+            return;
+        }
+    }
+    size_t bytes;
+    if (!qn_tensor_bytes(&bytes, tensor->dtype, tensor->rank, tensor->dims))
+        return;
+    for (; model; model = model->origin) {
+        for (size_t i = 0; i < model->n_maps; i++)
+            qn_map_release_pages(&model->maps[i], tensor->data, bytes);
+    }
 }
 
 qn_status qn_graph_create(qn_graph **out, qn_model *model, const char *name)

@@ -13,7 +13,6 @@
 
 typedef struct qn_op qn_op;           /* src/ops/op.h */
 typedef struct qn_qparams qn_qparams; /* quantization parameters of a value */
-typedef struct qn_model qn_model;
 typedef struct qn_graph qn_graph;
 typedef struct qn_node qn_node;
 typedef struct qn_value qn_value;
@@ -87,6 +86,8 @@ typedef struct qn_opset {
  * were read from. */
 struct qn_model {
     qn_context *ctx;
+    atomic_int references;
+    qn_model *origin; /* of a clone: the model whose tensors it shares; kept alive by it */
     qn_arena arena;
     qn_graph *graph;
     const char *path; /* or NULL */
@@ -100,12 +101,21 @@ struct qn_model {
     size_t n_maps, maps_capacity;
     qn_graph **graphs; /* every graph of the model, for freeing */
     size_t n_graphs, graphs_capacity;
+    void **blocks; /* contents of large tensors made by passes, see qn_model_tensor */
+    size_t n_blocks, blocks_capacity;
 };
 
 /* ---- Making ------------------------------------------------------------------------------------ */
 
 QN_MUST_CHECK qn_status qn_model_create(qn_model **out, qn_context *ctx);
-void qn_model_free(qn_model *model);
+/* One more reference; qn_model_free lets go of one, and the last one frees. */
+qn_model *qn_model_retain(qn_model *model);
+/* A tensor whose contents (not zeroed) can be given back before the model ends: for weights that a
+ * pass computes and a backend packs. */
+QN_MUST_CHECK qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type);
+/* The contents will not be read again through this model: memory of qn_model_tensor is freed, pages of
+ * mapped files leave the resident set. */
+void qn_model_release(qn_model *model, const qn_tensor *tensor);
 /* An empty graph that lives as long as the model. */
 QN_MUST_CHECK qn_status qn_graph_create(qn_graph **out, qn_model *model, const char *name);
 

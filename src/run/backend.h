@@ -1,0 +1,122 @@
+/* The door between planner and backends.
+ *
+ * The planner walks the graph in topological order and offers each node that is not yet taken to the
+ * backends, the preferred one first. A backend takes a node, alone or together with later nodes that
+ * it fuses, by filling a qn_claim: which nodes, which values go in and come out, in which layouts, how
+ * much scratch, which kernel. Layouts of the inputs are known by then, since their producers were
+ * planned earlier; where a claim wants another one the planner puts a conversion in between (one per
+ * value and layout). The last backend, `ref`, takes everything in row-major form.
+ *
+ *   plan time      claim -> kernel.prepare  packs weights, compiles; result is read-only afterwards
+ *   session time   kernel.bind              one caller's state: addresses are fixed from here on
+ *   run time       kernel.run               no allocation, no lock, no parsing
+ */
+#ifndef QN_BACKEND_H
+#define QN_BACKEND_H
+
+#include "ops/op.h"
+#include "run/layout.h"
+
+typedef struct qn_backend qn_backend;
+typedef struct qn_kernel qn_kernel;
+typedef struct qn_builder qn_builder; /* the plan being made */
+
+enum { QN_CLAIM_SPARE = 64 }; /* nodes and values that a claim can have beyond those of its node */
+
+/* One value of a claim. */
+typedef struct qn_claim_value {
+    qn_value *value; /* NULL keeps its place: an input left out, an output not wanted */
+    qn_layout layout;
+    /* Output only: no memory of its own but the bytes of input `view_of` from `offset` on (Reshape,
+     * Split of leading parts). -1: no view. The layouts must make this true. */
+    int32_t view_of;
+    size_t offset;
+} qn_claim_value;
+
+typedef struct qn_claim {
+    qn_builder *builder;
+    qn_node *node; /* offered */
+
+    /* The nodes of the group, `node` first, in topological order (qn_claim_add). Values between them
+     * are read by nobody else: qn_build_fusible tells. */
+    qn_node **nodes;
+    int32_t n_nodes;
+    /* Values read at run time (constants that prepare packs need not be listed) and written. */
+    qn_claim_value *in, *out;
+    int32_t n_in, n_out;
+    /* out[0] may take the memory of in[in_place]; -1: no. With `must_share` the kernel relies on it
+     * (it adds to what is there), and the backend has asked qn_build_dies first. */
+    int32_t in_place;
+    bool must_share;
+    /* Concat: the inputs are produced directly at in[i].offset of out[0]. The backend has asked
+     * qn_build_can_place for every one. */
+    bool place_inputs;
+    size_t scratch; /* bytes while it runs, 64-byte aligned */
+    /* NULL: nothing is left to do at run time, views and placed inputs say it all. */
+    const qn_kernel *kernel;
+    void *state; /* what prepare works on; from qn_build_alloc */
+} qn_claim;
+
+/* What a running kernel sees. Tensors have row-major dims whatever the layout of their data is. */
+typedef struct qn_step_io {
+    qn_context *ctx;
+    qn_tensor *const *in, *const *out;
+    void *scratch;
+    int threads;
+} qn_step_io;
+
+struct qn_kernel {
+    const char *name; /* as `bench --profile` shows it */
+    /* Makes claim->state final: packs weights, creates primitives; cleans up after itself when it
+     * fails. May be NULL. After it the contents of constants that are not inputs of the claim may be
+     * given back. */
+    qn_status (*prepare)(qn_claim *claim);
+    /* One session's own state; *bound NULL where none is needed. The data pointers of io are final
+     * except those of graph inputs. May be NULL. */
+    qn_status (*bind)(void **bound, const void *state, const qn_step_io *io);
+    qn_status (*run)(const void *state, void *bound, const qn_step_io *io);
+    void (*unbind)(qn_context *ctx, const void *state, void *bound);
+    void (*free)(void *state);
+};
+
+struct qn_backend {
+    const char *name;
+    /* *taken says whether the node was claimed. */
+    qn_status (*claim)(bool *taken, qn_claim *claim);
+    /* Copies in[0] to out[0] between the layouts of the claim. NULL: the plain copy of layout.h. */
+    qn_status (*convert)(qn_claim *claim);
+};
+
+/* The backends of this build, preferred first; ends with NULL. */
+extern const qn_backend *const qn_backends[];
+
+/* ---- What a backend may ask while it claims ------------------------------------------------------------ */
+
+qn_context *qn_build_context(const qn_builder *builder);
+int qn_build_threads(const qn_builder *builder);
+/* Zeroed memory that lives as long as the plan; NULL when short. */
+void *qn_build_alloc(qn_builder *builder, size_t size);
+/* 64-byte aligned memory for packed weights, freed with the plan; NULL when short. */
+void *qn_build_alloc_weights(qn_builder *builder, size_t size);
+/* The layout in which a value has been planned. Constants and graph inputs are row-major. */
+qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value);
+/* Dims and type of a value, all known; false where they depend on contents. */
+bool qn_build_shape(qn_tensor *out, const qn_builder *builder, const qn_value *value);
+/* The value is computed by now: a constant, an input, or the output of an earlier step. */
+bool qn_build_ready(const qn_builder *builder, const qn_value *value);
+/* No step after this claim reads the value and nobody outside does, so its memory may be written. */
+bool qn_build_dies(const qn_claim *claim, const qn_value *value);
+/* The node that alone reads `value`, when it is not yet taken: what a group may grow by. Else NULL. */
+qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value);
+/* The memory of a value whose step is already planned is free to be put elsewhere: no input, constant or
+ * view, nor shared with another value. */
+bool qn_build_can_place(const qn_builder *builder, const qn_value *value);
+
+/* Adds a node, an input or an output to the claim. */
+void qn_claim_add(qn_claim *claim, qn_node *node);
+qn_claim_value *qn_claim_in(qn_claim *claim, qn_value *value, qn_layout layout);
+qn_claim_value *qn_claim_out(qn_claim *claim, qn_value *value, qn_layout layout);
+/* All inputs (captured ones too) and outputs of the node, row-major. */
+void qn_claim_plain(qn_claim *claim);
+
+#endif

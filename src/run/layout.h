@@ -1,0 +1,34 @@
+/* How the elements of a value lie in memory. Row-major is what files and users see; the others are
+ * for values of the form [N, C, spatial...] between the steps of a plan. */
+#ifndef QN_LAYOUT_H
+#define QN_LAYOUT_H
+
+#include "ir/tensor.h"
+
+typedef enum qn_layout_kind {
+    QN_LAYOUT_ROWS,         /* row-major */
+    QN_LAYOUT_BLOCKED,      /* [N, C/b, spatial..., b]: oneDNN's nChw8c, nChw16c; C is padded up to
+                               a multiple of b, and the padding always holds zeros */
+    QN_LAYOUT_CHANNELS_LAST /* [N, spatial..., C] */
+} qn_layout_kind;
+
+typedef struct qn_layout {
+    uint8_t kind;
+    uint8_t block; /* b of QN_LAYOUT_BLOCKED, else 0 */
+} qn_layout;
+
+#define QN_ROWS ((qn_layout){QN_LAYOUT_ROWS, 0})
+
+static inline bool qn_layout_same(qn_layout a, qn_layout b)
+{
+    return a.kind == b.kind && a.block == b.block;
+}
+
+/* Bytes of a tensor in this layout, padding included; false on overflow. */
+bool qn_layout_bytes(size_t *out, qn_layout layout, const qn_tensor *shape);
+/* Copies between any two layouts, zeroing the padding of the target. Plain C: backends bring faster
+ * ways of their own. */
+void qn_layout_convert(void *to, qn_layout to_layout, const void *from, qn_layout from_layout,
+                       const qn_tensor *shape);
+
+#endif

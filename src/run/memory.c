@@ -1,0 +1,109 @@
+/* Memory for values between steps: the largest first, each at the lowest address where it meets no
+ * other that is alive at the same time. */
+#include <stdlib.h>
+
+#include "run/plan.h"
+
+enum { ALIGNMENT = 64 };
+
+static bool in_arena(const qn_plan *plan, int32_t slot)
+{
+    const qn_slot *s = &plan->slots.at[slot];
+    return s->place == QN_PLACE_ARENA && s->root == slot;
+}
+
+/* A view keeps its root alive, and a part placed in a whole makes it live from the part's first
+ * writing on. */
+static void extend_roots(qn_slots *slots)
+{
+    for (size_t i = 0; i < slots->count; i++) {
+        const qn_slot *slot = &slots->at[i];
+        qn_slot *root = &slots->at[slot->root];
+        root->last = QN_MAX(root->last, slot->last);
+        root->first = QN_MIN(root->first, slot->first);
+    }
+}
+
+typedef struct placed {
+    size_t bytes;
+    int32_t slot;
+} placed;
+
+static int by_size(const void *a, const void *b)
+{
+    const placed *x = a, *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->slot < y->slot ? -1 : x->slot > y->slot; /* the same plan every time */
+}
+
+static bool overlap_in_time(const qn_slot *a, const qn_slot *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
+
+/* Neighbours in address order among the `count` already placed that live at the same time as `slot`:
+ * the lowest gap that holds it. `placed` is kept sorted by address. */
+static size_t lowest_gap(const qn_plan *plan, const int32_t *sorted, size_t count,
+                         const qn_slot *slot)
+{
+    size_t address = 0;
+    for (size_t i = 0; i < count; i++) {
+        const qn_slot *other = &plan->slots.at[sorted[i]];
+        if (!overlap_in_time(slot, other))
+            continue;
+        if (other->address >= address && other->address - address >= slot->bytes)
+            break;
+        const size_t end = other->address + other->bytes;
+        address = QN_MAX(address, end);
+    }
+    return address;
+}
+
+static void insert_sorted(const qn_plan *plan, int32_t *sorted, size_t count, int32_t slot)
+{
+    size_t at = count;
+    const size_t address = plan->slots.at[slot].address;
+    for (; at > 0 && plan->slots.at[sorted[at - 1]].address > address; at--)
+        sorted[at] = sorted[at - 1];
+    sorted[at] = slot;
+}
+
+static void place_all(qn_plan *plan, const placed *order, int32_t *sorted, size_t count)
+{
+    plan->arena_bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        qn_slot *slot = &plan->slots.at[order[i].slot];
+        slot->address = lowest_gap(plan, sorted, i, slot);
+        insert_sorted(plan, sorted, i, order[i].slot);
+        const size_t end = slot->address + slot->bytes;
+        plan->arena_bytes = QN_MAX(plan->arena_bytes, end);
+    }
+}
+
+qn_status qn_plan_memory(qn_plan *plan)
+{
+    extend_roots(&plan->slots);
+    const size_t n = plan->slots.count;
+    placed *order = qn_alloc_zero(plan->ctx, n, sizeof *order);
+    int32_t *sorted = qn_alloc_zero(plan->ctx, n, sizeof *sorted);
+    size_t count = 0;
+    qn_status status = QN_OK;
+    if (!order || !sorted) {
+        status = qn_fail_nomem(plan->ctx);
+        goto done;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!in_arena(plan, (int32_t)i))
+            continue;
+        qn_slot *slot = &plan->slots.at[i];
+        slot->bytes = (slot->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        order[count++] = (placed){slot->bytes, (int32_t)i};
+    }
+    qsort(order, count, sizeof *order, by_size);
+    place_all(plan, order, sorted, count);
+done:
+    qn_free(plan->ctx, order);
+    qn_free(plan->ctx, sorted);
+    return status;
+}

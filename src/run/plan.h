@@ -1,0 +1,74 @@
+/* The plan: what to run in which order in which memory, for one set of input shapes. Immutable once
+ * built; sessions only read it. */
+#ifndef QN_PLAN_H
+#define QN_PLAN_H
+
+#include "run/backend.h"
+
+typedef enum qn_place {
+    QN_PLACE_CONSTANT, /* shape.data of the slot */
+    QN_PLACE_INPUT,    /* the caller's memory, another one each run */
+    QN_PLACE_ARENA,    /* `address` in the session's arena */
+    QN_PLACE_DYNAMIC   /* shape depends on contents: allocated while running */
+} qn_place;
+
+/* One value in one layout. */
+typedef struct qn_slot {
+    const qn_value *value;
+    qn_tensor shape; /* dims where they are known; rank -1 of a dynamic value */
+    qn_layout layout;
+    qn_place place;
+    size_t bytes;
+    int32_t root;   /* slot whose memory it lies in; itself unless a view */
+    size_t offset;  /* inside the root */
+    int32_t first;  /* step that writes it, -1: there from the start */
+    int32_t last;   /* last step that reads it or a view of it */
+    size_t address; /* in the arena, of a root */
+} qn_slot;
+
+typedef struct qn_step {
+    const qn_backend *backend;
+    const qn_kernel *kernel;
+    void *state;
+    qn_node **nodes; /* the group; none for a layout conversion */
+    int32_t n_nodes;
+    int32_t *in, *out; /* slots; -1: left out */
+    int32_t n_in, n_out;
+    size_t scratch;
+} qn_step;
+
+typedef struct qn_slots {
+    qn_slot *at;
+    size_t count, capacity;
+} qn_slots;
+
+struct qn_plan {
+    qn_context *ctx; /* of its maker; only for freeing */
+    atomic_int references;
+    qn_arena arena;
+    qn_model *model; /* the plan's own, passes done */
+    int threads;
+    qn_slots slots;
+    qn_step *steps;
+    size_t n_steps, steps_capacity;
+    int32_t *inputs, *outputs; /* slots, in the graph's order */
+    size_t arena_bytes, scratch_bytes, weight_bytes;
+    void **weights; /* packed, see qn_build_alloc_weights */
+    size_t n_weights, weights_capacity;
+};
+
+typedef struct qn_plan_config {
+    int threads;
+    const qn_backend *const *backends; /* preferred first, ends with NULL */
+} qn_plan_config;
+
+/* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from here
+ * on, also on failure. */
+QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config);
+qn_plan *qn_plan_retain(qn_plan *plan);
+
+/* Gives every root in the arena its address so that slots alive at the same time do not overlap;
+ * sets plan->arena_bytes. (memory.c) */
+QN_MUST_CHECK qn_status qn_plan_memory(qn_plan *plan);
+
+#endif

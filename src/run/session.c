@@ -1,0 +1,195 @@
+#include "run/session.h"
+
+#include <omp.h>
+#include <string.h>
+
+/* ---- Addresses -------------------------------------------------------------------------------------- */
+
+static void slot_address(qn_session *s, size_t i)
+{
+    const qn_slot *slot = &s->plan->slots.at[i];
+    const qn_slot *root = &s->plan->slots.at[slot->root];
+    qn_tensor *tensor = &s->tensors[i];
+    char *base = s->tensors[slot->root].data;
+    if (root->place == QN_PLACE_ARENA)
+        base = (char *)s->memory + root->address;
+    tensor->data = base ? base + slot->offset : NULL;
+}
+
+static qn_status place_tensors(qn_session *s)
+{
+    const qn_slots *slots = &s->plan->slots;
+    s->moving = qn_alloc_zero(s->ctx, slots->count + 1, sizeof *s->moving);
+    QN_TRY_ALLOC(s->ctx, s->moving);
+    for (size_t i = 0; i < slots->count; i++)
+        s->tensors[i] = slots->at[i].shape;
+    for (size_t i = 0; i < slots->count; i++) {
+        const qn_slot *slot = &slots->at[i];
+        if (slot->place == QN_PLACE_ARENA || slot->root != (int32_t)i)
+            slot_address(s, i);
+        if (slot->place == QN_PLACE_INPUT && slot->root != (int32_t)i)
+            s->moving[s->n_moving++] = (int32_t)i;
+    }
+    return QN_OK;
+}
+
+static void step_tensors(qn_session *s, qn_tensor **out, const int32_t *slots, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++)
+        out[i] = slots[i] >= 0 ? &s->tensors[slots[i]] : NULL;
+}
+
+static qn_status place_steps(qn_session *s)
+{
+    const qn_plan *plan = s->plan;
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        total += (size_t)(plan->steps[i].n_in + plan->steps[i].n_out);
+    s->pointers = qn_alloc_zero(s->ctx, total + 1, sizeof *s->pointers);
+    s->io = qn_alloc_zero(s->ctx, plan->n_steps + 1, sizeof *s->io);
+    s->bound = qn_alloc_zero(s->ctx, plan->n_steps + 1, sizeof *s->bound);
+    if (!s->pointers || !s->io || !s->bound)
+        return qn_fail_nomem(s->ctx);
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const qn_step *step = &plan->steps[i];
+        qn_tensor **in = s->pointers + at, **out = in + step->n_in;
+        at += (size_t)(step->n_in + step->n_out);
+        step_tensors(s, in, step->in, step->n_in);
+        step_tensors(s, out, step->out, step->n_out);
+        s->io[i] = (qn_step_io){s->ctx, in, out, s->scratch, plan->threads};
+    }
+    return QN_OK;
+}
+
+static qn_status bind_steps(qn_session *s)
+{
+    for (; s->n_bound < s->plan->n_steps; s->n_bound++) {
+        const qn_step *step = &s->plan->steps[s->n_bound];
+        if (step->kernel->bind)
+            QN_TRY(step->kernel->bind(&s->bound[s->n_bound], step->state, &s->io[s->n_bound]));
+    }
+    return QN_OK;
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------- */
+
+static qn_status session_fill(qn_session *s)
+{
+    const qn_plan *plan = s->plan;
+    const size_t n_outputs = plan->model->graph->n_outputs;
+    s->tensors = qn_alloc_zero(s->ctx, plan->slots.count + 1, sizeof *s->tensors);
+    s->outputs = qn_alloc_zero(s->ctx, n_outputs + 1, sizeof *s->outputs);
+    s->memory = qn_alloc_aligned(&s->ctx->allocator, plan->arena_bytes);
+    s->scratch = qn_alloc_aligned(&s->ctx->allocator, plan->scratch_bytes);
+    if (!s->tensors || !s->outputs || !s->memory || !s->scratch)
+        return qn_fail_nomem(s->ctx);
+    for (size_t i = 0; i < n_outputs; i++)
+        s->outputs[i] = &s->tensors[plan->outputs[i]];
+    QN_TRY(place_tensors(s));
+    QN_TRY(place_steps(s));
+    return bind_steps(s);
+}
+
+qn_status qn_session_create(qn_session **out, qn_context *ctx, qn_plan *plan)
+{
+    *out = NULL;
+    qn_session *s = qn_alloc_zero(ctx, 1, sizeof *s);
+    QN_TRY_ALLOC(ctx, s);
+    s->ctx = ctx;
+    s->plan = qn_plan_retain(plan);
+    const qn_status status = session_fill(s);
+    if (status == QN_OK)
+        *out = s;
+    else
+        qn_session_free(s);
+    return status;
+}
+
+void qn_session_free(qn_session *s)
+{
+    if (!s)
+        return;
+    qn_context *ctx = s->ctx;
+    for (size_t i = 0; i < s->n_bound; i++) {
+        const qn_step *step = &s->plan->steps[i];
+        if (step->kernel->unbind)
+            step->kernel->unbind(ctx, step->state, s->bound[i]);
+    }
+    qn_free_aligned(&ctx->allocator, s->memory);
+    qn_free_aligned(&ctx->allocator, s->scratch);
+    qn_free(ctx, s->tensors);
+    qn_free(ctx, s->outputs);
+    qn_free(ctx, s->moving);
+    qn_free(ctx, s->pointers);
+    qn_free(ctx, s->io);
+    qn_free(ctx, s->bound);
+    qn_plan_free(s->plan);
+    qn_free(ctx, s);
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------- */
+
+static qn_status check_input(const qn_session *s, size_t i, const qn_tensor *given)
+{
+    const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
+    const char *name = s->plan->model->graph->inputs[i]->name;
+    if (planned->rank < 0)
+        return QN_OK;
+    if (given->dtype != planned->dtype)
+        return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s", name,
+                       qn_dtype_name(planned->dtype), qn_dtype_name(given->dtype));
+    const size_t bytes = (size_t)planned->rank * sizeof *given->dims;
+    if (given->rank != planned->rank || (bytes && memcmp(given->dims, planned->dims, bytes) != 0)) {
+        char wanted[256], got[256];
+        const qn_type a = qn_type_of(planned), b = qn_type_of(given);
+        qn_type_format(wanted, sizeof wanted, &a);
+        qn_type_format(got, sizeof got, &b);
+        return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s", name, wanted, got);
+    }
+    return QN_OK;
+}
+
+static qn_status set_inputs(qn_session *s, const qn_tensor *inputs, size_t n_inputs)
+{
+    const size_t wanted = s->plan->model->graph->n_inputs;
+    if (n_inputs != wanted)
+        return qn_fail(s->ctx, QN_E_INVALID, "the model has %zu inputs, %zu were given", wanted,
+                       n_inputs);
+    for (size_t i = 0; i < n_inputs; i++) {
+        QN_TRY(check_input(s, i, &inputs[i]));
+        s->tensors[s->plan->inputs[i]] = inputs[i];
+    }
+    for (size_t i = 0; i < s->n_moving; i++)
+        slot_address(s, (size_t)s->moving[i]);
+    return QN_OK;
+}
+
+qn_status qn_session_run_observed(qn_session *s, const qn_tensor *inputs, size_t n_inputs,
+                                  qn_step_fn *after, void *user)
+{
+    const qn_plan *plan = s->plan;
+    QN_TRY(set_inputs(s, inputs, n_inputs));
+    const int outside = omp_get_max_threads();
+    qn_status status = QN_OK;
+    omp_set_num_threads(plan->threads);
+    for (size_t i = 0; i < plan->n_steps && status == QN_OK; i++) {
+        const qn_step *step = &plan->steps[i];
+        status = qn_check_cancel(s->ctx);
+        if (status == QN_OK)
+            status = step->kernel->run(step->state, s->bound[i], &s->io[i]);
+        if (after)
+            after(user, i);
+    }
+    omp_set_num_threads(outside);
+    return status;
+}
+
+qn_status qn_session_run(qn_session *session, const qn_tensor *inputs, size_t n_inputs)
+{
+    return qn_session_run_observed(session, inputs, n_inputs, NULL, NULL);
+}
+
+const qn_tensor *qn_session_output(const qn_session *session, size_t i)
+{
+    return i < session->plan->model->graph->n_outputs ? session->outputs[i] : NULL;
+}
