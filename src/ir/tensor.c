@@ -184,6 +184,14 @@ qn_status qn_tensor_copy(qn_tensor *out, qn_context *ctx, qn_arena *arena, const
     return QN_OK;
 }
 
+bool qn_tensor_is_aligned(const qn_tensor *tensor)
+{
+    /* A complex number is a pair of floats. */
+    const size_t size = qn_dtype_size(tensor->dtype);
+    const size_t unit = qn_dtype_get(tensor->dtype)->kind == QN_KIND_COMPLEX ? size / 2 : size;
+    return tensor->dtype == QN_STRING || unit == 0 || (uintptr_t)tensor->data % unit == 0;
+}
+
 static bool strings_equal(const qn_string *a, const qn_string *b, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {

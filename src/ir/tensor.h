@@ -77,6 +77,9 @@ QN_MUST_CHECK qn_status qn_tensor_create(qn_tensor **out, qn_context *ctx, qn_ar
 /* Deep, with strings and sequences. */
 QN_MUST_CHECK qn_status qn_tensor_copy(qn_tensor *out, qn_context *ctx, qn_arena *arena,
                                        const qn_tensor *tensor);
+/* Large constants stay where a mapped file has them, at any address. Kernels are given aligned
+ * tensors only: whoever calls one with a constant asks this first and copies where it is false. */
+bool qn_tensor_is_aligned(const qn_tensor *tensor);
 /* Same type, shape and bits (strings by contents). */
 bool qn_tensor_equal(const qn_tensor *a, const qn_tensor *b);
 

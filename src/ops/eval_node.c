@@ -93,8 +93,27 @@ static qn_status allocate_outputs(host *h, const qn_node *node, const frame *f)
     return QN_OK;
 }
 
+/* Constants that a mapped file holds at an odd address are copied for the call. */
+static qn_status align_inputs(host *h, const qn_node *node)
+{
+    const qn_tensor **in = qn_arena_array(&h->scratch, (size_t)node->n_in, sizeof *in);
+    QN_TRY_ALLOC(h->eval.ctx, in);
+    for (int32_t i = 0; i < node->n_in; i++) {
+        in[i] = h->in[i];
+        if (!in[i] || qn_tensor_is_aligned(in[i]))
+            continue;
+        qn_tensor *copy = qn_arena_alloc(&h->scratch, sizeof *copy);
+        QN_TRY_ALLOC(h->eval.ctx, copy);
+        QN_TRY(qn_tensor_copy(copy, h->eval.ctx, &h->scratch, in[i]));
+        in[i] = copy;
+    }
+    h->in = h->eval.in = in;
+    return QN_OK;
+}
+
 static qn_status evaluate(host *h, const qn_node *node)
 {
+    QN_TRY(align_inputs(h, node));
     if (!(node->op->flags & QN_OP_ALLOCATES)) {
         frame f;
         QN_TRY(infer_outputs(h, node, &f));

@@ -87,10 +87,10 @@ qn_graph *qn_node_subgraph(const qn_node *node, size_t i)
 
 /* ---- Making nodes ----------------------------------------------------------------------------------- */
 
-static qn_status node_make(qn_node **out, qn_graph *graph, const qn_op *op, const char *name,
-                           int32_t n_in)
+qn_status qn_node_add(qn_node **out, qn_graph *graph, const qn_op *op, const char *name,
+                      int32_t n_in, int32_t n_out)
 {
-    QN_TRY(qn_graph_add_node(out, graph, name, n_in, op->n_out));
+    QN_TRY(qn_graph_add_node(out, graph, name, n_in, n_out));
     (*out)->op = op;
     (*out)->attrs = qn_arena_alloc(graph->arena, op->attrs_size);
     QN_TRY_ALLOC(graph->ctx, (*out)->attrs);
@@ -101,7 +101,7 @@ static qn_status node_make(qn_node **out, qn_graph *graph, const qn_op *op, cons
 
 qn_status qn_node_create(qn_node **out, qn_graph *graph, const qn_op *op, qn_node *before)
 {
-    QN_TRY(node_make(out, graph, op, op->name, op->n_in));
+    QN_TRY(qn_node_add(out, graph, op, op->name, op->n_in, op->n_out));
     if (before)
         qn_node_move(*out, before);
     return QN_OK;
@@ -111,7 +111,7 @@ qn_status qn_node_build(qn_node **out, qn_graph *graph, const qn_node_spec *spec
 {
     const char *name = spec->name ? spec->name : spec->op->name;
     qn_value *value;
-    QN_TRY(node_make(out, graph, spec->op, name, spec->n_in));
+    QN_TRY(qn_node_add(out, graph, spec->op, name, spec->n_in, spec->op->n_out));
     for (int32_t i = 0; i < spec->n_in; i++)
         QN_TRY(qn_node_set_input(*out, i, spec->in[i]));
     QN_TRY(qn_value_create(&value, graph, (*out)->name));

@@ -209,6 +209,9 @@ const qn_op *qn_op_find(const char *domain, const char *name);
 
 /* ---- Nodes of an operator (node.c) --------------------------------------------------------------------- */
 
+/* A node with default attributes and empty slots at the end of the list, as importers need it. */
+QN_MUST_CHECK qn_status qn_node_add(qn_node **out, qn_graph *graph, const qn_op *op,
+                                    const char *name, int32_t n_in, int32_t n_out);
 /* A node with default attributes before `before` (NULL: at the end of the list). */
 QN_MUST_CHECK qn_status qn_node_create(qn_node **out, qn_graph *graph, const qn_op *op,
                                        qn_node *before);
