@@ -1,0 +1,86 @@
+#include "ops/move.h"
+
+#include <string.h>
+
+/* One walk serves both directions: `dense` is visited in order, `spread` at the strided places. */
+typedef struct walk {
+    int32_t rank;
+    const int64_t *dims, *strides;
+    size_t size;
+    char *dense, *spread;
+    bool gather; /* from spread to dense */
+} walk;
+
+static void copy_row(const walk *w, char *dense, char *spread, int64_t count, int64_t stride)
+{
+    const ptrdiff_t step = (ptrdiff_t)(stride * (int64_t)w->size);
+    if (stride == 1) {
+        memcpy(w->gather ? dense : spread, w->gather ? spread : dense, (size_t)count * w->size);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(w->gather ? dense : spread, w->gather ? spread : dense, w->size);
+        dense += w->size;
+        spread += step;
+    }
+}
+
+static void walk_all(const walk *w)
+{
+    int64_t index[QN_MAX_RANK] = {0}, count = 1;
+    const int32_t inner = w->rank - 1;
+    for (int32_t d = 0; d < w->rank; d++)
+        count *= w->dims[d];
+    if (count == 0)
+        return;
+    const int64_t row = w->rank ? w->dims[inner] : 1;
+    int64_t at = 0;
+    for (int64_t done = 0; done < count; done += row) {
+        copy_row(w, w->dense + (size_t)done * w->size,
+                 w->spread + (ptrdiff_t)(at * (int64_t)w->size), row,
+                 w->rank ? w->strides[inner] : 1);
+        for (int32_t d = inner - 1; d >= 0; d--) {
+            at += w->strides[d];
+            if (++index[d] < w->dims[d])
+                break;
+            at -= w->strides[d] * w->dims[d];
+            index[d] = 0;
+        }
+    }
+}
+
+void qn_move_from(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides)
+{
+    const size_t size = qn_dtype_size(out->dtype);
+    const walk w = {out->rank, out->dims, strides,
+                    size,      out->data, (char *)in->data + start * (int64_t)size,
+                    true};
+    walk_all(&w);
+}
+
+void qn_move_to(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides)
+{
+    const size_t size = qn_dtype_size(in->dtype);
+    const walk w = {in->rank, in->dims, strides,
+                    size,     in->data, (char *)out->data + start * (int64_t)size,
+                    false};
+    walk_all(&w);
+}
+
+qn_status qn_eval_move_all(qn_eval *self)
+{
+    const size_t bytes = (size_t)qn_tensor_count(self->out[0]) * qn_dtype_size(self->out[0]->dtype);
+    if (bytes)
+        memcpy(self->out[0]->data, self->in[0]->data, bytes);
+    return QN_OK;
+}
+
+void qn_fill(void *out, int64_t count, const void *value, size_t size)
+{
+    if (!value) {
+        memset(out, 0, (size_t)count * size);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)out + (size_t)i * size, value, size);
+}

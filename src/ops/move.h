@@ -1,0 +1,27 @@
+/* Copies of elements from one place to another: the kernel behind every operator that only moves. */
+#ifndef QN_MOVE_H
+#define QN_MOVE_H
+
+#include "ops/eval.h"
+
+/* Fills all of `out` (row-major, dims of out): element at index x comes from element
+ * start + sum(x[d] * strides[d]) of `in`. Strides may be 0 (repeat) or negative (reverse). */
+void qn_move_from(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
+/* The reverse: spreads all of `in` over `out`, in element start + sum(x[d] * strides[d]). */
+void qn_move_to(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
+/* Output 0 gets the elements of input 0 in the same order. */
+QN_MUST_CHECK qn_status qn_eval_move_all(qn_eval *self);
+
+/* Fills `out` with `count` copies of the element at `value` (zero bytes when NULL). */
+void qn_fill(void *out, int64_t count, const void *value, size_t size);
+
+/* Product of dims [from, to). */
+static inline int64_t qn_dims_product(const int64_t *dims, int32_t from, int32_t to)
+{
+    int64_t product = 1;
+    for (int32_t d = from; d < to; d++)
+        product *= dims[d];
+    return product;
+}
+
+#endif

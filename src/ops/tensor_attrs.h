@@ -1,0 +1,20 @@
+/* Attributes of operators that move elements, for those that look into nodes: passes and backends. */
+#ifndef QN_TENSOR_ATTRS_H
+#define QN_TENSOR_ATTRS_H
+
+#include "ops/op.h"
+
+typedef struct qn_concat_attrs {
+    int64_t axis;
+} qn_concat_attrs;
+
+typedef struct qn_split_attrs {
+    int64_t axis, num_outputs;
+    qn_ints split; /* before opset 13 */
+} qn_split_attrs;
+
+typedef struct qn_transpose_attrs {
+    qn_ints perm; /* absent: reversed */
+} qn_transpose_attrs;
+
+#endif
