@@ -50,36 +50,38 @@ typedef struct qn_attr_spec {
     float float_default;
     const char *string_default;
     const char *const *words; /* of an enum, ending with NULL */
-    int until;                /* 0: still there */
+    int since;                /* opset that brought it; older forms mean its default */
+    int until;                /* opset that dropped it; 0: still there */
     bool required;
 } qn_attr_spec;
 
 #define QN_ABSENT INT64_MIN /* default of an int attribute whose absence means something */
 
-#define QN_INT_ATTR(type, field, value)                                                            \
+/* Further members may follow: QN_INT_ATTR(attrs, ceil_mode, 0, .since = 10). */
+#define QN_INT_ATTR(type, field, ...)                                                              \
     {                                                                                              \
         .name = #field, .kind = QN_ATTR_INT, .offset = offsetof(type, field),                      \
-        .int_default = (value)                                                                     \
+        .int_default = __VA_ARGS__                                                                 \
     }
-#define QN_FLOAT_ATTR(type, field, value)                                                          \
+#define QN_FLOAT_ATTR(type, field, ...)                                                            \
     {                                                                                              \
         .name = #field, .kind = QN_ATTR_FLOAT, .offset = offsetof(type, field),                    \
-        .float_default = value                                                                     \
+        .float_default = __VA_ARGS__                                                               \
     }
-#define QN_STRING_ATTR(type, field, value)                                                         \
+#define QN_STRING_ATTR(type, field, ...)                                                           \
     {                                                                                              \
         .name = #field, .kind = QN_ATTR_STRING, .offset = offsetof(type, field),                   \
-        .string_default = (value)                                                                  \
+        .string_default = __VA_ARGS__                                                              \
     }
-#define QN_ENUM_ATTR(type, field, value, table)                                                    \
+#define QN_ENUM_ATTR(type, field, value, ...)                                                      \
     {                                                                                              \
         .name = #field, .kind = QN_ATTR_ENUM, .offset = offsetof(type, field),                     \
-        .int_default = (value), .words = (table)                                                   \
+        .int_default = (value), .words = __VA_ARGS__                                               \
     }
-/* Lists, tensors, graphs and types: absent by default. KIND is INTS, FLOATS, STRINGS, ... */
-#define QN_ATTR(type, field, KIND)                                                                 \
+/* Lists, tensors, graphs and types: absent by default. The third is INTS, FLOATS, STRINGS, ... */
+#define QN_ATTR(type, field, ...)                                                                  \
     {                                                                                              \
-        .name = #field, .kind = QN_ATTR_##KIND, .offset = offsetof(type, field)                    \
+        .name = #field, .offset = offsetof(type, field), .kind = QN_ATTR_##__VA_ARGS__             \
     }
 
 /* ---- Inputs and outputs -------------------------------------------------------------------------- */
@@ -162,6 +164,19 @@ typedef struct qn_version_rule {
     qn_status (*lower)(qn_node **node);
 } qn_version_rule;
 
+/* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. */
+typedef struct qn_type_rule {
+    int opset;
+    uint32_t types;
+} qn_type_rule;
+
+/* Brings a node as a file of opset `from` of the operator's domain has it into the latest form. The
+ * types of its inputs should be inferred already: some rules need a rank. */
+QN_MUST_CHECK qn_status qn_node_upgrade(qn_node **node, int from);
+/* Takes a node of the latest form to that of opset `to`. Nodes that a rule inserts stand next to it in
+ * the list, in the latest form. */
+QN_MUST_CHECK qn_status qn_node_lower(qn_node **node, int to);
+
 /* ---- The operator ------------------------------------------------------------------------------------ */
 
 enum {
@@ -183,6 +198,8 @@ struct qn_op {
     size_t n_attrs, attrs_size;
     const qn_version_rule *versions;
     size_t n_versions;
+    const qn_type_rule *type_rules;
+    size_t n_type_rules;
     unsigned flags;
     qn_quant_rule quant;
     qn_status (*infer)(qn_infer *self);
@@ -196,6 +213,7 @@ struct qn_op {
 #define QN_ATTRS(array, type)                                                                      \
     .attrs = (array), .n_attrs = QN_COUNT_OF(array), .attrs_size = sizeof(type)
 #define QN_VERSIONS(array) .versions = (array), .n_versions = QN_COUNT_OF(array)
+#define QN_TYPE_RULES(array) .type_rules = (array), .n_type_rules = QN_COUNT_OF(array)
 
 #define QN_OP(id) extern const qn_op qn_op_##id;
 #include "ops/ops.def"

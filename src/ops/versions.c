@@ -1,0 +1,234 @@
+#include "ops/versions.h"
+
+#include <string.h>
+
+/* ---- Applying the rules --------------------------------------------------------------------------- */
+
+qn_status qn_node_upgrade(qn_node **node, int from)
+{
+    const qn_op *op = (*node)->op;
+    for (size_t i = 0; *node && i < op->n_versions; i++) {
+        if (op->versions[i].opset > from && op->versions[i].upgrade)
+            QN_TRY(op->versions[i].upgrade(node));
+    }
+    return QN_OK;
+}
+
+static qn_status check_type(const qn_node *node, const qn_value *value, const qn_type_rule *rule)
+{
+    if (!value || value->type.kind != QN_TYPE_TENSOR || !(QN_SET(value->type.dtype) & rule->types))
+        return QN_OK;
+    return qn_node_fail(node, QN_E_UNSUPPORTED, "'%s' is %s, which it takes since opset %d only",
+                        value->name, qn_dtype_name(value->type.dtype), rule->opset);
+}
+
+static qn_status check_types(const qn_node *node, int to)
+{
+    for (size_t r = 0; r < node->op->n_type_rules; r++) {
+        const qn_type_rule *rule = &node->op->type_rules[r];
+        if (rule->opset <= to)
+            continue;
+        for (int32_t i = 0; i < node->n_explicit; i++)
+            QN_TRY(check_type(node, node->in[i], rule));
+        for (int32_t o = 0; o < node->n_out; o++)
+            QN_TRY(check_type(node, node->out[o], rule));
+    }
+    return QN_OK;
+}
+
+static qn_status check_attrs(const qn_node *node, int to)
+{
+    for (size_t i = 0; i < node->op->n_attrs; i++) {
+        const qn_attr_spec *spec = &node->op->attrs[i];
+        if (spec->since > to && !qn_attr_is_default(node->attrs, spec))
+            return qn_node_fail(node, QN_E_UNSUPPORTED,
+                                "attribute '%s' came with opset %d; opset %d cannot say it",
+                                spec->name, spec->since, to);
+    }
+    return QN_OK;
+}
+
+qn_status qn_node_lower(qn_node **node, int to)
+{
+    const qn_op *op = (*node)->op;
+    if (op->since > to)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "the operator came with opset %d, not in %d",
+                            op->since, to);
+    QN_TRY(check_types(*node, to));
+    for (size_t i = op->n_versions; *node && i-- > 0;) {
+        if (op->versions[i].opset > to && op->versions[i].lower)
+            QN_TRY(op->versions[i].lower(node));
+    }
+    return *node ? check_attrs(*node, to) : QN_OK;
+}
+
+/* ---- Attributes that became inputs ---------------------------------------------------------------- */
+
+qn_status qn_ints_copy(qn_ints *out, qn_graph *graph, const int64_t *values, size_t count)
+{
+    /* One spare: the pointer of an empty list is not NULL. */
+    int64_t *copy = qn_arena_array(graph->arena, count + 1, sizeof *copy);
+    QN_TRY_ALLOC(graph->ctx, copy);
+    if (count)
+        memcpy(copy, values, count * sizeof *copy);
+    *out = (qn_ints){copy, count};
+    return QN_OK;
+}
+
+qn_status qn_value_number(qn_value **out, qn_graph *graph, qn_dtype dtype, double number)
+{
+    const qn_type type = qn_type_tensor(dtype, 0, NULL);
+    qn_tensor *tensor;
+    QN_TRY(qn_tensor_create(&tensor, graph->ctx, graph->arena, &type));
+    qn_store_f64(tensor->data, dtype, 0, &number, 1);
+    return qn_value_constant(out, graph, "number", tensor);
+}
+
+static qn_status put_input(qn_node *node, int32_t slot, qn_value *value)
+{
+    if (node->n_in <= slot)
+        QN_TRY(qn_node_resize_inputs(node, slot + 1));
+    return qn_node_set_input(node, slot, value);
+}
+
+/* The contents of input `slot`, which the older form has as an attribute; NULL where left out. */
+static qn_status constant_input(const qn_tensor **out, const qn_node *node, int32_t slot)
+{
+    const qn_value *value = slot < node->n_explicit ? node->in[slot] : NULL;
+    *out = value ? value->data : NULL;
+    if (value && !value->data)
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "input '%s' is computed; the older form needs a constant", value->name);
+    return QN_OK;
+}
+
+static qn_status drop_input(qn_node *node, int32_t slot)
+{
+    if (node->n_in == slot + 1)
+        return qn_node_resize_inputs(node, slot);
+    return qn_node_set_input(node, slot, NULL);
+}
+
+qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot)
+{
+    qn_value *value;
+    if (!field->at)
+        return QN_OK;
+    QN_TRY(qn_value_ints(&value, node->graph, field->at, field->count));
+    *field = (qn_ints){NULL, 0};
+    return put_input(node, slot, value);
+}
+
+qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot)
+{
+    const qn_tensor *data;
+    QN_TRY(constant_input(&data, node, slot));
+    if (!data)
+        return QN_OK;
+    const int64_t count = qn_tensor_count(data);
+    int64_t *values = qn_arena_array(node->graph->arena, (size_t)count + 1, sizeof *values);
+    QN_TRY_ALLOC(node->graph->ctx, values);
+    qn_load_i64(values, data->dtype, data->data, 0, count);
+    *field = (qn_ints){values, (size_t)count};
+    return drop_input(node, slot);
+}
+
+qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot)
+{
+    const qn_type *type = node->n_in && node->in[0] ? &node->in[0]->type : NULL;
+    const qn_dtype dtype = type && type->dtype != QN_UNDEFINED ? type->dtype : QN_FLOAT32;
+    qn_value *constant;
+    QN_TRY(qn_value_number(&constant, node->graph, dtype, value));
+    return put_input(node, slot, constant);
+}
+
+qn_status qn_lower_number(double *value, qn_node *node, int32_t slot)
+{
+    const qn_tensor *data;
+    QN_TRY(constant_input(&data, node, slot));
+    if (!data)
+        return QN_OK;
+    if (qn_tensor_count(data) != 1)
+        return qn_node_fail(node, QN_E_UNSUPPORTED, "input %d is no single number", slot);
+    qn_load_f64(value, data->dtype, data->data, 0, 1);
+    return drop_input(node, slot);
+}
+
+/* ---- Inserting nodes ------------------------------------------------------------------------------- */
+
+qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op)
+{
+    qn_value *result = node->out[slot], *fresh;
+    QN_TRY(qn_value_create(&fresh, node->graph, result->name));
+    QN_TRY(qn_node_add(out, node->graph, op, node->name, op->n_in, 1));
+    if (node->next != *out)
+        qn_node_move(*out, node->next);
+    QN_TRY(qn_node_set_input(*out, 0, fresh));
+    qn_node_set_output(node, slot, fresh);
+    qn_node_set_output(*out, 0, result);
+    return QN_OK;
+}
+
+qn_status qn_node_prepend(qn_node **out, qn_node *node, int32_t slot, const qn_op *op)
+{
+    const qn_node_spec spec = {
+        .op = op, .name = node->name, .before = node, .in = {node->in[slot]}, .n_in = op->n_in};
+    QN_TRY(qn_node_build(out, node->graph, &spec));
+    return qn_node_set_input(node, slot, (*out)->out[0]);
+}
+
+/* ---- Broadcast before opset 7 ---------------------------------------------------------------------- */
+
+/* A constant is seen through a tensor of more dims over the same data. */
+static qn_status widen_constant(qn_node *node, int32_t slot, int32_t more)
+{
+    const qn_tensor *data = node->in[slot]->data;
+    qn_tensor *view = qn_arena_copy(node->graph->arena, data, sizeof *data);
+    QN_TRY_ALLOC(node->graph->ctx, view);
+    for (int32_t i = 0; i < more; i++)
+        view->dims[view->rank++] = 1;
+    qn_value *value;
+    QN_TRY(qn_value_constant(&value, node->graph, node->in[slot]->name, view));
+    return qn_node_set_input(node, slot, value);
+}
+
+static qn_status widen(qn_node *node, int32_t slot, int32_t more)
+{
+    const int32_t rank = node->in[slot]->type.rank;
+    if (node->in[slot]->data)
+        return widen_constant(node, slot, more);
+    int64_t axes[QN_MAX_RANK];
+    for (int32_t i = 0; i < more; i++)
+        axes[i] = rank + i;
+    const qn_op *op = qn_op_find("", "Unsqueeze");
+    if (!op)
+        return qn_node_fail(node, QN_E_UNSUPPORTED, "its broadcast needs the operator Unsqueeze");
+    qn_node *unsqueeze;
+    qn_value *value;
+    QN_TRY(qn_node_prepend(&unsqueeze, node, slot, op));
+    QN_TRY(qn_value_ints(&value, node->graph, axes, (size_t)more));
+    QN_TRY(qn_node_set_input(unsqueeze, 1, value));
+    unsqueeze->out[0]->type = unsqueeze->in[0]->type;
+    qn_type *type = &unsqueeze->out[0]->type;
+    type->elements = NULL;
+    for (int32_t i = 0; i < more; i++)
+        type->dims[type->rank++] = qn_dim_of(1);
+    return QN_OK;
+}
+
+qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis)
+{
+    if (axis == QN_ABSENT || !node->in[0] || slot >= node->n_in || !node->in[slot])
+        return QN_OK;
+    const int32_t rank = node->in[0]->type.rank, own = node->in[slot]->type.rank;
+    if (rank < 0 || own < 0)
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "its broadcast axis (before opset 7) needs inputs of known rank");
+    if (axis < 0)
+        axis += rank;
+    if (axis < 0 || axis + own > rank)
+        return qn_node_fail(node, QN_E_INVALID, "broadcast axis %lld does not fit ranks %d and %d",
+                            (long long)axis, rank, own);
+    const int32_t more = rank - own - (int32_t)axis;
+    return more > 0 && own > 0 ? widen(node, slot, more) : QN_OK;
+}

@@ -1,0 +1,32 @@
+/* Tools for the `versions` rules of operators: the changes of form that many operators went through. */
+#ifndef QN_VERSIONS_H
+#define QN_VERSIONS_H
+
+#include "ops/op.h"
+
+/* An attribute that became input `slot`: `field` of node->attrs is moved there, and back (which fails
+ * where the input is not constant). */
+QN_MUST_CHECK qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
+QN_MUST_CHECK qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot);
+/* The same for one number that became a scalar input; it gets the element type of input 0. */
+QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);
+QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t slot);
+
+/* Before opset 7 operand `slot` was put along input 0 from dimension `axis` on (QN_ABSENT: at the end):
+ * dimensions of 1 are appended to it so that numpy's broadcast does the same. */
+QN_MUST_CHECK qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis);
+
+/* A node of `op` that takes over output `slot` of `node`, whose result becomes its first input; more
+ * inputs can be set by the caller. */
+QN_MUST_CHECK qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op);
+/* A node of `op` on the way into input `slot` of `node`. */
+QN_MUST_CHECK qn_status qn_node_prepend(qn_node **out, qn_node *node, int32_t slot,
+                                        const qn_op *op);
+/* Lists that live as long as the model. */
+QN_MUST_CHECK qn_status qn_ints_copy(qn_ints *out, qn_graph *graph, const int64_t *values,
+                                     size_t count);
+/* A constant scalar. */
+QN_MUST_CHECK qn_status qn_value_number(qn_value **out, qn_graph *graph, qn_dtype dtype,
+                                        double number);
+
+#endif
