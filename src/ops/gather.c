@@ -17,7 +17,8 @@ static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
 qn_status qn_index_get(int64_t *out, const qn_eval *self, const qn_tensor *indices, int64_t i,
                        int64_t dim)
 {
-    int64_t index = qn_tensor_i64(indices, i);
+    const int64_t index = qn_tensor_i64(indices, i);
+    *out = 0;
     if (index < -dim || index >= dim)
         return qn_eval_fail(self, "index %lld is outside [-%lld, %lld)", (long long)index,
                             (long long)dim, (long long)dim);
