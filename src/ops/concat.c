@@ -2,6 +2,7 @@
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/tensor_attrs.h"
+#include "ops/versions.h"
 
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
@@ -84,10 +85,7 @@ const qn_op qn_op_Concat = {.name = "Concat",
 
 static const qn_attr_spec split_specs[] = {QN_INT_ATTR(qn_split_attrs, axis, 0),
                                            QN_INT_ATTR(qn_split_attrs, num_outputs, QN_ABSENT),
-                                           {.name = "split",
-                                            .kind = QN_ATTR_INTS,
-                                            .offset = offsetof(qn_split_attrs, split),
-                                            .until = 13}};
+                                           QN_ATTR(qn_split_attrs, split, INTS, .until = 13)};
 static const qn_port split_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
                                    {"split", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port split_out[] = {{"outputs", 'T', QN_SET_TENSOR, QN_VARIADIC}};
@@ -96,25 +94,14 @@ static const qn_port split_out[] = {{"outputs", 'T', QN_SET_TENSOR, QN_VARIADIC}
 static qn_status split_upgrade(qn_node **node)
 {
     qn_split_attrs *a = (*node)->attrs;
-    qn_value *lengths;
-    if (!a->split.at)
-        return QN_OK;
-    QN_TRY(qn_value_ints(&lengths, (*node)->graph, a->split.at, a->split.count));
-    a->split = (qn_ints){NULL, 0};
-    QN_TRY(qn_node_resize_inputs(*node, 2));
-    return qn_node_set_input(*node, 1, lengths);
+    return a->split.at ? qn_upgrade_ints(*node, &a->split, 1) : QN_OK;
 }
 
 static qn_status split_lower(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
-        return QN_OK;
-    const qn_tensor *lengths = (*node)->in[1]->data;
-    if (!lengths)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 13 the lengths are constant");
-    ((qn_split_attrs *)(*node)->attrs)->split =
-        (qn_ints){lengths->data, (size_t)qn_tensor_count(lengths)};
-    return qn_node_resize_inputs(*node, 1);
+        return qn_node_resize_inputs(*node, 1);
+    return qn_lower_ints(*node, &((qn_split_attrs *)(*node)->attrs)->split, 1);
 }
 
 /* Opset 18: without lengths, num_outputs must say how many parts there are. */

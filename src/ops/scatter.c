@@ -19,9 +19,9 @@ typedef struct scatter_attrs {
 
 static const qn_attr_spec scatter_specs[] = {
     QN_INT_ATTR(scatter_attrs, axis, 0),
-    QN_ENUM_ATTR(scatter_attrs, reduction, REDUCE_NONE, reduction_words)};
+    QN_ENUM_ATTR(scatter_attrs, reduction, REDUCE_NONE, reduction_words, .since = 16)};
 static const qn_attr_spec scatter_nd_specs[] = {
-    QN_ENUM_ATTR(scatter_attrs, reduction, REDUCE_NONE, reduction_words)};
+    QN_ENUM_ATTR(scatter_attrs, reduction, REDUCE_NONE, reduction_words, .since = 16)};
 
 /* ---- Combining ------------------------------------------------------------------------------------------ */
 
@@ -86,14 +86,7 @@ static qn_status check_reduction(qn_infer *self)
     return QN_OK;
 }
 
-/* Opset 16 brought add and mul, opset 18 max and min. */
-static qn_status lower_any(qn_node **node)
-{
-    if (((const scatter_attrs *)(*node)->attrs)->reduction != REDUCE_NONE)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "a reduction needs opset 16");
-    return QN_OK;
-}
-
+/* Opset 18 added max and min. */
 static qn_status lower_extremes(qn_node **node)
 {
     if (((const scatter_attrs *)(*node)->attrs)->reduction > REDUCE_MUL)
@@ -101,8 +94,7 @@ static qn_status lower_extremes(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule scatter_versions[] = {{16, NULL, lower_any},
-                                                   {18, NULL, lower_extremes}};
+static const qn_version_rule scatter_versions[] = {{18, NULL, lower_extremes}};
 
 /* ---- ScatterElements -------------------------------------------------------------------------------------- */
 

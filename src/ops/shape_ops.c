@@ -3,6 +3,7 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 static const qn_port any_in[] = {{"data", 'T', QN_SET_TENSOR, 0}};
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
@@ -14,8 +15,8 @@ typedef struct shape_attrs {
     int64_t start, end;
 } shape_attrs;
 
-static const qn_attr_spec shape_specs[] = {QN_INT_ATTR(shape_attrs, start, 0),
-                                           QN_INT_ATTR(shape_attrs, end, QN_ABSENT)};
+static const qn_attr_spec shape_specs[] = {QN_INT_ATTR(shape_attrs, start, 0, .since = 15),
+                                           QN_INT_ATTR(shape_attrs, end, QN_ABSENT, .since = 15)};
 
 /* Bounds as Python's slices have them: negative counts from the end, then clamped. */
 static void shape_range(const shape_attrs *a, int32_t rank, int32_t *start, int32_t *end)
@@ -99,9 +100,8 @@ typedef struct reshape_attrs {
     qn_ints shape; /* before opset 5 */
 } reshape_attrs;
 
-static const qn_attr_spec reshape_specs[] = {
-    QN_INT_ATTR(reshape_attrs, allowzero, 0),
-    {.name = "shape", .kind = QN_ATTR_INTS, .offset = offsetof(reshape_attrs, shape), .until = 5}};
+static const qn_attr_spec reshape_specs[] = {QN_INT_ATTR(reshape_attrs, allowzero, 0, .since = 14),
+                                             QN_ATTR(reshape_attrs, shape, INTS, .until = 5)};
 
 static const qn_port reshape_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                      {"shape", 0, QN_SET(QN_INT64), 0}};
@@ -110,35 +110,17 @@ static const qn_port reshape_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
 static qn_status reshape_upgrade(qn_node **node)
 {
     reshape_attrs *a = (*node)->attrs;
-    qn_value *shape;
     if (!a->shape.at)
         return qn_node_fail(*node, QN_E_FORMAT, "attribute 'shape' is missing");
-    QN_TRY(qn_value_ints(&shape, (*node)->graph, a->shape.at, a->shape.count));
-    a->shape = (qn_ints){NULL, 0};
-    QN_TRY(qn_node_resize_inputs(*node, 2));
-    return qn_node_set_input(*node, 1, shape);
+    return qn_upgrade_ints(*node, &a->shape, 1);
 }
 
 static qn_status reshape_lower(qn_node **node)
 {
-    const qn_tensor *shape = (*node)->in[1] ? (*node)->in[1]->data : NULL;
-    if (!shape)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 5 the shape must be constant");
-    reshape_attrs *a = (*node)->attrs;
-    a->shape = (qn_ints){shape->data, (size_t)qn_tensor_count(shape)};
-    return qn_node_resize_inputs(*node, 1);
+    return qn_lower_ints(*node, &((reshape_attrs *)(*node)->attrs)->shape, 1);
 }
 
-/* Opset 14 brought allowzero. */
-static qn_status reshape_lower_zero(qn_node **node)
-{
-    if (((const reshape_attrs *)(*node)->attrs)->allowzero)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "allowzero needs opset 14");
-    return QN_OK;
-}
-
-static const qn_version_rule reshape_versions[] = {{5, reshape_upgrade, reshape_lower},
-                                                   {14, NULL, reshape_lower_zero}};
+static const qn_version_rule reshape_versions[] = {{5, reshape_upgrade, reshape_lower}};
 
 /* Product of the dims; names of unknown ones are not multiplied. */
 static qn_dim product_of(const qn_dim *dims, int32_t rank)

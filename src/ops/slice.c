@@ -2,6 +2,7 @@
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
@@ -11,11 +12,9 @@ typedef struct slice_attrs {
     qn_ints starts, ends, axes; /* before opset 10 */
 } slice_attrs;
 
-#define OLD_INTS(field)                                                                            \
-    {                                                                                              \
-        .name = #field, .kind = QN_ATTR_INTS, .offset = offsetof(slice_attrs, field), .until = 10  \
-    }
-static const qn_attr_spec slice_specs[] = {OLD_INTS(starts), OLD_INTS(ends), OLD_INTS(axes)};
+static const qn_attr_spec slice_specs[] = {QN_ATTR(slice_attrs, starts, INTS, .until = 10),
+                                           QN_ATTR(slice_attrs, ends, INTS, .until = 10),
+                                           QN_ATTR(slice_attrs, axes, INTS, .until = 10)};
 
 static const qn_port slice_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                    {"starts", 'I', QN_SET_INDEX, 0},
@@ -27,39 +26,23 @@ static const qn_port slice_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
 static qn_status slice_upgrade(qn_node **node)
 {
     slice_attrs *a = (*node)->attrs;
-    qn_ints *const lists[] = {&a->starts, &a->ends, &a->axes};
     if (!a->starts.at || !a->ends.at)
         return qn_node_fail(*node, QN_E_FORMAT, "attributes 'starts' and 'ends' are needed");
-    QN_TRY(qn_node_resize_inputs(*node, a->axes.at ? 4 : 3));
-    for (int32_t i = 0; i < 3; i++) {
-        qn_value *value;
-        if (!lists[i]->at)
-            continue;
-        QN_TRY(qn_value_ints(&value, (*node)->graph, lists[i]->at, lists[i]->count));
-        QN_TRY(qn_node_set_input(*node, i + 1, value));
-        *lists[i] = (qn_ints){NULL, 0};
-    }
-    return QN_OK;
+    QN_TRY(qn_upgrade_ints(*node, &a->starts, 1));
+    QN_TRY(qn_upgrade_ints(*node, &a->ends, 2));
+    return a->axes.at ? qn_upgrade_ints(*node, &a->axes, 3) : QN_OK;
 }
 
+/* From the last slot down, since lowering one cuts it off. */
 static qn_status slice_lower(qn_node **node)
 {
     slice_attrs *a = (*node)->attrs;
-    qn_ints *const lists[] = {&a->starts, &a->ends, &a->axes, NULL};
-    for (int32_t i = 0; i < 4 && i + 1 < (*node)->n_in; i++) {
-        const qn_value *value = (*node)->in[i + 1];
-        if (!value)
-            continue;
-        if (!value->data || !lists[i])
-            return qn_node_fail(*node, QN_E_UNSUPPORTED,
-                                "before opset 10 bounds must be constant, without steps");
-        const size_t count = (size_t)qn_tensor_count(value->data);
-        int64_t *list = qn_arena_array((*node)->graph->arena, count + 1, sizeof *list);
-        QN_TRY_ALLOC((*node)->graph->ctx, list);
-        qn_load_i64(list, value->data->dtype, value->data->data, 0, (int64_t)count);
-        *lists[i] = (qn_ints){list, count};
-    }
-    return qn_node_resize_inputs(*node, 1);
+    if ((*node)->n_in > 4 && (*node)->in[4])
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "steps need opset 10");
+    if ((*node)->n_in > 3 && (*node)->in[3])
+        QN_TRY(qn_lower_ints(*node, &a->axes, 3));
+    QN_TRY(qn_lower_ints(*node, &a->ends, 2));
+    return qn_lower_ints(*node, &a->starts, 1);
 }
 
 static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_lower}};

@@ -3,13 +3,13 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 typedef struct axes_attrs {
     qn_ints axes; /* before opset 13 */
 } axes_attrs;
 
-static const qn_attr_spec axes_specs[] = {
-    {.name = "axes", .kind = QN_ATTR_INTS, .offset = offsetof(axes_attrs, axes), .until = 13}};
+static const qn_attr_spec axes_specs[] = {QN_ATTR(axes_attrs, axes, INTS, .until = 13)};
 
 static const qn_port squeeze_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                      {"axes", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
@@ -21,24 +21,14 @@ static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 static qn_status axes_upgrade(qn_node **node)
 {
     axes_attrs *a = (*node)->attrs;
-    qn_value *axes;
-    if (!a->axes.at)
-        return QN_OK;
-    QN_TRY(qn_value_ints(&axes, (*node)->graph, a->axes.at, a->axes.count));
-    a->axes = (qn_ints){NULL, 0};
-    QN_TRY(qn_node_resize_inputs(*node, 2));
-    return qn_node_set_input(*node, 1, axes);
+    return a->axes.at ? qn_upgrade_ints(*node, &a->axes, 1) : QN_OK;
 }
 
 static qn_status axes_lower(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
         return qn_node_resize_inputs(*node, 1);
-    const qn_tensor *axes = (*node)->in[1]->data;
-    if (!axes)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 13 the axes must be constant");
-    ((axes_attrs *)(*node)->attrs)->axes = (qn_ints){axes->data, (size_t)qn_tensor_count(axes)};
-    return qn_node_resize_inputs(*node, 1);
+    return qn_lower_ints(*node, &((axes_attrs *)(*node)->attrs)->axes, 1);
 }
 
 static const qn_version_rule axes_versions[] = {{13, axes_upgrade, axes_lower}};

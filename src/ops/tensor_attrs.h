@@ -17,4 +17,12 @@ typedef struct qn_transpose_attrs {
     qn_ints perm; /* absent: reversed */
 } qn_transpose_attrs;
 
+typedef enum qn_pad_mode { QN_PAD_CONSTANT, QN_PAD_REFLECT, QN_PAD_EDGE, QN_PAD_WRAP } qn_pad_mode;
+
+typedef struct qn_pad_attrs {
+    int64_t mode;
+    qn_ints pads, paddings; /* before opsets 11 and 2 */
+    float value;            /* before opset 11 */
+} qn_pad_attrs;
+
 #endif
