@@ -1,5 +1,10 @@
 /* What the public header tells of a model. */
-#include "ir/graph.h"
+#include "import/import.h"
+
+qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
+{
+    return qn_import_onnx(out, ctx, path);
+}
 
 size_t qn_model_input_count(const qn_model *model)
 {

@@ -33,10 +33,10 @@ static const qn_proto_enum data_location = {data_location_values,
 #define ENUM(constant, name, number, names)                                                        \
     {#name, number, QN_PROTO_ENUM, QN_PROTO_OPTIONAL, NULL, &names},
 #define MESSAGE(constant, name, number, label, message)                                            \
-    {#name, number, QN_PROTO_MESSAGE, QN_PROTO_##label, &qn_onnx_##message, NULL},
+    {#name, number, QN_PROTO_MESSAGE, QN_PROTO_##label, &qn_onnx_##message##_schema, NULL},
 #define END(message, name)                                                                         \
     }                                                                                              \
     ;                                                                                              \
-    const qn_proto_schema qn_onnx_##message = {name, message##_fields,                             \
-                                               QN_COUNT_OF(message##_fields)};
+    const qn_proto_schema qn_onnx_##message##_schema = {name, message##_fields,                    \
+                                                        QN_COUNT_OF(message##_fields)};
 #include "proto/onnx_schema.def"

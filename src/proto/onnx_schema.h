@@ -1,5 +1,5 @@
 /* ONNX's messages as schema tables: QN_ONNX_NODE_OP_TYPE is the number of NodeProto.op_type, and
- * qn_onnx_node the schema of NodeProto. */
+ * qn_onnx_node_schema is that message. */
 #ifndef QN_ONNX_SCHEMA_H
 #define QN_ONNX_SCHEMA_H
 
@@ -19,7 +19,7 @@ enum {
 #undef MESSAGE
 #undef END
 
-#define BEGIN(message) extern const qn_proto_schema qn_onnx_##message;
+#define BEGIN(message) extern const qn_proto_schema qn_onnx_##message##_schema;
 #define FIELD(constant, name, number, kind, label)
 #define ENUM(constant, name, number, names)
 #define MESSAGE(constant, name, number, label, message)

@@ -2,7 +2,7 @@
  * formats between a tree and bytes.
  *
  *     qn_proto_tree tree;
- *     qn_proto_tree_init(&tree, ctx, &qn_onnx_model);
+ *     qn_proto_tree_init(&tree, ctx, &qn_onnx_model_schema);
  *     QN_TRY_OR_DONE(qn_proto_parse_wire(&tree, map.data, map.size));
  *     const qn_proto_message *graph = qn_proto_get_message(&tree.root, QN_ONNX_MODEL_GRAPH);
  *     for (size_t i = 0; i < qn_proto_count(graph, QN_ONNX_GRAPH_NODE); i++)

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0 || qn_context_create(&ctx, NULL) != QN_OK)
         return 0;
     const bool text = data[0] & 1;
-    qn_proto_tree_init(&tree, ctx, data[0] & 2 ? &qn_onnx_sequence : &qn_onnx_model);
+    qn_proto_tree_init(&tree, ctx, data[0] & 2 ? &qn_onnx_sequence_schema : &qn_onnx_model_schema);
     const qn_status status = text ? qn_proto_parse_text(&tree, (const char *)data + 1, size - 1)
                                   : qn_proto_parse_wire(&tree, data + 1, size - 1);
     if (status == QN_OK) {

@@ -27,9 +27,9 @@ static void test_tables(void **state)
 {
     (void)state;
     const qn_proto_schema *seen[64];
-    size_t count = check_schema(&qn_onnx_model, seen, 0);
+    size_t count = check_schema(&qn_onnx_model_schema, seen, 0);
     assert_int_equal(count, 28);
-    count = check_schema(&qn_onnx_optional, seen, count);
+    count = check_schema(&qn_onnx_optional_schema, seen, count);
     assert_int_equal(count, 31);
 }
 
@@ -47,8 +47,8 @@ static void test_model(void **state)
     qn_context *ctx = context_new();
     qn_proto_tree from_text, tree;
     memory *wire = malloc(sizeof *wire);
-    qn_proto_tree_init(&from_text, ctx, &qn_onnx_model);
-    qn_proto_tree_init(&tree, ctx, &qn_onnx_model);
+    qn_proto_tree_init(&from_text, ctx, &qn_onnx_model_schema);
+    qn_proto_tree_init(&tree, ctx, &qn_onnx_model_schema);
     if (qn_proto_parse_text(&from_text, text, sizeof text - 1) != QN_OK)
         fail_msg("%s", qn_context_error(ctx));
     assert_int_equal(qn_proto_write_wire(&from_text, memory_sink(wire)), QN_OK);

@@ -1,0 +1,235 @@
+#include "import/onnx.h"
+
+#include <string.h>
+
+static void import_init(qn_onnx_import *import, qn_context *ctx, const qn_proto_schema *schema)
+{
+    memset(import, 0, sizeof *import);
+    import->ctx = ctx;
+    qn_proto_tree_init(&import->tree, ctx, schema);
+    qn_names_init(&import->names, ctx);
+    qn_names_init(&import->files, ctx);
+    qn_names_init(&import->functions, ctx);
+}
+
+static void import_free(qn_onnx_import *import)
+{
+    qn_names_free(&import->names);
+    qn_names_free(&import->files);
+    qn_names_free(&import->functions);
+    qn_free(import->ctx, import->name_buffer);
+    qn_proto_tree_free(&import->tree);
+}
+
+/* ---- Model ------------------------------------------------------------------------------------------ */
+
+static qn_status check_versions(qn_onnx_import *import)
+{
+    qn_model *model = import->model;
+    if (model->ir_version < 1)
+        return qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: its IR version is missing");
+    if (model->ir_version > QN_ONNX_IR_VERSION)
+        return qn_fail(import->ctx, QN_E_UNSUPPORTED,
+                       "IR version %lld is newer than %d; export the model with an older one",
+                       (long long)model->ir_version, QN_ONNX_IR_VERSION);
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        if (*model->opsets[i].domain == 0 && model->opsets[i].version > QN_LATEST_OPSET)
+            qn_log(import->ctx, QN_LOG_INFO,
+                   "opset %lld is newer than %d: operators are read as far as their form is known",
+                   (long long)model->opsets[i].version, QN_LATEST_OPSET);
+    }
+    return QN_OK;
+}
+
+static qn_status read_metadata(qn_onnx_import *import)
+{
+    const qn_proto_message *root = &import->tree.root;
+    qn_model *model = import->model;
+    const size_t count = qn_proto_count(root, QN_ONNX_MODEL_METADATA_PROPS);
+    model->metadata = qn_arena_array(import->arena, count, sizeof *model->metadata);
+    QN_TRY_ALLOC(import->ctx, model->metadata);
+    for (size_t i = 0; i < count; i++) {
+        const qn_proto_message *entry = qn_proto_message_at(root, QN_ONNX_MODEL_METADATA_PROPS, i);
+        qn_pair *pair = &model->metadata[i];
+        QN_TRY(qn_onnx_text(&pair->key, import, qn_proto_string(entry, QN_ONNX_ENTRY_KEY)));
+        QN_TRY(qn_onnx_text(&pair->value, import, qn_proto_string(entry, QN_ONNX_ENTRY_VALUE)));
+        pair->key = pair->key ? pair->key : "";
+        pair->value = pair->value ? pair->value : "";
+    }
+    model->n_metadata = count;
+    return QN_OK;
+}
+
+static qn_status read_header(qn_onnx_import *import)
+{
+    static const qn_opset first = {"", 1}; /* files older than operator sets */
+    const qn_proto_message *root = &import->tree.root;
+    qn_model *model = import->model;
+    model->ir_version = qn_proto_int(root, QN_ONNX_MODEL_IR_VERSION, 0);
+    model->model_version = qn_proto_int(root, QN_ONNX_MODEL_MODEL_VERSION, 0);
+    QN_TRY(
+        qn_onnx_opsets(&model->opsets, &model->n_opsets, import, root, QN_ONNX_MODEL_OPSET_IMPORT));
+    if (model->n_opsets == 0 && model->ir_version < 3) {
+        model->opsets = qn_arena_copy(import->arena, &first, sizeof first);
+        QN_TRY_ALLOC(import->ctx, model->opsets);
+        model->n_opsets = 1;
+    }
+    QN_TRY(check_versions(import));
+    QN_TRY(
+        qn_onnx_text(&model->producer, import, qn_proto_string(root, QN_ONNX_MODEL_PRODUCER_NAME)));
+    QN_TRY(qn_onnx_text(&model->producer_version, import,
+                        qn_proto_string(root, QN_ONNX_MODEL_PRODUCER_VERSION)));
+    QN_TRY(qn_onnx_text(&model->domain, import, qn_proto_string(root, QN_ONNX_MODEL_DOMAIN)));
+    QN_TRY(qn_onnx_text(&model->doc, import, qn_proto_string(root, QN_ONNX_MODEL_DOC_STRING)));
+    return read_metadata(import);
+}
+
+static qn_status read_model(qn_onnx_import *import, const void *data, size_t size)
+{
+    qn_status status;
+    qn_onnx_scope scope = {.import = import, .graph = import->model->graph};
+    qn_names_init(&scope.values, import->ctx);
+    qn_names_init(&scope.declared, import->ctx);
+    import->input = (qn_string){data, size};
+    QN_TRY_OR_DONE(qn_proto_parse_wire(&import->tree, data, size));
+    QN_TRY_OR_DONE(read_header(import));
+    const qn_proto_message *graph = qn_proto_get_message(&import->tree.root, QN_ONNX_MODEL_GRAPH);
+    if (!graph) {
+        status = qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: it has no graph");
+        goto done;
+    }
+    QN_TRY_OR_DONE(qn_onnx_add_functions(import));
+    scope.opsets = import->model->opsets;
+    scope.n_opsets = import->model->n_opsets;
+    QN_TRY_OR_DONE(qn_onnx_graph(&scope, graph));
+    QN_TRY_OR_DONE(qn_onnx_upgrade(import->model->graph));
+done:
+    qn_names_free(&scope.values);
+    qn_names_free(&scope.declared);
+    return status;
+}
+
+/* Makes the model from bytes; `map` is where they come from and becomes the model's, or NULL. */
+static qn_status import_model(qn_model **out, qn_context *ctx, const char *path, qn_map *map,
+                              const void *data, size_t size)
+{
+    qn_onnx_import import;
+    qn_status status;
+    qn_model *model = NULL;
+    import_init(&import, ctx, &qn_onnx_model_schema);
+    QN_TRY_OR_DONE(qn_model_create(&model, ctx));
+    import.model = model;
+    import.arena = &model->arena;
+    if (map) {
+        const char *slash = strrchr(path, '/');
+        const size_t folder = slash ? QN_MAX((size_t)(slash - path), 1) : 1;
+        model->path = qn_arena_text(&model->arena, path, strlen(path));
+        import.folder = qn_arena_text(&model->arena, slash ? path : ".", folder);
+        model->maps = qn_grow(ctx, NULL, &model->maps_capacity, 1, sizeof *model->maps);
+        if (!model->path || !import.folder || !model->maps) {
+            status = qn_fail_nomem(ctx);
+            goto done;
+        }
+        model->maps[model->n_maps++] = *map;
+        *map = (qn_map){NULL, 0};
+    }
+    status = read_model(&import, data, size);
+done:
+    import_free(&import);
+    if (status != QN_OK) {
+        qn_model_free(model);
+        model = NULL;
+    }
+    *out = model;
+    return status;
+}
+
+qn_status qn_import_onnx(qn_model **out, qn_context *ctx, const char *path)
+{
+    qn_map map;
+    *out = NULL;
+    QN_TRY(qn_map_open(&map, ctx, path));
+    const void *data = map.data;
+    const qn_status status = import_model(out, ctx, path, &map, data, map.size);
+    qn_map_close(&map);
+    return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", path);
+}
+
+qn_status qn_import_onnx_memory(qn_model **out, qn_context *ctx, const void *data, size_t size)
+{
+    return import_model(out, ctx, NULL, NULL, data, size);
+}
+
+/* ---- Values of their own ------------------------------------------------------------------------------ */
+
+static qn_status read_sequence(qn_tensor *out, qn_onnx_import *import,
+                               const qn_proto_message *message);
+
+/* An OptionalProto holds a value of the field that its type says, or none. */
+static qn_status read_optional(qn_tensor *out, qn_onnx_import *import,
+                               const qn_proto_message *message)
+{
+    const qn_proto_message *tensor = qn_proto_get_message(message, QN_ONNX_OPTIONAL_TENSOR_VALUE);
+    const qn_proto_message *sequence =
+        qn_proto_get_message(message, QN_ONNX_OPTIONAL_SEQUENCE_VALUE);
+    const qn_proto_message *optional =
+        qn_proto_get_message(message, QN_ONNX_OPTIONAL_OPTIONAL_VALUE);
+    *out = (qn_tensor){.dtype = QN_NONE};
+    if (tensor)
+        return qn_onnx_tensor(out, import, tensor);
+    if (sequence)
+        return read_sequence(out, import, sequence);
+    return optional ? read_optional(out, import, optional) : QN_OK;
+}
+
+static qn_status read_items(qn_sequence *sequence, qn_onnx_import *import,
+                            const qn_proto_message *message, uint32_t field)
+{
+    const size_t count = qn_proto_count(message, field);
+    sequence->items = qn_arena_array(import->arena, count, sizeof *sequence->items);
+    QN_TRY_ALLOC(import->ctx, sequence->items);
+    sequence->count = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const qn_proto_message *item = qn_proto_message_at(message, field, i);
+        qn_tensor *to = &sequence->items[i];
+        QN_TRY(field == QN_ONNX_SEQUENCE_TENSOR_VALUES     ? qn_onnx_tensor(to, import, item)
+               : field == QN_ONNX_SEQUENCE_SEQUENCE_VALUES ? read_sequence(to, import, item)
+                                                           : read_optional(to, import, item));
+    }
+    return QN_OK;
+}
+
+static qn_status read_sequence(qn_tensor *out, qn_onnx_import *import,
+                               const qn_proto_message *message)
+{
+    static const uint32_t fields[] = {QN_ONNX_SEQUENCE_SEQUENCE_VALUES,
+                                      QN_ONNX_SEQUENCE_OPTIONAL_VALUES};
+    uint32_t field = QN_ONNX_SEQUENCE_TENSOR_VALUES;
+    for (size_t i = 0; i < QN_COUNT_OF(fields); i++) {
+        if (qn_proto_has(message, fields[i]))
+            field = fields[i];
+    }
+    qn_sequence *sequence = qn_arena_alloc(import->arena, sizeof *sequence);
+    QN_TRY_ALLOC(import->ctx, sequence);
+    *out = (qn_tensor){.dtype = QN_SEQUENCE, .data = sequence};
+    return read_items(sequence, import, message, field);
+}
+
+qn_status qn_import_onnx_value(qn_tensor *out, qn_context *ctx, qn_arena *arena, qn_type_kind kind,
+                               const void *data, size_t size)
+{
+    qn_onnx_import import;
+    import_init(&import, ctx,
+                kind == QN_TYPE_SEQUENCE   ? &qn_onnx_sequence_schema
+                : kind == QN_TYPE_OPTIONAL ? &qn_onnx_optional_schema
+                                           : &qn_onnx_tensor_schema);
+    import.arena = arena;
+    import.input = (qn_string){data, size};
+    qn_status status = qn_proto_parse_wire(&import.tree, data, size);
+    if (status == QN_OK)
+        status = kind == QN_TYPE_SEQUENCE   ? read_sequence(out, &import, &import.tree.root)
+                 : kind == QN_TYPE_OPTIONAL ? read_optional(out, &import, &import.tree.root)
+                                            : qn_onnx_tensor(out, &import, &import.tree.root);
+    import_free(&import);
+    return status;
+}

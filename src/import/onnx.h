@@ -1,0 +1,143 @@
+/* The parts of the ONNX importer, for each other. */
+#ifndef QN_IMPORT_ONNX_H
+#define QN_IMPORT_ONNX_H
+
+#include "import/import.h"
+#include "ops/op.h"
+#include "proto/onnx_schema.h"
+
+typedef struct qn_onnx_import {
+    qn_context *ctx;
+    qn_arena *arena;    /* what stays: the model's */
+    qn_model *model;    /* NULL when only a value is read */
+    const char *folder; /* of external data; NULL: there is none */
+    qn_string input;    /* the bytes of the file; they outlive the model, the tree does not */
+    qn_proto_tree tree;
+    qn_names names; /* every name once, in the tree's arena */
+    char *name_buffer;
+    size_t name_capacity;
+    qn_names files;     /* external location -> map number + 1 */
+    qn_names functions; /* "domain:name:overload" -> FunctionProto */
+    size_t inlined;     /* nodes that came out of functions */
+    qn_value absent;    /* stands for an optional input that a function's caller left out */
+} qn_onnx_import;
+
+/* ---- Names and types (onnx_type.c) --------------------------------------------------------------- */
+
+/* The name as terminated text, once for all its occurrences; lives as long as the import. */
+QN_MUST_CHECK qn_status qn_onnx_name(const char **out, qn_onnx_import *import, qn_string name);
+/* A copy that lives as long as the model; NULL when the text is empty. */
+QN_MUST_CHECK qn_status qn_onnx_text(const char **out, qn_onnx_import *import, qn_string text);
+QN_MUST_CHECK qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import,
+                                     const qn_proto_message *type);
+
+/* ---- Tensors (onnx_tensor.c, onnx_sparse.c, onnx_external.c) --------------------------------------- */
+
+QN_MUST_CHECK qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import,
+                                       const qn_proto_message *tensor);
+/* Dims of a tensor or sparse tensor, checked so that bytes and counts fit. */
+QN_MUST_CHECK qn_status qn_onnx_dims(qn_tensor *out, qn_onnx_import *import,
+                                     const qn_proto_message *message, uint32_t field);
+/* A dense tensor from a SparseTensorProto. */
+QN_MUST_CHECK qn_status qn_onnx_sparse(qn_tensor *out, qn_onnx_import *import,
+                                       const qn_proto_message *sparse);
+/* The bytes that the tensor's external_data names, `size` of them. */
+QN_MUST_CHECK qn_status qn_onnx_external(qn_string *out, qn_onnx_import *import,
+                                         const qn_proto_message *tensor, size_t size);
+
+/* ---- Graphs (onnx_graph.c, onnx_order.c) ----------------------------------------------------------- */
+
+typedef struct qn_onnx_scope qn_onnx_scope;
+
+/* A function being inlined. */
+typedef struct qn_onnx_argument {
+    const char *name;
+    const qn_proto_message *attribute;
+    qn_onnx_scope
+        *scope; /* where a graph in it finds its values; NULL: a default of the function */
+} qn_onnx_argument;
+
+typedef struct qn_onnx_call {
+    const struct qn_onnx_call *caller;
+    const qn_proto_message *function;
+    const char *prefix; /* of the names of inner values and nodes */
+    qn_names renamed;   /* outputs of the function -> their names at the caller's */
+    qn_onnx_argument *arguments;
+    size_t n_arguments;
+    int depth;
+} qn_onnx_call;
+
+/* Where names have meaning: a graph, a subgraph, or a function's body (which shares its caller's
+ * graph, not its names). */
+struct qn_onnx_scope {
+    qn_onnx_import *import;
+    qn_onnx_scope *parent; /* of a subgraph: where captured values come from */
+    qn_graph *graph;
+    qn_names values;   /* name in the file -> qn_value */
+    qn_names declared; /* name in the file -> ValueInfoProto */
+    const qn_opset *opsets;
+    size_t n_opsets;
+    const qn_onnx_call *call; /* whose attributes can be referred to */
+    const qn_onnx_call *body; /* == call in the function's own body, NULL in subgraphs of it */
+};
+
+QN_MUST_CHECK qn_status qn_onnx_opsets(qn_opset **out, size_t *count, qn_onnx_import *import,
+                                       const qn_proto_message *message, uint32_t field);
+/* 0 when the domain is not imported. */
+int64_t qn_onnx_opset_version(const qn_onnx_scope *scope, const char *domain);
+
+/* Fills graph->... of `scope` from a GraphProto. */
+QN_MUST_CHECK qn_status qn_onnx_graph(qn_onnx_scope *scope, const qn_proto_message *graph);
+/* The value of that name; captured from an outer graph where needed. NULL: there is none. */
+QN_MUST_CHECK qn_status qn_onnx_find(qn_value **out, qn_onnx_scope *scope, const char *name);
+/* Gives a value its name in the file; a name that has a value already is an error. */
+QN_MUST_CHECK qn_status qn_onnx_define(qn_onnx_scope *scope, const char *name, qn_value *value);
+/* A new value for a node's output, with its declared type. */
+QN_MUST_CHECK qn_status qn_onnx_define_output(qn_value **out, qn_onnx_scope *scope,
+                                              const char *name);
+/* The name that a value or node of the scope gets in the graph. */
+QN_MUST_CHECK qn_status qn_onnx_final_name(const char **out, const qn_onnx_scope *scope,
+                                           const char *name);
+/* Imports the nodes of a GraphProto or FunctionProto in topological order. */
+QN_MUST_CHECK qn_status qn_onnx_nodes(qn_onnx_scope *scope, const qn_proto_message *message,
+                                      uint32_t field);
+/* order[0 .. count of the field): indices so that every node comes after those it reads from. Nodes
+ * in order stay where they are. In the tree's arena. */
+QN_MUST_CHECK qn_status qn_onnx_order(const size_t **out, qn_onnx_import *import,
+                                      const qn_proto_message *message, uint32_t field);
+
+/* ---- Nodes (onnx_node.c, onnx_attribute.c, onnx_function.c, onnx_upgrade.c) ------------------------- */
+
+QN_MUST_CHECK qn_status qn_onnx_node(qn_onnx_scope *scope, const qn_proto_message *node);
+/* "Conv 'conv1'", or with the first output where the node has no name: for messages. */
+typedef struct qn_onnx_label {
+    char text[160];
+} qn_onnx_label;
+qn_onnx_label qn_onnx_node_label(const qn_proto_message *node);
+/* The node's own name, else one made from operator and first output, as the graph gets it. */
+QN_MUST_CHECK qn_status qn_onnx_node_name(const char **out, qn_onnx_scope *scope,
+                                          const qn_proto_message *node);
+
+/* An attribute of a node with references to a function's attributes resolved; attribute NULL: the
+ * reference leads to nothing, as if it were absent. */
+QN_MUST_CHECK qn_status qn_onnx_resolve(qn_onnx_argument *out, qn_onnx_scope *scope,
+                                        const qn_proto_message *attribute);
+/* Reads all attributes of the node in the file into node->attrs. */
+QN_MUST_CHECK qn_status qn_onnx_attributes(qn_node *node, qn_onnx_scope *scope,
+                                           const qn_proto_message *proto, int64_t version);
+/* The contents of a Constant node. */
+QN_MUST_CHECK qn_status qn_onnx_constant(qn_tensor *out, qn_onnx_scope *scope,
+                                         const qn_proto_message *node);
+
+/* NULL when the model has no such function. */
+QN_MUST_CHECK qn_status qn_onnx_function(const qn_proto_message **out, qn_onnx_import *import,
+                                         const qn_proto_message *node);
+QN_MUST_CHECK qn_status qn_onnx_add_functions(qn_onnx_import *import);
+QN_MUST_CHECK qn_status qn_onnx_inline(qn_onnx_scope *scope, const qn_proto_message *node,
+                                       const qn_proto_message *function);
+
+/* Brings every node, whose opset stands in its mark (0: latest), to the latest form, and infers
+ * types on the way, since some rules need them. */
+QN_MUST_CHECK qn_status qn_onnx_upgrade(qn_graph *graph);
+
+#endif
