@@ -1,0 +1,303 @@
+/* NonZero, Compress and TopK: elements chosen by their contents. */
+#include <string.h>
+
+#include "ops/infer.h"
+#include "ops/move.h"
+#include "ops/order.h"
+
+static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
+static const qn_port index_out[] = {{"indices", 0, QN_SET(QN_INT64), 0}};
+
+/* ---- Order of elements --------------------------------------------------------------------------------- */
+
+static int compare_strings(const qn_string *a, const qn_string *b)
+{
+    const size_t common = QN_MIN(a->length, b->length);
+    const int order = common ? memcmp(a->text, b->text, common) : 0;
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+int qn_order_compare(const qn_tensor *tensor, int64_t a, int64_t b)
+{
+    if (tensor->dtype == QN_STRING)
+        return compare_strings((const qn_string *)tensor->data + a,
+                               (const qn_string *)tensor->data + b);
+    if (qn_dtype_is_float(tensor->dtype)) {
+        const double x = qn_tensor_f64(tensor, a), y = qn_tensor_f64(tensor, b);
+        if (x != x || y != y)
+            return (x != x) - (y != y); /* NaN stands behind every number */
+        return (x > y) - (x < y);
+    }
+    const int64_t x = qn_tensor_i64(tensor, a), y = qn_tensor_i64(tensor, b);
+    if (tensor->dtype == QN_UINT64)
+        return ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y);
+    return (x > y) - (x < y);
+}
+
+/* ---- NonZero ------------------------------------------------------------------------------------------- */
+
+static const qn_port nonzero_in[] = {{"X", 0, QN_SET_TENSOR, 0}};
+
+static qn_status nonzero_infer(qn_infer *self)
+{
+    const int32_t rank = self->in[0]->rank;
+    const qn_dim dims[2] = {rank < 0 ? qn_dim_unknown() : qn_dim_of(rank), qn_dim_unknown()};
+    qn_infer_set(self, 0, QN_INT64, 2, dims);
+    return QN_OK;
+}
+
+static bool is_zero(const qn_tensor *tensor, int64_t i)
+{
+    if (tensor->dtype == QN_STRING)
+        return ((const qn_string *)tensor->data)[i].length == 0;
+    if (qn_dtype_is_float(tensor->dtype))
+        return qn_tensor_f64(tensor, i) == 0;
+    return qn_tensor_i64(tensor, i) == 0;
+}
+
+static qn_status nonzero_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0];
+    const int64_t total = qn_tensor_count(in);
+    int64_t found = 0;
+    for (int64_t i = 0; i < total; i++)
+        found += !is_zero(in, i);
+    const int64_t dims[2] = {in->rank, found};
+    QN_TRY(qn_eval_output(self, 0, QN_INT64, 2, dims));
+    int64_t *out = self->out[0]->data, at = 0;
+    for (int64_t i = 0; i < total; i++) {
+        if (is_zero(in, i))
+            continue;
+        int64_t rest = i;
+        for (int32_t d = in->rank - 1; d >= 0; d--) {
+            out[d * found + at] = rest % in->dims[d];
+            rest /= in->dims[d];
+        }
+        at++;
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_NonZero = {.name = "NonZero",
+                             .domain = "",
+                             .since = 9,
+                             QN_PORTS(in, nonzero_in),
+                             QN_PORTS(out, index_out),
+                             .flags = QN_OP_ALLOCATES,
+                             .quant = QN_QUANT_SHAPE,
+                             .infer = nonzero_infer,
+                             .eval = nonzero_eval,
+                             .brief = "indices of elements that are not zero"};
+
+/* ---- Compress ------------------------------------------------------------------------------------------- */
+
+typedef struct compress_attrs {
+    int64_t axis;
+} compress_attrs;
+static const qn_attr_spec compress_specs[] = {QN_INT_ATTR(compress_attrs, axis, QN_ABSENT)};
+static const qn_port compress_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
+                                      {"condition", 0, QN_SET_BOOL, 0}};
+
+static qn_status compress_infer(qn_infer *self)
+{
+    const qn_type *in = self->in[0];
+    int64_t axis = ((const compress_attrs *)self->attrs)->axis;
+    qn_type out = *in;
+    const qn_dim open = qn_dim_unknown();
+    qn_infer_set_dtype(self, 0, in->dtype);
+    if (axis == QN_ABSENT) {
+        qn_infer_set(self, 0, in->dtype, 1, &open);
+        return QN_OK;
+    }
+    if (in->rank < 0)
+        return QN_OK;
+    QN_TRY(qn_infer_axis(self, &axis, in->rank, "axis"));
+    out.dims[axis] = open;
+    qn_infer_set(self, 0, in->dtype, in->rank, out.dims);
+    return QN_OK;
+}
+
+static qn_status compress_eval(qn_eval *self)
+{
+    const int64_t wanted = ((const compress_attrs *)self->attrs)->axis;
+    qn_tensor in = *self->in[0];
+    if (wanted == QN_ABSENT) { /* flattened */
+        in.dims[0] = qn_tensor_count(&in);
+        in.rank = 1;
+    }
+    const int64_t axis = wanted == QN_ABSENT ? 0 : wanted < 0 ? wanted + in.rank : wanted;
+    if (axis < 0 || axis >= in.rank)
+        return qn_eval_fail(self, "axis %lld is no dimension", (long long)wanted);
+    const uint8_t *keep = self->in[1]->data;
+    const int64_t given = qn_tensor_count(self->in[1]), dim = in.dims[axis];
+    const int64_t outer = qn_dims_product(in.dims, 0, (int32_t)axis);
+    const size_t row =
+        (size_t)qn_dims_product(in.dims, (int32_t)axis + 1, in.rank) * qn_dtype_size(in.dtype);
+    qn_tensor shape = in;
+    shape.dims[axis] = 0;
+    for (int64_t i = 0; i < QN_MIN(given, dim); i++)
+        shape.dims[axis] += keep[i] != 0;
+    QN_TRY(qn_eval_output(self, 0, in.dtype, in.rank, shape.dims));
+    char *to = self->out[0]->data;
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < QN_MIN(given, dim); i++) {
+            if (!keep[i] || row == 0)
+                continue;
+            memcpy(to, (const char *)in.data + (size_t)(o * dim + i) * row, row);
+            to += row;
+        }
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_Compress = {.name = "Compress",
+                              .domain = "",
+                              .since = 9,
+                              QN_PORTS(in, compress_in),
+                              QN_PORTS(out, any_out),
+                              QN_ATTRS(compress_specs, compress_attrs),
+                              .flags = QN_OP_ALLOCATES,
+                              .quant = QN_QUANT_FLOAT,
+                              .infer = compress_infer,
+                              .eval = compress_eval,
+                              .brief = "slices where a condition holds"};
+
+/* ---- TopK ------------------------------------------------------------------------------------------------ */
+
+typedef struct topk_attrs {
+    int64_t axis, largest, sorted, k;
+} topk_attrs;
+static const qn_attr_spec topk_specs[] = {QN_INT_ATTR(topk_attrs, axis, -1),
+                                          QN_INT_ATTR(topk_attrs, largest, 1, .since = 11),
+                                          QN_INT_ATTR(topk_attrs, sorted, 1, .since = 11),
+                                          QN_INT_ATTR(topk_attrs, k, QN_ABSENT, .until = 10)};
+static const qn_port topk_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"K", 0, QN_SET(QN_INT64), 0}};
+static const qn_port topk_out[] = {{"Values", 'T', QN_SET_NUMBER, QN_OPTIONAL},
+                                   {"Indices", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
+
+/* Opset 10: k became an input. */
+static qn_status topk_upgrade(qn_node **node)
+{
+    topk_attrs *a = (*node)->attrs;
+    qn_value *k;
+    if (a->k == QN_ABSENT)
+        return qn_node_fail(*node, QN_E_FORMAT, "attribute 'k' is missing");
+    QN_TRY(qn_value_ints(&k, (*node)->graph, &a->k, 1));
+    a->k = QN_ABSENT;
+    QN_TRY(qn_node_resize_inputs(*node, 2));
+    return qn_node_set_input(*node, 1, k);
+}
+
+static qn_status topk_lower(qn_node **node)
+{
+    const qn_value *k = (*node)->in[1];
+    if (!k->data || qn_tensor_count(k->data) != 1)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 10 k must be constant");
+    ((topk_attrs *)(*node)->attrs)->k = qn_tensor_i64(k->data, 0);
+    return qn_node_resize_inputs(*node, 1);
+}
+
+static const qn_version_rule topk_versions[] = {{10, topk_upgrade, topk_lower}};
+
+static qn_status topk_infer(qn_infer *self)
+{
+    const qn_type *in = self->in[0];
+    int64_t axis = ((const topk_attrs *)self->attrs)->axis, k;
+    size_t count;
+    qn_type out = *in;
+    qn_infer_set_dtype(self, 0, in->dtype);
+    qn_infer_set_dtype(self, 1, QN_INT64);
+    if (in->rank < 0)
+        return QN_OK;
+    QN_TRY(qn_infer_axis(self, &axis, in->rank, "axis"));
+    const qn_dim dim = in->dims[axis];
+    out.dims[axis] = qn_dim_unknown();
+    if (qn_infer_ints(self, 1, &k, 1, &count)) {
+        if (count != 1 || k < 0 || (dim.value >= 0 && k > dim.value))
+            return qn_infer_fail(self, "K does not fit a dimension of %lld", (long long)dim.value);
+        out.dims[axis] = qn_dim_of(k);
+    } else if (self->data[1])
+        return qn_infer_fail(self, "K must be one number");
+    qn_infer_set(self, 0, in->dtype, in->rank, out.dims);
+    qn_infer_set(self, 1, QN_INT64, in->rank, out.dims);
+    return QN_OK;
+}
+
+/* Merge sort by qn_order_compare: stable, so that of equal elements the first index wins. */
+static void merge_sort(const qn_tensor *tensor, int64_t *index, int64_t *spare, int64_t count,
+                       bool descending)
+{
+    if (count < 2)
+        return;
+    const int64_t half = count / 2;
+    merge_sort(tensor, index, spare, half, descending);
+    merge_sort(tensor, index + half, spare, count - half, descending);
+    memcpy(spare, index, (size_t)half * sizeof *spare);
+    int64_t a = 0, b = half, to = 0;
+    while (a < half && b < count) {
+        const int order = qn_order_compare(tensor, spare[a], index[b]);
+        const bool first = descending ? order >= 0 : order <= 0;
+        index[to++] = first ? spare[a++] : index[b++];
+    }
+    while (a < half)
+        index[to++] = spare[a++];
+}
+
+qn_status qn_order_sort(qn_eval *self, const qn_tensor *tensor, int64_t *index, int64_t count,
+                        bool descending)
+{
+    void *spare;
+    QN_TRY(qn_eval_scratch(self, &spare, count, sizeof(int64_t)));
+    merge_sort(tensor, index, spare, count, descending);
+    return QN_OK;
+}
+
+static void topk_put(const qn_eval *self, int64_t to, int64_t from, int64_t place)
+{
+    const qn_tensor *in = self->in[0];
+    const size_t size = qn_dtype_size(in->dtype);
+    const qn_tensor *values = qn_eval_out(self, 0), *indices = qn_eval_out(self, 1);
+    if (values)
+        memcpy((char *)values->data + (size_t)to * size,
+               (const char *)in->data + (size_t)from * size, size);
+    if (indices)
+        ((int64_t *)indices->data)[to] = place;
+}
+
+static qn_status topk_eval(qn_eval *self)
+{
+    const topk_attrs *a = self->attrs;
+    const qn_tensor *in = self->in[0];
+    const qn_tensor *shape = qn_eval_out(self, 0) ? self->out[0] : qn_eval_out(self, 1);
+    const int64_t axis = a->axis < 0 ? a->axis + in->rank : a->axis, dim = in->dims[axis];
+    const int64_t inner = qn_dims_product(in->dims, (int32_t)axis + 1, in->rank);
+    const int64_t outer = qn_dims_product(in->dims, 0, (int32_t)axis);
+    void *index, *spare;
+    if (!shape)
+        return QN_OK;
+    const int64_t k = shape->dims[axis];
+    QN_TRY(qn_eval_scratch(self, &index, dim, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &spare, dim, sizeof(int64_t)));
+    for (int64_t lane = 0; lane < outer * inner; lane++) {
+        const int64_t o = lane / inner, i = lane % inner;
+        int64_t *at = index;
+        for (int64_t d = 0; d < dim; d++)
+            at[d] = (o * dim + d) * inner + i;
+        merge_sort(in, at, spare, dim, a->largest != 0);
+        for (int64_t d = 0; d < k; d++)
+            topk_put(self, (o * k + d) * inner + i, at[d], at[d] / inner % dim);
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_TopK = {.name = "TopK",
+                          .domain = "",
+                          .since = 1,
+                          QN_PORTS(in, topk_in),
+                          QN_PORTS(out, topk_out),
+                          QN_ATTRS(topk_specs, topk_attrs),
+                          QN_VERSIONS(topk_versions),
+                          .quant = QN_QUANT_FLOAT,
+                          .infer = topk_infer,
+                          .eval = topk_eval,
+                          .brief = "the k largest or smallest along an axis"};
