@@ -26,37 +26,44 @@ int64_t qn_offset_of(int64_t i, int32_t rank, const int64_t *dims, const int64_t
 
 /* ---- Unary ------------------------------------------------------------------------------------------ */
 
-static void unary_f64(const qn_eval *self, qn_unary_f64 *f, int64_t first, int64_t count)
+static void map_f64(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, const void *params)
 {
     double x[BLOCK];
-    const qn_tensor *in = self->in[0], *out = self->out[0];
-    qn_load_f64(x, in->dtype, in->data, first, count);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = f(x[i], self->attrs);
-    qn_store_f64(out->data, out->dtype, first, x, count);
+    const int64_t total = qn_tensor_count(out);
+    for (int64_t first = 0; first < total; first += BLOCK) {
+        const int64_t count = QN_MIN(BLOCK, total - first);
+        qn_load_f64(x, in->dtype, in->data, first, count);
+        for (int64_t i = 0; i < count; i++)
+            x[i] = f(x[i], params);
+        qn_store_f64(out->data, out->dtype, first, x, count);
+    }
 }
 
-static void unary_i64(const qn_eval *self, qn_unary_i64 *g, int64_t first, int64_t count)
+static void map_i64(const qn_tensor *out, const qn_tensor *in, qn_unary_i64 *g, const void *params)
 {
     int64_t x[BLOCK];
-    const qn_tensor *in = self->in[0], *out = self->out[0];
-    qn_load_i64(x, in->dtype, in->data, first, count);
-    for (int64_t i = 0; i < count; i++)
-        x[i] = g(x[i], self->attrs);
-    qn_store_i64(out->data, out->dtype, first, x, count);
+    const int64_t total = qn_tensor_count(out);
+    for (int64_t first = 0; first < total; first += BLOCK) {
+        const int64_t count = QN_MIN(BLOCK, total - first);
+        qn_load_i64(x, in->dtype, in->data, first, count);
+        for (int64_t i = 0; i < count; i++)
+            x[i] = g(x[i], params);
+        qn_store_i64(out->data, out->dtype, first, x, count);
+    }
+}
+
+void qn_tensor_map(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, qn_unary_i64 *g,
+                   const void *params)
+{
+    if (qn_dtype_is_float(in->dtype) || !g)
+        map_f64(out, in, f, params);
+    else
+        map_i64(out, in, g, params);
 }
 
 qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i64 *g)
 {
-    const int64_t total = qn_tensor_count(self->out[0]);
-    const bool wide_float = qn_dtype_is_float(self->in[0]->dtype) || !g;
-    for (int64_t first = 0; first < total; first += BLOCK) {
-        const int64_t count = QN_MIN(BLOCK, total - first);
-        if (wide_float)
-            unary_f64(self, f, first, count);
-        else
-            unary_i64(self, g, first, count);
-    }
+    qn_tensor_map(self->out[0], self->in[0], f, g, self->attrs);
     return QN_OK;
 }
 

@@ -4,6 +4,7 @@
 #define QN_ELEMENTWISE_H
 
 #include "ops/eval.h"
+#include "ops/infer.h"
 
 typedef double qn_unary_f64(double x, const void *attrs);
 typedef int64_t qn_unary_i64(int64_t x, const void *attrs);
@@ -16,6 +17,24 @@ QN_MUST_CHECK qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i
 /* out = f(in0, in1) with numpy's broadcast. Results of f64 functions on bool outputs are true
  * where not zero. */
 QN_MUST_CHECK qn_status qn_eval_binary(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g);
+
+/* The same for any two tensors of equal size and anything as `params`. */
+void qn_tensor_map(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, qn_unary_i64 *g,
+                   const void *params);
+
+/* ---- Inference: shapes that the graph computes ------------------------------------------------------
+ * Where contents of small integer inputs are known (qn_type.elements), those of output 0 become known.
+ * To be called when output 0 has its type. */
+
+QN_MUST_CHECK qn_status qn_infer_map_elements(qn_infer *self, qn_unary_i64 *g);
+typedef struct qn_zip {
+    qn_binary_i64 *g;
+    bool has_neutral, commutes;
+    int64_t neutral; /* x op neutral = x: keeps symbols */
+} qn_zip;
+QN_MUST_CHECK qn_status qn_infer_zip_elements(qn_infer *self, const qn_zip *zip);
+
+/* ---- Broadcast -------------------------------------------------------------------------------------- */
 
 /* Strides, in elements, with which `tensor` is walked to fill `out_rank` dims under broadcast: 0 along
  * the dims that repeat. */

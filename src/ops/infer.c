@@ -136,6 +136,25 @@ qn_status qn_infer_broadcast(qn_infer *self, int32_t o, qn_dtype dtype, int32_t 
     return QN_OK;
 }
 
+qn_status qn_infer_broadcast_to(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
+{
+    if (!qn_infer_has(self, i) || self->in[i]->rank < 0 || rank < 0)
+        return QN_OK;
+    const qn_type *in = self->in[i];
+    if (in->rank > rank)
+        return qn_infer_fail(self, "input %d has %d dimensions, more than the %d to fill", i,
+                             in->rank, rank);
+    for (int32_t d = 0; d < in->rank; d++) {
+        const int64_t own = in->dims[d].value, wanted = dims[rank - in->rank + d].value;
+        if (own >= 0 && wanted >= 0 && own != 1 && own != wanted)
+            return qn_infer_fail(self,
+                                 "dimension %d of input %d is %lld and does not broadcast "
+                                 "to %lld",
+                                 d, i, (long long)own, (long long)wanted);
+    }
+    return QN_OK;
+}
+
 /* ---- Contents of inputs ------------------------------------------------------------------------------ */
 
 bool qn_infer_elements(const qn_infer *self, int32_t i, qn_dim *out, size_t capacity, size_t *count)

@@ -50,6 +50,9 @@ QN_MUST_CHECK qn_status qn_infer_set_elements(qn_infer *self, int32_t o, const q
 /* Numpy's broadcast of inputs [first, first + count) into output o with element type `dtype`. */
 QN_MUST_CHECK qn_status qn_infer_broadcast(qn_infer *self, int32_t o, qn_dtype dtype, int32_t first,
                                            int32_t count);
+/* Fails where input i does not broadcast to these dims (one direction: they stay as they are). */
+QN_MUST_CHECK qn_status qn_infer_broadcast_to(const qn_infer *self, int32_t i, int32_t rank,
+                                              const qn_dim *dims);
 /* One dim of two broadcast ones; false when they do not fit. */
 bool qn_dim_broadcast(qn_dim *out, qn_dim a, qn_dim b);
 /* Two dims that must be equal: the better known of both; false when they contradict. */

@@ -200,12 +200,9 @@ static qn_status widen(qn_node *node, int32_t slot, int32_t more)
     int64_t axes[QN_MAX_RANK];
     for (int32_t i = 0; i < more; i++)
         axes[i] = rank + i;
-    const qn_op *op = qn_op_find("", "Unsqueeze");
-    if (!op)
-        return qn_node_fail(node, QN_E_UNSUPPORTED, "its broadcast needs the operator Unsqueeze");
     qn_node *unsqueeze;
     qn_value *value;
-    QN_TRY(qn_node_prepend(&unsqueeze, node, slot, op));
+    QN_TRY(qn_node_prepend(&unsqueeze, node, slot, &qn_op_Unsqueeze));
     QN_TRY(qn_value_ints(&value, node->graph, axes, (size_t)more));
     QN_TRY(qn_node_set_input(unsqueeze, 1, value));
     unsqueeze->out[0]->type = unsqueeze->in[0]->type;
@@ -231,4 +228,53 @@ qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis)
                             (long long)axis, rank, own);
     const int32_t more = rank - own - (int32_t)axis;
     return more > 0 && own > 0 ? widen(node, slot, more) : QN_OK;
+}
+
+const qn_attr_spec qn_broadcast_specs[2] = {
+    QN_INT_ATTR(qn_broadcast_attrs, axis, QN_ABSENT, .until = 7),
+    QN_INT_ATTR(qn_broadcast_attrs, broadcast, 0, .until = 7)};
+
+static qn_status broadcast_upgrade(qn_node **node)
+{
+    qn_broadcast_attrs *a = (*node)->attrs;
+    if (a->broadcast)
+        QN_TRY(qn_upgrade_aligned(*node, 1, a->axis));
+    *a = (qn_broadcast_attrs){QN_ABSENT, 0};
+    return QN_OK;
+}
+
+static bool same_dims(const qn_dim *a, const qn_dim *b, int32_t count)
+{
+    for (int32_t d = 0; d < count; d++) {
+        if (!qn_dim_same(a[d], b[d]))
+            return false;
+    }
+    return true;
+}
+
+/* The older form can say that B has the last dims of A. */
+static qn_status broadcast_lower(qn_node **node)
+{
+    qn_broadcast_attrs *a = (*node)->attrs;
+    const qn_type *x = &(*node)->in[0]->type, *y = &(*node)->in[1]->type;
+    if (x->rank < 0 || y->rank < 0 || y->rank > x->rank ||
+        !same_dims(x->dims + x->rank - y->rank, y->dims, y->rank))
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "before opset 7 the second input must have the last dims of the first");
+    a->broadcast = x->rank != y->rank;
+    return QN_OK;
+}
+
+const qn_version_rule qn_broadcast_versions[1] = {{7, broadcast_upgrade, broadcast_lower}};
+
+qn_status qn_lower_same_shapes(qn_node **node)
+{
+    const qn_type *first = &(*node)->in[0]->type;
+    for (int32_t i = 1; i < (*node)->n_explicit; i++) {
+        const qn_type *type = &(*node)->in[i]->type;
+        if (first->rank < 0 || type->rank != first->rank ||
+            !same_dims(type->dims, first->dims, first->rank))
+            return qn_node_fail(*node, QN_E_UNSUPPORTED, "older opsets need inputs of one shape");
+    }
+    return QN_OK;
 }

@@ -16,6 +16,18 @@ QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t sl
  * dimensions of 1 are appended to it so that numpy's broadcast does the same. */
 QN_MUST_CHECK qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis);
 
+/* Operators of two tensors had these attributes before opset 7; operators that have no others use them
+ * as their own. */
+typedef struct qn_broadcast_attrs {
+    int64_t axis, broadcast;
+} qn_broadcast_attrs;
+extern const qn_attr_spec qn_broadcast_specs[2];
+extern const qn_version_rule qn_broadcast_versions[1];
+#define QN_BROADCAST_BEFORE_7                                                                      \
+    QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs), QN_VERSIONS(qn_broadcast_versions)
+/* A `lower` to opsets in which all inputs had to have one shape. */
+QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
+
 /* A node of `op` that takes over output `slot` of `node`, whose result becomes its first input; more
  * inputs can be set by the caller. */
 QN_MUST_CHECK qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op);

@@ -1,0 +1,153 @@
+/* Softmax, LogSoftmax and Hardmax along one axis. */
+#include <math.h>
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+#include "ops/nn_attrs.h"
+#include "ops/versions.h"
+
+static const qn_attr_spec softmax_specs[] = {QN_INT_ATTR(qn_softmax_attrs, axis, QN_ABSENT)};
+static const qn_type_rule softmax_types[] = {{13, QN_SET(QN_BFLOAT16)}};
+static const qn_port softmax_in[] = {{"input", 'T', QN_SET_FLOAT, 0}};
+static const qn_port softmax_out[] = {{"output", 'T', QN_SET_FLOAT, 0}};
+
+/* ---- Before opset 13: over all dims from `axis` (1 where absent) on ------------------------------- */
+
+/* Flatten to two dims, the operator, back to the shape of the input. */
+static qn_status flatten_around(qn_node *node, int64_t axis)
+{
+    qn_value *x = node->in[0];
+    qn_node *flatten, *reshape, *shape;
+    QN_TRY(qn_node_prepend(&flatten, node, 0, &qn_op_Flatten));
+    *(int64_t *)qn_attr_field(flatten, qn_op_attr(&qn_op_Flatten, "axis")) = axis;
+    QN_TRY(qn_node_append(&reshape, node, 0, &qn_op_Reshape));
+    const qn_node_spec spec = {
+        .op = &qn_op_Shape, .name = node->name, .before = reshape, .in = {x}, .n_in = 1};
+    QN_TRY(qn_node_build(&shape, node->graph, &spec));
+    return qn_node_set_input(reshape, 1, shape->out[0]);
+}
+
+static qn_status softmax_upgrade(qn_node **node)
+{
+    qn_softmax_attrs *a = (*node)->attrs;
+    const int64_t axis = a->axis == QN_ABSENT ? 1 : a->axis;
+    const int32_t rank = (*node)->in[0] ? (*node)->in[0]->type.rank : -1;
+    a->axis = QN_ABSENT;
+    if (axis == -1 || (rank > 0 && axis == rank - 1))
+        return QN_OK;
+    return flatten_around(*node, axis);
+}
+
+static qn_status softmax_lower(qn_node **node)
+{
+    qn_softmax_attrs *a = (*node)->attrs;
+    const int32_t rank = (*node)->in[0]->type.rank;
+    if (rank < 1 || qn_softmax_axis(a, rank) != rank - 1)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "before opset 13 only the last axis of a known rank can be said");
+    a->axis = rank - 1;
+    return QN_OK;
+}
+
+static const qn_version_rule softmax_versions[] = {{13, softmax_upgrade, softmax_lower}};
+
+/* ---- Inference and kernels ------------------------------------------------------------------------- */
+
+static qn_status softmax_infer(qn_infer *self)
+{
+    const qn_softmax_attrs *a = self->attrs;
+    int64_t axis = a->axis == QN_ABSENT ? -1 : a->axis;
+    /* A scalar has no axis; ONNX lets it pass as one of length 1. */
+    const int32_t rank = self->in[0]->rank == 0 ? 1 : self->in[0]->rank;
+    if (rank > 0)
+        QN_TRY(qn_infer_axis(self, &axis, rank, "axis"));
+    qn_infer_copy(self, 0, 0);
+    return QN_OK;
+}
+
+/* Works in place on `count` numbers that lie `stride` apart. */
+typedef void line_fn(double *x, int64_t count, int64_t stride);
+
+static double line_max(const double *x, int64_t count, int64_t stride)
+{
+    double max = -(double)INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        max = fmax(max, x[i * stride]);
+    return max;
+}
+
+static void softmax_line(double *x, int64_t count, int64_t stride)
+{
+    const double max = line_max(x, count, stride);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        x[i * stride] = exp(x[i * stride] - max);
+        sum += x[i * stride];
+    }
+    for (int64_t i = 0; i < count; i++)
+        x[i * stride] /= sum;
+}
+
+static void log_softmax_line(double *x, int64_t count, int64_t stride)
+{
+    const double max = line_max(x, count, stride);
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += exp(x[i * stride] - max);
+    for (int64_t i = 0; i < count; i++)
+        x[i * stride] -= max + log(sum);
+}
+
+/* 1 at the first largest element, else 0. */
+static void hardmax_line(double *x, int64_t count, int64_t stride)
+{
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++) {
+        if (x[i * stride] > x[best * stride])
+            best = i;
+    }
+    for (int64_t i = 0; i < count; i++)
+        x[i * stride] = i == best;
+}
+
+static qn_status eval_lines(qn_eval *self, line_fn *line)
+{
+    const qn_tensor *in = self->in[0], *out = self->out[0];
+    const int32_t axis = qn_softmax_axis(self->attrs, in->rank);
+    int64_t outer = 1, inner = 1;
+    double *x;
+    for (int32_t d = 0; d < axis; d++)
+        outer *= in->dims[d];
+    for (int32_t d = axis + 1; d < in->rank; d++)
+        inner *= in->dims[d];
+    const int64_t count = in->rank ? in->dims[axis] : 1;
+    QN_TRY(qn_eval_doubles(self, &x, in));
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < inner; i++)
+            line(x + o * count * inner + i, count, inner);
+    }
+    qn_store_f64(out->data, out->dtype, 0, x, qn_tensor_count(out));
+    return QN_OK;
+}
+
+#define ALONG_AXIS(Name, LINE, QUANT, BRIEF)                                                       \
+    static qn_status Name##_eval(qn_eval *self)                                                    \
+    {                                                                                              \
+        return eval_lines(self, LINE);                                                             \
+    }                                                                                              \
+    const qn_op qn_op_##Name = {.name = #Name,                                                     \
+                                .domain = "",                                                      \
+                                .since = 1,                                                        \
+                                QN_PORTS(in, softmax_in),                                          \
+                                QN_PORTS(out, softmax_out),                                        \
+                                QN_ATTRS(softmax_specs, qn_softmax_attrs),                         \
+                                QN_VERSIONS(softmax_versions),                                     \
+                                QN_TYPE_RULES(softmax_types),                                      \
+                                .quant = QUANT,                                                    \
+                                .infer = softmax_infer,                                            \
+                                .eval = Name##_eval,                                               \
+                                .brief = BRIEF};
+
+ALONG_AXIS(Hardmax, hardmax_line, QN_QUANT_FLOAT, "1 at the first largest element, else 0")
+ALONG_AXIS(LogSoftmax, log_softmax_line, QN_QUANT_FLOAT, "logarithm of Softmax")
+ALONG_AXIS(Softmax, softmax_line, QN_QUANT_ELEMENT, "e^x divided by its sum along an axis")
