@@ -84,6 +84,17 @@ static qn_status choose_backends(const qn_backend **out, qn_context *ctx, const 
     return QN_OK;
 }
 
+/* Shapes that a file only claims must not decide how much memory a kernel writes to: in a plan only
+ * what is inferred counts. */
+static void forget_declared(const qn_model *model)
+{
+    for (size_t g = 0; g < model->n_graphs; g++) {
+        const qn_graph *graph = model->graphs[g];
+        for (size_t i = 0; i < graph->n_values; i++)
+            graph->values[i]->declared = NULL;
+    }
+}
+
 qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                          const qn_plan_options *options)
 {
@@ -95,6 +106,7 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
     QN_TRY(qn_model_clone(&own, ctx, model));
+    forget_declared(own);
     qn_status status = bind_shapes(own->graph, o);
     if (status == QN_OK)
         status = qn_graph_infer(own->graph);

@@ -21,9 +21,10 @@ struct qn_value {
     const char *name; /* unique in its graph */
     const char *doc;  /* or NULL */
     qn_graph *graph;
-    qn_type type;
-    const qn_tensor *data; /* contents of a constant (initializer, folded node), else NULL */
-    qn_node *producer;     /* NULL: graph input, constant or capture */
+    qn_type type;            /* what inference knows by now; of a graph input, what the file says */
+    const qn_type *declared; /* what the file says of it, or NULL */
+    const qn_tensor *data;   /* contents of a constant (initializer, folded node), else NULL */
+    qn_node *producer;       /* NULL: graph input, constant or capture */
     int32_t producer_slot;
     qn_node **users; /* one entry per input slot that reads it; order means nothing */
     size_t n_users, users_capacity;

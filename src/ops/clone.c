@@ -15,6 +15,7 @@ static qn_status clone_value(qn_value **out, qn_graph *to, const qn_value *value
     QN_TRY(qn_value_create(out, to, value->name));
     (*out)->doc = value->doc;
     (*out)->type = value->type;
+    (*out)->declared = value->declared;
     (*out)->data = value->data;
     (*out)->qparams = value->qparams;
     return QN_OK;

@@ -37,7 +37,8 @@ static qn_status infer_body(qn_infer *self, qn_graph *body, const qn_type *input
     bind_captures(self->node, body);
     for (size_t i = 0; i < body->n_inputs; i++) {
         qn_type type = inputs[i];
-        type_refine(&type, &body->inputs[i]->type);
+        if (body->inputs[i]->declared)
+            type_refine(&type, body->inputs[i]->declared);
         body->inputs[i]->type = type;
     }
     return qn_graph_infer(body);
@@ -106,7 +107,8 @@ qn_status qn_node_infer(qn_node *node)
     for (int32_t i = 0; i < node->n_out; i++) {
         if (!node->out[i])
             continue;
-        type_refine(&v.types[i], &node->out[i]->type);
+        if (node->out[i]->declared)
+            type_refine(&v.types[i], node->out[i]->declared);
         node->out[i]->type = v.types[i];
     }
     return QN_OK;

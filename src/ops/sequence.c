@@ -367,7 +367,7 @@ static qn_status join_eval(qn_eval *self)
 {
     const qn_sequence *in = self->in[0]->data;
     qn_tensor shape;
-    int64_t axis, strides[QN_MAX_RANK], start = 0;
+    int64_t axis = 0, strides[QN_MAX_RANK], start = 0;
     QN_TRY(join_shape(&shape, self, &axis));
     QN_TRY(qn_eval_output(self, 0, shape.dtype, shape.rank, shape.dims));
     qn_dims_strides(strides, shape.rank, shape.dims);
