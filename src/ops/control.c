@@ -420,7 +420,7 @@ static qn_status slice_type(qn_type *out, qn_infer *self, int32_t i, int64_t axi
 static qn_status scan_infer(qn_infer *self)
 {
     const scan_attrs *a = self->attrs;
-    scan_counts c;
+    scan_counts c = {0, 0, 0};
     qn_dim length = qn_dim_unknown();
     QN_TRY(scan_check(self, &c));
     if (!self->graph)
