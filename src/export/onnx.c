@@ -1,0 +1,213 @@
+#include "export/onnx.h"
+
+#include <string.h>
+
+#include "ops/clone.h"
+
+/* Protocol buffers end at 2 GB; a little room for what is not a tensor. */
+#define LARGEST_FILE ((uint64_t)2000 << 20)
+enum { EXTERNAL_FROM = 1024 };
+
+/* ---- Model ------------------------------------------------------------------------------------------ */
+
+/* The IR version that came with an opset; older ones than 4 want every constant to be an input. */
+static int64_t ir_version_for(int opset)
+{
+    static const struct {
+        int opset, ir_version;
+    } steps[] = {{23, 11}, {21, 10}, {19, 9}, {15, 8}, {12, 7}, {11, 6}, {10, 5}};
+    for (size_t i = 0; i < QN_COUNT_OF(steps); i++) {
+        if (opset >= steps[i].opset)
+            return steps[i].ir_version;
+    }
+    return 4;
+}
+
+static qn_status add_opset(qn_onnx_export *export, const char *domain)
+{
+    qn_proto_message *opset;
+    QN_TRY(qn_proto_add_message(&opset, &export->tree, &export->tree.root,
+                                QN_ONNX_MODEL_OPSET_IMPORT));
+    QN_TRY(qn_proto_add_text(&export->tree, opset, QN_ONNX_OPSET_DOMAIN, domain));
+    return qn_proto_add_int(&export->tree, opset, QN_ONNX_OPSET_VERSION,
+                            qn_onnx_domain_version(export->model, domain, export->opset));
+}
+
+/* Every domain that a node of the graph has, once. */
+static qn_status add_opsets(qn_onnx_export *export, const qn_graph *graph, qn_names *seen)
+{
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        const qn_graph *body;
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            QN_TRY(add_opsets(export, body, seen));
+        const char *domain = node->op->domain;
+        if (*domain == 0 || qn_names_get(seen, domain))
+            continue;
+        QN_TRY(qn_names_set(seen, domain, export));
+        QN_TRY(add_opset(export, domain));
+    }
+    return QN_OK;
+}
+
+static qn_status add_text(qn_onnx_export *export, uint32_t field, const char *text)
+{
+    return text ? qn_proto_add_text(&export->tree, &export->tree.root, field, text) : QN_OK;
+}
+
+static qn_status write_header(qn_onnx_export *export)
+{
+    const qn_model *model = export->model;
+    qn_names domains;
+    qn_names_init(&domains, export->ctx);
+    qn_status status = add_opset(export, "");
+    if (status == QN_OK)
+        status = add_opsets(export, model->graph, &domains);
+    qn_names_free(&domains);
+    QN_TRY(status);
+    const bool own = !model->producer;
+    QN_TRY(add_text(export, QN_ONNX_MODEL_PRODUCER_NAME, own ? "quench" : model->producer));
+    QN_TRY(add_text(export, QN_ONNX_MODEL_PRODUCER_VERSION,
+                    own ? qn_version() : model->producer_version));
+    QN_TRY(add_text(export, QN_ONNX_MODEL_DOMAIN, model->domain));
+    QN_TRY(add_text(export, QN_ONNX_MODEL_DOC_STRING, model->doc));
+    if (model->model_version)
+        QN_TRY(qn_proto_add_int(&export->tree, &export->tree.root, QN_ONNX_MODEL_MODEL_VERSION,
+                                model->model_version));
+    for (size_t i = 0; i < model->n_metadata; i++) {
+        qn_proto_message *entry;
+        QN_TRY(qn_proto_add_message(&entry, &export->tree, &export->tree.root,
+                                    QN_ONNX_MODEL_METADATA_PROPS));
+        QN_TRY(qn_proto_add_text(&export->tree, entry, QN_ONNX_ENTRY_KEY, model->metadata[i].key));
+        QN_TRY(
+            qn_proto_add_text(&export->tree, entry, QN_ONNX_ENTRY_VALUE, model->metadata[i].value));
+    }
+    return QN_OK;
+}
+
+static qn_status write_model(qn_onnx_export *export)
+{
+    qn_proto_message *graph;
+    export->ir_version = ir_version_for(export->opset);
+    QN_TRY(write_header(export));
+    QN_TRY(qn_proto_add_message(&graph, &export->tree, &export->tree.root, QN_ONNX_MODEL_GRAPH));
+    QN_TRY(qn_onnx_write_graph(export, graph, export->model->graph, NULL));
+    return qn_proto_add_int(&export->tree, &export->tree.root, QN_ONNX_MODEL_IR_VERSION,
+                            export->ir_version);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------- */
+
+static qn_status write_tree(qn_onnx_export *export, qn_output_file *file)
+{
+    return qn_proto_write_wire(&export->tree, qn_proto_sink_file(file));
+}
+
+static qn_status write_data(qn_onnx_export *export, qn_output_file *file)
+{
+    static const char zeros[4096];
+    uint64_t at = 0;
+    for (size_t i = 0; i < export->n_external; i++) {
+        const qn_onnx_external_data *data = &export->external[i];
+        QN_TRY(qn_check_cancel(export->ctx));
+        QN_TRY(qn_output_write(file, zeros, (size_t)(data->offset - at)));
+        QN_TRY(qn_output_write(file, data->bytes.text, data->bytes.length));
+        at = data->offset + data->bytes.length;
+    }
+    return QN_OK;
+}
+
+static qn_status write_file(qn_onnx_export *export, const char *path,
+                            qn_status (*write)(qn_onnx_export *, qn_output_file *))
+{
+    qn_output_file *file;
+    QN_TRY(qn_output_open(&file, export->ctx, path));
+    const qn_status status = write(export, file);
+    if (status == QN_OK)
+        return qn_output_commit(file);
+    qn_output_discard(file);
+    return status;
+}
+
+static uint64_t constant_bytes(const qn_graph *graph)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const qn_tensor *data = graph->values[i]->data;
+        if (data && !graph->values[i]->is_capture)
+            bytes += (uint64_t)qn_tensor_count(data) * qn_dtype_size(data->dtype);
+    }
+    return bytes;
+}
+
+/* Model and data file; the model, which names the other, comes last. */
+static qn_status write_files(qn_onnx_export *export, const char *path, size_t external_from)
+{
+    const char *slash = strrchr(path, '/');
+    qn_arena *arena = &export->tree.arena;
+    const char *data_path = qn_arena_format(arena, "%s.data", path);
+    export->data_name = qn_arena_format(arena, "%s.data", slash ? slash + 1 : path);
+    if (!data_path || !export->data_name)
+        return qn_fail_nomem(export->ctx);
+    export->external_from = external_from ? external_from : SIZE_MAX;
+    if (external_from == 0 && constant_bytes(export->model->graph) > LARGEST_FILE)
+        export->external_from = EXTERNAL_FROM;
+    QN_TRY(write_model(export));
+    if (export->n_external)
+        QN_TRY(write_file(export, data_path, write_data));
+    return write_file(export, path, write_tree);
+}
+
+/* ---- Opset -------------------------------------------------------------------------------------------- */
+
+static int own_opset(const qn_model *model)
+{
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        if (*model->opsets[i].domain == 0)
+            return (int)QN_MIN(model->opsets[i].version, QN_LATEST_OPSET);
+    }
+    return QN_LATEST_OPSET;
+}
+
+static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
+{
+    QN_TRY(qn_model_clone(out, ctx, model));
+    const qn_status status = qn_onnx_lower(*out, opset);
+    if (status != QN_OK) {
+        qn_model_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* *opset 0: the first from the model's own on that can say everything. */
+static qn_status choose_opset(qn_model **out, int *opset, qn_context *ctx, qn_model *model)
+{
+    if (*opset)
+        return lowered_clone(out, ctx, model, *opset);
+    qn_status status = QN_E_UNSUPPORTED;
+    for (*opset = own_opset(model); status == QN_E_UNSUPPORTED; ++*opset) {
+        status = lowered_clone(out, ctx, model, *opset);
+        if (status != QN_E_UNSUPPORTED || *opset == QN_LATEST_OPSET)
+            break;
+    }
+    return status;
+}
+
+qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
+                         const qn_export_options *options)
+{
+    static const qn_export_options defaults = {0, 0};
+    const qn_export_options *o = options ? options : &defaults;
+    if (o->opset < 0 || o->opset > QN_LATEST_OPSET)
+        return qn_fail(ctx, QN_E_INVALID, "opset %d is not one of 1 to %d", o->opset,
+                       QN_LATEST_OPSET);
+    qn_onnx_export export = {.ctx = ctx, .opset = o->opset};
+    QN_TRY(choose_opset(&export.model, &export.opset, ctx, model));
+    qn_proto_tree_init(&export.tree, ctx, &qn_onnx_model_schema);
+    const qn_status status = write_files(&export, path, o->external_from);
+    qn_proto_tree_free(&export.tree);
+    qn_free(ctx, export.names);
+    qn_free(ctx, export.external);
+    qn_model_free(export.model);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* Loads a model and infers its shapes once more. An input that begins with '#' is in text format, where
+ * mutations keep the structure of the file intact. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/import.h"
+#include "ops/infer.h"
+#include "proto/onnx_schema.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef struct buffer {
+    uint8_t *data;
+    size_t size;
+} buffer;
+
+static qn_status buffer_write(void *user, const void *data, size_t size)
+{
+    buffer *b = user;
+    uint8_t *grown = realloc(b->data, b->size + size + 1);
+    if (!grown)
+        abort();
+    memcpy(grown + b->size, data, size);
+    b->data = grown;
+    b->size += size;
+    return QN_OK;
+}
+
+static buffer wire_of(qn_context *ctx, const uint8_t *data, size_t size)
+{
+    buffer out = {NULL, 0};
+    qn_proto_tree tree;
+    qn_proto_tree_init(&tree, ctx, &qn_onnx_model_schema);
+    if (size == 0 || data[0] != '#')
+        (void)!buffer_write(&out, data, size);
+    else if (qn_proto_parse_text(&tree, (const char *)data, size) == QN_OK &&
+             qn_proto_write_wire(&tree, (qn_proto_sink){buffer_write, &out}) != QN_OK)
+        abort();
+    qn_proto_tree_free(&tree);
+    return out;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    qn_context *ctx;
+    qn_model *model;
+    if (qn_context_create(&ctx, NULL) != QN_OK)
+        return 0;
+    const buffer wire = wire_of(ctx, data, size);
+    if (qn_import_onnx_memory(&model, ctx, wire.data, wire.size) == QN_OK) {
+        /* What the loader has inferred once it can infer again. */
+        if (qn_graph_infer(model->graph) != QN_OK)
+            abort();
+    } else if (qn_context_error(ctx)[0] == 0) {
+        abort(); /* a failure without a message */
+    }
+    qn_model_free(model);
+    qn_context_free(ctx);
+    free(wire.data);
+    return 0;
+}
