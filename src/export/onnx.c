@@ -73,15 +73,8 @@ static qn_status write_header(qn_onnx_export *export)
     if (model->model_version)
         QN_TRY(qn_proto_add_int(&export->tree, &export->tree.root, QN_ONNX_MODEL_MODEL_VERSION,
                                 model->model_version));
-    for (size_t i = 0; i < model->n_metadata; i++) {
-        qn_proto_message *entry;
-        QN_TRY(qn_proto_add_message(&entry, &export->tree, &export->tree.root,
-                                    QN_ONNX_MODEL_METADATA_PROPS));
-        QN_TRY(qn_proto_add_text(&export->tree, entry, QN_ONNX_ENTRY_KEY, model->metadata[i].key));
-        QN_TRY(
-            qn_proto_add_text(&export->tree, entry, QN_ONNX_ENTRY_VALUE, model->metadata[i].value));
-    }
-    return QN_OK;
+    return qn_onnx_write_metadata(export, &export->tree.root, QN_ONNX_MODEL_METADATA_PROPS,
+                                  &model->metadata);
 }
 
 static qn_status write_model(qn_onnx_export *export)

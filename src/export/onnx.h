@@ -47,6 +47,9 @@ static inline const char *qn_onnx_written_name(const qn_onnx_export *export, con
     return value ? export->names[value->mark] : "";
 }
 
+QN_MUST_CHECK qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to,
+                                               uint32_t field, const qn_metadata *metadata);
+
 /* onnx_write_node.c */
 QN_MUST_CHECK qn_status qn_onnx_write_node(qn_onnx_export *export, qn_proto_message *to,
                                            const qn_node *node, const qn_onnx_names *names);

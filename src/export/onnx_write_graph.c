@@ -46,6 +46,19 @@ static qn_status name_values(qn_onnx_export *export, const qn_graph *graph, qn_o
 
 /* ---- Values --------------------------------------------------------------------------------------------- */
 
+qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
+                                 const qn_metadata *metadata)
+{
+    qn_proto_tree *tree = &export->tree;
+    for (size_t i = 0; i < metadata->count; i++) {
+        qn_proto_message *entry;
+        QN_TRY(qn_proto_add_message(&entry, tree, to, field));
+        QN_TRY(qn_proto_add_text(tree, entry, QN_ONNX_ENTRY_KEY, metadata->at[i].key));
+        QN_TRY(qn_proto_add_text(tree, entry, QN_ONNX_ENTRY_VALUE, metadata->at[i].value));
+    }
+    return QN_OK;
+}
+
 static qn_status write_info(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
                             const qn_value *value, const char *name)
 {
@@ -55,6 +68,8 @@ static qn_status write_info(qn_onnx_export *export, qn_proto_message *to, uint32
     QN_TRY(qn_proto_add_text(tree, info, QN_ONNX_VALUE_INFO_NAME, name));
     if (value->doc)
         QN_TRY(qn_proto_add_text(tree, info, QN_ONNX_VALUE_INFO_DOC_STRING, value->doc));
+    QN_TRY(
+        qn_onnx_write_metadata(export, info, QN_ONNX_VALUE_INFO_METADATA_PROPS, &value->metadata));
     if (value->type.kind == QN_TYPE_UNKNOWN)
         return QN_OK;
     QN_TRY(qn_proto_add_message(&type, tree, info, QN_ONNX_VALUE_INFO_TYPE));
@@ -84,6 +99,8 @@ static qn_status write_initializers(qn_onnx_export *export, qn_proto_message *to
                                  qn_onnx_written_name(export, value)));
         if (value->doc)
             QN_TRY(qn_proto_add_text(tree, tensor, QN_ONNX_TENSOR_DOC_STRING, value->doc));
+        QN_TRY(qn_onnx_write_metadata(export, tensor, QN_ONNX_TENSOR_METADATA_PROPS,
+                                      &value->metadata));
         QN_TRY(qn_onnx_write_tensor(export, tensor, value->data));
     }
     return QN_OK;
@@ -143,6 +160,7 @@ static qn_status write_parts(qn_onnx_export *export, qn_proto_message *to, const
     QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_GRAPH_NAME, graph->name));
     if (graph->doc)
         QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_GRAPH_DOC_STRING, graph->doc));
+    QN_TRY(qn_onnx_write_metadata(export, to, QN_ONNX_GRAPH_METADATA_PROPS, &graph->metadata));
     QN_TRY(write_initializers(export, to, graph));
     for (size_t i = 0; i < graph->n_inputs; i++)
         QN_TRY(write_info(export, to, QN_ONNX_GRAPH_INPUT, graph->inputs[i],

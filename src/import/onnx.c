@@ -41,25 +41,6 @@ static qn_status check_versions(qn_onnx_import *import)
     return QN_OK;
 }
 
-static qn_status read_metadata(qn_onnx_import *import)
-{
-    const qn_proto_message *root = &import->tree.root;
-    qn_model *model = import->model;
-    const size_t count = qn_proto_count(root, QN_ONNX_MODEL_METADATA_PROPS);
-    model->metadata = qn_arena_array(import->arena, count, sizeof *model->metadata);
-    QN_TRY_ALLOC(import->ctx, model->metadata);
-    for (size_t i = 0; i < count; i++) {
-        const qn_proto_message *entry = qn_proto_message_at(root, QN_ONNX_MODEL_METADATA_PROPS, i);
-        qn_pair *pair = &model->metadata[i];
-        QN_TRY(qn_onnx_text(&pair->key, import, qn_proto_string(entry, QN_ONNX_ENTRY_KEY)));
-        QN_TRY(qn_onnx_text(&pair->value, import, qn_proto_string(entry, QN_ONNX_ENTRY_VALUE)));
-        pair->key = pair->key ? pair->key : "";
-        pair->value = pair->value ? pair->value : "";
-    }
-    model->n_metadata = count;
-    return QN_OK;
-}
-
 static qn_status read_header(qn_onnx_import *import)
 {
     static const qn_opset first = {"", 1}; /* files older than operator sets */
@@ -81,7 +62,7 @@ static qn_status read_header(qn_onnx_import *import)
                         qn_proto_string(root, QN_ONNX_MODEL_PRODUCER_VERSION)));
     QN_TRY(qn_onnx_text(&model->domain, import, qn_proto_string(root, QN_ONNX_MODEL_DOMAIN)));
     QN_TRY(qn_onnx_text(&model->doc, import, qn_proto_string(root, QN_ONNX_MODEL_DOC_STRING)));
-    return read_metadata(import);
+    return qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS);
 }
 
 static qn_status read_model(qn_onnx_import *import, const void *data, size_t size)

@@ -28,6 +28,9 @@ typedef struct qn_onnx_import {
 QN_MUST_CHECK qn_status qn_onnx_name(const char **out, qn_onnx_import *import, qn_string name);
 /* A copy that lives as long as the model; NULL when the text is empty. */
 QN_MUST_CHECK qn_status qn_onnx_text(const char **out, qn_onnx_import *import, qn_string text);
+/* The StringStringEntryProtos of a field. */
+QN_MUST_CHECK qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *import,
+                                         const qn_proto_message *message, uint32_t field);
 QN_MUST_CHECK qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import,
                                      const qn_proto_message *type);
 

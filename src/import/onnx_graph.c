@@ -96,6 +96,7 @@ static qn_status describe(qn_value *value, qn_onnx_import *import, const qn_prot
     const qn_status status = qn_onnx_type(&value->type, import, type);
     if (status != QN_OK)
         return qn_fail_within(import->ctx, status, "value '%s'", value->name);
+    QN_TRY(qn_onnx_metadata(&value->metadata, import, info, QN_ONNX_VALUE_INFO_METADATA_PROPS));
     return qn_onnx_text(&value->doc, import, qn_proto_string(info, QN_ONNX_VALUE_INFO_DOC_STRING));
 }
 
@@ -132,6 +133,7 @@ static qn_status add_constant(qn_onnx_scope *scope, const qn_proto_message *name
     QN_TRY_ALLOC(import->ctx, tensor);
     QN_TRY(qn_value_constant(&value, scope->graph, name, tensor));
     QN_TRY(qn_onnx_text(&value->doc, import, qn_proto_string(named, QN_ONNX_TENSOR_DOC_STRING)));
+    QN_TRY(qn_onnx_metadata(&value->metadata, import, named, QN_ONNX_TENSOR_METADATA_PROPS));
     return qn_onnx_define(scope, name, value);
 }
 
@@ -226,6 +228,7 @@ qn_status qn_onnx_graph(qn_onnx_scope *scope, const qn_proto_message *graph)
         scope->graph->name = name;
     QN_TRY(
         qn_onnx_text(&scope->graph->doc, import, qn_proto_string(graph, QN_ONNX_GRAPH_DOC_STRING)));
+    QN_TRY(qn_onnx_metadata(&scope->graph->metadata, import, graph, QN_ONNX_GRAPH_METADATA_PROPS));
     QN_TRY(declare(scope, graph, QN_ONNX_GRAPH_VALUE_INFO));
     QN_TRY(declare(scope, graph, QN_ONNX_GRAPH_OUTPUT));
     QN_TRY(read_initializers(scope, graph));

@@ -184,6 +184,7 @@ static qn_status add_node(qn_onnx_scope *scope, const qn_proto_message *proto)
     QN_TRY(qn_onnx_node_name(&name, scope, proto));
     QN_TRY(qn_node_add(&node, scope->graph, op, name, (int32_t)n_in, (int32_t)n_out));
     node->mark = (uint32_t)version;
+    QN_TRY(qn_onnx_metadata(&node->metadata, scope->import, proto, QN_ONNX_NODE_METADATA_PROPS));
     QN_TRY(
         qn_onnx_text(&node->doc, scope->import, qn_proto_string(proto, QN_ONNX_NODE_DOC_STRING)));
     QN_TRY(connect_inputs(node, scope, proto));

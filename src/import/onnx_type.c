@@ -29,6 +29,26 @@ qn_status qn_onnx_text(const char **out, qn_onnx_import *import, qn_string text)
     return QN_OK;
 }
 
+qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *import,
+                           const qn_proto_message *message, uint32_t field)
+{
+    const size_t count = qn_proto_count(message, field);
+    *out = (qn_metadata){NULL, 0};
+    if (count == 0)
+        return QN_OK;
+    qn_pair *pairs = qn_arena_array(import->arena, count, sizeof *pairs);
+    QN_TRY_ALLOC(import->ctx, pairs);
+    for (size_t i = 0; i < count; i++) {
+        const qn_proto_message *entry = qn_proto_message_at(message, field, i);
+        QN_TRY(qn_onnx_text(&pairs[i].key, import, qn_proto_string(entry, QN_ONNX_ENTRY_KEY)));
+        QN_TRY(qn_onnx_text(&pairs[i].value, import, qn_proto_string(entry, QN_ONNX_ENTRY_VALUE)));
+        pairs[i].key = pairs[i].key ? pairs[i].key : "";
+        pairs[i].value = pairs[i].value ? pairs[i].value : "";
+    }
+    *out = (qn_metadata){pairs, count};
+    return QN_OK;
+}
+
 /* ---- Types ------------------------------------------------------------------------------------- */
 
 static qn_status read_dtype(qn_dtype *out, qn_onnx_import *import, int64_t number)

@@ -17,9 +17,20 @@ typedef struct qn_graph qn_graph;
 typedef struct qn_node qn_node;
 typedef struct qn_value qn_value;
 
+typedef struct qn_pair {
+    const char *key, *value;
+} qn_pair;
+
+/* What files say about a thing without changing its meaning. */
+typedef struct qn_metadata {
+    const qn_pair *at;
+    size_t count;
+} qn_metadata;
+
 struct qn_value {
     const char *name; /* unique in its graph */
     const char *doc;  /* or NULL */
+    qn_metadata metadata;
     qn_graph *graph;
     qn_type type;            /* what inference knows by now; of a graph input, what the file says */
     const qn_type *declared; /* what the file says of it, or NULL */
@@ -38,6 +49,7 @@ struct qn_value {
 struct qn_node {
     const char *name; /* unique in its graph; made up when the file has none */
     const char *doc;  /* or NULL */
+    qn_metadata metadata;
     const qn_op *op;
     void *attrs; /* the operator's own struct, see op.h */
     qn_graph *graph;
@@ -60,6 +72,7 @@ struct qn_graph {
     qn_arena *arena; /* the model's */
     qn_model *model;
     const char *name, *doc;
+    qn_metadata metadata;
     qn_node *owner; /* of a subgraph, else NULL */
     qn_node *first, *last;
     size_t n_nodes;
@@ -73,10 +86,6 @@ struct qn_graph {
     qn_names node_names; /* nodes */
     uint64_t serial;     /* for made-up names */
 };
-
-typedef struct qn_pair {
-    const char *key, *value;
-} qn_pair;
 
 typedef struct qn_opset {
     const char *domain; /* "" is ONNX's own */
@@ -96,8 +105,7 @@ struct qn_model {
     const char *producer, *producer_version, *domain, *doc;
     qn_opset *opsets; /* as read */
     size_t n_opsets;
-    qn_pair *metadata;
-    size_t n_metadata;
+    qn_metadata metadata;
     qn_map *maps; /* mapped files that tensors point into */
     size_t n_maps, maps_capacity;
     qn_graph **graphs; /* every graph of the model, for freeing */

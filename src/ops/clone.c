@@ -14,6 +14,7 @@ static qn_status clone_value(qn_value **out, qn_graph *to, const qn_value *value
         return QN_OK;
     QN_TRY(qn_value_create(out, to, value->name));
     (*out)->doc = value->doc;
+    (*out)->metadata = value->metadata;
     (*out)->type = value->type;
     (*out)->declared = value->declared;
     (*out)->data = value->data;
@@ -46,6 +47,7 @@ static qn_status clone_node(qn_graph *to, const qn_node *from)
     QN_TRY(qn_graph_add_node(&node, to, from->name, from->n_in, from->n_out));
     node->op = from->op;
     node->doc = from->doc;
+    node->metadata = from->metadata;
     node->n_explicit = from->n_explicit;
     node->attrs = qn_arena_copy(to->arena, from->attrs, from->op->attrs_size);
     QN_TRY_ALLOC(to->ctx, node->attrs);
@@ -64,6 +66,7 @@ static qn_status clone_graph(qn_graph *to, const qn_graph *from)
 {
     qn_value *value;
     to->doc = from->doc;
+    to->metadata = from->metadata;
     to->serial = from->serial;
     for (size_t i = 0; i < from->n_inputs; i++) {
         QN_TRY(clone_value(&value, to, from->inputs[i]));
@@ -94,7 +97,6 @@ static void clone_facts(qn_model *to, const qn_model *from)
     to->opsets = from->opsets;
     to->n_opsets = from->n_opsets;
     to->metadata = from->metadata;
-    to->n_metadata = from->n_metadata;
 }
 
 qn_status qn_model_clone(qn_model **out, qn_context *ctx, qn_model *model)

@@ -57,6 +57,15 @@ static void same_text(const char *a, const char *b)
     assert_string_equal(a ? a : "", b ? b : "");
 }
 
+static void same_metadata(const qn_metadata *a, const qn_metadata *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        same_text(a->at[i].key, b->at[i].key);
+        same_text(a->at[i].value, b->at[i].value);
+    }
+}
+
 static void same_value(const qn_value *a, const qn_value *b)
 {
     char x[256], y[256];
@@ -65,6 +74,7 @@ static void same_value(const qn_value *a, const qn_value *b)
         return;
     same_text(a->name, b->name);
     same_text(a->doc, b->doc);
+    same_metadata(&a->metadata, &b->metadata);
     qn_type_format(x, sizeof x, &a->type);
     qn_type_format(y, sizeof y, &b->type);
     same_text(x, y);
@@ -77,6 +87,7 @@ static void same_graph(const qn_graph *a, const qn_graph *b)
 {
     same_text(a->name, b->name);
     same_text(a->doc, b->doc);
+    same_metadata(&a->metadata, &b->metadata);
     assert_int_equal(a->n_inputs, b->n_inputs);
     assert_int_equal(a->n_outputs, b->n_outputs);
     assert_int_equal(a->n_nodes, b->n_nodes);
@@ -88,6 +99,7 @@ static void same_graph(const qn_graph *a, const qn_graph *b)
     for (const qn_node *x = a->first; x; x = x->next, y = y->next) {
         same_text(x->name, y->name);
         same_text(x->doc, y->doc);
+        same_metadata(&x->metadata, &y->metadata);
         assert_ptr_equal(x->op, y->op);
         assert_int_equal(x->n_in, y->n_in);
         assert_int_equal(x->n_out, y->n_out);
@@ -105,11 +117,7 @@ static void same_model(const qn_model *a, const qn_model *b)
     same_text(a->domain, b->domain);
     same_text(a->doc, b->doc);
     assert_int_equal(a->model_version, b->model_version);
-    assert_int_equal(a->n_metadata, b->n_metadata);
-    for (size_t i = 0; i < a->n_metadata; i++) {
-        same_text(a->metadata[i].key, b->metadata[i].key);
-        same_text(a->metadata[i].value, b->metadata[i].value);
-    }
+    same_metadata(&a->metadata, &b->metadata);
     same_graph(a->graph, b->graph);
 }
 
@@ -125,13 +133,16 @@ static const char everything[] =
     "ir_version: 8 producer_name: 'p' producer_version: '1' domain: 'd' model_version: 7\n"
     "doc_string: 'md' metadata_props { key: 'k' value: 'v' } metadata_props { key: 'l' }\n"
     "opset_import { version: 13 } graph { name: 'g' doc_string: 'gd'\n"
-    "node { input: ['x', 'w'] output: 'a' op_type: 'Add' name: 'add' doc_string: 'nd' }\n"
+    "metadata_props { key: 'g' value: '2' }\n"
+    "node { input: ['x', 'w'] output: 'a' op_type: 'Add' name: 'add' doc_string: 'nd'\n"
+    "  metadata_props { key: 'n' value: '1' } }\n"
     "node { input: ['a', 'i'] output: 'b' op_type: 'Gather' attribute {\n"
     "  name: 'axis' i: 1 type: INT } }\n"
     "node { input: ['b', 's', 'e', '', 't'] output: 'c' op_type: 'Slice' }\n"
     "node { input: ['c', 'c'] output: 'y' op_type: 'Concat' attribute {\n"
     "  name: 'axis' i: 0 type: INT } }\n"
-    "initializer { dims: 2 data_type: 1 float_data: [1, 2] name: 'w' doc_string: 'wd' }\n"
+    "initializer { dims: 2 data_type: 1 float_data: [1, 2] name: 'w' doc_string: 'wd'\n"
+    "  metadata_props { key: 'w' value: '3' } }\n"
     "initializer { dims: 1 data_type: 7 int64_data: [1] name: 'i' }\n"
     "initializer { dims: 1 data_type: 7 int64_data: [0] name: 's' }\n"
     "initializer { dims: 1 data_type: 7 int64_data: [-1] name: 'e' }\n"
@@ -139,7 +150,8 @@ static const char everything[] =
     "initializer { dims: 3 data_type: 22 int32_data: [47, 8] name: 'four' }\n"
     "initializer { dims: 2 data_type: 8 string_data: ['', 'a\\0b'] name: 'text' }\n"
     "initializer { dims: 0 data_type: 1 name: 'empty' }\n"
-    "input { name: 'x' doc_string: 'xd' type { tensor_type { elem_type: 1 shape {\n"
+    "input { name: 'x' doc_string: 'xd' metadata_props { key: 'x' } type { tensor_type { "
+    "elem_type: 1 shape {\n"
     "  dim { dim_param: 'N' } dim { dim_value: 2 } } } } }\n"
     "output { name: 'y' doc_string: 'yd' } output { name: 'four' } output { name: 'text' }\n"
     "output { name: 'empty' } }";

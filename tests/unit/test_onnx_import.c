@@ -44,9 +44,9 @@ static void test_small_graph(void **state)
     assert_string_equal(m->doc, "md");
     assert_int_equal(m->model_version, 7);
     assert_int_equal(m->ir_version, 8);
-    assert_int_equal(m->n_metadata, 1);
-    assert_string_equal(m->metadata[0].key, "k");
-    assert_string_equal(m->metadata[0].value, "v");
+    assert_int_equal(m->metadata.count, 1);
+    assert_string_equal(m->metadata.at[0].key, "k");
+    assert_string_equal(m->metadata.at[0].value, "v");
     assert_int_equal(m->n_opsets, 2);
     assert_int_equal(m->opsets[1].version, 2);
     const qn_graph *g = m->graph;
