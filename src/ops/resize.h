@@ -1,0 +1,51 @@
+/* Resize's attributes and the taps of one axis, for kernels of every backend. */
+#ifndef QN_RESIZE_H
+#define QN_RESIZE_H
+
+#include "ops/eval.h"
+
+typedef enum qn_resize_mode { QN_RESIZE_NEAREST, QN_RESIZE_LINEAR, QN_RESIZE_CUBIC } qn_resize_mode;
+typedef enum qn_resize_coordinates {
+    QN_COORD_HALF_PIXEL,
+    QN_COORD_HALF_PIXEL_SYMMETRIC,
+    QN_COORD_PYTORCH_HALF_PIXEL,
+    QN_COORD_ALIGN_CORNERS,
+    QN_COORD_ASYMMETRIC,
+    QN_COORD_TF_CROP_AND_RESIZE,
+    QN_COORD_TF_HALF_PIXEL_FOR_NN
+} qn_resize_coordinates;
+typedef enum qn_resize_nearest {
+    QN_NEAREST_PREFER_FLOOR,
+    QN_NEAREST_PREFER_CEIL,
+    QN_NEAREST_FLOOR,
+    QN_NEAREST_CEIL
+} qn_resize_nearest;
+typedef enum qn_resize_aspect {
+    QN_ASPECT_STRETCH,
+    QN_ASPECT_NOT_LARGER,
+    QN_ASPECT_NOT_SMALLER
+} qn_resize_aspect;
+
+typedef struct qn_resize_attrs {
+    int64_t mode, coordinate_transformation_mode, nearest_mode, keep_aspect_ratio_policy;
+    float cubic_coeff_a, extrapolation_value;
+    int64_t exclude_outside, antialias;
+    qn_ints axes;
+} qn_resize_attrs;
+
+typedef struct qn_resize_axis {
+    int64_t in, out, taps;
+    double scale, roi_start, roi_end;
+    int64_t coordinates;
+} qn_resize_axis;
+
+/* Taps that one output position needs at most. */
+int64_t qn_resize_tap_count(const qn_resize_attrs *attrs, double scale);
+/* Place in the input that output position x shows. */
+double qn_resize_coordinate(const qn_resize_axis *axis, int64_t x);
+/* index and weight: [out, taps]. Indices are inside the input; the first of a position is -1 where
+ * the position shows the extrapolation value. */
+void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *attrs,
+                    const qn_resize_axis *axis);
+
+#endif

@@ -1,0 +1,341 @@
+/* Runs ONNX's backend test folders (model.onnx, test_data_set_N/{input,output}_K.pb).
+ *
+ *     onnx_folders BACKEND LIST LEAST ROOT...
+ *
+ * Every folder below the roots is loaded, planned, run and compared. LIST names the folders that
+ * cannot pass, one "name reason..." a line: those must be refused with a message; one that passes
+ * must leave the list. A wrong answer fails the test whatever the list says, and so do fewer
+ * than LEAST passes. BACKEND is a backend's name, or "all" for the order of the build. Exit code 77:
+ * there is no such root. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/map.h"
+#include "import/import.h"
+#include "ops/eval.h"
+
+enum { PATH_SIZE = 1024, MOST_VALUES = 64 };
+
+typedef enum outcome { PASSED, REFUSED, WRONG } outcome;
+
+typedef struct folder_run {
+    qn_context *ctx;
+    const char *folder, *backend;
+    char message[QN_ERROR_SIZE];
+} folder_run;
+
+/* ---- Comparing ---------------------------------------------------------------------------------------- */
+
+/* ONNX's own tolerances; types with few bits get a step or two of their own. */
+static double tolerance(qn_dtype dtype)
+{
+    switch (dtype) {
+    case QN_BFLOAT16: return 1e-2;
+    case QN_FLOAT16: return 2e-3;
+    default: return 1e-3;
+    }
+}
+
+static bool close_enough(qn_dtype dtype, double got, double wanted)
+{
+    if (isnan(wanted) || isnan(got))
+        return isnan(wanted) && isnan(got);
+    if (isinf(wanted) || isinf(got))
+        return wanted == got;
+    return fabs(got - wanted) <= 1e-7 + tolerance(dtype) * fabs(wanted);
+}
+
+static bool element_equal(const qn_tensor *got, const qn_tensor *wanted, int64_t i)
+{
+    const size_t size = qn_dtype_size(got->dtype);
+    if (got->dtype == QN_STRING) {
+        const qn_string *a = (const qn_string *)got->data + i;
+        const qn_string *b = (const qn_string *)wanted->data + i;
+        return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
+    }
+    if (got->dtype == QN_COMPLEX64 || got->dtype == QN_COMPLEX128 || !qn_dtype_is_float(got->dtype))
+        return memcmp((const char *)got->data + (size_t)i * size,
+                      (const char *)wanted->data + (size_t)i * size, size) == 0;
+    return close_enough(got->dtype, qn_tensor_f64(got, i), qn_tensor_f64(wanted, i));
+}
+
+static bool same(folder_run *run, const char *what, const qn_tensor *got, const qn_tensor *wanted);
+
+static bool same_sequence(folder_run *run, const char *what, const qn_tensor *got,
+                          const qn_tensor *wanted)
+{
+    const qn_sequence *a = got->data, *b = wanted->data;
+    if (a->count != b->count) {
+        snprintf(run->message, sizeof run->message, "%s has %lld tensors, not %lld", what,
+                 (long long)a->count, (long long)b->count);
+        return false;
+    }
+    for (int64_t i = 0; i < a->count; i++) {
+        if (!same(run, what, &a->items[i], &b->items[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool same(folder_run *run, const char *what, const qn_tensor *got, const qn_tensor *wanted)
+{
+    char a[256], b[256];
+    if (got->dtype == QN_SEQUENCE && wanted->dtype == QN_SEQUENCE)
+        return same_sequence(run, what, got, wanted);
+    const qn_type got_type = qn_type_of(got), wanted_type = qn_type_of(wanted);
+    qn_type_format(a, sizeof a, &got_type);
+    qn_type_format(b, sizeof b, &wanted_type);
+    if (strcmp(a, b) != 0) {
+        snprintf(run->message, sizeof run->message, "%s is %s, not %s", what, a, b);
+        return false;
+    }
+    const int64_t count = got->dtype < QN_SEQUENCE ? qn_tensor_count(got) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (element_equal(got, wanted, i))
+            continue;
+        const bool text = got->dtype == QN_STRING;
+        snprintf(run->message, sizeof run->message, "%s: element %lld of %s is %.9g, not %.9g",
+                 what, (long long)i, a, text ? 0 : qn_tensor_f64(got, i),
+                 text ? 0 : qn_tensor_f64(wanted, i));
+        return false;
+    }
+    return true;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------- */
+
+typedef struct values {
+    qn_tensor at[MOST_VALUES];
+    qn_map maps[MOST_VALUES];
+    size_t count;
+} values;
+
+static void values_close(values *v)
+{
+    for (size_t i = 0; i < v->count; i++)
+        qn_map_close(&v->maps[i]);
+    v->count = 0;
+}
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* Reads "<set>/<stem>_K.pb" for the values of the graph; absent files end the list. */
+static qn_status values_read(values *v, folder_run *run, qn_arena *arena, const char *stem,
+                             qn_value *const *expected, size_t n_expected)
+{
+    v->count = 0;
+    for (size_t i = 0; i < n_expected && i < MOST_VALUES; i++) {
+        char path[2 * PATH_SIZE];
+        snprintf(path, sizeof path, "%s_%zu.pb", stem, i);
+        if (!exists(path))
+            break;
+        QN_TRY(qn_map_open(&v->maps[i], run->ctx, path));
+        v->count++;
+        const qn_type_kind declared =
+            expected[i]->declared ? expected[i]->declared->kind : QN_TYPE_TENSOR;
+        QN_TRY(qn_import_onnx_value(&v->at[i], run->ctx, arena, declared, v->maps[i].data,
+                                    v->maps[i].size));
+        /* ONNX 1.12 stored bfloat16 as the uint16 of its bits. */
+        if (declared == QN_TYPE_TENSOR && expected[i]->declared &&
+            expected[i]->declared->dtype == QN_BFLOAT16 && v->at[i].dtype == QN_UINT16)
+            v->at[i].dtype = QN_BFLOAT16;
+    }
+    return QN_OK;
+}
+
+/* ---- Running --------------------------------------------------------------------------------------------- */
+
+static qn_status compare_outputs(folder_run *run, qn_model *model, const qn_session *session,
+                                 const values *wanted, outcome *result)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        if (!same(run, qn_model_output_name(model, i), qn_session_output(session, i),
+                  &wanted->at[i])) {
+            *result = WRONG;
+            return QN_OK;
+        }
+    }
+    return QN_OK;
+}
+
+static qn_status plan_for(qn_plan **out, folder_run *run, qn_model *model, const values *inputs)
+{
+    static qn_input_shape shapes[MOST_VALUES];
+    size_t n_shapes = 0;
+    for (size_t i = 0; i < inputs->count; i++) {
+        const qn_tensor *in = &inputs->at[i];
+        if (in->dtype >= QN_SEQUENCE)
+            continue;
+        qn_input_shape *shape = &shapes[n_shapes++];
+        *shape = (qn_input_shape){.name = qn_model_input_name(model, i), .rank = in->rank};
+        memcpy(shape->dims, in->dims, sizeof shape->dims);
+    }
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    options.shapes = shapes;
+    options.n_shapes = n_shapes;
+    options.backend = strcmp(run->backend, "all") == 0 ? NULL : run->backend;
+    return qn_plan_create(out, run->ctx, model, &options);
+}
+
+static qn_status run_set(folder_run *run, qn_model *model, const char *set, outcome *result)
+{
+    static values inputs, wanted;
+    char stem[2 * PATH_SIZE];
+    qn_arena arena;
+    qn_plan *plan = NULL;
+    qn_session *session = NULL;
+    qn_status status;
+    qn_arena_init(&arena, &run->ctx->allocator);
+    inputs.count = wanted.count = 0;
+    snprintf(stem, sizeof stem, "%s/input", set);
+    QN_TRY_OR_DONE(
+        values_read(&inputs, run, &arena, stem, model->graph->inputs, model->graph->n_inputs));
+    snprintf(stem, sizeof stem, "%s/output", set);
+    QN_TRY_OR_DONE(
+        values_read(&wanted, run, &arena, stem, model->graph->outputs, model->graph->n_outputs));
+    if (wanted.count != model->graph->n_outputs || wanted.count == 0) {
+        status = qn_fail(run->ctx, QN_E_FORMAT, "%s: not every output has a file", set);
+        goto done;
+    }
+    QN_TRY_OR_DONE(plan_for(&plan, run, model, &inputs));
+    QN_TRY_OR_DONE(qn_session_create(&session, run->ctx, plan));
+    QN_TRY_OR_DONE(qn_session_run(session, inputs.at, inputs.count));
+    status = compare_outputs(run, model, session, &wanted, result);
+done:
+    qn_session_free(session);
+    qn_plan_free(plan);
+    values_close(&inputs);
+    values_close(&wanted);
+    qn_arena_free(&arena);
+    return status;
+}
+
+static outcome run_folder(folder_run *run)
+{
+    char path[PATH_SIZE];
+    qn_model *model = NULL;
+    outcome result = PASSED;
+    int sets = 0;
+    snprintf(path, sizeof path, "%s/model.onnx", run->folder);
+    qn_status status = qn_import_onnx(&model, run->ctx, path);
+    for (; status == QN_OK && result == PASSED; sets++) {
+        snprintf(path, sizeof path, "%s/test_data_set_%d", run->folder, sets);
+        if (!exists(path))
+            break;
+        status = run_set(run, model, path, &result);
+    }
+    qn_model_free(model);
+    if (status != QN_OK)
+        snprintf(run->message, sizeof run->message, "%s", qn_context_error(run->ctx));
+    else if (sets == 0)
+        snprintf(run->message, sizeof run->message, "has no test_data_set_0");
+    if (status != QN_OK)
+        return REFUSED;
+    return sets == 0 ? WRONG : result;
+}
+
+/* ---- The list -------------------------------------------------------------------------------------------- */
+
+typedef struct tally {
+    const char *list; /* text of the list file */
+    int passed, listed, failed;
+} tally;
+
+/* The reason that the list gives for `name`, up to its line's end, or NULL. */
+static const char *listed_reason(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *line = list; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (strncmp(line, name, length) == 0 && line[length] == ' ')
+            return line + length + 1;
+    }
+    return NULL;
+}
+
+static void judge(tally *t, const char *name, outcome result, const char *message)
+{
+    const char *reason = listed_reason(t->list, name);
+    if (result == PASSED && !reason) {
+        t->passed++;
+    } else if (result == REFUSED && reason) {
+        printf("not run  %s: %.*s\n", name, (int)strcspn(reason, "\n"), reason);
+        t->listed++;
+    } else {
+        printf("FAILED   %s: %s\n", name,
+               result == PASSED ? "passes, but is listed as one that cannot" : message);
+        t->failed++;
+    }
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static void run_root(tally *t, qn_context *ctx, const char *backend, const char *root)
+{
+    struct dirent **entries;
+    const int count = scandir(root, &entries, NULL, by_name);
+    for (int i = 0; i < count; i++) {
+        char folder[PATH_SIZE], model[2 * PATH_SIZE];
+        snprintf(folder, sizeof folder, "%s/%s", root, entries[i]->d_name);
+        snprintf(model, sizeof model, "%s/model.onnx", folder);
+        if (entries[i]->d_name[0] != '.' && exists(model)) {
+            folder_run run = {.ctx = ctx, .folder = folder, .backend = backend};
+            const outcome result = run_folder(&run);
+            judge(t, entries[i]->d_name, result, run.message);
+        }
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+static char *read_list(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 20);
+    if (file && text && fread(text, 1, (1 << 20) - 1, file) == 0)
+        text[0] = 0;
+    if (file)
+        fclose(file);
+    return file ? text : NULL;
+}
+
+int main(int argc, char **argv)
+{
+    qn_context *ctx;
+    tally t = {0};
+    if (argc < 5) {
+        fprintf(stderr, "usage: onnx_folders BACKEND LIST LEAST ROOT...\n");
+        return 2;
+    }
+    for (int i = 4; i < argc; i++) {
+        if (!exists(argv[i])) {
+            printf("skipped: there is no %s\n", argv[i]);
+            return 77;
+        }
+    }
+    char *list = read_list(argv[2]);
+    t.list = list;
+    if (!list || qn_context_create(&ctx, NULL) != QN_OK) {
+        fprintf(stderr, "%s: cannot read\n", argv[2]);
+        return 1;
+    }
+    for (int i = 4; i < argc; i++)
+        run_root(&t, ctx, argv[1], argv[i]);
+    const int least = atoi(argv[3]);
+    printf("%d passed, %d failed, %d not run; at least %d must pass\n", t.passed, t.failed,
+           t.listed, least);
+    qn_context_free(ctx);
+    free(list);
+    return t.failed || t.passed < least;
+}
