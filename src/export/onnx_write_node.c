@@ -79,14 +79,15 @@ static qn_status write_attribute(qn_onnx_export *export, qn_proto_message *to, c
 }
 
 /* A required attribute is written whatever it is, where it can be. */
-static bool is_written(const qn_node *node, const qn_attr_spec *spec)
+static bool is_written(const qn_node *node, const qn_attr_spec *spec, int64_t version)
 {
     if (!qn_attr_is_default(node->attrs, spec))
         return true;
     const bool number =
         spec->kind == QN_ATTR_INT || spec->kind == QN_ATTR_FLOAT || spec->kind == QN_ATTR_ENUM;
     const bool absent = spec->kind == QN_ATTR_INT && spec->int_default == QN_ABSENT;
-    return spec->required && number && !absent;
+    const bool current = version >= spec->required && (!spec->until || version < spec->until);
+    return spec->required && current && number && !absent;
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------ */
@@ -106,6 +107,7 @@ qn_status qn_onnx_write_node(qn_onnx_export *export, qn_proto_message *to, const
                              const qn_onnx_names *names)
 {
     qn_proto_tree *tree = &export->tree;
+    const int64_t version = qn_onnx_domain_version(export->model, node->op->domain, export->opset);
     QN_TRY(write_slots(export, to, QN_ONNX_NODE_INPUT, node->in, node->n_explicit));
     QN_TRY(write_slots(export, to, QN_ONNX_NODE_OUTPUT, node->out, node->n_out));
     QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_NODE_NAME, node->name));
@@ -116,7 +118,7 @@ qn_status qn_onnx_write_node(qn_onnx_export *export, qn_proto_message *to, const
         QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_NODE_DOC_STRING, node->doc));
     QN_TRY(qn_onnx_write_metadata(export, to, QN_ONNX_NODE_METADATA_PROPS, &node->metadata));
     for (size_t i = 0; i < node->op->n_attrs; i++) {
-        if (is_written(node, &node->op->attrs[i]))
+        if (is_written(node, &node->op->attrs[i], version))
             QN_TRY(write_attribute(export, to, node, &node->op->attrs[i], names));
     }
     return QN_OK;

@@ -233,7 +233,7 @@ qn_status qn_onnx_attributes(qn_node *node, qn_onnx_scope *scope, const qn_proto
                              version, &seen));
     for (size_t i = 0; i < node->op->n_attrs; i++) {
         const qn_attr_spec *spec = &node->op->attrs[i];
-        const bool current = spec->until == 0 || version < spec->until;
+        const bool current = version >= spec->required && (!spec->until || version < spec->until);
         if (spec->required && current && !(seen >> i % 64 & 1))
             return qn_fail(scope->import->ctx, QN_E_FORMAT, "attribute '%s' is missing",
                            spec->name);

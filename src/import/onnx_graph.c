@@ -92,10 +92,14 @@ qn_status qn_onnx_find(qn_value **out, qn_onnx_scope *scope, const char *name)
 /* Type and documentation from a ValueInfoProto. */
 static qn_status describe(qn_value *value, qn_onnx_import *import, const qn_proto_message *info)
 {
-    const qn_proto_message *type = qn_proto_get_message(info, QN_ONNX_VALUE_INFO_TYPE);
-    const qn_status status = qn_onnx_type(&value->type, import, type);
+    qn_type *type = qn_arena_alloc(import->arena, sizeof *type);
+    QN_TRY_ALLOC(import->ctx, type);
+    const qn_status status =
+        qn_onnx_type(type, import, qn_proto_get_message(info, QN_ONNX_VALUE_INFO_TYPE));
     if (status != QN_OK)
         return qn_fail_within(import->ctx, status, "value '%s'", value->name);
+    value->type = *type;
+    value->declared = type;
     QN_TRY(qn_onnx_metadata(&value->metadata, import, info, QN_ONNX_VALUE_INFO_METADATA_PROPS));
     value->declared = qn_arena_copy(import->arena, &value->type, sizeof value->type);
     QN_TRY_ALLOC(import->ctx, value->declared);

@@ -9,7 +9,7 @@ static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 /* ---- Concat ------------------------------------------------------------------------------------------ */
 
 /* Before opset 4 the axis could be left out and was 1 then. */
-static const qn_attr_spec concat_specs[] = {QN_INT_ATTR(qn_concat_attrs, axis, 1)};
+static const qn_attr_spec concat_specs[] = {QN_INT_ATTR(qn_concat_attrs, axis, 1, .required = 4)};
 static const qn_port concat_in[] = {{"inputs", 'T', QN_SET_TENSOR, QN_VARIADIC}};
 
 /* Shapes put together by the graph: the elements of all parts, where each part is known. */

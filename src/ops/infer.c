@@ -239,9 +239,10 @@ static qn_status check_arity(const qn_infer *self)
     return QN_OK;
 }
 
-static uint32_t type_set(const qn_type *type)
+uint32_t qn_type_set(const qn_type *type)
 {
-    static const uint32_t sets[] = {[QN_TYPE_SEQUENCE] = QN_SET_SEQUENCE,
+    static const uint32_t sets[] = {[QN_TYPE_UNKNOWN] = 0,
+                                    [QN_TYPE_SEQUENCE] = QN_SET_SEQUENCE,
                                     [QN_TYPE_OPTIONAL] = QN_SET_OPTIONAL,
                                     [QN_TYPE_MAP] = 0};
     return type->kind == QN_TYPE_TENSOR ? QN_SET(type->dtype) : sets[type->kind];
@@ -263,7 +264,7 @@ static qn_status check_types(const qn_infer *self)
             continue;
         char text[128];
         qn_type_format(text, sizeof text, type);
-        if (!(type_set(type) & port->types))
+        if (!(qn_type_set(type) & port->types))
             return qn_infer_fail(self, "input %d (%s) cannot be %s", i, port->name, text);
         const qn_type **first = &bound[port->letter & 127];
         if (port->letter && *first && (*first)->dtype != type->dtype)

@@ -16,6 +16,9 @@ QN_MUST_CHECK qn_status qn_infer_run(qn_infer *self);
 /* Multiply-accumulates of a node whose types are inferred; 0 where shapes are not known. */
 int64_t qn_node_macs(const qn_node *node);
 
+/* The set that a type belongs to: its element type's, sequence or optional; 0 where not known. */
+uint32_t qn_type_set(const qn_type *type);
+
 /* ---- For operators --------------------------------------------------------------------------------- */
 
 QN_MUST_CHECK qn_status qn_infer_fail(const qn_infer *self, const char *format, ...)

@@ -52,7 +52,7 @@ typedef struct qn_attr_spec {
     const char *const *words; /* of an enum, ending with NULL */
     int since;                /* opset that brought it; older forms mean its default */
     int until;                /* opset that dropped it; 0: still there */
-    bool required;
+    int required;             /* opset from which on it must be given, 1: always; 0: optional */
 } qn_attr_spec;
 
 #define QN_ABSENT INT64_MIN /* default of an int attribute whose absence means something */

@@ -246,12 +246,26 @@ static qn_status flatten_infer(qn_infer *self)
     return QN_OK;
 }
 
+/* Since opset 11 the axis may count from the end. */
+static qn_status flatten_lower(qn_node **node)
+{
+    flatten_attrs *a = (*node)->attrs;
+    const int32_t rank = (*node)->in[0]->type.rank;
+    if (a->axis < 0 && rank < 0)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "a negative axis needs opset 11");
+    a->axis += a->axis < 0 ? rank : 0;
+    return QN_OK;
+}
+
+static const qn_version_rule flatten_versions[] = {{11, NULL, flatten_lower}};
+
 const qn_op qn_op_Flatten = {.name = "Flatten",
                              .domain = "",
                              .since = 1,
                              QN_PORTS(in, any_in),
                              QN_PORTS(out, any_out),
                              QN_ATTRS(flatten_specs, flatten_attrs),
+                             QN_VERSIONS(flatten_versions),
                              .flags = QN_OP_MOVES,
                              .quant = QN_QUANT_PASS,
                              .infer = flatten_infer,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "ops/infer.h"
+
 /* ---- Applying the rules --------------------------------------------------------------------------- */
 
 qn_status qn_node_upgrade(qn_node **node, int from)
@@ -16,10 +18,12 @@ qn_status qn_node_upgrade(qn_node **node, int from)
 
 static qn_status check_type(const qn_node *node, const qn_value *value, const qn_type_rule *rule)
 {
-    if (!value || value->type.kind != QN_TYPE_TENSOR || !(QN_SET(value->type.dtype) & rule->types))
+    if (!value || !(qn_type_set(&value->type) & rule->types))
         return QN_OK;
+    char type[128];
+    qn_type_format(type, sizeof type, &value->type);
     return qn_node_fail(node, QN_E_UNSUPPORTED, "'%s' is %s, which it takes since opset %d only",
-                        value->name, qn_dtype_name(value->type.dtype), rule->opset);
+                        value->name, type, rule->opset);
 }
 
 static qn_status check_types(const qn_node *node, int to)

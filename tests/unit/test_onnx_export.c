@@ -215,6 +215,38 @@ static void test_opset_is_lowered(void **state)
     unload(&l);
 }
 
+#define BRANCH(which, body) "attribute { name: '" which "' type: GRAPH g { name: 'b' " body " } }"
+
+/* Names of subgraphs that are taken outside are changed, captured values keep the outer name, and a
+ * value handed out as it came in is copied. */
+static void test_subgraphs(void **state)
+{
+    const fixture *f = *state;
+    loaded l = expect_model(MODEL(
+        "node { input: 'x' output: 'r' op_type: 'Relu' }"
+        "node { input: 'c' output: 'y' op_type: 'If' name: 'if'" BRANCH(
+            "then_branch",
+            "node { input: ['r', 'x'] output: 'y' op_type: 'Add' } output { name: 'y' }")
+            BRANCH("else_branch",
+                   "output { name: 'r' }") " }"
+                                           "input { name: 'c' type { tensor_type { elem_type: 9 "
+                                           "shape { } } } }"
+                                           "input " FLOATS("x", DIM(3)) "output { name: 'y' }"));
+    loaded again = written(f, &l, 0, 0);
+    const qn_graph *g = again.model->graph;
+    assert_string_equal(g->outputs[0]->name, "y");
+    const qn_node *node = g->last;
+    assert_string_equal(node->name, "if");
+    const qn_graph *then_branch = qn_node_subgraph(node, 0);
+    assert_string_equal(then_branch->outputs[0]->name, "y_1");
+    assert_string_equal(then_branch->first->in[0]->name, "r");
+    const qn_graph *else_branch = qn_node_subgraph(node, 1);
+    assert_string_equal(else_branch->first->op->name, "Identity");
+    assert_string_equal(else_branch->first->in[0]->name, "r");
+    free_again(&again);
+    unload(&l);
+}
+
 static void test_what_prevents_an_opset(void **state)
 {
     const fixture *f = *state;
@@ -275,13 +307,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_round_trip),
-        TEST(test_same_bytes),
-        TEST(test_external_data),
-        TEST(test_opset_is_lowered),
-        TEST(test_what_prevents_an_opset),
-        TEST(test_unwritable_path),
-        TEST(test_every_allocation_may_fail),
+        TEST(test_round_trip),      TEST(test_same_bytes),
+        TEST(test_external_data),   TEST(test_opset_is_lowered),
+        TEST(test_subgraphs),       TEST(test_what_prevents_an_opset),
+        TEST(test_unwritable_path), TEST(test_every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

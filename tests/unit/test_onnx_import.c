@@ -263,6 +263,127 @@ static void test_functions_cannot_explode(void **state)
     free(text);
 }
 
+/* ---- Subgraphs ------------------------------------------------------------------------------------- */
+
+#define BOOL(name) "{ name: '" name "' type { tensor_type { elem_type: 9 shape { } } } } "
+#define BRANCH(which, body) "attribute { name: '" which "' type: GRAPH g { name: 'b' " body " } }"
+
+static void test_captures(void **state)
+{
+    (void)state;
+    /* The If stands before the node whose output its inner If captures; both branches read 'r', the
+     * inner ones through two graphs. */
+    loaded l = expect_model(MODEL(
+        "node { input: 'c' output: 'y' op_type: 'If' name: 'outer'" BRANCH(
+            "then_branch",
+            "node { input: 'c' output: 'i' op_type: 'If' name: 'inner'" BRANCH(
+                "then_branch", "node { input: ['r', 'x'] output: 't' op_type: 'Add' }"
+                               "output { name: 't' }")
+                BRANCH("else_branch", "node { input: 'r' output: 'e' op_type: 'Relu' }"
+                                      "output { name: 'e' }") " } output { name: 'i' }")
+            BRANCH("else_branch", "output { name: 'r' }") " }"
+                                                          "node { input: 'x' output: 'r' op_type: "
+                                                          "'Relu' name: 'relu' }"
+                                                          "input " BOOL("c") "input " FLOATS(
+                                                              "x", DIM(3)) "output { name: 'y' }"));
+    const qn_graph *g = l.model->graph;
+    assert_string_equal(g->first->name, "relu");
+    const qn_node *outer = g->last;
+    assert_int_equal(outer->n_explicit, 1);
+    assert_int_equal(outer->n_in, 4); /* c, then once each: r, x, and c again as a capture */
+    const qn_graph *then_branch = qn_node_subgraph(outer, 0);
+    assert_ptr_equal(then_branch->owner, outer);
+    assert_int_equal(then_branch->n_captures, 3);
+    const qn_node *inner = then_branch->first;
+    assert_int_equal(inner->n_in, 3); /* the condition, r, x */
+    const qn_graph *deepest = qn_node_subgraph(inner, 0);
+    assert_int_equal(deepest->n_captures, 2);
+    for (size_t i = 0; i < deepest->n_captures; i++) {
+        assert_true(deepest->captures[i].inner->is_capture);
+        assert_true(deepest->captures[i].slot >= inner->n_explicit);
+        assert_ptr_equal(inner->in[deepest->captures[i].slot]->graph, then_branch);
+    }
+    const qn_graph *else_branch = qn_node_subgraph(outer, 1);
+    assert_true(else_branch->outputs[0]->is_capture);
+    assert_ptr_equal(outer->in[else_branch->captures[0].slot], g->first->out[0]);
+    assert_int_equal(g->outputs[0]->type.dims[0].value, 3);
+    unload(&l);
+}
+
+static void test_inner_names_hide_outer_ones(void **state)
+{
+    (void)state;
+    /* The branches call their results as the If calls its own: no cycle. */
+    loaded l = expect_model(MODEL(
+        "node { input: 'c' output: 'y' op_type: 'If'" BRANCH(
+            "then_branch", "node { input: 'x' output: 'y' op_type: 'Relu' } output { name: 'y' }")
+            BRANCH("else_branch", "initializer { name: 'y' dims: 1 data_type: 1 float_data: 2 }"
+                                  "output { name: 'y' }") " }"
+                                                          "input " BOOL("c") "input " FLOATS(
+                                                              "x", DIM(1)) "output { name: 'y' }"));
+    assert_int_equal(l.model->graph->n_nodes, 1);
+    unload(&l);
+}
+
+static void test_loop_body(void **state)
+{
+    (void)state;
+    loaded l = expect_model(
+        MODEL("node { input: ['n', '', 'x'] output: 'y' op_type: 'Loop' attribute { name: 'body'"
+              "  type: GRAPH g { name: 'body'"
+              "  input { name: 'i' } input { name: 'go' } input { name: 'sum' }"
+              "  node { input: ['sum', 'x'] output: 'next' op_type: 'Add' }"
+              "  output { name: 'go' } output { name: 'next' } } } }"
+              "initializer { name: 'n' data_type: 7 int64_data: 4 }"
+              "input " FLOATS("x", DIM(3)) "output { name: 'y' }"));
+    const qn_node *loop = l.model->graph->first;
+    assert_int_equal(loop->n_explicit, 3);
+    assert_null(loop->in[1]);
+    const qn_graph *body = qn_node_subgraph(loop, 0);
+    assert_int_equal(body->n_inputs, 3);
+    assert_int_equal(body->n_captures, 1);
+    assert_int_equal(l.model->graph->outputs[0]->type.dims[0].value, 3);
+    unload(&l);
+}
+
+static void test_function_with_subgraph(void **state)
+{
+    (void)state;
+    /* A branch inside a function reads the function's input and refers to its attribute. */
+    loaded l = expect_model(FUNCTIONS(
+        "functions { name: 'f' domain: 'my' input: ['p', 'a'] output: 'r' attribute: 'along'"
+        "  opset_import { version: 13 }"
+        "  node { input: 'p' output: 'r' op_type: 'If'" BRANCH(
+            "then_branch", "node { input: ['a', 'a'] output: 't' op_type: 'Concat'"
+                           "       attribute { name: 'axis' type: INT ref_attr_name: 'along' } }"
+                           "output { name: 't' }")
+            BRANCH("else_branch", "output { name: 'a' }") " } }",
+        "node { input: ['c', 'x'] output: 'y' op_type: 'f' domain: 'my'"
+        "       attribute { name: 'along' i: 1 type: INT } }"
+        "input " BOOL("c") "input " FLOATS("x", DIM(2) DIM(3)) "output { name: 'y' }"));
+    const qn_graph *branch = qn_node_subgraph(l.model->graph->first, 0);
+    assert_int_equal(branch->outputs[0]->type.dims[1].value, 6);
+    unload(&l);
+}
+
+static void test_bad_subgraphs(void **state)
+{
+    (void)state;
+    expect_failure(
+        MODEL("node { input: 'c' output: 'y' op_type: 'If' name: 'n'" BRANCH(
+            "then_branch", "node { input: 'y' output: 't' op_type: 'Relu' }"
+                           "output { name: 't' }") BRANCH("else_branch", "") " } input " BOOL("c")),
+        QN_E_FORMAT, "node 'n' (If) depends on its own output");
+    expect_failure(
+        MODEL("node { input: 'c' output: 'y' op_type: 'If' name: 'n'" BRANCH(
+            "then_branch", "node { input: 'q' output: 't' op_type: 'Relu' name: 'm' }"
+                           "output { name: 't' }") BRANCH("else_branch", "") " } input " BOOL("c")),
+        QN_E_FORMAT, "node 'n' (If): attribute 'then_branch': node 'm' (Relu): nothing computes");
+    expect_failure(MODEL("node { input: 'c' output: 'y' op_type: 'If' name: 'n'"
+                         " attribute { name: 'then_branch' type: GRAPH } } input " BOOL("c")),
+                   QN_E_FORMAT, "attribute 'then_branch': it has no value");
+}
+
 /* ---- Refusals ------------------------------------------------------------------------------------- */
 
 static void test_bad_structure(void **state)
@@ -323,6 +444,9 @@ static void test_bad_nodes(void **state)
                          " name: 'n' attribute { name: 'axis' i: 1 type: INT }"
                          " attribute { name: 'axis' i: 1 type: INT } }"),
                    QN_E_FORMAT, "attribute 'axis' is there twice");
+    expect_failure(MODEL("input { name: 'x' } node { input: 'x' output: 'y' op_type: 'Concat'"
+                         " name: 'n' }"),
+                   QN_E_FORMAT, "node 'n' (Concat): attribute 'axis' is missing");
     expect_failure(MODEL("node { output: 'y' op_type: 'Constant' name: 'n' }"), QN_E_FORMAT,
                    "node 'n' (Constant): a constant has exactly one value");
 }
@@ -409,6 +533,11 @@ int main(void)
         cmocka_unit_test(test_function_with_missing_input),
         cmocka_unit_test(test_bad_functions),
         cmocka_unit_test(test_functions_cannot_explode),
+        cmocka_unit_test(test_captures),
+        cmocka_unit_test(test_inner_names_hide_outer_ones),
+        cmocka_unit_test(test_loop_body),
+        cmocka_unit_test(test_function_with_subgraph),
+        cmocka_unit_test(test_bad_subgraphs),
         cmocka_unit_test(test_bad_structure),
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_every_allocation_may_fail),

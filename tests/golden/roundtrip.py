@@ -1,0 +1,131 @@
+"""roundtrip.py PROGRAM FOLDER...: every model.onnx below the folders goes through PROGRAM (read, write)
+in its own opset, in a lower and in the latest one. What comes out must pass ONNX's checker, and ONNX
+Runtime must compute from it what it computes from the original."""
+import collections
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import numpy_helper
+
+LATEST = 23
+
+
+def session(path):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def read_input(path, kind):
+    data = path.read_bytes()
+    if kind.HasField("sequence_type"):
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
+    if kind.HasField("optional_type"):
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(data))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(data))
+
+
+def inputs_of(model, folder):
+    """The first test case's inputs by name, or None where there is none."""
+    case = folder / "test_data_set_0"
+    constants = {t.name for t in model.graph.initializer}
+    wanted = [v for v in model.graph.input]
+    if not case.is_dir():
+        return None
+    values = {}
+    for i, value in enumerate(wanted):
+        path = case / f"input_{i}.pb"
+        if path.exists():
+            values[value.name] = read_input(path, value.type)
+        elif value.name not in constants:
+            return None
+    return values
+
+
+def same(a, b):
+    if isinstance(a, list):
+        return isinstance(b, list) and len(a) == len(b) and all(map(same, a, b))
+    if a is None or b is None:
+        return a is b
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind in "fc":
+        return np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+    return np.array_equal(a, b)
+
+
+def run(path, values):
+    runner = session(path)
+    names = {i.name for i in runner.get_inputs()}
+    return runner.run(None, {k: v for k, v in values.items() if k in names})
+
+
+def uses_random(model):
+    return any(n.op_type.startswith(("Random", "Multinomial", "Bernoulli")) for n in model.graph.node)
+
+
+def check(program, path, opset, out, counts):
+    """None, or what is wrong."""
+    model = onnx.load(path, load_external_data=False)
+    done = subprocess.run([program, path, out, str(opset)], capture_output=True, text=True)
+    if done.returncode == 3:
+        counts["not supported"] += 1
+        return None
+    if done.returncode != 0:
+        return f"exit code {done.returncode}: {done.stderr.strip()}"
+    try:
+        onnx.checker.check_model(str(out), full_check=False)
+    except Exception as error:
+        return f"checker: {error}"
+    counts["written"] += 1
+    values = inputs_of(model, pathlib.Path(path).parent)
+    if values is None or uses_random(model):
+        return None
+    try:
+        expected = run(path, values)
+    except Exception:
+        counts["ONNX Runtime cannot run the original"] += 1
+        return None
+    try:
+        found = run(out, values)
+    except Exception as error:
+        return f"ONNX Runtime: {str(error)[:300]}"
+    counts["same results"] += 1
+    return None if all(map(same, expected, found)) else "different results"
+
+
+def opsets(path):
+    model = onnx.load(path, load_external_data=False)
+    own = max([o.version for o in model.opset_import if o.domain in ("", "ai.onnx")], default=1)
+    return [0] + [o for o in (LATEST, own - 3) if 6 < o != own]
+
+
+def main():
+    program, folders = sys.argv[1], sys.argv[2:]
+    models = sorted(p for f in folders for p in pathlib.Path(f).rglob("*.onnx"))
+    if not models:
+        sys.exit("no models found")
+    counts, wrong = collections.Counter(), []
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.onnx"
+        for path in models:
+            for opset in opsets(path):
+                problem = check(program, str(path), opset, out, counts)
+                if problem:
+                    wrong.append(f"{path.parent.name}/{path.name} (opset {opset or 'own'}): {problem}")
+    for line in wrong:
+        print(line)
+    print(f"{len(models)} models:", ", ".join(f"{n} {what}" for what, n in counts.items()))
+    if wrong or not counts["same results"]:
+        sys.exit(f"{len(wrong)} wrong")
+
+
+main()
