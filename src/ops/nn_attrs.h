@@ -29,4 +29,22 @@ typedef struct qn_cast_attrs {
     int64_t saturate;
 } qn_cast_attrs;
 
+typedef struct qn_gemm_attrs {
+    float alpha, beta;
+    int64_t transA, transB;
+    int64_t broadcast; /* before opset 7 */
+} qn_gemm_attrs;
+
+/* Convolutions and pools: the fields that each has. ops/window.h resolves them. */
+enum { QN_AUTO_PAD_NOTSET, QN_AUTO_PAD_SAME_UPPER, QN_AUTO_PAD_SAME_LOWER, QN_AUTO_PAD_VALID };
+typedef struct qn_window_attrs {
+    qn_ints kernel_shape, strides, pads, dilations;
+    int64_t auto_pad; /* QN_AUTO_PAD_... */
+    int64_t group;
+    qn_ints output_padding, output_shape; /* ConvTranspose */
+    int64_t offset_group;                 /* DeformConv */
+    int64_t ceil_mode, count_include_pad, storage_order;
+    int64_t p; /* LpPool */
+} qn_window_attrs;
+
 #endif

@@ -1,0 +1,29 @@
+/* Geometry of matrix products, shared by MatMul, MatMulInteger and QLinearMatMul. */
+#ifndef QN_MATMUL_H
+#define QN_MATMUL_H
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+
+/* Y[b] = A[b] B[b] with A [m, k], B [k, n]; the batch broadcasts. */
+typedef struct qn_matmul {
+    int64_t m, k, n;
+    int32_t batch_rank;
+    int64_t batch[QN_MAX_RANK];                             /* dims of the batch */
+    int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK]; /* over it, in elements */
+} qn_matmul;
+
+/* Output 0 from inputs a and b: numpy's rule for vectors, matrices and stacks of matrices. */
+QN_MUST_CHECK qn_status qn_infer_matmul(qn_infer *self, int32_t a, int32_t b, qn_dtype dtype);
+int64_t qn_matmul_macs(const qn_infer *self, int32_t a, int32_t b);
+
+void qn_matmul_geometry(qn_matmul *out, const qn_tensor *a, const qn_tensor *b);
+int64_t qn_matmul_batches(const qn_matmul *g);
+/* Y += A B, row-major. */
+void qn_matmul_f64(double *y, const double *a, const double *b, const qn_matmul *g);
+void qn_matmul_i64(int64_t *y, const int64_t *a, const int64_t *b, const qn_matmul *g);
+/* All of Y [batch, m, n] (zeroed before) from all of A and B. */
+void qn_matmul_all_f64(double *y, const double *a, const double *b, const qn_matmul *g);
+void qn_matmul_all_i64(int64_t *y, const int64_t *a, const int64_t *b, const qn_matmul *g);
+
+#endif
