@@ -116,6 +116,8 @@ static qn_status eval_lines(qn_eval *self, line_fn *line)
     const int32_t axis = qn_softmax_axis(self->attrs, in->rank);
     int64_t outer = 1, inner = 1;
     double *x;
+    if (qn_tensor_count(in) == 0)
+        return QN_OK;
     for (int32_t d = 0; d < axis; d++)
         outer *= in->dims[d];
     for (int32_t d = axis + 1; d < in->rank; d++)
