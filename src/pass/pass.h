@@ -1,0 +1,41 @@
+/* Rewrites of graphs that keep what is computed. One row in passes.def makes a pass known to the plan,
+ * to `quench convert` and to `quench inspect`. */
+#ifndef QN_PASS_H
+#define QN_PASS_H
+
+#include "ops/op.h"
+
+/* What a pass works with. */
+typedef struct qn_pass_context {
+    qn_context *ctx;
+    qn_graph *graph;
+    bool keep_quantization; /* leave QuantizeLinear and DequantizeLinear as they are */
+    int64_t changes;        /* the pass counts what it did */
+} qn_pass_context;
+
+typedef struct qn_pass {
+    const char *name;  /* "fold-constants" */
+    const char *brief; /* one line for help and docs */
+    qn_status (*run)(qn_pass_context *self);
+} qn_pass;
+
+#define QN_PASS(id) extern const qn_pass qn_pass_##id;
+#include "pass/passes.def"
+#undef QN_PASS
+
+/* In the order in which they run. */
+extern const qn_pass *const qn_passes[];
+extern const size_t qn_passes_count;
+
+typedef struct qn_pass_options {
+    const char *const *skip; /* names of passes to leave out; an unknown one is an error */
+    size_t n_skip;
+    bool keep_quantization;
+} qn_pass_options;
+
+/* Runs all passes over the graphs of the model, again and again until none changes anything. Types are
+ * inferred on entry and stay so. changes (may be NULL) has one count per pass, in the table's order. */
+QN_MUST_CHECK qn_status qn_model_optimize(qn_model *model, const qn_pass_options *options,
+                                          int64_t *changes);
+
+#endif

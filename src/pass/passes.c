@@ -1,0 +1,75 @@
+#include <string.h>
+
+#include "ops/infer.h"
+#include "pass/pass.h"
+
+/* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes that
+ * undo each other. */
+enum { MOST_ROUNDS = 32 };
+
+const qn_pass *const qn_passes[] = {
+#define QN_PASS(id) &qn_pass_##id,
+#include "pass/passes.def"
+#undef QN_PASS
+};
+const size_t qn_passes_count = QN_COUNT_OF(qn_passes);
+
+static bool is_skipped(const qn_pass_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->n_skip; i++) {
+        if (strcmp(options->skip[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static qn_status check_names(qn_context *ctx, const qn_pass_options *options)
+{
+    for (size_t i = 0; i < options->n_skip; i++) {
+        bool known = false;
+        for (size_t p = 0; p < qn_passes_count; p++)
+            known = known || strcmp(qn_passes[p]->name, options->skip[i]) == 0;
+        if (!known)
+            return qn_fail(ctx, QN_E_INVALID, "there is no pass '%s' ('quench help' lists them)",
+                           options->skip[i]);
+    }
+    return QN_OK;
+}
+
+static qn_status run_on(qn_graph *graph, const qn_pass *pass, const qn_pass_options *options,
+                        int64_t *changes)
+{
+    qn_pass_context self = {
+        .ctx = graph->ctx, .graph = graph, .keep_quantization = options->keep_quantization};
+    QN_TRY(pass->run(&self));
+    *changes += self.changes;
+    for (qn_node *node = graph->first; node; node = node->next) {
+        qn_graph *body;
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            QN_TRY(run_on(body, pass, options, changes));
+    }
+    return QN_OK;
+}
+
+qn_status qn_model_optimize(qn_model *model, const qn_pass_options *options, int64_t *changes)
+{
+    bool changed = true;
+    QN_TRY(check_names(model->ctx, options));
+    for (size_t p = 0; changes && p < qn_passes_count; p++)
+        changes[p] = 0;
+    for (int round = 0; round < MOST_ROUNDS && changed; round++) {
+        changed = false;
+        QN_TRY(qn_graph_infer(model->graph));
+        for (size_t p = 0; p < qn_passes_count; p++) {
+            int64_t count = 0;
+            if (is_skipped(options, qn_passes[p]->name))
+                continue;
+            QN_TRY(qn_check_cancel(model->ctx));
+            QN_TRY(run_on(model->graph, qn_passes[p], options, &count));
+            changed = changed || count > 0;
+            if (changes)
+                changes[p] += count;
+        }
+    }
+    return QN_OK;
+}

@@ -1,0 +1,80 @@
+#include "pass/rewrite.h"
+
+#include <math.h>
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+
+qn_node *qn_match_op(const qn_value *value, const qn_op *op)
+{
+    return value && value->producer && value->producer->op == op ? value->producer : NULL;
+}
+
+qn_node *qn_match_only(const qn_value *value, const qn_op *op)
+{
+    qn_node *node = qn_match_op(value, op);
+    return node && qn_value_only_user(value) ? node : NULL;
+}
+
+bool qn_match_number(const qn_value *value, double *number)
+{
+    enum { MOST = 4096 }; /* larger constants are weights, not numbers */
+    const qn_tensor *data = value ? value->data : NULL;
+    if (!data || (!qn_dtype_is_float(data->dtype) && !qn_dtype_is_integer(data->dtype)))
+        return false;
+    const int64_t count = qn_tensor_count(data);
+    if (count < 1 || count > MOST)
+        return false;
+    *number = qn_tensor_f64(data, 0);
+    for (int64_t i = 1; i < count; i++) {
+        if (qn_tensor_f64(data, i) != *number)
+            return false;
+    }
+    return true;
+}
+
+bool qn_match_is(const qn_value *value, double number)
+{
+    double found;
+    return qn_match_number(value, &found) && fabs(found - number) <= 1e-6 * fabs(number);
+}
+
+bool qn_match_binary(const qn_node *node, qn_value **other, double *number)
+{
+    if (!node || node->n_in != 2 || !node->in[0] || !node->in[1])
+        return false;
+    if (qn_match_number(node->in[1], number)) {
+        *other = node->in[0];
+        return true;
+    }
+    *other = node->in[1];
+    return (node->op->flags & QN_OP_COMMUTES) && qn_match_number(node->in[0], number);
+}
+
+qn_status qn_rewrite_bypass(bool *done, qn_node *node, qn_value *fresh)
+{
+    QN_TRY(qn_value_replace(done, node->out[0], fresh));
+    if (*done)
+        qn_node_remove(node);
+    return QN_OK;
+}
+
+qn_status qn_rewrite_begin(qn_node **fresh, qn_node *node, const qn_op *op, qn_value *const *in,
+                           int32_t n_in)
+{
+    QN_TRY(qn_node_create(fresh, node->graph, op, node));
+    QN_TRY(qn_node_resize_inputs(*fresh, n_in));
+    for (int32_t i = 0; i < n_in; i++)
+        QN_TRY(qn_node_set_input(*fresh, i, in[i]));
+    return QN_OK;
+}
+
+/* The output value itself goes over, so that its name and its place among the graph's outputs stay. */
+qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node)
+{
+    qn_value *value = node->out[0];
+    node->out[0] = NULL;
+    qn_node_set_output(fresh, 0, value);
+    qn_node_remove(node);
+    return qn_node_infer(fresh);
+}
