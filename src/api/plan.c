@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "ops/clone.h"
-#include "ops/infer.h"
+#include "pass/pass.h"
 #include "run/plan.h"
 
 /* ---- Input shapes -------------------------------------------------------------------------------------- */
@@ -108,8 +108,9 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     QN_TRY(qn_model_clone(&own, ctx, model));
     forget_declared(own);
     qn_status status = bind_shapes(own->graph, o);
+    const qn_pass_options passes = {.skip = o->skip, .n_skip = o->n_skip};
     if (status == QN_OK)
-        status = qn_graph_infer(own->graph);
+        status = qn_model_optimize(own, &passes, NULL);
     if (status != QN_OK) {
         qn_model_free(own);
         return status;

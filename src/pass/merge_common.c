@@ -25,10 +25,8 @@ static bool same_attr(const qn_node *a, const qn_node *b, const qn_attr_spec *sp
     const void *x = qn_attr_field(a, spec), *y = qn_attr_field(b, spec);
     switch (spec->kind) {
     case QN_ATTR_INT:
-    case QN_ATTR_ENUM:
-        return memcmp(x, y, sizeof(int64_t)) == 0;
-    case QN_ATTR_FLOAT:
-        return memcmp(x, y, sizeof(float)) == 0;
+    case QN_ATTR_ENUM: return memcmp(x, y, sizeof(int64_t)) == 0;
+    case QN_ATTR_FLOAT: return memcmp(x, y, sizeof(float)) == 0;
     case QN_ATTR_STRING: {
         const char *s = *(const char *const *)x, *t = *(const char *const *)y;
         return s == t || (s && t && strcmp(s, t) == 0);
@@ -41,15 +39,13 @@ static bool same_attr(const qn_node *a, const qn_node *b, const qn_attr_spec *sp
         const qn_floats *s = x, *t = y;
         return s->count == t->count && same_list(s->at, t->at, s->count, sizeof *s->at);
     }
-    case QN_ATTR_STRINGS:
-        return same_strings(x, y);
+    case QN_ATTR_STRINGS: return same_strings(x, y);
     case QN_ATTR_TENSOR: {
         const qn_tensor *s = *(const qn_tensor *const *)x, *t = *(const qn_tensor *const *)y;
         return s == t || (s && t && qn_tensor_equal(s, t));
     }
     case QN_ATTR_GRAPH:
-    case QN_ATTR_TYPE:
-        return *(const void *const *)x == *(const void *const *)y;
+    case QN_ATTR_TYPE: return *(const void *const *)x == *(const void *const *)y;
     }
     return false;
 }

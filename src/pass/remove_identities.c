@@ -59,7 +59,8 @@ static bool slices_nothing(const qn_node *node)
 /* Neutral on the second side, with the shape and type of the first. */
 static bool adds_nothing(const qn_node *node)
 {
-    return qn_match_is(node->in[1], 0) && same_dims(node) && qn_dtype_is_float(node->in[0]->type.dtype);
+    return qn_match_is(node->in[1], 0) && same_dims(node) &&
+           qn_dtype_is_float(node->in[0]->type.dtype);
 }
 
 static bool scales_nothing(const qn_node *node)
@@ -67,29 +68,17 @@ static bool scales_nothing(const qn_node *node)
     return qn_match_is(node->in[1], 1) && same_dims(node);
 }
 
-/* Dropout in inference; the mask must not be wanted. */
-static bool drops_nothing(const qn_node *node)
-{
-    const qn_value *training = node->n_in > 2 ? node->in[2] : NULL;
-    const bool mask = node->n_out > 1 && node->out[1] && (node->out[1]->n_users || node->out[1]->is_output);
-    return !mask && (!training || qn_match_is(training, 0));
-}
-
 static const struct {
     const qn_op *op;
     bool (*changes_nothing)(const qn_node *node);
 } rows[] = {
-    {&qn_op_Identity, always},       {&qn_op_Dropout, drops_nothing},
-    {&qn_op_Cast, same_dtype},       {&qn_op_CastLike, same_dtype},
-    {&qn_op_Reshape, same_dims},     {&qn_op_Flatten, same_dims},
-    {&qn_op_Squeeze, same_dims},     {&qn_op_Expand, same_dims},
-    {&qn_op_Tile, same_dims},        {&qn_op_Concat, single_input},
-    {&qn_op_Sum, single_input},      {&qn_op_Max, single_input},
-    {&qn_op_Min, single_input},      {&qn_op_Mean, single_input},
-    {&qn_op_Transpose, keeps_order}, {&qn_op_Pad, pads_nothing},
-    {&qn_op_Slice, slices_nothing},  {&qn_op_Add, adds_nothing},
-    {&qn_op_Sub, adds_nothing},      {&qn_op_Mul, scales_nothing},
-    {&qn_op_Div, scales_nothing},
+    {&qn_op_Identity, always},      {&qn_op_Cast, same_dtype},       {&qn_op_CastLike, same_dtype},
+    {&qn_op_Reshape, same_dims},    {&qn_op_Flatten, same_dims},     {&qn_op_Squeeze, same_dims},
+    {&qn_op_Expand, same_dims},     {&qn_op_Tile, same_dims},        {&qn_op_Concat, single_input},
+    {&qn_op_Sum, single_input},     {&qn_op_Max, single_input},      {&qn_op_Min, single_input},
+    {&qn_op_Mean, single_input},    {&qn_op_Transpose, keeps_order}, {&qn_op_Pad, pads_nothing},
+    {&qn_op_Slice, slices_nothing}, {&qn_op_Add, adds_nothing},      {&qn_op_Sub, adds_nothing},
+    {&qn_op_Mul, scales_nothing},   {&qn_op_Div, scales_nothing},
 };
 
 static bool is_identity(const qn_node *node)
@@ -114,5 +103,5 @@ static qn_status remove_identities(qn_pass_context *self)
     return QN_OK;
 }
 
-const qn_pass qn_pass_remove_identities = {
-    "remove-identities", "drops nodes that change nothing", remove_identities};
+const qn_pass qn_pass_remove_identities = {"remove-identities", "drops nodes that change nothing",
+                                           remove_identities};
