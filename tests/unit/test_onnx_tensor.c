@@ -354,6 +354,56 @@ static void test_bad_external(void **state)
     }
 }
 
+/* ---- Large files ------------------------------------------------------------------------------------------ */
+
+static size_t put_length(uint8_t *out, uint8_t tag, uint64_t length)
+{
+    size_t size = 0;
+    out[size++] = tag;
+    for (; length >= 0x80; length >>= 7)
+        out[size++] = (uint8_t)(length | 0x80);
+    out[size++] = (uint8_t)length;
+    return size;
+}
+
+/* A model of 2.5 GB, almost all of it a hole in the file; what comes behind the tensor is read too. */
+static void test_beyond_2_gb(void **state)
+{
+    folder *f = *state;
+    const uint64_t elements = 625000000, bytes_raw = elements * 4;
+    uint8_t head[64], raw[16], tensor[32];
+    static const uint8_t tail[] = {0x62, 3, 0x0a, 1, 'w'}; /* output { name: 'w' } */
+    size_t at = 0, size = 0;
+    const size_t raw_head = put_length(raw, 0x4a, bytes_raw);
+    size += put_length(tensor, 0x08, elements);    /* dims */
+    memcpy(tensor + size, "\x10\x01\x42\x01w", 5); /* data_type, name */
+    size += 5;
+    const uint64_t tensor_size = size + raw_head + bytes_raw;
+    uint8_t tensor_head[16];
+    const size_t tensor_head_size = put_length(tensor_head, 0x2a, tensor_size);
+    memcpy(head, "\x08\x08\x42\x02\x10\x0d", at = 6); /* ir_version: 8 opset_import: 13 */
+    at += put_length(head + at, 0x3a, tensor_head_size + tensor_size + sizeof tail);
+    memcpy(head + at, tensor_head, tensor_head_size);
+    at += tensor_head_size;
+    memcpy(head + at, tensor, size);
+    at += size;
+    memcpy(head + at, raw, raw_head);
+    at += raw_head;
+    FILE *file = fopen(f->model, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(head, 1, at, file), at);
+    assert_int_equal(fseek(file, (long)(at + bytes_raw), SEEK_SET), 0);
+    assert_int_equal(fwrite(tail, 1, sizeof tail, file), sizeof tail);
+    fclose(file);
+    qn_model *model;
+    if (qn_import_onnx(&model, f->ctx, f->model) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    const qn_tensor *data = model->graph->outputs[0]->data;
+    assert_int_equal(data->dims[0], elements);
+    assert_int_equal(((const uint8_t *)data->data)[bytes_raw - 1], 0);
+    qn_model_free(model);
+}
+
 /* ---- Values of their own ---------------------------------------------------------------------------------- */
 
 static void test_values(void **state)
@@ -394,6 +444,7 @@ int main(void)
         cmocka_unit_test(test_sparse),
         cmocka_unit_test_setup_teardown(test_external, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(test_bad_external, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(test_beyond_2_gb, folder_setup, folder_teardown),
         cmocka_unit_test(test_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
