@@ -19,6 +19,7 @@ typedef struct qn_onnx_import {
     qn_names files;     /* external location -> map number + 1 */
     qn_names functions; /* "domain:name:overload" -> FunctionProto */
     size_t inlined;     /* nodes that came out of functions */
+    int depth;          /* of functions and subgraphs in one another */
     qn_value absent;    /* stands for an optional input that a function's caller left out */
 } qn_onnx_import;
 
@@ -67,7 +68,6 @@ typedef struct qn_onnx_call {
     qn_names renamed;   /* outputs of the function -> their names at the caller's */
     qn_onnx_argument *arguments;
     size_t n_arguments;
-    int depth;
 } qn_onnx_call;
 
 /* Where names have meaning: a graph, a subgraph, or a function's body (which shares its caller's
@@ -108,6 +108,9 @@ QN_MUST_CHECK qn_status qn_onnx_nodes(qn_onnx_scope *scope, const qn_proto_messa
  * in order stay where they are. In the tree's arena. */
 QN_MUST_CHECK qn_status qn_onnx_order(const size_t **out, qn_onnx_import *import,
                                       const qn_proto_message *message, uint32_t field);
+
+/* Enters a function or subgraph; left with import->depth--. Files cannot make the stack overflow. */
+QN_MUST_CHECK qn_status qn_onnx_enter(qn_onnx_import *import);
 
 /* ---- Nodes (onnx_node.c, onnx_attribute.c, onnx_function.c, onnx_upgrade.c) ------------------------- */
 

@@ -118,6 +118,7 @@ static qn_status read_graph(qn_graph **out, qn_node *owner, qn_onnx_scope *scope
     if (scope->graph != owner->graph)
         return qn_fail(import->ctx, QN_E_UNSUPPORTED,
                        "a graph handed through a function into a subgraph is not supported");
+    QN_TRY(qn_onnx_enter(import));
     QN_TRY(qn_graph_create(out, import->model, "subgraph"));
     (*out)->owner = owner;
     qn_onnx_scope inner = *scope;
@@ -130,6 +131,7 @@ static qn_status read_graph(qn_graph **out, qn_node *owner, qn_onnx_scope *scope
     const qn_status status = qn_onnx_graph(&inner, graph);
     qn_names_free(&inner.values);
     qn_names_free(&inner.declared);
+    import->depth--;
     return status;
 }
 

@@ -3,10 +3,8 @@
 
 #include "import/onnx.h"
 
-enum {
-    DEEPEST_CALL = 64,
-    MOST_INLINED = 1 << 20 /* nodes: functions that call others twice grow without bound */
-};
+/* Nodes: functions that call others twice grow without bound. */
+enum { MOST_INLINED = 1 << 18 };
 
 /* ---- Finding -------------------------------------------------------------------------------------------- */
 
@@ -57,17 +55,15 @@ static qn_status check_call(qn_onnx_scope *scope, const qn_proto_message *node,
                             const qn_proto_message *function)
 {
     qn_context *ctx = scope->import->ctx;
-    const int depth = scope->call ? scope->call->depth : 0;
     for (const qn_onnx_call *call = scope->call; call; call = call->caller) {
         if (call->function == function)
             return qn_fail(ctx, QN_E_FORMAT, "node %s: the function calls itself",
                            qn_onnx_node_label(node).text);
     }
     scope->import->inlined += qn_proto_count(function, QN_ONNX_FUNCTION_NODE);
-    if (depth == DEEPEST_CALL || scope->import->inlined > MOST_INLINED)
-        return qn_fail(ctx, QN_E_UNSUPPORTED,
-                       "node %s: inlining functions takes more than %d levels or %d nodes",
-                       qn_onnx_node_label(node).text, DEEPEST_CALL, MOST_INLINED);
+    if (scope->import->inlined > MOST_INLINED)
+        return qn_fail(ctx, QN_E_UNSUPPORTED, "node %s: functions make more than %d nodes",
+                       qn_onnx_node_label(node).text, MOST_INLINED);
     if (qn_proto_count(node, QN_ONNX_NODE_INPUT) >
             qn_proto_count(function, QN_ONNX_FUNCTION_INPUT) ||
         qn_proto_count(node, QN_ONNX_NODE_OUTPUT) >
@@ -223,9 +219,8 @@ qn_status qn_onnx_inline(qn_onnx_scope *scope, const qn_proto_message *node,
 {
     qn_context *ctx = scope->import->ctx;
     QN_TRY(check_call(scope, node, function));
-    qn_onnx_call call = {.caller = scope->call,
-                         .function = function,
-                         .depth = scope->call ? scope->call->depth + 1 : 1};
+    QN_TRY(qn_onnx_enter(scope->import));
+    qn_onnx_call call = {.caller = scope->call, .function = function};
     QN_TRY(qn_onnx_node_name(&call.prefix, scope, node));
     qn_onnx_scope inner = {.import = scope->import,
                            .graph = scope->graph,
@@ -240,5 +235,6 @@ qn_status qn_onnx_inline(qn_onnx_scope *scope, const qn_proto_message *node,
     qn_names_free(&call.renamed);
     qn_names_free(&inner.values);
     qn_names_free(&inner.declared);
+    scope->import->depth--;
     return status;
 }

@@ -32,6 +32,15 @@ int64_t qn_onnx_opset_version(const qn_onnx_scope *scope, const char *domain)
     return 0;
 }
 
+qn_status qn_onnx_enter(qn_onnx_import *import)
+{
+    enum { DEEPEST = 64 };
+    if (++import->depth > DEEPEST)
+        return qn_fail(import->ctx, QN_E_UNSUPPORTED,
+                       "functions and subgraphs lie more than %d deep in one another", DEEPEST);
+    return QN_OK;
+}
+
 /* ---- Names ---------------------------------------------------------------------------------------- */
 
 qn_status qn_onnx_final_name(const char **out, const qn_onnx_scope *scope, const char *name)

@@ -182,12 +182,32 @@ static qn_status loop_check(qn_infer *self, int32_t *carried)
     return QN_OK;
 }
 
+/* How many graphs the node's own graph lies in. */
+static int nesting(const qn_node *node)
+{
+    int depth = 0;
+    for (; node->graph->owner; node = node->graph->owner)
+        depth++;
+    return depth;
+}
+
+static void forget_dims(qn_type *types, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        types[i] = (qn_type){.kind = types[i].kind,
+                             .dtype = types[i].dtype,
+                             .rank = types[i].kind == QN_TYPE_TENSOR ? -1 : types[i].rank,
+                             .element = types[i].element};
+}
+
 /* Carried values keep of their type what every iteration leaves as it is: each round drops what
- * changed, so the number of rounds is bounded by the dims there are. */
+ * changed. Rounds of nested loops multiply, so deep ones, and those that do not settle, get by
+ * without shapes. */
 static qn_status carried_infer(qn_infer *self, qn_graph *body, qn_type *types, size_t first,
                                size_t first_out, size_t carried)
 {
-    for (int round = 0; round <= QN_MAX_RANK + 1; round++) {
+    const int rounds = nesting(self->node) < 2 ? QN_MAX_RANK + 2 : 0;
+    for (int round = 0; round < rounds; round++) {
         bool stable = true;
         QN_TRY(self->graph(self, body, types));
         for (size_t i = 0; i < carried; i++) {
@@ -198,7 +218,8 @@ static qn_status carried_infer(qn_infer *self, qn_graph *body, qn_type *types, s
         if (stable)
             return QN_OK;
     }
-    return QN_OK;
+    forget_dims(types + first, carried);
+    return self->graph(self, body, types);
 }
 
 /* Output o: what the body's output b is, with `count` of them along `axis`. */

@@ -366,6 +366,34 @@ static void test_function_with_subgraph(void **state)
     unload(&l);
 }
 
+/* Loops in loops whose carried value never keeps its shape: inference must not multiply. */
+static void test_nested_loops_are_inferred_quickly(void **state)
+{
+    (void)state;
+    enum { DEPTH = 25 };
+    char *text = malloc(DEPTH * 600 + 1000), *at = text;
+    at += sprintf(at, "ir_version: 8 opset_import { version: 13 } graph { name: 'g' "
+                      "initializer { name: 'n' data_type: 7 int64_data: 4 } input " FLOATS(
+                          "v0", DIM(1) DIM(1) DIM(1) DIM(1)));
+    for (int i = 0; i < DEPTH; i++)
+        at += sprintf(at,
+                      "node { input: ['n', '', 'v%d'] output: 'w%d' op_type: 'Loop' attribute {"
+                      " name: 'body' type: GRAPH g { name: 'b' input { name: 'i%d' }"
+                      " input { name: 'c%d' } input { name: 'v%d' } ",
+                      i, i, i, i, i + 1);
+    at += sprintf(at,
+                  "node { input: ['v%d', 'v%d'] output: 'w%d' op_type: 'Concat'"
+                  " attribute { name: 'axis' i: 0 type: INT } } ",
+                  DEPTH, DEPTH, DEPTH);
+    for (int i = DEPTH; i > 0; i--)
+        at += sprintf(at, "output { name: 'c%d' } output { name: 'w%d' } } } } ", i - 1, i);
+    sprintf(at, "output { name: 'w0' } }");
+    loaded l = expect_model(text);
+    assert_int_equal(l.model->graph->outputs[0]->type.dtype, QN_FLOAT32);
+    unload(&l);
+    free(text);
+}
+
 static void test_bad_subgraphs(void **state)
 {
     (void)state;
@@ -537,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_inner_names_hide_outer_ones),
         cmocka_unit_test(test_loop_body),
         cmocka_unit_test(test_function_with_subgraph),
+        cmocka_unit_test(test_nested_loops_are_inferred_quickly),
         cmocka_unit_test(test_bad_subgraphs),
         cmocka_unit_test(test_bad_structure),
         cmocka_unit_test(test_bad_nodes),
