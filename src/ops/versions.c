@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ops/expand.h"
 #include "ops/infer.h"
 
 /* ---- Applying the rules --------------------------------------------------------------------------- */
@@ -56,8 +57,7 @@ qn_status qn_node_lower(qn_node **node, int to)
 {
     const qn_op *op = (*node)->op;
     if (op->since > to)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "the operator came with opset %d, not in %d",
-                            op->since, to);
+        return qn_node_expand(node);
     QN_TRY(check_types(*node, to));
     for (size_t i = op->n_versions; *node && i-- > 0;) {
         if (op->versions[i].opset > to && op->versions[i].lower)

@@ -1,0 +1,110 @@
+#include "ops/expand.h"
+
+#include "ops/infer.h"
+#include "ops/nn_attrs.h"
+#include "ops/versions.h"
+
+qn_status qn_emit(qn_value **out, qn_node *place, const qn_op *op, qn_value *a, qn_value *b)
+{
+    const qn_node_spec spec = {.op = op, .before = place, .in = {a, b}, .n_in = b ? 2 : 1};
+    qn_node *node;
+    QN_TRY(qn_node_build(&node, place->graph, &spec));
+    *out = node->out[0];
+    return qn_node_infer(node);
+}
+
+qn_status qn_emit_number(qn_value **out, qn_node *place, const qn_op *op, qn_value *a,
+                         double number)
+{
+    qn_value *constant;
+    QN_TRY(qn_value_number(&constant, place->graph, a->type.dtype, number));
+    return qn_emit(out, place, op, a, constant);
+}
+
+/* ---- One function per operator: *out = the same from older operators ---------------------------------- */
+
+/* x * sigmoid(alpha * x) */
+static qn_status swish(qn_value **out, qn_node *node)
+{
+    const double alpha = (double)((const qn_activation_attrs *)node->attrs)->alpha;
+    qn_value *x = node->in[0], *gate = x;
+    if (alpha != 1)
+        QN_TRY(qn_emit_number(&gate, node, &qn_op_Mul, x, alpha));
+    QN_TRY(qn_emit(&gate, node, &qn_op_Sigmoid, gate, NULL));
+    return qn_emit(out, node, &qn_op_Mul, x, gate);
+}
+
+/* x * hardsigmoid(x; 1/6, 1/2) */
+static qn_status hard_swish(qn_value **out, qn_node *node)
+{
+    qn_value *x = node->in[0], *gate;
+    QN_TRY(qn_emit(&gate, node, &qn_op_HardSigmoid, x, NULL));
+    qn_activation_attrs *a = gate->producer->attrs;
+    a->alpha = 1.0f / 6;
+    a->beta = 0.5f;
+    return qn_emit(out, node, &qn_op_Mul, x, gate);
+}
+
+/* x * tanh(softplus(x)) */
+static qn_status mish(qn_value **out, qn_node *node)
+{
+    qn_value *x = node->in[0], *gate;
+    QN_TRY(qn_emit(&gate, node, &qn_op_Softplus, x, NULL));
+    QN_TRY(qn_emit(&gate, node, &qn_op_Tanh, gate, NULL));
+    return qn_emit(out, node, &qn_op_Mul, x, gate);
+}
+
+/* x / 2 * (1 + erf(x / sqrt(2))), or with tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)) for erf(..) */
+static qn_status gelu(qn_value **out, qn_node *node)
+{
+    const bool tanh_form = ((const qn_gelu_attrs *)node->attrs)->approximate == QN_GELU_TANH;
+    qn_value *x = node->in[0], *inner = x, *half;
+    if (tanh_form) {
+        QN_TRY(qn_emit(&inner, node, &qn_op_Mul, x, x));
+        QN_TRY(qn_emit(&inner, node, &qn_op_Mul, inner, x));
+        QN_TRY(qn_emit_number(&inner, node, &qn_op_Mul, inner, 0.044715));
+        QN_TRY(qn_emit(&inner, node, &qn_op_Add, inner, x));
+    }
+    const double scale = tanh_form ? 0.79788456080286535588 : 0.70710678118654752440;
+    QN_TRY(qn_emit_number(&inner, node, &qn_op_Mul, inner, scale));
+    QN_TRY(qn_emit(&inner, node, tanh_form ? &qn_op_Tanh : &qn_op_Erf, inner, NULL));
+    QN_TRY(qn_emit_number(&inner, node, &qn_op_Add, inner, 1));
+    QN_TRY(qn_emit_number(&half, node, &qn_op_Mul, x, 0.5));
+    return qn_emit(out, node, &qn_op_Mul, half, inner);
+}
+
+static const struct {
+    const qn_op *op;
+    qn_status (*expand)(qn_value **out, qn_node *node);
+} rows[] = {
+    {&qn_op_Gelu, gelu},
+    {&qn_op_HardSwish, hard_swish},
+    {&qn_op_Mish, mish},
+    {&qn_op_Swish, swish},
+};
+
+/* The last of the fresh nodes takes over the value itself, and with it name and readers. */
+static qn_status hand_over(qn_node **node, qn_value *result)
+{
+    qn_value *value = (*node)->out[0];
+    qn_node *last = result->producer;
+    (*node)->out[0] = NULL;
+    qn_node_set_output(last, 0, value);
+    qn_node_remove(*node);
+    *node = NULL;
+    return QN_OK;
+}
+
+qn_status qn_node_expand(qn_node **node)
+{
+    for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
+        qn_value *result;
+        if (rows[i].op != (*node)->op)
+            continue;
+        QN_TRY(rows[i].expand(&result, *node));
+        return hand_over(node, result);
+    }
+    return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                        "the operator came with opset %d and has no form in older ones",
+                        (*node)->op->since);
+}
