@@ -52,13 +52,6 @@ static qn_status upgrade_10(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_10(qn_node **node)
-{
-    if ((*node)->n_out > 1 && (*node)->out[1])
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 10 the mask was no bool");
-    return QN_OK;
-}
-
 static qn_status upgrade_12(qn_node **node)
 {
     dropout_attrs *a = (*node)->attrs;
@@ -72,6 +65,10 @@ static qn_status lower_12(qn_node **node)
 {
     dropout_attrs *a = (*node)->attrs;
     double ratio = 0.5, training = 0;
+    if ((*node)->n_out > 1 && (*node)->out[1])
+        return qn_node_fail(
+            *node, QN_E_UNSUPPORTED,
+            "before opset 12 nothing says what the mask is where nothing is dropped");
     QN_TRY(qn_lower_number(&training, *node, 2));
     if (training != 0)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 12");
@@ -81,7 +78,7 @@ static qn_status lower_12(qn_node **node)
 }
 
 static const qn_version_rule dropout_versions[] = {
-    {7, upgrade_7, lower_7}, {10, upgrade_10, lower_10}, {12, upgrade_12, lower_12}};
+    {7, upgrade_7, lower_7}, {10, upgrade_10, NULL}, {12, upgrade_12, lower_12}};
 
 /* ---- Inference and kernel -------------------------------------------------------------------------------- */
 
