@@ -7,7 +7,10 @@
  * planned earlier; where a claim wants another one the planner puts a conversion in between (one per
  * value and layout). The last backend, `ref`, takes everything in row-major form.
  *
- *   plan time      claim -> kernel.prepare  packs weights, compiles; result is read-only afterwards
+ * When all nodes are claimed it is known where every value lies (a part may have been placed in the
+ * whole that a later Concat makes of it), and the kernels are prepared, in the order of the steps.
+ *
+ *   plan time      claim, then kernel.prepare  packs weights, compiles; read-only afterwards
  *   session time   kernel.bind              one caller's state: addresses are fixed from here on
  *   run time       kernel.run               no allocation, no lock, no parsing
  */
@@ -27,10 +30,16 @@ enum { QN_CLAIM_SPARE = 64 }; /* nodes and values that a claim can have beyond t
 typedef struct qn_claim_value {
     qn_value *value; /* NULL keeps its place: an input left out, an output not wanted */
     qn_layout layout;
-    /* Output only: no memory of its own but the bytes of input `view_of` from `offset` on (Reshape,
-     * Split of leading parts). -1: no view. The layouts must make this true. */
+    /* The kernel takes the samples (index of dim 0) at any distance from each other. Else they stand
+     * side by side. */
+    bool strided;
+    /* Output only: no memory of its own but the bytes of input `view_of` from `offset` on. -1: no
+     * view. The layouts must make this true: for samples side by side (Reshape), or with `strided`
+     * for every sample on its own (Split along channels). */
     int32_t view_of;
-    size_t offset;
+    size_t offset; /* into the first sample */
+    /* Set before prepare: bytes from one sample to the next. */
+    size_t stride;
 } qn_claim_value;
 
 typedef struct qn_claim {
@@ -48,13 +57,13 @@ typedef struct qn_claim {
      * (it adds to what is there), and the backend has asked qn_build_dies first. */
     int32_t in_place;
     bool must_share;
-    /* Concat: the inputs are produced directly at in[i].offset of out[0]. The backend has asked
-     * qn_build_can_place for every one. */
+    /* Concat: the inputs, which fill out[0] completely, are produced directly at in[i].offset of it
+     * (in each of its samples). The backend has asked qn_build_can_place. */
     bool place_inputs;
-    size_t scratch; /* bytes while it runs, 64-byte aligned */
+    size_t scratch; /* bytes while it runs, 64-byte aligned; may be set as late as in prepare */
     /* NULL: nothing is left to do at run time, views and placed inputs say it all. */
     const qn_kernel *kernel;
-    void *state; /* what prepare works on; from qn_build_alloc */
+    void *state; /* what prepare works on; from qn_build_alloc. kernel->free gets it in any case. */
 } qn_claim;
 
 /* What a running kernel sees. Tensors have row-major dims whatever the layout of their data is. */
@@ -67,15 +76,15 @@ typedef struct qn_step_io {
 
 struct qn_kernel {
     const char *name; /* as `bench --profile` shows it */
-    /* Makes claim->state final: packs weights, creates primitives; cleans up after itself when it
-     * fails. May be NULL. After it the contents of constants that are not inputs of the claim may be
-     * given back. */
+    /* Makes claim->state final: packs weights, creates primitives. May be NULL. After it the contents
+     * of constants that are not inputs of the claim may be given back. */
     qn_status (*prepare)(qn_claim *claim);
     /* One session's own state; *bound NULL where none is needed. The data pointers of io are final
      * except those of graph inputs. May be NULL. */
     qn_status (*bind)(void **bound, const void *state, const qn_step_io *io);
     qn_status (*run)(const void *state, void *bound, const qn_step_io *io);
     void (*unbind)(qn_context *ctx, const void *state, void *bound);
+    /* What state holds outside the plan's memory, prepared or not. */
     void (*free)(void *state);
 };
 
@@ -83,8 +92,11 @@ struct qn_backend {
     const char *name;
     /* *taken says whether the node was claimed. */
     qn_status (*claim)(bool *taken, qn_claim *claim);
-    /* Copies in[0] to out[0] between the layouts of the claim. NULL: the plain copy of layout.h. */
+    /* Claims the copy of in[0] to out[0] between their layouts; leaves the kernel NULL where it has
+     * none. Either side may be strided. NULL: the plain copy of layout.h. */
     qn_status (*convert)(qn_claim *claim);
+    /* Frees what *qn_build_shared has been set to. */
+    void (*release)(void *shared);
 };
 
 /* The backends of this build, preferred first; ends with NULL. */
@@ -96,8 +108,12 @@ qn_context *qn_build_context(const qn_builder *builder);
 int qn_build_threads(const qn_builder *builder);
 /* Zeroed memory that lives as long as the plan; NULL when short. */
 void *qn_build_alloc(qn_builder *builder, size_t size);
+/* The backend's own object of this plan, NULL at first. */
+void **qn_build_shared(qn_builder *builder);
 /* 64-byte aligned memory for packed weights, freed with the plan; NULL when short. */
 void *qn_build_alloc_weights(qn_builder *builder, size_t size);
+/* Bytes of all constants of the model. */
+size_t qn_build_model_bytes(const qn_builder *builder);
 /* The layout in which a value has been planned. Constants and graph inputs are row-major. */
 qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value);
 /* Dims and type of a value, all known; false where they depend on contents. */
@@ -108,9 +124,10 @@ bool qn_build_ready(const qn_builder *builder, const qn_value *value);
 bool qn_build_dies(const qn_claim *claim, const qn_value *value);
 /* The node that alone reads `value`, when it is not yet taken: what a group may grow by. Else NULL. */
 qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value);
-/* The memory of a value whose step is already planned is free to be put elsewhere: no input, constant or
- * view, nor shared with another value. */
-bool qn_build_can_place(const qn_builder *builder, const qn_value *value);
+/* Every input of the claim is free to be put at its offset of out[0]: computed by a step, in the layout
+ * that the claim names, fitting there with all that shares its memory, and where there are several
+ * samples no step needs them side by side. */
+bool qn_build_can_place(const qn_claim *claim);
 
 /* Adds a node, an input or an output to the claim. */
 void qn_claim_add(qn_claim *claim, qn_node *node);

@@ -15,6 +15,11 @@ void *qn_build_alloc(qn_builder *builder, size_t size)
     return qn_arena_alloc(&builder->plan->arena, size);
 }
 
+void **qn_build_shared(qn_builder *builder)
+{
+    return &builder->plan->shared[builder->backend];
+}
+
 void *qn_build_alloc_weights(qn_builder *builder, size_t size)
 {
     qn_plan *plan = builder->plan;
@@ -29,6 +34,18 @@ void *qn_build_alloc_weights(qn_builder *builder, size_t size)
         plan->weight_bytes += size;
     }
     return block;
+}
+
+size_t qn_build_model_bytes(const qn_builder *builder)
+{
+    const qn_graph *graph = builder->graph;
+    size_t total = 0, bytes;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const qn_tensor *data = graph->values[i]->n_users ? graph->values[i]->data : NULL;
+        if (data && qn_tensor_bytes(&bytes, data->dtype, data->rank, data->dims))
+            total += bytes;
+    }
+    return total;
 }
 
 qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value)
@@ -102,15 +119,15 @@ static int32_t reads_inside(const qn_claim *claim, const qn_value *value)
     return reads;
 }
 
-/* Memory of its own in the arena, with no other value in it. */
-static bool stands_alone(const qn_builder *builder, const qn_value *value)
+/* Nobody but the claim itself reads any value of the memory that `root` stands for. */
+static bool group_dies(const qn_claim *claim, int32_t root, const qn_value *asked)
 {
-    const qn_slots *slots = &builder->plan->slots;
-    const int32_t index = qn_planned_of(builder, value)->slot;
-    if (index < 0 || slots->at[index].place != QN_PLACE_ARENA || slots->at[index].root != index)
-        return false;
+    const qn_slots *slots = &claim->builder->plan->slots;
     for (size_t i = 0; i < slots->count; i++) {
-        if (slots->at[i].root == index && (int32_t)i != index)
+        const qn_value *value = slots->at[i].value;
+        const int32_t pending = qn_planned_of(claim->builder, value)->pending;
+        if (slots->at[i].root == root &&
+            pending > (value == asked ? reads_inside(claim, value) : 0))
             return false;
     }
     return true;
@@ -118,11 +135,69 @@ static bool stands_alone(const qn_builder *builder, const qn_value *value)
 
 bool qn_build_dies(const qn_claim *claim, const qn_value *value)
 {
-    return stands_alone(claim->builder, value) &&
-           qn_planned_of(claim->builder, value)->pending == reads_inside(claim, value);
+    const qn_slot *slot = qn_build_slot(claim->builder, value);
+    return slot && slot->place == QN_PLACE_ARENA && qn_slot_is_together(slot) &&
+           group_dies(claim, slot->root, value);
 }
 
-bool qn_build_can_place(const qn_builder *builder, const qn_value *value)
+/* ---- Parts placed in a whole --------------------------------------------------------------------------- */
+
+/* Bytes of a sample of the slot `root` that the claim's inputs fill, each lying `offset` after the place
+ * that the claim wants for it; SIZE_MAX where they want it in two places. */
+static size_t filled(const qn_claim *claim, int32_t root, size_t offset)
 {
-    return stands_alone(builder, value) && !value->is_output;
+    size_t bytes = 0;
+    for (int32_t i = 0; i < claim->n_in; i++) {
+        const qn_slot *slot = qn_build_slot(claim->builder, claim->in[i].value);
+        if (slot->root != root)
+            continue;
+        if (claim->in[i].offset - slot->offset != offset)
+            return SIZE_MAX;
+        bytes += qn_slot_sample(slot);
+    }
+    return bytes;
+}
+
+/* All slots that lie in `root` can be moved, each sample by itself. */
+static bool can_spread(const qn_slots *slots, int32_t root)
+{
+    const qn_slot *whole = &slots->at[root];
+    for (size_t i = 0; i < slots->count; i++) {
+        const qn_slot *slot = &slots->at[i];
+        if (slot->root == root && (slot->together || slot->stride != whole->stride ||
+                                   qn_slot_samples(slot) != qn_slot_samples(whole)))
+            return false;
+    }
+    return true;
+}
+
+static bool can_place_part(const qn_claim *claim, const qn_claim_value *in, bool several)
+{
+    const qn_slots *slots = &claim->builder->plan->slots;
+    const qn_slot *slot = in->value ? qn_build_slot(claim->builder, in->value) : NULL;
+    if (!slot || slot->place != QN_PLACE_ARENA || !qn_layout_same(slot->layout, in->layout) ||
+        in->offset < slot->offset)
+        return false;
+    const qn_slot *root = &slots->at[slot->root];
+    return filled(claim, slot->root, in->offset - slot->offset) == qn_slot_sample(root) &&
+           (!several ||
+            (qn_slot_samples(root) == qn_slot_samples(slot) && can_spread(slots, slot->root)));
+}
+
+bool qn_build_can_place(const qn_claim *claim)
+{
+    qn_tensor whole;
+    if (!qn_build_shape(&whole, claim->builder, claim->out[0].value) || whole.rank < 1)
+        return false;
+    for (int32_t i = 0; i < claim->n_in; i++) {
+        /* The same value twice, or two parts of one memory, are told apart by `filled`: it needs all
+         * slots first. */
+        if (!claim->in[i].value || !qn_build_slot(claim->builder, claim->in[i].value))
+            return false;
+    }
+    for (int32_t i = 0; i < claim->n_in; i++) {
+        if (!can_place_part(claim, &claim->in[i], whole.dims[0] > 1))
+            return false;
+    }
+    return true;
 }

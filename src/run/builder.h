@@ -1,4 +1,5 @@
-/* The plan while it is being made: shared by build.c and what answers the backends' questions. */
+/* The plan while it is being made: shared by build.c, slots.c and what answers the backends'
+ * questions. */
 #ifndef QN_BUILDER_H
 #define QN_BUILDER_H
 
@@ -14,10 +15,10 @@ struct qn_builder {
     qn_plan *plan;
     qn_graph *graph;
     const qn_plan_config *config;
-    qn_planned *planned;       /* one per value of the graph */
-    bool *taken;               /* one per node, by node->mark */
-    const qn_backend *backend; /* being asked */
-    qn_node **nodes;           /* room for the claim being made */
+    qn_planned *planned; /* one per value of the graph */
+    bool *taken;         /* one per node, by node->mark */
+    size_t backend;      /* being asked */
+    qn_node **nodes;     /* room for the claim being made */
     qn_claim_value *in, *out;
 };
 
@@ -26,5 +27,39 @@ static inline qn_planned *qn_planned_of(const qn_builder *builder, const qn_valu
     return &builder->planned[value->mark];
 }
 qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value);
+
+/* Makes the claim the plan's newest step; its slots are still open. The claim's state belongs to the
+ * plan from here on, also on failure. */
+QN_MUST_CHECK qn_status qn_build_step(qn_step **out, qn_builder *builder, const qn_claim *claim);
+
+/* ---- Slots (slots.c) ---------------------------------------------------------------------------------- */
+
+/* A slot for a value that is there before the first step: a constant or an input. */
+QN_MUST_CHECK qn_status qn_slot_add_ready(qn_builder *builder, const qn_value *value,
+                                          qn_place place);
+/* The slot of `value` in `layout`, with samples side by side unless `strided`: there already, or made by
+ * a view or a conversion. */
+QN_MUST_CHECK qn_status qn_slot_find(int32_t *out, qn_builder *builder, const qn_value *value,
+                                     qn_layout layout, bool strided);
+/* The slots that a claim reads and writes, one per claim value, -1 where it has none. */
+QN_MUST_CHECK qn_status qn_slot_inputs(int32_t *slots, qn_builder *builder, const qn_claim *claim);
+QN_MUST_CHECK qn_status qn_slot_outputs(int32_t *slots, qn_builder *builder, const qn_claim *claim,
+                                        const int32_t *in);
+
+/* Samples of a slot: dim 0, 1 for a scalar. */
+static inline size_t qn_slot_samples(const qn_slot *slot)
+{
+    return slot->shape.rank > 0 ? (size_t)slot->shape.dims[0] : 1;
+}
+/* Bytes of one sample. */
+static inline size_t qn_slot_sample(const qn_slot *slot)
+{
+    const size_t samples = qn_slot_samples(slot);
+    return samples > 1 ? slot->bytes / samples : slot->bytes;
+}
+static inline bool qn_slot_is_together(const qn_slot *slot)
+{
+    return qn_slot_samples(slot) <= 1 || slot->stride == qn_slot_sample(slot);
+}
 
 #endif

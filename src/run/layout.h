@@ -26,9 +26,16 @@ static inline bool qn_layout_same(qn_layout a, qn_layout b)
 
 /* Bytes of a tensor in this layout, padding included; false on overflow. */
 bool qn_layout_bytes(size_t *out, qn_layout layout, const qn_tensor *shape);
+/* The same bytes mean the same in both layouts. */
+bool qn_layout_alike(qn_layout a, qn_layout b, const qn_tensor *shape);
+
+typedef struct qn_laid_out {
+    void *data;
+    qn_layout layout;
+    size_t stride; /* bytes from one sample to the next */
+} qn_laid_out;
 /* Copies between any two layouts, zeroing the padding of the target. Plain C: backends bring faster
  * ways of their own. */
-void qn_layout_convert(void *to, qn_layout to_layout, const void *from, qn_layout from_layout,
-                       const qn_tensor *shape);
+void qn_layout_convert(const qn_laid_out *to, const qn_laid_out *from, const qn_tensor *shape);
 
 #endif

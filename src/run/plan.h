@@ -18,7 +18,9 @@ typedef struct qn_slot {
     qn_tensor shape; /* dims where they are known; rank -1 of a dynamic value */
     qn_layout layout;
     qn_place place;
-    size_t bytes;
+    size_t bytes;   /* with samples side by side */
+    size_t stride;  /* bytes from one sample (index of dim 0) to the next */
+    bool together;  /* some step needs the samples side by side */
     int32_t root;   /* slot whose memory it lies in; itself unless a view */
     size_t offset;  /* inside the root */
     int32_t first;  /* step that writes it, -1: there from the start */
@@ -35,6 +37,7 @@ typedef struct qn_step {
     int32_t *in, *out; /* slots; -1: left out */
     int32_t n_in, n_out;
     size_t scratch;
+    qn_claim *claim; /* while the plan is made */
 } qn_step;
 
 typedef struct qn_slots {
@@ -48,6 +51,8 @@ struct qn_plan {
     qn_arena arena;
     qn_model *model; /* the plan's own, passes done */
     int threads;
+    const qn_backend **backends; /* ends with NULL */
+    void **shared;               /* one per backend, see qn_build_shared */
     qn_slots slots;
     qn_step *steps;
     size_t n_steps, steps_capacity;

@@ -1,0 +1,214 @@
+/* Where values lie: slots, conversions between layouts, views, parts placed in a whole. */
+#include "run/builder.h"
+
+static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, qn_layout layout)
+{
+    qn_plan *plan = b->plan;
+    QN_TRY_GROW(plan->ctx, plan->slots.at, plan->slots.capacity, plan->slots.count + 1);
+    const int32_t index = (int32_t)plan->slots.count++;
+    qn_slot *slot = &plan->slots.at[index];
+    *slot = (qn_slot){.value = value, .layout = layout, .place = QN_PLACE_ARENA, .root = index};
+    slot->first = slot->last = (int32_t)plan->n_steps - 1; /* the step just added */
+    *out = index;
+    if (!qn_build_shape(&slot->shape, b, value)) {
+        slot->place = QN_PLACE_DYNAMIC;
+        slot->shape.rank = -1;
+        return QN_OK;
+    }
+    if (!qn_layout_bytes(&slot->bytes, layout, &slot->shape) || slot->bytes > SIZE_MAX / 2)
+        return qn_fail(plan->ctx, QN_E_INVALID, "value '%s' is too large", value->name);
+    slot->stride = qn_slot_sample(slot);
+    return QN_OK;
+}
+
+qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place)
+{
+    qn_planned *planned = qn_planned_of(b, value);
+    QN_TRY(slot_add(&planned->slot, b, value, QN_ROWS));
+    qn_slot *slot = &b->plan->slots.at[planned->slot];
+    slot->place = place;
+    slot->first = -1;
+    if (place == QN_PLACE_CONSTANT)
+        slot->shape = *value->data;
+    return QN_OK;
+}
+
+/* ---- Views and conversions ----------------------------------------------------------------------------- */
+
+/* With `strided` the view's samples are parts of the input's, at the same distance; else the view needs
+ * the input as it is now. */
+static void make_view(qn_builder *b, int32_t out, int32_t in, size_t offset, bool strided)
+{
+    qn_slot *view = &b->plan->slots.at[out];
+    qn_slot *from = &b->plan->slots.at[in];
+    view->root = from->root;
+    view->offset = from->offset + offset;
+    view->place = from->place;
+    if (strided) {
+        view->stride = from->stride;
+    } else {
+        view->together = true;
+        from->together = true;
+    }
+}
+
+typedef struct conversion {
+    qn_laid_out from, to; /* without data */
+} conversion;
+
+static qn_status convert_prepare(qn_claim *claim)
+{
+    conversion *c = claim->state;
+    *c = (conversion){{NULL, claim->in[0].layout, claim->in[0].stride},
+                      {NULL, claim->out[0].layout, claim->out[0].stride}};
+    return QN_OK;
+}
+
+static qn_status convert_run(const void *state, void *bound, const qn_step_io *io)
+{
+    const conversion *c = state;
+    const qn_laid_out to = {io->out[0]->data, c->to.layout, c->to.stride};
+    const qn_laid_out from = {io->in[0]->data, c->from.layout, c->from.stride};
+    (void)bound;
+    qn_layout_convert(&to, &from, io->in[0]);
+    return QN_OK;
+}
+
+static const qn_kernel convert_kernel = {
+    .name = "convert", .prepare = convert_prepare, .run = convert_run};
+
+static qn_status convert_claim(qn_builder *b, qn_claim *claim)
+{
+    for (b->backend = 0; b->plan->backends[b->backend]; b->backend++) {
+        const qn_backend *backend = b->plan->backends[b->backend];
+        if (!backend->convert)
+            continue;
+        QN_TRY(backend->convert(claim));
+        if (claim->kernel)
+            return QN_OK;
+    }
+    b->backend--;
+    claim->state = qn_build_alloc(b, sizeof(conversion));
+    QN_TRY_ALLOC(b->plan->ctx, claim->state);
+    claim->kernel = &convert_kernel;
+    return QN_OK;
+}
+
+/* The step that brings slot `from` into `layout`; *out is the new slot. */
+static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, qn_layout layout)
+{
+    qn_value *value = (qn_value *)(uintptr_t)b->plan->slots.at[from].value;
+    qn_claim_value in = {value, b->plan->slots.at[from].layout, .strided = true, .view_of = -1};
+    qn_claim_value to = {value, layout, .strided = true, .view_of = -1};
+    qn_claim claim = {.builder = b, .in = &in, .out = &to, .n_in = 1, .n_out = 1, .in_place = -1};
+    const size_t asked = b->backend;
+    qn_step *step;
+    QN_TRY(convert_claim(b, &claim));
+    QN_TRY(qn_build_step(&step, b, &claim));
+    QN_TRY(slot_add(out, b, value, layout));
+    step->in[0] = from;
+    step->out[0] = *out;
+    b->plan->slots.at[from].last = (int32_t)b->plan->n_steps - 1;
+    b->backend = asked;
+    return QN_OK;
+}
+
+qn_status qn_slot_find(int32_t *out, qn_builder *b, const qn_value *value, qn_layout layout,
+                       bool strided)
+{
+    const int32_t primary = qn_planned_of(b, value)->slot;
+    for (size_t i = 0; i < b->plan->slots.count; i++) {
+        qn_slot *slot = &b->plan->slots.at[i];
+        if (slot->value == value && qn_layout_same(slot->layout, layout) &&
+            (strided || qn_slot_is_together(slot))) {
+            slot->together = slot->together || !strided;
+            *out = (int32_t)i;
+            return QN_OK;
+        }
+    }
+    const qn_slot *first = &b->plan->slots.at[primary];
+    if (first->shape.rank < 0 || !qn_layout_alike(first->layout, layout, &first->shape) ||
+        !(strided || qn_slot_is_together(first)))
+        return convert_slot(out, b, primary, layout);
+    QN_TRY(slot_add(out, b, value, layout));
+    make_view(b, *out, primary, 0, strided);
+    return QN_OK;
+}
+
+/* ---- What a claim reads and writes --------------------------------------------------------------------- */
+
+qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
+{
+    for (int32_t i = 0; i < claim->n_in; i++) {
+        const qn_claim_value *in = &claim->in[i];
+        slots[i] = -1;
+        if (!in->value)
+            continue;
+        if (in->value->data && qn_planned_of(b, in->value)->slot < 0)
+            QN_TRY(qn_slot_add_ready(b, in->value, QN_PLACE_CONSTANT));
+        QN_TRY(qn_slot_find(&slots[i], b, in->value, in->layout, in->strided));
+    }
+    return QN_OK;
+}
+
+/* Out[0] in the memory of an input that ends here. */
+static void share_memory(qn_builder *b, const qn_claim *claim, const int32_t *in, int32_t out)
+{
+    if (claim->in_place < 0 || out < 0)
+        return;
+    const qn_value *value = claim->in[claim->in_place].value;
+    qn_slot *to = &b->plan->slots.at[out];
+    const int32_t from = in[claim->in_place];
+    const qn_slot *slot = &b->plan->slots.at[from];
+    if (to->place == QN_PLACE_ARENA && slot->bytes == to->bytes && slot->stride == to->stride &&
+        qn_planned_of(b, value)->slot == from && qn_build_dies(claim, value)) {
+        to->root = slot->root;
+        to->offset = slot->offset;
+    }
+}
+
+/* All that lies in `part` goes along. */
+static void place_slot(qn_builder *b, int32_t part, int32_t whole, size_t offset)
+{
+    const qn_slots *slots = &b->plan->slots;
+    const bool several = qn_slot_samples(&slots->at[whole]) > 1;
+    for (size_t i = 0; i < slots->count; i++) {
+        qn_slot *slot = &slots->at[i];
+        if (slot->root != part)
+            continue;
+        slot->root = whole;
+        slot->offset += offset;
+        if (several)
+            slot->stride = slots->at[whole].stride;
+    }
+}
+
+static void place_inputs(qn_builder *b, const qn_claim *claim, const int32_t *in, int32_t whole)
+{
+    for (int32_t i = 0; i < claim->n_in; i++) {
+        const qn_slot *slot = &b->plan->slots.at[in[i]];
+        if (slot->root != whole)
+            place_slot(b, slot->root, whole, claim->in[i].offset - slot->offset);
+    }
+}
+
+qn_status qn_slot_outputs(int32_t *slots, qn_builder *b, const qn_claim *claim, const int32_t *in)
+{
+    for (int32_t o = 0; o < claim->n_out; o++) {
+        const qn_claim_value *out = &claim->out[o];
+        slots[o] = -1;
+        if (!out->value)
+            continue;
+        QN_TRY(slot_add(&slots[o], b, out->value, out->layout));
+        qn_planned_of(b, out->value)->slot = slots[o];
+        if (out->view_of >= 0)
+            make_view(b, slots[o], in[out->view_of], out->offset, out->strided);
+        else
+            b->plan->slots.at[slots[o]].together = !out->strided;
+    }
+    if (claim->place_inputs)
+        place_inputs(b, claim, in, slots[0]);
+    if (claim->n_out > 0)
+        share_memory(b, claim, in, slots[0]);
+    return QN_OK;
+}
