@@ -47,4 +47,11 @@ typedef struct qn_window_attrs {
     int64_t p; /* LpPool */
 } qn_window_attrs;
 
+typedef struct qn_batchnorm_attrs {
+    float epsilon, momentum;
+    int64_t training_mode;
+    int64_t spatial, is_test; /* before opsets 9 and 7 */
+    qn_ints consumed_inputs;  /* before opset 6 */
+} qn_batchnorm_attrs;
+
 #endif
