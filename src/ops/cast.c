@@ -55,15 +55,41 @@ static qn_status cast_like_infer(qn_infer *self)
 
 /* ---- Numbers ----------------------------------------------------------------------------------------- */
 
-static void cast_float(const qn_tensor *out, const qn_tensor *in, bool saturate)
+enum { ROUND_UP, ROUND_DOWN, ROUND_NEAREST };
+static const char *const round_words[] = {"up", "down", "nearest", NULL};
+
+/* The next power of two above |x|, or below, or the nearer one (the upper at the middle). */
+static double power_of_two(double x, int64_t mode)
+{
+    x = fabs(x);
+    if (x == 0 || !isfinite(x))
+        return x;
+    const double low = ldexp(1, ilogb(x));
+    const bool up = mode == ROUND_UP ? x > low : mode == ROUND_NEAREST && x >= 1.5 * low;
+    return up ? 2 * low : low;
+}
+
+static void store_small(const qn_tensor *out, int64_t i, double x, const qn_cast_attrs *a)
 {
     const qn_minifloat *small = qn_dtype_get(out->dtype)->minifloat;
+    if (out->dtype == QN_FLOAT8E8M0)
+        x = power_of_two(x, a->round_mode);
+    ((uint8_t *)out->data)[i] = (uint8_t)qn_minifloat_encode(small, x, a->saturate);
+}
+
+static bool is_small(qn_dtype dtype)
+{
+    return qn_dtype_get(dtype)->minifloat && qn_dtype_size(dtype) == 1;
+}
+
+static void cast_float(const qn_tensor *out, const qn_tensor *in, const qn_cast_attrs *a)
+{
     const int64_t count = qn_tensor_count(in);
     for (int64_t i = 0; i < count; i++) {
         double x;
         qn_load_f64(&x, in->dtype, in->data, i, 1);
-        if (small && qn_dtype_size(out->dtype) == 1)
-            ((uint8_t *)out->data)[i] = (uint8_t)qn_minifloat_encode(small, x, saturate);
+        if (is_small(out->dtype))
+            store_small(out, i, x, a);
         else
             qn_store_f64(out->data, out->dtype, i, &x, 1);
     }
@@ -80,13 +106,13 @@ static void cast_integer(const qn_tensor *out, const qn_tensor *in)
 }
 
 /* Integers go to other integers and to the two wide floats directly, rounding once. */
-static void cast_number(const qn_tensor *out, const qn_tensor *in, bool saturate)
+static void cast_number(const qn_tensor *out, const qn_tensor *in, const qn_cast_attrs *a)
 {
     const bool wide = in->dtype == QN_UINT64 && qn_dtype_is_float(out->dtype);
     if (qn_dtype_is_integer(in->dtype) && !qn_dtype_get(out->dtype)->minifloat && !wide)
         cast_integer(out, in);
     else
-        cast_float(out, in, saturate);
+        cast_float(out, in, a);
 }
 
 /* ---- From strings -------------------------------------------------------------------------------------- */
@@ -120,7 +146,6 @@ static qn_status cast_from_strings(qn_eval *self, const qn_tensor *out, const qn
 {
     const qn_cast_attrs *a = self->attrs;
     const int64_t count = qn_tensor_count(in);
-    const qn_minifloat *small = qn_dtype_get(out->dtype)->minifloat;
     for (int64_t i = 0; i < count; i++) {
         const qn_string *string = (const qn_string *)in->data + i;
         double number;
@@ -130,8 +155,8 @@ static qn_status cast_from_strings(qn_eval *self, const qn_tensor *out, const qn
                                 (int)QN_MIN(string->length, TEXT), string->text);
         if (qn_dtype_is_integer(out->dtype) && out->dtype != QN_BOOL)
             qn_store_i64(out->data, out->dtype, i, &integer, 1);
-        else if (small && qn_dtype_size(out->dtype) == 1)
-            ((uint8_t *)out->data)[i] = (uint8_t)qn_minifloat_encode(small, number, a->saturate);
+        else if (is_small(out->dtype))
+            store_small(out, i, number, a);
         else
             qn_store_f64(out->data, out->dtype, i, &number, 1);
     }
@@ -228,15 +253,16 @@ static qn_status cast_eval(qn_eval *self)
     else if (out->dtype == QN_STRING)
         return cast_to_strings(self, out, in);
     else
-        cast_number(out, in, a->saturate);
+        cast_number(out, in, a);
     return QN_OK;
 }
 
+#define FLOAT8_SPECS                                                                               \
+    QN_INT_ATTR(qn_cast_attrs, saturate, 1, .since = 19),                                          \
+        QN_ENUM_ATTR(qn_cast_attrs, round_mode, ROUND_UP, round_words, .since = 24)
 static const qn_attr_spec cast_specs[] = {
-    QN_INT_ATTR(qn_cast_attrs, to, QN_ABSENT, .required = true),
-    QN_INT_ATTR(qn_cast_attrs, saturate, 1, .since = 19)};
-static const qn_attr_spec cast_like_specs[] = {
-    QN_INT_ATTR(qn_cast_attrs, saturate, 1, .since = 19)};
+    QN_INT_ATTR(qn_cast_attrs, to, QN_ABSENT, .required = true), FLOAT8_SPECS};
+static const qn_attr_spec cast_like_specs[] = {FLOAT8_SPECS};
 
 const qn_op qn_op_Cast = {.name = "Cast",
                           .domain = "",

@@ -47,10 +47,10 @@ qn_status qn_infer_matmul(qn_infer *self, int32_t a, int32_t b, qn_dtype dtype)
     return QN_OK;
 }
 
-int64_t qn_matmul_macs(const qn_infer *self, int32_t a, int32_t b)
+int64_t qn_matmul_macs(const qn_infer *self, int32_t a)
 {
     int64_t dims[QN_MAX_RANK], count, macs;
-    (void)b;
+
     const int32_t rank = self->in[a]->rank;
     if (!self->out[0] || !qn_type_is_static(self->out[0], dims) ||
         !qn_dims_count(&count, self->out[0]->rank, dims) || rank < 1 ||
@@ -147,7 +147,7 @@ static qn_status matmul_infer(qn_infer *self)
 
 static int64_t matmul_macs(const qn_infer *self)
 {
-    return qn_matmul_macs(self, 0, 1);
+    return qn_matmul_macs(self, 0);
 }
 
 static qn_status zeroed(qn_eval *self, void **out, int64_t count, size_t size)

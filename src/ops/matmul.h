@@ -15,7 +15,7 @@ typedef struct qn_matmul {
 
 /* Output 0 from inputs a and b: numpy's rule for vectors, matrices and stacks of matrices. */
 QN_MUST_CHECK qn_status qn_infer_matmul(qn_infer *self, int32_t a, int32_t b, qn_dtype dtype);
-int64_t qn_matmul_macs(const qn_infer *self, int32_t a, int32_t b);
+int64_t qn_matmul_macs(const qn_infer *self, int32_t a);
 
 void qn_matmul_geometry(qn_matmul *out, const qn_tensor *a, const qn_tensor *b);
 int64_t qn_matmul_batches(const qn_matmul *g);

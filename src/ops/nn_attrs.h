@@ -27,6 +27,7 @@ static inline int32_t qn_softmax_axis(const qn_softmax_attrs *attrs, int32_t ran
 typedef struct qn_cast_attrs {
     int64_t to; /* qn_dtype; QN_ABSENT in CastLike */
     int64_t saturate;
+    int64_t round_mode; /* of float8e8m0: up, down, nearest */
 } qn_cast_attrs;
 
 typedef struct qn_gemm_attrs {
@@ -34,6 +35,13 @@ typedef struct qn_gemm_attrs {
     int64_t transA, transB;
     int64_t broadcast; /* before opset 7 */
 } qn_gemm_attrs;
+
+/* QuantizeLinear, DequantizeLinear. */
+typedef struct qn_quantize_attrs {
+    int64_t axis, block_size;
+    int64_t output_dtype, precision; /* qn_dtype, 0: as the inputs tell */
+    int64_t saturate;
+} qn_quantize_attrs;
 
 /* Convolutions and pools: the fields that each has. ops/window.h resolves them. */
 enum { QN_AUTO_PAD_NOTSET, QN_AUTO_PAD_SAME_UPPER, QN_AUTO_PAD_SAME_LOWER, QN_AUTO_PAD_VALID };

@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#include "ir/dtype.h"
+#include "ops/eval.h"
+#include "ops/infer.h"
 
 /* Least and greatest value of an integer type. */
 typedef struct qn_range {
@@ -31,11 +32,36 @@ static inline int64_t qn_round_clamp(double x, int64_t zero, qn_range range)
     return y < (double)range.max ? (int64_t)y : range.max;
 }
 
-/* From a sum of products to the output's type: clamp(rint((float)sum * multiplier) + zero). The
- * multiplier is (float)((double)x_scale * w_scale / y_scale). */
-static inline int64_t qn_requantize(int64_t sum, float multiplier, int64_t zero, qn_range range)
+/* From a sum of products to the output's type: clamp(rint(sum * multiplier) + zero). The sum is
+ * (float)products + (float)bias, the multiplier (float)((double)x_scale * w_scale / y_scale). */
+static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, qn_range range)
 {
-    return qn_round_clamp((double)((float)sum * multiplier), zero, range);
+    return qn_round_clamp((double)(sum * multiplier), zero, range);
+}
+
+/* Element i of a quantized tensor: clamp(rint(x) + zero) for integers, x + zero for small floats, which
+ * saturate or become what the type has for overflow. */
+void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate);
+
+/* ---- Parameters that nodes carry as inputs: one scale and zero point for the whole tensor ---------- */
+
+typedef struct qn_quant {
+    float scale;
+    int64_t zero;
+} qn_quant;
+
+/* From inputs `scale` and `zero` (may be left out: 0). Fails where one is not a single number. */
+QN_MUST_CHECK qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero);
+/* Fails where input i is known not to be a single number. */
+QN_MUST_CHECK qn_status qn_infer_single(const qn_infer *self, int32_t i);
+
+static inline float qn_dequantize(int64_t x, qn_quant q)
+{
+    return (float)(x - q.zero) * q.scale;
+}
+static inline int64_t qn_quantize(float x, qn_quant q, qn_range range)
+{
+    return qn_round_clamp((double)(x / q.scale), q.zero, range);
 }
 
 #endif

@@ -1,0 +1,344 @@
+/* QuantizeLinear, DequantizeLinear (ONNX's and com.microsoft's) and DynamicQuantizeLinear. */
+#include "ops/quantize.h"
+
+#include "ops/nn_attrs.h"
+
+/* ---- Parameters of one scale ------------------------------------------------------------------------------ */
+
+qn_status qn_infer_single(const qn_infer *self, int32_t i)
+{
+    for (int32_t d = 0; d < qn_infer_rank(self, i); d++) {
+        if (self->in[i]->dims[d].value >= 0 && self->in[i]->dims[d].value != 1)
+            return qn_infer_fail(self, "input %d must be a single number", i);
+    }
+    return QN_OK;
+}
+
+qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero)
+{
+    const qn_tensor *s = qn_eval_in(self, scale), *z = qn_eval_in(self, zero);
+    *out = (qn_quant){1, 0};
+    if ((s && qn_tensor_count(s) != 1) || (z && qn_tensor_count(z) != 1))
+        return qn_eval_fail(self, "inputs %d and %d must be single numbers", scale, zero);
+    if (s)
+        out->scale = (float)qn_tensor_f64(s, 0);
+    if (z)
+        out->zero = qn_tensor_i64(z, 0);
+    return QN_OK;
+}
+
+void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)
+{
+    const qn_minifloat *small = qn_dtype_get(out->dtype)->minifloat;
+    if (small) {
+        ((uint8_t *)out->data)[i] = (uint8_t)qn_minifloat_encode(small, x + zero, saturate);
+        return;
+    }
+    const int64_t q = qn_round_clamp(x, (int64_t)zero, qn_range_of(out->dtype));
+    qn_store_i64(out->data, out->dtype, i, &q, 1);
+}
+
+/* ---- Which scale serves which element: one for all, one per index of an axis, or blocks along it ----------- */
+
+/* One zero point for each scale; a single one may have one dimension or none. */
+static bool fits(const qn_type *zero, const qn_type *scale)
+{
+    qn_dim merged;
+    if (!zero || zero->rank < 0 || scale->rank < 0)
+        return true;
+    if (zero->rank != scale->rank) {
+        const qn_type *wider = zero->rank > scale->rank ? zero : scale;
+        return zero->rank + scale->rank == 1 &&
+               (wider->dims[0].value < 0 || wider->dims[0].value == 1);
+    }
+    for (int32_t d = 0; d < zero->rank; d++) {
+        if (!qn_dim_merge(&merged, zero->dims[d], scale->dims[d]))
+            return false;
+    }
+    return true;
+}
+
+/* Input 1 (and 2) have the right shape for input 0. */
+static qn_status check_shapes(const qn_infer *self)
+{
+    const qn_quantize_attrs *a = self->attrs;
+    const qn_type *x = self->in[0], *scale = self->in[1];
+    int64_t axis = a->axis;
+    qn_dim merged;
+    if (a->block_size < 0)
+        return qn_infer_fail(self, "block_size is %lld", (long long)a->block_size);
+    if (!fits(qn_infer_has(self, 2) ? self->in[2] : NULL, scale))
+        return qn_infer_fail(self, "scale and zero point have different shapes");
+    if (x->rank < 0 || scale->rank <= 0)
+        return QN_OK;
+    if (scale->rank == 1 && scale->dims[0].value == 1 && !a->block_size)
+        return QN_OK;
+    QN_TRY(qn_infer_axis(self, &axis, x->rank, "axis"));
+    if (!a->block_size) {
+        if (scale->rank != 1 || !qn_dim_merge(&merged, scale->dims[0], x->dims[axis]))
+            return qn_infer_fail(
+                self, "there must be one scale, or one for each of the %lld of axis %lld",
+                (long long)x->dims[axis].value, (long long)axis);
+        return QN_OK;
+    }
+    if (scale->rank != x->rank)
+        return qn_infer_fail(self, "scales of blocks need the %d dimensions of the input", x->rank);
+    for (int32_t d = 0; d < x->rank; d++) {
+        const int64_t dim = x->dims[d].value;
+        const qn_dim wanted = d == axis && dim >= 0
+                                  ? qn_dim_of((dim + a->block_size - 1) / a->block_size)
+                              : d == axis ? qn_dim_unknown()
+                                          : x->dims[d];
+        if (!qn_dim_merge(&merged, scale->dims[d], wanted))
+            return qn_infer_fail(self, "dimension %d of the scales is %lld instead of %lld", d,
+                                 (long long)scale->dims[d].value, (long long)wanted.value);
+    }
+    return QN_OK;
+}
+
+typedef struct grid {
+    int64_t inner;     /* elements behind one index of the axis */
+    int64_t dim;       /* of the axis; 1 where one scale serves all */
+    int64_t block;     /* indices of the axis that share a scale */
+    int64_t n_blocks;  /* of the axis */
+    bool single, flat; /* flat: the scale is a list along the axis */
+} grid;
+
+static qn_status grid_make(grid *g, qn_eval *self)
+{
+    const qn_quantize_attrs *a = self->attrs;
+    const qn_tensor *x = self->in[0], *scale = self->in[1], *zero = qn_eval_in(self, 2);
+    if (zero && qn_tensor_count(zero) != qn_tensor_count(scale))
+        return qn_eval_fail(self, "scale and zero point have different shapes");
+    *g = (grid){.inner = 1, .dim = 1, .block = 1, .n_blocks = 1};
+    g->single = scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1 && !a->block_size);
+    if (g->single)
+        return QN_OK;
+    const int32_t axis = (int32_t)(a->axis < 0 ? a->axis + x->rank : a->axis);
+    for (int32_t d = axis + 1; d < x->rank; d++)
+        g->inner *= x->dims[d];
+    g->dim = x->dims[axis];
+    g->block = QN_MAX(a->block_size, 1);
+    g->n_blocks = (g->dim + g->block - 1) / g->block;
+    g->flat = !a->block_size;
+    return QN_OK;
+}
+
+static int64_t scale_of(const grid *g, int64_t i)
+{
+    if (g->single)
+        return 0;
+    const int64_t at = i / g->inner % g->dim;
+    if (g->flat)
+        return at;
+    const int64_t outer = i / g->inner / g->dim;
+    return (outer * g->n_blocks + at / g->block) * g->inner + i % g->inner;
+}
+
+/* ---- QuantizeLinear ------------------------------------------------------------------------------------------------ */
+
+#define WIDE_SET (QN_SET(QN_FLOAT32) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16) | QN_SET(QN_INT32))
+#define SCALE_SET (QN_SET(QN_FLOAT32) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16))
+#define NARROW_SET                                                                                 \
+    (QN_SET(QN_INT8) | QN_SET(QN_UINT8) | QN_SET(QN_INT16) | QN_SET(QN_UINT16) |                   \
+     QN_SET_SMALL_INT | QN_SET_FLOAT8)
+
+static const qn_port quantize_in[] = {{"x", '\0', WIDE_SET, 0},
+                                      {"y_scale", '\0', WIDE_SET | QN_SET(QN_FLOAT8E8M0), 0},
+                                      {"y_zero_point", '\0', NARROW_SET, QN_OPTIONAL}};
+static const qn_port quantize_out[] = {{"y", '\0', NARROW_SET, 0}};
+
+/* The zero point has the type of the result; without it output_dtype tells, else it is uint8. */
+static qn_status quantize_infer(qn_infer *self)
+{
+    const qn_quantize_attrs *a = self->attrs;
+    const int64_t asked = a->output_dtype;
+    if (asked && (asked < 0 || asked > 31 || !(QN_SET(asked) & NARROW_SET)))
+        return qn_infer_fail(self, "output_dtype %lld is no type to quantize to", (long long)asked);
+    if (a->precision &&
+        (a->precision < 0 || a->precision > 31 || !(QN_SET(a->precision) & SCALE_SET)))
+        return qn_infer_fail(self, "precision %lld is no float type", (long long)a->precision);
+    const qn_dtype zero = qn_infer_has(self, 2) ? self->in[2]->dtype : QN_UNDEFINED;
+    if (asked && zero != QN_UNDEFINED && (int64_t)zero != asked)
+        return qn_infer_fail(self, "output_dtype is %s, the zero point is %s",
+                             qn_dtype_name((qn_dtype)asked), qn_dtype_name(zero));
+    QN_TRY(check_shapes(self));
+    const bool unknown = qn_infer_has(self, 2) && zero == QN_UNDEFINED && !asked;
+    qn_infer_copy_dims(self, 0, 0,
+                       zero != QN_UNDEFINED ? zero
+                       : asked              ? (qn_dtype)asked
+                       : unknown            ? QN_UNDEFINED
+                                            : QN_UINT8);
+    return QN_OK;
+}
+
+/* The number as a float type would hold it. */
+static double round_to(qn_dtype dtype, double x)
+{
+    uint64_t element;
+    if (dtype == QN_FLOAT32)
+        return (double)(float)x;
+    qn_store_f64(&element, dtype, 0, &x, 1);
+    qn_load_f64(&x, dtype, &element, 0, 1);
+    return x;
+}
+
+static qn_status quantize_eval(qn_eval *self)
+{
+    const qn_quantize_attrs *a = self->attrs;
+    const qn_tensor *x = self->in[0], *out = self->out[0], *scale = self->in[1];
+    const qn_tensor *zero = qn_eval_in(self, 2);
+    const int64_t count = qn_tensor_count(x);
+    const bool small = scale->dtype == QN_FLOAT16 || scale->dtype == QN_BFLOAT16;
+    const qn_dtype type = a->precision ? (qn_dtype)a->precision : small ? scale->dtype : QN_FLOAT32;
+    grid g;
+    QN_TRY(grid_make(&g, self));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = scale_of(&g, i);
+        const double divisor = round_to(type, qn_tensor_f64(scale, at));
+        const double quotient = round_to(type, round_to(type, qn_tensor_f64(x, i)) / divisor);
+        qn_store_quantized(out, i, quotient, zero ? qn_tensor_f64(zero, at) : 0, a->saturate);
+    }
+    return QN_OK;
+}
+
+/* ---- DequantizeLinear ----------------------------------------------------------------------------------------------- */
+
+static const qn_port dequantize_in[] = {
+    {"x", 'T', NARROW_SET | QN_SET(QN_INT32), 0},
+    {"x_scale", '\0', SCALE_SET | QN_SET(QN_FLOAT8E8M0), 0},
+    {"x_zero_point", 'T', NARROW_SET | QN_SET(QN_INT32), QN_OPTIONAL}};
+static const qn_port dequantize_out[] = {{"y", '\0', SCALE_SET, 0}};
+
+static qn_status dequantize_infer(qn_infer *self)
+{
+    const qn_quantize_attrs *a = self->attrs;
+    const int64_t asked = a->output_dtype;
+    if (asked && (asked < 0 || asked > 31 || !(QN_SET(asked) & SCALE_SET)))
+        return qn_infer_fail(self, "output_dtype %lld is no float type", (long long)asked);
+    QN_TRY(check_shapes(self));
+    const qn_dtype scale = self->in[1]->dtype == QN_FLOAT8E8M0 ? QN_FLOAT32 : self->in[1]->dtype;
+    qn_infer_copy_dims(self, 0, 0, asked ? (qn_dtype)asked : scale);
+    return QN_OK;
+}
+
+static qn_status dequantize_eval(qn_eval *self)
+{
+    const qn_tensor *x = self->in[0], *out = self->out[0], *scale = self->in[1];
+    const qn_tensor *zero = qn_eval_in(self, 2);
+    const int64_t count = qn_tensor_count(x);
+    grid g;
+    QN_TRY(grid_make(&g, self));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = scale_of(&g, i);
+        const double shift = zero ? qn_tensor_f64(zero, at) : 0;
+        const double y = (double)(float)(qn_tensor_f64(x, i) - shift) * qn_tensor_f64(scale, at);
+        qn_store_f64(out->data, out->dtype, i, &y, 1);
+    }
+    return QN_OK;
+}
+
+/* ---- Operators ---------------------------------------------------------------------------------------------------------- */
+
+static const qn_attr_spec quantize_specs[] = {
+    QN_INT_ATTR(qn_quantize_attrs, axis, 1, .since = 13),
+    QN_INT_ATTR(qn_quantize_attrs, saturate, 1, .since = 19),
+    QN_INT_ATTR(qn_quantize_attrs, block_size, 0, .since = 21),
+    QN_INT_ATTR(qn_quantize_attrs, output_dtype, 0, .since = 21),
+    QN_INT_ATTR(qn_quantize_attrs, precision, 0, .since = 23)};
+static const qn_attr_spec dequantize_specs[] = {
+    QN_INT_ATTR(qn_quantize_attrs, axis, 1, .since = 13),
+    QN_INT_ATTR(qn_quantize_attrs, block_size, 0, .since = 21),
+    QN_INT_ATTR(qn_quantize_attrs, output_dtype, 0, .since = 23)};
+static const qn_attr_spec microsoft_specs[] = {QN_INT_ATTR(qn_quantize_attrs, axis, 1),
+                                               QN_INT_ATTR(qn_quantize_attrs, block_size, 0)};
+static const qn_type_rule type_rules[] = {
+    {19, (QN_SET_FLOAT8 & ~QN_SET(QN_FLOAT4E2M1)) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
+    {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16) | QN_SET_SMALL_INT},
+    {23, QN_SET(QN_FLOAT4E2M1)}};
+
+/* Before opset 13 there was one scale for the whole tensor. */
+static qn_status lower_13(qn_node **node)
+{
+    const qn_type *scale = &(*node)->in[1]->type;
+    const bool single = scale->rank == 0 || (scale->rank == 1 && scale->dims[0].value == 1);
+    if (!single)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "a scale per channel came with opset 13");
+    ((qn_quantize_attrs *)(*node)->attrs)->axis = 1;
+    return QN_OK;
+}
+
+static const qn_version_rule versions[] = {{13, NULL, lower_13}};
+
+#define LINEAR(id, NAME, DOMAIN, SINCE, f, SPECS, OLDER, BRIEF)                                    \
+    const qn_op qn_op_##id = {.name = NAME,                                                        \
+                              .domain = DOMAIN,                                                    \
+                              .since = SINCE,                                                      \
+                              QN_PORTS(in, f##_in),                                                \
+                              QN_PORTS(out, f##_out),                                              \
+                              QN_ATTRS(SPECS, qn_quantize_attrs),                                  \
+                              OLDER,                                                               \
+                              .quant = QN_QUANT_ALREADY,                                           \
+                              .infer = f##_infer,                                                  \
+                              .eval = f##_eval,                                                    \
+                              .brief = BRIEF};
+#define HISTORY QN_VERSIONS(versions), QN_TYPE_RULES(type_rules)
+#define QUANTIZE_BRIEF "clamp(round(x / scale) + zero point)"
+#define DEQUANTIZE_BRIEF "(x - zero point) * scale"
+
+LINEAR(QuantizeLinear, "QuantizeLinear", "", 10, quantize, quantize_specs, HISTORY, QUANTIZE_BRIEF)
+LINEAR(DequantizeLinear, "DequantizeLinear", "", 10, dequantize, dequantize_specs, HISTORY,
+       DEQUANTIZE_BRIEF)
+LINEAR(ms_QuantizeLinear, "QuantizeLinear", "com.microsoft", 1, quantize, microsoft_specs,
+       .until = 0, QUANTIZE_BRIEF)
+LINEAR(ms_DequantizeLinear, "DequantizeLinear", "com.microsoft", 1, dequantize, microsoft_specs,
+       .until = 0, DEQUANTIZE_BRIEF)
+
+/* ---- DynamicQuantizeLinear ------------------------------------------------------------------------------------------------ */
+
+static const qn_port dynamic_in[] = {{"x", '\0', QN_SET(QN_FLOAT32), 0}};
+static const qn_port dynamic_out[] = {{"y", '\0', QN_SET(QN_UINT8), 0},
+                                      {"y_scale", '\0', QN_SET(QN_FLOAT32), 0},
+                                      {"y_zero_point", '\0', QN_SET(QN_UINT8), 0}};
+
+static qn_status dynamic_infer(qn_infer *self)
+{
+    qn_infer_copy_dims(self, 0, 0, QN_UINT8);
+    qn_infer_set(self, 1, QN_FLOAT32, 0, NULL);
+    qn_infer_set(self, 2, QN_UINT8, 0, NULL);
+    return QN_OK;
+}
+
+/* The range always holds 0; a tensor of zeros gets scale 1. */
+static qn_status dynamic_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *y = qn_eval_out(self, 0);
+    const float *x = in->data;
+    const int64_t count = qn_tensor_count(in);
+    const qn_range range = {0, 255};
+    float low = 0, high = 0;
+    for (int64_t i = 0; i < count; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    qn_quant q = {high > low ? (high - low) / 255.0f : 1, 0};
+    q.zero = qn_round_clamp((double)(-low / q.scale), 0, range);
+    for (int64_t i = 0; y && i < count; i++)
+        ((uint8_t *)y->data)[i] = (uint8_t)qn_quantize(x[i], q, range);
+    if (qn_eval_out(self, 1))
+        *(float *)self->out[1]->data = q.scale;
+    if (qn_eval_out(self, 2))
+        *(uint8_t *)self->out[2]->data = (uint8_t)q.zero;
+    return QN_OK;
+}
+
+const qn_op qn_op_DynamicQuantizeLinear = {.name = "DynamicQuantizeLinear",
+                                           .domain = "",
+                                           .since = 11,
+                                           QN_PORTS(in, dynamic_in),
+                                           QN_PORTS(out, dynamic_out),
+                                           .quant = QN_QUANT_ALREADY,
+                                           .infer = dynamic_infer,
+                                           .eval = dynamic_eval,
+                                           .brief =
+                                               "quantizes to uint8 with a scale from the contents"};
