@@ -13,6 +13,9 @@ QN_MUST_CHECK qn_status qn_node_infer(qn_node *node);
 /* The same with types and contents from elsewhere (a run with known inputs): checks `self->in`, calls
  * the operator's infer. */
 QN_MUST_CHECK qn_status qn_infer_run(qn_infer *self);
+/* Whether the types of the node's inputs alone, without what the file declares of its outputs, give
+ * every output its dims: then a kernel can be called with memory of that size. */
+QN_MUST_CHECK qn_status qn_node_is_certain(bool *certain, const qn_node *node);
 /* Multiply-accumulates of a node whose types are inferred; 0 where shapes are not known. */
 int64_t qn_node_macs(const qn_node *node);
 

@@ -114,6 +114,27 @@ qn_status qn_node_infer(qn_node *node)
     return QN_OK;
 }
 
+qn_status qn_node_is_certain(bool *certain, const qn_node *node)
+{
+    slots space;
+    views v;
+    *certain = true;
+    for (int32_t i = 0; i < node->n_explicit; i++) {
+        if (node->in[i] && !qn_type_is_static(&node->in[i]->type, NULL))
+            *certain = false;
+    }
+    if (!*certain)
+        return QN_OK;
+    QN_TRY(views_make(&v, &space, node));
+    qn_infer self = infer_of(node, &v);
+    QN_TRY(qn_infer_run(&self));
+    for (int32_t i = 0; i < node->n_out; i++) {
+        if (node->out[i] && !qn_type_is_static(&v.types[i], NULL))
+            *certain = false;
+    }
+    return QN_OK;
+}
+
 qn_status qn_graph_infer(qn_graph *graph)
 {
     for (qn_node *node = graph->first; node; node = node->next)

@@ -98,6 +98,7 @@ static qn_status allocate_outputs(bound *b, const qn_node *node)
 typedef struct state {
     const qn_node *node;
     bool planned; /* all outputs have their memory in the plan */
+    bool wanted;  /* there is an output that somebody reads */
 } state;
 
 /* What the kernel allocated goes where the plan wants it: into planned memory when the shape was
@@ -137,6 +138,8 @@ static qn_status ref_run(const void *opaque, void *own, const qn_step_io *io)
     b->io = io;
     qn_arena_reset(&b->scratch);
     qn_arena_reset(&b->kept);
+    if (!s->wanted)
+        return QN_OK;
     if (s->planned)
         return s->node->op->eval(&b->eval);
     if (!(s->node->op->flags & QN_OP_ALLOCATES))
@@ -206,14 +209,13 @@ static qn_status ref_claim(bool *taken, qn_claim *claim)
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->node = claim->node;
-    s->planned = !(claim->node->op->flags & QN_OP_ALLOCATES);
+    /* What the file declares is no promise: where the inputs do not tell the outputs' shapes, they are
+     * inferred again in every run. */
+    if (!(claim->node->op->flags & QN_OP_ALLOCATES))
+        QN_TRY(qn_node_is_certain(&s->planned, claim->node));
+    for (int32_t o = 0; o < claim->node->n_out; o++)
+        s->wanted = s->wanted || claim->node->out[o];
     qn_claim_plain(claim);
-    for (int32_t o = 0; o < claim->n_out; o++) {
-        qn_tensor shape;
-        const qn_value *value = claim->out[o].value;
-        if (value && !qn_build_shape(&shape, claim->builder, value))
-            s->planned = false;
-    }
     claim->kernel = &ref_kernel;
     claim->state = s;
     *taken = true;
