@@ -162,6 +162,22 @@ static void test_old_forms_are_upgraded(void **state)
     unload(&l);
 }
 
+static void test_newer_opsets(void **state)
+{
+    (void)state;
+    static const char form[] = "ir_version: 13 opset_import { version: 99 } graph { name: 'g'"
+                               " node { input: 'x' output: 'y' op_type: 'Relu' name: 'n' }"
+                               " input { name: 'x' type { tensor_type { elem_type: %d } } }"
+                               " output { name: 'y' } }";
+    char text[512];
+    snprintf(text, sizeof text, form, QN_FLOAT32);
+    loaded l = expect_model(text);
+    assert_int_equal(l.model->opsets[0].version, 99);
+    unload(&l);
+    snprintf(text, sizeof text, form, QN_STRING);
+    expect_failure(text, QN_E_UNSUPPORTED, "opset 99, newer than 23: node 'n' (Relu)");
+}
+
 /* ---- Functions ------------------------------------------------------------------------------------- */
 
 #define FUNCTIONS(functions, graph)                                                                \
@@ -557,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_initializer_that_is_an_input),
         cmocka_unit_test(test_constant_nodes),
         cmocka_unit_test(test_old_forms_are_upgraded),
+        cmocka_unit_test(test_newer_opsets),
         cmocka_unit_test(test_functions_are_inlined),
         cmocka_unit_test(test_function_with_missing_input),
         cmocka_unit_test(test_bad_functions),
