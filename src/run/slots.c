@@ -1,4 +1,6 @@
 /* Where values lie: slots, conversions between layouts, views, parts placed in a whole. */
+#include <string.h>
+
 #include "run/builder.h"
 
 static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, qn_layout layout)
@@ -21,6 +23,20 @@ static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, qn
     return QN_OK;
 }
 
+/* Constants that a mapped file holds at an odd address are copied for the kernels. */
+static qn_status align_constant(qn_builder *b, qn_tensor *shape)
+{
+    size_t bytes;
+    if (qn_tensor_is_aligned(shape) ||
+        !qn_tensor_bytes(&bytes, shape->dtype, shape->rank, shape->dims))
+        return QN_OK;
+    void *copy = qn_build_alloc_weights(b, bytes);
+    QN_TRY_ALLOC(b->plan->ctx, copy);
+    memcpy(copy, shape->data, bytes);
+    shape->data = copy;
+    return QN_OK;
+}
+
 qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place)
 {
     qn_planned *planned = qn_planned_of(b, value);
@@ -28,9 +44,10 @@ qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place
     qn_slot *slot = &b->plan->slots.at[planned->slot];
     slot->place = place;
     slot->first = -1;
-    if (place == QN_PLACE_CONSTANT)
-        slot->shape = *value->data;
-    return QN_OK;
+    if (place != QN_PLACE_CONSTANT)
+        return QN_OK;
+    slot->shape = *value->data;
+    return align_constant(b, &slot->shape);
 }
 
 /* ---- Views and conversions ----------------------------------------------------------------------------- */
