@@ -153,17 +153,24 @@ static int64_t kernel_size(const weights *s)
     return size;
 }
 
+/* Weights stay where a mapped file has them, at any address. */
+static double weight_at(const weights *s, int64_t i)
+{
+    float weight;
+    memcpy(&weight, (const char *)s->w->data + (size_t)i * sizeof weight, sizeof weight);
+    return (double)weight;
+}
+
 /* out = w * factor of the channel, which is the filter or the input channel as `by_filter` says. */
 static void scale_weights(float *out, const weights *s, const double *factor, bool by_filter)
 {
     const int64_t kernel = kernel_size(s), inner = s->w->dims[1];
-    const float *w = s->w->data;
     const bool by_outer = by_filter == outer_is_filter(s);
     for (int64_t o = 0; o < s->w->dims[0]; o++) {
         const int64_t base = inner_base(s, o);
         for (int64_t i = 0; i < inner * kernel; i++) {
             const double f = factor[by_outer ? o : base + (kernel == 1 ? i : i / kernel)];
-            out[o * inner * kernel + i] = (float)((double)w[o * inner * kernel + i] * f);
+            out[o * inner * kernel + i] = (float)(weight_at(s, o * inner * kernel + i) * f);
         }
     }
 }
@@ -173,13 +180,12 @@ static void sum_shifts(double *sums, const weights *s, const double *shift)
 {
     const int64_t kernel = kernel_size(s), inner = s->w->dims[1];
     const bool outer = outer_is_filter(s);
-    const float *w = s->w->data;
     for (int64_t o = 0; o < s->w->dims[0]; o++) {
         for (int64_t i = 0; i < inner; i++) {
             const int64_t other = inner_base(s, o) + i;
             for (int64_t k = 0; k < kernel; k++)
                 sums[outer ? o : other] +=
-                    (double)w[(o * inner + i) * kernel + k] * shift[outer ? other : o];
+                    weight_at(s, (o * inner + i) * kernel + k) * shift[outer ? other : o];
         }
     }
 }
