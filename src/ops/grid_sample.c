@@ -7,8 +7,7 @@
 /* ---- GridSample ------------------------------------------------------------------------------------------ */
 
 enum { MODE_LINEAR, MODE_NEAREST, MODE_CUBIC, MODE_BILINEAR, MODE_BICUBIC };
-static const char *const mode_words[] = {"linear",   "nearest", "cubic",
-                                         "bilinear", "bicubic", NULL};
+static const char *const mode_words[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
 enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
 static const char *const pad_words[] = {"zeros", "border", "reflection", NULL};
 
@@ -101,7 +100,7 @@ static double cubic(double d)
 {
     const double a = -0.75;
     d = fabs(d);
-    return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1
+    return d <= 1  ? ((a + 2) * d - (a + 3)) * d * d + 1
            : d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
                    : 0;
 }
@@ -135,8 +134,7 @@ static double interpolate(const sample *s, int32_t d, int64_t offset)
         const double x = floor(at) + k;
         const int64_t tap = tap_at(s->attrs, x, dim);
         if (tap >= 0)
-            sum += tap_weight(s, at - x) *
-                   interpolate(s, d + 1, offset + tap * s->strides[d + 2]);
+            sum += tap_weight(s, at - x) * interpolate(s, d + 1, offset + tap * s->strides[d + 2]);
     }
     return sum;
 }
@@ -170,8 +168,7 @@ static qn_status grid_eval(qn_eval *self)
         for (int64_t p = 0; p < points; p++) {
             read_point(&s, grid, n * points + p);
             for (int64_t c = 0; c < channels; c++) {
-                const double value =
-                    interpolate(&s, 0, n * s.strides[0] + c * s.strides[1]);
+                const double value = interpolate(&s, 0, n * s.strides[0] + c * s.strides[1]);
                 qn_store_f64(y->data, y->dtype, (n * channels + c) * points + p, &value, 1);
             }
         }

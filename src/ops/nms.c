@@ -6,12 +6,11 @@ typedef struct nms_attrs {
     int64_t center_point_box;
 } nms_attrs;
 static const qn_attr_spec nms_specs[] = {QN_INT_ATTR(nms_attrs, center_point_box, 0)};
-static const qn_port nms_in[] = {
-    {"boxes", 0, QN_SET(QN_FLOAT32), 0},
-    {"scores", 0, QN_SET(QN_FLOAT32), 0},
-    {"max_output_boxes_per_class", 0, QN_SET(QN_INT64), QN_OPTIONAL},
-    {"iou_threshold", 0, QN_SET(QN_FLOAT32), QN_OPTIONAL},
-    {"score_threshold", 0, QN_SET(QN_FLOAT32), QN_OPTIONAL}};
+static const qn_port nms_in[] = {{"boxes", 0, QN_SET(QN_FLOAT32), 0},
+                                 {"scores", 0, QN_SET(QN_FLOAT32), 0},
+                                 {"max_output_boxes_per_class", 0, QN_SET(QN_INT64), QN_OPTIONAL},
+                                 {"iou_threshold", 0, QN_SET(QN_FLOAT32), QN_OPTIONAL},
+                                 {"score_threshold", 0, QN_SET(QN_FLOAT32), QN_OPTIONAL}};
 static const qn_port nms_out[] = {{"selected_indices", 0, QN_SET(QN_INT64), 0}};
 
 /* boxes [batch, n, 4], scores [batch, classes, n] -> [selected, 3] */
@@ -74,18 +73,25 @@ typedef struct nms_run {
     int64_t *order, *chosen; /* room for n */
 } nms_run;
 
+/* The higher first. */
+static int by_score(const void *scores, int64_t a, int64_t b)
+{
+    return qn_order_compare(scores, b, a);
+}
+
 /* Boxes of one class of one sample: their numbers in r->chosen; how many. */
 static qn_status choose(int64_t *count, qn_eval *self, const nms_run *r, int64_t batch,
                         int64_t class_base)
 {
-    const float *scores = r->scores->data, *boxes = (const float *)r->boxes->data + batch * r->n * 4;
+    const float *scores = r->scores->data,
+                *boxes = (const float *)r->boxes->data + batch * r->n * 4;
     int64_t candidates = 0;
     *count = 0;
     for (int64_t i = 0; i < r->n; i++) {
         if (!r->has_score || scores[class_base + i] > r->score)
             r->order[candidates++] = class_base + i;
     }
-    QN_TRY(qn_order_sort(self, r->scores, r->order, candidates, true));
+    QN_TRY(qn_order_sort(self, by_score, r->scores, r->order, candidates));
     for (int64_t i = 0; i < candidates && *count < r->most; i++) {
         const int64_t at = r->order[i] - class_base;
         const box mine = box_of(boxes + 4 * at, r->centre);
@@ -128,7 +134,7 @@ static qn_status nms_setup(qn_eval *self, nms_run *r)
 
 static qn_status nms_eval(qn_eval *self)
 {
-    nms_run r;
+    nms_run r = {.n = 0};
     void *block;
     int64_t total = 0, capacity;
     QN_TRY(nms_setup(self, &r));

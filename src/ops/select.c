@@ -8,32 +8,6 @@
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 static const qn_port index_out[] = {{"indices", 0, QN_SET(QN_INT64), 0}};
 
-/* ---- Order of elements --------------------------------------------------------------------------------- */
-
-static int compare_strings(const qn_string *a, const qn_string *b)
-{
-    const size_t common = QN_MIN(a->length, b->length);
-    const int order = common ? memcmp(a->text, b->text, common) : 0;
-    return order ? order : (a->length > b->length) - (a->length < b->length);
-}
-
-int qn_order_compare(const qn_tensor *tensor, int64_t a, int64_t b)
-{
-    if (tensor->dtype == QN_STRING)
-        return compare_strings((const qn_string *)tensor->data + a,
-                               (const qn_string *)tensor->data + b);
-    if (qn_dtype_is_float(tensor->dtype)) {
-        const double x = qn_tensor_f64(tensor, a), y = qn_tensor_f64(tensor, b);
-        if (x != x || y != y)
-            return (x != x) - (y != y); /* NaN stands behind every number */
-        return (x > y) - (x < y);
-    }
-    const int64_t x = qn_tensor_i64(tensor, a), y = qn_tensor_i64(tensor, b);
-    if (tensor->dtype == QN_UINT64)
-        return ((uint64_t)x > (uint64_t)y) - ((uint64_t)x < (uint64_t)y);
-    return (x > y) - (x < y);
-}
-
 /* ---- NonZero ------------------------------------------------------------------------------------------- */
 
 static const qn_port nonzero_in[] = {{"X", 0, QN_SET_TENSOR, 0}};
@@ -223,33 +197,14 @@ static qn_status topk_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* Merge sort by qn_order_compare: stable, so that of equal elements the first index wins. */
-static void merge_sort(const qn_tensor *tensor, int64_t *index, int64_t *spare, int64_t count,
-                       bool descending)
+static int ascending(const void *tensor, int64_t a, int64_t b)
 {
-    if (count < 2)
-        return;
-    const int64_t half = count / 2;
-    merge_sort(tensor, index, spare, half, descending);
-    merge_sort(tensor, index + half, spare, count - half, descending);
-    memcpy(spare, index, (size_t)half * sizeof *spare);
-    int64_t a = 0, b = half, to = 0;
-    while (a < half && b < count) {
-        const int order = qn_order_compare(tensor, spare[a], index[b]);
-        const bool first = descending ? order >= 0 : order <= 0;
-        index[to++] = first ? spare[a++] : index[b++];
-    }
-    while (a < half)
-        index[to++] = spare[a++];
+    return qn_order_compare(tensor, a, b);
 }
 
-qn_status qn_order_sort(qn_eval *self, const qn_tensor *tensor, int64_t *index, int64_t count,
-                        bool descending)
+static int descending(const void *tensor, int64_t a, int64_t b)
 {
-    void *spare;
-    QN_TRY(qn_eval_scratch(self, &spare, count, sizeof(int64_t)));
-    merge_sort(tensor, index, spare, count, descending);
-    return QN_OK;
+    return qn_order_compare(tensor, b, a);
 }
 
 static void topk_put(const qn_eval *self, int64_t to, int64_t from, int64_t place)
@@ -272,18 +227,17 @@ static qn_status topk_eval(qn_eval *self)
     const int64_t axis = a->axis < 0 ? a->axis + in->rank : a->axis, dim = in->dims[axis];
     const int64_t inner = qn_dims_product(in->dims, (int32_t)axis + 1, in->rank);
     const int64_t outer = qn_dims_product(in->dims, 0, (int32_t)axis);
-    void *index, *spare;
+    void *index;
     if (!shape)
         return QN_OK;
     const int64_t k = shape->dims[axis];
-    QN_TRY(qn_eval_scratch(self, &index, dim, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &spare, dim, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &index, dim, 2 * sizeof(int64_t)));
     for (int64_t lane = 0; lane < outer * inner; lane++) {
         const int64_t o = lane / inner, i = lane % inner;
         int64_t *at = index;
         for (int64_t d = 0; d < dim; d++)
             at[d] = (o * dim + d) * inner + i;
-        merge_sort(in, at, spare, dim, a->largest != 0);
+        qn_order_merge(a->largest ? descending : ascending, in, at, at + dim, dim);
         for (int64_t d = 0; d < k; d++)
             topk_put(self, (o * k + d) * inner + i, at[d], at[d] / inner % dim);
     }

@@ -41,8 +41,9 @@ typedef struct slices {
     int64_t outer, count, inner;
 } slices;
 
-static int compare_slices(const slices *s, int64_t a, int64_t b)
+static int compare_slices(const void *what, int64_t a, int64_t b)
 {
+    const slices *s = what;
     for (int64_t o = 0; o < s->outer; o++) {
         for (int64_t i = 0; i < s->inner; i++) {
             const int order = qn_order_compare(s->in, (o * s->count + a) * s->inner + i,
@@ -54,22 +55,6 @@ static int compare_slices(const slices *s, int64_t a, int64_t b)
     return 0;
 }
 
-/* Merge sort; equal slices keep their order, so that the first of them stands first. */
-static void sort_slices(const slices *s, int64_t *index, int64_t *spare, int64_t count)
-{
-    if (count < 2)
-        return;
-    const int64_t half = count / 2;
-    sort_slices(s, index, spare, half);
-    sort_slices(s, index + half, spare, count - half);
-    memcpy(spare, index, (size_t)half * sizeof *spare);
-    int64_t a = 0, b = half, to = 0;
-    while (a < half && b < count)
-        index[to++] = compare_slices(s, spare[a], index[b]) <= 0 ? spare[a++] : index[b++];
-    while (a < half)
-        index[to++] = spare[a++];
-}
-
 /* Distinct slices: where each first stands, how often, and which one every slice is. */
 typedef struct distinct {
     int64_t *first, *counts, *inverse;
@@ -78,14 +63,14 @@ typedef struct distinct {
 
 static qn_status distinct_make(qn_eval *self, distinct *d, const slices *s)
 {
-    void *blocks[5];
-    for (int i = 0; i < 5; i++)
+    void *blocks[4];
+    for (int i = 0; i < 4; i++)
         QN_TRY(qn_eval_scratch(self, &blocks[i], s->count + 1, sizeof(int64_t)));
     int64_t *order = blocks[0];
-    *d = (distinct){blocks[2], blocks[3], blocks[4], 0};
+    *d = (distinct){blocks[1], blocks[2], blocks[3], 0};
     for (int64_t i = 0; i < s->count; i++)
         order[i] = i;
-    sort_slices(s, order, blocks[1], s->count);
+    QN_TRY(qn_order_sort(self, compare_slices, s, order, s->count));
     for (int64_t i = 0; i < s->count; i++) {
         if (i == 0 || compare_slices(s, order[i - 1], order[i]) != 0) {
             d->first[d->count] = order[i];
