@@ -43,6 +43,17 @@ typedef struct qn_quantize_attrs {
     int64_t saturate;
 } qn_quantize_attrs;
 
+/* ReduceSum and the others. */
+typedef struct qn_reduce_attrs {
+    int64_t keepdims, noop_with_empty_axes;
+    qn_ints axes; /* before opset 18; of ReduceSum before 13 */
+} qn_reduce_attrs;
+
+/* ArgMax, ArgMin. */
+typedef struct qn_arg_attrs {
+    int64_t axis, keepdims, select_last_index;
+} qn_arg_attrs;
+
 /* Convolutions and pools: the fields that each has. ops/window.h resolves them. */
 enum { QN_AUTO_PAD_NOTSET, QN_AUTO_PAD_SAME_UPPER, QN_AUTO_PAD_SAME_LOWER, QN_AUTO_PAD_VALID };
 typedef struct qn_window_attrs {
