@@ -1,0 +1,24 @@
+/* The kernels of one instruction set: compiled from the same sources (the *_kernels.h files), chosen
+ * when a plan is made. */
+#ifndef QN_KERNELS_H
+#define QN_KERNELS_H
+
+#include "backend/cpu/chain.h"
+
+/* y[i] = f(x[i]) for `count` floats. `operand` NULL: the function has none. */
+typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *stage,
+                       const float *operand, qn_spread spread);
+
+struct qn_kernels {
+    int width;             /* of a vector, and the channel block of blocked layouts */
+    qn_map_fn *const *map; /* by qn_fn */
+};
+
+/* Those of the best instruction set that CPU and environment allow. */
+const qn_kernels *qn_kernels_get(void);
+
+extern const qn_kernels qn_kernels_base;
+extern const qn_kernels qn_kernels_avx2;
+extern const qn_kernels qn_kernels_avx512;
+
+#endif

@@ -1,0 +1,1 @@
+#include "backend/cpu/kernels_table.h"

@@ -1,0 +1,7 @@
+/* The table of the instruction set that the including file is compiled for. */
+#include "backend/cpu/chain_kernels.h"
+
+const qn_kernels VEC_NAME(qn_kernels) = {
+    .width = VEC_WIDTH,
+    .map = maps,
+};
