@@ -1,0 +1,16 @@
+/* The backend of own kernels: what oneDNN has not, or not fast. */
+#ifndef QN_CPU_BACKEND_H
+#define QN_CPU_BACKEND_H
+
+#include "run/backend.h"
+
+extern const qn_backend qn_backend_cpu;
+
+/* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or leaves
+ * *taken false. */
+typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
+
+/* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
+qn_claim_fn qn_claim_elementwise;
+
+#endif
