@@ -54,6 +54,19 @@ typedef struct qn_arg_attrs {
     int64_t axis, keepdims, select_last_index;
 } qn_arg_attrs;
 
+/* The other normalizations: the fields that each has. */
+typedef struct qn_norm_attrs {
+    float epsilon;
+    int64_t axis;       /* LayerNormalization, RMSNormalization: the first one normalized */
+    int64_t stash_type; /* qn_dtype of the statistics */
+    int64_t num_groups; /* GroupNormalization */
+} qn_norm_attrs;
+
+typedef struct qn_lrn_attrs {
+    float alpha, beta, bias;
+    int64_t size;
+} qn_lrn_attrs;
+
 /* Convolutions and pools: the fields that each has. ops/window.h resolves them. */
 enum { QN_AUTO_PAD_NOTSET, QN_AUTO_PAD_SAME_UPPER, QN_AUTO_PAD_SAME_LOWER, QN_AUTO_PAD_VALID };
 typedef struct qn_window_attrs {
@@ -70,7 +83,6 @@ typedef struct qn_batchnorm_attrs {
     float epsilon, momentum;
     int64_t training_mode;
     int64_t spatial, is_test; /* before opsets 9 and 7 */
-    qn_ints consumed_inputs;  /* before opset 6 */
 } qn_batchnorm_attrs;
 
 #endif

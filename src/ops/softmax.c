@@ -13,20 +13,6 @@ static const qn_port softmax_out[] = {{"output", 'T', QN_SET_FLOAT, 0}};
 
 /* ---- Before opset 13: over all dims from `axis` (1 where absent) on ------------------------------- */
 
-/* Flatten to two dims, the operator, back to the shape of the input. */
-static qn_status flatten_around(qn_node *node, int64_t axis)
-{
-    qn_value *x = node->in[0];
-    qn_node *flatten, *reshape, *shape;
-    QN_TRY(qn_node_prepend(&flatten, node, 0, &qn_op_Flatten));
-    *(int64_t *)qn_attr_field(flatten, qn_op_attr(&qn_op_Flatten, "axis")) = axis;
-    QN_TRY(qn_node_append(&reshape, node, 0, &qn_op_Reshape));
-    const qn_node_spec spec = {
-        .op = &qn_op_Shape, .name = node->name, .before = reshape, .in = {x}, .n_in = 1};
-    QN_TRY(qn_node_build(&shape, node->graph, &spec));
-    return qn_node_set_input(reshape, 1, shape->out[0]);
-}
-
 static qn_status softmax_upgrade(qn_node **node)
 {
     qn_softmax_attrs *a = (*node)->attrs;
@@ -35,7 +21,7 @@ static qn_status softmax_upgrade(qn_node **node)
     a->axis = QN_ABSENT;
     if (axis == -1 || (rank > 0 && axis == rank - 1))
         return QN_OK;
-    return flatten_around(*node, axis);
+    return qn_node_flatten(*node, axis);
 }
 
 static qn_status softmax_lower(qn_node **node)

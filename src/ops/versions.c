@@ -181,6 +181,19 @@ qn_status qn_node_prepend(qn_node **out, qn_node *node, int32_t slot, const qn_o
     return qn_node_set_input(node, slot, (*out)->out[0]);
 }
 
+qn_status qn_node_flatten(qn_node *node, int64_t axis)
+{
+    qn_value *x = node->in[0];
+    qn_node *flatten, *reshape, *shape;
+    QN_TRY(qn_node_prepend(&flatten, node, 0, &qn_op_Flatten));
+    *(int64_t *)qn_attr_field(flatten, qn_op_attr(&qn_op_Flatten, "axis")) = axis;
+    QN_TRY(qn_node_append(&reshape, node, 0, &qn_op_Reshape));
+    const qn_node_spec spec = {
+        .op = &qn_op_Shape, .name = node->name, .before = reshape, .in = {x}, .n_in = 1};
+    QN_TRY(qn_node_build(&shape, node->graph, &spec));
+    return qn_node_set_input(reshape, 1, shape->out[0]);
+}
+
 /* ---- Broadcast before opset 7 ---------------------------------------------------------------------- */
 
 /* A constant is seen through a tensor of more dims over the same data. */

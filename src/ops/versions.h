@@ -34,6 +34,8 @@ QN_MUST_CHECK qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slo
 /* A node of `op` on the way into input `slot` of `node`. */
 QN_MUST_CHECK qn_status qn_node_prepend(qn_node **out, qn_node *node, int32_t slot,
                                         const qn_op *op);
+/* Puts Flatten(axis) before input 0 of the node, and behind output 0 a Reshape to the input's shape. */
+QN_MUST_CHECK qn_status qn_node_flatten(qn_node *node, int64_t axis);
 /* Lists that live as long as the model. */
 QN_MUST_CHECK qn_status qn_ints_copy(qn_ints *out, qn_graph *graph, const int64_t *values,
                                      size_t count);
