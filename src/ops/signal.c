@@ -135,7 +135,11 @@ static qn_status dft_request(bool *known, qn_infer *self, int64_t *axis, int64_t
     QN_TRY(qn_infer_axis(self, axis, in->rank, "axis"));
     if (count != 1 || *axis == in->rank - 1)
         return qn_infer_fail(self, "the last dimension holds real and imaginary parts");
+    const dft_attrs *a = self->attrs;
+    const bool half = a->inverse && a->onesided; /* half a spectrum of an even length, by default */
     *length = in->dims[*axis].value;
+    if (half && *length > 0)
+        *length = 2 * (*length - 1);
     if (qn_infer_has(self, 1) && !qn_infer_ints(self, 1, length, 1, &count))
         *length = -1;
     if (qn_infer_has(self, 1) && self->data[1] && (*length < 1 || count != 1))
@@ -156,16 +160,14 @@ static qn_status dft_infer(qn_infer *self)
     const int64_t parts = in->rank >= 2 ? in->dims[in->rank - 1].value : 0;
     if (parts >= 0 && parts != 1 && parts != 2)
         return qn_infer_fail(self, "the last dimension must be 1 (real) or 2 (complex)");
-    if (a->inverse && a->onesided)
-        return qn_infer_fail(self, "inverse and onesided exclude each other");
     QN_TRY(dft_request(&known, self, &axis, &length));
     for (int32_t d = 0; d < in->rank - 1; d++) {
         if (!known || (d == axis && length < 0))
             out.dims[d] = qn_dim_unknown();
         else if (d == axis)
-            out.dims[d] = qn_dim_of(a->onesided ? length / 2 + 1 : length);
+            out.dims[d] = qn_dim_of(a->onesided && !a->inverse ? length / 2 + 1 : length);
     }
-    out.dims[in->rank - 1] = qn_dim_of(2);
+    out.dims[in->rank - 1] = qn_dim_of(a->onesided && a->inverse ? 1 : 2);
     qn_infer_set(self, 0, in->dtype, in->rank, out.dims);
     return QN_OK;
 }
@@ -196,6 +198,34 @@ static void line_bin(double *real, double *imaginary, const line *l, int64_t bin
     *imaginary /= l->inverse ? (double)l->length : 1;
 }
 
+/* Element n of the real signal whose spectrum is given up to bin length / 2: the other half mirrors it,
+ * so that every bin but the first and the middle one counts twice. */
+static double line_real(const line *l, int64_t n)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < QN_MIN(l->filled, l->length / 2 + 1); k++) {
+        const double angle =
+            2 * PI / (double)l->length * (double)(n % l->length * (k % l->length) % l->length);
+        const bool alone = k == 0 || 2 * k == l->length;
+        const int64_t at = (l->start + k * l->step) * (l->complex ? 2 : 1);
+        const double imaginary = l->complex && !alone ? qn_tensor_f64(l->in, at + 1) : 0;
+        sum += (alone ? 1 : 2) * (qn_tensor_f64(l->in, at) * cos(angle) - imaginary * sin(angle));
+    }
+    return sum / (double)l->length;
+}
+
+static void dft_line(const qn_tensor *out, const line *l, int64_t bin, int64_t to)
+{
+    double value[2];
+    if (out->dims[out->rank - 1] == 1) {
+        value[0] = line_real(l, bin);
+        qn_store_f64(out->data, out->dtype, to, value, 1);
+        return;
+    }
+    line_bin(&value[0], &value[1], l, bin);
+    qn_store_f64(out->data, out->dtype, 2 * to, value, 2);
+}
+
 static qn_status dft_eval(qn_eval *self)
 {
     const dft_attrs *a = self->attrs;
@@ -206,16 +236,12 @@ static qn_status dft_eval(qn_eval *self)
     const int64_t inner = qn_dims_product(in->dims, (int32_t)axis + 1, in->rank - 1);
     const int64_t bins = out->dims[axis];
     line l = {.in = in, .step = inner, .filled = dim, .complex = in->dims[in->rank - 1] == 2};
-    l.length = given ? qn_tensor_i64(given, 0) : dim;
+    l.length = given ? qn_tensor_i64(given, 0) : a->inverse && a->onesided ? bins : dim;
     l.inverse = a->inverse != 0;
     for (int64_t i = 0; i < outer * inner; i++) {
         l.start = i / inner * dim * inner + i % inner;
-        for (int64_t b = 0; b < bins; b++) {
-            double value[2];
-            line_bin(&value[0], &value[1], &l, b);
-            const int64_t to = (i / inner * bins + b) * inner + i % inner;
-            qn_store_f64(out->data, out->dtype, 2 * to, value, 2);
-        }
+        for (int64_t b = 0; b < bins; b++)
+            dft_line(out, &l, b, (i / inner * bins + b) * inner + i % inner);
     }
     return QN_OK;
 }

@@ -1,5 +1,4 @@
-/* Strings: StringConcat, StringSplit, StringNormalizer, RegexFullMatch. */
-#include <regex.h>
+/* Strings: StringConcat, StringSplit, StringNormalizer. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -272,62 +271,3 @@ const qn_op qn_op_StringNormalizer = {.name = "StringNormalizer",
                                       .infer = normalizer_infer,
                                       .eval = normalizer_eval,
                                       .brief = "changes the case, drops stop words"};
-
-/* ---- RegexFullMatch ----------------------------------------------------------------------------------------- */
-
-typedef struct regex_attrs {
-    const char *pattern;
-} regex_attrs;
-static const qn_attr_spec regex_specs[] = {QN_STRING_ATTR(regex_attrs, pattern, NULL)};
-static const qn_port bool_out[] = {{"Y", 0, QN_SET_BOOL, 0}};
-
-static qn_status regex_infer(qn_infer *self)
-{
-    if (!((const regex_attrs *)self->attrs)->pattern)
-        return qn_infer_fail(self, "attribute 'pattern' is missing");
-    qn_infer_copy_dims(self, 0, 0, QN_BOOL);
-    return QN_OK;
-}
-
-/* The whole of the string, terminated for the C library; a string with a zero byte never matches. */
-static qn_status regex_match(bool *out, qn_eval *self, const regex_t *regex, const qn_string *text)
-{
-    regmatch_t whole;
-    char *copy = self->scratch(self, text->length + 1);
-    QN_TRY_ALLOC(self->ctx, copy);
-    memcpy(copy, text->text, text->length);
-    copy[text->length] = 0;
-    *out = strlen(copy) == text->length && regexec(regex, copy, 1, &whole, 0) == 0 &&
-           whole.rm_so == 0 && (size_t)whole.rm_eo == text->length;
-    return QN_OK;
-}
-
-/* POSIX extended expressions of the C library: RE2's common subset. The longest match is found, so that
- * a full match is one that covers everything. */
-static qn_status regex_eval(qn_eval *self)
-{
-    const char *pattern = ((const regex_attrs *)self->attrs)->pattern;
-    const int64_t count = qn_tensor_count(self->in[0]);
-    regex_t regex;
-    qn_status status = QN_OK;
-    if (regcomp(&regex, pattern, REG_EXTENDED) != 0)
-        return qn_eval_fail(self, "the pattern '%s' is no regular expression", pattern);
-    for (int64_t i = 0; i < count && status == QN_OK; i++) {
-        bool matches = false;
-        status = regex_match(&matches, self, &regex, (const qn_string *)self->in[0]->data + i);
-        ((uint8_t *)self->out[0]->data)[i] = matches;
-    }
-    regfree(&regex);
-    return status;
-}
-
-const qn_op qn_op_RegexFullMatch = {.name = "RegexFullMatch",
-                                    .domain = "",
-                                    .since = 20,
-                                    QN_PORTS(in, string_in),
-                                    QN_PORTS(out, bool_out),
-                                    QN_ATTRS(regex_specs, regex_attrs),
-                                    .quant = QN_QUANT_SHAPE,
-                                    .infer = regex_infer,
-                                    .eval = regex_eval,
-                                    .brief = "whether a whole string matches a pattern"};

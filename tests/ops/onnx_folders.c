@@ -27,31 +27,44 @@ typedef struct folder_run {
     qn_context *ctx;
     const char *folder, *backend;
     bool shape_only;
+    double relative, absolute; /* tolerances */
+    double noise;              /* of the tensor being compared */
     char message[QN_ERROR_SIZE];
 } folder_run;
 
 /* ---- Comparing ---------------------------------------------------------------------------------------- */
 
-/* ONNX's own tolerances; types with few bits get a step or two of their own. */
-static double tolerance(qn_dtype dtype)
+/* Types with few bits get the width of a few steps of their own. */
+static double tolerance(const folder_run *run, qn_dtype dtype)
 {
-    switch (dtype) {
-    case QN_BFLOAT16: return 1e-2;
-    case QN_FLOAT16: return 2e-3;
-    default: return 1e-3;
-    }
+    const double steps = dtype == QN_BFLOAT16 ? 1.6e-2 : dtype == QN_FLOAT16 ? 2e-3 : 0;
+    return fmax(run->relative, steps);
 }
 
-static bool close_enough(qn_dtype dtype, double got, double wanted)
+static bool close_enough(const folder_run *run, qn_dtype dtype, double got, double wanted)
 {
     if (isnan(wanted) || isnan(got))
         return isnan(wanted) && isnan(got);
     if (isinf(wanted) || isinf(got))
         return wanted == got;
-    return fabs(got - wanted) <= 1e-7 + tolerance(dtype) * fabs(wanted);
+    return fabs(got - wanted) <=
+           fmax(run->absolute, run->noise) + tolerance(run, dtype) * fabs(wanted);
 }
 
-static bool element_equal(const qn_tensor *got, const qn_tensor *wanted, int64_t i)
+/* One step of a float32 at the largest element: sums that cancel are no more exact than that. */
+static double noise_of(const qn_tensor *wanted)
+{
+    double largest = 0;
+    const int64_t count = qn_dtype_is_float(wanted->dtype) ? qn_tensor_count(wanted) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = fabs(qn_tensor_f64(wanted, i));
+        largest = isfinite(x) ? fmax(largest, x) : largest;
+    }
+    return largest * 0x1p-23;
+}
+
+static bool element_equal(const folder_run *run, const qn_tensor *got, const qn_tensor *wanted,
+                          int64_t i)
 {
     const size_t size = qn_dtype_size(got->dtype);
     if (got->dtype == QN_STRING) {
@@ -62,7 +75,7 @@ static bool element_equal(const qn_tensor *got, const qn_tensor *wanted, int64_t
     if (got->dtype == QN_COMPLEX64 || got->dtype == QN_COMPLEX128 || !qn_dtype_is_float(got->dtype))
         return memcmp((const char *)got->data + (size_t)i * size,
                       (const char *)wanted->data + (size_t)i * size, size) == 0;
-    return close_enough(got->dtype, qn_tensor_f64(got, i), qn_tensor_f64(wanted, i));
+    return close_enough(run, got->dtype, qn_tensor_f64(got, i), qn_tensor_f64(wanted, i));
 }
 
 static bool same(folder_run *run, const char *what, const qn_tensor *got, const qn_tensor *wanted);
@@ -96,9 +109,10 @@ static bool same(folder_run *run, const char *what, const qn_tensor *got, const 
         return false;
     }
     const bool by_element = got->dtype < QN_SEQUENCE && !run->shape_only;
+    run->noise = by_element ? noise_of(wanted) : 0;
     const int64_t count = by_element ? qn_tensor_count(got) : 0;
     for (int64_t i = 0; i < count; i++) {
-        if (element_equal(got, wanted, i))
+        if (element_equal(run, got, wanted, i))
             continue;
         const bool text = got->dtype == QN_STRING;
         snprintf(run->message, sizeof run->message, "%s: element %lld of %s is %.9g, not %.9g",
@@ -221,12 +235,28 @@ done:
     return status;
 }
 
+/* ONNX's own tolerances, unless the folder has others. */
+static void read_tolerance(folder_run *run)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/tolerance.txt", run->folder);
+    FILE *file = fopen(path, "r");
+    run->relative = 1e-3;
+    run->absolute = 1e-7;
+    if (!file)
+        return;
+    if (fscanf(file, "%lf %lf", &run->relative, &run->absolute) != 2)
+        run->relative = run->absolute = 0;
+    fclose(file);
+}
+
 static outcome run_folder(folder_run *run)
 {
     char path[PATH_SIZE];
     qn_model *model = NULL;
     outcome result = PASSED;
     int sets = 0;
+    read_tolerance(run);
     snprintf(path, sizeof path, "%s/model.onnx", run->folder);
     qn_status status = qn_import_onnx(&model, run->ctx, path);
     for (; status == QN_OK && result == PASSED; sets++) {
