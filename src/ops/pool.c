@@ -74,23 +74,10 @@ static qn_status eval_windows(qn_eval *self, reduce_fn *reduce)
     return QN_OK;
 }
 
-/* Elements of the window for output position `at` that lie in the input or its pads, not behind. */
-static int64_t padded_taps(const qn_window *w, int64_t at)
-{
-    int64_t count = 1;
-    for (int32_t d = w->rank - 1; d >= 0; d--) {
-        const int64_t start = at % w->out[d].value * w->stride[d] - w->pad_begin[d];
-        const int64_t room = w->in[d].value + w->pad_end[d] - start;
-        const int64_t fit = room > 0 ? (room - 1) / w->dilation[d] + 1 : 0;
-        count *= QN_MIN(w->kernel[d], fit);
-        at /= w->out[d].value;
-    }
-    return count;
-}
-
 static double average(const pool *p, const double *plane, int64_t taps, int64_t at)
 {
-    const int64_t divisor = p->attrs->count_include_pad ? padded_taps(&p->window, at) : taps;
+    const int64_t divisor =
+        p->attrs->count_include_pad ? qn_window_padded_taps(&p->window, at) : taps;
     double sum = 0;
     for (int64_t t = 0; t < taps; t++)
         sum += plane[p->positions[t]];

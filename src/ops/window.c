@@ -238,3 +238,16 @@ int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64
     }
     return count;
 }
+
+int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
+{
+    int64_t count = 1;
+    for (int32_t d = w->rank - 1; d >= 0; d--) {
+        const int64_t start = at % w->out[d].value * w->stride[d] - w->pad_begin[d];
+        const int64_t room = w->in[d].value + w->pad_end[d] - start;
+        const int64_t fit = room > 0 ? (room - 1) / w->dilation[d] + 1 : 0;
+        count *= QN_MIN(w->kernel[d], fit);
+        at /= w->out[d].value;
+    }
+    return count;
+}

@@ -35,6 +35,9 @@ int64_t qn_window_out_size(const qn_window *w);
  * Returns how many. */
 int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64_t *elements);
 
+/* Elements of that window that lie in the input or its pads, not behind them. */
+int64_t qn_window_padded_taps(const qn_window *w, int64_t at);
+
 /* Rows of attribute tables. */
 extern const char *const qn_auto_pad_words[];
 #define QN_KERNEL_SHAPE_ATTR(...) QN_ATTR(qn_window_attrs, kernel_shape, INTS, __VA_ARGS__)
