@@ -73,14 +73,47 @@ static qn_status gelu(qn_value **out, qn_node *node)
     return qn_emit(out, node, &qn_op_Mul, half, inner);
 }
 
+/* mean(x) over the axes from `first` on */
+static qn_status mean_from(qn_value **out, qn_node *node, qn_value *x, int64_t first)
+{
+    int64_t axes[QN_MAX_RANK];
+    qn_value *list;
+    const int32_t rank = x->type.rank;
+    for (int64_t d = first; d < rank; d++)
+        axes[d - first] = d;
+    QN_TRY(qn_value_ints(&list, node->graph, axes, (size_t)(rank - first)));
+    return qn_emit(out, node, &qn_op_ReduceMean, x, list);
+}
+
+/* d / sqrt(mean(d^2) + epsilon) * scale + bias with d = x - mean(x) */
+static qn_status layer_norm(qn_value **out, qn_node *node)
+{
+    const qn_norm_attrs *a = node->attrs;
+    qn_value *x = node->in[0], *centred, *spread;
+    const int64_t first = a->axis < 0 ? a->axis + x->type.rank : a->axis;
+    const bool statistics = (node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]);
+    if (x->type.rank < 1 || statistics || x->type.dtype != QN_FLOAT32)
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "before opset 17 only float32 of known rank has a form");
+    QN_TRY(mean_from(&centred, node, x, first));
+    QN_TRY(qn_emit(&centred, node, &qn_op_Sub, x, centred));
+    QN_TRY(qn_emit(&spread, node, &qn_op_Mul, centred, centred));
+    QN_TRY(mean_from(&spread, node, spread, first));
+    QN_TRY(qn_emit_number(&spread, node, &qn_op_Add, spread, (double)a->epsilon));
+    QN_TRY(qn_emit(&spread, node, &qn_op_Sqrt, spread, NULL));
+    QN_TRY(qn_emit(out, node, &qn_op_Div, centred, spread));
+    QN_TRY(qn_emit(out, node, &qn_op_Mul, *out, node->in[1]));
+    if (node->n_in > 2 && node->in[2])
+        QN_TRY(qn_emit(out, node, &qn_op_Add, *out, node->in[2]));
+    return QN_OK;
+}
+
 static const struct {
     const qn_op *op;
     qn_status (*expand)(qn_value **out, qn_node *node);
 } rows[] = {
-    {&qn_op_Gelu, gelu},
-    {&qn_op_HardSwish, hard_swish},
-    {&qn_op_Mish, mish},
-    {&qn_op_Swish, swish},
+    {&qn_op_Gelu, gelu}, {&qn_op_HardSwish, hard_swish}, {&qn_op_LayerNormalization, layer_norm},
+    {&qn_op_Mish, mish}, {&qn_op_Swish, swish},
 };
 
 /* The last of the fresh nodes takes over the value itself, and with it name and readers. */

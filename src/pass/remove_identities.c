@@ -68,17 +68,26 @@ static bool scales_nothing(const qn_node *node)
     return qn_match_is(node->in[1], 1) && same_dims(node);
 }
 
+/* Dropout in inference, when nobody wants its mask. */
+static bool drops_nothing(const qn_node *node)
+{
+    const qn_value *training = node->n_in > 2 ? node->in[2] : NULL;
+    const qn_value *mask = node->n_out > 1 ? node->out[1] : NULL;
+    return (!mask || (mask->n_users == 0 && !mask->is_output)) &&
+           (!training || qn_match_is(training, 0));
+}
+
 static const struct {
     const qn_op *op;
     bool (*changes_nothing)(const qn_node *node);
 } rows[] = {
-    {&qn_op_Identity, always},      {&qn_op_Cast, same_dtype},       {&qn_op_CastLike, same_dtype},
-    {&qn_op_Reshape, same_dims},    {&qn_op_Flatten, same_dims},     {&qn_op_Squeeze, same_dims},
-    {&qn_op_Expand, same_dims},     {&qn_op_Tile, same_dims},        {&qn_op_Concat, single_input},
-    {&qn_op_Sum, single_input},     {&qn_op_Max, single_input},      {&qn_op_Min, single_input},
-    {&qn_op_Mean, single_input},    {&qn_op_Transpose, keeps_order}, {&qn_op_Pad, pads_nothing},
-    {&qn_op_Slice, slices_nothing}, {&qn_op_Add, adds_nothing},      {&qn_op_Sub, adds_nothing},
-    {&qn_op_Mul, scales_nothing},   {&qn_op_Div, scales_nothing},
+    {&qn_op_Identity, always},     {&qn_op_Dropout, drops_nothing}, {&qn_op_Cast, same_dtype},
+    {&qn_op_CastLike, same_dtype}, {&qn_op_Reshape, same_dims},     {&qn_op_Flatten, same_dims},
+    {&qn_op_Squeeze, same_dims},   {&qn_op_Expand, same_dims},      {&qn_op_Tile, same_dims},
+    {&qn_op_Concat, single_input}, {&qn_op_Sum, single_input},      {&qn_op_Max, single_input},
+    {&qn_op_Min, single_input},    {&qn_op_Mean, single_input},     {&qn_op_Transpose, keeps_order},
+    {&qn_op_Pad, pads_nothing},    {&qn_op_Slice, slices_nothing},  {&qn_op_Add, adds_nothing},
+    {&qn_op_Sub, adds_nothing},    {&qn_op_Mul, scales_nothing},    {&qn_op_Div, scales_nothing},
 };
 
 static bool is_identity(const qn_node *node)
