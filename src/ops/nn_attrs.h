@@ -85,4 +85,17 @@ typedef struct qn_batchnorm_attrs {
     int64_t spatial, is_test; /* before opsets 9 and 7 */
 } qn_batchnorm_attrs;
 
+/* RNN, GRU, LSTM. */
+enum { QN_DIRECTION_FORWARD, QN_DIRECTION_REVERSE, QN_DIRECTION_BOTH };
+typedef struct qn_recurrent_attrs {
+    qn_strings activations;
+    qn_floats activation_alpha, activation_beta;
+    float clip;        /* infinity: none */
+    int64_t direction; /* QN_DIRECTION_... */
+    int64_t hidden_size, layout;
+    int64_t linear_before_reset; /* GRU */
+    int64_t input_forget;        /* LSTM */
+    int64_t output_sequence;     /* before opset 7 */
+} qn_recurrent_attrs;
+
 #endif

@@ -1,0 +1,53 @@
+/* One step of the recurrent cells, in doubles. */
+#ifndef QN_RECURRENT_H
+#define QN_RECURRENT_H
+
+#include "ops/nn_attrs.h"
+
+enum { QN_MOST_GATES = 4 };
+
+typedef enum qn_squash {
+    QN_SQUASH_AFFINE,
+    QN_SQUASH_ELU,
+    QN_SQUASH_HARD_SIGMOID,
+    QN_SQUASH_LEAKY_RELU,
+    QN_SQUASH_RELU,
+    QN_SQUASH_SCALED_TANH,
+    QN_SQUASH_SIGMOID,
+    QN_SQUASH_SOFTPLUS,
+    QN_SQUASH_SOFTSIGN,
+    QN_SQUASH_TANH,
+    QN_SQUASH_THRESHOLDED_RELU,
+    QN_SQUASH_COUNT
+} qn_squash;
+
+typedef struct qn_activation {
+    qn_squash kind;
+    double alpha, beta;
+} qn_activation;
+
+/* Activation number i of the node's list; `standard` where there is no list. Alphas and betas are handed
+ * out in order to those that take one. False: an unknown name. */
+bool qn_activation_of(qn_activation *out, const qn_recurrent_attrs *attrs, size_t i,
+                      qn_squash standard);
+
+/* What one direction of one node has: weights [gates, hidden, ...] and parameters. */
+typedef struct qn_cell {
+    const qn_recurrent_attrs *attrs;
+    int64_t hidden;
+    const double *recurrent; /* R [gates * hidden, hidden] */
+    const double *bias_r;    /* [gates * hidden], NULL: 0 */
+    const double *peephole;  /* LSTM: [3 * hidden] for i, o, f; NULL: 0 */
+    qn_activation f, g, h;
+} qn_cell;
+
+/* From the input's part (W x + Wb, [gates * hidden]) and the state to the next state. `work` has room for
+ * 2 * gates * hidden numbers. */
+typedef void qn_cell_step(const qn_cell *cell, const double *input, double *h, double *c,
+                          double *work);
+qn_cell_step qn_cell_rnn, qn_cell_gru, qn_cell_lstm;
+
+/* y[rows] += M x, M [rows, columns]. */
+void qn_matvec(double *y, const double *matrix, const double *x, int64_t rows, int64_t columns);
+
+#endif
