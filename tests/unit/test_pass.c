@@ -1,0 +1,403 @@
+/* Every pass does what it says, keeps what is computed, and can be left out by its name. Each case is a
+ * small graph; it is evaluated node by node before and after. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ops/clone.h"
+#include "ops/eval.h"
+#include "ops/infer.h"
+#include "ops/nn_attrs.h"
+#include "ops/tensor_attrs.h"
+#include "ops/versions.h"
+#include "pass/pass.h"
+
+/* ---- Building ------------------------------------------------------------------------------------------ */
+
+typedef struct fixture {
+    qn_context *ctx;
+    qn_model *model;
+    qn_graph *graph;
+} fixture;
+
+static fixture begin(void)
+{
+    fixture f;
+    assert_int_equal(qn_context_create(&f.ctx, NULL), QN_OK);
+    assert_int_equal(qn_model_create(&f.model, f.ctx), QN_OK);
+    f.graph = f.model->graph;
+    return f;
+}
+
+static qn_value *input(fixture *f, const char *name, int32_t rank, const int64_t *dims)
+{
+    qn_value *value;
+    assert_int_equal(qn_value_create(&value, f->graph, name), QN_OK);
+    value->type = qn_type_tensor(QN_FLOAT32, rank, dims);
+    assert_int_equal(qn_graph_add_input(f->graph, value), QN_OK);
+    return value;
+}
+
+static float noise(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (float)(*state >> 8) / (float)(1 << 23) - 1.0f;
+}
+
+static qn_value *weights(fixture *f, int32_t rank, const int64_t *dims)
+{
+    const qn_type type = qn_type_tensor(QN_FLOAT32, rank, dims);
+    qn_tensor *tensor;
+    qn_value *value;
+    uint32_t state = 7u + (uint32_t)f->graph->n_values;
+    assert_int_equal(qn_tensor_create(&tensor, f->ctx, f->graph->arena, &type), QN_OK);
+    for (int64_t i = 0; i < qn_tensor_count(tensor); i++)
+        ((float *)tensor->data)[i] = noise(&state);
+    assert_int_equal(qn_value_constant(&value, f->graph, "w", tensor), QN_OK);
+    return value;
+}
+
+static qn_value *number(fixture *f, double x)
+{
+    qn_value *value;
+    assert_int_equal(qn_value_number(&value, f->graph, QN_FLOAT32, x), QN_OK);
+    return value;
+}
+
+static qn_value *ints(fixture *f, const int64_t *list, size_t count)
+{
+    qn_value *value;
+    assert_int_equal(qn_value_ints(&value, f->graph, list, count), QN_OK);
+    return value;
+}
+
+static qn_value *apply(fixture *f, const qn_op *op, int32_t n_in, ...)
+{
+    qn_node_spec spec = {.op = op, .n_in = n_in};
+    qn_node *node;
+    va_list args;
+    va_start(args, n_in);
+    for (int32_t i = 0; i < n_in; i++)
+        spec.in[i] = va_arg(args, qn_value *);
+    va_end(args);
+    assert_int_equal(qn_node_build(&node, f->graph, &spec), QN_OK);
+    return node->out[0];
+}
+
+/* ---- Checking -------------------------------------------------------------------------------------------- */
+
+static size_t pass_index(const char *name)
+{
+    for (size_t p = 0; p < qn_passes_count; p++) {
+        if (strcmp(qn_passes[p]->name, name) == 0)
+            return p;
+    }
+    fail_msg("there is no pass %s", name);
+    return 0;
+}
+
+static const qn_tensor *evaluate(fixture *f, qn_arena *arena, const qn_graph *graph)
+{
+    const qn_tensor *in[4], *out[4];
+    uint32_t state = 99;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        qn_tensor *tensor;
+        assert_int_equal(qn_tensor_create(&tensor, f->ctx, arena, &graph->inputs[i]->type), QN_OK);
+        for (int64_t k = 0; k < qn_tensor_count(tensor); k++)
+            ((float *)tensor->data)[k] = 4 * noise(&state);
+        in[i] = tensor;
+    }
+    const qn_graph_args args = {in, NULL};
+    if (qn_graph_eval(out, f->ctx, arena, graph, &args) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    return out[0];
+}
+
+static void assert_close(const qn_tensor *a, const qn_tensor *b)
+{
+    assert_int_equal(a->rank, b->rank);
+    assert_int_equal(qn_tensor_count(a), qn_tensor_count(b));
+    for (int64_t i = 0; i < qn_tensor_count(a); i++) {
+        const double x = qn_tensor_f64(a, i), y = qn_tensor_f64(b, i);
+        if (fabs(x - y) > 1e-5 * fmax(1, fabs(x)))
+            fail_msg("element %lld: %.9g became %.9g", (long long)i, x, y);
+    }
+}
+
+static size_t count_op(const qn_graph *graph, const qn_op *op)
+{
+    size_t count = 0;
+    for (const qn_node *node = graph->first; node; node = node->next)
+        count += node->op == op;
+    return count;
+}
+
+/* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
+ * out it must not. The result stays. Ends the fixture. */
+static void check(fixture *f, qn_value *y, const char *pass, size_t nodes, const qn_op *left)
+{
+    int64_t changes[64];
+    qn_model *without;
+    qn_arena arena;
+    const qn_pass_options all = {.skip = NULL}, skipping = {.skip = &pass, .n_skip = 1};
+    qn_arena_init(&arena, &f->ctx->allocator);
+    assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
+    assert_int_equal(qn_graph_infer(f->graph), QN_OK);
+    const qn_tensor *before = evaluate(f, &arena, f->graph);
+    assert_int_equal(qn_model_clone(&without, f->ctx, f->model), QN_OK);
+    if (qn_model_optimize(f->model, &all, changes) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    assert_true(changes[pass_index(pass)] > 0);
+    assert_int_equal(f->graph->n_nodes, nodes);
+    assert_true(!left || count_op(f->graph, left) == 1);
+    assert_close(before, evaluate(f, &arena, f->graph));
+    assert_int_equal(qn_model_optimize(without, &skipping, changes), QN_OK);
+    assert_int_equal(changes[pass_index(pass)], 0);
+    assert_close(before, evaluate(f, &arena, without->graph));
+    qn_arena_free(&arena);
+    qn_model_free(without);
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
+}
+
+#define DIMS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static qn_value *image(fixture *f)
+{
+    return input(f, "x", 4, DIMS(2, 4, 5, 6));
+}
+
+/* 3x3 convolution of the image with or without a border. */
+static qn_value *convolve(fixture *f, qn_value *x, int64_t channels, int64_t pad)
+{
+    qn_value *y = apply(f, &qn_op_Conv, 2, x, weights(f, 4, DIMS(6, channels, 3, 3)));
+    qn_window_attrs *a = y->producer->attrs;
+    const int64_t pads[4] = {pad, pad, pad, pad};
+    assert_int_equal(qn_ints_copy(&a->pads, f->graph, pads, 4), QN_OK);
+    return y;
+}
+
+static qn_value *normalize(fixture *f, qn_value *x, int64_t channels)
+{
+    /* A variance is not negative: the square of something. */
+    qn_value *variance = weights(f, 1, DIMS(channels));
+    for (int64_t c = 0; c < channels; c++)
+        ((float *)variance->data->data)[c] *= ((const float *)variance->data->data)[c];
+    return apply(f, &qn_op_BatchNormalization, 5, x, weights(f, 1, DIMS(channels)),
+                 weights(f, 1, DIMS(channels)), weights(f, 1, DIMS(channels)), variance);
+}
+
+/* ---- The passes --------------------------------------------------------------------------------------------- */
+
+static void folds_batchnorm_forward(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    check(&f, normalize(&f, convolve(&f, image(&f), 4, 1), 6), "fold-batchnorm", 1, &qn_op_Conv);
+}
+
+static void folds_batchnorm_backward(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    check(&f, convolve(&f, normalize(&f, image(&f), 4), 4, 0), "fold-batchnorm", 1, &qn_op_Conv);
+}
+
+/* The border is zero behind the normalization, not before it. */
+static void keeps_batchnorm_before_a_border(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    int64_t changes[64];
+    const qn_pass_options all = {.skip = NULL};
+    qn_value *y = convolve(&f, normalize(&f, image(&f), 4), 4, 1);
+    assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+    assert_int_equal(qn_model_optimize(f.model, &all, changes), QN_OK);
+    assert_int_equal(changes[pass_index("fold-batchnorm")], 0);
+    assert_int_equal(count_op(f.graph, &qn_op_BatchNormalization), 1);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
+static void folds_scales(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *y = convolve(&f, image(&f), 4, 1);
+    y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 3, DIMS(6, 1, 1)));
+    y = apply(&f, &qn_op_Sub, 2, number(&f, 0.5), y);
+    check(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 4, DIMS(1, 6, 1, 1))), "fold-scales", 1,
+          &qn_op_Conv);
+}
+
+static void folds_into_groups_and_transposed(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *y = apply(&f, &qn_op_ConvTranspose, 2, image(&f), weights(&f, 4, DIMS(4, 3, 2, 2)));
+    ((qn_window_attrs *)y->producer->attrs)->group = 2;
+    check(&f, normalize(&f, y, 6), "fold-batchnorm", 1, &qn_op_ConvTranspose);
+}
+
+static void fuses_pads(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *padded =
+        apply(&f, &qn_op_Pad, 2, image(&f), ints(&f, DIMS(0, 0, 1, 2, 0, 0, 3, 0), 8));
+    check(&f, convolve(&f, padded, 4, 1), "fuse-pads", 1, &qn_op_Conv);
+}
+
+static void folds_constants(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *shape = apply(&f, &qn_op_Shape, 1, x);
+    qn_value *first = apply(&f, &qn_op_Gather, 2, shape, ints(&f, DIMS(0), 1));
+    qn_value *target = apply(&f, &qn_op_Concat, 2, first, ints(&f, DIMS(-1), 1));
+    ((qn_concat_attrs *)target->producer->attrs)->axis = 0;
+    check(&f, apply(&f, &qn_op_Reshape, 2, x, target), "fold-constants", 1, &qn_op_Reshape);
+}
+
+static void removes_identities(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *y = apply(&f, &qn_op_Identity, 1, apply(&f, &qn_op_Exp, 1, image(&f)));
+    check(&f, apply(&f, &qn_op_Mul, 2, y, number(&f, 1)), "remove-identities", 1, &qn_op_Exp);
+}
+
+static void merges_common(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *a = apply(&f, &qn_op_Exp, 1, x), *b = apply(&f, &qn_op_Exp, 1, x);
+    check(&f, apply(&f, &qn_op_Add, 2, a, b), "merge-common", 2, &qn_op_Exp);
+}
+
+static void removes_dead(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f);
+    apply(&f, &qn_op_Sqrt, 1, apply(&f, &qn_op_Abs, 1, x));
+    check(&f, apply(&f, &qn_op_Exp, 1, x), "remove-dead", 1, &qn_op_Exp);
+}
+
+static void cancels_transposes(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    const int64_t there[] = {0, 2, 3, 1}, back[] = {0, 3, 1, 2};
+    qn_value *y = apply(&f, &qn_op_Transpose, 1, image(&f));
+    assert_int_equal(
+        qn_ints_copy(&((qn_transpose_attrs *)y->producer->attrs)->perm, f.graph, there, 4), QN_OK);
+    y = apply(&f, &qn_op_Mul, 2, apply(&f, &qn_op_Exp, 1, y), number(&f, 2));
+    y = apply(&f, &qn_op_Transpose, 1, y);
+    assert_int_equal(
+        qn_ints_copy(&((qn_transpose_attrs *)y->producer->attrs)->perm, f.graph, back, 4), QN_OK);
+    check(&f, y, "cancel-transposes", 2, &qn_op_Exp);
+}
+
+static void recognizes_silu(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f);
+    check(&f, apply(&f, &qn_op_Mul, 2, apply(&f, &qn_op_Sigmoid, 1, x), x), "fuse-activations", 1,
+          &qn_op_Swish);
+}
+
+static void recognizes_hard_swish(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *shifted = apply(&f, &qn_op_Add, 2, x, number(&f, 3));
+    qn_value *gate = apply(&f, &qn_op_Clip, 3, shifted, number(&f, 0), number(&f, 6));
+    qn_value *product = apply(&f, &qn_op_Mul, 2, x, gate);
+    check(&f, apply(&f, &qn_op_Div, 2, product, number(&f, 6)), "fuse-activations", 1,
+          &qn_op_HardSwish);
+}
+
+static void recognizes_gelu(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *inner = apply(&f, &qn_op_Div, 2, x, number(&f, sqrt(2)));
+    qn_value *gate = apply(&f, &qn_op_Add, 2, apply(&f, &qn_op_Erf, 1, inner), number(&f, 1));
+    qn_value *product = apply(&f, &qn_op_Mul, 2, x, gate);
+    check(&f, apply(&f, &qn_op_Mul, 2, product, number(&f, 0.5)), "fuse-activations", 1,
+          &qn_op_Gelu);
+}
+
+static void recognizes_layer_norm(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *axis = ints(&f, DIMS(-1), 1);
+    qn_value *d = apply(&f, &qn_op_Sub, 2, x, apply(&f, &qn_op_ReduceMean, 2, x, axis));
+    qn_value *square = apply(&f, &qn_op_Pow, 2, d, number(&f, 2));
+    qn_value *variance = apply(&f, &qn_op_ReduceMean, 2, square, ints(&f, DIMS(3), 1));
+    qn_value *root =
+        apply(&f, &qn_op_Sqrt, 1, apply(&f, &qn_op_Add, 2, variance, number(&f, 1e-5)));
+    qn_value *y = apply(&f, &qn_op_Div, 2, d, root);
+    y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 1, DIMS(6)));
+    check(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 1, DIMS(6))), "fuse-norms", 1,
+          &qn_op_LayerNormalization);
+}
+
+static void recognizes_softmax(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *axis = ints(&f, DIMS(1), 1);
+    qn_value *e = apply(&f, &qn_op_Sub, 2, x, apply(&f, &qn_op_ReduceMax, 2, x, axis));
+    e = apply(&f, &qn_op_Exp, 1, e);
+    check(&f, apply(&f, &qn_op_Div, 2, e, apply(&f, &qn_op_ReduceSum, 2, e, axis)), "fuse-norms", 1,
+          &qn_op_Softmax);
+}
+
+static void refuses_an_unknown_name(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    const char *name = "fold-everything";
+    const qn_pass_options options = {.skip = &name, .n_skip = 1};
+    assert_int_equal(qn_model_optimize(f.model, &options, NULL), QN_E_INVALID);
+    assert_non_null(strstr(qn_context_error(f.ctx), name));
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folds_batchnorm_forward),
+        cmocka_unit_test(folds_batchnorm_backward),
+        cmocka_unit_test(keeps_batchnorm_before_a_border),
+        cmocka_unit_test(folds_scales),
+        cmocka_unit_test(folds_into_groups_and_transposed),
+        cmocka_unit_test(fuses_pads),
+        cmocka_unit_test(folds_constants),
+        cmocka_unit_test(removes_identities),
+        cmocka_unit_test(merges_common),
+        cmocka_unit_test(removes_dead),
+        cmocka_unit_test(cancels_transposes),
+        cmocka_unit_test(recognizes_silu),
+        cmocka_unit_test(recognizes_hard_swish),
+        cmocka_unit_test(recognizes_gelu),
+        cmocka_unit_test(recognizes_layer_norm),
+        cmocka_unit_test(recognizes_softmax),
+        cmocka_unit_test(refuses_an_unknown_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
