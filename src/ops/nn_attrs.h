@@ -98,4 +98,16 @@ typedef struct qn_recurrent_attrs {
     int64_t output_sequence;     /* before opset 7 */
 } qn_recurrent_attrs;
 
+typedef struct qn_attention_attrs {
+    int64_t is_causal, q_num_heads, kv_num_heads;
+    int64_t qk_matmul_output_mode, softmax_precision;
+    int64_t left_window_size, right_window_size; /* -1: no limit */
+    float scale;                                 /* 0: 1 / sqrt(head size) */
+    float softcap;                               /* 0: none */
+} qn_attention_attrs;
+
+typedef struct qn_rotary_attrs {
+    int64_t interleaved, num_heads, rotary_embedding_dim;
+} qn_rotary_attrs;
+
 #endif
