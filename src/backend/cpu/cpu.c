@@ -6,7 +6,10 @@ static const struct {
     const qn_op *op;
     qn_claim_fn *claim;
 } table[] = {
-    {NULL, NULL},
+    {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_Resize, qn_claim_resize},
+    {&qn_op_Softmax, qn_claim_softmax},
+    {&qn_op_Transpose, qn_claim_transpose},
 };
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)

@@ -13,4 +13,11 @@ typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
 
+/* Softmax and LayerNormalization of float32. (rows.c) */
+qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
+/* Transpose of any element type. (transpose.c) */
+qn_claim_fn qn_claim_transpose;
+/* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
+qn_claim_fn qn_claim_resize;
+
 #endif

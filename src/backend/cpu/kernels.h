@@ -9,9 +9,20 @@
 typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *stage,
                        const float *operand, qn_spread spread);
 
+/* Parameters of a normalization over rows; bias may be NULL. */
+typedef struct qn_norm_row {
+    const float *scale, *bias; /* [n] */
+    float epsilon;
+} qn_norm_row;
+
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
+    /* y, x: [rows, n] */
+    void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
+    /* At most `width` lanes side by side; their elements are `stride` floats apart. */
+    void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
+    void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
 };
 
 /* Those of the best instruction set that CPU and environment allow. */
