@@ -9,6 +9,25 @@ enum {
     ALONE_BELOW = 16384 /* floats for which waking the other threads does not pay */
 };
 
+bool qn_stage_keeps_zero(const qn_stage *s)
+{
+    switch (s->fn) {
+    case QN_FN_ABS:
+    case QN_FN_ADD:
+    case QN_FN_HARD_SWISH:
+    case QN_FN_LEAKY_RELU:
+    case QN_FN_MAX:
+    case QN_FN_MIN:
+    case QN_FN_MUL:
+    case QN_FN_RELU:
+    case QN_FN_SCALE:
+    case QN_FN_SQUARE:
+    case QN_FN_SUB: return true;
+    case QN_FN_CLIP: return s->a <= 0 && s->b >= 0;
+    default: return false;
+    }
+}
+
 typedef struct run {
     const qn_chain *chain;
     float *y;

@@ -30,6 +30,9 @@ typedef struct qn_stage {
     int32_t operand; /* index, -1: none */
 } qn_stage;
 
+/* 0 stays 0, where the operand is 0 too. */
+bool qn_stage_keeps_zero(const qn_stage *stage);
+
 typedef struct qn_operand {
     qn_spread spread;
     int64_t sample_stride, plane_stride; /* floats */

@@ -10,13 +10,26 @@ qn_layout qn_layout_native(void)
     return (qn_layout){QN_LAYOUT_BLOCKED, (uint8_t)qn_kernels_get()->width};
 }
 
+/* From the order [N, C, spatial...] to [N, spatial..., C]. */
+static void channel_to_end(int64_t *list, int32_t rank)
+{
+    const int64_t channel = list[1];
+    memmove(list + 1, list + 2, (size_t)(rank - 2) * sizeof *list);
+    list[rank - 1] = channel;
+}
+
 bool qn_tail_begin(qn_tail *t, const qn_claim *claim, qn_value *x, qn_layout layout)
 {
     *t = (qn_tail){.layout = layout, .x = x, .out = x};
     t->chain.kernels = qn_kernels_get();
-    return qn_build_shape(&t->shape, claim->builder, x) && t->shape.dtype == QN_FLOAT32 &&
-           (layout.kind == QN_LAYOUT_ROWS ||
-            (layout.kind == QN_LAYOUT_BLOCKED && layout.block == t->chain.kernels->width));
+    if (!qn_build_shape(&t->shape, claim->builder, x) || t->shape.dtype != QN_FLOAT32 ||
+        (layout.kind == QN_LAYOUT_BLOCKED && layout.block != t->chain.kernels->width))
+        return false;
+    if (t->shape.rank)
+        memcpy(t->dims, t->shape.dims, (size_t)t->shape.rank * sizeof *t->dims);
+    if (layout.kind == QN_LAYOUT_CHANNELS_LAST)
+        channel_to_end(t->dims, t->shape.rank);
+    return true;
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------- */
@@ -64,7 +77,7 @@ static int group_dims(group *groups, const qn_tail *t)
 {
     int count = 0;
     for (int32_t d = t->shape.rank - 1; d >= 0; d--) {
-        group g = {.size = t->shape.dims[d]};
+        group g = {.size = t->dims[d]};
         if (g.size == 1)
             continue;
         for (int32_t i = 0; i < t->chain.n_operands; i++)
@@ -173,6 +186,23 @@ static qn_status blocked_operand(bool *fits, qn_tail *t, const qn_claim *claim,
     return QN_OK;
 }
 
+/* Channels last: what has all elements, or the same for every position. */
+static bool last_operand(qn_tail *t, const qn_tensor *other)
+{
+    qn_tail_operand *o = &t->operands[t->chain.n_operands];
+    const int64_t count = qn_tensor_count(other);
+    if (same_dims(&t->shape, other) && !o->value->data) {
+        qn_dims_strides(o->steps, t->shape.rank, t->dims);
+        o->layout = t->layout;
+        return true;
+    }
+    if (count == t->shape.dims[1] && is_per_channel(&t->shape, other)) {
+        o->steps[t->shape.rank - 1] = 1;
+        return true;
+    }
+    return count == 1;
+}
+
 static qn_status operand_add(bool *fits, qn_tail *t, const qn_claim *claim, qn_value *value)
 {
     qn_tensor other;
@@ -188,7 +218,8 @@ static qn_status operand_add(bool *fits, qn_tail *t, const qn_claim *claim, qn_v
         t->chain.n_operands += *fits;
         return QN_OK;
     }
-    *fits = rows_steps(o->steps, &t->shape, &other);
+    *fits = t->layout.kind == QN_LAYOUT_ROWS ? rows_steps(o->steps, &t->shape, &other)
+                                             : last_operand(t, &other);
     t->chain.n_operands += *fits;
     if (*fits && !rows_geometry(t)) {
         t->chain.n_operands--;
@@ -254,7 +285,7 @@ static int64_t floats(size_t bytes)
 void qn_tail_prepare(qn_tail *t, const qn_claim *claim, int32_t x_in)
 {
     qn_chain *c = &t->chain;
-    if (t->layout.kind == QN_LAYOUT_ROWS) {
+    if (t->layout.kind != QN_LAYOUT_BLOCKED) {
         (void)rows_geometry(t);
         return;
     }
@@ -279,6 +310,15 @@ void qn_tail_run(const qn_tail *t, const float *x, const qn_step_io *io)
     const float *data[QN_MOST_OPERANDS];
     qn_tail_data(data, t, io);
     qn_chain_run(&t->chain, io->out[0]->data, x, data, io->threads);
+}
+
+bool qn_tail_is_whole(const qn_tail *t, int32_t i)
+{
+    const qn_tail_operand *o = &t->operands[i];
+    qn_tensor shape = {.rank = 0};
+    return o->value && qn_layout_same(o->layout, t->layout) &&
+           qn_type_is_static(&o->value->type, shape.dims) &&
+           (shape.rank = o->value->type.rank, same_dims(&shape, &t->shape));
 }
 
 void qn_tail_skip(qn_tail *t, int32_t count)

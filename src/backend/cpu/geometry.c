@@ -1,0 +1,80 @@
+#include "backend/cpu/geometry.h"
+
+#include "ops/window.h"
+
+/* The window's numbers as the last `rank` of ours. */
+static bool take_window(qn_geometry *g, const qn_window *w)
+{
+    const int32_t shift = w->rank == 1 ? 1 : 0;
+    if (w->rank < 1 || w->rank > QN_SPATIAL)
+        return false;
+    g->rank = w->rank + shift;
+    for (int32_t d = 0; d < QN_SPATIAL; d++) {
+        g->in[d] = g->out[d] = g->kernel[d] = g->stride[d] = g->dilation[d] = 1;
+        g->pad_begin[d] = g->pad_end[d] = 0;
+    }
+    for (int32_t d = 0; d < w->rank; d++) {
+        const int32_t to = d + shift;
+        g->in[to] = w->in[d].value;
+        g->out[to] = w->out[d].value;
+        g->kernel[to] = w->kernel[d];
+        g->stride[to] = w->stride[d];
+        g->dilation[to] = w->dilation[d];
+        g->pad_begin[to] = w->pad_begin[d];
+        g->pad_end[to] = w->pad_end[d];
+        if (w->pad_begin[d] < 0 || w->pad_end[d] < 0 || g->in[to] < 1 || g->out[to] < 1)
+            return false;
+    }
+    return g->samples > 0 && g->channels > 0 && g->filters > 0;
+}
+
+static bool shapes_of(qn_tensor *x, qn_tensor *y, const qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    return node->in[0] && node->out[0] && qn_build_shape(x, claim->builder, node->in[0]) &&
+           qn_build_shape(y, claim->builder, node->out[0]) && x->dtype == QN_FLOAT32 &&
+           x->rank >= 3 && x->rank - 2 <= QN_SPATIAL;
+}
+
+static const qn_tensor *constant(const qn_node *node, int32_t i)
+{
+    return i < node->n_in && node->in[i] ? node->in[i]->data : NULL;
+}
+
+bool qn_geometry_conv(qn_geometry *g, const qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    const qn_window_attrs *a = node->attrs;
+    const bool transposed = node->op == &qn_op_ConvTranspose;
+    const qn_tensor *weights = constant(node, 1);
+    qn_tensor x, y;
+    qn_window w;
+    if (!weights || !shapes_of(&x, &y, claim) || weights->dtype != QN_FLOAT32 ||
+        (node->n_in > 2 && node->in[2] && !constant(node, 2)))
+        return false;
+    const qn_dim *in = node->in[0]->type.dims + 2;
+    if (!(transposed ? qn_window_resolve_transposed : qn_window_resolve)(&w, a, x.rank - 2, in,
+                                                                         weights->dims + 2))
+        return false;
+    *g = (qn_geometry){.samples = x.dims[0], .channels = x.dims[1], .filters = y.dims[1]};
+    g->groups = a->group;
+    return take_window(g, &w);
+}
+
+bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    qn_tensor x, y;
+    qn_window w;
+    if (!shapes_of(&x, &y, claim))
+        return false;
+    *g = (qn_geometry){.samples = x.dims[0], .channels = x.dims[1], .filters = x.dims[1]};
+    g->groups = 1;
+    if (node->op == &qn_op_GlobalAveragePool || node->op == &qn_op_GlobalMaxPool) {
+        const qn_window_attrs whole = {.auto_pad = QN_AUTO_PAD_NOTSET};
+        return qn_window_resolve(&w, &whole, x.rank - 2, node->in[0]->type.dims + 2, x.dims + 2) &&
+               take_window(g, &w);
+    }
+    return qn_window_resolve(&w, node->attrs, x.rank - 2, node->in[0]->type.dims + 2, NULL) &&
+           take_window(g, &w);
+}

@@ -1,0 +1,25 @@
+/* Sizes of convolutions and pools whose shapes are known, with 2 or 3 spatial dims: one dim counts as
+ * height 1, which lies in memory the same way. */
+#ifndef QN_GEOMETRY_H
+#define QN_GEOMETRY_H
+
+#include "run/backend.h"
+
+enum { QN_SPATIAL = 3 };
+
+typedef struct qn_geometry {
+    int32_t rank;              /* spatial: 2 or 3 */
+    int64_t samples, channels; /* of the input */
+    int64_t filters, groups;   /* filters: channels of the output */
+    int64_t in[QN_SPATIAL], out[QN_SPATIAL];
+    int64_t kernel[QN_SPATIAL], stride[QN_SPATIAL], dilation[QN_SPATIAL];
+    int64_t pad_begin[QN_SPATIAL], pad_end[QN_SPATIAL];
+} qn_geometry;
+
+/* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights and
+ * bias must be constants. */
+bool qn_geometry_conv(qn_geometry *out, const qn_claim *claim);
+/* Of a float32 MaxPool, AveragePool or global pool. */
+bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);
+
+#endif

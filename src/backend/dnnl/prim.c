@@ -1,0 +1,507 @@
+#include "backend/dnnl/prim.h"
+
+#include <string.h>
+
+#include "backend/dnnl/onednn.h"
+
+enum { MOST_ARGS = 5 + QN_PRIM_POSTS };
+
+struct qn_prim_engine {
+    qn_context *ctx;
+    dnnl_engine_t engine;
+};
+
+struct qn_prim {
+    qn_context *ctx;
+    dnnl_engine_t engine;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    qn_prim_kind kind;
+    bool has_weights, has_bias;
+    struct {
+        bool has_operand;
+        int index; /* among oneDNN's own posts: a stage can be two of them */
+    } posts[QN_PRIM_POSTS];
+    int32_t n_posts;
+};
+
+static qn_status check(qn_context *ctx, dnnl_status_t status, const char *what)
+{
+    if (status == dnnl_success)
+        return QN_OK;
+    if (status == dnnl_out_of_memory)
+        return qn_fail_nomem(ctx);
+    return qn_fail(ctx, QN_E_UNSUPPORTED, "oneDNN failed to %s (status %d)", what, (int)status);
+}
+
+qn_status qn_prim_engine_create(qn_prim_engine **out, qn_context *ctx)
+{
+    *out = NULL;
+    qn_prim_engine *e = qn_alloc_zero(ctx, 1, sizeof *e);
+    QN_TRY_ALLOC(ctx, e);
+    e->ctx = ctx;
+    const qn_status status =
+        check(ctx, dnnl_engine_create(&e->engine, dnnl_cpu, 0), "start its CPU engine");
+    if (status == QN_OK)
+        *out = e;
+    else
+        qn_free(ctx, e);
+    return status;
+}
+
+void qn_prim_engine_free(qn_prim_engine *engine)
+{
+    dnnl_engine_destroy(engine->engine);
+    qn_free(engine->ctx, engine);
+}
+
+/* ---- Descriptors ------------------------------------------------------------------------------------ */
+
+static dnnl_format_tag_t tag_of(qn_layout layout, int32_t rank)
+{
+    static const struct {
+        qn_layout layout;
+        dnnl_format_tag_t by_rank[3]; /* of 3, 4 and 5 */
+    } tags[] = {
+        {{QN_LAYOUT_ROWS, 0}, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
+        {{QN_LAYOUT_CHANNELS_LAST, 0}, {dnnl_acb, dnnl_acdb, dnnl_acdeb}},
+        {{QN_LAYOUT_BLOCKED, 8}, {dnnl_aBc8b, dnnl_aBcd8b, dnnl_aBcde8b}},
+        {{QN_LAYOUT_BLOCKED, 16}, {dnnl_aBc16b, dnnl_aBcd16b, dnnl_aBcde16b}},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(tags); i++) {
+        if (qn_layout_same(tags[i].layout, layout) && rank >= 3 && rank <= 5)
+            return tags[i].by_rank[rank - 3];
+    }
+    return rank == 1 ? dnnl_a : dnnl_ab;
+}
+
+static dnnl_status_t md_of(qn_md *out, const qn_prim_tensor *t)
+{
+    if (t->rank == 0) {
+        *out = (qn_md){.desc = {0}};
+        return dnnl_success;
+    }
+    const dnnl_format_tag_t tag =
+        t->format == QN_PRIM_ANY ? dnnl_format_tag_any : tag_of(t->layout, t->rank);
+    return qn_md_make(out, t->rank, t->dims, t->format == QN_PRIM_STEPS ? t->steps : NULL, tag);
+}
+
+static dnnl_status_t tensors_of(qn_onednn_tensors *out, const qn_prim_spec *spec)
+{
+    *out = (qn_onednn_tensors){.src = {.desc = {0}}};
+    const qn_prim_tensor *from[] = {&spec->src, &spec->weights, &spec->bias, &spec->dst};
+    qn_md *to[] = {&out->src, &out->weights, &out->bias, &out->dst};
+    for (size_t i = 0; i < QN_COUNT_OF(from); i++) {
+        const dnnl_status_t status = md_of(to[i], from[i]);
+        if (status != dnnl_success)
+            return status;
+    }
+    return dnnl_success;
+}
+
+static void tensors_drop(qn_onednn_tensors *t)
+{
+    qn_md_drop(&t->src);
+    qn_md_drop(&t->weights);
+    qn_md_drop(&t->bias);
+    qn_md_drop(&t->dst);
+}
+
+/* ---- Posts -------------------------------------------------------------------------------------------- */
+
+typedef enum post_form {
+    POST_NONE,
+    POST_ZERO,   /* alpha 0 */
+    POST_A,      /* alpha a */
+    POST_A_B,    /* alpha a, beta b */
+    POST_ONE_A,  /* alpha 1, beta a */
+    POST_GATE,   /* a x + b, then within 0 and 1 */
+    POST_HARD,   /* hard swish */
+    POST_OPERAND /* a second tensor */
+} post_form;
+
+/* Functions that need an exponential are not here: oneDNN's cost more inside than a pass of our own. */
+static const struct {
+    post_form form;
+    dnnl_alg_kind_t alg;
+} post_table[QN_FN_COUNT] = {
+    [QN_FN_RELU] = {POST_ZERO, dnnl_eltwise_relu},
+    [QN_FN_LEAKY_RELU] = {POST_A, dnnl_eltwise_relu},
+    [QN_FN_CLIP] = {POST_A_B, dnnl_eltwise_clip},
+    [QN_FN_SCALE] = {POST_A, dnnl_eltwise_linear},
+    [QN_FN_SHIFT] = {POST_ONE_A, dnnl_eltwise_linear},
+    [QN_FN_ABS] = {POST_ZERO, dnnl_eltwise_abs},
+    [QN_FN_SQUARE] = {POST_ZERO, dnnl_eltwise_square},
+    [QN_FN_HARD_SIGMOID] = {POST_GATE, dnnl_eltwise_linear},
+    [QN_FN_HARD_SWISH] = {POST_HARD, dnnl_eltwise_hardswish},
+    [QN_FN_ADD] = {POST_OPERAND, dnnl_binary_add},
+    [QN_FN_SUB] = {POST_OPERAND, dnnl_binary_sub},
+    [QN_FN_MUL] = {POST_OPERAND, dnnl_binary_mul},
+    [QN_FN_MAX] = {POST_OPERAND, dnnl_binary_max},
+    [QN_FN_MIN] = {POST_OPERAND, dnnl_binary_min},
+};
+
+bool qn_prim_fuses(const qn_stage *stage)
+{
+    return post_table[stage->fn].form != POST_NONE;
+}
+
+static dnnl_status_t append_binary(dnnl_post_ops_t posts, dnnl_alg_kind_t alg,
+                                   const qn_prim_tensor *operand)
+{
+    qn_md md;
+    dnnl_status_t status = md_of(&md, operand);
+    if (status == dnnl_success)
+        status = dnnl_post_ops_append_binary(posts, alg, qn_md_get(&md));
+    qn_md_drop(&md);
+    return status;
+}
+
+static dnnl_status_t append_post(dnnl_post_ops_t posts, const qn_prim_post *post)
+{
+    const qn_stage *s = &post->stage;
+    const dnnl_alg_kind_t alg = post_table[s->fn].alg;
+    if (post->is_sum)
+        return qn_onednn_post_sum(posts);
+    switch (post_table[s->fn].form) {
+    case POST_ZERO: return qn_onednn_post_eltwise(posts, alg, 0, 0);
+    case POST_A: return qn_onednn_post_eltwise(posts, alg, s->a, 0);
+    case POST_A_B: return qn_onednn_post_eltwise(posts, alg, s->a, s->b);
+    case POST_ONE_A: return qn_onednn_post_eltwise(posts, alg, 1, s->a);
+    case POST_HARD: return qn_onednn_post_hard_swish(posts);
+    case POST_OPERAND: return append_binary(posts, alg, &post->operand);
+    case POST_GATE: {
+        const dnnl_status_t status = qn_onednn_post_eltwise(posts, alg, s->a, s->b);
+        if (status != dnnl_success)
+            return status;
+        return qn_onednn_post_eltwise(posts, dnnl_eltwise_clip, 0, 1);
+    }
+    case POST_NONE: break;
+    }
+    return dnnl_unimplemented;
+}
+
+static dnnl_status_t append_posts(dnnl_post_ops_t posts, qn_prim *prim, const qn_prim_spec *spec)
+{
+    prim->n_posts = spec->n_posts;
+    for (int32_t i = 0; i < spec->n_posts; i++) {
+        prim->posts[i].index = dnnl_post_ops_len(posts);
+        prim->posts[i].has_operand = spec->posts[i].operand.rank > 0 && !spec->posts[i].is_sum;
+        const dnnl_status_t status = append_post(posts, &spec->posts[i]);
+        if (status != dnnl_success)
+            return status;
+    }
+    return dnnl_success;
+}
+
+/* Attributes: scratch memory is ours, and the posts. */
+static dnnl_status_t attr_make(dnnl_primitive_attr_t *out, qn_prim *prim, const qn_prim_spec *spec)
+{
+    dnnl_post_ops_t posts = NULL;
+    dnnl_status_t status = dnnl_primitive_attr_create(out);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user);
+    if (status == dnnl_success)
+        status = dnnl_post_ops_create(&posts);
+    if (status == dnnl_success)
+        status = append_posts(posts, prim, spec);
+    if (status == dnnl_success)
+        status = dnnl_primitive_attr_set_post_ops(*out, posts);
+    if (posts)
+        dnnl_post_ops_destroy(posts);
+    return status;
+}
+
+/* ---- Finding -------------------------------------------------------------------------------------------- */
+
+static void window_of(qn_onednn_window *out, const qn_prim_spec *spec)
+{
+    *out = (qn_onednn_window){.kernel = {0}};
+    for (int d = 0; d < QN_PRIM_SPATIAL; d++) {
+        out->kernel[d] = spec->kernel[d];
+        out->stride[d] = spec->stride[d];
+        out->dilation[d] = spec->dilation[d] - 1;
+        out->pad_begin[d] = spec->pad_begin[d];
+        out->pad_end[d] = spec->pad_end[d];
+    }
+}
+
+static dnnl_status_t desc_make(qn_prim *prim, const qn_prim_spec *spec, const qn_onednn_tensors *t,
+                               const_dnnl_primitive_attr_t attr)
+{
+    qn_onednn_window w;
+    dnnl_primitive_desc_t *out = &prim->desc;
+    window_of(&w, spec);
+    switch (spec->kind) {
+    case QN_PRIM_CONV:
+        return qn_onednn_conv(out, prim->engine, dnnl_convolution_direct, t, &w, attr);
+    case QN_PRIM_CONV_WINOGRAD:
+        return qn_onednn_conv(out, prim->engine, dnnl_convolution_winograd, t, &w, attr);
+    case QN_PRIM_DECONV: return qn_onednn_deconv(out, prim->engine, t, &w, attr);
+    case QN_PRIM_MATMUL: return qn_onednn_matmul(out, prim->engine, t, attr);
+    case QN_PRIM_MAX_POOL: return qn_onednn_pool(out, prim->engine, dnnl_pooling_max, t, &w, attr);
+    case QN_PRIM_AVERAGE_POOL:
+        return qn_onednn_pool(out, prim->engine, dnnl_pooling_avg_exclude_padding, t, &w, attr);
+    case QN_PRIM_AVERAGE_POOL_PADDED:
+        return qn_onednn_pool(out, prim->engine, dnnl_pooling_avg_include_padding, t, &w, attr);
+    case QN_PRIM_LRN: {
+        const qn_onednn_lrn lrn = {spec->lrn_size, spec->lrn_alpha, spec->lrn_beta, spec->lrn_bias};
+        return qn_onednn_lrn_across(out, prim->engine, t, &lrn, attr);
+    }
+    }
+    return dnnl_unimplemented;
+}
+
+static dnnl_status_t find(qn_prim *prim, const qn_prim_spec *spec)
+{
+    qn_onednn_tensors tensors;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_status_t status = tensors_of(&tensors, spec);
+    if (status == dnnl_success)
+        status = attr_make(&attr, prim, spec);
+    if (status == dnnl_success)
+        status = desc_make(prim, spec, &tensors, attr);
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    tensors_drop(&tensors);
+    return status;
+}
+
+const char *qn_prim_name(const qn_prim *prim)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(prim->desc, dnnl_query_impl_info_str, 0, &name);
+    return name;
+}
+
+qn_status qn_prim_find(qn_prim **out, qn_context *ctx, qn_prim_engine *engine,
+                       const qn_prim_spec *spec)
+{
+    *out = NULL;
+    qn_prim *prim = qn_alloc_zero(ctx, 1, sizeof *prim);
+    QN_TRY_ALLOC(ctx, prim);
+    prim->ctx = ctx;
+    prim->engine = engine->engine;
+    prim->kind = spec->kind;
+    prim->has_weights = spec->weights.rank > 0;
+    prim->has_bias = spec->bias.rank > 0;
+    const dnnl_status_t status = find(prim, spec);
+    if (status == dnnl_success && strncmp(qn_prim_name(prim), "ref", 3) != 0) {
+        *out = prim;
+        return QN_OK;
+    }
+    qn_prim_free(prim);
+    return status == dnnl_out_of_memory ? qn_fail_nomem(ctx) : QN_OK;
+}
+
+void qn_prim_free(qn_prim *prim)
+{
+    if (!prim)
+        return;
+    if (prim->primitive)
+        dnnl_primitive_destroy(prim->primitive);
+    if (prim->desc)
+        dnnl_primitive_desc_destroy(prim->desc);
+    qn_free(prim->ctx, prim);
+}
+
+qn_status qn_prim_compile(qn_prim *prim)
+{
+    return check(prim->ctx, dnnl_primitive_create(&prim->primitive, prim->desc),
+                 "make a primitive");
+}
+
+/* ---- Weights ---------------------------------------------------------------------------------------------- */
+
+static size_t query_bytes(const qn_prim *prim, dnnl_query_t what)
+{
+    const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, what, 0);
+    return md ? dnnl_memory_desc_get_size(md) : 0;
+}
+
+size_t qn_prim_scratch(const qn_prim *prim)
+{
+    return query_bytes(prim, dnnl_query_scratchpad_md);
+}
+
+size_t qn_prim_weight_bytes(const qn_prim *prim)
+{
+    return query_bytes(prim, dnnl_query_weights_md);
+}
+
+typedef struct reorder {
+    qn_md plain;
+    dnnl_memory_t from, to;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+} reorder;
+
+static dnnl_status_t reorder_run(reorder *r, const qn_prim *prim, void *to,
+                                 const qn_prim_tensor *plain, const void *from)
+{
+    const qn_md_ref wanted = dnnl_primitive_desc_query_md(prim->desc, dnnl_query_weights_md, 0);
+    void *source = (void *)(uintptr_t)from;
+    dnnl_status_t status = md_of(&r->plain, plain);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&r->from, qn_md_get(&r->plain), prim->engine, source);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&r->to, wanted, prim->engine, to);
+    if (status == dnnl_success)
+        status = dnnl_reorder_primitive_desc_create(&r->desc, qn_md_get(&r->plain), prim->engine,
+                                                    wanted, prim->engine, NULL);
+    if (status == dnnl_success)
+        status = dnnl_primitive_create(&r->primitive, r->desc);
+    if (status == dnnl_success)
+        status = dnnl_stream_create(&r->stream, prim->engine, dnnl_stream_default_flags);
+    if (status != dnnl_success)
+        return status;
+    const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, r->from}, {DNNL_ARG_TO, r->to}};
+    status = dnnl_primitive_execute(r->primitive, r->stream, 2, args);
+    return status == dnnl_success ? dnnl_stream_wait(r->stream) : status;
+}
+
+qn_status qn_prim_pack(const qn_prim *prim, void *to, const qn_prim_tensor *plain, const void *from)
+{
+    reorder r = {.from = NULL};
+    const dnnl_status_t status = reorder_run(&r, prim, to, plain, from);
+    if (r.primitive)
+        dnnl_primitive_destroy(r.primitive);
+    if (r.desc)
+        dnnl_primitive_desc_destroy(r.desc);
+    if (r.from)
+        dnnl_memory_destroy(r.from);
+    if (r.to)
+        dnnl_memory_destroy(r.to);
+    if (r.stream)
+        dnnl_stream_destroy(r.stream);
+    qn_md_drop(&r.plain);
+    return check(prim->ctx, status, "pack weights");
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------ */
+
+struct qn_prim_run {
+    qn_context *ctx;
+    const qn_prim *prim;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t args[MOST_ARGS];
+    size_t from[MOST_ARGS]; /* where in qn_prim_data its address stands */
+    const void *at[MOST_ARGS];
+    int n_args;
+};
+
+static const void *address_of(const qn_prim_data *data, size_t from)
+{
+    const void *address;
+    memcpy(&address, (const char *)data + from, sizeof address);
+    return address;
+}
+
+/* `from`: the member of `data` that has its address. */
+static dnnl_status_t add_arg(qn_prim_run *run, int arg, qn_md_ref md, const qn_prim_data *data,
+                             size_t from)
+{
+    const int i = run->n_args;
+    if (!md || dnnl_memory_desc_get_size(md) == 0)
+        return dnnl_success;
+    run->from[i] = from;
+    run->at[i] = address_of(data, from);
+    run->args[i].arg = arg;
+    const dnnl_status_t status = dnnl_memory_create(&run->args[i].memory, md, run->prim->engine,
+                                                    (void *)(uintptr_t)run->at[i]);
+    if (status == dnnl_success)
+        run->n_args++;
+    return status;
+}
+
+static dnnl_status_t add_operands(qn_prim_run *run, const qn_prim_data *data)
+{
+    const qn_prim *prim = run->prim;
+    for (int32_t i = 0; i < prim->n_posts; i++) {
+        if (!prim->posts[i].has_operand)
+            continue;
+        const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(prim->posts[i].index) | DNNL_ARG_SRC_1;
+        const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, dnnl_query_exec_arg_md, arg);
+        const dnnl_status_t status = add_arg(
+            run, arg, md, data, offsetof(qn_prim_data, operands) + (size_t)i * sizeof(void *));
+        if (status != dnnl_success)
+            return status;
+    }
+    return dnnl_success;
+}
+
+static dnnl_status_t add_args(qn_prim_run *run, const qn_prim_data *data)
+{
+    const qn_prim *prim = run->prim;
+    const struct {
+        bool is_there;
+        int arg;
+        dnnl_query_t query;
+        int index;
+        size_t from;
+    } list[] = {
+        {true, DNNL_ARG_SRC, dnnl_query_src_md, 0, offsetof(qn_prim_data, src)},
+        {true, DNNL_ARG_DST, dnnl_query_dst_md, 0, offsetof(qn_prim_data, dst)},
+        {prim->has_weights, DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0,
+         offsetof(qn_prim_data, weights)},
+        {prim->has_bias, DNNL_ARG_BIAS, dnnl_query_weights_md, 1, offsetof(qn_prim_data, bias)},
+        {true, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, offsetof(qn_prim_data, scratch)},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(list); i++) {
+        if (!list[i].is_there)
+            continue;
+        const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, list[i].query, list[i].index);
+        const dnnl_status_t status = add_arg(run, list[i].arg, md, data, list[i].from);
+        if (status != dnnl_success)
+            return status;
+    }
+    return add_operands(run, data);
+}
+
+qn_status qn_prim_bind(qn_prim_run **out, qn_context *ctx, const qn_prim *prim,
+                       const qn_prim_data *data)
+{
+    *out = NULL;
+    qn_prim_run *run = qn_alloc_zero(ctx, 1, sizeof *run);
+    QN_TRY_ALLOC(ctx, run);
+    run->ctx = ctx;
+    run->prim = prim;
+    dnnl_status_t status =
+        dnnl_stream_create(&run->stream, prim->engine, dnnl_stream_default_flags);
+    if (status == dnnl_success)
+        status = add_args(run, data);
+    if (status == dnnl_success) {
+        *out = run;
+        return QN_OK;
+    }
+    qn_prim_unbind(ctx, run);
+    return check(ctx, status, "bind a primitive");
+}
+
+qn_status qn_prim_execute(qn_prim_run *run, const qn_prim_data *data)
+{
+    for (int i = 0; i < run->n_args; i++) {
+        const void *at = address_of(data, run->from[i]);
+        if (at == run->at[i])
+            continue;
+        QN_TRY(check(run->ctx,
+                     dnnl_memory_set_data_handle(run->args[i].memory, (void *)(uintptr_t)at),
+                     "set an address"));
+        run->at[i] = at;
+    }
+    const dnnl_status_t status =
+        dnnl_primitive_execute(run->prim->primitive, run->stream, run->n_args, run->args);
+    return check(run->ctx, status, "run a primitive");
+}
+
+void qn_prim_unbind(qn_context *ctx, qn_prim_run *run)
+{
+    if (!run)
+        return;
+    for (int i = 0; i < run->n_args; i++)
+        dnnl_memory_destroy(run->args[i].memory);
+    if (run->stream)
+        dnnl_stream_destroy(run->stream);
+    qn_free(ctx, run);
+}
