@@ -1,7 +1,10 @@
 #include "ops/expand.h"
 
+#include <math.h>
+
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
+#include "ops/tensor_attrs.h"
 #include "ops/versions.h"
 
 qn_status qn_emit(qn_value **out, qn_node *place, const qn_op *op, qn_value *a, qn_value *b)
@@ -108,12 +111,71 @@ static qn_status layer_norm(qn_value **out, qn_node *node)
     return QN_OK;
 }
 
+/* x with its dims in the order of `perm` */
+static qn_status transposed(qn_value **out, qn_node *node, qn_value *x, const int64_t *perm)
+{
+    QN_TRY(qn_emit(out, node, &qn_op_Transpose, x, NULL));
+    qn_node *fresh = (*out)->producer;
+    QN_TRY(qn_ints_copy(&((qn_transpose_attrs *)fresh->attrs)->perm, node->graph, perm, 4));
+    return qn_node_infer(fresh);
+}
+
+/* [batch, length, heads * size] as [batch, heads, length, size]; four dims stay as they are */
+static qn_status split_heads(qn_value **out, qn_node *node, qn_value *x, int64_t heads)
+{
+    static const int64_t heads_first[] = {0, 2, 1, 3};
+    const int64_t shape[] = {0, 0, heads, -1};
+    qn_value *list;
+    *out = x;
+    if (x->type.rank == 4)
+        return QN_OK;
+    QN_TRY(qn_value_ints(&list, node->graph, shape, 4));
+    QN_TRY(qn_emit(out, node, &qn_op_Reshape, x, list));
+    return transposed(out, node, *out, heads_first);
+}
+
+/* softmax(Q K' * scale) V; masks, caches, windows and shared heads have no form here */
+static qn_status attention(qn_value **out, qn_node *node)
+{
+    static const int64_t turned[] = {0, 1, 3, 2}, length_first[] = {0, 2, 1, 3};
+    const qn_attention_attrs *a = node->attrs;
+    const bool three = node->in[0]->type.rank == 3;
+    const int64_t joined[] = {0, 0, -1};
+    qn_value *q, *k, *v, *list;
+    bool plain = !a->is_causal && a->softcap == 0 && a->left_window_size < 0 &&
+                 a->right_window_size < 0 && a->q_num_heads == a->kv_num_heads;
+    for (int32_t i = 3; i < node->n_explicit; i++)
+        plain = plain && !node->in[i];
+    for (int32_t o = 1; o < node->n_out; o++)
+        plain = plain && !node->out[o];
+    if (!plain || node->in[0]->type.dtype != QN_FLOAT32 || node->in[0]->type.rank < 3)
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "before opset 23 only attention without masks and caches has a form");
+    QN_TRY(split_heads(&q, node, node->in[0], a->q_num_heads));
+    QN_TRY(split_heads(&k, node, node->in[1], a->kv_num_heads));
+    QN_TRY(split_heads(&v, node, node->in[2], a->kv_num_heads));
+    const int64_t size = q->type.dims[3].value;
+    if (a->scale == 0 && size < 1)
+        return qn_node_fail(node, QN_E_UNSUPPORTED, "the size of a head is not known");
+    QN_TRY(transposed(&k, node, k, turned));
+    QN_TRY(qn_emit(&q, node, &qn_op_MatMul, q, k));
+    QN_TRY(qn_emit_number(&q, node, &qn_op_Mul, q,
+                          a->scale != 0 ? (double)a->scale : 1 / sqrt((double)size)));
+    QN_TRY(qn_emit(&q, node, &qn_op_Softmax, q, NULL));
+    QN_TRY(qn_emit(out, node, &qn_op_MatMul, q, v));
+    if (!three)
+        return QN_OK;
+    QN_TRY(transposed(out, node, *out, length_first));
+    QN_TRY(qn_value_ints(&list, node->graph, joined, 3));
+    return qn_emit(out, node, &qn_op_Reshape, *out, list);
+}
+
 static const struct {
     const qn_op *op;
     qn_status (*expand)(qn_value **out, qn_node *node);
 } rows[] = {
-    {&qn_op_Gelu, gelu}, {&qn_op_HardSwish, hard_swish}, {&qn_op_LayerNormalization, layer_norm},
-    {&qn_op_Mish, mish}, {&qn_op_Swish, swish},
+    {&qn_op_Attention, attention},           {&qn_op_Gelu, gelu}, {&qn_op_HardSwish, hard_swish},
+    {&qn_op_LayerNormalization, layer_norm}, {&qn_op_Mish, mish}, {&qn_op_Swish, swish},
 };
 
 /* The last of the fresh nodes takes over the value itself, and with it name and readers. */

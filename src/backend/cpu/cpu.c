@@ -1,24 +1,23 @@
 #include "backend/cpu/cpu.h"
 
-/* Operators with a claim function of their own. The others are offered to qn_claim_elementwise, which
- * knows by functions.def and stage.c what it can take. */
+/* Operators with claim functions of their own, the first that takes the node has it. The others are
+ * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take. */
 static const struct {
     const qn_op *op;
     qn_claim_fn *claim;
 } table[] = {
-    {&qn_op_LayerNormalization, qn_claim_layer_norm},
-    {&qn_op_Resize, qn_claim_resize},
-    {&qn_op_Softmax, qn_claim_softmax},
-    {&qn_op_Transpose, qn_claim_transpose},
+    {&qn_op_Attention, qn_claim_attention},   {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_Resize, qn_claim_resize},         {&qn_op_Softmax, qn_claim_softmax},
+    {&qn_op_Split, qn_claim_split_attention}, {&qn_op_Transpose, qn_claim_transpose},
 };
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)
 {
-    for (size_t i = 0; i < QN_COUNT_OF(table); i++) {
+    for (size_t i = 0; i < QN_COUNT_OF(table) && !*taken; i++) {
         if (table[i].op == claim->node->op)
-            return table[i].claim(taken, claim);
+            QN_TRY(table[i].claim(taken, claim));
     }
-    return qn_claim_elementwise(taken, claim);
+    return *taken ? QN_OK : qn_claim_elementwise(taken, claim);
 }
 
 const qn_backend qn_backend_cpu = {.name = "cpu", .claim = cpu_claim};

@@ -15,6 +15,8 @@ qn_claim_fn qn_claim_elementwise;
 
 /* Softmax and LayerNormalization of float32. (rows.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
+/* Attention, and a Split that only feeds one. (attention.c) */
+qn_claim_fn qn_claim_attention, qn_claim_split_attention;
 /* Transpose of any element type. (transpose.c) */
 qn_claim_fn qn_claim_transpose;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */

@@ -15,6 +15,16 @@ typedef struct qn_norm_row {
     float epsilon;
 } qn_norm_row;
 
+/* One head of attention; strides in floats from row to row. */
+typedef struct qn_head {
+    const float *q, *k, *v; /* [queries, size], [keys, size], [keys, value_size] */
+    float *y;               /* [queries, value_size] */
+    int64_t q_stride, k_stride, v_stride, y_stride;
+    int64_t queries, keys, size, value_size;
+    float scale;
+    float *scratch; /* (size + 4) * keys, rounded up to whole vectors */
+} qn_head;
+
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
@@ -22,6 +32,7 @@ struct qn_kernels {
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
+    void (*attend)(const qn_head *head);
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
 };
 

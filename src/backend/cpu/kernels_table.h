@@ -1,4 +1,5 @@
 /* The table of the instruction set that the including file is compiled for. */
+#include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/chain_kernels.h"
 #include "backend/cpu/row_kernels.h"
 
@@ -6,6 +7,7 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .width = VEC_WIDTH,
     .map = maps,
     .softmax_rows = softmax_rows,
+    .attend = attend,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
 };
