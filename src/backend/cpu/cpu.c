@@ -6,9 +6,13 @@ static const struct {
     const qn_op *op;
     qn_claim_fn *claim;
 } table[] = {
-    {&qn_op_Attention, qn_claim_attention},   {&qn_op_LayerNormalization, qn_claim_layer_norm},
-    {&qn_op_Resize, qn_claim_resize},         {&qn_op_Softmax, qn_claim_softmax},
-    {&qn_op_Split, qn_claim_split_attention}, {&qn_op_Transpose, qn_claim_transpose},
+    {&qn_op_Attention, qn_claim_attention},
+    {&qn_op_LSTM, qn_claim_lstm},
+    {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_Resize, qn_claim_resize},
+    {&qn_op_Softmax, qn_claim_softmax},
+    {&qn_op_Split, qn_claim_split_attention},
+    {&qn_op_Transpose, qn_claim_transpose},
 };
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)

@@ -17,6 +17,8 @@ qn_claim_fn qn_claim_elementwise;
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
 /* Attention, and a Split that only feeds one. (attention.c) */
 qn_claim_fn qn_claim_attention, qn_claim_split_attention;
+/* LSTM of constant weights and the usual activations. (lstm.c) */
+qn_claim_fn qn_claim_lstm;
 /* Transpose of any element type. (transpose.c) */
 qn_claim_fn qn_claim_transpose;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */

@@ -33,6 +33,11 @@ struct qn_kernels {
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
     void (*attend)(const qn_head *head);
+    /* y += M x for `count` of the rows of M, which is packed as [columns, rows] */
+    void (*product)(float *y, const float *m, const float *x, int64_t columns, int64_t rows,
+                    int64_t count);
+    /* The next h and c [hidden] from the sums of the gates i, o, f, g [4 * hidden]. */
+    void (*lstm_gates)(float *h, float *c, const float *gates, int64_t hidden);
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
 };
 

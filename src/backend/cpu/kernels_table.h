@@ -1,6 +1,7 @@
 /* The table of the instruction set that the including file is compiled for. */
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/chain_kernels.h"
+#include "backend/cpu/lstm_kernels.h"
 #include "backend/cpu/row_kernels.h"
 
 const qn_kernels VEC_NAME(qn_kernels) = {
@@ -8,6 +9,8 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .map = maps,
     .softmax_rows = softmax_rows,
     .attend = attend,
+    .product = product,
+    .lstm_gates = lstm_gates,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
 };
