@@ -4,7 +4,7 @@
  *
  *     qn_context *ctx;  qn_model *model;  qn_plan *plan;  qn_session *session;
  *     qn_context_create(&ctx, NULL);
- *     qn_model_load(&model, ctx, "model.onnx", NULL);
+ *     qn_model_load(&model, ctx, "model.onnx");
  *     qn_plan_create(&plan, ctx, model, NULL);
  *     qn_session_create(&session, ctx, plan);
  *     qn_session_run(session, inputs, n_inputs);
@@ -171,6 +171,30 @@ QN_API size_t qn_dtype_size(qn_dtype dtype);
 /* Product of the dims: 1 for a scalar. */
 QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
 
+/* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. */
+typedef struct qn_tensor_load_options {
+    const char *entry;     /* array of a .npz; NULL: its only one */
+    const qn_tensor *like; /* type and dims of a raw file; dims[0] -1: as many as it has */
+} qn_tensor_load_options;
+
+QN_API QN_MUST_CHECK qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
+                                              const qn_tensor_load_options *options);
+/* Only for what qn_tensor_load gave. */
+QN_API void qn_tensor_free(qn_tensor *tensor);
+/* Writes a .npy file; types that numpy has no word for become the next wider one that it has. */
+QN_API QN_MUST_CHECK qn_status qn_tensor_save(qn_context *ctx, const qn_tensor *tensor,
+                                              const char *path);
+
+/* ---- Reports: what a call found out, as text for people or as JSON ---------------------------- */
+
+typedef struct qn_report qn_report;
+
+QN_API void qn_report_free(qn_report *report);
+/* Both hand out a text that is freed with qn_text_free. */
+QN_API QN_MUST_CHECK qn_status qn_report_text(char **out, const qn_report *report);
+QN_API QN_MUST_CHECK qn_status qn_report_json(char **out, const qn_report *report);
+QN_API void qn_text_free(qn_context *ctx, char *text);
+
 /* ---- Model ----------------------------------------------------------------------------------- */
 
 typedef struct qn_model qn_model;
@@ -184,27 +208,83 @@ QN_API size_t qn_model_output_count(const qn_model *model);
 QN_API const char *qn_model_input_name(const qn_model *model, size_t i);
 QN_API const char *qn_model_output_name(const qn_model *model, size_t i);
 
-/* ---- Plan: a model made ready for one set of input shapes --------------------------------------- */
+/* What a model says of an input or output. */
+typedef struct qn_value_info {
+    const char *name;
+    qn_dtype dtype;                   /* QN_UNDEFINED: not known, or no tensor */
+    int32_t rank;                     /* -1: not known */
+    int64_t dims[QN_MAX_RANK];        /* -1: open */
+    const char *symbols[QN_MAX_RANK]; /* the model's names of its dimensions, or NULL */
+} qn_value_info;
 
-typedef struct qn_plan qn_plan;
+/* i must be below the count. */
+QN_API void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i);
+QN_API void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i);
 
 typedef struct qn_input_shape {
     const char *name;
     int32_t rank;
-    int64_t dims[QN_MAX_RANK];
+    int64_t dims[QN_MAX_RANK]; /* -1: as the model has it */
 } qn_input_shape;
 
-typedef struct qn_plan_options {
-    int threads; /* 0: the context's */
+/* What is done to a model's graph before it is planned, shown or written. */
+typedef struct qn_graph_options {
     const qn_input_shape *shapes;
-    size_t n_shapes;         /* open dimensions that no shape binds become 1 */
-    const char *backend;     /* NULL: the fastest for each node; "ref": plain C only */
+    size_t n_shapes;
+    int64_t batch;           /* first dimension of the inputs that leave it open; 0: not bound */
     const char *const *skip; /* names of passes to leave out */
     size_t n_skip;
+} qn_graph_options;
+#define QN_GRAPH_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        NULL, 0, 0, NULL, 0                                                                        \
+    }
+
+/* A model with the shapes bound and the passes done; `model` stays as it is. */
+QN_API QN_MUST_CHECK qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
+                                                 const qn_graph_options *options);
+
+typedef struct qn_save_options {
+    int opset;            /* of ONNX's own domain; 0: the model's own, or the next that has a form
+                             for every node */
+    size_t external_from; /* tensors of at least this many bytes go to "<path>.data"; 0: only those
+                             of a model that one file cannot hold */
+} qn_save_options;
+#define QN_SAVE_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
+
+/* Writes ONNX, under a temporary name first: the file appears complete or not at all. */
+QN_API QN_MUST_CHECK qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
+                                             const qn_save_options *options);
+
+typedef struct qn_inspect_options {
+    qn_graph_options graph;
+    int nodes;     /* list every node */
+    int optimized; /* show the graph as it is after the passes */
+} qn_inspect_options;
+#define QN_INSPECT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        QN_GRAPH_OPTIONS_INIT, 0, 0                                                                \
+    }
+
+/* Inputs, outputs, operators, sizes, multiply-accumulates, and what each pass does to the graph. */
+QN_API QN_MUST_CHECK qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
+                                                const qn_inspect_options *options);
+
+/* ---- Plan: a model made ready for one set of input shapes --------------------------------------- */
+
+typedef struct qn_plan qn_plan;
+
+typedef struct qn_plan_options {
+    int threads;            /* 0: the context's */
+    const char *backend;    /* NULL: the fastest for each node; "ref": plain C only */
+    qn_graph_options graph; /* open dimensions that nothing binds become 1 */
 } qn_plan_options;
 #define QN_PLAN_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        0, NULL, 0, NULL, NULL, 0                                                                  \
+        0, NULL, QN_GRAPH_OPTIONS_INIT                                                             \
     }
 
 /* The plan keeps what it needs of the model, which may be freed before it. */
@@ -212,17 +292,69 @@ QN_API QN_MUST_CHECK qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn
                                               const qn_plan_options *options);
 QN_API void qn_plan_free(qn_plan *plan);
 
+/* Type and dims of an input or output as planned. Where they depend on contents the rank is -1. The
+ * data is NULL. */
+QN_API void qn_plan_input(qn_tensor *out, const qn_plan *plan, size_t i);
+QN_API void qn_plan_output(qn_tensor *out, const qn_plan *plan, size_t i);
+
 /* ---- Session: one caller's buffers for a plan ---------------------------------------------------- */
 
 typedef struct qn_session qn_session;
 
 QN_API QN_MUST_CHECK qn_status qn_session_create(qn_session **out, qn_context *ctx, qn_plan *plan);
 QN_API void qn_session_free(qn_session *session);
-/* Runs with inputs in the order of the model's. Their data is read in place and not kept. */
+/* Runs with inputs in the order of the model's. Their data is read in place and not kept. Inputs of
+ * other shapes than the plan's get a plan of their own, made at that moment; the session keeps the
+ * last few of them. */
 QN_API QN_MUST_CHECK qn_status qn_session_run(qn_session *session, const qn_tensor *inputs,
                                               size_t n_inputs);
 /* Output i of the last run; valid until the next one. */
 QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
+
+/* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
+
+typedef struct qn_infer_options {
+    qn_plan_options plan;
+    const char *const *inputs; /* "name=file", see qn_tensor_load; a model's only input needs no
+                                  name, and a .npz without one gives all inputs it has arrays for */
+    size_t n_inputs;
+    const char *const *data; /* the same with a first axis that counts samples: all are run, in the
+                                batch that the model fixes or else `batch` */
+    size_t n_data;
+    int64_t batch; /* 0: 8 */
+    uint64_t seed; /* of the random numbers that inputs without a file get */
+    const char
+        *output_dir; /* gets one "<output name, / as _>.npy" each; NULL: nothing is written */
+} qn_infer_options;
+#define QN_INFER_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, NULL, 0, 0, 0, NULL                                         \
+    }
+
+/* Runs a model with inputs from files. The report tells of each output type, shape and range. */
+QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
+                                              const qn_infer_options *options);
+
+typedef struct qn_bench_options {
+    qn_plan_options plan;
+    double seconds; /* of measuring, after a warm-up; 0: 1 */
+    int profile;    /* times of operators and steps as well */
+    uint64_t seed;  /* of the inputs */
+} qn_bench_options;
+#define QN_BENCH_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        QN_PLAN_OPTIONS_INIT, 0.0, 0, 0                                                            \
+    }
+
+/* Times runs with random inputs. */
+QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
+                                            const qn_bench_options *options);
+
+/* The operators that this library knows; its passes; its version, backends and what it sees of the
+ * machine. */
+QN_API QN_MUST_CHECK qn_status qn_ops_report(qn_report **out, qn_context *ctx);
+QN_API QN_MUST_CHECK qn_status qn_passes_report(qn_report **out, qn_context *ctx);
+QN_API QN_MUST_CHECK qn_status qn_build_report(qn_report **out, qn_context *ctx);
 
 #ifdef __cplusplus
 }

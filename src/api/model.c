@@ -1,5 +1,8 @@
 /* What the public header tells of a model. */
+#include "api/prepare.h"
+#include "export/export.h"
 #include "import/import.h"
+#include "pass/pass.h"
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 {
@@ -24,4 +27,53 @@ const char *qn_model_input_name(const qn_model *model, size_t i)
 const char *qn_model_output_name(const qn_model *model, size_t i)
 {
     return i < model->graph->n_outputs ? model->graph->outputs[i]->name : NULL;
+}
+
+static void value_info(qn_value_info *out, const qn_value *value)
+{
+    const qn_type *type = &value->type;
+    const bool tensor = type->kind == QN_TYPE_TENSOR;
+    *out = (qn_value_info){.name = value->name,
+                           .dtype = tensor ? type->dtype : QN_UNDEFINED,
+                           .rank = tensor ? type->rank : -1};
+    for (int32_t d = 0; d < out->rank; d++) {
+        out->dims[d] = type->dims[d].value;
+        out->symbols[d] = type->dims[d].symbol;
+    }
+}
+
+void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i)
+{
+    value_info(out, model->graph->inputs[i]);
+}
+
+void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i)
+{
+    value_info(out, model->graph->outputs[i]);
+}
+
+qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
+                            const qn_graph_options *options)
+{
+    const qn_graph_options defaults = QN_GRAPH_OPTIONS_INIT;
+    const qn_graph_options *o = options ? options : &defaults;
+    /* A quantized file is meant to stay one. */
+    const qn_pass_options passes = {
+        .skip = o->skip, .n_skip = o->n_skip, .keep_quantization = true};
+    QN_TRY(qn_prepare_shapes(out, ctx, model, o, false));
+    const qn_status status = qn_passes_run(*out, &passes, NULL);
+    if (status != QN_OK) {
+        qn_model_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
+                        const qn_save_options *options)
+{
+    const qn_save_options defaults = QN_SAVE_OPTIONS_INIT;
+    const qn_save_options *o = options ? options : &defaults;
+    const qn_export_options wanted = {.opset = o->opset, .external_from = o->external_from};
+    return qn_export_onnx(ctx, model, path, &wanted);
 }

@@ -1,66 +1,9 @@
 /* Joins model, passes and planner: what qn_plan_create does. */
 #include <string.h>
 
-#include "ops/clone.h"
+#include "api/prepare.h"
 #include "pass/pass.h"
 #include "run/plan.h"
-
-/* ---- Input shapes -------------------------------------------------------------------------------------- */
-
-static qn_status bind_shape(qn_graph *graph, const qn_input_shape *shape)
-{
-    qn_value *value = qn_graph_value(graph, shape->name);
-    if (!value || !value->is_input)
-        return qn_fail(graph->ctx, QN_E_INVALID, "the model has no input '%s'", shape->name);
-    qn_type *type = &value->type;
-    if (shape->rank < 0 || shape->rank > QN_MAX_RANK ||
-        (type->rank >= 0 && type->rank != shape->rank))
-        return qn_fail(graph->ctx, QN_E_INVALID, "input '%s' has %d dimensions, %d were given",
-                       shape->name, type->rank, shape->rank);
-    for (int32_t d = 0; d < shape->rank; d++) {
-        const qn_dim dim = type->rank < 0 ? qn_dim_unknown() : type->dims[d];
-        if (shape->dims[d] < 0 || (dim.value >= 0 && dim.value != shape->dims[d]))
-            return qn_fail(graph->ctx, QN_E_INVALID,
-                           "input '%s': dimension %d is %lld in the model, %lld was given",
-                           shape->name, d, (long long)dim.value, (long long)shape->dims[d]);
-        type->dims[d] = (qn_dim){shape->dims[d], dim.symbol};
-    }
-    type->rank = shape->rank;
-    return QN_OK;
-}
-
-/* The number that some input gives the symbol already, or 1. */
-static int64_t symbol_value(const qn_graph *graph, const char *symbol)
-{
-    for (size_t i = 0; symbol && i < graph->n_inputs; i++) {
-        const qn_type *type = &graph->inputs[i]->type;
-        for (int32_t d = 0; d < type->rank; d++) {
-            if (type->dims[d].value >= 0 && type->dims[d].symbol &&
-                strcmp(type->dims[d].symbol, symbol) == 0)
-                return type->dims[d].value;
-        }
-    }
-    return 1;
-}
-
-static void bind_rest(qn_graph *graph)
-{
-    for (size_t i = 0; i < graph->n_inputs; i++) {
-        qn_type *type = &graph->inputs[i]->type;
-        for (int32_t d = 0; type->kind == QN_TYPE_TENSOR && d < type->rank; d++) {
-            if (type->dims[d].value < 0)
-                type->dims[d].value = symbol_value(graph, type->dims[d].symbol);
-        }
-    }
-}
-
-static qn_status bind_shapes(qn_graph *graph, const qn_plan_options *options)
-{
-    for (size_t i = 0; i < options->n_shapes; i++)
-        QN_TRY(bind_shape(graph, &options->shapes[i]));
-    bind_rest(graph);
-    return QN_OK;
-}
 
 /* ---- Backends ------------------------------------------------------------------------------------------- */
 
@@ -102,18 +45,34 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     const qn_plan_options *o = options ? options : &defaults;
     const qn_backend *backends[MOST_BACKENDS];
     const qn_plan_config config = {o->threads > 0 ? o->threads : ctx->threads, backends};
+    const qn_pass_options passes = {.skip = o->graph.skip, .n_skip = o->graph.n_skip};
     qn_model *own;
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
-    QN_TRY(qn_model_clone(&own, ctx, model));
+    QN_TRY(qn_prepare_shapes(&own, ctx, model, &o->graph, true));
     forget_declared(own);
-    qn_status status = bind_shapes(own->graph, o);
-    const qn_pass_options passes = {.skip = o->skip, .n_skip = o->n_skip};
-    if (status == QN_OK)
-        status = qn_model_optimize(own, &passes, NULL);
+    const qn_status status = qn_passes_run(own, &passes, NULL);
     if (status != QN_OK) {
         qn_model_free(own);
         return status;
     }
     return qn_plan_build(out, own, &config);
+}
+
+/* ---- Looking ----------------------------------------------------------------------------------------- */
+
+static void planned_type(qn_tensor *out, const qn_plan *plan, int32_t slot)
+{
+    *out = plan->slots.at[slot].shape;
+    out->data = NULL;
+}
+
+void qn_plan_input(qn_tensor *out, const qn_plan *plan, size_t i)
+{
+    planned_type(out, plan, plan->inputs[i]);
+}
+
+void qn_plan_output(qn_tensor *out, const qn_plan *plan, size_t i)
+{
+    planned_type(out, plan, plan->outputs[i]);
 }

@@ -35,7 +35,7 @@ typedef struct qn_pass_options {
 
 /* Runs all passes over the graphs of the model, again and again until none changes anything. Types are
  * inferred on entry and stay so. changes (may be NULL) has one count per pass, in the table's order. */
-QN_MUST_CHECK qn_status qn_model_optimize(qn_model *model, const qn_pass_options *options,
-                                          int64_t *changes);
+QN_MUST_CHECK qn_status qn_passes_run(qn_model *model, const qn_pass_options *options,
+                                      int64_t *changes);
 
 #endif

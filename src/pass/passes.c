@@ -51,7 +51,7 @@ static qn_status run_on(qn_graph *graph, const qn_pass *pass, const qn_pass_opti
     return QN_OK;
 }
 
-qn_status qn_model_optimize(qn_model *model, const qn_pass_options *options, int64_t *changes)
+qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
 {
     bool changed = true;
     QN_TRY(check_names(model->ctx, options));

@@ -196,8 +196,8 @@ static qn_status plan_for(qn_plan **out, folder_run *run, qn_model *model, const
         memcpy(shape->dims, in->dims, sizeof shape->dims);
     }
     qn_plan_options options = QN_PLAN_OPTIONS_INIT;
-    options.shapes = shapes;
-    options.n_shapes = n_shapes;
+    options.graph.shapes = shapes;
+    options.graph.n_shapes = n_shapes;
     options.backend = strcmp(run->backend, "all") == 0 ? NULL : run->backend;
     return qn_plan_create(out, run->ctx, model, &options);
 }

@@ -150,13 +150,13 @@ static void check(fixture *f, qn_value *y, const char *pass, size_t nodes, const
     assert_int_equal(qn_graph_infer(f->graph), QN_OK);
     const qn_tensor *before = evaluate(f, &arena, f->graph);
     assert_int_equal(qn_model_clone(&without, f->ctx, f->model), QN_OK);
-    if (qn_model_optimize(f->model, &all, changes) != QN_OK)
+    if (qn_passes_run(f->model, &all, changes) != QN_OK)
         fail_msg("%s", qn_context_error(f->ctx));
     assert_true(changes[pass_index(pass)] > 0);
     assert_int_equal(f->graph->n_nodes, nodes);
     assert_true(!left || count_op(f->graph, left) == 1);
     assert_close(before, evaluate(f, &arena, f->graph));
-    assert_int_equal(qn_model_optimize(without, &skipping, changes), QN_OK);
+    assert_int_equal(qn_passes_run(without, &skipping, changes), QN_OK);
     assert_int_equal(changes[pass_index(pass)], 0);
     assert_close(before, evaluate(f, &arena, without->graph));
     qn_arena_free(&arena);
@@ -221,7 +221,7 @@ static void keeps_batchnorm_before_a_border(void **state)
     const qn_pass_options all = {.skip = NULL};
     qn_value *y = convolve(&f, normalize(&f, image(&f), 4), 4, 1);
     assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
-    assert_int_equal(qn_model_optimize(f.model, &all, changes), QN_OK);
+    assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
     assert_int_equal(changes[pass_index("fold-batchnorm")], 0);
     assert_int_equal(count_op(f.graph, &qn_op_BatchNormalization), 1);
     qn_model_free(f.model);
@@ -372,7 +372,7 @@ static void refuses_an_unknown_name(void **state)
     fixture f = begin();
     const char *name = "fold-everything";
     const qn_pass_options options = {.skip = &name, .n_skip = 1};
-    assert_int_equal(qn_model_optimize(f.model, &options, NULL), QN_E_INVALID);
+    assert_int_equal(qn_passes_run(f.model, &options, NULL), QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(f.ctx), name));
     qn_model_free(f.model);
     qn_context_free(f.ctx);

@@ -39,6 +39,8 @@ struct qn_kernels {
     /* The next h and c [hidden] from the sums of the gates i, o, f, g [4 * hidden]. */
     void (*lstm_gates)(float *h, float *c, const float *gates, int64_t hidden);
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
+    /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
+    float (*peak)(int64_t rounds);
 };
 
 /* Those of the best instruction set that CPU and environment allow. */

@@ -2,6 +2,7 @@
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/chain_kernels.h"
 #include "backend/cpu/lstm_kernels.h"
+#include "backend/cpu/peak_kernels.h"
 #include "backend/cpu/row_kernels.h"
 
 const qn_kernels VEC_NAME(qn_kernels) = {
@@ -13,4 +14,5 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .lstm_gates = lstm_gates,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
+    .peak = peak,
 };

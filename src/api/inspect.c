@@ -1,0 +1,220 @@
+/* qn_model_inspect: what is in a model and what the passes do to it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/prepare.h"
+#include "ops/infer.h"
+#include "pass/pass.h"
+#include "report/report.h"
+
+enum { TYPE_SIZE = 256 };
+
+typedef struct totals {
+    int64_t nodes, macs, parameters, bytes;
+    int64_t counts[512]; /* nodes by place of their operator in qn_ops */
+    int64_t op_macs[512];
+} totals;
+
+static size_t op_place(const qn_op *op)
+{
+    size_t i = 0;
+    while (i < qn_ops_count && qn_ops[i] != op)
+        i++;
+    return i;
+}
+
+static void count_constants(totals *t, const qn_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const qn_value *value = graph->values[i];
+        if (!value->data || value->is_capture || (value->n_users == 0 && !value->is_output))
+            continue;
+        size_t bytes;
+        t->parameters += qn_tensor_count(value->data);
+        if (qn_tensor_bytes(&bytes, value->data->dtype, value->data->rank, value->data->dims))
+            t->bytes += (int64_t)bytes;
+    }
+}
+
+static void count_graph(totals *t, const qn_graph *graph)
+{
+    count_constants(t, graph);
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        const int64_t macs = qn_node_macs(node);
+        const size_t place = op_place(node->op);
+        const qn_graph *body;
+        t->nodes++;
+        t->macs += macs;
+        if (place < QN_COUNT_OF(t->counts)) {
+            t->counts[place]++;
+            t->op_macs[place] += macs;
+        }
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            count_graph(t, body);
+    }
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------- */
+
+static void add_values(qn_item *parent, const char *key, qn_value *const *values, size_t count)
+{
+    qn_item *table = qn_item_table(parent, key);
+    for (size_t i = 0; i < count; i++) {
+        char type[TYPE_SIZE];
+        qn_type_format(type, sizeof type, &values[i]->type);
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "name", values[i]->name);
+        qn_item_text(row, "type", type);
+    }
+}
+
+static void add_operators(qn_item *parent, const totals *t)
+{
+    qn_item *table = qn_item_table(parent, "operators");
+    for (size_t i = 0; i < qn_ops_count && i < QN_COUNT_OF(t->counts); i++) {
+        if (!t->counts[i])
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "operator", qn_ops[i]->name);
+        qn_item_text(row, "domain", *qn_ops[i]->domain ? qn_ops[i]->domain : "ai.onnx");
+        qn_item_int(row, "count", t->counts[i]);
+        qn_item_int(row, "macs", t->op_macs[i]);
+    }
+}
+
+/* "a:float32[1,3] b:float32[4]"; a value left out is "-". */
+static const char *value_list(qn_report *report, qn_value *const *values, int32_t count)
+{
+    const char *list = "";
+    for (int32_t i = 0; i < count && list; i++) {
+        char type[TYPE_SIZE] = "-";
+        if (values[i])
+            qn_type_format(type, sizeof type, &values[i]->type);
+        list = qn_arena_format(&report->arena, "%s%s%s%s%s", list, i ? " " : "",
+                               values[i] ? values[i]->name : "", values[i] ? ":" : "", type);
+    }
+    report->failed = report->failed || !list;
+    return list ? list : "";
+}
+
+static void add_nodes(qn_item *table, const qn_graph *graph)
+{
+    qn_report *report = table->report;
+    for (const qn_node *node = graph->first; node && !report->failed; node = node->next) {
+        const qn_graph *body;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "node", node->name);
+        qn_item_text(row, "operator", node->op->name);
+        qn_item_int(row, "macs", qn_node_macs(node));
+        qn_item_text(row, "outputs", value_list(report, node->out, node->n_out));
+        qn_item_text(row, "inputs", value_list(report, node->in, node->n_in));
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            add_nodes(table, body);
+    }
+}
+
+/* ---- The report ----------------------------------------------------------------------------------------- */
+
+static void add_opsets(qn_item *root, const qn_model *model)
+{
+    qn_item *table = qn_item_table(root, "opsets");
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "domain", *model->opsets[i].domain ? model->opsets[i].domain : "ai.onnx");
+        qn_item_int(row, "version", model->opsets[i].version);
+    }
+}
+
+static void add_head(qn_item *root, const qn_model *file)
+{
+    const char *producer = file->producer ? file->producer : "";
+    if (file->path)
+        qn_item_text(root, "file", file->path);
+    qn_item_text(root, "graph", file->graph->name ? file->graph->name : "");
+    if (*producer)
+        qn_item_text(root, "producer", producer);
+    qn_item_int(root, "ir_version", file->ir_version);
+    for (size_t i = 0; i < file->n_opsets; i++) {
+        if (*file->opsets[i].domain == 0)
+            qn_item_int(root, "opset", file->opsets[i].version);
+    }
+}
+
+static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_inspect_options *options)
+{
+    totals *t = qn_alloc_zero(graph->ctx, 1, sizeof *t);
+    QN_TRY_ALLOC(graph->ctx, t);
+    count_graph(t, graph);
+    qn_item_int(root, "nodes", t->nodes);
+    qn_item_int(root, "parameters", t->parameters);
+    qn_item_int(root, "bytes", t->bytes);
+    qn_item_int(root, "macs", t->macs);
+    add_opsets(root, graph->model->origin ? graph->model->origin : graph->model);
+    add_values(root, "inputs", graph->inputs, graph->n_inputs);
+    add_values(root, "outputs", graph->outputs, graph->n_outputs);
+    add_operators(root, t);
+    if (options->nodes)
+        add_nodes(qn_item_table(root, "node_list"), graph);
+    qn_free(graph->ctx, t);
+    return QN_OK;
+}
+
+static void add_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
+{
+    qn_item *table = qn_item_table(root, "passes");
+    for (size_t p = 0; p < qn_passes_count; p++) {
+        bool skipped = false;
+        for (size_t i = 0; i < options->n_skip; i++)
+            skipped = skipped || strcmp(options->skip[i], qn_passes[p]->name) == 0;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "pass", qn_passes[p]->name);
+        qn_item_int(row, "changes", changes[p]);
+        qn_item_text(row, "what", skipped ? "(left out)" : qn_passes[p]->brief);
+    }
+}
+
+/* `shown` has the inputs bound as asked; `plain` goes through the passes. */
+static qn_status fill(qn_item *root, qn_model *shown, qn_model *plain,
+                      const qn_inspect_options *options)
+{
+    const qn_pass_options passes = {.skip = options->graph.skip, .n_skip = options->graph.n_skip};
+    int64_t *changes = qn_alloc_zero(shown->ctx, qn_passes_count, sizeof *changes);
+    QN_TRY_ALLOC(shown->ctx, changes);
+    qn_status status = qn_graph_infer(shown->graph);
+    if (status == QN_OK)
+        status = qn_passes_run(plain, &passes, changes);
+    if (status == QN_OK)
+        status = add_graph(root, options->optimized ? plain->graph : shown->graph, options);
+    if (status == QN_OK)
+        add_passes(root, &options->graph, changes);
+    qn_free(shown->ctx, changes);
+    return status;
+}
+
+qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
+                           const qn_inspect_options *options)
+{
+    const qn_inspect_options defaults = QN_INSPECT_OPTIONS_INIT;
+    const qn_inspect_options *o = options ? options : &defaults;
+    qn_report *report = NULL;
+    qn_model *shown = NULL, *plain = NULL;
+    qn_status status = qn_report_create(&report, ctx);
+    *out = NULL;
+    if (status == QN_OK)
+        status = qn_prepare_shapes(&shown, ctx, model, &o->graph, false);
+    if (status == QN_OK)
+        status = qn_prepare_shapes(&plain, ctx, model, &o->graph, false);
+    if (status == QN_OK) {
+        add_head(&report->root, model);
+        status = fill(&report->root, shown, plain, o);
+    }
+    qn_model_free(shown);
+    qn_model_free(plain);
+    if (status == QN_OK)
+        status = qn_report_finish(report);
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
+    return status;
+}

@@ -1,0 +1,109 @@
+#include "api/prepare.h"
+
+#include <string.h>
+
+#include "ops/clone.h"
+
+static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn_input_shape *shape)
+{
+    if (shape->rank < 0 || shape->rank > QN_MAX_RANK)
+        return qn_fail(graph->ctx, QN_E_INVALID, "input '%s': a tensor has 0 to %d dimensions",
+                       shape->name, QN_MAX_RANK);
+    if (type->rank >= 0 && type->rank != shape->rank)
+        return qn_fail(graph->ctx, QN_E_INVALID,
+                       "input '%s' has %d dimensions in the model, %d were given", shape->name,
+                       type->rank, shape->rank);
+    return QN_OK;
+}
+
+static qn_status bind_shape(qn_graph *graph, const qn_input_shape *shape)
+{
+    qn_value *value = qn_graph_value(graph, shape->name);
+    if (!value || !value->is_input)
+        return qn_fail(graph->ctx, QN_E_INVALID, "the model has no input '%s'", shape->name);
+    qn_type *type = &value->type;
+    QN_TRY(check_rank(graph, type, shape));
+    for (int32_t d = 0; d < shape->rank; d++) {
+        const qn_dim dim = type->rank < 0 ? qn_dim_unknown() : type->dims[d];
+        const int64_t given = shape->dims[d] == -1 ? dim.value : shape->dims[d];
+        if (given < -1 || (dim.value >= 0 && dim.value != given))
+            return qn_fail(graph->ctx, QN_E_INVALID,
+                           "input '%s': dimension %d is %lld in the model, %lld was given",
+                           shape->name, d, (long long)dim.value, (long long)given);
+        type->dims[d] = (qn_dim){given, dim.symbol};
+    }
+    type->rank = shape->rank;
+    return QN_OK;
+}
+
+/* The batch must fit somewhere: a model that fixes it otherwise is not run with another one. */
+static qn_status bind_batch(qn_graph *graph, int64_t batch)
+{
+    const qn_value *fixed = NULL;
+    bool found = false;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        qn_type *type = &graph->inputs[i]->type;
+        if (type->kind != QN_TYPE_TENSOR || type->rank < 1)
+            continue;
+        if (type->dims[0].value < 0)
+            type->dims[0].value = batch;
+        if (type->dims[0].value == batch)
+            found = true;
+        else if (!fixed)
+            fixed = graph->inputs[i];
+    }
+    if (batch < 0 || (!found && fixed))
+        return qn_fail(graph->ctx, QN_E_INVALID,
+                       "batch %lld does not fit: input '%s' begins with %lld in the model",
+                       (long long)batch, fixed ? fixed->name : "",
+                       (long long)(fixed ? fixed->type.dims[0].value : 0));
+    return QN_OK;
+}
+
+/* The number that some input gives the symbol already, or -1. */
+static int64_t symbol_value(const qn_graph *graph, const char *symbol)
+{
+    for (size_t i = 0; symbol && i < graph->n_inputs; i++) {
+        const qn_type *type = &graph->inputs[i]->type;
+        for (int32_t d = 0; d < type->rank; d++) {
+            if (type->dims[d].value >= 0 && type->dims[d].symbol &&
+                strcmp(type->dims[d].symbol, symbol) == 0)
+                return type->dims[d].value;
+        }
+    }
+    return -1;
+}
+
+static void bind_rest(qn_graph *graph, bool close)
+{
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        qn_type *type = &graph->inputs[i]->type;
+        for (int32_t d = 0; type->kind == QN_TYPE_TENSOR && d < type->rank; d++) {
+            if (type->dims[d].value < 0)
+                type->dims[d].value = symbol_value(graph, type->dims[d].symbol);
+            if (type->dims[d].value < 0 && close)
+                type->dims[d].value = 1;
+        }
+    }
+}
+
+static qn_status bind_shapes(qn_graph *graph, const qn_graph_options *options)
+{
+    for (size_t i = 0; i < options->n_shapes; i++)
+        QN_TRY(bind_shape(graph, &options->shapes[i]));
+    return options->batch ? bind_batch(graph, options->batch) : QN_OK;
+}
+
+qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
+                            const qn_graph_options *options, bool close)
+{
+    QN_TRY(qn_model_clone(out, ctx, model));
+    const qn_status status = bind_shapes((*out)->graph, options);
+    if (status == QN_OK) {
+        bind_rest((*out)->graph, close);
+        return QN_OK;
+    }
+    qn_model_free(*out);
+    *out = NULL;
+    return status;
+}

@@ -1,0 +1,80 @@
+/* Tables that the library knows of itself: operators, passes, the build. */
+#include <stdio.h>
+
+#include "base/cpu.h"
+#include "pass/pass.h"
+#include "report/report.h"
+#include "run/backend.h"
+
+static const char *const quant_rules[] = {
+    [QN_QUANT_FLOAT] = "float",     [QN_QUANT_MAC] = "multiply-accumulate",
+    [QN_QUANT_PASS] = "pass",       [QN_QUANT_ELEMENT] = "element-wise",
+    [QN_QUANT_TABLE] = "table",     [QN_QUANT_SHAPE] = "shape",
+    [QN_QUANT_ALREADY] = "already",
+};
+
+static qn_status finish(qn_report **out, qn_report *report)
+{
+    const qn_status status = qn_report_finish(report);
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
+    return status;
+}
+
+static void add_op(qn_item *table, const qn_op *op)
+{
+    char opsets[32];
+    qn_item *row = qn_item_row(table);
+    if (op->until)
+        snprintf(opsets, sizeof opsets, "%d-%d", op->since, op->until - 1);
+    else
+        snprintf(opsets, sizeof opsets, "%d+", op->since);
+    qn_item_text(row, "operator", op->name);
+    qn_item_text(row, "domain", *op->domain ? op->domain : "ai.onnx");
+    qn_item_text(row, "opsets", opsets);
+    qn_item_text(row, "quantization", quant_rules[op->quant]);
+    qn_item_text(row, "what", op->brief ? op->brief : "");
+}
+
+qn_status qn_ops_report(qn_report **out, qn_context *ctx)
+{
+    qn_report *report;
+    *out = NULL;
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_item *table = qn_item_table(&report->root, "operators");
+    for (size_t i = 0; i < qn_ops_count; i++)
+        add_op(table, qn_ops[i]);
+    return finish(out, report);
+}
+
+qn_status qn_passes_report(qn_report **out, qn_context *ctx)
+{
+    qn_report *report;
+    *out = NULL;
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_item *table = qn_item_table(&report->root, "passes");
+    for (size_t p = 0; p < qn_passes_count; p++) {
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "pass", qn_passes[p]->name);
+        qn_item_text(row, "what", qn_passes[p]->brief);
+    }
+    return finish(out, report);
+}
+
+qn_status qn_build_report(qn_report **out, qn_context *ctx)
+{
+    qn_report *report;
+    *out = NULL;
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_item *root = &report->root;
+    qn_item_text(root, "version", qn_version());
+    qn_item_text(root, "instruction_set", qn_isa_name(qn_cpu_isa()));
+    qn_item_int(root, "cores", qn_cpu_count());
+    qn_item_int(root, "opset", QN_LATEST_OPSET);
+    qn_item *table = qn_item_table(root, "backends");
+    for (size_t i = 0; qn_backends[i]; i++)
+        qn_item_text(qn_item_row(table), "backend", qn_backends[i]->name);
+    return finish(out, report);
+}

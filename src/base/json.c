@@ -1,0 +1,91 @@
+#include "base/json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { DIGITS = 9 };
+
+qn_json *qn_json_object(void)
+{
+    return json_object();
+}
+
+qn_json *qn_json_array(void)
+{
+    return json_array();
+}
+
+qn_json *qn_json_text(qn_context *ctx, const char *text)
+{
+    json_t *plain = json_string(text);
+    if (plain)
+        return plain;
+    qn_text repaired;
+    char *valid;
+    qn_text_init(&repaired, ctx);
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t length = qn_utf8_length(text, left);
+        if (length)
+            qn_text_add(&repaired, text, length);
+        else
+            qn_text_add(&repaired, "\xef\xbf\xbd", 3);
+        text += QN_MAX(length, 1);
+        left -= QN_MAX(length, 1);
+    }
+    if (qn_text_take(&valid, &repaired) != QN_OK)
+        return NULL;
+    plain = json_string(valid);
+    qn_text_free(ctx, valid);
+    return plain;
+}
+
+qn_json *qn_json_int(int64_t value)
+{
+    return json_integer(value);
+}
+
+qn_json *qn_json_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+qn_json *qn_json_bool(bool value)
+{
+    return json_boolean(value);
+}
+
+bool qn_json_set(qn_json *object, const char *key, qn_json *value)
+{
+    return json_object_set_new(object, key, value) == 0;
+}
+
+bool qn_json_push(qn_json *array, qn_json *value)
+{
+    return json_array_append_new(array, value) == 0;
+}
+
+static int add_to_text(const char *bytes, size_t count, void *user)
+{
+    qn_text *text = user;
+    qn_text_add(text, bytes, count);
+    return text->failed ? -1 : 0;
+}
+
+qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json)
+{
+    qn_text text;
+    qn_text_init(&text, ctx);
+    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS);
+    if (json_dump_callback(json, add_to_text, &text, flags) != 0)
+        text.failed = true;
+    qn_text_add(&text, "\n", 1);
+    return qn_text_take(out, &text);
+}
+
+void qn_json_free(qn_json *json)
+{
+    json_decref(json);
+}

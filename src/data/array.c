@@ -1,0 +1,98 @@
+#include "data/array.h"
+
+#include <string.h>
+
+static bool ends_with(const char *path, const char *ending)
+{
+    const size_t length = strlen(path), own = strlen(ending);
+    return length >= own && strcmp(path + length - own, ending) == 0;
+}
+
+/* A first dimension of -1 becomes as many as the file has. */
+static qn_status raw_shape(qn_tensor *out, const qn_array *array, const qn_tensor *like)
+{
+    size_t bytes = 0;
+    *out = *like;
+    const bool open = like->rank > 0 && like->dims[0] == -1;
+    if (open)
+        out->dims[0] = 1;
+    if (like->dtype == QN_STRING || !qn_dtype_size(like->dtype) || like->rank < 0 ||
+        !qn_tensor_bytes(&bytes, out->dtype, out->rank, out->dims))
+        return qn_fail(array->ctx, QN_E_INVALID, "a raw file needs a known type and shape");
+    if (open && bytes && array->map.size % bytes == 0)
+        out->dims[0] = (int64_t)(array->map.size / bytes);
+    else if (bytes != array->map.size)
+        return qn_fail(array->ctx, QN_E_INVALID, "the file has %zu bytes, %s %zu", array->map.size,
+                       open ? "a sample" : "the tensor", bytes);
+    return QN_OK;
+}
+
+static qn_status read_raw(qn_array *array, const qn_tensor *like)
+{
+    const qn_tensor none = {.rank = -1};
+    QN_TRY(raw_shape(&array->tensor, array, like ? like : &none));
+    for (size_t i = 0; array->tensor.dtype == QN_BOOL && i < array->map.size; i++) {
+        if (array->map.data[i] > 1)
+            return qn_fail(array->ctx, QN_E_FORMAT, "a bool is neither 0 nor 1");
+    }
+    array->tensor.data = (void *)(uintptr_t)array->map.data;
+    return QN_OK;
+}
+
+static qn_status read_npz(qn_array *array, const char *entry)
+{
+    const uint8_t *data;
+    size_t size;
+    QN_TRY(qn_npz_find(&data, &size, array, entry));
+    return qn_npy_read(array, data, size);
+}
+
+static qn_status read_file(qn_array *array, const char *path, const qn_tensor_load_options *options)
+{
+    QN_TRY(qn_map_open(&array->map, array->ctx, path));
+    qn_status status;
+    if (ends_with(path, ".npy"))
+        status = qn_npy_read(array, array->map.data, array->map.size);
+    else if (ends_with(path, ".npz"))
+        status = read_npz(array, options->entry);
+    else
+        status = read_raw(array, options->like);
+    return status == QN_OK ? QN_OK : qn_fail_within(array->ctx, status, "%s", path);
+}
+
+qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
+                         const qn_tensor_load_options *options)
+{
+    static const qn_tensor_load_options defaults = {NULL, NULL};
+    qn_array *array = qn_alloc_zero(ctx, 1, sizeof *array);
+    *out = NULL;
+    QN_TRY_ALLOC(ctx, array);
+    array->ctx = ctx;
+    const qn_status status = read_file(array, path, options ? options : &defaults);
+    if (status == QN_OK)
+        *out = &array->tensor;
+    else
+        qn_tensor_free(&array->tensor);
+    return status;
+}
+
+void qn_tensor_free(qn_tensor *tensor)
+{
+    qn_array *array = (qn_array *)tensor;
+    if (!array)
+        return;
+    qn_map_close(&array->map);
+    qn_free_aligned(&array->ctx->allocator, array->block);
+    qn_free(array->ctx, array);
+}
+
+qn_status qn_tensor_save(qn_context *ctx, const qn_tensor *tensor, const char *path)
+{
+    qn_npy_writer writer;
+    QN_TRY(qn_npy_open(&writer, ctx, path, tensor));
+    const qn_status status = qn_npy_write(&writer, tensor->data, qn_tensor_count(tensor));
+    if (status == QN_OK)
+        return qn_npy_commit(&writer);
+    qn_npy_discard(&writer);
+    return status;
+}

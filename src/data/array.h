@@ -1,0 +1,51 @@
+/* Tensors in files: .npy, .npz, raw bytes. */
+#ifndef QN_ARRAY_H
+#define QN_ARRAY_H
+
+#include "base/map.h"
+#include "ir/tensor.h"
+
+/* What qn_tensor_load hands out, with what its data lies in. */
+typedef struct qn_array {
+    qn_tensor tensor; /* first: the public pointer */
+    qn_context *ctx;
+    qn_map map;
+    void *block; /* aligned; when the data is not in the map */
+} qn_array;
+
+/* A .npy file in memory: *out gets type and dims, *data its elements in file order and *length their
+ * bytes. Fortran order and big-endian numbers are reported for the caller to undo. */
+typedef struct qn_npy {
+    qn_tensor tensor; /* without data */
+    const uint8_t *data;
+    size_t bytes;
+    bool fortran, swapped;
+} qn_npy;
+QN_MUST_CHECK qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t *file,
+                                     size_t size);
+
+/* The array of a .npy file that lies in memory. Its data points into the file where that is
+ * possible. */
+QN_MUST_CHECK qn_status qn_npy_read(qn_array *array, const uint8_t *file, size_t size);
+
+/* The entry's bytes inside a .npz file (as numpy's savez stores it), or decompressed into array->block
+ * (savez_compressed). name NULL: the only entry. "x" is stored as "x.npy". */
+QN_MUST_CHECK qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array,
+                                    const char *name);
+/* Whether there is such an entry. */
+bool qn_npz_has(const uint8_t *file, size_t size, const char *name);
+
+/* A .npy file that is written piece by piece, complete or not at all. */
+typedef struct qn_npy_writer {
+    qn_context *ctx;
+    qn_output_file *file;
+    qn_dtype dtype, stored;
+    int64_t left; /* elements */
+} qn_npy_writer;
+QN_MUST_CHECK qn_status qn_npy_open(qn_npy_writer *out, qn_context *ctx, const char *path,
+                                    const qn_tensor *shape);
+QN_MUST_CHECK qn_status qn_npy_write(qn_npy_writer *writer, const void *data, int64_t count);
+QN_MUST_CHECK qn_status qn_npy_commit(qn_npy_writer *writer);
+void qn_npy_discard(qn_npy_writer *writer);
+
+#endif

@@ -1,0 +1,53 @@
+/* What a call found out, as a tree that reads as text for people and as JSON for programs.
+ *
+ * A report is filled without a check after every line: when memory runs short it remembers so, what is
+ * added afterwards goes nowhere, and qn_report_finish says it once. */
+#ifndef QN_REPORT_H
+#define QN_REPORT_H
+
+#include "base/base.h"
+
+typedef enum qn_item_kind {
+    QN_ITEM_GROUP, /* items with keys; JSON object */
+    QN_ITEM_TABLE, /* rows, groups of the same keys; JSON array of objects */
+    QN_ITEM_TEXT,
+    QN_ITEM_INT,
+    QN_ITEM_REAL,
+    QN_ITEM_BOOL
+} qn_item_kind;
+
+typedef struct qn_item qn_item;
+struct qn_item {
+    qn_report *report;
+    qn_item_kind kind;
+    const char *key; /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
+    qn_item *first, *last; /* of a group or table */
+    qn_item *next;
+    const char *text;
+    int64_t integer; /* also a bool's */
+    double real;
+    int decimals; /* of a real in text */
+};
+
+struct qn_report {
+    qn_context *ctx;
+    qn_arena arena;
+    qn_item root;  /* a group */
+    qn_item spare; /* what is added when memory is short */
+    bool failed;
+};
+
+QN_MUST_CHECK qn_status qn_report_create(qn_report **out, qn_context *ctx);
+/* QN_E_NOMEM where something could not be added. */
+QN_MUST_CHECK qn_status qn_report_finish(const qn_report *report);
+
+/* Keys must outlive the report; texts are copied. */
+qn_item *qn_item_group(qn_item *parent, const char *key);
+qn_item *qn_item_table(qn_item *parent, const char *key);
+qn_item *qn_item_row(qn_item *table);
+void qn_item_text(qn_item *parent, const char *key, const char *text);
+void qn_item_int(qn_item *parent, const char *key, int64_t value);
+void qn_item_real(qn_item *parent, const char *key, double value, int decimals);
+void qn_item_bool(qn_item *parent, const char *key, bool value);
+
+#endif

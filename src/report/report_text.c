@@ -1,0 +1,178 @@
+/* Reports as aligned text: the values of a group side by side with their names, then its tables and
+ * groups, each under its name. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/report.h"
+
+enum { GAP = 2, NUMBER_SIZE = 48 };
+
+static bool is_value(const qn_item *item)
+{
+    return item->kind != QN_ITEM_GROUP && item->kind != QN_ITEM_TABLE;
+}
+
+/* The value as text; numbers are put into `room`. */
+static const char *value_text(char room[NUMBER_SIZE], const qn_item *item)
+{
+    switch (item->kind) {
+    case QN_ITEM_TEXT: return item->text;
+    case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
+    case QN_ITEM_INT: snprintf(room, NUMBER_SIZE, "%" PRId64, item->integer); return room;
+    default: snprintf(room, NUMBER_SIZE, "%.*f", item->decimals, item->real); return room;
+    }
+}
+
+/* Columns that a text takes; what is no valid UTF-8 is shown as one '?' a byte. */
+static size_t text_width(const char *text)
+{
+    size_t width = 0;
+    for (size_t left = strlen(text); left > 0; width++) {
+        const size_t length = QN_MAX(qn_utf8_length(text, left), 1);
+        text += length;
+        left -= length;
+    }
+    return width;
+}
+
+/* Names come from files: nothing that a terminal would obey gets through. */
+static void add_clean(qn_text *out, const char *text, char blank)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t length = qn_utf8_length(text, left);
+        if (*text == blank)
+            qn_text_add(out, " ", 1);
+        else if (length == 0 || (unsigned char)*text < 0x20 || *text == 0x7f)
+            qn_text_add(out, "?", 1);
+        else
+            qn_text_add(out, text, length);
+        text += QN_MAX(length, 1);
+        left -= QN_MAX(length, 1);
+    }
+}
+
+static void add_key(qn_text *out, const char *key)
+{
+    add_clean(out, key, '_');
+}
+
+static void add_cell(qn_text *out, const char *text, size_t width, bool right)
+{
+    const size_t own = text_width(text), pad = width > own ? width - own : 0;
+    if (right)
+        qn_text_fill(out, ' ', pad);
+    add_clean(out, text, '\0');
+    if (!right)
+        qn_text_fill(out, ' ', pad);
+}
+
+/* ---- Groups ------------------------------------------------------------------------------------------- */
+
+static void add_values(qn_text *out, const qn_item *group, size_t indent)
+{
+    char room[NUMBER_SIZE];
+    size_t width = 0;
+    for (const qn_item *item = group->first; item; item = item->next) {
+        if (is_value(item))
+            width = QN_MAX(width, strlen(item->key));
+    }
+    for (const qn_item *item = group->first; item; item = item->next) {
+        if (!is_value(item))
+            continue;
+        qn_text_fill(out, ' ', indent);
+        add_key(out, item->key);
+        qn_text_fill(out, ' ', width - strlen(item->key) + GAP);
+        add_clean(out, value_text(room, item), '\0');
+        qn_text_add(out, "\n", 1);
+    }
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------- */
+
+static size_t column_width(const qn_item *table, size_t column, const char *title)
+{
+    char room[NUMBER_SIZE];
+    size_t width = strlen(title);
+    for (const qn_item *row = table->first; row; row = row->next) {
+        const qn_item *cell = row->first;
+        for (size_t c = 0; cell && c < column; c++)
+            cell = cell->next;
+        if (cell)
+            width = QN_MAX(width, text_width(value_text(room, cell)));
+    }
+    return width;
+}
+
+static void trim_end(qn_text *out)
+{
+    while (out->length > 0 && out->at[out->length - 1] == ' ')
+        out->length--;
+    qn_text_add(out, "\n", 1);
+}
+
+/* The keys when `titles`, else the values; the widths are those of the columns. */
+static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size_t indent,
+                    bool titles)
+{
+    char room[NUMBER_SIZE];
+    size_t column = 0;
+    qn_text_fill(out, ' ', indent);
+    for (const qn_item *cell = row->first; cell; cell = cell->next, column++) {
+        const bool right = cell->kind != QN_ITEM_TEXT;
+        if (titles && right)
+            qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
+        if (titles)
+            add_key(out, cell->key);
+        if (titles && !right)
+            qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
+        if (!titles)
+            add_cell(out, value_text(room, cell), widths[column], right);
+        qn_text_fill(out, ' ', GAP);
+    }
+    trim_end(out);
+}
+
+static void add_table(qn_text *out, const qn_item *table, size_t indent)
+{
+    enum { MOST_COLUMNS = 16 };
+    size_t widths[MOST_COLUMNS] = {0}, column = 0;
+    if (!table->first) {
+        qn_text_fill(out, ' ', indent);
+        qn_text_add(out, "none\n", 5);
+        return;
+    }
+    for (const qn_item *cell = table->first->first; cell && column < MOST_COLUMNS;
+         cell = cell->next, column++)
+        widths[column] = column_width(table, column, cell->key);
+    add_row(out, table->first, widths, indent, true);
+    for (const qn_item *row = table->first; row; row = row->next)
+        add_row(out, row, widths, indent, false);
+}
+
+static void add_group(qn_text *out, const qn_item *group, size_t indent)
+{
+    add_values(out, group, indent);
+    for (const qn_item *item = group->first; item; item = item->next) {
+        if (is_value(item))
+            continue;
+        if (out->length)
+            qn_text_add(out, "\n", 1);
+        qn_text_fill(out, ' ', indent);
+        add_key(out, item->key);
+        qn_text_add(out, "\n", 1);
+        if (item->kind == QN_ITEM_TABLE)
+            add_table(out, item, indent + GAP);
+        else
+            add_group(out, item, indent + GAP);
+    }
+}
+
+qn_status qn_report_text(char **out, const qn_report *report)
+{
+    qn_text text;
+    qn_text_init(&text, report->ctx);
+    add_group(&text, &report->root, 0);
+    return qn_text_take(out, &text);
+}

@@ -1,0 +1,67 @@
+/* quench help: the pages that the tables give. */
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    const char *completion;
+    int man;
+} values;
+
+static const cli_option options[] = {
+    {.name = "man",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, man),
+     .help = "the man page, for 'man -l -'"},
+    {.name = "completion",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, completion),
+     .value = "SHELL",
+     .words = "bash zsh fish",
+     .help = "completions for a shell: bash, zsh or fish"},
+};
+
+static int show_passes(cli_work *cli)
+{
+    qn_report *report;
+    const qn_status status = qn_passes_report(&report, cli->ctx);
+    return status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
+}
+
+static int unknown_topic(const char *topic)
+{
+    const char *best = cli_nearest_command(topic);
+    cli_error("help: no command '%s'%s%s%s", topic, best ? "; did you mean '" : "",
+              best ? best : "", best ? "'?" : "");
+    return CLI_USAGE;
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    const char *topic = v->common.arguments.count ? v->common.arguments.at[0] : NULL;
+    if (v->man)
+        cli_man_page();
+    else if (v->completion)
+        cli_completion(v->completion);
+    else if (topic && strcmp(topic, "passes") == 0)
+        return show_passes(cli);
+    else if (topic && !cli_command_find(topic))
+        return unknown_topic(topic);
+    else
+        cli_help(topic ? cli_command_find(topic) : NULL);
+    return CLI_DONE;
+}
+
+const cli_command cli_cmd_help = {
+    .name = "help",
+    .arguments = "[COMMAND | passes]",
+    .least = 0,
+    .most = 1,
+    .brief = "explain a command, or list the passes",
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .values_size = sizeof(values),
+    .run = run,
+};

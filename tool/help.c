@@ -1,0 +1,160 @@
+/* Help and man page from the tables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+
+enum { WIDTH = 96, LEFT = 28, LABEL_SIZE = 128 };
+
+/* Words of `text` wrapped to the width, the first line begun at column `at`, others at `left`. */
+static void wrap(const char *text, int at, int left)
+{
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (at + length > WIDTH && at > left) {
+            printf("\n%*s", left, "");
+            at = left;
+        }
+        printf("%.*s", length, text);
+        at += length;
+        text += length;
+        if (*text) {
+            text++;
+            putchar(' ');
+            at++;
+        }
+    }
+    putchar('\n');
+}
+
+/* "-d, --data FILE" */
+static void option_label(char out[LABEL_SIZE], const cli_option *option)
+{
+    size_t length = 0;
+    out[0] = 0;
+    for (const char *s = option->shorts; s && *s;) {
+        const int own = (int)strcspn(s, " ");
+        length += (size_t)snprintf(out + length, LABEL_SIZE - length, "-%.*s, ", own, s);
+        s += own + (int)strspn(s + own, " ");
+    }
+    snprintf(out + length, LABEL_SIZE - length, "--%s%s%s", option->name, option->value ? " " : "",
+             option->value ? option->value : "");
+}
+
+/* The help with range and default. */
+static void option_text(char *out, size_t size, const cli_option *option)
+{
+    size_t length = (size_t)snprintf(out, size, "%s", option->help);
+    if (option->type == CLI_INT || option->type == CLI_REAL)
+        length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
+                                   option->most);
+    if (option->type == CLI_LIST)
+        length += (size_t)snprintf(out + length, size - length, "; may be repeated");
+    if (option->standard)
+        snprintf(out + length, size - length, "; default: %s", option->standard);
+}
+
+static void print_options(const cli_option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char label[LABEL_SIZE], text[512];
+        option_label(label, &options[i]);
+        option_text(text, sizeof text, &options[i]);
+        printf("  %-*s", LEFT - 2, label);
+        if (strlen(label) > LEFT - 4)
+            printf("\n%*s", LEFT, "");
+        wrap(text, LEFT, LEFT);
+    }
+}
+
+static void help_command(const cli_command *command)
+{
+    printf("usage: quench %s [options] %s\n\n", command->name, command->arguments);
+    wrap(command->brief, 0, 0);
+    if (command->notes) {
+        putchar('\n');
+        wrap(command->notes, 0, 0);
+    }
+    printf("\noptions:\n");
+    print_options(command->options, command->n_options);
+    print_options(cli_common_options, cli_common_count);
+}
+
+static void help_all(void)
+{
+    printf("usage: quench COMMAND [options] [arguments]\n\n"
+           "quench runs neural networks on CPUs; models come and go as ONNX.\n\ncommands:\n");
+    for (size_t i = 0; cli_cmds[i]; i++)
+        printf("  %-10s%s\n", cli_cmds[i]->name, cli_cmds[i]->brief);
+    printf(
+        "\n'quench COMMAND --help' explains one. Results go to stdout, everything else to stderr.\n"
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model or feature not supported.\n");
+}
+
+void cli_help(const cli_command *command)
+{
+    if (command)
+        help_command(command);
+    else
+        help_all();
+}
+
+/* ---- Man page ------------------------------------------------------------------------------------------- */
+
+/* Dashes stay dashes, and no line begins a request by accident. */
+static void man_text(const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stdout);
+    for (; *text; text++) {
+        if (*text == '-' || *text == '\\')
+            putchar('\\');
+        putchar(*text == '\\' ? 'e' : *text);
+    }
+    putchar('\n');
+}
+
+static void man_options(const cli_option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char label[LABEL_SIZE], text[512];
+        option_label(label, &options[i]);
+        option_text(text, sizeof text, &options[i]);
+        printf(".TP\n.B ");
+        man_text(label);
+        man_text(text);
+    }
+}
+
+static void man_command(const cli_command *command)
+{
+    printf(".SS \"quench %s [options] %s\"\n", command->name, command->arguments);
+    man_text(command->brief);
+    if (command->notes) {
+        printf(".PP\n");
+        man_text(command->notes);
+    }
+    man_options(command->options, command->n_options);
+}
+
+void cli_man_page(void)
+{
+    static const char *const exit_codes[][2] = {{"0", "done"},
+                                                {"1", "failed"},
+                                                {"2", "wrong usage"},
+                                                {"3", "model or feature not supported"}};
+    printf(".TH QUENCH 1 \"\" \"quench %s\" \"User Commands\"\n", qn_version());
+    printf(".SH NAME\nquench \\- run neural networks on CPUs\n");
+    printf(".SH SYNOPSIS\n.B quench\n.I command\n[options] [arguments]\n");
+    printf(
+        ".SH DESCRIPTION\nReads ONNX models, shows, times, runs and rewrites them. Results go to "
+        "the standard output, everything else to the standard error.\n");
+    printf(".SH COMMANDS\n");
+    for (size_t i = 0; cli_cmds[i]; i++)
+        man_command(cli_cmds[i]);
+    printf(".SH OPTIONS OF EVERY COMMAND\n");
+    man_options(cli_common_options, cli_common_count);
+    printf(".SH EXIT STATUS\n");
+    for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
+        printf(".TP\n.B %s\n%s\n", exit_codes[i][0], exit_codes[i][1]);
+}

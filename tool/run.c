@@ -1,0 +1,169 @@
+/* A command at work: context, messages, progress, Ctrl-C. */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* What a signal handler can reach. */
+static qn_context *volatile interruptible;
+
+/* The first time the work in progress is asked to stop; the second time the process ends. */
+static void on_signal(int number)
+{
+    if (interruptible)
+        qn_context_cancel(interruptible);
+    signal(number, SIG_DFL);
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- Messages ------------------------------------------------------------------------------------------- */
+
+void cli_error(const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    va_start(args, format);
+    fputs("quench: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static void end_progress(cli_work *cli)
+{
+    if (cli->showing)
+        fputs("\r\033[K", stderr);
+    cli->showing = false;
+}
+
+static void on_log(void *user, qn_log_level level, const char *line)
+{
+    static const char *const words[] = {[QN_LOG_ERROR] = "error: ",
+                                        [QN_LOG_WARN] = "warning: ",
+                                        [QN_LOG_INFO] = "",
+                                        [QN_LOG_DEBUG] = ""};
+    end_progress(user);
+    fprintf(stderr, "quench: %s%s\n", words[level], line);
+}
+
+static double now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec * 1e-6;
+}
+
+/* Six times a second is enough for an eye. */
+static void on_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    cli_work *cli = user;
+    const double now = now_ms();
+    if (!cli->doing || strcmp(cli->doing, what) != 0) {
+        cli->doing = what;
+        cli->began_ms = now;
+    }
+    if (now - cli->shown_ms < 160 || now <= cli->began_ms)
+        return;
+    const double rate = (double)done / (now - cli->began_ms) * 1e3;
+    fprintf(stderr, "\r\033[K%s", what);
+    if (total > 0)
+        fprintf(stderr, "  %3.0f %%  %lld of %lld", 100.0 * (double)done / (double)total,
+                (long long)done, (long long)total);
+    fprintf(stderr, "  %.1f/s", rate);
+    if (total > done && rate > 0)
+        fprintf(stderr, "  %.0f s left", (double)(total - done) / rate);
+    fflush(stderr);
+    cli->shown_ms = now;
+    cli->showing = true;
+}
+
+int cli_fail(cli_work *cli, qn_status status)
+{
+    end_progress(cli);
+    cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : qn_context_error(cli->ctx));
+    switch (status) {
+    case QN_OK: return CLI_DONE;
+    case QN_E_UNSUPPORTED: return CLI_UNSUPPORTED;
+    case QN_E_GOAL: return CLI_GOAL;
+    default: return CLI_FAILED;
+    }
+}
+
+int cli_show(cli_work *cli, qn_report *report)
+{
+    char *text;
+    const qn_status status =
+        cli->common->json ? qn_report_json(&text, report) : qn_report_text(&text, report);
+    end_progress(cli);
+    qn_report_free(report);
+    if (status != QN_OK)
+        return cli_fail(cli, status);
+    const bool written = fputs(text, stdout) >= 0 && fflush(stdout) == 0;
+    qn_text_free(cli->ctx, text);
+    if (!written)
+        cli_error("cannot write to the standard output");
+    return written ? CLI_DONE : CLI_FAILED;
+}
+
+/* ---- The frame ------------------------------------------------------------------------------------------ */
+
+static qn_log_level log_level(const cli_common *common)
+{
+    if (common->quiet)
+        return QN_LOG_ERROR;
+    return common->verbose > 1 ? QN_LOG_DEBUG : common->verbose ? QN_LOG_INFO : QN_LOG_WARN;
+}
+
+static int run_with_context(const cli_command *command, const cli_common *values)
+{
+    cli_work cli = {.common = values, .terminal = isatty(STDERR_FILENO) && !values->quiet};
+    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
+    options.log_level = log_level(values);
+    options.log = on_log;
+    options.log_user = &cli;
+    options.progress = cli.terminal ? on_progress : NULL;
+    options.progress_user = &cli;
+    if (qn_context_create(&cli.ctx, &options) != QN_OK) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    interruptible = cli.ctx;
+    catch_signals();
+    const int code = command->run(&cli, values);
+    end_progress(&cli);
+    interruptible = NULL;
+    qn_context_free(cli.ctx);
+    return code;
+}
+
+int cli_run(const cli_command *command, int argc, char **argv)
+{
+    int code = CLI_USAGE;
+    void *values = calloc(1, command->values_size);
+    if (!values) {
+        cli_error("out of memory");
+        return CLI_FAILED;
+    }
+    if (cli_parse(values, command, argc, argv)) {
+        const cli_common *common = values;
+        if (common->help)
+            cli_help(command);
+        code = common->help ? CLI_DONE : run_with_context(command, common);
+    }
+    cli_values_free(values, command);
+    free(values);
+    return code;
+}
