@@ -314,7 +314,7 @@ void qn_plan_free(qn_plan *plan)
         if (plan->steps[i].kernel && plan->steps[i].kernel->free)
             plan->steps[i].kernel->free(plan->steps[i].state);
     }
-    for (size_t i = 0; plan->backends && plan->backends[i]; i++) {
+    for (size_t i = 0; plan->shared && plan->backends && plan->backends[i]; i++) {
         if (plan->shared[i])
             plan->backends[i]->release(plan->shared[i]);
     }

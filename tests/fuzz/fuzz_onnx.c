@@ -1,5 +1,5 @@
-/* Loads a model and infers its shapes once more. An input that begins with '#' is in text format, where
- * mutations keep the structure of the file intact. */
+/* Loads a model, infers its shapes once more, runs the passes and plans it for the reference backend. An
+ * input that begins with '#' is in text format, where mutations keep the structure of the file intact. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +40,19 @@ static buffer wire_of(qn_context *ctx, const uint8_t *data, size_t size)
     return out;
 }
 
+/* A model that loads need not have a plan: its shapes may depend on inputs in a way that does not fit.
+ * But it must say why. */
+static void plan(qn_context *ctx, qn_model *model)
+{
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    qn_plan *made;
+    options.backend = "ref";
+    options.threads = 1;
+    if (qn_plan_create(&made, ctx, model, &options) != QN_OK && qn_context_error(ctx)[0] == 0)
+        abort();
+    qn_plan_free(made);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     qn_context *ctx;
@@ -51,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         /* What the loader has inferred once it can infer again. */
         if (qn_graph_infer(model->graph) != QN_OK)
             abort();
+        plan(ctx, model);
     } else if (qn_context_error(ctx)[0] == 0) {
         abort(); /* a failure without a message */
     }
