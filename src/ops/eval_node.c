@@ -125,10 +125,12 @@ static qn_status evaluate(host *h, const qn_node *node)
     if (!wants_output(node)) /* kernels may rely on one */
         return QN_OK;
     QN_TRY(align_inputs(h, node));
-    if (!(node->op->flags & QN_OP_ALLOCATES)) {
+    /* Kernels rely on inputs that inference has seen; control flow looks for itself. */
+    if (!qn_node_subgraph(node, 0)) {
         frame f;
         QN_TRY(infer_outputs(h, node, &f));
-        QN_TRY(allocate_outputs(h, node, &f));
+        if (!(node->op->flags & QN_OP_ALLOCATES))
+            QN_TRY(allocate_outputs(h, node, &f));
     }
     return node->op->eval(&h->eval);
 }

@@ -86,7 +86,7 @@ static qn_status check_shapes(const qn_infer *self)
     for (int32_t d = 0; d < x->rank; d++) {
         const int64_t dim = x->dims[d].value;
         const qn_dim wanted = d == axis && dim >= 0
-                                  ? qn_dim_of((dim + a->block_size - 1) / a->block_size)
+                                  ? qn_dim_of(dim / a->block_size + (dim % a->block_size != 0))
                               : d == axis ? qn_dim_unknown()
                                           : x->dims[d];
         if (!qn_dim_merge(&merged, scale->dims[d], wanted))
@@ -119,7 +119,7 @@ static qn_status grid_make(grid *g, qn_eval *self)
         g->inner *= x->dims[d];
     g->dim = x->dims[axis];
     g->block = QN_MAX(a->block_size, 1);
-    g->n_blocks = (g->dim + g->block - 1) / g->block;
+    g->n_blocks = g->dim / g->block + (g->dim % g->block != 0);
     g->flat = !a->block_size;
     return QN_OK;
 }

@@ -68,6 +68,7 @@ static qn_status frame_make(frame *f, bound *b, const qn_node *node)
     return QN_OK;
 }
 
+/* Kernels rely on inputs that inference has seen; those that allocate are only checked. */
 static qn_status allocate_outputs(bound *b, const qn_node *node)
 {
     frame f;
@@ -82,7 +83,7 @@ static qn_status allocate_outputs(bound *b, const qn_node *node)
                       .data = b->eval.in,
                       .out = f.out};
     QN_TRY(qn_infer_run(&infer));
-    for (int32_t o = 0; o < node->n_out; o++) {
+    for (int32_t o = 0; o < node->n_out && !(node->op->flags & QN_OP_ALLOCATES); o++) {
         int64_t dims[QN_MAX_RANK];
         if (!f.out[o])
             continue;
@@ -142,7 +143,7 @@ static qn_status ref_run(const void *opaque, void *own, const qn_step_io *io)
         return QN_OK;
     if (s->planned)
         return s->node->op->eval(&b->eval);
-    if (!(s->node->op->flags & QN_OP_ALLOCATES))
+    if (!qn_node_subgraph(s->node, 0))
         QN_TRY(allocate_outputs(b, s->node));
     QN_TRY(s->node->op->eval(&b->eval));
     return deliver(b, rb->known);
