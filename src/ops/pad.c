@@ -195,6 +195,8 @@ static qn_status pad_eval(qn_eval *self)
     const int32_t rank = self->in[0]->rank;
     int64_t pads[2 * QN_MAX_RANK], axes[QN_MAX_RANK], before[QN_MAX_RANK], after[QN_MAX_RANK];
     const int64_t n_axes = given ? qn_tensor_count(given) : rank;
+    if (n_axes > rank || qn_tensor_count(self->in[1]) != 2 * n_axes)
+        return qn_eval_fail(self, "pads must hold two numbers for each of at most %d axes", rank);
     for (int32_t d = 0; d < rank; d++)
         axes[d] = d;
     if (given)

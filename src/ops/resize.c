@@ -285,10 +285,11 @@ void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *a,
     for (int64_t x = 0; x < axis->out; x++) {
         int64_t *at = index + x * axis->taps;
         double *w = weight + x * axis->taps;
-        const double from = axis->scale == 1 && axis->in == axis->out &&
-                                    axis->coordinates != QN_COORD_TF_CROP_AND_RESIZE
-                                ? (double)x
-                                : qn_resize_coordinate(axis, x);
+        double from = axis->scale == 1 && axis->in == axis->out &&
+                              axis->coordinates != QN_COORD_TF_CROP_AND_RESIZE
+                          ? (double)x
+                          : qn_resize_coordinate(axis, x);
+        from = isnan(from) ? 0 : fmin(fmax(from, -1e15), 1e15); /* regions come from data */
         int64_t first = nearest_tap(a->nearest_mode, from);
         w[0] = 1;
         if (a->mode != QN_RESIZE_NEAREST) {

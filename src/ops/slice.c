@@ -181,10 +181,15 @@ static qn_status slice_eval(qn_eval *self)
     const qn_tensor *axes = qn_eval_in(self, 3), *steps = qn_eval_in(self, 4);
     int64_t strides[QN_MAX_RANK], start = 0;
     const int64_t count = qn_tensor_count(self->in[1]);
+    if (qn_tensor_count(self->in[2]) != count || (axes && qn_tensor_count(axes) != count) ||
+        (steps && qn_tensor_count(steps) != count))
+        return qn_eval_fail(self, "starts, ends, axes and steps differ in length");
     qn_dims_strides(strides, in->rank, in->dims);
     for (int64_t i = 0; i < count; i++) {
         int64_t axis = axes ? qn_tensor_i64(axes, i) : i;
         axis += axis < 0 ? in->rank : 0;
+        if (axis < 0 || axis >= in->rank)
+            return qn_eval_fail(self, "axis %lld is no dimension", (long long)axis);
         const range r = range_of(qn_tensor_i64(self->in[1], i), qn_tensor_i64(self->in[2], i),
                                  steps ? qn_tensor_i64(steps, i) : 1, in->dims[axis]);
         start += r.start * strides[axis];
