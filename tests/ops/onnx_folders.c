@@ -158,8 +158,11 @@ static qn_status values_read(values *v, folder_run *run, qn_arena *arena, const 
         v->count++;
         const qn_type_kind declared =
             expected[i]->declared ? expected[i]->declared->kind : QN_TYPE_TENSOR;
-        QN_TRY(qn_import_onnx_value(&v->at[i], run->ctx, arena, declared, v->maps[i].data,
+        /* Elements lie in the file wherever they happen to; a run wants them aligned. */
+        qn_tensor mapped;
+        QN_TRY(qn_import_onnx_value(&mapped, run->ctx, arena, declared, v->maps[i].data,
                                     v->maps[i].size));
+        QN_TRY(qn_tensor_copy(&v->at[i], run->ctx, arena, &mapped));
         /* ONNX 1.12 stored bfloat16 as the uint16 of its bits. */
         if (declared == QN_TYPE_TENSOR && expected[i]->declared &&
             expected[i]->declared->dtype == QN_BFLOAT16 && v->at[i].dtype == QN_UINT16)
