@@ -230,6 +230,19 @@ static qn_status operand_add(bool *fits, qn_tail *t, const qn_claim *claim, qn_v
 
 /* ---- Growing ------------------------------------------------------------------------------------------------ */
 
+/* A factor and then a sum are one stage. */
+static void add_stage(qn_tail *t, const qn_stage *stage)
+{
+    qn_chain *c = &t->chain;
+    qn_stage *last = c->n_stages ? &c->stages[c->n_stages - 1] : NULL;
+    if (last && last->fn == QN_FN_SCALE && stage->fn == QN_FN_SHIFT) {
+        last->fn = QN_FN_LINEAR;
+        last->b = stage->a;
+        return;
+    }
+    c->stages[c->n_stages++] = *stage;
+}
+
 qn_status qn_tail_take(bool *taken, qn_tail *t, qn_claim *claim, qn_node *node)
 {
     qn_node_stage found;
@@ -242,7 +255,7 @@ qn_status qn_tail_take(bool *taken, qn_tail *t, qn_claim *claim, qn_node *node)
     }
     if (!*taken)
         return QN_OK;
-    t->chain.stages[t->chain.n_stages++] = found.stage;
+    add_stage(t, &found.stage);
     t->out = node->out[0];
     return QN_OK;
 }

@@ -186,7 +186,7 @@ dnnl_status_t qn_onednn_post_eltwise(dnnl_post_ops_t posts, dnnl_alg_kind_t alg,
 
 dnnl_status_t qn_onednn_post_hard_swish(dnnl_post_ops_t posts)
 {
-    return dnnl_post_ops_append_eltwise(posts, 1, dnnl_eltwise_hardswish, 0, 0);
+    return dnnl_post_ops_append_eltwise(posts, 1, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
 }
 
 dnnl_status_t qn_onednn_post_sum(dnnl_post_ops_t posts)

@@ -128,6 +128,7 @@ static const struct {
     [QN_FN_RELU] = {POST_ZERO, dnnl_eltwise_relu},
     [QN_FN_LEAKY_RELU] = {POST_A, dnnl_eltwise_relu},
     [QN_FN_CLIP] = {POST_A_B, dnnl_eltwise_clip},
+    [QN_FN_LINEAR] = {POST_A_B, dnnl_eltwise_linear},
     [QN_FN_SCALE] = {POST_A, dnnl_eltwise_linear},
     [QN_FN_SHIFT] = {POST_ONE_A, dnnl_eltwise_linear},
     [QN_FN_ABS] = {POST_ZERO, dnnl_eltwise_abs},
@@ -141,9 +142,28 @@ static const struct {
     [QN_FN_MIN] = {POST_OPERAND, dnnl_binary_min},
 };
 
-bool qn_prim_fuses(const qn_stage *stage)
+static bool uses(const qn_stage *stage, dnnl_alg_kind_t alg)
 {
-    return post_table[stage->fn].form != POST_NONE;
+    return post_table[stage->fn].alg == alg ||
+           (post_table[stage->fn].form == POST_GATE && alg == dnnl_eltwise_clip);
+}
+
+/* Of two posts with the same function oneDNN 2.6 does both with the parameters of one. */
+static bool clashes(const qn_stage *a, const qn_stage *b)
+{
+    const bool with_operand = post_table[a->fn].form == POST_OPERAND;
+    return !with_operand && (uses(b, post_table[a->fn].alg) || uses(a, post_table[b->fn].alg));
+}
+
+bool qn_prim_fuses(const qn_prim_spec *spec, const qn_stage *stage)
+{
+    if (spec->n_posts == QN_PRIM_POSTS || post_table[stage->fn].form == POST_NONE)
+        return false;
+    for (int32_t i = 0; i < spec->n_posts; i++) {
+        if (clashes(&spec->posts[i].stage, stage))
+            return false;
+    }
+    return true;
 }
 
 static dnnl_status_t append_binary(dnnl_post_ops_t posts, dnnl_alg_kind_t alg,

@@ -56,8 +56,8 @@ typedef struct qn_prim_spec {
     int32_t n_posts;
 } qn_prim_spec;
 
-/* oneDNN can do the stage behind a convolution or a product at no cost worth naming. */
-bool qn_prim_fuses(const qn_stage *stage);
+/* oneDNN can do the stage behind those posts that spec has, at no cost worth naming. */
+bool qn_prim_fuses(const qn_prim_spec *spec, const qn_stage *stage);
 
 /* *out NULL: oneDNN has nothing for this, or only its reference code. */
 QN_MUST_CHECK qn_status qn_prim_find(qn_prim **out, qn_context *ctx, qn_prim_engine *engine,

@@ -52,8 +52,7 @@ static bool add_post(qn_dnnl_step *s, const qn_claim *claim, int32_t i)
     const qn_stage *stage = &s->tail.chain.stages[i];
     qn_prim_post *post = &s->spec.posts[s->spec.n_posts];
     /* Padding that oneDNN takes for channels must stay 0. */
-    if (s->spec.n_posts == QN_PRIM_POSTS || !qn_prim_fuses(stage) ||
-        (s->is_padded && !qn_stage_keeps_zero(stage)))
+    if (!qn_prim_fuses(&s->spec, stage) || (s->is_padded && !qn_stage_keeps_zero(stage)))
         return false;
     *post = (qn_prim_post){.stage = *stage};
     s->post_operands[s->spec.n_posts] = stage->operand;
