@@ -12,6 +12,12 @@ void qn_move_to(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_
 /* Output 0 gets the elements of input 0 in the same order. */
 QN_MUST_CHECK qn_status qn_eval_move_all(qn_eval *self);
 
+/* What a Slice of `data` by these lists (starts, ends, axes, steps; the last two may be NULL) walks
+ * through: the first element and the stride of every dim, as qn_move_from takes them. False when the
+ * lists do not fit. */
+bool qn_slice_walk(int64_t *start, int64_t *strides, const qn_tensor *data,
+                   const qn_tensor *const lists[4]);
+
 /* Fills `out` with `count` copies of the element at `value` (zero bytes when NULL). */
 void qn_fill(void *out, int64_t count, const void *value, size_t size);
 

@@ -175,29 +175,39 @@ static qn_status slice_infer(qn_infer *self)
     return slice_elements(self, &b);
 }
 
-static qn_status slice_eval(qn_eval *self)
+bool qn_slice_walk(int64_t *start, int64_t *strides, const qn_tensor *in,
+                   const qn_tensor *const lists[4])
 {
-    const qn_tensor *in = self->in[0];
-    const qn_tensor *axes = qn_eval_in(self, 3), *steps = qn_eval_in(self, 4);
-    int64_t strides[QN_MAX_RANK], start = 0;
-    const int64_t count = qn_tensor_count(self->in[1]);
-    if (qn_tensor_count(self->in[2]) != count || (axes && qn_tensor_count(axes) != count) ||
+    const qn_tensor *axes = lists[2], *steps = lists[3];
+    const int64_t count = qn_tensor_count(lists[0]);
+    *start = 0;
+    if (qn_tensor_count(lists[1]) != count || (axes && qn_tensor_count(axes) != count) ||
         (steps && qn_tensor_count(steps) != count))
-        return qn_eval_fail(self, "starts, ends, axes and steps differ in length");
+        return false;
     qn_dims_strides(strides, in->rank, in->dims);
     for (int64_t i = 0; i < count; i++) {
         int64_t axis = axes ? qn_tensor_i64(axes, i) : i;
         axis += axis < 0 ? in->rank : 0;
         if (axis < 0 || axis >= in->rank)
-            return qn_eval_fail(self, "axis %lld is no dimension", (long long)axis);
-        const range r = range_of(qn_tensor_i64(self->in[1], i), qn_tensor_i64(self->in[2], i),
+            return false;
+        const range r = range_of(qn_tensor_i64(lists[0], i), qn_tensor_i64(lists[1], i),
                                  steps ? qn_tensor_i64(steps, i) : 1, in->dims[axis]);
-        start += r.start * strides[axis];
+        *start += r.start * strides[axis];
         /* The step of an axis with one element is never taken, and may be huge. */
         strides[axis] = r.count > 1 ? strides[axis] * r.step : 0;
     }
+    return true;
+}
+
+static qn_status slice_eval(qn_eval *self)
+{
+    const qn_tensor *const lists[4] = {self->in[1], self->in[2], qn_eval_in(self, 3),
+                                       qn_eval_in(self, 4)};
+    int64_t strides[QN_MAX_RANK], start;
+    if (!qn_slice_walk(&start, strides, self->in[0], lists))
+        return qn_eval_fail(self, "starts, ends, axes and steps do not fit the input");
     if (qn_tensor_count(self->out[0]) > 0)
-        qn_move_from(self->out[0], in, start, strides);
+        qn_move_from(self->out[0], self->in[0], start, strides);
     return QN_OK;
 }
 

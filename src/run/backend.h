@@ -37,6 +37,9 @@ typedef struct qn_claim_value {
      * view. The layouts must make this true: for samples side by side (Reshape), or with `strided`
      * for every sample on its own (Split along channels). */
     int32_t view_of;
+    /* Input of a Concat only: it is produced directly at `offset` of out[0], in each of its samples, and
+     * nothing is left to copy. The backend has asked qn_build_can_place. */
+    bool placed;
     size_t offset; /* into the first sample */
     /* Set before prepare: bytes from one sample to the next. */
     size_t stride;
@@ -57,9 +60,6 @@ typedef struct qn_claim {
      * (it adds to what is there), and the backend has asked qn_build_dies first. */
     int32_t in_place;
     bool must_share;
-    /* Concat: the inputs, which fill out[0] completely, are produced directly at in[i].offset of it
-     * (in each of its samples). The backend has asked qn_build_can_place. */
-    bool place_inputs;
     size_t scratch; /* bytes while it runs, 64-byte aligned; may be set as late as in prepare */
     /* NULL: nothing is left to do at run time, views and placed inputs say it all. */
     const qn_kernel *kernel;
@@ -124,10 +124,10 @@ bool qn_build_ready(const qn_builder *builder, const qn_value *value);
 bool qn_build_dies(const qn_claim *claim, const qn_value *value);
 /* The node that alone reads `value`, when it is not yet taken: what a group may grow by. Else NULL. */
 qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value);
-/* Every input of the claim is free to be put at its offset of out[0]: computed by a step, in the layout
- * that the claim names, fitting there with all that shares its memory, and where there are several
- * samples no step needs them side by side. */
-bool qn_build_can_place(const qn_claim *claim);
+/* Input i of the claim is free to be put at its offset of out[0]: computed by a step, in the layout that
+ * the claim names, fitting there with all that shares its memory, and where there are several samples no
+ * step needs them side by side. The offsets of all inputs must be set. */
+bool qn_build_can_place(const qn_claim *claim, int32_t i);
 
 /* Adds a node, an input or an output to the claim. */
 void qn_claim_add(qn_claim *claim, qn_node *node);

@@ -239,7 +239,7 @@ static qn_status finish_outputs(qn_builder *b)
             QN_TRY(qn_slot_add_ready(b, value, QN_PLACE_CONSTANT));
         if (qn_planned_of(b, value)->slot < 0)
             return qn_fail(plan->ctx, QN_E_FORMAT, "output '%s' is never computed", value->name);
-        QN_TRY(qn_slot_find(&plan->outputs[i], b, value, QN_ROWS, false));
+        QN_TRY(qn_slot_output(&plan->outputs[i], b, value));
     }
     for (size_t i = 0; i < graph->n_outputs; i++)
         plan->slots.at[plan->outputs[i]].last = (int32_t)plan->n_steps;

@@ -148,8 +148,9 @@ static size_t filled(const qn_claim *claim, int32_t root, size_t offset)
 {
     size_t bytes = 0;
     for (int32_t i = 0; i < claim->n_in; i++) {
-        const qn_slot *slot = qn_build_slot(claim->builder, claim->in[i].value);
-        if (slot->root != root)
+        const qn_value *value = claim->in[i].value;
+        const qn_slot *slot = value ? qn_build_slot(claim->builder, value) : NULL;
+        if (!slot || slot->root != root)
             continue;
         if (claim->in[i].offset - slot->offset != offset)
             return SIZE_MAX;
@@ -171,33 +172,18 @@ static bool can_spread(const qn_slots *slots, int32_t root)
     return true;
 }
 
-static bool can_place_part(const qn_claim *claim, const qn_claim_value *in, bool several)
+bool qn_build_can_place(const qn_claim *claim, int32_t i)
 {
     const qn_slots *slots = &claim->builder->plan->slots;
+    const qn_claim_value *in = &claim->in[i];
     const qn_slot *slot = in->value ? qn_build_slot(claim->builder, in->value) : NULL;
     if (!slot || slot->place != QN_PLACE_ARENA || !qn_layout_same(slot->layout, in->layout) ||
         in->offset < slot->offset)
         return false;
     const qn_slot *root = &slots->at[slot->root];
-    return filled(claim, slot->root, in->offset - slot->offset) == qn_slot_sample(root) &&
-           (!several ||
-            (qn_slot_samples(root) == qn_slot_samples(slot) && can_spread(slots, slot->root)));
-}
-
-bool qn_build_can_place(const qn_claim *claim)
-{
-    qn_tensor whole;
-    if (!qn_build_shape(&whole, claim->builder, claim->out[0].value) || whole.rank < 1)
+    if (filled(claim, slot->root, in->offset - slot->offset) != qn_slot_sample(root))
         return false;
-    for (int32_t i = 0; i < claim->n_in; i++) {
-        /* The same value twice, or two parts of one memory, are told apart by `filled`: it needs all
-         * slots first. */
-        if (!claim->in[i].value || !qn_build_slot(claim->builder, claim->in[i].value))
-            return false;
-    }
-    for (int32_t i = 0; i < claim->n_in; i++) {
-        if (!can_place_part(claim, &claim->in[i], whole.dims[0] > 1))
-            return false;
-    }
-    return true;
+    const qn_type *whole = &claim->out[0].value->type;
+    return whole->dims[0].value == 1 ||
+           (qn_slot_samples(root) == qn_slot_samples(slot) && can_spread(slots, slot->root));
 }

@@ -41,6 +41,8 @@ QN_MUST_CHECK qn_status qn_slot_add_ready(qn_builder *builder, const qn_value *v
  * a view or a conversion. */
 QN_MUST_CHECK qn_status qn_slot_find(int32_t *out, qn_builder *builder, const qn_value *value,
                                      qn_layout layout, bool strided);
+/* The same for a graph output: row-major, and never the caller's own memory. */
+QN_MUST_CHECK qn_status qn_slot_output(int32_t *out, qn_builder *builder, const qn_value *value);
 /* The slots that a claim reads and writes, one per claim value, -1 where it has none. */
 QN_MUST_CHECK qn_status qn_slot_inputs(int32_t *slots, qn_builder *builder, const qn_claim *claim);
 QN_MUST_CHECK qn_status qn_slot_outputs(int32_t *slots, qn_builder *builder, const qn_claim *claim,

@@ -152,6 +152,14 @@ qn_status qn_slot_find(int32_t *out, qn_builder *b, const qn_value *value, qn_la
     return QN_OK;
 }
 
+qn_status qn_slot_output(int32_t *out, qn_builder *b, const qn_value *value)
+{
+    QN_TRY(qn_slot_find(out, b, value, QN_ROWS, false));
+    if (b->plan->slots.at[*out].place == QN_PLACE_INPUT)
+        return convert_slot(out, b, *out, QN_ROWS);
+    return QN_OK;
+}
+
 /* ---- What a claim reads and writes --------------------------------------------------------------------- */
 
 qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
@@ -203,6 +211,8 @@ static void place_slot(qn_builder *b, int32_t part, int32_t whole, size_t offset
 static void place_inputs(qn_builder *b, const qn_claim *claim, const int32_t *in, int32_t whole)
 {
     for (int32_t i = 0; i < claim->n_in; i++) {
+        if (!claim->in[i].placed)
+            continue;
         const qn_slot *slot = &b->plan->slots.at[in[i]];
         if (slot->root != whole)
             place_slot(b, slot->root, whole, claim->in[i].offset - slot->offset);
@@ -223,9 +233,9 @@ qn_status qn_slot_outputs(int32_t *slots, qn_builder *b, const qn_claim *claim, 
         else
             b->plan->slots.at[slots[o]].together = !out->strided;
     }
-    if (claim->place_inputs)
+    if (claim->n_out > 0) {
         place_inputs(b, claim, in, slots[0]);
-    if (claim->n_out > 0)
         share_memory(b, claim, in, slots[0]);
+    }
     return QN_OK;
 }

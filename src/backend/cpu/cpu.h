@@ -12,6 +12,8 @@ typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
+/* Views where they can be. (reshape.c, concat.c, slice.c) */
+qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_concat, qn_claim_split, qn_claim_slice;
 
 /* Softmax and LayerNormalization of float32. (rows.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;

@@ -1,0 +1,71 @@
+#include "backend/cpu/parts.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum { ALONE_BELOW = 65536 }; /* bytes for which waking the other threads does not pay */
+
+qn_axis qn_axis_of(const qn_tensor *whole, qn_layout layout, int64_t axis)
+{
+    const bool blocked = layout.kind == QN_LAYOUT_BLOCKED;
+    qn_axis a = {1, 1, 1, qn_dtype_size(whole->dtype)};
+    for (int32_t d = 0; d < whole->rank; d++) {
+        const int64_t block = layout.block;
+        const int64_t dim =
+            blocked && d == 1 ? (whole->dims[1] + block - 1) / block : whole->dims[d];
+        if (d == 0 && axis > 0)
+            a.samples = dim;
+        else if (d < axis)
+            a.outer *= dim;
+        else if (d > axis)
+            a.unit *= (size_t)dim;
+    }
+    if (blocked)
+        a.unit *= layout.block;
+    if (blocked && axis == 1)
+        a.step = layout.block;
+    return a;
+}
+
+size_t qn_axis_bytes(const qn_axis *a, int64_t count)
+{
+    return (size_t)((count + a->step - 1) / a->step) * a->unit;
+}
+
+bool qn_axis_cuts(const qn_axis *a, int64_t start, int64_t count, int64_t total)
+{
+    return start % a->step == 0 && (count % a->step == 0 || start + count == total);
+}
+
+static void copy_share(char *to, const char *from, const qn_rectangle *r, int64_t id, int64_t count)
+{
+    const int64_t rows = r->planes * r->rows;
+    for (int64_t i = rows * id / count; i < rows * (id + 1) / count; i++) {
+        const size_t plane = (size_t)(i / r->rows), row = (size_t)(i % r->rows);
+        memcpy(to + plane * r->to_plane + row * r->to_row,
+               from + plane * r->from_plane + row * r->from_row, r->width);
+    }
+}
+
+/* One long row is split itself. */
+static void copy_long(char *to, const char *from, const qn_rectangle *r, int64_t id, int64_t count)
+{
+    const size_t lines = (r->width + 63) / 64;
+    const size_t first = lines * (size_t)id / (size_t)count * 64;
+    const size_t last = QN_MIN(lines * (size_t)(id + 1) / (size_t)count * 64, r->width);
+    if (last > first)
+        memcpy(to + first, from + first, last - first);
+}
+
+void qn_copy_rectangle(void *to, const void *from, const qn_rectangle *r, int threads)
+{
+    const int64_t rows = r->planes * r->rows;
+    if (rows == 0 || r->width == 0)
+        return;
+    if (threads == 1 || (size_t)rows * r->width < ALONE_BELOW) {
+        copy_share(to, from, r, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    (rows == 1 ? copy_long : copy_share)(to, from, r, omp_get_thread_num(), omp_get_num_threads());
+}
