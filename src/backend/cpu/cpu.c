@@ -7,12 +7,21 @@ static const struct {
     qn_claim_fn *claim;
 } table[] = {
     {&qn_op_Attention, qn_claim_attention},
+    {&qn_op_Concat, qn_claim_concat},
+    {&qn_op_Dropout, qn_claim_dropout},
+    {&qn_op_Flatten, qn_claim_reshape},
+    {&qn_op_Identity, qn_claim_reshape},
     {&qn_op_LSTM, qn_claim_lstm},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_Reshape, qn_claim_reshape},
     {&qn_op_Resize, qn_claim_resize},
+    {&qn_op_Slice, qn_claim_slice},
     {&qn_op_Softmax, qn_claim_softmax},
     {&qn_op_Split, qn_claim_split_attention},
+    {&qn_op_Split, qn_claim_split},
+    {&qn_op_Squeeze, qn_claim_reshape},
     {&qn_op_Transpose, qn_claim_transpose},
+    {&qn_op_Unsqueeze, qn_claim_reshape},
 };
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)
