@@ -2,7 +2,7 @@
 #
 #   make            build/quench            make demo     the main job on an embedded default
 #   make test       all tests               make install  PREFIX=/usr/local [DESTDIR=]
-#   make bench      beside other engines    make asan     tests under ASan + UBSan
+#   make bench      [BENCH_FLAGS=--check]   make asan     tests under ASan + UBSan
 #   make lint       rooms, names, format    make tsan     tests under TSan
 #   make setup      install what is needed  make fuzz     [FUZZ_RUNS=1000000] [FUZZ_TARGETS=...]
 
@@ -11,6 +11,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE_FLAGS ?=
 FUZZ_RUNS ?= 1000000
 FUZZ_TARGETS ?=
+BENCH_FLAGS ?=
 
 PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
@@ -52,7 +53,8 @@ bench:
 	@scripts/setup build test
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	@scripts/venv
-	@$(PYTHON) bench/compare.py
+	@$(PYTHON) bench/compare.py $(BENCH_FLAGS)
+	@$(PYTHON) bench/startup.py
 
 asan tsan:
 	@scripts/setup build test $(if $(filter tsan,$@),clang)

@@ -337,16 +337,18 @@ QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, 
 
 typedef struct qn_bench_options {
     qn_plan_options plan;
+    const char *const *inputs; /* as of qn_infer_options; the other inputs get random numbers */
+    size_t n_inputs;
     double seconds; /* of measuring, after a warm-up; 0: 1 */
     int profile;    /* times of operators and steps as well */
-    uint64_t seed;  /* of the inputs */
+    uint64_t seed;  /* of the random numbers */
 } qn_bench_options;
 #define QN_BENCH_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, 0.0, 0, 0                                                            \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, 0.0, 0, 0                                                   \
     }
 
-/* Times runs with random inputs. */
+/* Times runs. */
 QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
                                             const qn_bench_options *options);
 

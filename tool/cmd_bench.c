@@ -4,6 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
+    cli_list inputs;
     const char *backend;
     int64_t threads, seed;
     double seconds;
@@ -27,6 +28,12 @@ static const cli_option options[] = {
      .least = 1,
      .most = 65536,
      .help = "first dimension of the inputs that leave it open; default: 1"},
+    {.name = "input",
+     .shorts = "i",
+     .type = CLI_LIST,
+     .offset = offsetof(values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input from a .npy, .npz or raw file; the others get random numbers"},
     {.name = "seconds",
      .shorts = "s",
      .type = CLI_REAL,
@@ -48,7 +55,7 @@ static const cli_option options[] = {
      .standard = "0",
      .least = 0,
      .most = 9007199254740992.0,
-     .help = "of the random inputs"},
+     .help = "of the random numbers"},
     {.name = "backend",
      .type = CLI_TEXT,
      .offset = offsetof(values, backend),
@@ -61,6 +68,8 @@ static int bench(cli_work *cli, const values *v, const qn_graph_options *graph)
 {
     const qn_bench_options wanted = {
         .plan = {.threads = (int)v->threads, .backend = v->backend, .graph = *graph},
+        .inputs = v->inputs.at,
+        .n_inputs = v->inputs.count,
         .seconds = v->seconds,
         .profile = v->profile,
         .seed = (uint64_t)v->seed};

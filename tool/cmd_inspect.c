@@ -47,7 +47,7 @@ const cli_command cli_cmd_inspect = {
     .most = 1,
     .brief = "show inputs, outputs, operators, sizes and what the passes do",
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
-             "--input-shape gives; with open dimensions they are left out.",
+             "--input-shape gives; open dimensions count as 1.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .values_size = sizeof(values),

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/inputs.h"
+#include "api/feed.h"
 #include "backend/cpu/peak.h"
 #include "base/clock.h"
 #include "base/pin.h"
@@ -18,9 +18,7 @@ typedef struct bench {
     const qn_bench_options *options;
     qn_plan *plan;
     qn_session *session;
-    qn_arena arena;
-    qn_tensor *inputs;
-    size_t n_inputs;
+    qn_feed feed;
     double plan_ms, first_ms;
     double *times; /* of the runs, ascending once measured */
     size_t n_times, capacity;
@@ -34,7 +32,7 @@ typedef struct bench {
 static qn_status run_once(bench *b, double *ms)
 {
     const double start = qn_clock_ms();
-    QN_TRY(qn_session_run(b->session, b->inputs, b->n_inputs));
+    QN_TRY(qn_session_run(b->session, b->feed.tensors, b->feed.n_in));
     *ms = qn_clock_ms() - start;
     return QN_OK;
 }
@@ -63,7 +61,9 @@ static qn_status measure(bench *b, double seconds)
         QN_TRY_GROW(b->ctx, b->times, b->capacity, b->n_times + 1);
         QN_TRY(run_once(b, &b->times[b->n_times]));
         b->n_times++;
-        qn_progress(b->ctx, "runs", (int64_t)(qn_clock_ms() - start), (int64_t)(seconds * 1e3));
+        const double gone = qn_clock_ms() - start, done = (double)b->n_times;
+        qn_progress(b->ctx, "runs", (int64_t)done,
+                    (int64_t)(done * QN_MAX(1, seconds * 1e3 / gone)));
     }
     qsort(b->times, b->n_times, sizeof *b->times, compare_times);
     return QN_OK;
@@ -80,11 +80,11 @@ static void note_step(void *user, size_t step)
 static qn_status measure_steps(bench *b, double seconds)
 {
     const double until = qn_clock_ms() + seconds * 1e3;
-    b->step_ms = qn_arena_array(&b->arena, b->plan->n_steps + 1, sizeof *b->step_ms);
+    b->step_ms = qn_arena_array(&b->feed.arena, b->plan->n_steps + 1, sizeof *b->step_ms);
     QN_TRY_ALLOC(b->ctx, b->step_ms);
     while (b->profiled < LEAST_RUNS || qn_clock_ms() < until) {
         b->last_ms = qn_clock_ms();
-        QN_TRY(qn_session_run_observed(b->session, b->inputs, b->n_inputs, note_step, b));
+        QN_TRY(qn_session_run_observed(b->session, b->feed.tensors, b->feed.n_in, note_step, b));
         b->profiled++;
     }
     return QN_OK;
@@ -111,8 +111,8 @@ static void add_setting(qn_item *root, const bench *b)
 {
     const qn_model *origin = b->plan->model->origin;
     qn_tensor input = {.rank = 0};
-    if (b->n_inputs)
-        input = b->inputs[0];
+    if (b->feed.n_in)
+        input = b->feed.tensors[0];
     if (origin && origin->path)
         qn_item_text(root, "model", origin->path);
     qn_item_int(root, "threads", b->plan->threads);
@@ -270,14 +270,17 @@ static void add_profile(qn_item *root, const bench *b)
 
 /* ---- The whole ------------------------------------------------------------------------------------------ */
 
-static qn_status bench_prepare(bench *b, qn_model *model)
+static qn_status bench_prepare(bench *b)
 {
+    qn_plan_options plan = b->options->plan;
+    qn_input_shape *shapes;
+    QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &b->feed));
+    plan.graph.shapes = shapes;
     const double start = qn_clock_ms();
-    QN_TRY(qn_plan_create(&b->plan, b->ctx, model, &b->options->plan));
+    QN_TRY(qn_plan_create(&b->plan, b->ctx, b->feed.model, &plan));
     QN_TRY(qn_session_create(&b->session, b->ctx, b->plan));
     b->plan_ms = qn_clock_ms() - start;
-    b->n_inputs = b->plan->model->graph->n_inputs;
-    return qn_inputs_random(&b->inputs, b->ctx, &b->arena, b->plan, b->options->seed);
+    return qn_feed_fill(&b->feed, b->plan);
 }
 
 static qn_status bench_measure(bench *b, qn_item *root)
@@ -304,17 +307,21 @@ qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
                        const qn_bench_options *options)
 {
     const qn_bench_options defaults = QN_BENCH_OPTIONS_INIT;
-    bench b = {.ctx = ctx, .options = options ? options : &defaults};
+    const qn_bench_options *o = options ? options : &defaults;
+    const qn_feed_options feed = {
+        .inputs = o->inputs, .n_inputs = o->n_inputs, .seed = o->seed, .graph = &o->plan.graph};
+    bench b = {.ctx = ctx, .options = o};
     qn_report *report;
     *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
-    qn_arena_init(&b.arena, &ctx->allocator);
-    qn_status status = bench_prepare(&b, model);
+    qn_status status = qn_feed_open(&b.feed, ctx, model, &feed);
+    if (status == QN_OK)
+        status = bench_prepare(&b);
     if (status == QN_OK)
         status = bench_measure(&b, &report->root);
     qn_session_free(b.session);
     qn_plan_free(b.plan);
-    qn_arena_free(&b.arena);
+    qn_feed_close(&b.feed);
     qn_free(ctx, b.times);
     if (status == QN_OK)
         *out = report;

@@ -2,80 +2,94 @@
 #include "api/infer.h"
 
 #include "base/clock.h"
+#include "base/pin.h"
+#include "run/plan.h"
 
-static qn_status make_session(qn_infer_job *job)
+typedef struct job {
+    qn_feed feed;
+    qn_infer_outputs outputs;
+    qn_plan *plan;
+    qn_session *session;
+    double run_ms;
+} job;
+
+static qn_status make_session(job *j, const qn_plan_options *options)
 {
-    qn_plan_options plan = job->options->plan;
+    qn_plan_options plan = *options;
     qn_input_shape *shapes;
-    QN_TRY(qn_infer_shapes(&shapes, &plan.graph.n_shapes, job));
+    QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
     plan.graph.shapes = shapes;
-    QN_TRY(qn_plan_create(&job->plan, job->ctx, job->model, &plan));
-    return qn_session_create(&job->session, job->ctx, job->plan);
+    QN_TRY(qn_plan_create(&j->plan, j->feed.ctx, j->feed.model, &plan));
+    QN_TRY(qn_session_create(&j->session, j->feed.ctx, j->plan));
+    return qn_feed_fill(&j->feed, j->plan);
 }
 
-static qn_status run_all(qn_infer_job *job)
+static qn_status run_all(job *j)
 {
-    const int64_t samples = QN_MAX(job->samples, 1), batch = job->samples < 0 ? 1 : job->batch;
-    for (int64_t first = 0; first < samples; first += batch) {
-        const int64_t count = QN_MIN(samples - first, batch);
-        QN_TRY(qn_infer_select(job, first, count));
+    qn_feed *feed = &j->feed;
+    const int64_t samples = QN_MAX(feed->samples, 1);
+    for (int64_t first = 0; first < samples; first += feed->batch) {
+        const int64_t count = QN_MIN(samples - first, feed->batch);
+        QN_TRY(qn_feed_select(feed, first, count));
         const double start = qn_clock_ms();
-        QN_TRY(qn_session_run(job->session, job->tensors, job->n_in));
-        job->run_ms += qn_clock_ms() - start;
-        QN_TRY(qn_infer_take_outputs(job, count));
-        qn_progress(job->ctx, "samples", first + count, samples);
+        QN_TRY(qn_session_run(j->session, feed->tensors, feed->n_in));
+        j->run_ms += qn_clock_ms() - start;
+        QN_TRY(qn_infer_outputs_take(&j->outputs, j->session, count));
+        qn_progress(feed->ctx, "samples", first + count, samples);
     }
-    return QN_OK;
+    /* From here on names appear: the last moment to turn back. */
+    QN_TRY(qn_check_cancel(feed->ctx));
+    return qn_infer_outputs_commit(&j->outputs);
 }
 
-static qn_status job_run(qn_infer_job *job)
+static qn_status fill_report(qn_report *report, const job *j)
 {
-    job->n_in = qn_model_input_count(job->model);
-    job->n_out = qn_model_output_count(job->model);
-    job->in = qn_arena_array(&job->arena, job->n_in + 1, sizeof *job->in);
-    job->out = qn_arena_array(&job->arena, job->n_out + 1, sizeof *job->out);
-    if (!job->in || !job->out)
-        return qn_fail_nomem(job->ctx);
-    QN_TRY(qn_infer_open_inputs(job));
-    QN_TRY(make_session(job));
-    QN_TRY(qn_infer_fill_inputs(job));
-    QN_TRY(qn_infer_name_outputs(job));
-    QN_TRY(run_all(job));
-    QN_TRY(qn_check_cancel(job->ctx));
-    return qn_infer_commit_outputs(job);
+    qn_item *root = &report->root;
+    if (j->feed.samples >= 0)
+        qn_item_int(root, "samples", j->feed.samples);
+    qn_item_real(root, "run_ms", j->run_ms, 3);
+    qn_infer_outputs_report(root, &j->outputs);
+    return qn_report_finish(report);
 }
 
-static qn_status report(qn_report **out, const qn_infer_job *job)
+static qn_status run_job(qn_report *report, job *j, const qn_infer_options *options)
 {
-    QN_TRY(qn_report_create(out, job->ctx));
-    qn_item *root = &(*out)->root;
-    if (job->samples >= 0)
-        qn_item_int(root, "samples", job->samples);
-    qn_item_real(root, "run_ms", job->run_ms, 3);
-    qn_infer_report_outputs(root, job);
-    const qn_status status = qn_report_finish(*out);
-    if (status != QN_OK) {
-        qn_report_free(*out);
-        *out = NULL;
-    }
-    return status;
+    QN_TRY(make_session(j, &options->plan));
+    QN_TRY(qn_infer_outputs_init(&j->outputs, &j->feed, options->output_dir));
+    const bool pinned = qn_threads_pin(j->plan->threads);
+    const qn_status status = run_all(j);
+    if (pinned)
+        qn_threads_unpin(j->plan->threads);
+    QN_TRY(status);
+    return fill_report(report, j);
 }
 
 qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                          const qn_infer_options *options)
 {
     const qn_infer_options defaults = QN_INFER_OPTIONS_INIT;
-    qn_infer_job job = {
-        .ctx = ctx, .model = model, .options = options ? options : &defaults, .samples = -1};
+    const qn_infer_options *o = options ? options : &defaults;
+    const qn_feed_options feed = {.inputs = o->inputs,
+                                  .n_inputs = o->n_inputs,
+                                  .data = o->data,
+                                  .n_data = o->n_data,
+                                  .batch = o->batch,
+                                  .seed = o->seed,
+                                  .graph = &o->plan.graph};
+    job j = {.plan = NULL};
+    qn_report *report;
     *out = NULL;
-    qn_arena_init(&job.arena, &ctx->allocator);
-    qn_status status = job_run(&job);
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)
-        status = report(out, &job);
-    qn_infer_discard_outputs(&job);
-    qn_infer_close_inputs(&job);
-    qn_session_free(job.session);
-    qn_plan_free(job.plan);
-    qn_arena_free(&job.arena);
+        status = run_job(report, &j, o);
+    qn_infer_outputs_discard(&j.outputs);
+    qn_session_free(j.session);
+    qn_plan_free(j.plan);
+    qn_feed_close(&j.feed);
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
     return status;
 }

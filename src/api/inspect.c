@@ -97,7 +97,14 @@ static const char *value_list(qn_report *report, qn_value *const *values, int32_
     return list ? list : "";
 }
 
-static void add_nodes(qn_item *table, const qn_graph *graph)
+/* The node's own, or those of its twin in the graph without open dimensions. */
+static int64_t macs_of(const qn_node *node, const qn_graph *closed)
+{
+    const qn_node *twin = qn_graph_node(closed, node->name);
+    return qn_node_macs(twin && twin->op == node->op ? twin : node);
+}
+
+static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *closed)
 {
     qn_report *report = table->report;
     for (const qn_node *node = graph->first; node && !report->failed; node = node->next) {
@@ -105,11 +112,11 @@ static void add_nodes(qn_item *table, const qn_graph *graph)
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "node", node->name);
         qn_item_text(row, "operator", node->op->name);
-        qn_item_int(row, "macs", qn_node_macs(node));
+        qn_item_int(row, "macs", macs_of(node, closed));
         qn_item_text(row, "outputs", value_list(report, node->out, node->n_out));
         qn_item_text(row, "inputs", value_list(report, node->in, node->n_in));
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            add_nodes(table, body);
+            add_nodes(table, body, closed);
     }
 }
 
@@ -140,11 +147,12 @@ static void add_head(qn_item *root, const qn_model *file)
     }
 }
 
-static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_inspect_options *options)
+static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph *closed,
+                           const qn_inspect_options *options)
 {
     totals *t = qn_alloc_zero(graph->ctx, 1, sizeof *t);
     QN_TRY_ALLOC(graph->ctx, t);
-    count_graph(t, graph);
+    count_graph(t, closed);
     qn_item_int(root, "nodes", t->nodes);
     qn_item_int(root, "parameters", t->parameters);
     qn_item_int(root, "bytes", t->bytes);
@@ -154,7 +162,7 @@ static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_inspec
     add_values(root, "outputs", graph->outputs, graph->n_outputs);
     add_operators(root, t);
     if (options->nodes)
-        add_nodes(qn_item_table(root, "node_list"), graph);
+        add_nodes(qn_item_table(root, "node_list"), graph, closed);
     qn_free(graph->ctx, t);
     return QN_OK;
 }
@@ -173,21 +181,43 @@ static void add_passes(qn_item *root, const qn_graph_options *options, const int
     }
 }
 
-/* `shown` has the inputs bound as asked; `plain` goes through the passes. */
-static qn_status fill(qn_item *root, qn_model *shown, qn_model *plain,
-                      const qn_inspect_options *options)
+/* The graphs that a report is about. */
+typedef struct graphs {
+    qn_model *plain;     /* inputs bound as asked */
+    qn_model *optimized; /* and the passes done */
+    qn_model *closed;    /* what is shown, with open dimensions bound to 1: for counting */
+} graphs;
+
+static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o,
+                             int64_t *changes)
 {
-    const qn_pass_options passes = {.skip = options->graph.skip, .n_skip = options->graph.n_skip};
-    int64_t *changes = qn_alloc_zero(shown->ctx, qn_passes_count, sizeof *changes);
-    QN_TRY_ALLOC(shown->ctx, changes);
-    qn_status status = qn_graph_infer(shown->graph);
+    const qn_pass_options passes = {.skip = o->graph.skip, .n_skip = o->graph.n_skip};
+    qn_context *ctx = g->plain->ctx;
+    QN_TRY(qn_graph_infer(g->plain->graph));
+    QN_TRY(qn_prepare_shapes(&g->optimized, ctx, model, &o->graph, false));
+    QN_TRY(qn_passes_run(g->optimized, &passes, changes));
+    QN_TRY(qn_prepare_shapes(&g->closed, ctx, model, &o->graph, true));
+    /* Ones need not make sense to the model: then there is nothing to count. */
+    const qn_status status =
+        o->optimized ? qn_passes_run(g->closed, &passes, NULL) : qn_graph_infer(g->closed->graph);
+    if (status != QN_E_FORMAT && status != QN_E_INVALID)
+        return status;
+    qn_model_free(g->closed);
+    g->closed = qn_model_retain(o->optimized ? g->optimized : g->plain);
+    return QN_OK;
+}
+
+static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspect_options *o)
+{
+    int64_t *changes = qn_alloc_zero(g->plain->ctx, qn_passes_count, sizeof *changes);
+    QN_TRY_ALLOC(g->plain->ctx, changes);
+    qn_status status = make_graphs(g, model, o, changes);
     if (status == QN_OK)
-        status = qn_passes_run(plain, &passes, changes);
+        status = add_graph(root, o->optimized ? g->optimized->graph : g->plain->graph,
+                           g->closed->graph, o);
     if (status == QN_OK)
-        status = add_graph(root, options->optimized ? plain->graph : shown->graph, options);
-    if (status == QN_OK)
-        add_passes(root, &options->graph, changes);
-    qn_free(shown->ctx, changes);
+        add_passes(root, &o->graph, changes);
+    qn_free(g->plain->ctx, changes);
     return status;
 }
 
@@ -197,19 +227,18 @@ qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
     const qn_inspect_options defaults = QN_INSPECT_OPTIONS_INIT;
     const qn_inspect_options *o = options ? options : &defaults;
     qn_report *report = NULL;
-    qn_model *shown = NULL, *plain = NULL;
+    graphs g = {NULL, NULL, NULL};
     qn_status status = qn_report_create(&report, ctx);
     *out = NULL;
     if (status == QN_OK)
-        status = qn_prepare_shapes(&shown, ctx, model, &o->graph, false);
-    if (status == QN_OK)
-        status = qn_prepare_shapes(&plain, ctx, model, &o->graph, false);
+        status = qn_prepare_shapes(&g.plain, ctx, model, &o->graph, false);
     if (status == QN_OK) {
         add_head(&report->root, model);
-        status = fill(&report->root, shown, plain, o);
+        status = fill(&report->root, &g, model, o);
     }
-    qn_model_free(shown);
-    qn_model_free(plain);
+    qn_model_free(g.plain);
+    qn_model_free(g.optimized);
+    qn_model_free(g.closed);
     if (status == QN_OK)
         status = qn_report_finish(report);
     if (status == QN_OK)

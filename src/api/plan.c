@@ -38,6 +38,67 @@ static void forget_declared(const qn_model *model)
     }
 }
 
+/* ---- Other shapes --------------------------------------------------------------------------------------- */
+
+/* What of the options a plan for other shapes needs. */
+typedef struct recipe {
+    const char *backend;
+    const char **skip;
+    size_t n_skip;
+} recipe;
+
+/* The shapes that the inputs have; where the planned ones are not known nothing is bound. */
+static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *plan,
+                              const qn_tensor *inputs)
+{
+    const recipe *r = plan->recipe;
+    const qn_graph *graph = plan->model->graph;
+    qn_input_shape *shapes = qn_alloc_zero(ctx, graph->n_inputs + 1, sizeof *shapes);
+    size_t count = 0;
+    QN_TRY_ALLOC(ctx, shapes);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        if (plan->slots.at[plan->inputs[i]].shape.rank < 0)
+            continue;
+        qn_input_shape *shape = &shapes[count++];
+        shape->name = graph->inputs[i]->name;
+        shape->rank = inputs[i].rank;
+        memcpy(shape->dims, inputs[i].dims, sizeof shape->dims);
+    }
+    const qn_plan_options options = {
+        .threads = plan->threads,
+        .backend = r->backend,
+        .graph = {.shapes = shapes, .n_shapes = count, .skip = r->skip, .n_skip = r->n_skip}};
+    const qn_status status = qn_plan_create(out, ctx, plan->model->origin, &options);
+    qn_free(ctx, shapes);
+    return status;
+}
+
+static const char *keep_text(qn_plan *plan, const char *text)
+{
+    return qn_arena_text(&plan->arena, text, strlen(text));
+}
+
+static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options)
+{
+    const qn_graph_options *graph = &options->graph;
+    recipe *r = qn_arena_alloc(&plan->arena, sizeof *r);
+    QN_TRY_ALLOC(plan->ctx, r);
+    r->n_skip = graph->n_skip;
+    r->skip = qn_arena_array(&plan->arena, graph->n_skip + 1, sizeof *r->skip);
+    r->backend = options->backend ? keep_text(plan, options->backend) : NULL;
+    if (!r->skip || (options->backend && !r->backend))
+        return qn_fail_nomem(plan->ctx);
+    for (size_t i = 0; i < graph->n_skip; i++) {
+        r->skip[i] = keep_text(plan, graph->skip[i]);
+        QN_TRY_ALLOC(plan->ctx, r->skip[i]);
+    }
+    plan->recipe = r;
+    plan->sibling = plan_sibling;
+    return QN_OK;
+}
+
+/* ---- Making --------------------------------------------------------------------------------------------- */
+
 qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                          const qn_plan_options *options)
 {
@@ -51,12 +112,18 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     QN_TRY(choose_backends(backends, ctx, o->backend));
     QN_TRY(qn_prepare_shapes(&own, ctx, model, &o->graph, true));
     forget_declared(own);
-    const qn_status status = qn_passes_run(own, &passes, NULL);
+    qn_status status = qn_passes_run(own, &passes, NULL);
     if (status != QN_OK) {
         qn_model_free(own);
         return status;
     }
-    return qn_plan_build(out, own, &config);
+    QN_TRY(qn_plan_build(out, own, &config));
+    status = keep_recipe(*out, o);
+    if (status != QN_OK) {
+        qn_plan_free(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 /* ---- Looking ----------------------------------------------------------------------------------------- */

@@ -45,6 +45,10 @@ typedef struct qn_slots {
     size_t count, capacity;
 } qn_slots;
 
+/* Plans the same model in the same way for inputs of other shapes. */
+typedef qn_status qn_sibling_fn(qn_plan **out, qn_context *ctx, const qn_plan *plan,
+                                const qn_tensor *inputs);
+
 struct qn_plan {
     qn_context *ctx; /* of its maker; only for freeing */
     atomic_int references;
@@ -60,6 +64,8 @@ struct qn_plan {
     size_t arena_bytes, scratch_bytes, weight_bytes;
     void **weights; /* packed, see qn_build_alloc_weights */
     size_t n_weights, weights_capacity;
+    qn_sibling_fn *sibling; /* set by whoever chose passes and backends; NULL: no other shapes */
+    const void *recipe;     /* what `sibling` goes by */
 };
 
 typedef struct qn_plan_config {

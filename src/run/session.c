@@ -96,6 +96,7 @@ qn_status qn_session_create(qn_session **out, qn_context *ctx, qn_plan *plan)
     qn_session *s = qn_alloc_zero(ctx, 1, sizeof *s);
     QN_TRY_ALLOC(ctx, s);
     s->ctx = ctx;
+    s->active = s;
     s->plan = qn_plan_retain(plan);
     const qn_status status = session_fill(s);
     if (status == QN_OK)
@@ -110,6 +111,8 @@ void qn_session_free(qn_session *s)
     if (!s)
         return;
     qn_context *ctx = s->ctx;
+    for (size_t i = 0; i < QN_SIBLINGS; i++)
+        qn_session_free(s->siblings[i]);
     for (size_t i = 0; i < s->n_bound; i++) {
         const qn_step *step = &s->plan->steps[i];
         if (step->kernel->unbind)
@@ -129,46 +132,33 @@ void qn_session_free(qn_session *s)
 
 /* ---- Running --------------------------------------------------------------------------------------------- */
 
-static qn_status check_input(const qn_session *s, size_t i, const qn_tensor *given)
+static qn_status check_inputs(const qn_session *s, const qn_tensor *inputs, size_t n_inputs)
 {
-    const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
-    const char *name = s->plan->model->graph->inputs[i]->name;
-    if (planned->rank < 0)
-        return QN_OK;
-    if (given->dtype != planned->dtype)
-        return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s", name,
-                       qn_dtype_name(planned->dtype), qn_dtype_name(given->dtype));
-    const size_t bytes = (size_t)planned->rank * sizeof *given->dims;
-    if (given->rank != planned->rank || (bytes && memcmp(given->dims, planned->dims, bytes) != 0)) {
-        char wanted[256], got[256];
-        const qn_type a = qn_type_of(planned), b = qn_type_of(given);
-        qn_type_format(wanted, sizeof wanted, &a);
-        qn_type_format(got, sizeof got, &b);
-        return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s", name, wanted, got);
+    const qn_graph *graph = s->plan->model->graph;
+    if (n_inputs != graph->n_inputs)
+        return qn_fail(s->ctx, QN_E_INVALID, "the model has %zu inputs, %zu were given",
+                       graph->n_inputs, n_inputs);
+    for (size_t i = 0; i < n_inputs; i++) {
+        const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
+        if (planned->rank >= 0 && inputs[i].dtype != planned->dtype)
+            return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s",
+                           graph->inputs[i]->name, qn_dtype_name(planned->dtype),
+                           qn_dtype_name(inputs[i].dtype));
     }
     return QN_OK;
 }
 
-static qn_status set_inputs(qn_session *s, const qn_tensor *inputs, size_t n_inputs)
+static void set_inputs(qn_session *s, const qn_tensor *inputs)
 {
-    const size_t wanted = s->plan->model->graph->n_inputs;
-    if (n_inputs != wanted)
-        return qn_fail(s->ctx, QN_E_INVALID, "the model has %zu inputs, %zu were given", wanted,
-                       n_inputs);
-    for (size_t i = 0; i < n_inputs; i++) {
-        QN_TRY(check_input(s, i, &inputs[i]));
+    for (size_t i = 0; i < s->plan->model->graph->n_inputs; i++)
         s->tensors[s->plan->inputs[i]] = inputs[i];
-    }
     for (size_t i = 0; i < s->n_moving; i++)
         slot_address(s, (size_t)s->moving[i]);
-    return QN_OK;
 }
 
-qn_status qn_session_run_observed(qn_session *s, const qn_tensor *inputs, size_t n_inputs,
-                                  qn_step_fn *after, void *user)
+static qn_status run_steps(qn_session *s, qn_step_fn *after, void *user)
 {
     const qn_plan *plan = s->plan;
-    QN_TRY(set_inputs(s, inputs, n_inputs));
     const int outside = omp_get_max_threads();
     qn_status status = QN_OK;
     omp_set_num_threads(plan->threads);
@@ -184,6 +174,17 @@ qn_status qn_session_run_observed(qn_session *s, const qn_tensor *inputs, size_t
     return status;
 }
 
+qn_status qn_session_run_observed(qn_session *session, const qn_tensor *inputs, size_t n_inputs,
+                                  qn_step_fn *after, void *user)
+{
+    qn_session *s;
+    QN_TRY(check_inputs(session, inputs, n_inputs));
+    QN_TRY(qn_session_sibling(&s, session, inputs));
+    session->active = s;
+    set_inputs(s, inputs);
+    return run_steps(s, after, user);
+}
+
 qn_status qn_session_run(qn_session *session, const qn_tensor *inputs, size_t n_inputs)
 {
     return qn_session_run_observed(session, inputs, n_inputs, NULL, NULL);
@@ -191,5 +192,5 @@ qn_status qn_session_run(qn_session *session, const qn_tensor *inputs, size_t n_
 
 const qn_tensor *qn_session_output(const qn_session *session, size_t i)
 {
-    return i < session->plan->model->graph->n_outputs ? session->outputs[i] : NULL;
+    return i < session->plan->model->graph->n_outputs ? session->active->outputs[i] : NULL;
 }

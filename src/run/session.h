@@ -4,6 +4,8 @@
 
 #include "run/plan.h"
 
+enum { QN_SIBLINGS = 3 }; /* plans of other shapes that a session keeps */
+
 struct qn_session {
     qn_context *ctx;
     qn_plan *plan;
@@ -17,7 +19,16 @@ struct qn_session {
     int32_t *moving;      /* slots whose address follows the caller's inputs */
     size_t n_moving;
     const qn_tensor **outputs;
+    qn_session *siblings[QN_SIBLINGS]; /* for other input shapes, the last used first; NULL: free */
+    qn_session *active;                /* the one that ran last: itself or a sibling */
 };
+
+/* Whether the plan was made for these shapes. */
+bool qn_session_fits(const qn_session *session, const qn_tensor *inputs);
+/* The session for these inputs, whose number and types are right: `session` itself, a sibling that it
+ * has, or a new one. (siblings.c) */
+QN_MUST_CHECK qn_status qn_session_sibling(qn_session **out, qn_session *session,
+                                           const qn_tensor *inputs);
 
 /* Times of one run, for the profile: called after each step. */
 typedef void qn_step_fn(void *user, size_t step);
