@@ -41,7 +41,7 @@ static loaded expect_model(const char *text)
 static loaded written(const fixture *f, loaded *l, int opset, size_t external_from)
 {
     const qn_export_options options = {opset, external_from};
-    loaded again = {NULL};
+    loaded again = {0};
     if (qn_export_onnx(l->ctx, l->model, f->path, &options) != QN_OK)
         fail_msg("%s", qn_context_error(l->ctx));
     assert_int_equal(qn_context_create(&again.ctx, NULL), QN_OK);

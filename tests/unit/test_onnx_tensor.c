@@ -94,8 +94,8 @@ static void test_every_type(void **state)
 /* x + w through a plan: kernels are given aligned data wherever the file has it. */
 static void run_with_zeros(loaded *l, int64_t count)
 {
-    qn_plan *plan;
-    qn_session *session;
+    qn_plan *plan = NULL;
+    qn_session *session = NULL;
     qn_tensor x = {QN_FLOAT32, 1, {count}, calloc((size_t)count, sizeof(float))};
     if (qn_plan_create(&plan, l->ctx, l->model, NULL) != QN_OK ||
         qn_session_create(&session, l->ctx, plan) != QN_OK ||
