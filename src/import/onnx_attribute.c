@@ -208,7 +208,7 @@ static qn_status add_attribute(qn_node *node, qn_onnx_scope *scope,
     qn_onnx_import *import = scope->import;
     qn_onnx_argument argument;
     QN_TRY(qn_onnx_resolve(&argument, scope, attribute));
-    const qn_attr_spec *spec = qn_op_attr(node->op, argument.name);
+    const qn_attr_spec *spec = qn_op_attr(node->op, argument.name, version);
     if (!spec && is_forgotten(argument.name, version))
         return QN_OK;
     if (!spec || (spec->until && version >= spec->until))

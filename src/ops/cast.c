@@ -21,6 +21,29 @@ static const qn_port cast_like_in[] = {{"input", '\0', CASTABLE, 0},
                                        {"target_type", 'T', CASTABLE, 0}};
 static const qn_port cast_out[] = {{"output", 'T', CASTABLE, 0}};
 
+/* ---- Before opset 6 the type was given by its name ------------------------------------------------ */
+
+static qn_status cast_upgrade(qn_node **node)
+{
+    qn_cast_attrs *a = (*node)->attrs;
+    for (int64_t d = 1; a->to_name && d < QN_DTYPE_COUNT; d++) {
+        if (strcmp(qn_dtype_get((qn_dtype)d)->onnx_name, a->to_name) == 0)
+            a->to = d;
+    }
+    a->to_name = NULL;
+    return QN_OK; /* an unknown name leaves `to` absent, which inference refuses */
+}
+
+static qn_status cast_lower(qn_node **node)
+{
+    qn_cast_attrs *a = (*node)->attrs;
+    a->to_name = qn_dtype_get((qn_dtype)a->to)->onnx_name;
+    a->to = QN_ABSENT;
+    return QN_OK;
+}
+
+static const qn_version_rule cast_versions[] = {{6, cast_upgrade, cast_lower}};
+
 /* ---- Inference ------------------------------------------------------------------------------------- */
 
 static qn_status infer_to(qn_infer *self, qn_dtype dtype)
@@ -260,8 +283,13 @@ static qn_status cast_eval(qn_eval *self)
 #define FLOAT8_SPECS                                                                               \
     QN_INT_ATTR(qn_cast_attrs, saturate, 1, .since = 19),                                          \
         QN_ENUM_ATTR(qn_cast_attrs, round_mode, ROUND_UP, round_words, .since = 24)
-static const qn_attr_spec cast_specs[] = {
-    QN_INT_ATTR(qn_cast_attrs, to, QN_ABSENT, .required = true), FLOAT8_SPECS};
+static const qn_attr_spec cast_specs[] = {{.name = "to",
+                                           .kind = QN_ATTR_STRING,
+                                           .offset = offsetof(qn_cast_attrs, to_name),
+                                           .until = 6,
+                                           .required = 1},
+                                          QN_INT_ATTR(qn_cast_attrs, to, QN_ABSENT, .required = 6),
+                                          FLOAT8_SPECS};
 static const qn_attr_spec cast_like_specs[] = {FLOAT8_SPECS};
 
 const qn_op qn_op_Cast = {.name = "Cast",
@@ -270,6 +298,7 @@ const qn_op qn_op_Cast = {.name = "Cast",
                           QN_PORTS(in, cast_in),
                           QN_PORTS(out, cast_out),
                           QN_ATTRS(cast_specs, qn_cast_attrs),
+                          QN_VERSIONS(cast_versions),
                           QN_TYPE_RULES(cast_types),
                           .flags = QN_OP_ELEMENTWISE,
                           .quant = QN_QUANT_FLOAT,

@@ -27,7 +27,8 @@ static inline int32_t qn_softmax_axis(const qn_softmax_attrs *attrs, int32_t ran
 typedef struct qn_cast_attrs {
     int64_t to; /* qn_dtype; QN_ABSENT in CastLike */
     int64_t saturate;
-    int64_t round_mode; /* of float8e8m0: up, down, nearest */
+    int64_t round_mode;  /* of float8e8m0: up, down, nearest */
+    const char *to_name; /* before opset 6: "FLOAT" */
 } qn_cast_attrs;
 
 typedef struct qn_gemm_attrs {
@@ -76,7 +77,8 @@ typedef struct qn_window_attrs {
     qn_ints output_padding, output_shape; /* ConvTranspose */
     int64_t offset_group;                 /* DeformConv */
     int64_t ceil_mode, count_include_pad, storage_order;
-    int64_t p; /* LpPool */
+    int64_t p;     /* LpPool, GlobalLpPool */
+    float p_float; /* the same in opset 1 */
 } qn_window_attrs;
 
 typedef struct qn_batchnorm_attrs {

@@ -17,13 +17,17 @@ qn_status qn_node_fail(const qn_node *node, qn_status status, const char *format
 
 /* ---- Attributes --------------------------------------------------------------------------------- */
 
-const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name)
+const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name, int64_t version)
 {
+    const qn_attr_spec *found = NULL;
     for (size_t i = 0; i < op->n_attrs; i++) {
-        if (strcmp(op->attrs[i].name, name) == 0)
-            return &op->attrs[i];
+        if (strcmp(op->attrs[i].name, name) != 0)
+            continue;
+        found = &op->attrs[i];
+        if (!found->until || version < found->until)
+            break;
     }
-    return NULL;
+    return found;
 }
 
 void *qn_attr_field(const qn_node *node, const qn_attr_spec *spec)

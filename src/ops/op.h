@@ -243,7 +243,8 @@ typedef struct qn_node_spec {
 } qn_node_spec;
 QN_MUST_CHECK qn_status qn_node_build(qn_node **out, qn_graph *graph, const qn_node_spec *spec);
 
-const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name);
+/* The attribute of that name in opset `version`; a kind that changed has a row before and one after. */
+const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name, int64_t version);
 /* The field of node->attrs that the spec describes. */
 void *qn_attr_field(const qn_node *node, const qn_attr_spec *spec);
 void qn_attr_set_default(void *attrs, const qn_attr_spec *spec);

@@ -181,7 +181,7 @@ static const qn_attr_spec max_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true),
                                          QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = 10),
                                          QN_ATTR(qn_window_attrs, dilations, INTS, .since = 10)};
 static const qn_attr_spec lp_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,
-                                        QN_INT_ATTR(qn_window_attrs, p, 2),
+                                        QN_LP_ATTRS,
                                         QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = 18),
                                         QN_ATTR(qn_window_attrs, dilations, INTS, .since = 18)};
 
@@ -212,6 +212,7 @@ const qn_op qn_op_LpPool = {.name = "LpPool",
                             QN_PORTS(in, float_in),
                             QN_PORTS(out, float_out),
                             QN_ATTRS(lp_specs, qn_window_attrs),
+                            QN_VERSIONS(qn_lp_versions),
                             QN_TYPE_RULES(bfloat16_22),
                             .quant = QN_QUANT_FLOAT,
                             .infer = pool_infer,

@@ -1,9 +1,7 @@
 /* GlobalAveragePool, GlobalLpPool, GlobalMaxPool: one number for each channel. */
 #include <math.h>
 
-#include "ops/eval.h"
-#include "ops/infer.h"
-#include "ops/nn_attrs.h"
+#include "ops/window.h"
 
 static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port global_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
@@ -86,9 +84,9 @@ static qn_status eval_planes(qn_eval *self, plane_fn *reduce)
                                 .eval = Name##_eval,                                               \
                                 .brief = BRIEF};
 
-static const qn_attr_spec lp_specs[] = {QN_INT_ATTR(qn_window_attrs, p, 2)};
+static const qn_attr_spec lp_specs[] = {QN_LP_ATTRS};
 
 GLOBAL(GlobalAveragePool, plane_mean, .n_attrs = 0, QN_QUANT_ELEMENT, "the mean of each channel")
-GLOBAL(GlobalLpPool, plane_norm, QN_ATTRS(lp_specs, qn_window_attrs), QN_QUANT_FLOAT,
-       "the p-norm of each channel")
+#define LP QN_ATTRS(lp_specs, qn_window_attrs), QN_VERSIONS(qn_lp_versions)
+GLOBAL(GlobalLpPool, plane_norm, LP, QN_QUANT_FLOAT, "the p-norm of each channel")
 GLOBAL(GlobalMaxPool, plane_max, .n_attrs = 0, QN_QUANT_PASS, "the largest element of each channel")

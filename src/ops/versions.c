@@ -186,7 +186,7 @@ qn_status qn_node_flatten(qn_node *node, int64_t axis)
     qn_value *x = node->in[0];
     qn_node *flatten, *reshape, *shape;
     QN_TRY(qn_node_prepend(&flatten, node, 0, &qn_op_Flatten));
-    *(int64_t *)qn_attr_field(flatten, qn_op_attr(&qn_op_Flatten, "axis")) = axis;
+    *(int64_t *)qn_attr_field(flatten, qn_op_attr(&qn_op_Flatten, "axis", QN_LATEST_OPSET)) = axis;
     QN_TRY(qn_node_append(&reshape, node, 0, &qn_op_Reshape));
     const qn_node_spec spec = {
         .op = &qn_op_Shape, .name = node->name, .before = reshape, .in = {x}, .n_in = 1};

@@ -1,5 +1,6 @@
 #include "ops/window.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -251,3 +252,25 @@ int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
     }
     return count;
 }
+
+/* ---- p of LpPool and GlobalLpPool ------------------------------------------------------------------------------- */
+
+static qn_status lp_upgrade(qn_node **node)
+{
+    qn_window_attrs *a = (*node)->attrs;
+    if (a->p_float != rintf(a->p_float) || !(fabsf(a->p_float) < 1000))
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "p must be a whole number");
+    a->p = (int64_t)a->p_float;
+    a->p_float = 2;
+    return QN_OK;
+}
+
+static qn_status lp_lower(qn_node **node)
+{
+    qn_window_attrs *a = (*node)->attrs;
+    a->p_float = (float)a->p;
+    a->p = 2;
+    return QN_OK;
+}
+
+const qn_version_rule qn_lp_versions[1] = {{2, lp_upgrade, lp_lower}};

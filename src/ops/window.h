@@ -38,6 +38,16 @@ int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64
 /* Elements of that window that lie in the input or its pads, not behind them. */
 int64_t qn_window_padded_taps(const qn_window *w, int64_t at);
 
+/* LpPool and GlobalLpPool: opset 2 made p an integer. */
+extern const qn_version_rule qn_lp_versions[1];
+#define QN_LP_ATTRS                                                                                \
+    {.name = "p",                                                                                  \
+     .kind = QN_ATTR_FLOAT,                                                                        \
+     .offset = offsetof(qn_window_attrs, p_float),                                                 \
+     .float_default = 2,                                                                           \
+     .until = 2},                                                                                  \
+        QN_INT_ATTR(qn_window_attrs, p, 2)
+
 /* Rows of attribute tables. */
 extern const char *const qn_auto_pad_words[];
 #define QN_KERNEL_SHAPE_ATTR(...) QN_ATTR(qn_window_attrs, kernel_shape, INTS, __VA_ARGS__)
