@@ -10,6 +10,10 @@
 qn_status qn_node_upgrade(qn_node **node, int from)
 {
     const qn_op *op = (*node)->op;
+    /* What rules look at first has been there in every opset. */
+    const bool needed = op->n_in && !(op->in[0].flags & QN_OPTIONAL);
+    if (needed && ((*node)->n_in < 1 || !(*node)->in[0]))
+        return qn_node_fail(*node, QN_E_INVALID, "input 0 (%s) is missing", op->in[0].name);
     for (size_t i = 0; *node && i < op->n_versions; i++) {
         if (op->versions[i].opset > from && op->versions[i].upgrade)
             QN_TRY(op->versions[i].upgrade(node));
@@ -162,8 +166,10 @@ qn_status qn_lower_number(double *value, qn_node *node, int32_t slot)
 
 qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op)
 {
-    qn_value *result = node->out[slot], *fresh;
-    QN_TRY(qn_value_create(&fresh, node->graph, result->name));
+    qn_value *result = slot < node->n_out ? node->out[slot] : NULL, *fresh;
+    if (slot >= node->n_out)
+        return qn_node_fail(node, QN_E_INVALID, "output %d is missing", slot);
+    QN_TRY(qn_value_create(&fresh, node->graph, result ? result->name : node->name));
     QN_TRY(qn_node_add(out, node->graph, op, node->name, op->n_in, 1));
     if (node->next != *out)
         qn_node_move(*out, node->next);
@@ -240,7 +246,7 @@ qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis)
                             "its broadcast axis (before opset 7) needs inputs of known rank");
     if (axis < 0)
         axis += rank;
-    if (axis < 0 || axis + own > rank)
+    if (axis < 0 || axis > rank - own)
         return qn_node_fail(node, QN_E_INVALID, "broadcast axis %lld does not fit ranks %d and %d",
                             (long long)axis, rank, own);
     const int32_t more = rank - own - (int32_t)axis;

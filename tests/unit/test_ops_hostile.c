@@ -1,5 +1,5 @@
-/* Every operator on random inputs and attributes: it may refuse them, it may not crash, and what it
- * computes must have the type and shape that inference promised. `test_ops_hostile SEED ROUNDS NAME`
+/* Every operator on random inputs and attributes, in the latest and in older forms: it may refuse them,
+ * it may not crash, and what it computes must have the type and shape that inference promised. `test_ops_hostile SEED ROUNDS NAME`
  * repeats or lengthens a run, of all operators or of one. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ typedef struct subject {
     int32_t rank; /* of the shape that most inputs share */
     int64_t dims[QN_MAX_RANK];
     qn_dtype letters[128];
-    const qn_tensor *in[16];
+    const qn_tensor *fed[16]; /* one per graph input */
 } subject;
 
 static void *take(subject *s, size_t count, size_t size)
@@ -246,17 +246,22 @@ static void make_inputs(subject *s, const qn_op *op)
         qn_value *value;
         if ((port->flags & QN_OPTIONAL) && chance(40))
             continue;
-        s->in[i] = random_input(s, port);
+        const qn_tensor *data = random_input(s, port);
         assert_int_equal(qn_value_create(&value, s->model->graph, "in"), QN_OK);
-        value->type = qn_type_of(s->in[i]);
-        value->data = chance(50) ? s->in[i] : NULL;
-        if (chance(10))
-            value->type.rank = value->type.kind == QN_TYPE_TENSOR ? -1 : value->type.rank;
+        value->type = qn_type_of(data);
+        if (chance(50)) {
+            value->data = data;
+        } else {
+            s->fed[s->model->graph->n_inputs] = data;
+            assert_int_equal(qn_graph_add_input(s->model->graph, value), QN_OK);
+            if (chance(10) && value->type.kind == QN_TYPE_TENSOR)
+                value->type.rank = -1;
+        }
         assert_int_equal(qn_node_set_input(s->node, i, value), QN_OK);
     }
 }
 
-static void make_node(subject *s, const qn_op *op)
+static void make_node(subject *s, const qn_op *op, int opset)
 {
     const int32_t n_in = slots(op->in, op->n_in), n_out = slots(op->out, op->n_out);
     s->rank = (int32_t)between(0, 5);
@@ -265,8 +270,9 @@ static void make_node(subject *s, const qn_op *op)
     assert_int_equal(qn_node_add(&s->node, s->model->graph, op, "subject", n_in, n_out), QN_OK);
     make_inputs(s, op);
     for (size_t a = 0; a < op->n_attrs; a++) {
-        if (op->attrs[a].until == 0)
-            random_attribute(s, &op->attrs[a]);
+        const qn_attr_spec *spec = &op->attrs[a];
+        if (spec->since <= opset && (!spec->until || opset < spec->until))
+            random_attribute(s, spec);
     }
     for (int32_t o = 0; o < n_out; o++) {
         qn_value *value;
@@ -274,18 +280,17 @@ static void make_node(subject *s, const qn_op *op)
             continue;
         assert_int_equal(qn_value_create(&value, s->model->graph, "out"), QN_OK);
         qn_node_set_output(s->node, o, value);
+        assert_int_equal(qn_graph_add_output(s->model->graph, value), QN_OK);
     }
 }
 
 /* ---- The test ------------------------------------------------------------------------------------------------ */
 
 /* What was promised must have come. */
-static void check_outputs(const subject *s, qn_tensor *const *out)
+static void check_outputs(const qn_graph *graph, const qn_tensor *const *out)
 {
-    for (int32_t o = 0; o < s->node->n_out; o++) {
-        if (!s->node->out[o])
-            continue;
-        const qn_type *type = &s->node->out[o]->type;
+    for (size_t o = 0; o < graph->n_outputs; o++) {
+        const qn_type *type = &graph->outputs[o]->type;
         if (type->kind != QN_TYPE_TENSOR || out[o]->dtype == QN_SEQUENCE)
             continue;
         if (type->dtype != QN_UNDEFINED)
@@ -299,36 +304,48 @@ static void check_outputs(const subject *s, qn_tensor *const *out)
     }
 }
 
-/* True when the operator took what it was given. */
+/* True when the graph took what it was given. */
+static bool run(const subject *s)
+{
+    const qn_tensor *out[16] = {NULL};
+    const qn_graph_args args = {s->fed, NULL};
+    qn_graph *graph = s->model->graph;
+    qn_arena arena;
+    if (qn_graph_infer(graph) != QN_OK)
+        return false;
+    for (const qn_node *node = graph->first; node; node = node->next)
+        (void)qn_node_macs(node);
+    qn_arena_init(&arena, &s->ctx->allocator);
+    const bool done = qn_graph_eval(out, s->ctx, &arena, graph, &args) == QN_OK;
+    if (done)
+        check_outputs(graph, out);
+    qn_arena_free(&arena);
+    return done;
+}
+
 static bool try_once(const qn_op *op)
 {
     const qn_allocator allocator = {NULL, small_allocate, small_resize, small_release};
     const qn_context_options options = {.threads = 1, .allocator = &allocator};
+    const int latest = op->until ? op->until - 1 : QN_MAX(QN_LATEST_OPSET, op->since);
+    const int opset = chance(60) ? latest : (int)between(op->since, latest);
     subject s = {.rank = 0};
-    qn_arena arena;
-    qn_tensor *out[16] = {NULL};
     assert_int_equal(qn_context_create(&s.ctx, &options), QN_OK);
     assert_int_equal(qn_model_create(&s.model, s.ctx), QN_OK);
-    make_node(&s, op);
-    bool done = qn_node_infer(s.node) == QN_OK;
-    if (done) {
-        (void)qn_node_macs(s.node);
-        qn_arena_init(&arena, &allocator);
-        done = qn_node_eval(out, s.ctx, &arena, s.node, s.in) == QN_OK;
-        if (done)
-            check_outputs(&s, out);
-        qn_arena_free(&arena);
-    }
+    make_node(&s, op, opset);
+    const bool done = qn_node_upgrade(&s.node, opset) == QN_OK && run(&s);
+    qn_status lowered = QN_OK;
+    if (done && s.node)
+        lowered = qn_node_lower(&s.node, (int)between(1, QN_LATEST_OPSET));
+    assert_in_range(lowered, QN_OK, QN_E_CANCELLED);
     qn_model_free(s.model);
     qn_context_free(s.ctx);
     return done;
 }
 
-/* Control flow has tests of its own; what a later opset dropped never reaches a kernel. */
+/* Control flow has tests of its own. */
 static bool is_out(const qn_op *op)
 {
-    if (op->until)
-        return true;
     for (size_t a = 0; a < op->n_attrs; a++) {
         if (op->attrs[a].kind == QN_ATTR_GRAPH)
             return true;
