@@ -95,7 +95,8 @@ struct qn_backend {
     /* Claims the copy of in[0] to out[0] between their layouts; leaves the kernel NULL where it has
      * none. Either side may be strided. NULL: the plain copy of layout.h. */
     qn_status (*convert)(qn_claim *claim);
-    /* Frees what *qn_build_shared has been set to. */
+    /* Frees what *qn_build_shared has been set to, where that is not the plan's own memory. May be
+     * NULL. */
     void (*release)(void *shared);
 };
 
@@ -108,7 +109,7 @@ qn_context *qn_build_context(const qn_builder *builder);
 int qn_build_threads(const qn_builder *builder);
 /* Zeroed memory that lives as long as the plan; NULL when short. */
 void *qn_build_alloc(qn_builder *builder, size_t size);
-/* The backend's own object of this plan, NULL at first. */
+/* The backend's own object of this plan, NULL at first; see qn_backend.release. */
 void **qn_build_shared(qn_builder *builder);
 /* 64-byte aligned memory for packed weights, freed with the plan; NULL when short. */
 void *qn_build_alloc_weights(qn_builder *builder, size_t size);

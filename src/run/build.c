@@ -315,7 +315,7 @@ void qn_plan_free(qn_plan *plan)
             plan->steps[i].kernel->free(plan->steps[i].state);
     }
     for (size_t i = 0; plan->shared && plan->backends && plan->backends[i]; i++) {
-        if (plan->shared[i])
+        if (plan->shared[i] && plan->backends[i]->release)
             plan->backends[i]->release(plan->shared[i]);
     }
     for (size_t i = 0; i < plan->n_weights; i++)

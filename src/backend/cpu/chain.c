@@ -21,8 +21,10 @@ bool qn_stage_keeps_zero(const qn_stage *s)
     case QN_FN_MUL:
     case QN_FN_RELU:
     case QN_FN_SCALE:
+    case QN_FN_SILU:
     case QN_FN_SQUARE:
     case QN_FN_SUB: return true;
+    case QN_FN_LINEAR: return s->b == 0;
     case QN_FN_CLIP: return s->a <= 0 && s->b >= 0;
     default: return false;
     }

@@ -8,6 +8,8 @@ static const struct {
 } table[] = {
     {&qn_op_Attention, qn_claim_attention},
     {&qn_op_Concat, qn_claim_concat},
+    {&qn_op_Conv, qn_claim_depthwise},
+    {&qn_op_Conv, qn_claim_winograd},
     {&qn_op_Dropout, qn_claim_dropout},
     {&qn_op_Flatten, qn_claim_reshape},
     {&qn_op_Identity, qn_claim_reshape},
@@ -23,6 +25,19 @@ static const struct {
     {&qn_op_Transpose, qn_claim_transpose},
     {&qn_op_Unsqueeze, qn_claim_reshape},
 };
+
+qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder)
+{
+    void **shared = qn_build_shared(builder);
+    if (!*shared) {
+        qn_cpu_plan *plan = qn_build_alloc(builder, sizeof *plan);
+        QN_TRY_ALLOC(qn_build_context(builder), plan);
+        plan->model_bytes = qn_build_model_bytes(builder);
+        *shared = plan;
+    }
+    *out = *shared;
+    return QN_OK;
+}
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)
 {

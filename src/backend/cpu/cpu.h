@@ -6,12 +6,21 @@
 
 extern const qn_backend qn_backend_cpu;
 
+/* What the claims of one plan share. */
+typedef struct qn_cpu_plan {
+    size_t model_bytes;
+    int64_t winograd_bytes; /* that transformed weights take beyond plain ones */
+} qn_cpu_plan;
+QN_MUST_CHECK qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder);
+
 /* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or leaves
  * *taken false. */
 typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
+/* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c) */
+qn_claim_fn qn_claim_winograd, qn_claim_depthwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
 qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_concat, qn_claim_split, qn_claim_slice;
 

@@ -4,6 +4,8 @@
 #define QN_KERNELS_H
 
 #include "backend/cpu/chain.h"
+#include "backend/cpu/depthwise.h"
+#include "backend/cpu/wino.h"
 
 /* y[i] = f(x[i]) for `count` floats. `operand` NULL: the function has none. */
 typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *stage,
@@ -26,8 +28,10 @@ typedef struct qn_head {
 } qn_head;
 
 struct qn_kernels {
-    int width;             /* of a vector, and the channel block of blocked layouts */
-    qn_map_fn *const *map; /* by qn_fn */
+    int width;                   /* of a vector, and the channel block of blocked layouts */
+    qn_map_fn *const *map;       /* by qn_fn */
+    const qn_wino_kernels *wino; /* NULL: none */
+    qn_depthwise_fn *const (*depthwise)[2]; /* by kernel (3, 5) and stride (1, 2); NULL: none */
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */

@@ -1,13 +1,23 @@
 /* The table of the instruction set that the including file is compiled for. */
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/chain_kernels.h"
+#if defined(__AVX2__)
+#include "backend/cpu/depthwise_kernels.h"
+#endif
 #include "backend/cpu/lstm_kernels.h"
 #include "backend/cpu/peak_kernels.h"
 #include "backend/cpu/row_kernels.h"
+#if defined(__AVX2__)
+#include "backend/cpu/wino_kernels.h"
+#endif
 
 const qn_kernels VEC_NAME(qn_kernels) = {
     .width = VEC_WIDTH,
     .map = maps,
+#if defined(__AVX2__) /* below it oneDNN's are better */
+    .wino = &wino_kernels,
+    .depthwise = depthwise_kernels,
+#endif
     .softmax_rows = softmax_rows,
     .attend = attend,
     .product = product,

@@ -1,0 +1,41 @@
+/* The last operations of own convolutions, on vectors that are still in registers. */
+#ifndef QN_FINISH_KERNELS_H
+#define QN_FINISH_KERNELS_H
+
+#include "backend/cpu/chain_kernels.h"
+#include "backend/cpu/finish.h"
+
+/* Functions of `count` vectors; one branch for all of them. */
+#define FINISH_CASE(name)                                                                          \
+    case QN_FN_##name:                                                                             \
+        for (int i = 0; i < count; i++)                                                            \
+            x[i] = apply_##name(x[i], a, b, b);                                                    \
+        break;
+
+VEC_INLINE void finish_function(vec *x, int count, const qn_finish *f)
+{
+    const vec a = vec_set(f->a), b = vec_set(f->b);
+    switch (f->fn) {
+        FINISH_CASE(CLIP)
+        FINISH_CASE(HARD_SIGMOID)
+        FINISH_CASE(HARD_SWISH)
+        FINISH_CASE(LEAKY_RELU)
+        FINISH_CASE(LINEAR)
+        FINISH_CASE(RELU)
+        FINISH_CASE(SIGMOID)
+        FINISH_CASE(SILU)
+    default: break;
+    }
+}
+
+/* The residual's vectors lie at r, r + VEC_WIDTH, ... */
+VEC_INLINE void finish_vectors(vec *x, int count, const qn_finish *f, const float *r)
+{
+    for (int i = 0; i < count && f->residual == QN_RESIDUAL_BEFORE; i++)
+        x[i] = vec_add(x[i], vec_load(r + i * VEC_WIDTH));
+    finish_function(x, count, f);
+    for (int i = 0; i < count && f->residual == QN_RESIDUAL_AFTER; i++)
+        x[i] = vec_add(x[i], vec_load(r + i * VEC_WIDTH));
+}
+
+#endif

@@ -1,0 +1,317 @@
+#include "backend/cpu/wino.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/geometry.h"
+#include "backend/cpu/kernels.h"
+
+/* ---- Weights --------------------------------------------------------------------------------------------- */
+
+/* Rows of G: 1, x, x^2 at every point, over the product of its distances to the others. */
+static void transform_matrix(double g[QN_WINO_IN][3])
+{
+    static const double points[] = {0, QN_WINO_P, -QN_WINO_P, QN_WINO_Q, -QN_WINO_Q};
+    for (int i = 0; i < 5; i++) {
+        double scale = 1;
+        for (int j = 0; j < 5; j++)
+            scale *= j == i ? 1 : points[i] - points[j];
+        g[i][0] = 1 / scale;
+        g[i][1] = points[i] / scale;
+        g[i][2] = points[i] * points[i] / scale;
+    }
+    g[5][0] = g[5][1] = 0;
+    g[5][2] = 1;
+}
+
+/* G k G' of one 3x3 kernel, in doubles and rounded once. */
+static void transform_kernel(float *u, double g[QN_WINO_IN][3], const float *k)
+{
+    double t[QN_WINO_IN][3];
+    for (int i = 0; i < QN_WINO_IN; i++) {
+        for (int j = 0; j < 3; j++)
+            t[i][j] =
+                g[i][0] * (double)k[j] + g[i][1] * (double)k[3 + j] + g[i][2] * (double)k[6 + j];
+    }
+    for (int i = 0; i < QN_WINO_IN; i++) {
+        for (int j = 0; j < QN_WINO_IN; j++)
+            u[i * QN_WINO_IN + j] =
+                (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
+    }
+}
+
+static size_t weight_floats(const qn_wino *w, int64_t block)
+{
+    return (size_t)((w->filter_blocks + 1) / 2 * 2 * block * QN_WINO_XI * w->channel_blocks *
+                    block);
+}
+
+/* weights: [filters, channels, 3, 3] at any address */
+static void pack(float *out, const qn_wino *w, const qn_geometry *g, const char *weights,
+                 int64_t block)
+{
+    double matrix[QN_WINO_IN][3];
+    const int64_t channels = w->channel_blocks * block;
+    transform_matrix(matrix);
+    memset(out, 0, weight_floats(w, block) * sizeof *out);
+#pragma omp parallel for
+    for (int64_t k = 0; k < g->filters; k++) {
+        for (int64_t c = 0; c < g->channels; c++) {
+            float kernel[9], u[QN_WINO_XI];
+            memcpy(kernel, weights + (size_t)(k * g->channels + c) * sizeof kernel, sizeof kernel);
+            transform_kernel(u, matrix, kernel);
+            for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
+                const int64_t row = (k / block / 2 * QN_WINO_XI + xi) * channels + c;
+                out[(row * 2 + k / block % 2) * block + k % block] = u[xi];
+            }
+        }
+    }
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------ */
+
+typedef struct run {
+    const qn_wino *w;
+    const qn_wino_kernels *kernels;
+    int64_t block;
+    float *y;
+    const float *x, *r;
+    float *scratch;
+} run;
+
+/* One thread's part: its tiles of all filters, or all tiles of its filters. */
+typedef struct share {
+    float *v, *m;
+    int64_t first, last; /* tiles */
+    int64_t c_first, c_last, k_first, k_last;
+} share;
+
+/* Products and output of pairs of filter blocks for tiles [first, last). */
+static void run_filters(const run *r, const share *s, int64_t first, int64_t last)
+{
+    const qn_wino *w = r->w;
+    const int64_t tiles = last - first, block = r->block;
+    const int64_t xi_step = w->channel_blocks * tiles * block, m_step = QN_WINO_XI * tiles * block;
+    const int64_t parts = (tiles + r->kernels->rows - 1) / r->kernels->rows;
+    const int64_t plane = w->out_height * w->out_width * block;
+    for (int64_t pair = s->k_first; pair < s->k_last; pair++) {
+        const int blocks = w->filter_blocks - pair * 2 >= 2 ? 2 : 1;
+        const int64_t u_step = w->channel_blocks * block * 2 * block;
+        for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
+            for (int64_t part = 0, at = 0; part < parts; part++) {
+                const int64_t next = tiles * (part + 1) / parts;
+                const qn_wino_product p = {s->m + (xi * tiles + at) * block,
+                                           s->v + xi * xi_step + at * block,
+                                           w->weights + (pair * QN_WINO_XI + xi) * u_step,
+                                           m_step,
+                                           tiles * block,
+                                           w->channel_blocks,
+                                           next - at,
+                                           blocks};
+                r->kernels->product(&p);
+                at = next;
+            }
+        }
+        for (int64_t k = 0; k < blocks; k++) {
+            const int64_t b = pair * 2 + k;
+            const qn_wino_result to = {r->y + b * plane, r->r ? r->r + b * plane : NULL,
+                                       s->m + k * m_step, tiles * block, b};
+            r->kernels->output(w, &to, first, last);
+        }
+    }
+}
+
+static share share_of(const run *r, int64_t id, int64_t count)
+{
+    const qn_wino *w = r->w;
+    const int64_t pairs = (w->filter_blocks + 1) / 2;
+    const int64_t v_floats = QN_WINO_XI * w->batch * w->channel_blocks * r->block;
+    const int64_t m_floats = QN_WINO_XI * w->batch * 2 * r->block;
+    float *own = r->scratch + id * (v_floats + m_floats);
+    share s = {own, own + v_floats, 0, w->tiles, 0, w->channel_blocks, 0, pairs};
+    if (w->split_filters) {
+        s.v = r->scratch;
+        s.c_first = w->channel_blocks * id / count;
+        s.c_last = w->channel_blocks * (id + 1) / count;
+        s.k_first = pairs * id / count;
+        s.k_last = pairs * (id + 1) / count;
+    } else {
+        s.first = w->tiles * id / count;
+        s.last = w->tiles * (id + 1) / count;
+    }
+    return s;
+}
+
+static void run_share(const run *r, int64_t id, int64_t count)
+{
+    const qn_wino *w = r->w;
+    const share s = share_of(r, id, count);
+    for (int64_t first = s.first; first < s.last; first += w->batch) {
+        const int64_t last = QN_MIN(first + w->batch, s.last), tiles = last - first;
+        for (int64_t c = s.c_first; c < s.c_last; c++)
+            r->kernels->input(w, s.v + c * tiles * r->block, w->channel_blocks * tiles * r->block,
+                              r->x + c * w->height * w->width * r->block, first, last);
+        if (w->split_filters) {
+#pragma omp barrier
+        }
+        run_filters(r, &s, first, last);
+        if (w->split_filters) {
+#pragma omp barrier
+        }
+    }
+}
+
+/* ---- Claim ---------------------------------------------------------------------------------------------------- */
+
+typedef struct state {
+    qn_wino wino;
+    qn_geometry g;
+    qn_tail tail;
+    int32_t n_fused;
+    int64_t block;
+    const qn_wino_kernels *kernels;
+    const qn_tensor *weights, *bias;
+} state;
+
+static qn_status wino_prepare(qn_claim *claim)
+{
+    state *s = claim->state;
+    qn_wino *w = &s->wino;
+    qn_context *ctx = qn_build_context(claim->builder);
+    const int64_t threads = qn_build_threads(claim->builder);
+    float *weights =
+        qn_build_alloc_weights(claim->builder, weight_floats(w, s->block) * sizeof *weights);
+    float *bias =
+        qn_build_alloc(claim->builder, (size_t)(w->filter_blocks * s->block) * sizeof *bias);
+    if (!weights || !bias)
+        return qn_fail_nomem(ctx);
+    pack(weights, w, &s->g, s->weights->data, s->block);
+    if (s->bias)
+        memcpy(bias, s->bias->data, (size_t)s->g.filters * sizeof *bias);
+    w->weights = weights;
+    w->bias = bias;
+    w->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
+    w->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
+    if (w->finish.operand >= 0) {
+        const int32_t in = s->tail.operands[w->finish.operand].in;
+        w->r_stride = (int64_t)(claim->in[in].stride / sizeof(float));
+    }
+    qn_tail_prepare(&s->tail, claim, -1);
+    qn_tail_skip(&s->tail, s->n_fused);
+    claim->scratch =
+        (size_t)(threads * QN_WINO_XI * w->batch * (w->channel_blocks + 2) * s->block) *
+        sizeof(float);
+    return QN_OK;
+}
+
+static qn_status wino_run(const void *opaque, void *bound, const qn_step_io *io)
+{
+    const state *s = opaque;
+    const int32_t operand = s->wino.finish.operand;
+    run r = {&s->wino, s->kernels, s->block, io->out[0]->data, io->in[0]->data, NULL, io->scratch};
+    (void)bound;
+    if (operand >= 0)
+        r.r = io->in[s->tail.operands[operand].in]->data;
+#pragma omp parallel num_threads(io->threads)
+    run_share(&r, omp_get_thread_num(), omp_get_num_threads());
+    if (s->tail.chain.n_stages > 0)
+        qn_tail_run(&s->tail, io->out[0]->data, io);
+    return QN_OK;
+}
+
+static const qn_kernel wino_kernel = {.name = "winograd", .prepare = wino_prepare, .run = wino_run};
+
+/* How many tiles at once: V should stay in the second cache, and threads should get equal parts. */
+static void choose_batch(state *s, int64_t threads)
+{
+    enum { V_BYTES = 400 * 1024, MOST = 56 };
+    qn_wino *w = &s->wino;
+    const int64_t rows = s->kernels->rows;
+    const int64_t tile_bytes = QN_WINO_XI * w->channel_blocks * s->block * (int64_t)sizeof(float);
+    w->split_filters =
+        w->tiles < rows * threads * 2 && w->filter_blocks >= 2 * threads && w->channel_blocks >= 4;
+    if (w->split_filters) {
+        w->batch = QN_MIN(w->tiles, MOST);
+        return;
+    }
+    int64_t batch = QN_MIN(QN_MAX(V_BYTES / tile_bytes, rows), MOST) / rows * rows;
+    const int64_t each = (w->tiles + threads - 1) / threads;
+    const int64_t batches = (each + batch - 1) / batch;
+    w->batch = (each + batches - 1) / batches;
+}
+
+static void describe(state *s, const qn_geometry *g)
+{
+    qn_wino *w = &s->wino;
+    const int64_t b = s->block;
+    s->g = *g;
+    w->height = g->in[0];
+    w->width = g->in[1];
+    w->out_height = g->out[0];
+    w->out_width = g->out[1];
+    w->pad_top = g->pad_begin[0];
+    w->pad_left = g->pad_begin[1];
+    w->channel_blocks = (g->channels + b - 1) / b;
+    w->filter_blocks = (g->filters + b - 1) / b;
+    w->tiles_across = (g->out[1] + QN_WINO_OUT - 1) / QN_WINO_OUT;
+    w->tiles_of_sample = (g->out[0] + QN_WINO_OUT - 1) / QN_WINO_OUT * w->tiles_across;
+    w->tiles = w->tiles_of_sample * g->samples;
+}
+
+/* Bytes that transformed weights need beyond the plain ones. */
+static int64_t added_bytes(const qn_geometry *g)
+{
+    return (QN_WINO_XI - 9) * g->channels * g->filters * (int64_t)sizeof(float);
+}
+
+/* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few tiles.
+ * Transformed weights are four times as large: beyond 2 MiB they pay only where many tiles share them,
+ * and as long as all of them together stay below half of the model. */
+static bool wanted(const qn_geometry *g, int64_t *spent, size_t model_bytes)
+{
+    enum { ALWAYS_BELOW = 2 << 20, MANY_TILES = 64 };
+    for (int d = 0; d < 2; d++) {
+        if (g->kernel[d] != 3 || g->stride[d] != 1 || g->dilation[d] != 1 || g->in[d] < 8)
+            return false;
+    }
+    if (g->rank != 2 || g->groups != 1 || g->channels < 12 || g->filters < 16)
+        return false;
+    const int64_t added = added_bytes(g);
+    const int64_t tiles = g->samples * ((g->out[0] + 3) / 4) * ((g->out[1] + 3) / 4);
+    const bool pays = added <= ALWAYS_BELOW ||
+                      (tiles >= MANY_TILES && *spent + added <= (int64_t)(model_bytes / 2));
+    *spent += pays ? added : 0;
+    return pays;
+}
+
+qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
+{
+    const qn_kernels *kernels = qn_kernels_get();
+    const qn_node *node = claim->node;
+    qn_geometry g;
+    qn_cpu_plan *plan;
+    QN_TRY(qn_cpu_plan_get(&plan, claim->builder));
+    if (!kernels->wino || !qn_geometry_conv(&g, claim) ||
+        !wanted(&g, &plan->winograd_bytes, plan->model_bytes))
+        return QN_OK;
+    state *s = qn_build_alloc(claim->builder, sizeof *s);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s);
+    s->kernels = kernels->wino;
+    s->block = kernels->width;
+    s->weights = node->in[1]->data;
+    s->bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
+    describe(s, &g);
+    choose_batch(s, qn_build_threads(claim->builder));
+    const qn_layout layout = qn_layout_native();
+    qn_claim_in(claim, node->in[0], layout)->strided = true;
+    (void)qn_tail_begin(&s->tail, claim, node->out[0], layout);
+    QN_TRY(qn_tail_grow(&s->tail, claim));
+    s->n_fused = qn_finish_take(&s->wino.finish, &s->tail, g.filters % s->block != 0);
+    qn_tail_finish(&s->tail, claim);
+    qn_finish_place(claim, &s->wino.finish, &s->tail);
+    claim->state = s;
+    claim->kernel = &wino_kernel;
+    *taken = true;
+    return QN_OK;
+}

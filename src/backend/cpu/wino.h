@@ -1,0 +1,61 @@
+/* Winograd's convolution with 3x3 kernels, tiles of 4x4 outputs from 6x6 inputs, in blocked layouts
+ * [N, C/b, H, W, b].
+ *
+ *   V = B' d B   of every input tile d, 36 numbers xi for each channel
+ *   M = V U      for each xi a product over the channels; U = G g G' comes from the weights
+ *   y = A' M A   16 outputs
+ *
+ * G, B and A interpolate at 0, +-1/sqrt(2), +-sqrt(2) and infinity, which keeps the error at a few
+ * units of the last place (with 0, +-1, +-2 it is five times as large). */
+#ifndef QN_WINO_H
+#define QN_WINO_H
+
+#include "backend/cpu/finish.h"
+
+enum { QN_WINO_OUT = 4, QN_WINO_IN = 6, QN_WINO_XI = 36 };
+#define QN_WINO_P 0.70710678118654752440 /* the points: 0, +-P, +-Q */
+#define QN_WINO_Q 1.41421356237309504880
+
+typedef struct qn_wino {
+    int64_t height, width, out_height, out_width, pad_top, pad_left;
+    int64_t channel_blocks, filter_blocks;
+    int64_t tiles_across, tiles_of_sample, tiles; /* tiles: of all samples */
+    int64_t x_stride, y_stride, r_stride;         /* floats from sample to sample */
+    int64_t batch;                                /* tiles that are transformed at once */
+    bool split_filters;   /* few tiles: threads share V and split the filters */
+    const float *weights; /* U: [filter_blocks / 2, xi, channels, 2, b] */
+    const float *bias;    /* [filter_blocks * b] */
+    qn_finish finish;
+} qn_wino;
+
+/* Transforms tiles [first, last) of one block of channels: v[xi * xi_step + (tile - first) * b]. */
+typedef void qn_wino_input_fn(const qn_wino *w, float *v, int64_t xi_step, const float *x,
+                              int64_t first, int64_t last);
+/* m[k][tile][b] = sum over all channels of v times u, for `tiles` tiles and 1 or 2 blocks of filters,
+ * whose m lie m_step apart; v has its blocks of channels v_step apart. */
+typedef struct qn_wino_product {
+    float *m;
+    const float *v, *u;
+    int64_t m_step, v_step, channel_blocks;
+    int64_t tiles;
+    int blocks;
+} qn_wino_product;
+typedef void qn_wino_product_fn(const qn_wino_product *p);
+/* Writes tiles [first, last) of block `block` of the filters from m[xi * xi_step + ...]; r: residual or
+ * NULL. y and r begin at that block. */
+typedef struct qn_wino_result {
+    float *y;
+    const float *r, *m;
+    int64_t xi_step, block;
+} qn_wino_result;
+typedef void qn_wino_output_fn(const qn_wino *w, const qn_wino_result *to, int64_t first,
+                               int64_t last);
+
+typedef struct qn_wino_kernels {
+    int64_t rows; /* tiles that a product takes at once, best used whole */
+    qn_wino_input_fn *input;
+    qn_wino_product_fn *product;
+    qn_wino_output_fn *output;
+} qn_wino_kernels;
+
+#endif
