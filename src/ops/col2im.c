@@ -92,9 +92,9 @@ static qn_status eval(qn_eval *self)
     if (!columns(&w, self->attrs, self->in[1]->data, self->in[2]->data, out->rank - 2))
         return qn_eval_fail(self, "%s", w.problem);
     const int64_t size = qn_window_kernel_size(&w), blocks = in->dims[2];
-    const int64_t area = qn_window_in_size(&w);
-    QN_TRY(qn_eval_scratch(self, &positions, size, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &elements, size, sizeof(int64_t)));
+    const int64_t area = qn_window_in_size(&w), most = qn_window_most_taps(&w);
+    QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     QN_TRY(sums_make(&s, self, count));
     for (int64_t at = 0; at < blocks; at++) {
         const int64_t taps = qn_window_taps(&w, at, positions, elements);

@@ -132,9 +132,10 @@ qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const doubl
     const qn_window *window = &conv->window;
     const int64_t plane = qn_window_in_size(window), area = qn_window_out_size(window);
     const int64_t size = qn_window_kernel_size(window), each = conv->channels / conv->group;
+    const int64_t most = qn_window_most_taps(window);
     void *positions, *elements;
-    QN_TRY(qn_eval_scratch(self, &positions, size, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &elements, size, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     for (int64_t at = 0; at < area; at++) {
         const int64_t taps = qn_window_taps(window, at, positions, elements);
         for (int64_t n = 0; n < conv->batch; n++) {

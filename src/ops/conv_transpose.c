@@ -116,9 +116,9 @@ static qn_status spread_make(spread *s, qn_eval *self)
     s->channels = x->dims[1];
     s->filters = w->dims[1] * a->group;
     s->group = a->group;
-    const int64_t size = qn_window_kernel_size(&s->window);
-    QN_TRY(qn_eval_scratch(self, &positions, size, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &elements, size, sizeof(int64_t)));
+    const int64_t most = qn_window_most_taps(&s->window);
+    QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     s->positions = positions;
     s->elements = elements;
     return QN_OK;

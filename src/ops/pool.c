@@ -47,9 +47,9 @@ static qn_status pool_make(pool *p, qn_eval *self)
     p->planes = x->dims[0] * x->dims[1];
     if (!qn_window_resolve(&p->window, p->attrs, x->rank - 2, in + 2, NULL))
         return qn_eval_fail(self, "%s", p->window.problem);
-    const int64_t size = qn_window_kernel_size(&p->window);
-    QN_TRY(qn_eval_scratch(self, &positions, size, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &elements, size, sizeof(int64_t)));
+    const int64_t most = qn_window_most_taps(&p->window);
+    QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     p->positions = positions;
     p->elements = elements;
     return qn_eval_doubles(self, &p->x, x);

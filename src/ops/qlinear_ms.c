@@ -307,14 +307,14 @@ static qn_status average(qn_eval *self, const qn_window *w, bool with_pads)
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const qn_range range = qn_range_of(out->dtype);
     const bool last = first_spatial(self->attrs) == 1;
-    const int64_t size = qn_window_kernel_size(w), area = qn_window_out_size(w);
+    const int64_t most = qn_window_most_taps(w), area = qn_window_out_size(w);
     const int64_t plane = qn_window_in_size(w), channels = in->dims[last ? in->rank - 1 : 1];
     void *positions, *elements;
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
-    QN_TRY(qn_eval_scratch(self, &positions, size, sizeof(int64_t)));
-    QN_TRY(qn_eval_scratch(self, &elements, size, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     for (int64_t at = 0; at < area; at++) {
         const int64_t taps = qn_window_taps(w, at, positions, elements);
         for (int64_t i = 0; i < in->dims[0] * channels; i++) {

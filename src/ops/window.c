@@ -214,30 +214,51 @@ int64_t qn_window_out_size(const qn_window *w)
     return size;
 }
 
+int64_t qn_window_most_taps(const qn_window *w)
+{
+    int64_t count = 1;
+    for (int32_t d = 0; d < w->rank; d++)
+        count *= QN_MIN(w->kernel[d], w->in[d].value);
+    return count;
+}
+
+/* The kernel's elements that lie inside the input in one dimension: [first, end). */
+typedef struct span {
+    int64_t start; /* of the window, in the input */
+    int64_t first, end;
+} span;
+
+static span span_of(const qn_window *w, int32_t d, int64_t at)
+{
+    span s = {.start = at * w->stride[d] - w->pad_begin[d], .end = w->kernel[d]};
+    const int64_t step = w->dilation[d], room = w->in[d].value - s.start;
+    s.first = s.start < 0 ? divide_up(-s.start, step) : 0;
+    if (room < (s.end - 1) * step + 1)
+        s.end = room > 0 ? divide_up(room, step) : 0;
+    return s;
+}
+
 int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64_t *elements)
 {
-    int64_t start[QN_MAX_SPATIAL], index[QN_MAX_SPATIAL] = {0}, count = 0;
-    const int64_t size = qn_window_kernel_size(w);
+    span spans[QN_MAX_SPATIAL];
+    int64_t index[QN_MAX_SPATIAL], total = 1;
     for (int32_t d = w->rank - 1; d >= 0; d--) {
-        start[d] = at % w->out[d].value * w->stride[d] - w->pad_begin[d];
+        spans[d] = span_of(w, d, at % w->out[d].value);
+        index[d] = spans[d].first;
+        total *= QN_MAX(spans[d].end - spans[d].first, 0);
         at /= w->out[d].value;
     }
-    for (int64_t element = 0; element < size; element++) {
-        int64_t position = 0;
-        bool inside = true;
+    for (int64_t t = 0; t < total; t++) {
+        positions[t] = elements[t] = 0;
         for (int32_t d = 0; d < w->rank; d++) {
-            const int64_t x = start[d] + index[d] * w->dilation[d];
-            inside = inside && x >= 0 && x < w->in[d].value;
-            position = position * w->in[d].value + x;
+            const int64_t x = spans[d].start + index[d] * w->dilation[d];
+            positions[t] = positions[t] * w->in[d].value + x;
+            elements[t] = elements[t] * w->kernel[d] + index[d];
         }
-        if (inside) {
-            positions[count] = position;
-            elements[count++] = element;
-        }
-        for (int32_t d = w->rank - 1; d >= 0 && ++index[d] == w->kernel[d]; d--)
-            index[d] = 0;
+        for (int32_t d = w->rank - 1; d >= 0 && ++index[d] == spans[d].end; d--)
+            index[d] = spans[d].first;
     }
-    return count;
+    return total;
 }
 
 int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
@@ -247,7 +268,8 @@ int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
         const int64_t start = at % w->out[d].value * w->stride[d] - w->pad_begin[d];
         const int64_t room = w->in[d].value + w->pad_end[d] - start;
         const int64_t fit = room > 0 ? (room - 1) / w->dilation[d] + 1 : 0;
-        count *= QN_MIN(w->kernel[d], fit);
+        if (!qn_mul_int64(&count, count, QN_MIN(w->kernel[d], fit)))
+            return INT64_MAX; /* only ever a divisor */
         at /= w->out[d].value;
     }
     return count;

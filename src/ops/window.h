@@ -30,9 +30,11 @@ int64_t qn_window_kernel_size(const qn_window *w);
 int64_t qn_window_in_size(const qn_window *w);
 int64_t qn_window_out_size(const qn_window *w);
 
+/* The most elements of the input that one window can touch; no more than either has. */
+int64_t qn_window_most_taps(const qn_window *w);
 /* Where the window for output position `at` (a flat index) touches the input: flat index of the
- * position and of the kernel element, for each one inside. Arrays have room for the kernel's size.
- * Returns how many. */
+ * position and of the kernel element, for each one inside. Arrays have room for the most taps. Returns
+ * how many. */
 int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64_t *elements);
 
 /* Elements of that window that lie in the input or its pads, not behind them. */
