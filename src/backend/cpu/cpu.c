@@ -48,4 +48,4 @@ static qn_status cpu_claim(bool *taken, qn_claim *claim)
     return *taken ? QN_OK : qn_claim_elementwise(taken, claim);
 }
 
-const qn_backend qn_backend_cpu = {.name = "cpu", .claim = cpu_claim};
+const qn_backend qn_backend_cpu = {.name = "cpu", .claim = cpu_claim, .convert = qn_convert_layout};

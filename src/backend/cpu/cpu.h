@@ -13,6 +13,9 @@ typedef struct qn_cpu_plan {
 } qn_cpu_plan;
 QN_MUST_CHECK qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder);
 
+/* Between row-major, channels-last and this machine's blocked layout, of float32. (convert.c) */
+QN_MUST_CHECK qn_status qn_convert_layout(qn_claim *claim);
+
 /* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or leaves
  * *taken false. */
 typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);

@@ -27,10 +27,20 @@ typedef struct qn_head {
     float *scratch; /* (size + 4) * keys, rounded up to whole vectors */
 } qn_head;
 
+/* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most `width`
+ * of each. With `fill` the rest of y's `width` lanes becomes 0. */
+typedef struct qn_turn {
+    float *y;
+    const float *x;
+    int64_t y_step, x_step, rows, columns;
+    bool fill;
+} qn_turn;
+
 struct qn_kernels {
-    int width;                   /* of a vector, and the channel block of blocked layouts */
-    qn_map_fn *const *map;       /* by qn_fn */
-    const qn_wino_kernels *wino; /* NULL: none */
+    int width;             /* of a vector, and the channel block of blocked layouts */
+    qn_map_fn *const *map; /* by qn_fn */
+    void (*turn)(const qn_turn *turn);
+    const qn_wino_kernels *wino;            /* NULL: none */
     qn_depthwise_fn *const (*depthwise)[2]; /* by kernel (3, 5) and stride (1, 2); NULL: none */
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);

@@ -7,6 +7,7 @@
 #include "backend/cpu/lstm_kernels.h"
 #include "backend/cpu/peak_kernels.h"
 #include "backend/cpu/row_kernels.h"
+#include "backend/cpu/turn_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/wino_kernels.h"
 #endif
@@ -14,6 +15,7 @@
 const qn_kernels VEC_NAME(qn_kernels) = {
     .width = VEC_WIDTH,
     .map = maps,
+    .turn = turn,
 #if defined(__AVX2__) /* below it oneDNN's are better */
     .wino = &wino_kernels,
     .depthwise = depthwise_kernels,

@@ -133,6 +133,33 @@ VEC_INLINE float vec_largest(vec a)
     return _mm512_reduce_max_ps(a);
 }
 
+/* Lane j of row i becomes lane i of row j. */
+VEC_INLINE void vec_transpose(vec *r)
+{
+    __m512d t[16];
+    vec u[16];
+    for (int i = 0; i < 16; i += 2) { /* pairs of rows */
+        t[i] = _mm512_castps_pd(_mm512_unpacklo_ps(r[i], r[i + 1]));
+        t[i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(r[i], r[i + 1]));
+    }
+    for (int i = 0; i < 16; i += 4) { /* fours: quarter q of u[i + c] is column 4 q + c */
+        u[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(t[i], t[i + 2]));
+        u[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(t[i], t[i + 2]));
+        u[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(t[i + 1], t[i + 3]));
+        u[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(t[i + 1], t[i + 3]));
+    }
+    for (int c = 0; c < 4; c++) { /* quarters of the four fours go together */
+        const vec a = _mm512_shuffle_f32x4(u[c], u[4 + c], 0x44);
+        const vec b = _mm512_shuffle_f32x4(u[c], u[4 + c], 0xee);
+        const vec d = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0x44);
+        const vec e = _mm512_shuffle_f32x4(u[8 + c], u[12 + c], 0xee);
+        r[c] = _mm512_shuffle_f32x4(a, d, 0x88);
+        r[4 + c] = _mm512_shuffle_f32x4(a, d, 0xdd);
+        r[8 + c] = _mm512_shuffle_f32x4(b, e, 0x88);
+        r[12 + c] = _mm512_shuffle_f32x4(b, e, 0xdd);
+    }
+}
+
 #elif defined(__AVX2__)
 #include <immintrin.h>
 
@@ -267,6 +294,26 @@ VEC_INLINE float vec_largest(vec a)
     return _mm_cvtss_f32(_mm_max_ss(s, _mm_shuffle_ps(s, s, 1)));
 }
 
+VEC_INLINE void vec_transpose(vec *r)
+{
+    __m256d t[8];
+    vec u[8];
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_castps_pd(_mm256_unpacklo_ps(r[i], r[i + 1]));
+        t[i + 1] = _mm256_castps_pd(_mm256_unpackhi_ps(r[i], r[i + 1]));
+    }
+    for (int i = 0; i < 8; i += 4) {
+        u[i] = _mm256_castpd_ps(_mm256_unpacklo_pd(t[i], t[i + 2]));
+        u[i + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(t[i], t[i + 2]));
+        u[i + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(t[i + 1], t[i + 3]));
+        u[i + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(t[i + 1], t[i + 3]));
+    }
+    for (int c = 0; c < 4; c++) {
+        r[c] = _mm256_permute2f128_ps(u[c], u[4 + c], 0x20);
+        r[4 + c] = _mm256_permute2f128_ps(u[c], u[4 + c], 0x31);
+    }
+}
+
 #else
 
 enum { VEC_WIDTH = 8 };
@@ -399,6 +446,16 @@ VEC_INLINE float vec_largest(vec a)
     for (int i = 1; i < VEC_WIDTH; i++)
         most = a.f[i] > most ? a.f[i] : most;
     return most;
+}
+
+VEC_INLINE void vec_transpose(vec *r)
+{
+    vec t[VEC_WIDTH];
+    memcpy(t, r, sizeof t);
+    for (int i = 0; i < VEC_WIDTH; i++) {
+        for (int j = 0; j < VEC_WIDTH; j++)
+            r[i].f[j] = t[j].f[i];
+    }
 }
 
 #endif
