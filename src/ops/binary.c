@@ -65,7 +65,7 @@ static int64_t pow_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
 static const qn_type_rule arithmetic_types[] = {
     {6, QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64)},
     {13, QN_SET(QN_BFLOAT16)},
-    {14, QN_SET_INT}};
+    {14, QN_SET(QN_INT8) | QN_SET(QN_INT16) | QN_SET(QN_UINT8) | QN_SET(QN_UINT16)}};
 static const qn_port arithmetic_in[] = {{"A", 'T', QN_SET_NUMBER, 0}, {"B", 'T', QN_SET_NUMBER, 0}};
 static const qn_port arithmetic_out[] = {{"C", 'T', QN_SET_NUMBER, 0}};
 

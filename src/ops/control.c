@@ -63,12 +63,15 @@ static qn_status if_eval(qn_eval *self)
     return QN_OK;
 }
 
+static const qn_type_rule if_types[] = {{13, QN_SET_SEQUENCE}, {16, QN_SET_OPTIONAL}};
+
 const qn_op qn_op_If = {.name = "If",
                         .domain = "",
                         .since = 1,
                         QN_PORTS(in, if_in),
                         QN_PORTS(out, variadic_out),
                         QN_ATTRS(if_specs, if_attrs),
+                        QN_TYPE_RULES(if_types),
                         .flags = QN_OP_ALLOCATES,
                         .quant = QN_QUANT_FLOAT,
                         .infer = if_infer,

@@ -179,7 +179,7 @@ const qn_op qn_op_GatherElements = {.name = "GatherElements",
 typedef struct batch_attrs {
     int64_t batch_dims;
 } batch_attrs;
-static const qn_attr_spec batch_specs[] = {QN_INT_ATTR(batch_attrs, batch_dims, 0)};
+static const qn_attr_spec batch_specs[] = {QN_INT_ATTR(batch_attrs, batch_dims, 0, .since = 12)};
 static const qn_port gather_nd_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                        {"indices", 0, QN_SET(QN_INT64), 0}};
 

@@ -163,7 +163,8 @@ static qn_status max_eval(qn_eval *self)
 /* ---- Operators ------------------------------------------------------------------------------------------------- */
 
 static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule max_types[] = {{12, QN_SET_INT}, {22, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule max_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
+                                         {22, QN_SET(QN_BFLOAT16)}};
 #define MAX_SET (QN_SET_FLOAT | QN_SET(QN_INT8) | QN_SET(QN_UINT8))
 static const qn_port float_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};

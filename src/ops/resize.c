@@ -67,7 +67,28 @@ static qn_status resize_lower(qn_node **node)
     return qn_node_set_input(*node, 1, scales);
 }
 
-static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_lower}};
+/* Before opset 13 roi and scales could be empty, not left out. */
+static qn_status resize_lower_13(qn_node **node)
+{
+    const int64_t none[1] = {0};
+    const qn_type type = qn_type_tensor(QN_FLOAT32, 1, none);
+    qn_graph *graph = (*node)->graph;
+    for (int32_t i = 1; i < 3; i++) {
+        qn_tensor *empty;
+        qn_value *value;
+        if (i < (*node)->n_in && (*node)->in[i])
+            continue;
+        QN_TRY(qn_tensor_create(&empty, graph->ctx, graph->arena, &type));
+        QN_TRY(qn_value_constant(&value, graph, "empty", empty));
+        if ((*node)->n_in <= i)
+            QN_TRY(qn_node_resize_inputs(*node, i + 1));
+        QN_TRY(qn_node_set_input(*node, i, value));
+    }
+    return QN_OK;
+}
+
+static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_lower},
+                                                  {13, NULL, resize_lower_13}};
 
 /* ---- Scales and sizes ----------------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
+#include "ops/tensor_attrs.h"
 #include "ops/versions.h"
 
 static const qn_attr_spec softmax_specs[] = {QN_INT_ATTR(qn_softmax_attrs, axis, QN_ABSENT)};
@@ -24,15 +25,29 @@ static qn_status softmax_upgrade(qn_node **node)
     return qn_node_flatten(*node, axis);
 }
 
+/* The axis becomes the last one on the way in, and goes back to its place on the way out. */
+static qn_status swap_axes(qn_node *node, int32_t axis, int32_t rank)
+{
+    int64_t perm[QN_MAX_RANK];
+    qn_node *in, *out;
+    for (int32_t d = 0; d < rank; d++)
+        perm[d] = d == axis ? rank - 1 : d == rank - 1 ? axis : d;
+    QN_TRY(qn_node_prepend(&in, node, 0, &qn_op_Transpose));
+    QN_TRY(qn_node_append(&out, node, 0, &qn_op_Transpose));
+    QN_TRY(qn_ints_copy(&((qn_transpose_attrs *)in->attrs)->perm, node->graph, perm, (size_t)rank));
+    ((qn_transpose_attrs *)out->attrs)->perm = ((qn_transpose_attrs *)in->attrs)->perm;
+    return QN_OK;
+}
+
 static qn_status softmax_lower(qn_node **node)
 {
     qn_softmax_attrs *a = (*node)->attrs;
     const int32_t rank = (*node)->in[0]->type.rank;
-    if (rank < 1 || qn_softmax_axis(a, rank) != rank - 1)
-        return qn_node_fail(*node, QN_E_UNSUPPORTED,
-                            "before opset 13 only the last axis of a known rank can be said");
+    if (rank < 1)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 13 it needs a known rank");
+    const int32_t axis = qn_softmax_axis(a, rank);
     a->axis = rank - 1;
-    return QN_OK;
+    return axis == rank - 1 ? QN_OK : swap_axes(*node, axis, rank);
 }
 
 static const qn_version_rule softmax_versions[] = {{13, softmax_upgrade, softmax_lower}};

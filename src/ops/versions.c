@@ -11,7 +11,7 @@ qn_status qn_node_upgrade(qn_node **node, int from)
 {
     const qn_op *op = (*node)->op;
     /* What rules look at first has been there in every opset. */
-    const bool needed = op->n_in && !(op->in[0].flags & QN_OPTIONAL);
+    const bool needed = op->n_in && !(op->in[0].flags & (QN_OPTIONAL | QN_VARIADIC));
     if (needed && ((*node)->n_in < 1 || !(*node)->in[0]))
         return qn_node_fail(*node, QN_E_INVALID, "input 0 (%s) is missing", op->in[0].name);
     for (size_t i = 0; *node && i < op->n_versions; i++) {
