@@ -255,15 +255,18 @@ enum { SHIFT_NONE, SHIFT_LEFT, SHIFT_RIGHT };
 static const char *const shift_words[] = {"", "LEFT", "RIGHT", NULL};
 static const qn_attr_spec shift_specs[] = {
     QN_ENUM_ATTR(shift_attrs, direction, SHIFT_NONE, shift_words, .required = true)};
-static const qn_port shift_in[] = {{"X", 'T', QN_SET_UNSIGNED, 0}, {"Y", 'T', QN_SET_UNSIGNED, 0}};
-static const qn_port shift_out[] = {{"Z", 'T', QN_SET_UNSIGNED, 0}};
+static const qn_type_rule shift_types[] = {{28, QN_SET_SIGNED}};
 
+/* Bits that leave the type are gone; to the right the sign comes in. Amounts outside the type, negative
+ * ones too, leave nothing but that. */
 static int64_t shift_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs)
 {
-    (void)is_unsigned;
-    if ((uint64_t)b >= 64)
-        return 0;
     const bool left = ((const shift_attrs *)attrs)->direction == SHIFT_LEFT;
+    const bool negative = !left && !is_unsigned && a < 0;
+    if ((uint64_t)b >= 64)
+        return negative ? -1 : 0;
+    if (negative)
+        return (int64_t) ~(~(uint64_t)a >> b);
     return (int64_t)(left ? (uint64_t)a << b : (uint64_t)a >> b);
 }
 
@@ -275,11 +278,12 @@ static qn_status shift_eval(qn_eval *self)
 const qn_op qn_op_BitShift = {.name = "BitShift",
                               .domain = "",
                               .since = 11,
-                              QN_PORTS(in, shift_in),
-                              QN_PORTS(out, shift_out),
+                              QN_PORTS(in, int_in),
+                              QN_PORTS(out, int_out),
                               QN_ATTRS(shift_specs, shift_attrs),
+                              QN_TYPE_RULES(shift_types),
                               .flags = QN_OP_ELEMENTWISE,
                               .quant = QN_QUANT_SHAPE,
                               .infer = infer_broadcast,
                               .eval = shift_eval,
-                              .brief = "bits moved left or right, zeros coming in"};
+                              .brief = "bits moved left or right"};

@@ -84,6 +84,16 @@ TEST(shifts_beyond_the_width)
     expect(b, 0, QN_UINT8, DIMS(3), VALUES(254, 0, 0));
 }
 
+TEST(signed_shifts_keep_the_sign)
+{
+    START;
+    binary(b, &qn_op_BitShift, numbers(b, QN_INT8, DIMS(4), VALUES(-8, -1, 4, -128)),
+           numbers(b, QN_INT8, DIMS(4), VALUES(1, 100, -1, 7)));
+    ATTR(b, int64_t, "direction", 23) = 2; /* RIGHT */
+    bench_run(b);
+    expect(b, 0, QN_INT8, DIMS(4), VALUES(-4, -1, 0, -1));
+}
+
 TEST(large_unsigned_numbers_compare)
 {
     START;
@@ -408,6 +418,7 @@ int main(void)
                                        T(powers_of_integers),
                                        T(power_with_a_float_exponent),
                                        T(shifts_beyond_the_width),
+                                       T(signed_shifts_keep_the_sign),
                                        T(large_unsigned_numbers_compare),
                                        T(maximum_keeps_nan),
                                        T(halves_round_to_even),
