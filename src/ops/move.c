@@ -77,7 +77,8 @@ qn_status qn_eval_move_all(qn_eval *self)
 
 void qn_fill(void *out, int64_t count, const void *value, size_t size)
 {
-    if (!value) {
+    static const uint8_t zeros[16];
+    if (!value || (size <= sizeof zeros && memcmp(value, zeros, size) == 0)) {
         memset(out, 0, (size_t)count * size);
         return;
     }

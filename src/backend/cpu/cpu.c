@@ -16,6 +16,7 @@ static const struct {
     {&qn_op_LSTM, qn_claim_lstm},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
     {&qn_op_Reshape, qn_claim_reshape},
+    {&qn_op_Pad, qn_claim_pad},
     {&qn_op_Resize, qn_claim_resize},
     {&qn_op_Slice, qn_claim_slice},
     {&qn_op_Softmax, qn_claim_softmax},

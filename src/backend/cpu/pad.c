@@ -1,0 +1,79 @@
+/* Pad with constants, row-major: the border is filled, the inside copied row by row. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "ops/eval.h"
+#include "ops/move.h"
+#include "ops/tensor_attrs.h"
+
+typedef struct pad_state {
+    int64_t start;                /* of the inside, in elements of the output */
+    int64_t strides[QN_MAX_RANK]; /* of the output */
+    uint8_t value[16];            /* one element */
+} pad_state;
+
+static qn_status pad_run(const void *state, void *bound, const qn_step_io *io)
+{
+    const pad_state *s = state;
+    qn_tensor *out = io->out[0];
+    (void)bound;
+    qn_fill(out->data, qn_tensor_count(out), s->value, qn_dtype_size(out->dtype));
+    qn_move_to(out, io->in[0], s->start, s->strides);
+    return QN_OK;
+}
+
+static const qn_kernel pad_kernel = {.name = "pad", .run = pad_run};
+
+/* What stands in front of each dim; false where the amounts are not constant or something is cut off. */
+static bool read_before(int64_t *before, const qn_node *node, int32_t rank)
+{
+    const qn_tensor *pads = node->in[1]->data;
+    const qn_value *given = node->n_in > 3 ? node->in[3] : NULL;
+    if (!pads || (given && !given->data))
+        return false;
+    const int64_t count = given ? qn_tensor_count(given->data) : rank;
+    memset(before, 0, QN_MAX_RANK * sizeof *before);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t axis = given ? qn_tensor_i64(given->data, i) : i;
+        axis += axis < 0 ? rank : 0;
+        before[axis] = qn_tensor_i64(pads, i);
+        if (before[axis] < 0 || qn_tensor_i64(pads, count + i) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* The element that fills the border; zero where none is given. */
+static bool read_value(uint8_t *value, const qn_node *node, size_t size)
+{
+    const qn_value *given = node->n_in > 2 ? node->in[2] : NULL;
+    if (given && (!given->data || qn_tensor_count(given->data) != 1))
+        return false;
+    if (given)
+        memcpy(value, given->data->data, size);
+    return true;
+}
+
+qn_status qn_claim_pad(bool *taken, qn_claim *claim)
+{
+    qn_node *node = claim->node;
+    qn_tensor in, out;
+    int64_t before[QN_MAX_RANK];
+    if (((const qn_pad_attrs *)node->attrs)->mode != QN_PAD_CONSTANT ||
+        !qn_build_shape(&in, claim->builder, node->in[0]) || in.dtype == QN_STRING ||
+        !qn_build_shape(&out, claim->builder, node->out[0]) || !read_before(before, node, in.rank))
+        return QN_OK;
+    pad_state *s = qn_build_alloc(claim->builder, sizeof *s);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s);
+    if (!read_value(s->value, node, qn_dtype_size(in.dtype)))
+        return QN_OK;
+    qn_dims_strides(s->strides, out.rank, out.dims);
+    for (int32_t d = 0; d < out.rank; d++)
+        s->start += before[d] * s->strides[d];
+    qn_claim_in(claim, node->in[0], QN_ROWS);
+    qn_claim_out(claim, node->out[0], QN_ROWS);
+    claim->state = s;
+    claim->kernel = &pad_kernel;
+    *taken = true;
+    return QN_OK;
+}
