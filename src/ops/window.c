@@ -153,8 +153,9 @@ static bool spread(qn_window *w, const qn_window_attrs *a, int32_t d, int64_t wa
     if (in < 0)
         return true;
     const int64_t whole = in ? (in - 1) * w->stride[d] + extent(w, d) + extra : 0;
+    /* As onnx infers it: pads only take away, so a stride beyond the kernel gives less. */
     if (wanted < 0 && same)
-        wanted = in * w->stride[d];
+        wanted = QN_MIN(in * w->stride[d], whole);
     if (wanted >= 0)
         split_pads(w, d, QN_MAX(whole - wanted, 0), a->auto_pad == QN_AUTO_PAD_SAME_UPPER);
     else
