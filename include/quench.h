@@ -352,6 +352,19 @@ typedef struct qn_bench_options {
 QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
                                             const qn_bench_options *options);
 
+typedef struct qn_convert_options {
+    qn_graph_options graph;
+    qn_save_options save;
+} qn_convert_options;
+#define QN_CONVERT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        QN_GRAPH_OPTIONS_INIT, QN_SAVE_OPTIONS_INIT                                                \
+    }
+
+/* Writes the model after the passes. The report tells of the file and of what each pass did. */
+QN_API QN_MUST_CHECK qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model,
+                                               const char *path, const qn_convert_options *options);
+
 /* The operators that this library knows; its passes; its version, backends and what it sees of the
  * machine. */
 QN_API QN_MUST_CHECK qn_status qn_ops_report(qn_report **out, qn_context *ctx);

@@ -43,22 +43,14 @@ static const cli_option options[] = {
 static int convert(cli_work *cli, const values *v, const char *output,
                    const qn_graph_options *graph)
 {
-    const qn_save_options wanted = {.opset = (int)v->opset, .external_from = (size_t)v->external};
-    const qn_inspect_options shown = {.graph = QN_GRAPH_OPTIONS_INIT};
-    qn_model *model = NULL, *better = NULL, *written = NULL;
+    const qn_convert_options wanted = {
+        .graph = *graph, .save = {.opset = (int)v->opset, .external_from = (size_t)v->external}};
+    qn_model *model = NULL;
     qn_report *report = NULL;
     qn_status status = qn_model_load(&model, cli->ctx, v->common.arguments.at[0]);
     if (status == QN_OK)
-        status = qn_model_optimize(&better, cli->ctx, model, graph);
-    if (status == QN_OK)
-        status = qn_model_save(cli->ctx, better, output, &wanted);
-    if (status == QN_OK)
-        status = qn_model_load(&written, cli->ctx, output);
-    if (status == QN_OK)
-        status = qn_model_inspect(&report, cli->ctx, written, &shown);
+        status = qn_convert_file(&report, cli->ctx, model, output, &wanted);
     const int code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
-    qn_model_free(written);
-    qn_model_free(better);
     qn_model_free(model);
     return code;
 }

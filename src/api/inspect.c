@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/inspect.h"
 #include "api/prepare.h"
 #include "ops/infer.h"
 #include "pass/pass.h"
-#include "report/report.h"
 
 enum { TYPE_SIZE = 256 };
 
@@ -132,7 +132,7 @@ static void add_opsets(qn_item *root, const qn_model *model)
     }
 }
 
-static void add_head(qn_item *root, const qn_model *file)
+void qn_inspect_head(qn_item *root, const qn_model *file)
 {
     const char *producer = file->producer ? file->producer : "";
     if (file->path)
@@ -147,8 +147,7 @@ static void add_head(qn_item *root, const qn_model *file)
     }
 }
 
-static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph *closed,
-                           const qn_inspect_options *options)
+static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph *closed, bool nodes)
 {
     totals *t = qn_alloc_zero(graph->ctx, 1, sizeof *t);
     QN_TRY_ALLOC(graph->ctx, t);
@@ -161,13 +160,13 @@ static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph 
     add_values(root, "inputs", graph->inputs, graph->n_inputs);
     add_values(root, "outputs", graph->outputs, graph->n_outputs);
     add_operators(root, t);
-    if (options->nodes)
+    if (nodes)
         add_nodes(qn_item_table(root, "node_list"), graph, closed);
     qn_free(graph->ctx, t);
     return QN_OK;
 }
 
-static void add_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
+void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
 {
     qn_item *table = qn_item_table(root, "passes");
     for (size_t p = 0; p < qn_passes_count; p++) {
@@ -181,44 +180,64 @@ static void add_passes(qn_item *root, const qn_graph_options *options, const int
     }
 }
 
+/* ---- Counting without open dimensions -------------------------------------------------------------------- */
+
+/* Ones need not make sense to a model: then there is no such graph to count in, and *out stays NULL. */
+static qn_status keep_sensible(qn_model **out, qn_model *closed, qn_status status)
+{
+    *out = status == QN_OK ? closed : NULL;
+    if (status == QN_OK)
+        return QN_OK;
+    qn_model_free(closed);
+    return status == QN_E_FORMAT || status == QN_E_INVALID ? QN_OK : status;
+}
+
+qn_status qn_inspect_model(qn_item *root, qn_model *model)
+{
+    const qn_graph_options none = QN_GRAPH_OPTIONS_INIT;
+    qn_model *closed;
+    qn_inspect_head(root, model);
+    QN_TRY(qn_prepare_shapes(&closed, model->ctx, model, &none, true));
+    QN_TRY(keep_sensible(&closed, closed, qn_graph_infer(closed->graph)));
+    const qn_status status =
+        add_graph(root, model->graph, closed ? closed->graph : model->graph, false);
+    qn_model_free(closed);
+    return status;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------ */
+
 /* The graphs that a report is about. */
 typedef struct graphs {
     qn_model *plain;     /* inputs bound as asked */
     qn_model *optimized; /* and the passes done */
-    qn_model *closed;    /* what is shown, with open dimensions bound to 1: for counting */
+    qn_model *closed;    /* what is shown, with open dimensions bound to 1; NULL: makes no sense */
 } graphs;
 
 static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o,
                              int64_t *changes)
 {
-    const qn_pass_options passes = {.skip = o->graph.skip, .n_skip = o->graph.n_skip};
+    const qn_pass_options passes = {
+        .skip = o->graph.skip, .n_skip = o->graph.n_skip, .keep_quantization = true};
     qn_context *ctx = g->plain->ctx;
+    qn_model *closed;
     QN_TRY(qn_graph_infer(g->plain->graph));
-    QN_TRY(qn_prepare_shapes(&g->optimized, ctx, model, &o->graph, false));
-    QN_TRY(qn_passes_run(g->optimized, &passes, changes));
-    QN_TRY(qn_prepare_shapes(&g->closed, ctx, model, &o->graph, true));
-    /* Ones need not make sense to the model: then there is nothing to count. */
-    const qn_status status =
-        o->optimized ? qn_passes_run(g->closed, &passes, NULL) : qn_graph_infer(g->closed->graph);
-    if (status != QN_E_FORMAT && status != QN_E_INVALID)
-        return status;
-    qn_model_free(g->closed);
-    g->closed = qn_model_retain(o->optimized ? g->optimized : g->plain);
-    return QN_OK;
+    QN_TRY(qn_prepare_optimized(&g->optimized, ctx, model, &o->graph, changes));
+    QN_TRY(qn_prepare_shapes(&closed, ctx, model, &o->graph, true));
+    return keep_sensible(&g->closed, closed,
+                         o->optimized ? qn_passes_run(closed, &passes, NULL)
+                                      : qn_graph_infer(closed->graph));
 }
 
 static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspect_options *o)
 {
-    int64_t *changes = qn_alloc_zero(g->plain->ctx, qn_passes_count, sizeof *changes);
+    int64_t *changes = qn_arena_array(&root->report->arena, qn_passes_count, sizeof *changes);
     QN_TRY_ALLOC(g->plain->ctx, changes);
-    qn_status status = make_graphs(g, model, o, changes);
-    if (status == QN_OK)
-        status = add_graph(root, o->optimized ? g->optimized->graph : g->plain->graph,
-                           g->closed->graph, o);
-    if (status == QN_OK)
-        add_passes(root, &o->graph, changes);
-    qn_free(g->plain->ctx, changes);
-    return status;
+    QN_TRY(make_graphs(g, model, o, changes));
+    const qn_graph *shown = o->optimized ? g->optimized->graph : g->plain->graph;
+    QN_TRY(add_graph(root, shown, g->closed ? g->closed->graph : shown, o->nodes != 0));
+    qn_inspect_passes(root, &o->graph, changes);
+    return QN_OK;
 }
 
 qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
@@ -233,7 +252,7 @@ qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
     if (status == QN_OK)
         status = qn_prepare_shapes(&g.plain, ctx, model, &o->graph, false);
     if (status == QN_OK) {
-        add_head(&report->root, model);
+        qn_inspect_head(&report->root, model);
         status = fill(&report->root, &g, model, o);
     }
     qn_model_free(g.plain);

@@ -2,7 +2,6 @@
 #include "api/prepare.h"
 #include "export/export.h"
 #include "import/import.h"
-#include "pass/pass.h"
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 {
@@ -56,17 +55,7 @@ qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                             const qn_graph_options *options)
 {
     const qn_graph_options defaults = QN_GRAPH_OPTIONS_INIT;
-    const qn_graph_options *o = options ? options : &defaults;
-    /* A quantized file is meant to stay one. */
-    const qn_pass_options passes = {
-        .skip = o->skip, .n_skip = o->n_skip, .keep_quantization = true};
-    QN_TRY(qn_prepare_shapes(out, ctx, model, o, false));
-    const qn_status status = qn_passes_run(*out, &passes, NULL);
-    if (status != QN_OK) {
-        qn_model_free(*out);
-        *out = NULL;
-    }
-    return status;
+    return qn_prepare_optimized(out, ctx, model, options ? options : &defaults, NULL);
 }
 
 qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,

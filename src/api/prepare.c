@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/clone.h"
+#include "pass/pass.h"
 
 static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn_input_shape *shape)
 {
@@ -105,5 +106,19 @@ qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
     }
     qn_model_free(*out);
     *out = NULL;
+    return status;
+}
+
+qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
+                               const qn_graph_options *options, int64_t *changes)
+{
+    const qn_pass_options passes = {
+        .skip = options->skip, .n_skip = options->n_skip, .keep_quantization = true};
+    QN_TRY(qn_prepare_shapes(out, ctx, model, options, false));
+    const qn_status status = qn_passes_run(*out, &passes, changes);
+    if (status != QN_OK) {
+        qn_model_free(*out);
+        *out = NULL;
+    }
     return status;
 }

@@ -1,0 +1,15 @@
+/* The parts of a report about a model, for all who show one. */
+#ifndef QN_INSPECT_H
+#define QN_INSPECT_H
+
+#include "ir/graph.h"
+#include "report/report.h"
+
+/* File, producer, opset. */
+void qn_inspect_head(qn_item *root, const qn_model *file);
+/* That, and sizes, inputs, outputs, operators. */
+QN_MUST_CHECK qn_status qn_inspect_model(qn_item *root, qn_model *model);
+/* What each pass did. */
+void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes);
+
+#endif
