@@ -35,7 +35,8 @@ qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path)
 {
     out->data = NULL;
     out->size = 0;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Opening a FIFO would wait for a writer, for ever perhaps; of a regular file it changes nothing. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail_errno(ctx, path, "open");
     const qn_status status = map_descriptor(out, ctx, path, fd);
@@ -107,8 +108,9 @@ qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *path
     memcpy(file->path, path, length + 1);
     file->fd = open_temporary(file->temporary, size, path);
     if (file->fd < 0) {
+        const qn_status status = fail_errno(ctx, path, "create");
         output_free(file);
-        return fail_errno(ctx, path, "create");
+        return status;
     }
     *out = file;
     return QN_OK;

@@ -300,6 +300,8 @@ static int folder_setup(void **state)
     write_bytes(f->data, contents, sizeof contents);
     write_bytes(f->outside, contents, sizeof contents);
     assert_int_equal(symlink(f->outside, f->link), 0);
+    snprintf(inner, sizeof inner, "%s/in/fifo", f->root);
+    assert_int_equal(mkfifo(inner, 0666), 0);
     assert_int_equal(qn_context_create(&f->ctx, NULL), QN_OK);
     *state = f;
     return 0;
@@ -309,6 +311,8 @@ static int folder_teardown(void **state)
 {
     folder *f = *state;
     char inner[128];
+    snprintf(inner, sizeof inner, "%s/in/fifo", f->root);
+    remove(inner);
     snprintf(inner, sizeof inner, "%s/in", f->root);
     remove(f->model);
     remove(f->data);
@@ -366,6 +370,7 @@ static void test_bad_external(void **state)
         {ENTRY("location", ""), "is outside of the model's folder"},
         {ENTRY("location", "link"), "'link' leads out of the model's folder"},
         {ENTRY("location", "missing"), "cannot be found"},
+        {ENTRY("location", "fifo"), "not a regular file"},
         {ENTRY("location", "."), "leads out of the model's folder"},
         {ENTRY("location", "data") ENTRY("offset", "9"), "too few for 8 at offset 9"},
         {ENTRY("location", "data") ENTRY("offset", "18446744073709551615"), "too few"},
