@@ -43,7 +43,7 @@ void qn_threads_unpin(int threads)
     {
         cpu_set_t own;
         const bool known = sched_getaffinity(0, sizeof own, &own) == 0;
-#pragma omp critical(qn_pin)
+#pragma omp critical
         if (known)
             CPU_OR(&all, &all, &own);
 #pragma omp barrier
