@@ -103,7 +103,8 @@ QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
 QN_API void qn_context_free(qn_context *ctx);
 /* The message of the last failure, "" if there was none. Never NULL. */
 QN_API const char *qn_context_error(const qn_context *ctx);
-/* Makes the call in progress return QN_E_CANCELLED soon. Safe from any thread and from signals. */
+/* Makes the call in progress return QN_E_CANCELLED soon, and every later one with this context too.
+ * Safe from any thread and from signals. */
 QN_API void qn_context_cancel(qn_context *ctx);
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -301,6 +302,7 @@ QN_API void qn_plan_output(qn_tensor *out, const qn_plan *plan, size_t i);
 
 typedef struct qn_session qn_session;
 
+/* A session keeps its plan, which may be freed before it; the plan's context must outlive both. */
 QN_API QN_MUST_CHECK qn_status qn_session_create(qn_session **out, qn_context *ctx, qn_plan *plan);
 QN_API void qn_session_free(qn_session *session);
 /* Runs with inputs in the order of the model's. Their data is read in place and not kept. Inputs of

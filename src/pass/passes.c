@@ -30,7 +30,8 @@ static qn_status check_names(qn_context *ctx, const qn_pass_options *options)
         for (size_t p = 0; p < qn_passes_count; p++)
             known = known || strcmp(qn_passes[p]->name, options->skip[i]) == 0;
         if (!known)
-            return qn_fail(ctx, QN_E_INVALID, "there is no pass '%s' ('quench help passes' lists them)",
+            return qn_fail(ctx, QN_E_INVALID,
+                           "there is no pass '%s' ('quench help passes' lists them)",
                            options->skip[i]);
     }
     return QN_OK;
