@@ -99,6 +99,36 @@ static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options)
 
 /* ---- Making --------------------------------------------------------------------------------------------- */
 
+static const qn_value *open_input(const qn_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const qn_type *type = &graph->inputs[i]->type;
+        for (int32_t d = 0; type->kind == QN_TYPE_TENSOR && d < type->rank; d++) {
+            if (type->dims[d].value < 0)
+                return graph->inputs[i];
+        }
+    }
+    return NULL;
+}
+
+/* Shapes that do not fit may come from open dimensions, which became 1: the message says so. */
+static qn_status explain_open(qn_context *ctx, qn_model *model, const qn_graph_options *options,
+                              qn_status status)
+{
+    qn_model *open;
+    if (status != QN_E_FORMAT && status != QN_E_INVALID)
+        return status;
+    QN_TRY(qn_prepare_shapes(&open, ctx, model, options, false));
+    const qn_value *input = open_input(open->graph);
+    if (input)
+        status = qn_fail_within(ctx, status,
+                                "with open dimensions of input '%s' taken as 1 (bind "
+                                "them, as with --input-shape)",
+                                input->name);
+    qn_model_free(open);
+    return status;
+}
+
 qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                          const qn_plan_options *options)
 {
@@ -110,12 +140,13 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     qn_model *own;
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
+    QN_TRY(qn_passes_check(ctx, &passes));
     QN_TRY(qn_prepare_shapes(&own, ctx, model, &o->graph, true));
     forget_declared(own);
     qn_status status = qn_passes_run(own, &passes, NULL);
     if (status != QN_OK) {
         qn_model_free(own);
-        return status;
+        return explain_open(ctx, model, &o->graph, status);
     }
     QN_TRY(qn_plan_build(out, own, &config));
     status = keep_recipe(*out, o);

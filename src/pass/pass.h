@@ -33,6 +33,8 @@ typedef struct qn_pass_options {
     bool keep_quantization;
 } qn_pass_options;
 
+/* Fails where the options name a pass that does not exist; qn_passes_run does so too. */
+QN_MUST_CHECK qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options);
 /* Runs all passes over the graphs of the model, again and again until none changes anything. Types are
  * inferred on entry and stay so. changes (may be NULL) has one count per pass, in the table's order. */
 QN_MUST_CHECK qn_status qn_passes_run(qn_model *model, const qn_pass_options *options,

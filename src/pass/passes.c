@@ -23,7 +23,7 @@ static bool is_skipped(const qn_pass_options *options, const char *name)
     return false;
 }
 
-static qn_status check_names(qn_context *ctx, const qn_pass_options *options)
+qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options)
 {
     for (size_t i = 0; i < options->n_skip; i++) {
         bool known = false;
@@ -55,7 +55,7 @@ static qn_status run_on(qn_graph *graph, const qn_pass *pass, const qn_pass_opti
 qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
 {
     bool changed = true;
-    QN_TRY(check_names(model->ctx, options));
+    QN_TRY(qn_passes_check(model->ctx, options));
     for (size_t p = 0; changes && p < qn_passes_count; p++)
         changes[p] = 0;
     for (int round = 0; round < MOST_ROUNDS && changed; round++) {
