@@ -112,7 +112,7 @@ static void concat_inputs(state *s, qn_claim *claim, qn_layout layout, int64_t a
     for (int32_t i = 0; i < node->n_in; i++) {
         const int64_t size = node->in[i]->type.dims[axis].value;
         qn_claim_value *in = qn_claim_in(claim, node->in[i], layout);
-        in->strided = true;
+        in->strided = axis > 0;
         in->offset = s->parts[i].offset = qn_axis_bytes(&s->axis, start);
         s->parts[i].rectangle = part_rectangle(&s->axis, size, total);
         start += size;

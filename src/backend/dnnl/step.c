@@ -46,6 +46,12 @@ static bool is_sum(const qn_dnnl_step *s, const qn_claim *claim, const qn_stage 
            qn_build_dies(claim, o->value);
 }
 
+/* Convolutions through matrix products get a second tensor wrong in channels-last layouts. */
+static bool takes_operands(const qn_dnnl_step *s)
+{
+    return s->spec.kind == QN_PRIM_MATMUL || !strstr(qn_prim_name(s->prim), "gemm");
+}
+
 /* Stage i of the tail as the next post; false where it has to stay in the chain. */
 static bool add_post(qn_dnnl_step *s, const qn_claim *claim, int32_t i)
 {
@@ -57,7 +63,7 @@ static bool add_post(qn_dnnl_step *s, const qn_claim *claim, int32_t i)
     *post = (qn_prim_post){.stage = *stage};
     s->post_operands[s->spec.n_posts] = stage->operand;
     if (stage->operand >= 0) {
-        if (!qn_tail_is_whole(&s->tail, stage->operand) || s->spec.kind == QN_PRIM_CONV_WINOGRAD)
+        if (!qn_tail_is_whole(&s->tail, stage->operand) || !takes_operands(s))
             return false;
         post->is_sum = is_sum(s, claim, stage);
         post->operand = s->spec.dst;
