@@ -119,6 +119,7 @@ def runtime(path):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
+    options.log_severity_level = 3
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

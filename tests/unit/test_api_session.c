@@ -1,0 +1,211 @@
+/* Plans and sessions through the public header: shapes, types, sharing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fault.h"
+
+enum { MOST = 12, PIXELS = 28 * 28, CLASSES = 10 };
+
+typedef struct fixture {
+    qn_context *ctx;
+    qn_model *model;
+    qn_plan *plan;
+    qn_session *session;
+    float images[MOST * PIXELS];
+} fixture;
+
+static int set_up(void **state)
+{
+    static fixture f;
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    options.backend = "ref"; /* the same bits whatever the batch */
+    for (int i = 0; i < MOST * PIXELS; i++)
+        f.images[i] = (float)(i * 37 % 101) / 101;
+    *state = &f;
+    return qn_context_create(&f.ctx, NULL) != QN_OK ||
+           qn_model_load(&f.model, f.ctx, "examples/fashion.onnx") != QN_OK ||
+           qn_plan_create(&f.plan, f.ctx, f.model, &options) != QN_OK ||
+           qn_session_create(&f.session, f.ctx, f.plan) != QN_OK;
+}
+
+static int tear_down(void **state)
+{
+    fixture *f = *state;
+    qn_session_free(f->session);
+    qn_plan_free(f->plan);
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
+    return 0;
+}
+
+static qn_tensor batch_of(fixture *f, int64_t count)
+{
+    return (qn_tensor){QN_FLOAT32, 4, {count, 1, 28, 28}, f->images};
+}
+
+static void run(float *out, fixture *f, qn_session *session, int64_t count)
+{
+    const qn_tensor in = batch_of(f, count);
+    if (qn_session_run(session, &in, 1) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    const qn_tensor *y = qn_session_output(session, 0);
+    assert_int_equal(y->dims[0], count);
+    memcpy(out, y->data, (size_t)count * CLASSES * sizeof *out);
+}
+
+/* More shapes than a session keeps, back and forth. */
+static void many_shapes(void **state)
+{
+    static const int64_t order[] = {1, 2, 3, 5, 7, 2, 1, MOST, 3, 3, 7, 1, 5};
+    fixture *f = *state;
+    float all[MOST * CLASSES], some[MOST * CLASSES];
+    run(all, f, f->session, MOST);
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        run(some, f, f->session, order[i]);
+        assert_memory_equal(some, all, (size_t)order[i] * CLASSES * sizeof *all);
+    }
+}
+
+static void wrong_inputs(void **state)
+{
+    fixture *f = *state;
+    float before[CLASSES], after[CLASSES];
+    qn_tensor in = batch_of(f, 1);
+    run(before, f, f->session, 1);
+    in.dims[1] = 3;
+    assert_int_equal(qn_session_run(f->session, &in, 1), QN_E_INVALID);
+    assert_string_equal(qn_context_error(f->ctx),
+                        "input 'image': dimension 1 is 1 in the model, 3 was given");
+    in = batch_of(f, 1);
+    in.rank = 3;
+    assert_int_equal(qn_session_run(f->session, &in, 1), QN_E_INVALID);
+    in.rank = 99;
+    assert_int_equal(qn_session_run(f->session, &in, 1), QN_E_INVALID);
+    in = batch_of(f, 1);
+    in.dtype = QN_FLOAT64;
+    assert_int_equal(qn_session_run(f->session, &in, 1), QN_E_INVALID);
+    assert_string_equal(qn_context_error(f->ctx), "input 'image' must be float32, not float64");
+    assert_int_equal(qn_session_run(f->session, &in, 0), QN_E_INVALID);
+    run(after, f, f->session, 1);
+    assert_memory_equal(before, after, sizeof before);
+}
+
+/* Two sessions of one plan do not see each other's shapes; the model may go first. */
+static void two_sessions(void **state)
+{
+    fixture *f = *state;
+    qn_model *model;
+    qn_plan *plan;
+    qn_session *a, *b;
+    float from_a[3 * CLASSES], from_b[CLASSES];
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    options.backend = "ref";
+    assert_int_equal(qn_model_load(&model, f->ctx, "examples/fashion.onnx"), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, f->ctx, model, &options), QN_OK);
+    assert_int_equal(qn_session_create(&a, f->ctx, plan), QN_OK);
+    assert_int_equal(qn_session_create(&b, f->ctx, plan), QN_OK);
+    qn_model_free(model);
+    qn_plan_free(plan);
+    run(from_a, f, a, 3);
+    run(from_b, f, b, 1);
+    assert_memory_equal(from_a, from_b, sizeof from_b);
+    assert_int_equal(qn_session_output(a, 0)->dims[0], 3);
+    assert_null(qn_session_output(a, 1));
+    qn_session_free(a);
+    qn_session_free(b);
+}
+
+static void told_types(void **state)
+{
+    fixture *f = *state;
+    qn_value_info info;
+    qn_tensor type;
+    qn_model_input_info(&info, f->model, 0);
+    assert_string_equal(info.name, "image");
+    assert_int_equal(info.dtype, QN_FLOAT32);
+    assert_int_equal(info.rank, 4);
+    assert_int_equal(info.dims[0], -1);
+    assert_string_equal(info.symbols[0], "N");
+    assert_int_equal(info.dims[3], 28);
+    qn_model_output_info(&info, f->model, 0);
+    assert_string_equal(info.name, "logits");
+    qn_plan_input(&type, f->plan, 0);
+    assert_int_equal(type.dims[0], 1);
+    assert_null(type.data);
+    qn_plan_output(&type, f->plan, 0);
+    assert_int_equal(type.dims[1], CLASSES);
+}
+
+static void batches(void **state)
+{
+    fixture *f = *state;
+    qn_plan *plan;
+    qn_model *fixed;
+    qn_tensor type;
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    options.graph.batch = 5;
+    assert_int_equal(qn_plan_create(&plan, f->ctx, f->model, &options), QN_OK);
+    qn_plan_output(&type, plan, 0);
+    assert_int_equal(type.dims[0], 5);
+    qn_plan_free(plan);
+    assert_int_equal(qn_model_optimize(&fixed, f->ctx, f->model, &options.graph), QN_OK);
+    options.graph.batch = 4;
+    assert_int_equal(qn_plan_create(&plan, f->ctx, fixed, &options), QN_E_INVALID);
+    assert_string_equal(qn_context_error(f->ctx),
+                        "batch 4 does not fit: input 'image' begins with 5 in the model");
+    qn_model_free(fixed);
+}
+
+/* Memory runs out while a plan for another shape is made: the session stays what it was. */
+static void short_memory(void **state)
+{
+    fixture *whole = *state;
+    fault f = {.until = -1};
+    const qn_allocator allocator = fault_allocator(&f);
+    qn_context_options context = QN_CONTEXT_OPTIONS_INIT;
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    qn_context *ctx;
+    qn_model *model;
+    qn_plan *plan;
+    qn_session *session;
+    context.allocator = &allocator;
+    context.threads = 1;
+    options.backend = "ref";
+    assert_int_equal(qn_context_create(&ctx, &context), QN_OK);
+    assert_int_equal(qn_model_load(&model, ctx, "examples/fashion.onnx"), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, ctx, model, &options), QN_OK);
+    const qn_tensor one = batch_of(whole, 1), two = batch_of(whole, 2);
+    for (long n = 0; n < 100000; n++) {
+        const long live = f.live;
+        assert_int_equal(qn_session_create(&session, ctx, plan), QN_OK);
+        assert_int_equal(qn_session_run(session, &one, 1), QN_OK);
+        f = (fault){.until = n, .live = f.live};
+        const qn_status status = qn_session_run(session, &two, 1);
+        const int struck = f.struck;
+        f.until = -1;
+        assert_int_equal(status, struck ? QN_E_NOMEM : QN_OK);
+        assert_int_equal(qn_session_run(session, &one, 1), QN_OK);
+        qn_session_free(session);
+        assert_int_equal(f.live, live);
+        if (!struck)
+            break;
+    }
+    qn_plan_free(plan);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    assert_int_equal(f.live, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_shapes),  cmocka_unit_test(wrong_inputs),
+        cmocka_unit_test(two_sessions), cmocka_unit_test(told_types),
+        cmocka_unit_test(batches),      cmocka_unit_test(short_memory),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
