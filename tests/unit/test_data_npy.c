@@ -128,7 +128,7 @@ static void refused(void **state)
     } cases[] = {
         {"", QN_E_FORMAT, "not a .npy file"},
         {"  ", QN_E_FORMAT, "no dictionary"},
-        {"{", QN_E_FORMAT, "no key"},
+        {"{  ", QN_E_FORMAT, "no key"},
         {"{'descr': '<f4'", QN_E_FORMAT, "does not end"},
         {"{'descr': '<f4', }", QN_E_FORMAT, "missing"},
         {"{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", QN_E_FORMAT, "fortran_order"},
