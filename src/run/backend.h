@@ -113,6 +113,9 @@ void *qn_build_alloc(qn_builder *builder, size_t size);
 void **qn_build_shared(qn_builder *builder);
 /* 64-byte aligned memory for packed weights, freed with the plan; NULL when short. */
 void *qn_build_alloc_weights(qn_builder *builder, size_t size);
+/* Bytes [offset, offset + size) of a constant that the claim alone reads are packed by now: pages of the
+ * file may leave memory. All of it does so by itself after prepare. */
+void qn_build_release_part(qn_builder *builder, const qn_value *value, size_t offset, size_t size);
 /* Bytes of all constants of the model. */
 size_t qn_build_model_bytes(const qn_builder *builder);
 /* The layout in which a value has been planned. Constants and graph inputs are row-major. */

@@ -71,8 +71,7 @@ static void release_packed(qn_builder *b, const qn_claim *claim)
     for (int32_t n = 0; n < claim->n_nodes; n++) {
         for (int32_t i = 0; i < claim->nodes[n]->n_in; i++) {
             const qn_value *value = claim->nodes[n]->in[i];
-            if (value && value->data && !value->is_capture && value->n_users == 1 &&
-                !value->is_output && qn_planned_of(b, value)->slot < 0)
+            if (value && value->data && qn_build_is_packed(b, value))
                 qn_model_release(b->plan->model, value->data);
         }
     }

@@ -36,6 +36,23 @@ void *qn_build_alloc_weights(qn_builder *builder, size_t size)
     return block;
 }
 
+bool qn_build_is_packed(const qn_builder *builder, const qn_value *value)
+{
+    return !value->is_capture && value->n_users == 1 && !value->is_output &&
+           qn_planned_of(builder, value)->slot < 0;
+}
+
+void qn_build_release_part(qn_builder *builder, const qn_value *value, size_t offset, size_t size)
+{
+    const char *data = (const char *)value->data->data + offset;
+    if (!qn_build_is_packed(builder, value))
+        return;
+    for (const qn_model *m = builder->plan->model; m; m = m->origin) {
+        for (size_t i = 0; i < m->n_maps; i++)
+            qn_map_release_pages(&m->maps[i], data, size);
+    }
+}
+
 size_t qn_build_model_bytes(const qn_builder *builder)
 {
     const qn_graph *graph = builder->graph;

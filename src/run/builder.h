@@ -28,6 +28,8 @@ static inline qn_planned *qn_planned_of(const qn_builder *builder, const qn_valu
 }
 qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value);
 
+/* One node has packed this constant, and nobody reads it while running. */
+bool qn_build_is_packed(const qn_builder *builder, const qn_value *value);
 /* Makes the claim the plan's newest step; its slots are still open. The claim's state belongs to the
  * plan from here on, also on failure. */
 QN_MUST_CHECK qn_status qn_build_step(qn_step **out, qn_builder *builder, const qn_claim *claim);

@@ -35,9 +35,8 @@ static void spec_of(qn_dnnl_step *s, const product *p)
     tensor_of(&spec->src, p->rank, p->a, p->a_swapped);
     tensor_of(&spec->dst, p->rank, p->y, false);
     tensor_of(&s->plain, p->rank, p->b, p->b_swapped);
-    spec->weights = s->plain;
-    if (s->weights)
-        spec->weights.format = QN_PRIM_ANY;
+    /* oneDNN is at its peak with rows as they are, so weights are copied, or turned, and not packed. */
+    tensor_of(&spec->weights, p->rank, p->b, p->b_swapped && !s->weights);
     if (p->bias) {
         int64_t dims[QN_PRIM_RANK];
         for (int32_t d = 0; d < p->rank; d++)

@@ -27,12 +27,12 @@ qn_md_ref qn_md_get(const qn_md *md)
     return md->desc;
 }
 
-dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                              const qn_onednn_tensors *t, const qn_onednn_window *w,
                              const_dnnl_primitive_attr_t attr)
 {
     return dnnl_convolution_forward_primitive_desc_create(
-        out, engine, inference, alg, qn_md_get(&t->src), qn_md_get(&t->weights),
+        out, engine, inference, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
         qn_md_get(&t->bias), qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end,
         attr);
 }
@@ -115,14 +115,14 @@ qn_md_ref qn_md_get(const qn_md *md)
     return md->desc.ndims ? &md->desc : NULL;
 }
 
-dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                              const qn_onednn_tensors *t, const qn_onednn_window *w,
                              const_dnnl_primitive_attr_t attr)
 {
     dnnl_convolution_desc_t desc;
     const dnnl_status_t status = dnnl_dilated_convolution_forward_desc_init(
-        &desc, inference, alg, qn_md_get(&t->src), qn_md_get(&t->weights), qn_md_get(&t->bias),
-        qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end);
+        &desc, inference, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
+        qn_md_get(&t->bias), qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end);
     if (status != dnnl_success)
         return status;
     return dnnl_primitive_desc_create(out, &desc, attr, engine, NULL);

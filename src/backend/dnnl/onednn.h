@@ -32,7 +32,7 @@ typedef struct qn_onednn_tensors {
     qn_md src, weights, bias, dst;
 } qn_onednn_tensors;
 
-dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine, dnnl_alg_kind_t alg,
+dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                              const qn_onednn_tensors *t, const qn_onednn_window *w,
                              const_dnnl_primitive_attr_t attr);
 dnnl_status_t qn_onednn_deconv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,

@@ -253,10 +253,7 @@ static dnnl_status_t desc_make(qn_prim *prim, const qn_prim_spec *spec, const qn
     dnnl_primitive_desc_t *out = &prim->desc;
     window_of(&w, spec);
     switch (spec->kind) {
-    case QN_PRIM_CONV:
-        return qn_onednn_conv(out, prim->engine, dnnl_convolution_direct, t, &w, attr);
-    case QN_PRIM_CONV_WINOGRAD:
-        return qn_onednn_conv(out, prim->engine, dnnl_convolution_winograd, t, &w, attr);
+    case QN_PRIM_CONV: return qn_onednn_conv(out, prim->engine, t, &w, attr);
     case QN_PRIM_DECONV: return qn_onednn_deconv(out, prim->engine, t, &w, attr);
     case QN_PRIM_MATMUL: return qn_onednn_matmul(out, prim->engine, t, attr);
     case QN_PRIM_MAX_POOL: return qn_onednn_pool(out, prim->engine, dnnl_pooling_max, t, &w, attr);

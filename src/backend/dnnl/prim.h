@@ -14,7 +14,6 @@ void qn_prim_engine_free(qn_prim_engine *engine);
 
 typedef enum qn_prim_kind {
     QN_PRIM_CONV,
-    QN_PRIM_CONV_WINOGRAD,
     QN_PRIM_DECONV,
     QN_PRIM_MATMUL,
     QN_PRIM_MAX_POOL,

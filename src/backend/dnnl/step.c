@@ -166,64 +166,6 @@ static qn_status split_samples(qn_dnnl_step *s, const qn_claim *claim)
     return QN_OK;
 }
 
-/* All of `from`, which lies as `plain` says, at the beginning of each dim of a larger dense tensor. */
-static void spread_weights(float *to, const qn_prim_tensor *whole, const qn_prim_tensor *plain,
-                           const char *from)
-{
-    int64_t at[QN_PRIM_RANK] = {0};
-    for (int32_t d = 0; d >= 0;) {
-        int64_t source = 0, target = 0;
-        for (int32_t k = 0; k < plain->rank; k++) {
-            source += at[k] * plain->steps[k];
-            target = target * whole->dims[k] + at[k];
-        }
-        memcpy(to + target, from + (size_t)source * sizeof *to, sizeof *to);
-        for (d = plain->rank - 1; d >= 0 && ++at[d] == plain->dims[d]; d--)
-            at[d] = 0;
-    }
-}
-
-/* The weights where oneDNN can read them: files have them at any address, and channels rounded up to
- * whole blocks are zeros that no file has. *copy is freed by the caller. */
-static qn_status reachable_weights(float **copy, qn_prim_tensor *plain, const qn_dnnl_step *s,
-                                   qn_context *ctx)
-{
-    const qn_prim_tensor *whole = &s->spec.weights;
-    const bool same = memcmp(whole->dims, s->plain.dims, sizeof whole->dims) == 0;
-    size_t bytes = (size_t)qn_tensor_count(s->weights) * sizeof(float);
-    *copy = NULL;
-    *plain = s->plain;
-    if (same && qn_tensor_is_aligned(s->weights))
-        return QN_OK;
-    if (!same)
-        (void)qn_tensor_bytes(&bytes, QN_FLOAT32, whole->rank, whole->dims);
-    *copy = qn_alloc_aligned(&ctx->allocator, bytes);
-    QN_TRY_ALLOC(ctx, *copy);
-    if (same) {
-        memcpy(*copy, s->weights->data, bytes);
-        return QN_OK;
-    }
-    memset(*copy, 0, bytes);
-    spread_weights(*copy, whole, &s->plain, s->weights->data);
-    memcpy(plain->dims, whole->dims, sizeof plain->dims);
-    qn_dims_strides(plain->steps, whole->rank, whole->dims);
-    return QN_OK;
-}
-
-static qn_status pack_weights(qn_dnnl_step *s, const qn_claim *claim)
-{
-    qn_context *ctx = qn_build_context(claim->builder);
-    qn_prim_tensor plain;
-    float *copy;
-    s->packed = qn_build_alloc_weights(claim->builder, qn_prim_weight_bytes(s->prim));
-    QN_TRY_ALLOC(ctx, s->packed);
-    QN_TRY(reachable_weights(&copy, &plain, s, ctx));
-    const qn_status status =
-        qn_prim_pack(s->prim, s->packed, &plain, copy ? copy : s->weights->data);
-    qn_free_aligned(&ctx->allocator, copy);
-    return status;
-}
-
 qn_status qn_dnnl_step_prepare(qn_claim *claim)
 {
     qn_dnnl_step *s = claim->state;
@@ -234,7 +176,7 @@ qn_status qn_dnnl_step_prepare(qn_claim *claim)
         qn_tail_prepare(&s->tail, claim, -1);
         qn_tail_skip(&s->tail, s->n_fused);
     }
-    return s->weights ? pack_weights(s, claim) : QN_OK;
+    return s->weights ? qn_dnnl_pack(s, claim) : QN_OK;
 }
 
 typedef struct bound {

@@ -37,6 +37,9 @@ QN_MUST_CHECK qn_status qn_dnnl_step_find(qn_dnnl_step *step, const qn_claim *cl
 QN_MUST_CHECK qn_status qn_dnnl_step_finish(qn_dnnl_step *step, qn_claim *claim,
                                             const qn_kernel *kernel);
 
+/* Brings the constant weights to step->packed; the primitive must be final. (weights.c) */
+QN_MUST_CHECK qn_status qn_dnnl_pack(qn_dnnl_step *step, const qn_claim *claim);
+
 /* For the kernels, whose state is the step. */
 QN_MUST_CHECK qn_status qn_dnnl_step_prepare(qn_claim *claim);
 QN_MUST_CHECK qn_status qn_dnnl_step_bind(void **bound, const void *state, const qn_step_io *io);
