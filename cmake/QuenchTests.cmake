@@ -26,3 +26,14 @@ set(QUENCH_TEST_ENV
     "ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1"
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+
+# The thread sanitizer sees the barriers of libomp only through this tool, which it does not always find
+# by itself.
+if(QUENCH_SANITIZE MATCHES thread)
+    file(REAL_PATH "${OpenMP_omp_LIBRARY}" omp_library)
+    cmake_path(GET omp_library PARENT_PATH omp_folder)
+    find_library(QUENCH_ARCHER archer HINTS "${omp_folder}")
+    if(QUENCH_ARCHER)
+        list(APPEND QUENCH_TEST_ENV "OMP_TOOL_LIBRARIES=${QUENCH_ARCHER}")
+    endif()
+endif()
