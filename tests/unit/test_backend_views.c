@@ -112,6 +112,18 @@ static void reshape(pool *p, qn_value *x)
     put(p, apply(f, &qn_op_Reshape, y, add_ints(f, back, 4)));
 }
 
+static void pad(pool *p, qn_value *x)
+{
+    fixture *f = &p->f;
+    int64_t pads[8] = {0};
+    for (int d = 1; d < 4; d++) {
+        pads[d] = pick(f, 2) ? pick(f, d == 1 ? 9 : 3) : 0;
+        pads[4 + d] = pick(f, 2) ? pick(f, d == 1 ? 9 : 3) : 0;
+    }
+    qn_value *const in[] = {x, add_ints(f, pads, 8), add_number(f, 0.5)};
+    put(p, result_of(add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in)));
+}
+
 /* ---- Element-wise ----------------------------------------------------------------------------------------- */
 
 /* Something that broadcasts to x: constant or computed, in one of the ways that kernels tell apart. */
@@ -159,13 +171,14 @@ static void grow(pool *p)
 {
     fixture *f = &p->f;
     qn_value *x = p->values[pick(f, 2) ? p->count - 1 : pick(f, p->count)];
-    switch (pick(f, 7)) {
+    switch (pick(f, 8)) {
     case 0: split(p, x); break;
     case 1: slice(p, x); break;
     case 2: reshape(p, x); break;
     case 3: compute(p, x); break;
-    case 4:
-    case 5: join(p, x); break;
+    case 4: pad(p, x); break;
+    case 5:
+    case 6: join(p, x); break;
     default: put(p, convolve(f, x, channels(f), 1 + 2 * pick(f, 2))); break;
     }
 }

@@ -26,6 +26,8 @@ qn_claim_fn qn_claim_elementwise;
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
 qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_concat, qn_claim_split, qn_claim_slice;
+/* Pad by zeros in blocked layouts. (pad_blocks.c) */
+qn_claim_fn qn_claim_pad_blocks;
 
 /* Softmax and LayerNormalization of float32. (rows.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
