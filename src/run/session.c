@@ -139,6 +139,13 @@ static qn_status check_inputs(const qn_session *s, const qn_tensor *inputs, size
         return qn_fail(s->ctx, QN_E_INVALID, "the model has %zu inputs, %zu were given",
                        graph->n_inputs, n_inputs);
     for (size_t i = 0; i < n_inputs; i++) {
+        const bool known = inputs[i].rank >= 0 && inputs[i].rank <= QN_MAX_RANK;
+        const bool empty =
+            known && inputs[i].dtype < QN_SEQUENCE && qn_tensor_count(&inputs[i]) == 0;
+        if (!inputs[i].data && !empty && inputs[i].dtype != QN_NONE)
+            return qn_fail(s->ctx, QN_E_INVALID, "input '%s' has no data", graph->inputs[i]->name);
+    }
+    for (size_t i = 0; i < n_inputs; i++) {
         const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
         if (planned->rank >= 0 && inputs[i].dtype != planned->dtype)
             return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s",

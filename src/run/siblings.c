@@ -41,6 +41,12 @@ static qn_status check_ranks(const qn_session *s, const qn_tensor *inputs)
         if (inputs[i].rank < 0 || inputs[i].rank > QN_MAX_RANK)
             return qn_fail(s->ctx, QN_E_INVALID, "input '%s': a tensor has 0 to %d dimensions",
                            s->plan->model->graph->inputs[i]->name, QN_MAX_RANK);
+        for (int32_t d = 0; d < inputs[i].rank; d++) {
+            if (inputs[i].dims[d] < 0)
+                return qn_fail(s->ctx, QN_E_INVALID, "input '%s': dimension %d is %lld",
+                               s->plan->model->graph->inputs[i]->name, d,
+                               (long long)inputs[i].dims[d]);
+        }
     }
     return QN_OK;
 }

@@ -114,6 +114,9 @@ def check(program, path, opset, out, counts):
     try:
         found = run(out, values)
     except Exception as error:
+        if "NOT_IMPLEMENTED" in str(error):  # valid, but newer than its kernels (RoiAlign of 22)
+            counts["ONNX Runtime has no kernel for the copy"] += 1
+            return None
         return f"ONNX Runtime: {str(error)[:300]}"
     counts["same results"] += 1
     return None if all(map(same, expected, found)) else "different results"

@@ -1,7 +1,6 @@
 #!/bin/sh
 # symbols.sh LIBRARY...: fails where a static or shared library defines an external symbol without
-# the prefix qn_. Of a shared library only what it exports counts. The compiler makes a symbol of its own
-# for `omp critical(qn_name)`.
+# the prefix qn_. Of a shared library only what it exports counts.
 set -eu
 rc=0
 for library; do
@@ -10,7 +9,7 @@ for library; do
         *.so | *.so.*) nm -D --defined-only --format=posix "$library" ;;
         *) nm -g --defined-only --format=posix "$library" ;;
     esac | awk -v library="$library" '
-        NF >= 2 && $2 ~ /^[A-Z]$/ && $1 !~ /^(qn_|\.gomp_critical_user_qn_)/ {
+        NF >= 2 && $2 ~ /^[A-Z]$/ && $1 !~ /^qn_/ {
             print library ": external symbol without qn_: " $1; bad = 1
         }
         END { exit bad }' || rc=1

@@ -95,6 +95,22 @@ static void wrong_inputs(void **state)
 }
 
 /* Two sessions of one plan do not see each other's shapes; the model may go first. */
+/* What a caller can get wrong without the compiler noticing. */
+static void broken_tensors(void **state)
+{
+    fixture *f = *state;
+    const qn_tensor broken[] = {
+        {QN_FLOAT32, 4, {1, 1, 28, 28}, NULL},
+        {QN_FLOAT32, 4, {-1, 1, 28, 28}, f->images},
+        {QN_FLOAT32, 1000, {1, 1, 28, 28}, f->images},
+        {QN_FLOAT32, -3, {1, 1, 28, 28}, NULL},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        assert_int_equal(qn_session_run(f->session, &broken[i], 1), QN_E_INVALID);
+        assert_non_null(strstr(qn_context_error(f->ctx), "input 'image'"));
+    }
+}
+
 static void two_sessions(void **state)
 {
     fixture *f = *state;
@@ -203,9 +219,10 @@ static void short_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_shapes),  cmocka_unit_test(wrong_inputs),
-        cmocka_unit_test(two_sessions), cmocka_unit_test(told_types),
-        cmocka_unit_test(batches),      cmocka_unit_test(short_memory),
+        cmocka_unit_test(many_shapes),    cmocka_unit_test(wrong_inputs),
+        cmocka_unit_test(broken_tensors), cmocka_unit_test(two_sessions),
+        cmocka_unit_test(told_types),     cmocka_unit_test(batches),
+        cmocka_unit_test(short_memory),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -35,6 +35,8 @@ qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
 qn_claim_fn qn_claim_attention, qn_claim_split_attention;
 /* LSTM of constant weights and the usual activations. (lstm.c) */
 qn_claim_fn qn_claim_lstm;
+/* QuantizeLinear and DequantizeLinear in a row. (fake_quant.c) */
+qn_claim_fn qn_claim_fake_quant;
 /* Pad with constants. (pad.c) */
 qn_claim_fn qn_claim_pad;
 /* Transpose of any element type. (transpose.c) */

@@ -16,7 +16,7 @@ double qn_peak_measure(int threads)
 #pragma omp parallel num_threads(threads)
         {
             const float sum = kernels->peak(ROUNDS);
-#pragma omp critical(qn_peak)
+#pragma omp critical
             sink = sum;
         }
         const double rate = macs / ((qn_clock_ms() - start) * 1e6);
