@@ -124,6 +124,8 @@ qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value);
 bool qn_build_shape(qn_tensor *out, const qn_builder *builder, const qn_value *value);
 /* The value is computed by now: a constant, an input, or the output of an earlier step. */
 bool qn_build_ready(const qn_builder *builder, const qn_value *value);
+/* The node belongs to an earlier step. */
+bool qn_build_taken(const qn_builder *builder, const qn_node *node);
 /* No step after this claim reads the value and nobody outside does, so its memory may be written. */
 bool qn_build_dies(const qn_claim *claim, const qn_value *value);
 /* The node that alone reads `value`, when it is not yet taken: what a group may grow by. Else NULL. */

@@ -91,6 +91,11 @@ bool qn_build_ready(const qn_builder *builder, const qn_value *value)
     return value->data || qn_planned_of(builder, value)->slot >= 0;
 }
 
+bool qn_build_taken(const qn_builder *builder, const qn_node *node)
+{
+    return builder->taken[node->mark];
+}
+
 qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value)
 {
     qn_node *user = qn_value_only_user(value);

@@ -20,6 +20,7 @@ static const struct {
     {&qn_op_QuantizeLinear, qn_claim_fake_quant},
     {&qn_op_Reshape, qn_claim_reshape},
     {&qn_op_Resize, qn_claim_resize},
+    {&qn_op_Slice, qn_claim_space_to_depth},
     {&qn_op_Slice, qn_claim_slice},
     {&qn_op_Softmax, qn_claim_softmax},
     {&qn_op_Split, qn_claim_split_attention},

@@ -26,6 +26,8 @@ qn_claim_fn qn_claim_elementwise;
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
 qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_concat, qn_claim_split, qn_claim_slice;
+/* Slices of an image that a Concat joins again. (space_to_depth.c) */
+qn_claim_fn qn_claim_space_to_depth;
 /* Pad by zeros in blocked layouts. (pad_blocks.c) */
 qn_claim_fn qn_claim_pad_blocks;
 
