@@ -12,6 +12,7 @@ QUENCH = os.environ.get("QUENCH", os.path.join(ROOT, "build", "quench"))
 
 # file, shapes of its inputs (B stands for the batch), batches it can be run with
 MODELS = {
+    "fashion": ("fashion.onnx", {"image": ("B", 1, 28, 28)}, (1, 8)),
     "resnet50": ("resnet50_keras_bf16w.onnx", {"input_1": ("B", 3, 224, 224)}, (1, 8)),
     "mobilenet_v1": ("mobilenet_v1_1.0_224.onnx", {"input": ("B", 3, 224, 224)}, (1, 8)),
     "squeezenet": ("squeezenet_v1.1.onnx", {"data": ("B", 3, 224, 224)}, (1, 8)),
@@ -33,8 +34,15 @@ def missing():
     return None
 
 
+def all_names():
+    """What there is to measure: the shared models, or else the embedded one."""
+    return ["fashion"] if missing() else [name for name in MODELS if name != "fashion"]
+
+
 def path_of(name):
     """The model's file; one that is stored packed is unpacked into build/models first."""
+    if name == "fashion":
+        return os.path.join(ROOT, "examples", MODELS[name][0])
     stored = os.path.join(DATA, "onnx", MODELS[name][0])
     if os.path.exists(stored):
         return stored

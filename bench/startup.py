@@ -50,7 +50,8 @@ def main():
     arguments = parser.parse_args()
     reason = models.missing()
     if reason:
-        sys.exit(f"startup: {reason}")
+        print(f"startup: {reason}")
+        return 1 if arguments.check else 0
     path, threads = models.path_of("resnet50"), str(arguments.threads)
     commands = [[models.QUENCH, "infer", path, "--threads", threads],
                 [sys.executable, "-c", RUNTIME, path, threads]]

@@ -10,7 +10,7 @@ typedef struct job {
     qn_infer_outputs outputs;
     qn_plan *plan;
     qn_session *session;
-    double run_ms;
+    double plan_ms, run_ms;
 } job;
 
 static qn_status make_session(job *j, const qn_plan_options *options)
@@ -19,8 +19,10 @@ static qn_status make_session(job *j, const qn_plan_options *options)
     qn_input_shape *shapes;
     QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
     plan.graph.shapes = shapes;
+    const double start = qn_clock_ms();
     QN_TRY(qn_plan_create(&j->plan, j->feed.ctx, j->feed.model, &plan));
     QN_TRY(qn_session_create(&j->session, j->feed.ctx, j->plan));
+    j->plan_ms = qn_clock_ms() - start;
     return qn_feed_fill(&j->feed, j->plan);
 }
 
@@ -47,6 +49,7 @@ static qn_status fill_report(qn_report *report, const job *j)
     qn_item *root = &report->root;
     if (j->feed.samples >= 0)
         qn_item_int(root, "samples", j->feed.samples);
+    qn_item_real(root, "plan_ms", j->plan_ms, 3);
     qn_item_real(root, "run_ms", j->run_ms, 3);
     qn_infer_outputs_report(root, &j->outputs);
     return qn_report_finish(report);

@@ -97,6 +97,45 @@ static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options)
     return QN_OK;
 }
 
+/* ---- Telling -------------------------------------------------------------------------------------------- */
+
+static size_t steps_of(const qn_plan *plan, const qn_backend *backend)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        count += plan->steps[i].backend == backend;
+    return count;
+}
+
+/* What no fast kernel took. */
+static void log_slow_steps(qn_context *ctx, const qn_plan *plan, const qn_backend *last)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const qn_step *step = &plan->steps[i];
+        if (step->backend == last && step->n_nodes > 0)
+            qn_log(ctx, QN_LOG_INFO, "node '%s' (%s) runs in its reference kernel",
+                   step->nodes[0]->name, step->nodes[0]->op->name);
+    }
+}
+
+static void log_plan(qn_context *ctx, const qn_plan *plan, const int64_t *changes)
+{
+    size_t last = 0;
+    for (size_t p = 0; p < qn_passes_count; p++) {
+        if (changes[p])
+            qn_log(ctx, QN_LOG_INFO, "pass %s: %lld changes", qn_passes[p]->name,
+                   (long long)changes[p]);
+    }
+    for (size_t i = 0; plan->backends[i]; i++) {
+        last = i;
+        qn_log(ctx, QN_LOG_INFO, "backend %s: %zu of %zu steps", plan->backends[i]->name,
+               steps_of(plan, plan->backends[i]), plan->n_steps);
+    }
+    qn_log(ctx, QN_LOG_INFO, "plan: %d threads, %zu bytes of packed weights, %zu of activations",
+           plan->threads, plan->weight_bytes, plan->arena_bytes + plan->scratch_bytes);
+    log_slow_steps(ctx, plan, plan->backends[last]);
+}
+
 /* ---- Making --------------------------------------------------------------------------------------------- */
 
 static const qn_value *open_input(const qn_graph *graph)
@@ -129,6 +168,22 @@ static qn_status explain_open(qn_context *ctx, qn_model *model, const qn_graph_o
     return status;
 }
 
+/* The plan's own model, passes done; *changes lives as long as it. */
+static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, qn_model *model,
+                            const qn_graph_options *options)
+{
+    const qn_pass_options passes = {.skip = options->skip, .n_skip = options->n_skip};
+    QN_TRY(qn_passes_check(ctx, &passes));
+    QN_TRY(qn_prepare_shapes(out, ctx, model, options, true));
+    forget_declared(*out);
+    *changes = qn_arena_array(&(*out)->arena, qn_passes_count, sizeof **changes);
+    const qn_status status = *changes ? qn_passes_run(*out, &passes, *changes) : qn_fail_nomem(ctx);
+    if (status == QN_OK)
+        return QN_OK;
+    qn_model_free(*out);
+    return explain_open(ctx, model, options, status);
+}
+
 qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                          const qn_plan_options *options)
 {
@@ -136,24 +191,19 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     const qn_plan_options *o = options ? options : &defaults;
     const qn_backend *backends[MOST_BACKENDS];
     const qn_plan_config config = {o->threads > 0 ? o->threads : ctx->threads, backends};
-    const qn_pass_options passes = {.skip = o->graph.skip, .n_skip = o->graph.n_skip};
     qn_model *own;
+    int64_t *changes;
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
-    QN_TRY(qn_passes_check(ctx, &passes));
-    QN_TRY(qn_prepare_shapes(&own, ctx, model, &o->graph, true));
-    forget_declared(own);
-    qn_status status = qn_passes_run(own, &passes, NULL);
-    if (status != QN_OK) {
-        qn_model_free(own);
-        return explain_open(ctx, model, &o->graph, status);
-    }
+    QN_TRY(make_ready(&own, &changes, ctx, model, &o->graph));
     QN_TRY(qn_plan_build(out, own, &config));
-    status = keep_recipe(*out, o);
-    if (status != QN_OK) {
-        qn_plan_free(*out);
-        *out = NULL;
+    const qn_status status = keep_recipe(*out, o);
+    if (status == QN_OK) {
+        log_plan(ctx, *out, changes);
+        return QN_OK;
     }
+    qn_plan_free(*out);
+    *out = NULL;
     return status;
 }
 
