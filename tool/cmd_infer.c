@@ -33,10 +33,9 @@ static const cli_option options[] = {
      .type = CLI_INT,
      .offset = offsetof(values, batch),
      .value = "N",
-     .standard = "8",
      .least = 1,
      .most = 65536,
-     .help = "samples of --data to run at once where the model leaves it open"},
+     .help = "samples to run at once where the model leaves it open; default: 8 of --data, else 1"},
     {.name = "seed",
      .type = CLI_INT,
      .offset = offsetof(values, seed),
@@ -63,7 +62,7 @@ static const cli_option options[] = {
 
 static int infer(cli_work *cli, const values *v, const qn_graph_options *graph)
 {
-    const qn_infer_options wanted = {
+    qn_infer_options wanted = {
         .plan = {.threads = (int)v->threads, .backend = v->backend, .graph = *graph},
         .inputs = v->inputs.at,
         .n_inputs = v->inputs.count,
@@ -72,6 +71,7 @@ static int infer(cli_work *cli, const values *v, const qn_graph_options *graph)
         .batch = v->batch,
         .seed = (uint64_t)v->seed,
         .output_dir = v->output_dir};
+    wanted.plan.graph.batch = v->data.count ? 0 : v->batch;
     qn_model *model = NULL;
     qn_report *report = NULL;
     qn_status status = qn_model_load(&model, cli->ctx, v->common.arguments.at[0]);

@@ -6,6 +6,7 @@
 #include "api/feed.h"
 #include "backend/cpu/peak.h"
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "base/pin.h"
 #include "ops/infer.h"
 #include "report/report.h"
@@ -115,6 +116,7 @@ static void add_setting(qn_item *root, const bench *b)
         input = b->feed.tensors[0];
     if (origin && origin->path)
         qn_item_text(root, "model", origin->path);
+    qn_item_text(root, "instruction_set", qn_isa_name(qn_cpu_isa()));
     qn_item_int(root, "threads", b->plan->threads);
     qn_item_int(root, "batch", input.rank > 0 ? input.dims[0] : 1);
     qn_item_int(root, "runs", (int64_t)b->n_times);

@@ -158,7 +158,9 @@ static qn_status open_all(qn_feed *feed)
         QN_TRY(open_text(feed, o->inputs[i], false));
     for (size_t i = 0; i < o->n_data; i++)
         QN_TRY(open_text(feed, o->data[i], true));
+    feed->all_sampled = true;
     for (size_t i = 0; i < feed->n_in; i++) {
+        feed->all_sampled = feed->all_sampled && feed->in[i].sampled;
         if (feed->in[i].sampled)
             QN_TRY(check_samples(feed, i));
     }
@@ -262,7 +264,8 @@ qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan)
 
 /* ---- A run's inputs ------------------------------------------------------------------------------------ */
 
-/* The last batch of a model with a fixed one is filled up with its last sample. */
+/* A last batch that cannot be smaller, because the model fixes it or inputs without samples have its
+ * size, is filled up with its last sample. */
 static qn_status pad_batch(qn_feed *feed, qn_feed_input *in, qn_tensor *tensor, int64_t count,
                            size_t sample)
 {
@@ -294,7 +297,7 @@ qn_status qn_feed_select(qn_feed *feed, int64_t first, int64_t count)
         tensor->dims[0] = count;
         if (in->stacked) {
             memmove(tensor->dims, tensor->dims + 1, (size_t)--tensor->rank * sizeof *tensor->dims);
-        } else if (in->batch && count < feed->batch) {
+        } else if (count < feed->batch && (in->batch || !feed->all_sampled)) {
             QN_TRY(pad_batch(feed, in, tensor, count, sample));
         }
     }

@@ -35,6 +35,7 @@ typedef struct qn_feed {
     int64_t samples;    /* in all; -1: nothing is sampled */
     int64_t batch;      /* samples of a run; 1 where nothing is sampled */
     bool stacked;       /* some input is */
+    bool all_sampled;
 } qn_feed;
 
 /* Opens the files. qn_feed_close in any case. */
