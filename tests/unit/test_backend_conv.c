@@ -31,12 +31,25 @@ static qn_value *residual(fixture *f, qn_value *x)
     return pick(f, 2) ? apply(f, &qn_op_Relu, r, NULL) : r;
 }
 
+static qn_value *normalize(fixture *f, qn_value *x)
+{
+    const int64_t channels = x->type.dims[1].value;
+    qn_value *in[5] = {x};
+    for (int i = 1; i < 5; i++)
+        in[i] = add_weights(f, 1, &channels);
+    for (int64_t c = 0; c < channels; c++)
+        ((float *)in[4]->data->data)[c] += 1.5f;
+    return result_of(add_node(f, &qn_op_BatchNormalization, 5, in));
+}
+
 static qn_value *follow(fixture *f, qn_value *x, qn_value *ready)
 {
     const int64_t steps = pick(f, 4);
     for (int64_t i = 0; i < steps; i++) {
-        const int64_t what = pick(f, 4);
-        if (what == 0 && f->graph->n_inputs < 6)
+        const int64_t what = pick(f, 5);
+        if (what == 4 && x->type.rank > 1)
+            x = normalize(f, x);
+        else if (what == 0 && f->graph->n_inputs < 6)
             x = apply(f, &qn_op_Add, x, ready ? ready : residual(f, x));
         else if (what == 1 && x->type.rank == 4) {
             const int64_t dims[] = {1, x->type.dims[1].value, 1, 1};

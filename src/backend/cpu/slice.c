@@ -145,11 +145,11 @@ static int32_t cut_axis(const state *s, const qn_tensor *x)
 }
 
 /* A view, when the cut part is one piece in every sample. */
-static bool as_view(qn_claim *claim, const state *s, const qn_tensor *x, qn_value *out)
+static bool as_view(qn_claim *claim, const state *s, const qn_tensor *x, qn_layout layout,
+                    qn_value *out)
 {
-    const qn_layout layout = qn_build_layout(claim->builder, claim->node->in[0]);
     const int32_t axis = cut_axis(s, x);
-    if (axis < 0 || layout.kind == QN_LAYOUT_CHANNELS_LAST)
+    if (axis < 0)
         return false;
     const qn_axis a = qn_axis_of(x, layout, axis);
     if (a.outer != 1 ||
@@ -165,7 +165,7 @@ static bool as_view(qn_claim *claim, const state *s, const qn_tensor *x, qn_valu
 }
 
 /* The blocked layout stays where channels are cut between blocks. */
-static qn_layout copy_layout(const qn_claim *claim, const state *s, const qn_tensor *x)
+static qn_layout layout_for(const qn_claim *claim, const state *s, const qn_tensor *x)
 {
     const qn_layout layout = qn_build_layout(claim->builder, claim->node->in[0]);
     if (layout.kind != QN_LAYOUT_BLOCKED)
@@ -212,9 +212,9 @@ qn_status qn_claim_slice(bool *taken, qn_claim *claim)
     }
     s->rank = x.rank;
     *taken = true;
-    if (as_view(claim, s, &x, out))
+    const qn_layout layout = layout_for(claim, s, &x);
+    if (as_view(claim, s, &x, layout, out))
         return QN_OK;
-    const qn_layout layout = copy_layout(claim, s, &x);
     describe(s, &x, layout);
     qn_claim_in(claim, claim->node->in[0], layout)->strided = true;
     qn_claim_out(claim, out, layout)->strided = x.rank > 1;

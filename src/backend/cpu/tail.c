@@ -1,9 +1,11 @@
 #include "backend/cpu/tail.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/stage.h"
+#include "ops/nn_attrs.h"
 
 qn_layout qn_layout_native(void)
 {
@@ -152,12 +154,14 @@ static bool is_per_channel(const qn_tensor *x, const qn_tensor *other)
     return other->dims[other->rank - x->rank + 1] == x->dims[1];
 }
 
-static float *pack_channels(qn_builder *builder, const qn_tail *t, const qn_tensor *data)
+/* One number per channel with the layout's padding; `data` may lie at any address. */
+static float *pack_channels(qn_builder *builder, const qn_tail *t, const void *data)
 {
-    const int64_t block = t->layout.block, planes = (t->shape.dims[1] + block - 1) / block;
+    const int64_t block = t->layout.block;
+    const int64_t planes = (t->shape.dims[1] + block - 1) / block;
     float *numbers = qn_build_alloc(builder, (size_t)(planes * block) * sizeof *numbers);
     if (numbers)
-        memcpy(numbers, data->data, (size_t)t->shape.dims[1] * sizeof *numbers);
+        memcpy(numbers, data, (size_t)t->shape.dims[1] * sizeof *numbers);
     return numbers;
 }
 
@@ -177,7 +181,7 @@ static qn_status blocked_operand(bool *fits, qn_tail *t, const qn_claim *claim,
         o->layout = QN_ROWS;
     } else if (is_per_channel(&t->shape, other) && is_constant &&
                qn_tensor_count(other) == t->shape.dims[1]) {
-        o->numbers = pack_channels(claim->builder, t, o->value->data);
+        o->numbers = pack_channels(claim->builder, t, o->value->data->data);
         QN_TRY_ALLOC(qn_build_context(claim->builder), o->numbers);
         o->value = NULL;
     } else {
@@ -228,6 +232,23 @@ static qn_status operand_add(bool *fits, qn_tail *t, const qn_claim *claim, qn_v
     return QN_OK;
 }
 
+/* An operand of one number per channel, in plan memory. */
+static bool channels_add(qn_tail *t, float *numbers)
+{
+    qn_tail_operand *o = &t->operands[t->chain.n_operands];
+    if (t->chain.n_operands == QN_MOST_OPERANDS)
+        return false;
+    *o = (qn_tail_operand){.in = -1, .numbers = numbers, .layout = t->layout};
+    t->chain.operands[t->chain.n_operands++] = (qn_operand){.spread = QN_SPREAD_LANES};
+    if (t->layout.kind == QN_LAYOUT_BLOCKED)
+        return true;
+    o->steps[t->layout.kind == QN_LAYOUT_ROWS ? 1 : t->shape.rank - 1] = 1;
+    if (rows_geometry(t))
+        return true;
+    t->chain.n_operands--;
+    return false;
+}
+
 /* ---- Growing ------------------------------------------------------------------------------------------------ */
 
 /* A factor and then a sum are one stage. */
@@ -243,10 +264,57 @@ static void add_stage(qn_tail *t, const qn_stage *stage)
     c->stages[c->n_stages++] = *stage;
 }
 
+/* y = scale x + shift of a BatchNormalization by constants. */
+static bool batchnorm_numbers(float *scale, float *shift, const qn_node *node, int64_t channels)
+{
+    const qn_batchnorm_attrs *a = node->attrs;
+    for (int32_t i = 1; i < 5; i++) {
+        const qn_tensor *data = node->in[i]->data;
+        if (!data || data->dtype != QN_FLOAT32 || qn_tensor_count(data) != channels)
+            return false;
+    }
+    for (int64_t c = 0; c < channels; c++) {
+        float p[4];
+        for (int i = 0; i < 4; i++)
+            memcpy(&p[i], (const char *)node->in[1 + i]->data->data + (size_t)c * sizeof *p,
+                   sizeof *p);
+        const double factor = (double)p[0] / sqrt((double)p[3] + (double)a->epsilon);
+        scale[c] = (float)factor;
+        shift[c] = (float)((double)p[1] - (double)p[2] * factor);
+    }
+    return !a->training_mode && !(node->n_out > 1 && node->out[1]);
+}
+
+static qn_status batchnorm_take(bool *taken, qn_tail *t, const qn_claim *claim, const qn_node *node)
+{
+    const int32_t before = t->chain.n_operands;
+    float *numbers[2];
+    *taken = false;
+    if (t->shape.rank < 2 || node->in[0] != t->out || t->chain.n_stages + 2 > QN_MOST_STAGES)
+        return QN_OK;
+    for (int i = 0; i < 2; i++) {
+        const int64_t padded = t->shape.dims[1] + t->layout.block;
+        numbers[i] = qn_build_alloc(claim->builder, (size_t)padded * sizeof(float));
+        QN_TRY_ALLOC(qn_build_context(claim->builder), numbers[i]);
+    }
+    if (!batchnorm_numbers(numbers[0], numbers[1], node, t->shape.dims[1]) ||
+        !channels_add(t, numbers[0]) || !channels_add(t, numbers[1])) {
+        t->chain.n_operands = before;
+        return QN_OK;
+    }
+    t->chain.stages[t->chain.n_stages++] = (qn_stage){.fn = QN_FN_MUL, .operand = before};
+    t->chain.stages[t->chain.n_stages++] = (qn_stage){.fn = QN_FN_ADD, .operand = before + 1};
+    t->out = node->out[0];
+    *taken = true;
+    return QN_OK;
+}
+
 qn_status qn_tail_take(bool *taken, qn_tail *t, qn_claim *claim, qn_node *node)
 {
     qn_node_stage found;
     qn_tensor after;
+    if (node->op == &qn_op_BatchNormalization)
+        return batchnorm_take(taken, t, claim, node);
     *taken = t->chain.n_stages < QN_MOST_STAGES && qn_stage_of(&found, node, t->out) &&
              qn_build_shape(&after, claim->builder, node->out[0]) && same_dims(&after, &t->shape);
     if (*taken && found.other) {
