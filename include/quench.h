@@ -178,6 +178,7 @@ typedef struct qn_tensor_load_options {
     const qn_tensor *like; /* type and dims of a raw file; dims[0] -1: as many as it has */
 } qn_tensor_load_options;
 
+/* The data may lie in the mapped file: it is for reading only. */
 QN_API QN_MUST_CHECK qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
                                               const qn_tensor_load_options *options);
 /* Only for what qn_tensor_load gave. */

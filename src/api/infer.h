@@ -18,6 +18,7 @@ typedef struct qn_infer_outputs {
     qn_feed *feed;
     qn_infer_output *at;
     size_t count;
+    const char *made; /* the folder, where it was not there before and nothing is in it for good */
 } qn_infer_outputs;
 
 /* Makes the folder (NULL: nothing is written) and the names of the files. */
@@ -28,7 +29,7 @@ QN_MUST_CHECK qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_se
                                               int64_t count);
 /* Gives the files their names. */
 QN_MUST_CHECK qn_status qn_infer_outputs_commit(qn_infer_outputs *out);
-/* Removes what is not committed. */
+/* Removes what is not committed, and the folder if it was made for that. */
 void qn_infer_outputs_discard(qn_infer_outputs *out);
 void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out);
 

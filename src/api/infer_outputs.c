@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/infer.h"
 
@@ -33,7 +34,9 @@ static qn_status check_unique(const qn_infer_outputs *out, size_t i)
 static qn_status name_files(qn_infer_outputs *out, const char *folder)
 {
     qn_context *ctx = out->feed->ctx;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    if (mkdir(folder, 0777) == 0)
+        out->made = folder;
+    else if (errno != EEXIST)
         return qn_fail(ctx, QN_E_IO, "%s: cannot make the folder: %s", folder, strerror(errno));
     for (size_t i = 0; i < out->count; i++) {
         out->at[i].path = output_path(&out->feed->arena, folder, out->at[i].name);
@@ -131,6 +134,7 @@ qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session
 
 qn_status qn_infer_outputs_commit(qn_infer_outputs *out)
 {
+    out->made = NULL;
     for (size_t o = 0; o < out->count; o++) {
         if (out->at[o].writer.file)
             QN_TRY(qn_npy_commit(&out->at[o].writer));
@@ -142,6 +146,8 @@ void qn_infer_outputs_discard(qn_infer_outputs *out)
 {
     for (size_t o = 0; out->at && o < out->count; o++)
         qn_npy_discard(&out->at[o].writer);
+    if (out->made)
+        (void)rmdir(out->made);
 }
 
 void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out)
