@@ -77,8 +77,9 @@ static dnnl_format_tag_t tag_of(qn_layout layout, int32_t rank)
 
 static dnnl_status_t md_of(qn_md *out, const qn_prim_tensor *t)
 {
+    static const qn_md none;
     if (t->rank == 0) {
-        *out = (qn_md){.desc = {0}};
+        *out = none;
         return dnnl_success;
     }
     const dnnl_format_tag_t tag =
@@ -88,7 +89,7 @@ static dnnl_status_t md_of(qn_md *out, const qn_prim_tensor *t)
 
 static dnnl_status_t tensors_of(qn_onednn_tensors *out, const qn_prim_spec *spec)
 {
-    *out = (qn_onednn_tensors){.src = {.desc = {0}}};
+    memset(out, 0, sizeof *out); /* all of them empty */
     const qn_prim_tensor *from[] = {&spec->src, &spec->weights, &spec->bias, &spec->dst};
     qn_md *to[] = {&out->src, &out->weights, &out->bias, &out->dst};
     for (size_t i = 0; i < QN_COUNT_OF(from); i++) {

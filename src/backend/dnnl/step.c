@@ -46,10 +46,12 @@ static bool is_sum(const qn_dnnl_step *s, const qn_claim *claim, const qn_stage 
            qn_build_dies(claim, o->value);
 }
 
-/* Convolutions through matrix products get a second tensor wrong in channels-last layouts. */
+/* Where a second tensor comes out right: not behind pools, and in channels-last layouts not behind
+ * convolutions through matrix products. */
 static bool takes_operands(const qn_dnnl_step *s)
 {
-    return s->spec.kind == QN_PRIM_MATMUL || !strstr(qn_prim_name(s->prim), "gemm");
+    return s->spec.kind == QN_PRIM_MATMUL ||
+           (s->spec.kind == QN_PRIM_CONV && !strstr(qn_prim_name(s->prim), "gemm"));
 }
 
 /* Stage i of the tail as the next post; false where it has to stay in the chain. */
