@@ -3,28 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz/buffer.h"
 #include "import/import.h"
 #include "ops/infer.h"
 #include "proto/onnx_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-typedef struct buffer {
-    uint8_t *data;
-    size_t size;
-} buffer;
-
-static qn_status buffer_write(void *user, const void *data, size_t size)
-{
-    buffer *b = user;
-    uint8_t *grown = realloc(b->data, b->size + size + 1);
-    if (!grown)
-        abort();
-    memcpy(grown + b->size, data, size);
-    b->data = grown;
-    b->size += size;
-    return QN_OK;
-}
 
 static buffer wire_of(qn_context *ctx, const uint8_t *data, size_t size)
 {
