@@ -229,6 +229,9 @@ typedef struct qn_input_shape {
     int64_t dims[QN_MAX_RANK]; /* -1: as the model has it */
 } qn_input_shape;
 
+/* The passes that graphs go through, in their order; NULL past the last. */
+QN_API const char *qn_pass_name(size_t i);
+
 /* What is done to a model's graph before it is planned, shown or written. */
 typedef struct qn_graph_options {
     const qn_input_shape *shapes;

@@ -28,26 +28,43 @@ typedef enum cli_type {
     CLI_LIST  /* cli_list: may be given again and again */
 } cli_type;
 
+/* The i-th of the words that a value may be; NULL past the last. */
+typedef const char *cli_word_fn(size_t i);
+
 typedef struct cli_option {
     const char *name;     /* without its dashes */
     const char *shorts;   /* names behind one dash, separated by blanks; whole words. NULL: none */
     cli_type type;        /* of the field */
-    size_t offset;        /* of the field in the command's values */
+    size_t offset;        /* of the field in the group's values */
     const char *value;    /* what help calls the value */
     const char *standard; /* value when not given, as it would be written; NULL: none */
     double least, most;   /* of a number */
-    const char *words;    /* the values allowed, separated by blanks; NULL: any */
+    cli_word_fn *word;    /* the values allowed; NULL: any */
     const char *help;     /* without a full stop */
 } cli_option;
+
+/* Options that belong together: rows over one struct of values. */
+typedef struct cli_group {
+    const char *title; /* of the rows in help */
+    const cli_option *options;
+    size_t count;
+} cli_group;
+#define CLI_GROUP(heading, rows)                                                                   \
+    {                                                                                              \
+        .title = (heading), .options = (rows), .count = sizeof(rows) / sizeof *(rows)              \
+    }
+
+/* A group that a command has, and where the group's struct lies in the command's values. */
+typedef struct cli_part {
+    const cli_group *group;
+    size_t offset;
+} cli_part;
 
 /* What every command has. The values of a command begin with it. */
 typedef struct cli_common {
     int help, json, verbose, quiet;
     cli_list arguments; /* what is no option */
 } cli_common;
-
-extern const cli_option cli_common_options[];
-extern const size_t cli_common_count;
 
 typedef struct cli_work cli_work;
 typedef struct cli_command {
@@ -56,8 +73,7 @@ typedef struct cli_command {
     int least, most;       /* arguments */
     const char *brief;
     const char *notes; /* a paragraph for help and man page; may be NULL */
-    const cli_option *options;
-    size_t n_options;
+    cli_part parts[6]; /* its options; ends with a part without group. The common ones follow */
     size_t values_size;
     int (*run)(cli_work *cli, const void *values);
 } cli_command;
@@ -65,6 +81,17 @@ typedef struct cli_command {
 /* All commands; ends with NULL. */
 extern const cli_command *const cli_cmds[];
 const cli_command *cli_command_find(const char *name);
+
+/* The i-th group of a command, the common one last; NULL past it. */
+const cli_part *cli_part_at(const cli_command *command, size_t i);
+
+/* An option of a command, and where its field lies in the command's values. */
+typedef struct cli_field {
+    const cli_option *option;
+    size_t offset;
+} cli_field;
+/* The i-th of all, group by group; false past the last. */
+bool cli_field_at(cli_field *out, const cli_command *command, size_t i);
 
 /* Fills `values` (zeroed, of the command's size) from the arguments behind the command's name. False,
  * with a message on stderr, where they do not fit the table. cli_values_free in any case. */
@@ -92,36 +119,42 @@ int cli_fail(cli_work *cli, qn_status status);
 int cli_show(cli_work *cli, qn_report *report);
 void cli_error(const char *format, ...) QN_PRINTF(1, 2);
 
-/* The rows that commands which prepare a graph share, and the options made of them. */
+/* ---- Commands about a model: the groups of options that they share ------------------------------------ */
+
+/* How its graph is made ready. */
 typedef struct cli_graph_values {
     cli_list shapes, skip;
     int64_t batch;
 } cli_graph_values;
-#define CLI_GRAPH_OPTIONS(holder, field)                                                           \
-    {.name = "input-shape",                                                                        \
-     .type = CLI_LIST,                                                                             \
-     .offset = offsetof(holder, field.shapes),                                                     \
-     .value = "NAME:DIMS",                                                                         \
-     .help = "bind the dimensions of an input, as in x:1,3,48,320"},                               \
-    {                                                                                              \
-        .name = "no-pass", .type = CLI_LIST, .offset = offsetof(holder, field.skip),               \
-        .value = "PASS", .help = "leave a pass out ('quench help passes' lists them)"              \
-    }
 
-typedef struct cli_graph {
-    qn_input_shape *shapes;
-    char *names;
-    qn_graph_options options;
-} cli_graph;
-/* False, with a message, where a value is wrong. cli_graph_free in any case. */
-bool cli_graph_make(cli_graph *out, const cli_graph_values *values);
-void cli_graph_free(cli_graph *graph);
+/* What it runs on. */
+typedef struct cli_engine_values {
+    const char *backend;
+    int64_t threads;
+} cli_engine_values;
+
+/* What it is fed with. */
+typedef struct cli_feed_values {
+    cli_list inputs;
+    int64_t seed;
+} cli_feed_values;
+
+extern const cli_group cli_graph_group, cli_engine_group, cli_feed_group;
+
+/* What a command does with its model; `values` are the command's. */
+typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
+                          const qn_graph_options *graph, const void *values);
+/* Loads the model that the first argument names, does the job with the graph options made of `graph`,
+ * and shows the report. Returns the exit code. */
+int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
+qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 
 /* ---- Pages about the command itself ---------------------------------------------------------------------- */
 
 void cli_help(const cli_command *command); /* NULL: of the whole */
 void cli_man_page(void);
-/* False when the shell is not known. */
-bool cli_completion(const char *shell);
+/* The shells that completions can be written for. */
+cli_word_fn cli_shell_name;
+void cli_completion(const char *shell); /* one of them */
 
 #endif

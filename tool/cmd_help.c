@@ -18,9 +18,10 @@ static const cli_option options[] = {
      .type = CLI_TEXT,
      .offset = offsetof(values, completion),
      .value = "SHELL",
-     .words = "bash zsh fish",
+     .word = cli_shell_name,
      .help = "completions for a shell: bash, zsh or fish"},
 };
+static const cli_group own = CLI_GROUP("of help", options);
 
 static int show_passes(cli_work *cli)
 {
@@ -60,8 +61,7 @@ const cli_command cli_cmd_help = {
     .least = 0,
     .most = 1,
     .brief = "explain a command, or list the passes",
-    .options = options,
-    .n_options = sizeof options / sizeof *options,
+    .parts = {{&own, 0}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -17,27 +17,22 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, optimized),
      .help = "show the graph as it is after the passes"},
-    CLI_GRAPH_OPTIONS(values, graph),
 };
+static const cli_group own = CLI_GROUP("of inspect", options);
+
+static qn_status inspect(qn_report **out, cli_work *cli, qn_model *model,
+                         const qn_graph_options *graph, const void *parsed)
+{
+    const values *v = parsed;
+    const qn_inspect_options wanted = {
+        .graph = *graph, .nodes = v->nodes, .optimized = v->optimized};
+    return qn_model_inspect(out, cli->ctx, model, &wanted);
+}
 
 static int run(cli_work *cli, const void *parsed)
 {
     const values *v = parsed;
-    cli_graph graph;
-    qn_model *model = NULL;
-    qn_report *report = NULL;
-    int code = CLI_USAGE;
-    if (cli_graph_make(&graph, &v->graph)) {
-        const qn_inspect_options wanted = {
-            .graph = graph.options, .nodes = v->nodes, .optimized = v->optimized};
-        qn_status status = qn_model_load(&model, cli->ctx, v->common.arguments.at[0]);
-        if (status == QN_OK)
-            status = qn_model_inspect(&report, cli->ctx, model, &wanted);
-        code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
-        qn_model_free(model);
-    }
-    cli_graph_free(&graph);
-    return code;
+    return cli_model_run(cli, inspect, &v->graph, v);
 }
 
 const cli_command cli_cmd_inspect = {
@@ -48,8 +43,7 @@ const cli_command cli_cmd_inspect = {
     .brief = "show inputs, outputs, operators, sizes and what the passes do",
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
              "--input-shape gives; open dimensions count as 1.",
-    .options = options,
-    .n_options = sizeof options / sizeof *options,
+    .parts = {{&own, 0}, {&cli_graph_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -8,10 +8,15 @@ typedef void option_fn(const cli_command *command, const cli_option *option);
 
 static void each_option(const cli_command *command, option_fn *call)
 {
-    for (size_t i = 0; i < command->n_options; i++)
-        call(command, &command->options[i]);
-    for (size_t i = 0; i < cli_common_count; i++)
-        call(command, &cli_common_options[i]);
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++)
+        call(command, field.option);
+}
+
+static void print_words(cli_word_fn *word)
+{
+    for (size_t i = 0; word(i); i++)
+        printf("%s%s", i ? " " : "", word(i));
 }
 
 /* ---- bash ------------------------------------------------------------------------------------------------- */
@@ -66,10 +71,13 @@ static void zsh_option(const cli_command *command, const cli_option *option)
     if (option->value) {
         putchar(':');
         zsh_text(option->value);
-        if (option->words)
-            printf(":(%s)", option->words);
-        else
+        if (option->word) {
+            printf(":(");
+            print_words(option->word);
+            putchar(')');
+        } else {
             printf(":%s", option->type == CLI_INT || option->type == CLI_REAL ? "" : "_files");
+        }
     }
     putchar('\'');
 }
@@ -111,8 +119,11 @@ static void fish_option(const cli_command *command, const cli_option *option)
     printf("complete -c quench -n '__fish_seen_subcommand_from %s' -l %s%s -d ", command->name,
            option->name, option->value ? " -r" : "");
     fish_text(option->help);
-    if (option->words)
-        printf(" -f -a '%s'", option->words);
+    if (option->word) {
+        printf(" -f -a '");
+        print_words(option->word);
+        putchar('\'');
+    }
     putchar('\n');
 }
 
@@ -126,17 +137,22 @@ static void fish(void)
     }
 }
 
-bool cli_completion(const char *shell)
+/* ---- The shells ------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    void (*write)(void);
+} shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+
+const char *cli_shell_name(size_t i)
 {
-    static const struct {
-        const char *name;
-        void (*write)(void);
-    } shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
-    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
-        if (strcmp(shells[i].name, shell) == 0) {
+    return i < sizeof shells / sizeof *shells ? shells[i].name : NULL;
+}
+
+void cli_completion(const char *shell)
+{
+    for (size_t i = 0; cli_shell_name(i); i++) {
+        if (strcmp(shells[i].name, shell) == 0)
             shells[i].write();
-            return true;
-        }
     }
-    return false;
 }

@@ -9,20 +9,17 @@ enum { WIDTH = 96, LEFT = 28, LABEL_SIZE = 128 };
 /* Words of `text` wrapped to the width, the first line begun at column `at`, others at `left`. */
 static void wrap(const char *text, int at, int left)
 {
+    const char *between = "";
     while (*text) {
         const int length = (int)strcspn(text, " ");
-        if (at + length > WIDTH && at > left) {
+        if (at + (int)strlen(between) + length > WIDTH && at > left) {
             printf("\n%*s", left, "");
             at = left;
+            between = "";
         }
-        printf("%.*s", length, text);
-        at += length;
-        text += length;
-        if (*text) {
-            text++;
-            putchar(' ');
-            at++;
-        }
+        at += printf("%s%.*s", between, length, text);
+        text += length + (text[length] == ' ');
+        between = " ";
     }
     putchar('\n');
 }
@@ -45,7 +42,10 @@ static void option_label(char out[LABEL_SIZE], const cli_option *option)
 static void option_text(char *out, size_t size, const cli_option *option)
 {
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
-    if (option->type == CLI_INT || option->type == CLI_REAL)
+    if (option->type == CLI_INT)
+        length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
+                                   option->most);
+    if (option->type == CLI_REAL)
         length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
                                    option->most);
     if (option->type == CLI_LIST)
@@ -54,30 +54,41 @@ static void option_text(char *out, size_t size, const cli_option *option)
         snprintf(out + length, size - length, "; default: %s", option->standard);
 }
 
-static void print_options(const cli_option *options, size_t count)
+static void print_options(const cli_group *group)
 {
-    for (size_t i = 0; i < count; i++) {
+    printf("\noptions %s:\n", group->title);
+    for (size_t i = 0; i < group->count; i++) {
         char label[LABEL_SIZE], text[512];
-        option_label(label, &options[i]);
-        option_text(text, sizeof text, &options[i]);
-        printf("  %-*s", LEFT - 2, label);
+        option_label(label, &group->options[i]);
+        option_text(text, sizeof text, &group->options[i]);
         if (strlen(label) > LEFT - 4)
-            printf("\n%*s", LEFT, "");
+            printf("  %s\n%*s", label, LEFT, "");
+        else
+            printf("  %-*s", LEFT - 2, label);
         wrap(text, LEFT, LEFT);
     }
 }
 
+/* "quench bench [options] MODEL" */
+static void print_usage(const cli_command *command)
+{
+    printf("quench %s [options]%s%s", command->name, *command->arguments ? " " : "",
+           command->arguments);
+}
+
 static void help_command(const cli_command *command)
 {
-    printf("usage: quench %s [options] %s\n\n", command->name, command->arguments);
+    const cli_part *part;
+    printf("usage: ");
+    print_usage(command);
+    printf("\n\n");
     wrap(command->brief, 0, 0);
     if (command->notes) {
         putchar('\n');
         wrap(command->notes, 0, 0);
     }
-    printf("\noptions:\n");
-    print_options(command->options, command->n_options);
-    print_options(cli_common_options, cli_common_count);
+    for (size_t i = 0; (part = cli_part_at(command, i)) != NULL; i++)
+        print_options(part->group);
 }
 
 static void help_all(void)
@@ -114,12 +125,12 @@ static void man_text(const char *text)
     putchar('\n');
 }
 
-static void man_options(const cli_option *options, size_t count)
+static void man_options(const cli_group *group)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < group->count; i++) {
         char label[LABEL_SIZE], text[512];
-        option_label(label, &options[i]);
-        option_text(text, sizeof text, &options[i]);
+        option_label(label, &group->options[i]);
+        option_text(text, sizeof text, &group->options[i]);
         printf(".TP\n.B ");
         man_text(label);
         man_text(text);
@@ -128,17 +139,21 @@ static void man_options(const cli_option *options, size_t count)
 
 static void man_command(const cli_command *command)
 {
-    printf(".SS \"quench %s [options] %s\"\n", command->name, command->arguments);
+    printf(".SS \"");
+    print_usage(command);
+    printf("\"\n");
     man_text(command->brief);
     if (command->notes) {
         printf(".PP\n");
         man_text(command->notes);
     }
-    man_options(command->options, command->n_options);
+    for (size_t i = 0; command->parts[i].group; i++)
+        man_options(command->parts[i].group);
 }
 
 void cli_man_page(void)
 {
+    static const cli_command none; /* has only the options of every command */
     static const char *const exit_codes[][2] = {{"0", "done"},
                                                 {"1", "failed"},
                                                 {"2", "wrong usage"},
@@ -153,7 +168,7 @@ void cli_man_page(void)
     for (size_t i = 0; cli_cmds[i]; i++)
         man_command(cli_cmds[i]);
     printf(".SH OPTIONS OF EVERY COMMAND\n");
-    man_options(cli_common_options, cli_common_count);
+    man_options(cli_part_at(&none, 0)->group);
     printf(".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
         printf(".TP\n.B %s\n%s\n", exit_codes[i][0], exit_codes[i][1]);

@@ -11,29 +11,6 @@ const cli_command *const cli_cmds[] = {
     &cli_cmd_ops,     &cli_cmd_version, &cli_cmd_help,  NULL,
 };
 
-const cli_option cli_common_options[] = {
-    {.name = "json",
-     .type = CLI_FLAG,
-     .offset = offsetof(cli_common, json),
-     .help = "results as JSON"},
-    {.name = "verbose",
-     .shorts = "v",
-     .type = CLI_FLAG,
-     .offset = offsetof(cli_common, verbose),
-     .help = "tell more on stderr; twice: everything"},
-    {.name = "quiet",
-     .shorts = "q",
-     .type = CLI_FLAG,
-     .offset = offsetof(cli_common, quiet),
-     .help = "only results and errors"},
-    {.name = "help",
-     .shorts = "h",
-     .type = CLI_FLAG,
-     .offset = offsetof(cli_common, help),
-     .help = "this text"},
-};
-const size_t cli_common_count = sizeof cli_common_options / sizeof *cli_common_options;
-
 const cli_command *cli_command_find(const char *name)
 {
     for (size_t i = 0; cli_cmds[i]; i++) {

@@ -62,11 +62,68 @@ const char *cli_nearest_command(const char *word)
 static const char *nearest_option(const cli_command *command, const char *word)
 {
     guess g = {word, NULL, 0};
-    for (size_t i = 0; i < command->n_options; i++)
-        consider(&g, command->options[i].name);
-    for (size_t i = 0; i < cli_common_count; i++)
-        consider(&g, cli_common_options[i].name);
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++)
+        consider(&g, field.option->name);
     return g.best;
+}
+
+static const char *nearest_word(cli_word_fn *word_at, const char *word)
+{
+    guess g = {word, NULL, 0};
+    for (size_t i = 0; word_at(i); i++)
+        consider(&g, word_at(i));
+    return g.best;
+}
+
+/* ---- Walking --------------------------------------------------------------------------------------------- */
+
+static const cli_option common_options[] = {
+    {.name = "json",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_common, json),
+     .help = "results as JSON"},
+    {.name = "verbose",
+     .shorts = "v",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_common, verbose),
+     .help = "tell more on stderr; twice: everything"},
+    {.name = "quiet",
+     .shorts = "q",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_common, quiet),
+     .help = "only results and errors"},
+    {.name = "help",
+     .shorts = "h",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_common, help),
+     .help = "this text"},
+};
+static const cli_group common_group = CLI_GROUP("of every command", common_options);
+
+const cli_part *cli_part_at(const cli_command *command, size_t i)
+{
+    static const cli_part common = {&common_group, 0};
+    size_t own = 0;
+    while (command->parts[own].group)
+        own++;
+    if (i < own)
+        return &command->parts[i];
+    return i == own ? &common : NULL;
+}
+
+bool cli_field_at(cli_field *out, const cli_command *command, size_t i)
+{
+    const cli_part *part;
+    for (size_t p = 0; (part = cli_part_at(command, p)) != NULL; p++) {
+        if (i < part->group->count) {
+            out->option = &part->group->options[i];
+            out->offset = part->offset + out->option->offset;
+            return true;
+        }
+        i -= part->group->count;
+    }
+    return false;
 }
 
 /* ---- Finding -------------------------------------------------------------------------------------------- */
@@ -89,26 +146,26 @@ static bool is_called(const cli_option *option, const char *name, size_t length,
     return is_among(option->shorts, name, length);
 }
 
-static const cli_option *find_option(const cli_command *command, const char *name, size_t length,
-                                     bool is_long)
+static bool find_option(cli_field *out, const cli_command *command, const char *name, size_t length,
+                        bool is_long)
 {
-    for (size_t i = 0; i < command->n_options; i++) {
-        if (is_called(&command->options[i], name, length, is_long))
-            return &command->options[i];
+    for (size_t i = 0; cli_field_at(out, command, i); i++) {
+        if (is_called(out->option, name, length, is_long))
+            return true;
     }
-    for (size_t i = 0; i < cli_common_count; i++) {
-        if (is_called(&cli_common_options[i], name, length, is_long))
-            return &cli_common_options[i];
-    }
-    return NULL;
+    return false;
 }
 
 /* ---- Values --------------------------------------------------------------------------------------------- */
 
-static bool bad_number(const cli_option *option, const char *text, const char *kind)
+static bool bad_number(const cli_option *option, const char *text)
 {
-    cli_error("--%s: '%s' is not %s from %.15g to %.15g", option->name, text, kind, option->least,
-              option->most);
+    if (option->type == CLI_INT)
+        cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
+                  option->least, option->most);
+    else
+        cli_error("--%s: '%s' is not a number from %.15g to %.15g", option->name, text,
+                  option->least, option->most);
     return false;
 }
 
@@ -119,7 +176,7 @@ static bool set_int(void *field, const cli_option *option, const char *text)
     const long long value = strtoll(text, &end, 10);
     if (end == text || *end || errno || (double)value < option->least ||
         (double)value > option->most)
-        return bad_number(option, text, "an integer");
+        return bad_number(option, text);
     *(int64_t *)field = value;
     return true;
 }
@@ -129,43 +186,77 @@ static bool set_real(void *field, const cli_option *option, const char *text)
     char *end;
     const double value = strtod(text, &end);
     if (end == text || *end || !isfinite(value) || value < option->least || value > option->most)
-        return bad_number(option, text, "a number");
+        return bad_number(option, text);
     *(double *)field = value;
     return true;
 }
 
-static bool set_text(void *field, const cli_option *option, const char *text)
+static bool bad_word(const cli_option *option, const char *text)
 {
-    if (option->words && !is_among(option->words, text, strlen(text))) {
-        cli_error("--%s: '%s' is none of: %s", option->name, text, option->words);
-        return false;
-    }
-    *(const char **)field = text;
-    return true;
+    const char *best = nearest_word(option->word, text);
+    char all[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; option->word(i) && length < sizeof all; i++)
+        length += (size_t)snprintf(all + length, sizeof all - length, " %s", option->word(i));
+    cli_error("--%s: '%s' is none of:%s%s%s%s", option->name, text, all,
+              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    return false;
 }
 
-static bool set_value(void *values, const cli_option *option, const char *text)
+static bool check_word(const cli_option *option, const char *text)
 {
-    void *field = (char *)values + option->offset;
-    switch (option->type) {
+    for (size_t i = 0; option->word && option->word(i); i++) {
+        if (strcmp(option->word(i), text) == 0)
+            return true;
+    }
+    return !option->word || bad_word(option, text);
+}
+
+static bool set_value(void *values, const cli_field *to, const char *text)
+{
+    void *field = (char *)values + to->offset;
+    switch (to->option->type) {
     case CLI_FLAG: ++*(int *)field; return true;
-    case CLI_INT: return set_int(field, option, text);
-    case CLI_REAL: return set_real(field, option, text);
-    case CLI_TEXT: return set_text(field, option, text);
+    case CLI_INT: return set_int(field, to->option, text);
+    case CLI_REAL: return set_real(field, to->option, text);
+    case CLI_TEXT: *(const char **)field = text; return check_word(to->option, text);
     default: {
         cli_list *list = field;
         list->at[list->count++] = text;
-        return true;
+        return check_word(to->option, text);
     }
     }
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------------ */
 
+/* "-q -v" for "-qv", "-t 4" for "-t4": what other commands let one write together. False where the
+ * letters are no short names. */
+static bool spell_out(char *out, size_t size, const cli_command *command, const char *letters)
+{
+    size_t length = 0;
+    cli_field field;
+    for (out[0] = 0; *letters && length < size; letters++) {
+        if (!find_option(&field, command, letters, 1, false))
+            return false;
+        length +=
+            (size_t)snprintf(out + length, size - length, "%s-%c", length ? " " : "", *letters);
+        if (field.option->type != CLI_FLAG && letters[1] && length < size) {
+            snprintf(out + length, size - length, " %s", letters + 1);
+            return true;
+        }
+    }
+    return true;
+}
+
 static bool unknown_option(const cli_command *command, const char *argument, const char *name)
 {
     const char *best = nearest_option(command, name);
-    if (best)
+    char apart[128];
+    if (argument[1] != '-' && (!best || strcmp(best, name) != 0) &&
+        spell_out(apart, sizeof apart, command, name))
+        cli_error("%s: unknown option %s; did you mean %s?", command->name, argument, apart);
+    else if (best)
         cli_error("%s: unknown option %s; did you mean --%s?", command->name, argument, best);
     else
         cli_error("%s: unknown option %s ('quench %s --help' lists them)", command->name, argument,
@@ -181,9 +272,10 @@ static bool parse_option(void *values, const cli_command *command, int argc, cha
     const char *name = argument + (is_long ? 2 : 1);
     const size_t length = strcspn(name, "=");
     const char *text = name[length] ? name + length + 1 : NULL;
-    const cli_option *option = find_option(command, name, length, is_long);
-    if (!option)
+    cli_field field;
+    if (!find_option(&field, command, name, length, is_long))
         return unknown_option(command, argument, name);
+    const cli_option *option = field.option;
     if (option->type == CLI_FLAG && text) {
         cli_error("%s: --%s takes no value", command->name, option->name);
         return false;
@@ -195,22 +287,29 @@ static bool parse_option(void *values, const cli_command *command, int argc, cha
         }
         text = argv[++*i];
     }
-    return set_value(values, option, text);
+    return set_value(values, &field, text);
+}
+
+static bool make_list(cli_list *list, int argc)
+{
+    list->at = calloc((size_t)argc + 1, sizeof *list->at);
+    if (!list->at)
+        cli_error("out of memory");
+    return list->at != NULL;
 }
 
 /* Lists get room for as many values as there are arguments, the others their standard value. */
-static bool set_standards(void *values, const cli_option *options, size_t count, int argc)
+static bool set_standards(void *values, const cli_command *command, int argc)
 {
-    for (size_t i = 0; i < count; i++) {
-        cli_list *list = (cli_list *)((char *)values + options[i].offset);
-        if (options[i].type == CLI_LIST)
-            list->at = calloc((size_t)argc + 1, sizeof *list->at);
-        if (options[i].type == CLI_LIST && !list->at)
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        if (field.option->type == CLI_LIST &&
+            !make_list((cli_list *)((char *)values + field.offset), argc))
             return false;
-        if (options[i].standard && !set_value(values, &options[i], options[i].standard))
+        if (field.option->standard && !set_value(values, &field, field.option->standard))
             return false;
     }
-    return true;
+    return make_list(&((cli_common *)values)->arguments, argc);
 }
 
 static bool check_arguments(const cli_common *common, const cli_command *command)
@@ -231,12 +330,8 @@ bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
 {
     cli_common *common = values;
     bool ended = false;
-    common->arguments.at = calloc((size_t)argc + 1, sizeof *common->arguments.at);
-    if (!common->arguments.at ||
-        !set_standards(values, command->options, command->n_options, argc)) {
-        cli_error("out of memory");
+    if (!set_standards(values, command, argc))
         return false;
-    }
     for (int i = 0; i < argc; i++) {
         if (!ended && strcmp(argv[i], "--") == 0)
             ended = true;
@@ -250,10 +345,10 @@ bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
 
 void cli_values_free(void *values, const cli_command *command)
 {
+    cli_field field;
     free(((cli_common *)values)->arguments.at);
-    for (size_t i = 0; i < command->n_options; i++) {
-        const cli_option *option = &command->options[i];
-        if (option->type == CLI_LIST)
-            free(((cli_list *)((char *)values + option->offset))->at);
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        if (field.option->type == CLI_LIST)
+            free(((cli_list *)((char *)values + field.offset))->at);
     }
 }

@@ -49,6 +49,11 @@ qn_status qn_ops_report(qn_report **out, qn_context *ctx)
     return finish(out, report);
 }
 
+const char *qn_pass_name(size_t i)
+{
+    return i < qn_passes_count ? qn_passes[i]->name : NULL;
+}
+
 qn_status qn_passes_report(qn_report **out, qn_context *ctx)
 {
     qn_report *report;

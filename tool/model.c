@@ -1,0 +1,161 @@
+/* What commands about a model share: groups of options, and the way from file to report. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+/* ---- The graph ------------------------------------------------------------------------------------------ */
+
+static const cli_option graph_options[] = {
+    {.name = "input-shape",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_graph_values, shapes),
+     .value = "NAME:DIMS",
+     .help = "bind the dimensions of an input, as in x:1,3,48,320"},
+    {.name = "batch",
+     .shorts = "b",
+     .type = CLI_INT,
+     .offset = offsetof(cli_graph_values, batch),
+     .value = "N",
+     .least = 1,
+     .most = 65536,
+     .help = "first dimension of the inputs that leave it open"},
+    {.name = "no-pass",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_graph_values, skip),
+     .value = "PASS",
+     .word = qn_pass_name,
+     .help = "leave a pass out ('quench help passes' lists them)"},
+};
+const cli_group cli_graph_group = CLI_GROUP("for the graph", graph_options);
+
+static bool bad_shape(const char *text)
+{
+    cli_error("--input-shape: '%s' is not NAME:DIM,DIM,... with dimensions from 0 on", text);
+    return false;
+}
+
+/* The last ':' ends the name, which may hold others. */
+static bool parse_shape(qn_input_shape *out, char **names, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    if (!colon || colon == text)
+        return bad_shape(text);
+    const size_t length = (size_t)(colon - text);
+    memcpy(*names, text, length);
+    out->name = *names;
+    *names += length + 1;
+    for (const char *at = colon + 1; *at;) {
+        char *end;
+        errno = 0;
+        const long long dim = strtoll(at, &end, 10);
+        if (end == at || errno || dim < 0 || out->rank == QN_MAX_RANK || (*end && *end != ',') ||
+            (*end == ',' && !end[1]))
+            return bad_shape(text);
+        out->dims[out->rank++] = dim;
+        at = *end ? end + 1 : end;
+    }
+    return true;
+}
+
+/* The library's options made of the command's values. */
+typedef struct prepared {
+    qn_input_shape *shapes;
+    char *names; /* of the shapes, one after the other */
+    qn_graph_options options;
+} prepared;
+
+/* False, with a message, where a value is wrong. prepared_free in any case. */
+static bool prepared_make(prepared *out, const cli_graph_values *values)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < values->shapes.count; i++)
+        bytes += strlen(values->shapes.at[i]) + 1;
+    out->shapes = calloc(values->shapes.count + 1, sizeof *out->shapes);
+    out->names = calloc(bytes, 1);
+    if (!out->shapes || !out->names) {
+        cli_error("out of memory");
+        return false;
+    }
+    char *names = out->names;
+    for (size_t i = 0; i < values->shapes.count; i++) {
+        if (!parse_shape(&out->shapes[i], &names, values->shapes.at[i]))
+            return false;
+    }
+    out->options = (qn_graph_options){.shapes = out->shapes,
+                                      .n_shapes = values->shapes.count,
+                                      .batch = values->batch,
+                                      .skip = values->skip.at,
+                                      .n_skip = values->skip.count};
+    return true;
+}
+
+static void prepared_free(prepared *p)
+{
+    free(p->shapes);
+    free(p->names);
+}
+
+/* ---- Running it ----------------------------------------------------------------------------------------- */
+
+static const cli_option engine_options[] = {
+    {.name = "threads",
+     .shorts = "t",
+     .type = CLI_INT,
+     .offset = offsetof(cli_engine_values, threads),
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "threads to run with; default: one per core"},
+    {.name = "backend",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_engine_values, backend),
+     .value = "NAME",
+     .help = "use only this backend ('quench version' lists them)"},
+};
+const cli_group cli_engine_group = CLI_GROUP("for the engine", engine_options);
+
+qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph)
+{
+    return (qn_plan_options){
+        .threads = (int)engine->threads, .backend = engine->backend, .graph = *graph};
+}
+
+static const cli_option feed_options[] = {
+    {.name = "input",
+     .shorts = "i",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_feed_values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input from a .npy, .npz or raw file; the others get random numbers"},
+    {.name = "seed",
+     .type = CLI_INT,
+     .offset = offsetof(cli_feed_values, seed),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e15,
+     .help = "of the random numbers"},
+};
+const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
+
+/* ---- From file to report -------------------------------------------------------------------------------- */
+
+int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *values, const void *all)
+{
+    prepared p = {.shapes = NULL};
+    qn_model *model = NULL;
+    qn_report *report = NULL;
+    int code = CLI_USAGE;
+    if (prepared_make(&p, values)) {
+        qn_status status = qn_model_load(&model, cli->ctx, cli->common->arguments.at[0]);
+        if (status == QN_OK)
+            status = job(&report, cli, model, &p.options, all);
+        code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
+    }
+    qn_model_free(model);
+    prepared_free(&p);
+    return code;
+}
