@@ -103,9 +103,15 @@ QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
 QN_API void qn_context_free(qn_context *ctx);
 /* The message of the last failure, "" if there was none. Never NULL. */
 QN_API const char *qn_context_error(const qn_context *ctx);
-/* Makes the call in progress return QN_E_CANCELLED soon, and every later one with this context too.
- * Safe from any thread and from signals. */
+/* Makes the call in progress return QN_E_CANCELLED soon, and every later one with this context too
+ * until qn_context_resume: a request that comes between two calls is not lost. Safe from any thread
+ * and from signals. */
 QN_API void qn_context_cancel(qn_context *ctx);
+/* Takes the request back, so that the context and all that was made with it can be used again; returns
+ * whether there was one. For the thread that the context serves, between its calls; a request that
+ * comes later counts. A session whose run was cancelled can run again; its outputs are undefined until
+ * then. */
+QN_API int qn_context_resume(qn_context *ctx);
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
 

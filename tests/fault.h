@@ -1,4 +1,5 @@
-/* An allocator that fails once, at a chosen allocation, and counts what is alive. */
+/* An allocator that fails once, at a chosen allocation, or for all large blocks, and counts what is
+ * alive. */
 #ifndef QN_TEST_FAULT_H
 #define QN_TEST_FAULT_H
 
@@ -10,11 +11,12 @@ typedef struct fault {
     long until; /* this many allocations succeed, the next one fails; negative: none fails */
     long live;  /* blocks not yet released */
     int struck;
+    size_t most; /* bytes that a block may have; 0: any number */
 } fault;
 
-static inline int fault_now(fault *f)
+static inline int fault_now(fault *f, size_t size)
 {
-    const int now = f->until == 0;
+    const int now = f->until == 0 || (f->most && size > f->most);
     f->struck |= now;
     f->until--;
     return now;
@@ -23,7 +25,7 @@ static inline int fault_now(fault *f)
 static inline void *fault_allocate(void *user, size_t size)
 {
     fault *f = user;
-    void *block = fault_now(f) ? NULL : malloc(size);
+    void *block = fault_now(f, size) ? NULL : malloc(size);
     f->live += block != NULL;
     return block;
 }
@@ -32,7 +34,7 @@ static inline void *fault_resize(void *user, void *block, size_t old_size, size_
 {
     fault *f = user;
     (void)old_size;
-    void *grown = fault_now(f) ? NULL : realloc(block, new_size);
+    void *grown = fault_now(f, new_size) ? NULL : realloc(block, new_size);
     f->live += grown != NULL && block == NULL;
     return grown;
 }

@@ -269,10 +269,11 @@ qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan)
 static qn_status pad_batch(qn_feed *feed, qn_feed_input *in, qn_tensor *tensor, int64_t count,
                            size_t sample)
 {
+    const size_t bytes = (size_t)QN_MAX(feed->batch, 1) * sample;
     if (!in->padded)
-        in->padded =
-            qn_alloc_aligned(&feed->ctx->allocator, (size_t)QN_MAX(feed->batch, 1) * sample);
-    QN_TRY_ALLOC(feed->ctx, in->padded);
+        in->padded = qn_alloc_aligned(&feed->ctx->allocator, bytes);
+    if (!in->padded)
+        return qn_fail_bytes(feed->ctx, bytes, "a batch of samples");
     char *to = in->padded;
     const char *from = tensor->data;
     memcpy(to, from, (size_t)count * sample);

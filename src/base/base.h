@@ -41,7 +41,10 @@
 /* Sets the context's message and returns `status`. */
 QN_MUST_CHECK qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
     QN_PRINTF(3, 4);
+/* Out of memory: for small blocks of book-keeping, and with a name for what models make large. */
 QN_MUST_CHECK qn_status qn_fail_nomem(qn_context *ctx);
+QN_MUST_CHECK qn_status qn_fail_bytes(qn_context *ctx, size_t bytes, const char *format, ...)
+    QN_PRINTF(3, 4);
 /* Puts "prefix: " before the message of a failure that is being passed up: for the one place that
  * knows the file or the node when the place that saw the fault does not. Returns `status`. */
 QN_MUST_CHECK qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)

@@ -67,6 +67,11 @@ void qn_context_cancel(qn_context *ctx)
     atomic_store_explicit(&ctx->cancelled, 1, memory_order_relaxed);
 }
 
+int qn_context_resume(qn_context *ctx)
+{
+    return atomic_exchange_explicit(&ctx->cancelled, 0, memory_order_relaxed);
+}
+
 qn_status qn_check_cancel(qn_context *ctx)
 {
     if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed))
@@ -86,6 +91,16 @@ qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
 qn_status qn_fail_nomem(qn_context *ctx)
 {
     return qn_fail(ctx, QN_E_NOMEM, "out of memory");
+}
+
+qn_status qn_fail_bytes(qn_context *ctx, size_t bytes, const char *format, ...)
+{
+    char what[QN_ERROR_SIZE / 2];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    return qn_fail(ctx, QN_E_NOMEM, "out of memory: %zu bytes wanted for %s", bytes, what);
 }
 
 qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)

@@ -150,7 +150,9 @@ static qn_status inflate_block(qn_array *array, const uint8_t *data, const entry
     if (e->plain / 1100 > e->packed)
         return qn_fail(array->ctx, QN_E_FORMAT, "the compressed array claims an impossible size");
     array->block = qn_alloc_aligned(&array->ctx->allocator, (size_t)e->plain);
-    if (!array->block || inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+    if (!array->block)
+        return qn_fail_bytes(array->ctx, (size_t)e->plain, "the unpacked array");
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
         return qn_fail_nomem(array->ctx);
     stream.next_in = (Bytef *)(uintptr_t)data;
     stream.avail_in = (uInt)e->packed;

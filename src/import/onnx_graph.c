@@ -108,10 +108,8 @@ static qn_status describe(qn_value *value, qn_onnx_import *import, const qn_prot
     if (status != QN_OK)
         return qn_fail_within(import->ctx, status, "value '%s'", value->name);
     value->type = *type;
-    value->declared = type;
     QN_TRY(qn_onnx_metadata(&value->metadata, import, info, QN_ONNX_VALUE_INFO_METADATA_PROPS));
-    value->declared = qn_arena_copy(import->arena, &value->type, sizeof value->type);
-    QN_TRY_ALLOC(import->ctx, value->declared);
+    value->declared = type;
     return qn_onnx_text(&value->doc, import, qn_proto_string(info, QN_ONNX_VALUE_INFO_DOC_STRING));
 }
 

@@ -86,6 +86,11 @@ static qn_status read_tensor_type(qn_type *out, qn_onnx_import *import,
     out->rank = (int32_t)rank;
     for (size_t i = 0; i < rank; i++)
         QN_TRY(read_dim(&out->dims[i], import, qn_proto_message_at(shape, QN_ONNX_SHAPE_DIM, i)));
+    if (!qn_type_fits(out)) {
+        char text[256];
+        qn_type_format(text, sizeof text, out);
+        return qn_fail(import->ctx, QN_E_FORMAT, "no memory can hold a tensor %s", text);
+    }
     return QN_OK;
 }
 

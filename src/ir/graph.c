@@ -71,7 +71,8 @@ qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type)
     tensor->dtype = type->dtype;
     tensor->rank = type->rank;
     tensor->data = qn_alloc_aligned(&ctx->allocator, bytes);
-    QN_TRY_ALLOC(ctx, tensor->data);
+    if (!tensor->data)
+        return qn_fail_bytes(ctx, bytes, "a constant");
     model->blocks[model->n_blocks++] = tensor->data;
     *out = tensor;
     return QN_OK;

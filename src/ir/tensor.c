@@ -125,6 +125,25 @@ void qn_dims_strides(int64_t *strides, int32_t rank, const int64_t *dims)
     }
 }
 
+bool qn_type_fits(const qn_type *type)
+{
+    int64_t known[QN_MAX_RANK];
+    int32_t count = 0;
+    size_t bytes;
+    for (int32_t d = 0; type->kind == QN_TYPE_TENSOR && d < type->rank; d++) {
+        if (type->dims[d].value >= 0)
+            known[count++] = type->dims[d].value;
+    }
+    return qn_tensor_bytes(&bytes, type->dtype, count, known);
+}
+
+static qn_status fail_tensor(qn_context *ctx, size_t bytes, const qn_type *type)
+{
+    char text[256];
+    qn_type_format(text, sizeof text, type);
+    return qn_fail_bytes(ctx, bytes, "a tensor %s", text);
+}
+
 qn_status qn_tensor_create(qn_tensor **out, qn_context *ctx, qn_arena *arena, const qn_type *type)
 {
     qn_tensor *tensor = qn_arena_alloc(arena, sizeof *tensor);
@@ -139,7 +158,8 @@ qn_status qn_tensor_create(qn_tensor **out, qn_context *ctx, qn_arena *arena, co
     tensor->dtype = type->dtype;
     tensor->rank = type->rank;
     tensor->data = qn_arena_alloc(arena, bytes);
-    QN_TRY_ALLOC(ctx, tensor->data);
+    if (!tensor->data)
+        return fail_tensor(ctx, bytes, type);
     *out = tensor;
     return QN_OK;
 }

@@ -61,6 +61,8 @@ qn_type qn_type_tensor(qn_dtype dtype, int32_t rank, const int64_t *dims);
 qn_type qn_type_of(const qn_tensor *tensor);
 /* All dims known (then copied to `dims`, which may be NULL). False for what is no tensor. */
 bool qn_type_is_static(const qn_type *type, int64_t *dims);
+/* False for a tensor type whose known dims alone make more bytes than memory has addresses for. */
+bool qn_type_fits(const qn_type *type);
 /* "float32[N,3,224,224]", "sequence(float32[?])"; always terminated. */
 void qn_type_format(char *out, size_t size, const qn_type *type);
 

@@ -17,6 +17,12 @@ qn_status qn_eval_fail(const qn_eval *self, const char *format, ...)
                    self->node->op->name, text);
 }
 
+static qn_status fail_bytes(const qn_eval *self, size_t bytes, const char *what)
+{
+    return qn_fail_bytes(self->ctx, bytes, "%s of node '%s' (%s)", what, self->node->name,
+                         self->node->op->name);
+}
+
 /* ---- Outputs ---------------------------------------------------------------------------------------- */
 
 qn_status qn_eval_output(qn_eval *self, int32_t o, qn_dtype dtype, int32_t rank,
@@ -31,7 +37,8 @@ qn_status qn_eval_output(qn_eval *self, int32_t o, qn_dtype dtype, int32_t rank,
     if (rank)
         memmove(out->dims, dims, (size_t)rank * sizeof *dims);
     out->data = self->keep(self, bytes);
-    QN_TRY_ALLOC(self->ctx, out->data);
+    if (!out->data)
+        return fail_bytes(self, bytes, "an output");
     return QN_OK;
 }
 
@@ -85,7 +92,8 @@ qn_status qn_eval_copy(qn_eval *self, qn_tensor *out, const qn_tensor *tensor)
     const int64_t count = qn_tensor_count(tensor);
     const size_t bytes = (size_t)count * qn_dtype_size(tensor->dtype);
     out->data = self->keep(self, bytes);
-    QN_TRY_ALLOC(self->ctx, out->data);
+    if (!out->data)
+        return fail_bytes(self, bytes, "an output");
     if (bytes)
         memcpy(out->data, tensor->data, bytes);
     return tensor->dtype == QN_STRING ? copy_strings(self, out->data, count) : QN_OK;
@@ -100,12 +108,11 @@ qn_status qn_eval_output_copy(qn_eval *self, int32_t o, const qn_tensor *tensor)
 
 qn_status qn_eval_scratch(qn_eval *self, void **out, int64_t count, size_t size)
 {
-    size_t bytes;
+    size_t bytes = SIZE_MAX;
     *out = NULL;
     if (count >= 0 && qn_mul_size(&bytes, (size_t)count, size))
         *out = self->scratch(self, bytes);
-    QN_TRY_ALLOC(self->ctx, *out);
-    return QN_OK;
+    return *out ? QN_OK : fail_bytes(self, bytes, "scratch");
 }
 
 qn_status qn_eval_doubles(qn_eval *self, double **out, const qn_tensor *tensor)

@@ -275,9 +275,23 @@ static qn_status check_types(const qn_infer *self)
     return QN_OK;
 }
 
+/* No shape that inference finds may be one that nothing can hold: who multiplies dims need not ask. */
+static qn_status check_sizes(const qn_infer *self)
+{
+    for (int32_t o = 0; o < self->n_out; o++) {
+        char text[256];
+        if (!self->out[o] || qn_type_fits(self->out[o]))
+            continue;
+        qn_type_format(text, sizeof text, self->out[o]);
+        return qn_infer_fail(self, "output %d would be %s, which no memory can hold", o, text);
+    }
+    return QN_OK;
+}
+
 qn_status qn_infer_run(qn_infer *self)
 {
     QN_TRY(check_arity(self));
     QN_TRY(check_types(self));
-    return self->node->op->infer(self);
+    QN_TRY(self->node->op->infer(self));
+    return check_sizes(self);
 }

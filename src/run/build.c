@@ -84,6 +84,15 @@ static void claim_strides(qn_claim_value *values, const qn_plan *plan, const int
         values[i].stride = slots[i] < 0 ? 0 : plan->slots.at[slots[i]].stride;
 }
 
+/* Packed weights for which memory is short: the backend does not know their name. */
+static qn_status name_refused(const qn_builder *b, const qn_claim *claim, qn_status status)
+{
+    if (status != QN_E_NOMEM || !b->wanted || claim->n_nodes < 1)
+        return status;
+    return qn_fail_bytes(b->plan->ctx, b->wanted, "packed weights of node '%s' (%s)",
+                         claim->nodes[0]->name, claim->nodes[0]->op->name);
+}
+
 static qn_status step_prepare(qn_builder *b, qn_step *step)
 {
     qn_plan *plan = b->plan;
@@ -93,7 +102,7 @@ static qn_status step_prepare(qn_builder *b, qn_step *step)
     while (plan->backends[b->backend] != step->backend)
         b->backend = plan->backends[b->backend + 1] ? b->backend + 1 : 0;
     if (claim->kernel->prepare)
-        QN_TRY(claim->kernel->prepare(claim));
+        QN_TRY(name_refused(b, claim, claim->kernel->prepare(claim)));
     step->scratch = claim->scratch;
     plan->scratch_bytes = QN_MAX(plan->scratch_bytes, claim->scratch);
     release_packed(b, claim);

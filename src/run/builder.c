@@ -32,6 +32,8 @@ void *qn_build_alloc_weights(qn_builder *builder, size_t size)
     if (block) {
         plan->weights[plan->n_weights++] = block;
         plan->weight_bytes += size;
+    } else {
+        builder->wanted = size;
     }
     return block;
 }

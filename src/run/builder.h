@@ -18,6 +18,7 @@ struct qn_builder {
     qn_planned *planned; /* one per value of the graph */
     bool *taken;         /* one per node, by node->mark */
     size_t backend;      /* being asked */
+    size_t wanted;       /* bytes of weights that could not be had; 0: none were refused */
     qn_node **nodes;     /* room for the claim being made */
     qn_claim_value *in, *out;
 };

@@ -73,6 +73,35 @@ static qn_status bind_steps(qn_session *s)
 
 /* ---- Making ------------------------------------------------------------------------------------------- */
 
+/* Memory is short: which value or step is to blame. */
+static qn_status fail_memory(const qn_session *s)
+{
+    const qn_plan *plan = s->plan;
+    const qn_slot *largest = NULL;
+    for (size_t i = 0; i < plan->slots.count; i++) {
+        const qn_slot *slot = &plan->slots.at[i];
+        if (slot->place == QN_PLACE_ARENA && (!largest || slot->bytes > largest->bytes))
+            largest = slot;
+    }
+    if (!largest)
+        return qn_fail_nomem(s->ctx);
+    return qn_fail_bytes(s->ctx, plan->arena_bytes,
+                         "values between steps, the largest of them '%s' with %zu bytes",
+                         largest->value->name, largest->bytes);
+}
+
+static qn_status fail_scratch(const qn_session *s)
+{
+    const qn_plan *plan = s->plan;
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const qn_step *step = &plan->steps[i];
+        if (step->scratch == plan->scratch_bytes && step->n_nodes > 0)
+            return qn_fail_bytes(s->ctx, plan->scratch_bytes, "scratch of node '%s' (%s)",
+                                 step->nodes[0]->name, step->nodes[0]->op->name);
+    }
+    return qn_fail_nomem(s->ctx);
+}
+
 static qn_status session_fill(qn_session *s)
 {
     const qn_plan *plan = s->plan;
@@ -81,8 +110,12 @@ static qn_status session_fill(qn_session *s)
     s->outputs = qn_alloc_zero(s->ctx, n_outputs + 1, sizeof *s->outputs);
     s->memory = qn_alloc_aligned(&s->ctx->allocator, plan->arena_bytes);
     s->scratch = qn_alloc_aligned(&s->ctx->allocator, plan->scratch_bytes);
-    if (!s->tensors || !s->outputs || !s->memory || !s->scratch)
+    if (!s->tensors || !s->outputs)
         return qn_fail_nomem(s->ctx);
+    if (!s->memory)
+        return fail_memory(s);
+    if (!s->scratch)
+        return fail_scratch(s);
     for (size_t i = 0; i < n_outputs; i++)
         s->outputs[i] = &s->tensors[plan->outputs[i]];
     QN_TRY(place_tensors(s));

@@ -24,14 +24,15 @@ static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, qn
 }
 
 /* Constants that a mapped file holds at an odd address are copied for the kernels. */
-static qn_status align_constant(qn_builder *b, qn_tensor *shape)
+static qn_status align_constant(qn_builder *b, qn_tensor *shape, const char *name)
 {
     size_t bytes;
     if (qn_tensor_is_aligned(shape) ||
         !qn_tensor_bytes(&bytes, shape->dtype, shape->rank, shape->dims))
         return QN_OK;
     void *copy = qn_build_alloc_weights(b, bytes);
-    QN_TRY_ALLOC(b->plan->ctx, copy);
+    if (!copy)
+        return qn_fail_bytes(b->plan->ctx, bytes, "constant '%s'", name);
     memcpy(copy, shape->data, bytes);
     shape->data = copy;
     return QN_OK;
@@ -47,7 +48,7 @@ qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place
     if (place != QN_PLACE_CONSTANT)
         return QN_OK;
     slot->shape = *value->data;
-    return align_constant(b, &slot->shape);
+    return align_constant(b, &slot->shape, value->name);
 }
 
 /* ---- Views and conversions ----------------------------------------------------------------------------- */

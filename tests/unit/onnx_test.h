@@ -73,8 +73,29 @@ static inline void unload(loaded *l)
     free(l->wire.data);
 }
 
+static inline void expect_failure(const char *text, qn_status status, const char *message)
+{
+    loaded l;
+    assert_int_equal(load_text(&l, text), status);
+    if (!strstr(qn_context_error(l.ctx), message))
+        fail_msg("\"%s\" does not contain \"%s\"", qn_context_error(l.ctx), message);
+    unload(&l);
+}
+
+static inline loaded expect_model(const char *text)
+{
+    loaded l;
+    if (load_text(&l, text) != QN_OK)
+        fail_msg("%s", qn_context_error(l.ctx));
+    return l;
+}
+
 /* A model around the fields of a graph, opset 13. */
 #define MODEL(graph) "ir_version: 8 opset_import { version: 13 } graph { name: 'g' " graph " }"
+/* The same with functions of a domain of their own, "my". */
+#define FUNCTIONS(functions, graph)                                                                \
+    "ir_version: 10 opset_import { version: 13 } opset_import { domain: 'my' version: 1 "          \
+    "} " functions " graph { name: 'g' " graph " }"
 #define FLOATS(name, dims)                                                                         \
     "{ name: '" name "' type { tensor_type { elem_type: 1 shape { " dims " } } } } "
 #define DIM(n) "dim { dim_value: " #n " } "

@@ -1,7 +1,9 @@
 /* Plans and sessions through the public header: shapes, types, sharing. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -216,13 +218,92 @@ static void short_memory(void **state)
     assert_int_equal(f.live, 0);
 }
 
+/* What is too large is called by its name. */
+static void named_memory(void **state)
+{
+    (void)state;
+    fault f = {.until = -1};
+    const qn_allocator allocator = fault_allocator(&f);
+    qn_context_options context = QN_CONTEXT_OPTIONS_INIT;
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    qn_context *ctx;
+    qn_model *model;
+    qn_plan *plan;
+    qn_session *session;
+    context.allocator = &allocator;
+    options.graph.batch = 100;
+    options.backend = "ref";
+    assert_int_equal(qn_context_create(&ctx, &context), QN_OK);
+    assert_int_equal(qn_model_load(&model, ctx, "examples/fashion.onnx"), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, ctx, model, &options), QN_OK);
+    f.most = 1 << 20;
+    assert_int_equal(qn_session_create(&session, ctx, plan), QN_E_NOMEM);
+    unsigned long all, largest;
+    char name[64];
+    assert_int_equal(sscanf(qn_context_error(ctx),
+                            "out of memory: %lu bytes wanted for values between steps, the largest "
+                            "of them '%63[^']' with %lu bytes",
+                            &all, name, &largest),
+                     3);
+    assert_true(all >= largest && largest > f.most && *name);
+    qn_plan_free(plan);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    assert_int_equal(f.live, 0);
+}
+
+/* A request to stop holds until it is taken back. */
+static void cancelled(void **state)
+{
+    fixture *f = *state;
+    const qn_tensor in = batch_of(f, 2);
+    float before[2 * CLASSES], after[2 * CLASSES];
+    qn_model *model;
+    run(before, f, f->session, 2);
+    assert_int_equal(qn_context_resume(f->ctx), 0);
+    qn_context_cancel(f->ctx);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(qn_session_run(f->session, &in, 1), QN_E_CANCELLED);
+    assert_int_equal(qn_model_optimize(&model, f->ctx, f->model, NULL), QN_E_CANCELLED);
+    assert_int_not_equal(qn_context_resume(f->ctx), 0);
+    assert_int_equal(qn_context_resume(f->ctx), 0);
+    run(after, f, f->session, 2);
+    assert_memory_equal(before, after, sizeof before);
+}
+
+static void *cancel(void *ctx)
+{
+    qn_context_cancel(ctx);
+    return NULL;
+}
+
+/* Requests from another thread, at any moment of a run: none is lost, none outlives its return. */
+static void cancelled_by_another_thread(void **state)
+{
+    fixture *f = *state;
+    const qn_tensor in = batch_of(f, MOST);
+    float result[CLASSES];
+    for (int i = 0; i < 20; i++) {
+        pthread_t other;
+        qn_status status = QN_OK;
+        assert_int_equal(pthread_create(&other, NULL, cancel, f->ctx), 0);
+        while (status == QN_OK)
+            status = qn_session_run(f->session, &in, 1);
+        assert_int_equal(status, QN_E_CANCELLED);
+        pthread_join(other, NULL);
+        assert_int_not_equal(qn_context_resume(f->ctx), 0);
+        run(result, f, f->session, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_shapes),    cmocka_unit_test(wrong_inputs),
         cmocka_unit_test(broken_tensors), cmocka_unit_test(two_sessions),
         cmocka_unit_test(told_types),     cmocka_unit_test(batches),
-        cmocka_unit_test(short_memory),
+        cmocka_unit_test(short_memory),   cmocka_unit_test(named_memory),
+        cmocka_unit_test(cancelled),      cmocka_unit_test(cancelled_by_another_thread),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

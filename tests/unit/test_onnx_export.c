@@ -29,14 +29,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static loaded expect_model(const char *text)
-{
-    loaded l;
-    if (load_text(&l, text) != QN_OK)
-        fail_msg("%s", qn_context_error(l.ctx));
-    return l;
-}
-
 /* Writes the model and reads it back. */
 static loaded written(const fixture *f, loaded *l, int opset, size_t external_from)
 {
