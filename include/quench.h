@@ -323,6 +323,47 @@ QN_API QN_MUST_CHECK qn_status qn_session_run(qn_session *session, const qn_tens
 /* Output i of the last run; valid until the next one. */
 QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
 
+/* ---- Calibration: what values a model computes on given data -------------------------------------- */
+
+/* Statistics of a model's activations: extremes, sums, histograms. They depend on model and data only,
+ * not on the order of the samples, threads or batches, and every method of choosing ranges is answered
+ * from them. */
+typedef struct qn_stats qn_stats;
+
+QN_API void qn_stats_free(qn_stats *stats);
+/* Writes under a temporary name first: the file appears complete or not at all. */
+QN_API QN_MUST_CHECK qn_status qn_stats_save(qn_context *ctx, const qn_stats *stats,
+                                             const char *path);
+QN_API QN_MUST_CHECK qn_status qn_stats_load(qn_stats **out, qn_context *ctx, const char *path);
+/* Statistics of all samples of the parts, which must be of one model. */
+QN_API QN_MUST_CHECK qn_status qn_stats_merge(qn_stats **out, qn_context *ctx,
+                                              const qn_stats *const *parts, size_t count);
+/* Ranges of every tensor by every method. */
+QN_API QN_MUST_CHECK qn_status qn_stats_report(qn_report **out, qn_context *ctx,
+                                               const qn_stats *stats);
+
+typedef struct qn_calibrate_options {
+    qn_graph_options graph;
+    const char *const *inputs; /* as of qn_infer_options */
+    size_t n_inputs;
+    const char *const *data; /* as of qn_infer_options; none: random numbers, with a warning */
+    size_t n_data;
+    int64_t samples; /* use the first so many; 0: all, or 8 of random numbers */
+    int threads;     /* samples run at once; 0: the context's */
+    uint64_t seed;   /* of the random numbers */
+    const char
+        *checkpoint; /* file that a killed run continues from; removed by qn_stats_save's caller
+                               once the statistics are safe. NULL: none */
+} qn_calibrate_options;
+#define QN_CALIBRATE_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        QN_GRAPH_OPTIONS_INIT, NULL, 0, NULL, 0, 0, 0, 0, NULL                                     \
+    }
+
+/* Runs the samples and collects statistics. The report (may be NULL) tells of convergence and outliers. */
+QN_API QN_MUST_CHECK qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx,
+                                            qn_model *model, const qn_calibrate_options *options);
+
 /* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
 
 typedef struct qn_infer_options {

@@ -81,11 +81,12 @@ static void note_step(void *user, size_t step)
 static qn_status measure_steps(bench *b, double seconds)
 {
     const double until = qn_clock_ms() + seconds * 1e3;
+    const qn_session_hooks hooks = {.user = b, .after = note_step};
     b->step_ms = qn_arena_array(&b->feed.arena, b->plan->n_steps + 1, sizeof *b->step_ms);
     QN_TRY_ALLOC(b->ctx, b->step_ms);
     while (b->profiled < LEAST_RUNS || qn_clock_ms() < until) {
         b->last_ms = qn_clock_ms();
-        QN_TRY(qn_session_run_observed(b->session, b->feed.tensors, b->feed.n_in, note_step, b));
+        QN_TRY(qn_session_run_hooked(b->session, b->feed.tensors, b->feed.n_in, &hooks));
         b->profiled++;
     }
     return QN_OK;

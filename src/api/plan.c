@@ -3,7 +3,6 @@
 
 #include "api/prepare.h"
 #include "pass/pass.h"
-#include "run/plan.h"
 
 /* ---- Backends ------------------------------------------------------------------------------------------- */
 
@@ -45,6 +44,7 @@ typedef struct recipe {
     const char *backend;
     const char **skip;
     size_t n_skip;
+    qn_watch watch;
 } recipe;
 
 /* The shapes that the inputs have; where the planned ones are not known nothing is bound. */
@@ -68,7 +68,8 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
         .threads = plan->threads,
         .backend = r->backend,
         .graph = {.shapes = shapes, .n_shapes = count, .skip = r->skip, .n_skip = r->n_skip}};
-    const qn_status status = qn_plan_create(out, ctx, plan->model->origin, &options);
+    const qn_status status =
+        qn_plan_create_watched(out, ctx, plan->model->origin, &options, &r->watch);
     qn_free(ctx, shapes);
     return status;
 }
@@ -78,11 +79,12 @@ static const char *keep_text(qn_plan *plan, const char *text)
     return qn_arena_text(&plan->arena, text, strlen(text));
 }
 
-static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options)
+static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options, const qn_watch *watch)
 {
     const qn_graph_options *graph = &options->graph;
     recipe *r = qn_arena_alloc(&plan->arena, sizeof *r);
     QN_TRY_ALLOC(plan->ctx, r);
+    r->watch = *watch;
     r->n_skip = graph->n_skip;
     r->skip = qn_arena_array(&plan->arena, graph->n_skip + 1, sizeof *r->skip);
     r->backend = options->backend ? keep_text(plan, options->backend) : NULL;
@@ -184,20 +186,24 @@ static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, 
     return explain_open(ctx, model, options, status);
 }
 
-qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
-                         const qn_plan_options *options)
+qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model,
+                                 const qn_plan_options *options, const qn_watch *watch)
 {
     const qn_plan_options defaults = QN_PLAN_OPTIONS_INIT;
     const qn_plan_options *o = options ? options : &defaults;
     const qn_backend *backends[MOST_BACKENDS];
-    const qn_plan_config config = {o->threads > 0 ? o->threads : ctx->threads, backends};
+    const qn_plan_config config = {.threads = o->threads > 0 ? o->threads : ctx->threads,
+                                   .backends = backends,
+                                   .direct = watch->direct,
+                                   .observe = watch->observe,
+                                   .observe_user = watch->user};
     qn_model *own;
     int64_t *changes;
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
     QN_TRY(make_ready(&own, &changes, ctx, model, &o->graph));
     QN_TRY(qn_plan_build(out, own, &config));
-    const qn_status status = keep_recipe(*out, o);
+    const qn_status status = keep_recipe(*out, o, watch);
     if (status == QN_OK) {
         log_plan(ctx, *out, changes);
         return QN_OK;
@@ -205,6 +211,13 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
     qn_plan_free(*out);
     *out = NULL;
     return status;
+}
+
+qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
+                         const qn_plan_options *options)
+{
+    const qn_watch nothing = {false, NULL, NULL};
+    return qn_plan_create_watched(out, ctx, model, options, &nothing);
 }
 
 /* ---- Looking ----------------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #define QN_PREPARE_H
 
 #include "ops/op.h"
+#include "run/plan.h"
 
 /* A clone of the model with its inputs shaped as the options say. With `close` the dimensions that stay
  * open become 1. Types are not inferred yet. */
@@ -12,5 +13,16 @@ QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_mo
  * stays one. `changes` as of qn_passes_run. */
 QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
                                              const qn_graph_options *options, int64_t *changes);
+
+/* What a plan for calibration is asked beyond the options. */
+typedef struct qn_watch {
+    bool direct;            /* as of qn_plan_config */
+    qn_observe_fn *observe; /* must hold for plans of other shapes too: goes by names and types */
+    const void *user;       /* lives longer than the plan and its sessions */
+} qn_watch;
+/* qn_plan_create with values to observe. */
+QN_MUST_CHECK qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model,
+                                               const qn_plan_options *options,
+                                               const qn_watch *watch);
 
 #endif

@@ -118,6 +118,11 @@ void *qn_build_alloc_weights(qn_builder *builder, size_t size);
 void qn_build_release_part(qn_builder *builder, const qn_value *value, size_t offset, size_t size);
 /* Bytes of all constants of the model. */
 size_t qn_build_model_bytes(const qn_builder *builder);
+/* Sums must not depend on batch or threads: an algorithm that reorders them is not wanted. */
+bool qn_build_direct(const qn_builder *builder);
+/* Somebody outside wants to see the value: a graph output, or one to be observed. No group may keep it
+ * inside. */
+bool qn_build_shown(const qn_builder *builder, const qn_value *value);
 /* The layout in which a value has been planned. Constants and graph inputs are row-major. */
 qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value);
 /* Dims and type of a value, all known; false where they depend on contents. */

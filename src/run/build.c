@@ -1,5 +1,6 @@
 /* From graph to plan: offers the nodes to the backends and records what they take. */
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "run/builder.h"
@@ -229,7 +230,9 @@ static qn_status builder_init(qn_builder *b)
     for (size_t i = 0; i < graph->n_values; i++) {
         qn_value *value = graph->values[i];
         value->mark = (uint32_t)i;
-        b->planned[i] = (qn_planned){-1, (int32_t)value->n_users + (value->is_output ? 1 : 0)};
+        b->planned[i] =
+            (qn_planned){-1, (int32_t)value->n_users + (value->is_output ? 1 : 0),
+                         b->config->observe && b->config->observe(b->config->observe_user, value)};
     }
     for (qn_node *node = graph->first; node; node = node->next)
         node->mark = nodes++;
@@ -254,6 +257,36 @@ static qn_status finish_outputs(qn_builder *b)
     return QN_OK;
 }
 
+static int by_step(const void *a, const void *b)
+{
+    const qn_observed *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* A value is complete after the step that was the newest when its slot was made: the one that writes it,
+ * or, where no step does (views, a Concat of placed parts), one behind those that write its parts. Its
+ * memory is alive then. */
+static qn_status list_observed(qn_builder *b)
+{
+    qn_plan *plan = b->plan;
+    const qn_graph *graph = b->graph;
+    plan->observed = qn_arena_array(&plan->arena, graph->n_values + 1, sizeof *plan->observed);
+    QN_TRY_ALLOC(plan->ctx, plan->observed);
+    for (size_t i = 0; i < graph->n_values; i++) {
+        if (!b->planned[i].observed)
+            continue;
+        if (graph->values[i]->data && b->planned[i].slot < 0)
+            QN_TRY(qn_slot_add_ready(b, graph->values[i], QN_PLACE_CONSTANT));
+        const int32_t slot = b->planned[i].slot;
+        if (slot >= 0)
+            plan->observed[plan->n_observed++] = (qn_observed){slot, plan->slots.at[slot].first};
+    }
+    qsort(plan->observed, plan->n_observed, sizeof *plan->observed, by_step);
+    return QN_OK;
+}
+
 static qn_status build_steps(qn_builder *b)
 {
     qn_graph *graph = b->graph;
@@ -272,6 +305,7 @@ static qn_status build_steps(qn_builder *b)
             QN_TRY(claim_node(b, node));
     }
     QN_TRY(finish_outputs(b));
+    QN_TRY(list_observed(b));
     QN_TRY(prepare_steps(b));
     return qn_plan_memory(plan);
 }

@@ -38,9 +38,19 @@ void *qn_build_alloc_weights(qn_builder *builder, size_t size)
     return block;
 }
 
+bool qn_build_direct(const qn_builder *builder)
+{
+    return builder->config->direct;
+}
+
+bool qn_build_shown(const qn_builder *builder, const qn_value *value)
+{
+    return value->is_output || qn_planned_of(builder, value)->observed;
+}
+
 bool qn_build_is_packed(const qn_builder *builder, const qn_value *value)
 {
-    return !value->is_capture && value->n_users == 1 && !value->is_output &&
+    return !value->is_capture && value->n_users == 1 && !qn_build_shown(builder, value) &&
            qn_planned_of(builder, value)->slot < 0;
 }
 
@@ -101,7 +111,7 @@ bool qn_build_taken(const qn_builder *builder, const qn_node *node)
 qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value)
 {
     qn_node *user = qn_value_only_user(value);
-    return user && !builder->taken[user->mark] ? user : NULL;
+    return user && !builder->taken[user->mark] && !qn_build_shown(builder, value) ? user : NULL;
 }
 
 void qn_claim_add(qn_claim *claim, qn_node *node)

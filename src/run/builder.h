@@ -9,6 +9,7 @@
 typedef struct qn_planned {
     int32_t slot;    /* its first slot, -1: not computed yet */
     int32_t pending; /* reads by nodes not yet taken, and 1 for a graph output */
+    bool observed;
 } qn_planned;
 
 struct qn_builder {

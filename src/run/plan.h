@@ -40,6 +40,12 @@ typedef struct qn_step {
     qn_claim *claim; /* while the plan is made */
 } qn_step;
 
+/* A value that sessions show to whoever watches, as soon as it is there. */
+typedef struct qn_observed {
+    int32_t slot;
+    int32_t step; /* after which it is complete; -1: from the start */
+} qn_observed;
+
 typedef struct qn_slots {
     qn_slot *at;
     size_t count, capacity;
@@ -61,6 +67,8 @@ struct qn_plan {
     qn_step *steps;
     size_t n_steps, steps_capacity;
     int32_t *inputs, *outputs; /* slots, in the graph's order */
+    qn_observed *observed;     /* in the order of steps */
+    size_t n_observed;
     size_t arena_bytes, scratch_bytes, weight_bytes;
     void **weights; /* packed, see qn_build_alloc_weights */
     size_t n_weights, weights_capacity;
@@ -68,9 +76,16 @@ struct qn_plan {
     const void *recipe;     /* what `sibling` goes by */
 };
 
+/* Says which values of a graph are to be observed. */
+typedef bool qn_observe_fn(const void *user, const qn_value *value);
+
 typedef struct qn_plan_config {
     int threads;
     const qn_backend *const *backends; /* preferred first, ends with NULL */
+    /* Sums are taken in one order, whatever the batch and the number of threads: no Winograd. */
+    bool direct;
+    qn_observe_fn *observe; /* NULL: nothing */
+    const void *observe_user;
 } qn_plan_config;
 
 /* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from here

@@ -196,38 +196,58 @@ static void set_inputs(qn_session *s, const qn_tensor *inputs)
         slot_address(s, (size_t)s->moving[i]);
 }
 
-static qn_status run_steps(qn_session *s, qn_step_fn *after, void *user)
+/* Shows the observed values from *next on that are complete after `step`. */
+static qn_status show_values(const qn_session *s, size_t *next, int32_t step,
+                             const qn_session_hooks *hooks)
+{
+    const qn_plan *plan = s->plan;
+    if (!hooks->seen)
+        return QN_OK;
+    for (; *next < plan->n_observed && plan->observed[*next].step == step; ++*next) {
+        const int32_t i = plan->observed[*next].slot;
+        const qn_slot *slot = &plan->slots.at[i];
+        const qn_observation seen = {slot->value, &s->tensors[i], slot->layout, slot->stride};
+        QN_TRY(hooks->seen(hooks->user, &seen));
+    }
+    return QN_OK;
+}
+
+static qn_status run_steps(qn_session *s, const qn_session_hooks *hooks)
 {
     const qn_plan *plan = s->plan;
     const int outside = omp_get_max_threads();
-    qn_status status = QN_OK;
+    size_t next = 0;
     omp_set_num_threads(plan->threads);
+    qn_status status = show_values(s, &next, -1, hooks);
     for (size_t i = 0; i < plan->n_steps && status == QN_OK; i++) {
         const qn_step *step = &plan->steps[i];
         status = qn_check_cancel(s->ctx);
         if (status == QN_OK)
             status = step->kernel->run(step->state, s->bound[i], &s->io[i]);
-        if (after)
-            after(user, i);
+        if (hooks->after)
+            hooks->after(hooks->user, i);
+        if (status == QN_OK)
+            status = show_values(s, &next, (int32_t)i, hooks);
     }
     omp_set_num_threads(outside);
     return status;
 }
 
-qn_status qn_session_run_observed(qn_session *session, const qn_tensor *inputs, size_t n_inputs,
-                                  qn_step_fn *after, void *user)
+qn_status qn_session_run_hooked(qn_session *session, const qn_tensor *inputs, size_t n_inputs,
+                                const qn_session_hooks *hooks)
 {
     qn_session *s;
     QN_TRY(check_inputs(session, inputs, n_inputs));
     QN_TRY(qn_session_sibling(&s, session, inputs));
     session->active = s;
     set_inputs(s, inputs);
-    return run_steps(s, after, user);
+    return run_steps(s, hooks);
 }
 
 qn_status qn_session_run(qn_session *session, const qn_tensor *inputs, size_t n_inputs)
 {
-    return qn_session_run_observed(session, inputs, n_inputs, NULL, NULL);
+    const qn_session_hooks none = {NULL, NULL, NULL};
+    return qn_session_run_hooked(session, inputs, n_inputs, &none);
 }
 
 const qn_tensor *qn_session_output(const qn_session *session, size_t i)

@@ -30,9 +30,22 @@ bool qn_session_fits(const qn_session *session, const qn_tensor *inputs);
 QN_MUST_CHECK qn_status qn_session_sibling(qn_session **out, qn_session *session,
                                            const qn_tensor *inputs);
 
-/* Times of one run, for the profile: called after each step. */
-typedef void qn_step_fn(void *user, size_t step);
-QN_MUST_CHECK qn_status qn_session_run_observed(qn_session *session, const qn_tensor *inputs,
-                                                size_t n_inputs, qn_step_fn *after, void *user);
+/* A value as it lies in memory at that moment. */
+typedef struct qn_observation {
+    const qn_value *value;
+    const qn_tensor *tensor; /* type, row-major dims, data */
+    qn_layout layout;
+    size_t stride; /* bytes from one sample (index of dim 0) to the next */
+} qn_observation;
+
+/* What a run tells on its way. Functions may be NULL. */
+typedef struct qn_session_hooks {
+    void *user;
+    void (*after)(void *user, size_t step); /* each step, for the profile */
+    /* Each observed value of the plan, once. Looking must not change it. */
+    qn_status (*seen)(void *user, const qn_observation *observation);
+} qn_session_hooks;
+QN_MUST_CHECK qn_status qn_session_run_hooked(qn_session *session, const qn_tensor *inputs,
+                                              size_t n_inputs, const qn_session_hooks *hooks);
 
 #endif

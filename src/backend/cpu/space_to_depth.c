@@ -108,7 +108,7 @@ static bool follow(found *f, qn_claim *claim, qn_node *node, const qn_slice_rang
 {
     qn_slice_range ranges[RANK], inner[RANK];
     if (claim->n_nodes >= QN_CLAIM_SPARE || !qn_slice_ranges(inner, claim, node) ||
-        node->out[0]->is_output || qn_build_taken(claim->builder, node))
+        qn_build_shown(claim->builder, node->out[0]) || qn_build_taken(claim->builder, node))
         return false;
     memcpy(ranges, before, sizeof ranges);
     qn_slice_compose(ranges, inner, RANK);

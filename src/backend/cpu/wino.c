@@ -292,7 +292,7 @@ qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
     qn_geometry g;
     qn_cpu_plan *plan;
     QN_TRY(qn_cpu_plan_get(&plan, claim->builder));
-    if (!kernels->wino || !qn_geometry_conv(&g, claim) ||
+    if (!kernels->wino || qn_build_direct(claim->builder) || !qn_geometry_conv(&g, claim) ||
         !wanted(&g, &plan->winograd_bytes, plan->model_bytes))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);

@@ -1,0 +1,197 @@
+/* Calibration: what values a network computes on given data, and which ranges follow from that.
+ *
+ *   samples ─ sessions of one plan, in parallel ─► qn_stats ─ method ─► range of a value
+ *
+ * Statistics are made of minima, maxima, counts and integer sums only, so that adding samples commutes:
+ * the same data gives the same bytes in any order, by any number of threads, in one piece or merged
+ * from parts. What a run computes must not depend on those either: plans for calibration have one
+ * thread and are made with qn_plan_config.direct. */
+#ifndef QN_CALIB_H
+#define QN_CALIB_H
+
+#include "base/fingerprint.h"
+#include "run/session.h"
+
+/* ---- Numbers that add up the same in any order ---------------------------------------------------- */
+
+/* 128-bit two's complement in units of 2^-56. */
+typedef struct qn_fixed {
+    uint64_t low;
+    int64_t high;
+} qn_fixed;
+
+/* Adds x, which saturates at 2^55 in magnitude and is cut to the unit. NaN counts as 0. */
+void qn_fixed_add(qn_fixed *sum, double x);
+void qn_fixed_merge(qn_fixed *sum, qn_fixed other);
+double qn_fixed_value(qn_fixed sum);
+
+/* ---- Histogram -------------------------------------------------------------------------------------- */
+
+enum { QN_HISTOGRAM_BINS = 4096, QN_HISTOGRAM_LEAST = -126 };
+
+/* Bins of 2^exponent, aligned at its multiples, for each sign: bin i of side 0 counts x > 0 with
+ * i <= x / 2^exponent < i + 1, that of side 1 counts x < 0 by -x. Zeros are not in it. The exponent is
+ * the least (from QN_HISTOGRAM_LEAST on) with which the largest |x| has a bin, so the larger side has at
+ * least QN_HISTOGRAM_BINS / 2 of them; wider bins are pairs of narrower ones, and the result depends on
+ * the numbers alone. */
+typedef struct qn_histogram {
+    int32_t exponent;  /* INT32_MIN: nothing was counted */
+    uint64_t *side[2]; /* QN_HISTOGRAM_BINS each; NULL: no number of that sign */
+} qn_histogram;
+
+/* ---- What is known of one value ---------------------------------------------------------------------- */
+
+typedef struct qn_stats_entry {
+    const char *name; /* of the value */
+    uint64_t samples; /* runs in which it had at least one element */
+    uint64_t count, zeros;
+    float min, max; /* of all elements; +inf, -inf before the first */
+    qn_fixed sum;
+    qn_fixed sum_min, sum_max; /* of the samples' own extremes */
+    qn_histogram histogram;
+    /* Along dimension `axis`, whose size is `channels`: each has seen count / channels elements.
+     * channels 0: no axis, none seen yet; -1: the size changes from sample to sample, or is beyond
+     * QN_CHANNELS_MOST, and nothing is kept. */
+    int32_t axis; /* -1: none */
+    int64_t channels;
+    float *channel_min, *channel_max;
+    qn_fixed *channel_sum;
+} qn_stats_entry;
+enum { QN_CHANNELS_MOST = 16384 };
+
+double qn_entry_mean(const qn_stats_entry *entry);
+double qn_entry_channel_mean(const qn_stats_entry *entry, int64_t channel);
+
+/* ---- Statistics of a model on data -------------------------------------------------------------------- */
+
+struct qn_stats {
+    qn_context *ctx;
+    qn_arena arena;           /* names */
+    qn_fingerprint model;     /* qn_model_fingerprint of the model; zero: not said */
+    qn_fingerprint data;      /* sum of the samples' fingerprints */
+    uint64_t samples;         /* seen */
+    qn_stats_entry **entries; /* in the order of their names (qn_stats_sort) once done */
+    size_t n_entries, capacity;
+    qn_names by_name;
+};
+
+QN_MUST_CHECK qn_status qn_stats_create(qn_stats **out, qn_context *ctx);
+/* NULL: it was not observed, or never had an element. */
+const qn_stats_entry *qn_stats_find(const qn_stats *stats, const char *name);
+/* The entry of that name, new ones with the axis given. */
+QN_MUST_CHECK qn_status qn_stats_entry_get(qn_stats_entry **out, qn_stats *stats, const char *name,
+                                           int32_t axis);
+/* Entries in the order of their names, as files and reports have them. */
+void qn_stats_sort(qn_stats *stats);
+/* Adds all of `part`, which must be of the same model. (qn_stats_merge of quench.h joins two files.) */
+QN_MUST_CHECK qn_status qn_stats_add(qn_stats *stats, const qn_stats *part);
+
+/* What adding numbers needs: made once, used for any number of entries by one thread. */
+typedef struct qn_counter qn_counter;
+QN_MUST_CHECK qn_status qn_counter_create(qn_counter **out, qn_context *ctx);
+void qn_counter_free(qn_counter *counter);
+/* Adds one sample of a value in any float type. Empty tensors change nothing. NaN and infinities fail
+ * with QN_E_INVALID and the message "tensor 'x' ...", and leave the entry unusable. */
+QN_MUST_CHECK qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *counter,
+                                     const qn_observation *seen);
+
+/* ---- Files ------------------------------------------------------------------------------------------------
+ * See stats_file.c for the format. qn_stats_save and qn_stats_load are in quench.h. */
+
+/* From bytes in memory; `name` is for messages. */
+QN_MUST_CHECK qn_status qn_stats_read(qn_stats **out, qn_context *ctx, const void *data,
+                                      size_t size, const char *name);
+/* Fails, saying which of the two differs, where the statistics are not those of this model and (unless
+ * NULL) data. */
+QN_MUST_CHECK qn_status qn_stats_check(const qn_stats *stats, const qn_fingerprint *model,
+                                       const qn_fingerprint *data);
+
+/* ---- Methods: from statistics to a range -------------------------------------------------------------------- */
+
+/* Always contains 0. min == max == 0 where nothing but zeros was seen. */
+typedef struct qn_range {
+    float min, max;
+} qn_range;
+
+typedef struct qn_range_options {
+    int bits;          /* of the integers: 2 to 16 */
+    bool symmetric;    /* min = -max, 2^bits - 1 levels; else 2^bits levels over both ends */
+    double percentile; /* of `percentile`: share of the elements inside, 0.5 to 1 */
+} qn_range_options;
+#define QN_RANGE_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        8, false, 0.99999                                                                          \
+    }
+
+typedef struct qn_method qn_method;
+struct qn_method {
+    const char *name;
+    const char *brief; /* one line */
+    /* Called with at least one element that is not 0. */
+    qn_status (*range)(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
+                       const qn_range_options *options);
+};
+
+/* min_max, kl, kl_v2, mse, percentile, mean. */
+extern const qn_method *const qn_methods[];
+extern const size_t qn_methods_count;
+/* Fails, naming those there are, where there is no such method. */
+QN_MUST_CHECK qn_status qn_method_find(const qn_method **out, qn_context *ctx, const char *name);
+/* The range by a method; options NULL: the defaults. The same statistics give the same bits. */
+QN_MUST_CHECK qn_status qn_stats_range(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
+                                       const qn_method *method, const qn_range_options *options);
+
+/* ---- Collecting ----------------------------------------------------------------------------------------------- */
+
+/* Where samples come from. Called by several threads at once, each with a slot of its own. */
+typedef struct qn_source {
+    void *user;
+    int64_t count; /* samples in all */
+    int slots;     /* threads that can be served at once; 0: any number */
+    /* The inputs of sample `index`, in the order of the model's; they stay valid until the same slot
+     * reads the next one. Messages go to `ctx`. */
+    qn_status (*read)(void *user, qn_context *ctx, int slot, int64_t index,
+                      const qn_tensor **inputs);
+    /* What people call the sample: a file, or "sample 7". */
+    void (*name)(void *user, int64_t index, char *out, size_t size);
+} qn_source;
+
+/* A sample that alone stretches the ranges of many values. */
+typedef struct qn_outlier {
+    int64_t sample;
+    int64_t values;    /* whose range it makes a quarter larger than all others together */
+    double stretch;    /* the largest of these ratios */
+    const char *worst; /* the value that has it */
+} qn_outlier;
+enum { QN_OUTLIERS = 8, QN_STAGES = 4 };
+
+/* What was seen on the way. It depends on the order of the samples, and stands in no file. */
+typedef struct qn_course {
+    int64_t samples;
+    /* Median and worst change of the ranges (min_max) between the first stage[i] samples and all of them,
+     * relative to the latter: stages at 1/8, 1/4, 1/2 and 3/4 of the samples. */
+    int64_t stage[QN_STAGES];
+    double median[QN_STAGES], worst[QN_STAGES];
+    int64_t enough; /* the first stage from which on the median change is below 1 %; 0: not yet */
+    qn_outlier outliers[QN_OUTLIERS];
+    size_t n_outliers;
+} qn_course;
+
+typedef struct qn_collect_options {
+    int threads;          /* 0: the context's */
+    const int64_t *after; /* statistics of the first after[i] samples too, ascending */
+    size_t n_after;
+    qn_fingerprint model;      /* what the statistics say they are of */
+    const char *checkpoint;    /* file that a killed run continues from; NULL: none */
+    double checkpoint_seconds; /* 0: every 10 */
+} qn_collect_options;
+
+/* Runs all samples through sessions of `plan` and collects what its observed values are. out[i] has the
+ * statistics after the first options->after[i] samples; the last, out[n_after], those of all; the caller frees
+ * them. `course` may be NULL. When cancelled a checkpoint is left; when done the caller removes it
+ * (after having saved what came out). */
+QN_MUST_CHECK qn_status qn_collect(qn_stats **out, qn_course *course, qn_plan *plan,
+                                   qn_context *ctx, const qn_source *source,
+                                   const qn_collect_options *options);
+
+#endif
