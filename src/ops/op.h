@@ -6,6 +6,8 @@
 #ifndef QN_OP_H
 #define QN_OP_H
 
+#include <limits.h>
+
 #include "ir/graph.h"
 
 #define QN_LATEST_OPSET 23
@@ -163,6 +165,8 @@ typedef struct qn_version_rule {
     qn_status (*upgrade)(qn_node **node);
     qn_status (*lower)(qn_node **node);
 } qn_version_rule;
+
+#define QN_NO_OPSET INT_MAX /* of a type rule: no opset has it, only graphs inside quench do */
 
 /* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. */
 typedef struct qn_type_rule {

@@ -1,25 +1,24 @@
 /* com.microsoft's QGemm: a fully connected layer of quantized tensors. */
-#include <string.h>
-
+#include "ops/elementwise.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 
-#define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
 #define SCALE QN_SET(QN_FLOAT32)
 
 static const qn_attr_spec specs[] = {QN_FLOAT_ATTR(qn_gemm_attrs, alpha, 1),
                                      QN_INT_ATTR(qn_gemm_attrs, transA, 0),
                                      QN_INT_ATTR(qn_gemm_attrs, transB, 0)};
-static const qn_port ports_in[] = {{"A", 'A', BYTES, 0},
+static const qn_type_rule type_rules[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE | QN_SET(QN_INT64)}};
+static const qn_port ports_in[] = {{"A", 'A', QN_SET_QUANTIZED, 0},
                                    {"a_scale", '\0', SCALE, 0},
-                                   {"a_zero_point", 'A', BYTES, 0},
-                                   {"B", 'B', BYTES, 0},
+                                   {"a_zero_point", 'A', QN_SET_QUANTIZED, 0},
+                                   {"B", 'B', QN_SET_QUANTIZED, 0},
                                    {"b_scale", '\0', SCALE, 0},
-                                   {"b_zero_point", 'B', BYTES, 0},
-                                   {"C", '\0', QN_SET(QN_INT32), QN_OPTIONAL},
+                                   {"b_zero_point", 'B', QN_SET_QUANTIZED, 0},
+                                   {"C", '\0', QN_SET(QN_INT32) | QN_SET(QN_INT64), QN_OPTIONAL},
                                    {"y_scale", '\0', SCALE, QN_OPTIONAL},
-                                   {"y_zero_point", '\0', BYTES, QN_OPTIONAL}};
-static const qn_port ports_out[] = {{"Y", '\0', BYTES | SCALE, 0}};
+                                   {"y_zero_point", '\0', QN_SET_QUANTIZED, QN_OPTIONAL}};
+static const qn_port ports_out[] = {{"Y", '\0', QN_SET_QUANTIZED | SCALE, 0}};
 
 /* Input p is a single number or one per column of the result. */
 static qn_status check_columns(const qn_infer *self, int32_t p, qn_dim columns)
@@ -78,11 +77,11 @@ static double per_column(const qn_tensor *p, int64_t column)
     return qn_tensor_f64(p, qn_tensor_count(p) == 1 ? 0 : column);
 }
 
-/* The sum for row i and column j, exact, with C. */
+/* The sum of products for row i and column j, exact. */
 static double element_sum(const qn_eval *self, int64_t i, int64_t j)
 {
     const qn_gemm_attrs *attrs = self->attrs;
-    const qn_tensor *a = self->in[0], *b = self->in[3], *c = qn_eval_in(self, 6);
+    const qn_tensor *a = self->in[0], *b = self->in[3];
     const int64_t k = a->dims[attrs->transA ? 0 : 1];
     const double a_zero = qn_tensor_f64(self->in[2], 0), b_zero = per_column(self->in[5], j);
     double sum = 0;
@@ -91,39 +90,33 @@ static double element_sum(const qn_eval *self, int64_t i, int64_t j)
         const int64_t at_b = attrs->transB ? j * k + l : l * b->dims[1] + j;
         sum += (qn_tensor_f64(a, at_a) - a_zero) * (qn_tensor_f64(b, at_b) - b_zero);
     }
-    if (!c)
-        return sum;
-    int64_t strides[QN_MAX_RANK];
-    const int64_t index[2] = {i, j};
-    qn_dims_strides(strides, c->rank, c->dims);
-    int64_t at = 0;
-    for (int32_t d = 0; d < c->rank; d++)
-        at += c->dims[d] == 1 ? 0 : index[2 - c->rank + d] * strides[d];
-    return sum + qn_tensor_f64(c, at);
+    return sum;
 }
 
 static qn_status eval(qn_eval *self)
 {
     const qn_gemm_attrs *attrs = self->attrs;
-    const qn_tensor *out = self->out[0];
+    const qn_tensor *out = self->out[0], *c = qn_eval_in(self, 6);
+    const int64_t count = qn_tensor_count(out);
+    const bool wide = qn_mac_is_wide(self, 0, 3);
+    int64_t strides[QN_MAX_RANK] = {0};
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 7, 8));
-    for (int64_t i = 0; i < out->dims[0]; i++) {
-        for (int64_t j = 0; j < out->dims[1]; j++) {
-            const double scale =
-                (double)attrs->alpha * (double)x.scale * per_column(self->in[4], j);
-            const double sum = element_sum(self, i, j);
-            const int64_t at = i * out->dims[1] + j;
-            if (out->dtype == QN_FLOAT32) {
-                ((float *)out->data)[at] = (float)sum * (float)scale;
-                continue;
-            }
-            const float multiplier = (float)(scale / (double)y.scale);
-            const int64_t q =
-                qn_requantize((float)sum, multiplier, y.zero, qn_range_of(out->dtype));
-            qn_store_i64(out->data, out->dtype, at, &q, 1);
+    if (c)
+        qn_broadcast_strides(strides, c, out->rank, out->dims);
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t i = at / out->dims[1], j = at % out->dims[1];
+        const double scale = (double)attrs->alpha * (double)x.scale * per_column(self->in[4], j);
+        const float sum = qn_mac_sum(element_sum(self, i, j), c,
+                                     qn_offset_of(at, out->rank, out->dims, strides), wide);
+        if (out->dtype == QN_FLOAT32) {
+            ((float *)out->data)[at] = sum * (float)scale;
+            continue;
         }
+        const float multiplier = (float)(scale / (double)y.scale);
+        const int64_t q = qn_requantize(sum, multiplier, y.zero, qn_range_of(out->dtype));
+        qn_store_i64(out->data, out->dtype, at, &q, 1);
     }
     return QN_OK;
 }
@@ -134,6 +127,7 @@ const qn_op qn_op_ms_QGemm = {.name = "QGemm",
                               QN_PORTS(in, ports_in),
                               QN_PORTS(out, ports_out),
                               QN_ATTRS(specs, qn_gemm_attrs),
+                              QN_TYPE_RULES(type_rules),
                               .quant = QN_QUANT_ALREADY,
                               .infer = infer,
                               .eval = eval,

@@ -1,5 +1,4 @@
-/* The quantized operators of com.microsoft that files in the wild carry. Each is the float operator
- * between dequantize and quantize; where a product of integers allows it, with one multiplier. */
+/* Quantized operators of com.microsoft by the formulas of docs/numerics.md. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "ops/quantize.h"
 #include "ops/window.h"
 
-#define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
 #define SCALE QN_SET(QN_FLOAT32)
 
 /* Fails where one of the inputs in `list` (ending with -1) is no single number. */
@@ -19,17 +17,41 @@ static qn_status check_singles(const qn_infer *self, const int32_t *list)
     return QN_OK;
 }
 
+/* Type of the result: that of its zero point (input `zero`), else that of input 0. */
+static qn_dtype result_type(const qn_infer *self, int32_t zero)
+{
+    return self->in[qn_infer_has(self, zero) ? zero : 0]->dtype;
+}
+
+/* Inside quench each tensor has a type of its own and may have 16 bits; in files they all have the same 8
+ * bits. */
+static const qn_type_rule wide_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
+
+static qn_status lower_same_type(qn_node **node)
+{
+    const qn_dtype dtype = (*node)->out[0] ? (*node)->out[0]->type.dtype : QN_UNDEFINED;
+    for (int32_t i = 0; i < (*node)->n_explicit; i++) {
+        const qn_value *in = (*node)->in[i];
+        if (in && in->type.dtype != QN_FLOAT32 && in->type.dtype != dtype)
+            return qn_node_fail(*node, QN_E_UNSUPPORTED, "'%s' and '%s' have different types",
+                                in->name, (*node)->out[0]->name);
+    }
+    return QN_OK;
+}
+
+static const qn_version_rule type_versions[] = {{QN_NO_OPSET, NULL, lower_same_type}};
+
 /* ---- QLinearAdd, QLinearMul --------------------------------------------------------------------------------- */
 
-static const qn_port binary_in[] = {{"A", 'T', BYTES, 0},
+static const qn_port binary_in[] = {{"A", 'A', QN_SET_QUANTIZED, 0},
                                     {"A_scale", '\0', SCALE, 0},
-                                    {"A_zero_point", 'T', BYTES, QN_OPTIONAL},
-                                    {"B", 'T', BYTES, 0},
+                                    {"A_zero_point", 'A', QN_SET_QUANTIZED, QN_OPTIONAL},
+                                    {"B", 'B', QN_SET_QUANTIZED, 0},
                                     {"B_scale", '\0', SCALE, 0},
-                                    {"B_zero_point", 'T', BYTES, QN_OPTIONAL},
+                                    {"B_zero_point", 'B', QN_SET_QUANTIZED, QN_OPTIONAL},
                                     {"C_scale", '\0', SCALE, 0},
-                                    {"C_zero_point", 'T', BYTES, QN_OPTIONAL}};
-static const qn_port byte_out[] = {{"C", 'T', BYTES, 0}};
+                                    {"C_zero_point", '\0', QN_SET_QUANTIZED, QN_OPTIONAL}};
+static const qn_port narrow_out[] = {{"C", '\0', QN_SET_QUANTIZED, 0}};
 
 static qn_status binary_infer(qn_infer *self)
 {
@@ -39,8 +61,7 @@ static qn_status binary_infer(qn_infer *self)
     QN_TRY(check_singles(self, singles));
     two.in = pair;
     two.n_in = 2;
-    QN_TRY(qn_infer_broadcast(&two, 0, self->in[0]->dtype, 0, 2));
-    return QN_OK;
+    return qn_infer_broadcast(&two, 0, result_type(self, 7), 0, 2);
 }
 
 typedef struct binary {
@@ -48,10 +69,13 @@ typedef struct binary {
 } binary;
 typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_range range);
 
-/* The sum of both dequantized, in float. */
+/* One fused multiply-add over a rounded product. */
 static int64_t add(int64_t a, int64_t b, const binary *p, qn_range range)
 {
-    return qn_quantize(qn_dequantize(a, p->a) + qn_dequantize(b, p->b), p->c, range);
+    const float of_a = (float)((double)p->a.scale / (double)p->c.scale);
+    const float of_b = (float)((double)p->b.scale / (double)p->c.scale);
+    const float sum = fmaf((float)(b - p->b.zero), of_b, (float)(a - p->a.zero) * of_a);
+    return qn_round_clamp((double)sum, p->c.zero, range);
 }
 
 static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_range range)
@@ -97,8 +121,10 @@ static qn_status multiply_eval(qn_eval *self)
                                    .domain = "com.microsoft",                                      \
                                    .since = 1,                                                     \
                                    QN_PORTS(in, IN),                                               \
-                                   QN_PORTS(out, byte_out),                                        \
+                                   QN_PORTS(out, narrow_out),                                      \
                                    ATTRS,                                                          \
+                                   QN_VERSIONS(type_versions),                                     \
+                                   QN_TYPE_RULES(wide_types),                                      \
                                    .quant = QN_QUANT_ALREADY,                                      \
                                    .infer = INFER,                                                 \
                                    .eval = EVAL,                                                   \
@@ -110,18 +136,18 @@ MICROSOFT(QLinearMul, binary_in, .n_attrs = 0, binary_infer, multiply_eval,
 
 /* ---- QLinearSigmoid, QLinearLeakyRelu ------------------------------------------------------------------------- */
 
-static const qn_port unary_in[] = {{"X", 'T', BYTES, 0},
+static const qn_port unary_in[] = {{"X", 'X', QN_SET_QUANTIZED, 0},
                                    {"X_scale", '\0', SCALE, 0},
-                                   {"X_zero_point", 'T', BYTES, QN_OPTIONAL},
+                                   {"X_zero_point", 'X', QN_SET_QUANTIZED, QN_OPTIONAL},
                                    {"Y_scale", '\0', SCALE, 0},
-                                   {"Y_zero_point", 'T', BYTES, QN_OPTIONAL}};
+                                   {"Y_zero_point", '\0', QN_SET_QUANTIZED, QN_OPTIONAL}};
 static const qn_attr_spec leaky_specs[] = {QN_FLOAT_ATTR(qn_activation_attrs, alpha, 0.01f)};
 static const int32_t unary_singles[] = {1, 2, 3, 4, -1};
 
 static qn_status unary_infer(qn_infer *self)
 {
     QN_TRY(check_singles(self, unary_singles));
-    qn_infer_copy(self, 0, 0);
+    qn_infer_copy_dims(self, 0, 0, result_type(self, 4));
     return QN_OK;
 }
 
@@ -175,14 +201,14 @@ typedef struct concat_attrs {
 static const qn_attr_spec concat_specs[] = {
     QN_INT_ATTR(concat_attrs, axis, QN_ABSENT, .required = true)};
 static const qn_port concat_in[] = {{"Y_scale", '\0', SCALE, 0},
-                                    {"Y_zero_point", '\0', BYTES, 0},
-                                    {"inputs", '\0', BYTES | SCALE, QN_VARIADIC}};
+                                    {"Y_zero_point", '\0', QN_SET_QUANTIZED, 0},
+                                    {"inputs", '\0', QN_SET_QUANTIZED | SCALE, QN_VARIADIC}};
 
 static qn_status concat_part(const qn_infer *self, int32_t i, int64_t axis, qn_dim *dims)
 {
     const qn_type *part = self->in[i], *first = self->in[2];
-    if (part->rank != first->rank || part->dtype != self->in[1]->dtype)
-        return qn_infer_fail(self, "input %d has another type or rank than the result", i);
+    if (part->rank != first->rank || part->dtype == QN_FLOAT32)
+        return qn_infer_fail(self, "input %d has another rank than the first, or is float", i);
     for (int32_t d = 0; d < part->rank && i > 2; d++) {
         if (d == axis)
             dims[d] = qn_dim_add(dims[d], part->dims[d]);
@@ -231,7 +257,7 @@ static qn_status concat_eval(qn_eval *self)
         const int64_t count = qn_tensor_count(part);
         QN_TRY(qn_eval_quant(&x, self, p + 1, p + 2));
         for (int64_t i = 0; i < count; i++) {
-            const int64_t q = qn_quantize(qn_dequantize(qn_tensor_i64(part, i), x), y, range);
+            const int64_t q = qn_requantize_copy(qn_tensor_i64(part, i), x, y, range);
             const int64_t to = start + qn_offset_of(i, part->rank, part->dims, strides);
             qn_store_i64(out->data, out->dtype, to, &q, 1);
         }
@@ -279,7 +305,7 @@ static qn_status global_infer(qn_infer *self)
     QN_TRY(check_pool(self));
     for (int32_t d = 0; d < x->rank; d++)
         dims[d] = d >= first && d < first + x->rank - 2 ? qn_dim_of(1) : x->dims[d];
-    qn_infer_set(self, 0, x->dtype, x->rank, dims);
+    qn_infer_set(self, 0, result_type(self, 4), x->rank, dims);
     return QN_OK;
 }
 
@@ -290,14 +316,14 @@ static qn_status pool_infer(qn_infer *self)
     qn_dim dims[QN_MAX_RANK];
     qn_window window;
     QN_TRY(check_pool(self));
-    qn_infer_set_dtype(self, 0, x->dtype);
+    qn_infer_set_dtype(self, 0, result_type(self, 4));
     if (x->rank < 0)
         return QN_OK;
     if (!qn_window_resolve(&window, self->attrs, x->rank - 2, x->dims + first, NULL))
         return qn_infer_fail(self, "%s", window.problem);
     memcpy(dims, x->dims, sizeof dims);
     memcpy(dims + first, window.out, (size_t)window.rank * sizeof *dims);
-    qn_infer_set(self, 0, x->dtype, x->rank, dims);
+    qn_infer_set(self, 0, result_type(self, 4), x->rank, dims);
     return QN_OK;
 }
 
@@ -325,8 +351,7 @@ static qn_status average(qn_eval *self, const qn_window *w, bool with_pads)
                 sum += qn_tensor_i64(in, last ? (n * plane + p) * channels + c : i * plane + p);
             }
             const int64_t divisor = with_pads ? qn_window_padded_taps(w, at) : taps;
-            const float mean = (float)(sum - taps * x.zero) * x.scale / (float)QN_MAX(divisor, 1);
-            const int64_t q = qn_quantize(mean, y, range);
+            const int64_t q = qn_mean(sum - taps * x.zero, divisor, x, y, range);
             qn_store_i64(out->data, out->dtype,
                          last ? (n * area + at) * channels + c : i * area + at, &q, 1);
         }

@@ -27,6 +27,17 @@ qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zer
     return QN_OK;
 }
 
+float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide)
+{
+    const int64_t b = bias ? qn_tensor_i64(bias, at) : 0;
+    int64_t sum;
+    if (!wide)
+        return (float)products + (float)b;
+    if (!qn_add_int64(&sum, (int64_t)products, b))
+        return (float)(products + (double)b);
+    return (float)sum;
+}
+
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)
 {
     const qn_minifloat *small = qn_dtype_get(out->dtype)->minifloat;

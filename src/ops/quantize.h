@@ -39,6 +39,24 @@ static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, q
     return qn_round_clamp((double)(sum * multiplier), zero, range);
 }
 
+/* ---- Multiply-accumulate: from an exact sum of products to float ------------------------------------ */
+
+/* A side (input a or b) has more than 8 bits: then the bias is added before the sum becomes float. */
+static inline bool qn_mac_is_wide(const qn_eval *self, int32_t a, int32_t b)
+{
+    return qn_dtype_get(self->in[a]->dtype)->bits > 8 || qn_dtype_get(self->in[b]->dtype)->bits > 8;
+}
+
+/* products + bias[at]; bias NULL: none. */
+float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide);
+
+/* ---- Types of quantized tensors ------------------------------------------------------------------------
+ * Graphs inside quench compute with 16 bits what files can say for 8 only: type rules with QN_NO_OPSET
+ * refuse to write it. */
+
+#define QN_SET_QUANTIZED_WIDE (QN_SET(QN_INT16) | QN_SET(QN_UINT16))
+#define QN_SET_QUANTIZED (QN_SET(QN_INT8) | QN_SET(QN_UINT8) | QN_SET_QUANTIZED_WIDE)
+
 /* Element i of a quantized tensor: clamp(rint(x) + zero) for integers, x + zero for small floats, which
  * saturate or become what the type has for overflow. */
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate);
@@ -62,6 +80,20 @@ static inline float qn_dequantize(int64_t x, qn_quant q)
 static inline int64_t qn_quantize(float x, qn_quant q, qn_range range)
 {
     return qn_round_clamp((double)(x / q.scale), q.zero, range);
+}
+/* x in the scale of y: the requantized copy. */
+static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_range range)
+{
+    const float multiplier = (float)((double)from.scale / (double)to.scale);
+    return qn_requantize((float)(x - from.zero), multiplier, to.zero, range);
+}
+/* The mean of `count` elements whose sum, zero points taken off, is `sum`. */
+static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quant to,
+                              qn_range range)
+{
+    const double n = (double)QN_MAX(count, 1);
+    const float multiplier = (float)((double)from.scale / (n * (double)to.scale));
+    return qn_requantize((float)sum, multiplier, to.zero, range);
 }
 
 #endif

@@ -27,6 +27,9 @@ static qn_status check_type(const qn_node *node, const qn_value *value, const qn
         return QN_OK;
     char type[128];
     qn_type_format(type, sizeof type, &value->type);
+    if (rule->opset == QN_NO_OPSET)
+        return qn_node_fail(node, QN_E_UNSUPPORTED, "'%s' is %s, which no opset lets it take",
+                            value->name, type);
     return qn_node_fail(node, QN_E_UNSUPPORTED, "'%s' is %s, which it takes since opset %d only",
                         value->name, type, rule->opset);
 }

@@ -1,0 +1,86 @@
+/* quench's own movements from integers to integers: Requantize, QTable. */
+#include "ops/quantize.h"
+
+#define SCALE QN_SET(QN_FLOAT32)
+#define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
+
+/* ---- Requantize --------------------------------------------------------------------------------------- */
+
+static const qn_port requantize_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
+                                        {"x_scale", '\0', SCALE, 0},
+                                        {"x_zero_point", 'X', QN_SET_QUANTIZED, 0},
+                                        {"y_scale", '\0', SCALE, 0},
+                                        {"y_zero_point", 'Y', QN_SET_QUANTIZED, 0}};
+static const qn_port requantize_out[] = {{"y", 'Y', QN_SET_QUANTIZED, 0}};
+
+static qn_status requantize_infer(qn_infer *self)
+{
+    for (int32_t i = 1; i < 5; i++)
+        QN_TRY(qn_infer_single(self, i));
+    qn_infer_copy_dims(self, 0, 0, self->in[4]->dtype);
+    return QN_OK;
+}
+
+static qn_status requantize_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *out = self->out[0];
+    const int64_t count = qn_tensor_count(in);
+    const qn_range range = qn_range_of(out->dtype);
+    qn_quant x, y;
+    QN_TRY(qn_eval_quant(&x, self, 1, 2));
+    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t q = qn_requantize_copy(qn_tensor_i64(in, i), x, y, range);
+        qn_store_i64(out->data, out->dtype, i, &q, 1);
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_qn_Requantize = {.name = "Requantize",
+                                   .domain = "quench",
+                                   .since = 1,
+                                   QN_PORTS(in, requantize_in),
+                                   QN_PORTS(out, requantize_out),
+                                   .flags = QN_OP_ELEMENTWISE,
+                                   .quant = QN_QUANT_ALREADY,
+                                   .infer = requantize_infer,
+                                   .eval = requantize_eval,
+                                   .brief = "from one scale and integer type to another"};
+
+/* ---- QTable: y = table[x - least value of x's type] ---------------------------------------------------- */
+
+static const qn_port table_in[] = {{"x", 'X', BYTES, 0}, {"table", 'Y', BYTES, 0}};
+static const qn_port table_out[] = {{"y", 'Y', BYTES, 0}};
+
+static qn_status table_infer(qn_infer *self)
+{
+    const qn_type *table = self->in[1];
+    if (table->rank >= 0 &&
+        (table->rank != 1 || (table->dims[0].value >= 0 && table->dims[0].value != 256)))
+        return qn_infer_fail(self, "the table must be a list of 256 numbers");
+    qn_infer_copy_dims(self, 0, 0, table->dtype);
+    return QN_OK;
+}
+
+static qn_status table_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *table = self->in[1];
+    const int64_t count = qn_tensor_count(in), least = qn_range_of(in->dtype).min;
+    uint8_t *y = self->out[0]->data;
+    if (qn_tensor_count(table) != 256)
+        return qn_eval_fail(self, "the table must be a list of 256 numbers");
+    for (int64_t i = 0; i < count; i++)
+        y[i] = ((const uint8_t *)table->data)[qn_tensor_i64(in, i) - least];
+    return QN_OK;
+}
+
+const qn_op qn_op_qn_QTable = {.name = "QTable",
+                               .domain = "quench",
+                               .since = 1,
+                               QN_PORTS(in, table_in),
+                               QN_PORTS(out, table_out),
+                               .flags = QN_OP_ELEMENTWISE,
+                               .quant = QN_QUANT_ALREADY,
+                               .infer = table_infer,
+                               .eval = table_eval,
+                               .brief = "a function of 8-bit integers as a table"};
