@@ -178,9 +178,10 @@ QN_API size_t qn_dtype_size(qn_dtype dtype);
 /* Product of the dims: 1 for a scalar. */
 QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
 
-/* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. */
+/* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. A path can
+ * name the array itself: "file.npz:array". */
 typedef struct qn_tensor_load_options {
-    const char *entry;     /* array of a .npz; NULL: its only one */
+    const char *entry;     /* array of a .npz; NULL: the one in the path, or else its only one */
     const qn_tensor *like; /* type and dims of a raw file; dims[0] -1: as many as it has */
 } qn_tensor_load_options;
 
@@ -291,19 +292,21 @@ typedef struct qn_plan qn_plan;
 typedef struct qn_plan_options {
     int threads;            /* 0: the context's */
     const char *backend;    /* NULL: the fastest for each node; "ref": plain C only */
-    qn_graph_options graph; /* open dimensions that nothing binds become 1 */
+    qn_graph_options graph; /* open dimensions that nothing binds become 1; see qn_plan_create */
 } qn_plan_options;
 #define QN_PLAN_OPTIONS_INIT                                                                       \
     {                                                                                              \
         0, NULL, QN_GRAPH_OPTIONS_INIT                                                             \
     }
 
-/* The plan keeps what it needs of the model, which may be freed before it. */
+/* The plan keeps what it needs of the model, which may be freed before it. Where a model with open
+ * dimensions makes no sense at size 1 the plan is only begun: each session finishes it at its first
+ * run, for the shapes of the inputs given there. Bind the shapes to have the work done here. */
 QN_API QN_MUST_CHECK qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                                               const qn_plan_options *options);
 QN_API void qn_plan_free(qn_plan *plan);
 
-/* Type and dims of an input or output as planned. Where they depend on contents the rank is -1. The
+/* Type and dims of an input or output as planned. Where only a run can tell them the rank is -1. The
  * data is NULL. */
 QN_API void qn_plan_input(qn_tensor *out, const qn_plan *plan, size_t i);
 QN_API void qn_plan_output(qn_tensor *out, const qn_plan *plan, size_t i);
@@ -372,7 +375,7 @@ typedef struct qn_infer_options {
                                   name, and a .npz without one gives all inputs it has arrays for */
     size_t n_inputs;
     const char *const *data; /* the same with a first axis that counts samples: all are run, in the
-                                batch that the model fixes or else `batch` */
+                                batch that the model or plan.graph.shapes fixes, or else `batch` */
     size_t n_data;
     int64_t batch; /* 0: 8 */
     uint64_t seed; /* of the random numbers that inputs without a file get */

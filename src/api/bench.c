@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/feed.h"
+#include "api/prepare.h"
 #include "backend/cpu/peak.h"
 #include "base/clock.h"
 #include "base/cpu.h"
@@ -280,7 +281,7 @@ static qn_status bench_prepare(bench *b)
     QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &b->feed));
     plan.graph.shapes = shapes;
     const double start = qn_clock_ms();
-    QN_TRY(qn_plan_create(&b->plan, b->ctx, b->feed.model, &plan));
+    QN_TRY(qn_plan_create_now(&b->plan, b->ctx, b->feed.model, &plan));
     QN_TRY(qn_session_create(&b->session, b->ctx, b->plan));
     b->plan_ms = qn_clock_ms() - start;
     return qn_feed_fill(&b->feed, b->plan);

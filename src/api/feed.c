@@ -123,6 +123,15 @@ static qn_status open_text(qn_feed *feed, const char *text, bool sampled)
 
 /* ---- Samples ------------------------------------------------------------------------------------------ */
 
+/* The first dimension of an input that the model or the options fix; 0: none. */
+static int64_t fixed_batch(const qn_feed *feed, const qn_value_info *info)
+{
+    const qn_input_shape *shape = option_shape(feed, info->name);
+    if (info->rank > 0 && info->dims[0] >= 0)
+        return info->dims[0];
+    return shape && shape->rank > 0 ? QN_MAX(shape->dims[0], 0) : 0;
+}
+
 /* A file with one dimension more than the input has whole inputs as samples. */
 static qn_status check_samples(qn_feed *feed, size_t i)
 {
@@ -134,8 +143,14 @@ static qn_status check_samples(qn_feed *feed, size_t i)
                        info.name);
     in->stacked = info.rank >= 0 && in->file->rank == info.rank + 1;
     feed->stacked = feed->stacked || in->stacked;
-    if (!in->stacked && info.rank > 0 && info.dims[0] >= 0)
-        in->batch = info.dims[0];
+    if (!in->stacked)
+        in->batch = fixed_batch(feed, &info);
+    if (info.rank > 0 && info.dims[0] < 0 && in->batch && feed->options->batch &&
+        feed->options->batch != in->batch)
+        return qn_fail(
+            feed->ctx, QN_E_INVALID,
+            "batch %lld contradicts the shape given for input '%s', which begins with %lld",
+            (long long)feed->options->batch, info.name, (long long)in->batch);
     if (feed->samples >= 0 && feed->samples != in->file->dims[0])
         return qn_fail(feed->ctx, QN_E_INVALID, "data for '%s' has %lld samples, other data %lld",
                        info.name, (long long)in->file->dims[0], (long long)feed->samples);

@@ -20,7 +20,7 @@ typedef struct qn_feed_input {
     qn_tensor *file; /* NULL: random numbers */
     bool sampled;    /* the file's first axis counts samples */
     bool stacked;    /* a sample is a whole input; else the samples of a run stand along dim 0 */
-    int64_t batch;   /* samples of a run that the model fixes; 0: any number */
+    int64_t batch;   /* samples of a run that the model or a given shape fixes; 0: any number */
     void *padded;    /* a last batch that was filled up; aligned */
 } qn_feed_input;
 

@@ -1,6 +1,7 @@
 /* qn_infer_files: from files through a model to files. */
 #include "api/infer.h"
 
+#include "api/prepare.h"
 #include "base/clock.h"
 #include "base/pin.h"
 #include "run/plan.h"
@@ -20,7 +21,7 @@ static qn_status make_session(job *j, const qn_plan_options *options)
     QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
     plan.graph.shapes = shapes;
     const double start = qn_clock_ms();
-    QN_TRY(qn_plan_create(&j->plan, j->feed.ctx, j->feed.model, &plan));
+    QN_TRY(qn_plan_create_now(&j->plan, j->feed.ctx, j->feed.model, &plan));
     QN_TRY(qn_session_create(&j->session, j->feed.ctx, j->plan));
     j->plan_ms = qn_clock_ms() - start;
     return qn_feed_fill(&j->feed, j->plan);

@@ -18,7 +18,9 @@ typedef struct qn_infer_outputs {
     qn_feed *feed;
     qn_infer_output *at;
     size_t count;
-    const char *made; /* the folder, where it was not there before and nothing is in it for good */
+    char *folder;
+    size_t made; /* letters of `folder` up to the first part of it that was not there before and has
+                    nothing in it for good; 0: none */
 } qn_infer_outputs;
 
 /* Makes the folder (NULL: nothing is written) and the names of the files. */
@@ -29,7 +31,7 @@ QN_MUST_CHECK qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_se
                                               int64_t count);
 /* Gives the files their names. */
 QN_MUST_CHECK qn_status qn_infer_outputs_commit(qn_infer_outputs *out);
-/* Removes what is not committed, and the folder if it was made for that. */
+/* Removes what is not committed, and the folders that were made for that. */
 void qn_infer_outputs_discard(qn_infer_outputs *out);
 void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out);
 

@@ -31,13 +31,45 @@ static qn_status check_unique(const qn_infer_outputs *out, size_t i)
     return QN_OK;
 }
 
+/* Makes the folder, and those above it that are not there. */
+static qn_status make_folder(qn_infer_outputs *out, const char *folder)
+{
+    qn_context *ctx = out->feed->ctx;
+    const size_t length = strlen(folder);
+    char *path = qn_arena_text(&out->feed->arena, folder, length);
+    QN_TRY_ALLOC(ctx, path);
+    out->folder = path;
+    for (size_t end = QN_MIN(length, 1); end <= length; end++) {
+        if (path[end] && path[end] != '/')
+            continue;
+        path[end] = 0;
+        const int failed = mkdir(path, 0777) ? errno : 0;
+        if (end < length)
+            path[end] = '/';
+        if (failed && failed != EEXIST)
+            return qn_fail(ctx, QN_E_IO, "%s: cannot make the folder: %s", folder,
+                           strerror(failed));
+        if (!failed && !out->made)
+            out->made = end;
+    }
+    return QN_OK;
+}
+
+/* The folders that were made, where nothing came to lie in them. */
+static void remove_folders(qn_infer_outputs *out)
+{
+    for (size_t end = out->made ? strlen(out->folder) : 0; end && end >= out->made; end--) {
+        if (out->folder[end] && out->folder[end] != '/')
+            continue;
+        out->folder[end] = 0;
+        (void)rmdir(out->folder);
+    }
+}
+
 static qn_status name_files(qn_infer_outputs *out, const char *folder)
 {
     qn_context *ctx = out->feed->ctx;
-    if (mkdir(folder, 0777) == 0)
-        out->made = folder;
-    else if (errno != EEXIST)
-        return qn_fail(ctx, QN_E_IO, "%s: cannot make the folder: %s", folder, strerror(errno));
+    QN_TRY(make_folder(out, folder));
     for (size_t i = 0; i < out->count; i++) {
         out->at[i].path = output_path(&out->feed->arena, folder, out->at[i].name);
         QN_TRY_ALLOC(ctx, out->at[i].path);
@@ -134,7 +166,7 @@ qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session
 
 qn_status qn_infer_outputs_commit(qn_infer_outputs *out)
 {
-    out->made = NULL;
+    out->made = 0;
     for (size_t o = 0; o < out->count; o++) {
         if (out->at[o].writer.file)
             QN_TRY(qn_npy_commit(&out->at[o].writer));
@@ -146,8 +178,7 @@ void qn_infer_outputs_discard(qn_infer_outputs *out)
 {
     for (size_t o = 0; out->at && o < out->count; o++)
         qn_npy_discard(&out->at[o].writer);
-    if (out->made)
-        (void)rmdir(out->made);
+    remove_folders(out);
 }
 
 void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out)

@@ -1,7 +1,9 @@
 /* Joins model, passes and planner: what qn_plan_create does. */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/prepare.h"
+#include "ops/infer.h"
 #include "pass/pass.h"
 
 /* ---- Backends ------------------------------------------------------------------------------------------- */
@@ -47,6 +49,17 @@ typedef struct recipe {
     qn_watch watch;
 } recipe;
 
+/* For those who need steps. */
+static qn_status refuse_deferred(qn_plan **plan, qn_context *ctx)
+{
+    if (!(*plan)->deferred)
+        return QN_OK;
+    const qn_status status = qn_fail(ctx, QN_E_INVALID, "%s", (*plan)->deferred);
+    qn_plan_free(*plan);
+    *plan = NULL;
+    return status;
+}
+
 /* The shapes that the inputs have; where the planned ones are not known nothing is bound. */
 static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *plan,
                               const qn_tensor *inputs)
@@ -57,7 +70,8 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
     size_t count = 0;
     QN_TRY_ALLOC(ctx, shapes);
     for (size_t i = 0; i < graph->n_inputs; i++) {
-        if (plan->slots.at[plan->inputs[i]].shape.rank < 0)
+        const bool known = plan->slots.at[plan->inputs[i]].shape.rank >= 0 || plan->deferred;
+        if (!known || graph->inputs[i]->type.kind != QN_TYPE_TENSOR)
             continue;
         qn_input_shape *shape = &shapes[count++];
         shape->name = graph->inputs[i]->name;
@@ -68,8 +82,9 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
         .threads = plan->threads,
         .backend = r->backend,
         .graph = {.shapes = shapes, .n_shapes = count, .skip = r->skip, .n_skip = r->n_skip}};
-    const qn_status status =
-        qn_plan_create_watched(out, ctx, plan->model->origin, &options, &r->watch);
+    qn_status status = qn_plan_create_watched(out, ctx, plan->model->origin, &options, &r->watch);
+    if (status == QN_OK)
+        status = refuse_deferred(out, ctx);
     qn_free(ctx, shapes);
     return status;
 }
@@ -152,24 +167,6 @@ static const qn_value *open_input(const qn_graph *graph)
     return NULL;
 }
 
-/* Shapes that do not fit may come from open dimensions, which became 1: the message says so. */
-static qn_status explain_open(qn_context *ctx, qn_model *model, const qn_graph_options *options,
-                              qn_status status)
-{
-    qn_model *open;
-    if (status != QN_E_FORMAT && status != QN_E_INVALID)
-        return status;
-    QN_TRY(qn_prepare_shapes(&open, ctx, model, options, false));
-    const qn_value *input = open_input(open->graph);
-    if (input)
-        status = qn_fail_within(ctx, status,
-                                "with open dimensions of input '%s' taken as 1 (bind "
-                                "them, as with --input-shape)",
-                                input->name);
-    qn_model_free(open);
-    return status;
-}
-
 /* The plan's own model, passes done; *changes lives as long as it. */
 static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, qn_model *model,
                             const qn_graph_options *options)
@@ -180,10 +177,45 @@ static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, 
     forget_declared(*out);
     *changes = qn_arena_array(&(*out)->arena, qn_passes_count, sizeof **changes);
     const qn_status status = *changes ? qn_passes_run(*out, &passes, *changes) : qn_fail_nomem(ctx);
-    if (status == QN_OK)
-        return QN_OK;
-    qn_model_free(*out);
-    return explain_open(ctx, model, options, status);
+    if (status != QN_OK)
+        qn_model_free(*out);
+    return status;
+}
+
+static qn_status plan_now(qn_plan **out, qn_context *ctx, qn_model *model,
+                          const qn_graph_options *graph, const qn_plan_config *config)
+{
+    qn_model *own;
+    int64_t *changes;
+    QN_TRY(make_ready(&own, &changes, ctx, model, graph));
+    QN_TRY(qn_plan_build(out, own, config));
+    log_plan(ctx, *out, changes);
+    return QN_OK;
+}
+
+/* After a failure of plan_now. Shapes that do not fit may come from open dimensions, which became 1: the
+ * message says so, and where nothing else is wrong the plan waits for inputs. */
+static qn_status plan_later(qn_plan **out, qn_context *ctx, qn_model *model,
+                            const qn_graph_options *graph, const qn_plan_config *config,
+                            qn_status status)
+{
+    qn_model *open;
+    if (status != QN_E_FORMAT && status != QN_E_INVALID)
+        return status;
+    QN_TRY(qn_prepare_shapes(&open, ctx, model, graph, false));
+    const qn_value *input = open_input(open->graph);
+    if (input) {
+        char why[QN_ERROR_SIZE];
+        snprintf(why, sizeof why,
+                 "with open dimensions of input '%s' taken as 1 (bind them, as with "
+                 "--input-shape): %s",
+                 input->name, ctx->error);
+        status = qn_graph_infer(open->graph);
+        if (status == QN_OK)
+            return qn_plan_defer(out, open, config, why);
+    }
+    qn_model_free(open);
+    return status;
 }
 
 qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model,
@@ -197,17 +229,14 @@ qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model
                                    .direct = watch->direct,
                                    .observe = watch->observe,
                                    .observe_user = watch->user};
-    qn_model *own;
-    int64_t *changes;
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
-    QN_TRY(make_ready(&own, &changes, ctx, model, &o->graph));
-    QN_TRY(qn_plan_build(out, own, &config));
-    const qn_status status = keep_recipe(*out, o, watch);
-    if (status == QN_OK) {
-        log_plan(ctx, *out, changes);
+    qn_status status = plan_now(out, ctx, model, &o->graph, &config);
+    if (status != QN_OK)
+        QN_TRY(plan_later(out, ctx, model, &o->graph, &config, status));
+    status = keep_recipe(*out, o, watch);
+    if (status == QN_OK)
         return QN_OK;
-    }
     qn_plan_free(*out);
     *out = NULL;
     return status;
@@ -218,6 +247,13 @@ qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
 {
     const qn_watch nothing = {false, NULL, NULL};
     return qn_plan_create_watched(out, ctx, model, options, &nothing);
+}
+
+qn_status qn_plan_create_now(qn_plan **out, qn_context *ctx, qn_model *model,
+                             const qn_plan_options *options)
+{
+    QN_TRY(qn_plan_create(out, ctx, model, options));
+    return refuse_deferred(out, ctx);
 }
 
 /* ---- Looking ----------------------------------------------------------------------------------------- */

@@ -24,5 +24,8 @@ typedef struct qn_watch {
 QN_MUST_CHECK qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model,
                                                const qn_plan_options *options,
                                                const qn_watch *watch);
+/* qn_plan_create for those who need the steps at once: fails where a plan would wait for the inputs. */
+QN_MUST_CHECK qn_status qn_plan_create_now(qn_plan **out, qn_context *ctx, qn_model *model,
+                                           const qn_plan_options *options);
 
 #endif

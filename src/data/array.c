@@ -39,6 +39,13 @@ static qn_status read_raw(qn_array *array, const qn_tensor *like)
     return QN_OK;
 }
 
+/* The name of the array in "file.npz:array", or NULL. */
+static const char *entry_of(const char *path)
+{
+    const char *end = strstr(path, ".npz:");
+    return end && end[5] ? end + 5 : NULL;
+}
+
 static qn_status read_npz(qn_array *array, const char *entry)
 {
     const uint8_t *data;
@@ -60,6 +67,22 @@ static qn_status read_file(qn_array *array, const char *path, const qn_tensor_lo
     return status == QN_OK ? QN_OK : qn_fail_within(array->ctx, status, "%s", path);
 }
 
+/* With the array that the path itself may name. */
+static qn_status read_path(qn_array *array, const char *path, const qn_tensor_load_options *options)
+{
+    const char *entry = entry_of(path);
+    if (!entry)
+        return read_file(array, path, options);
+    const qn_tensor_load_options named = {.entry = entry, .like = options->like};
+    const size_t length = (size_t)(entry - path) - 1;
+    char *file = qn_alloc_zero(array->ctx, length + 1, 1);
+    QN_TRY_ALLOC(array->ctx, file);
+    memcpy(file, path, length);
+    const qn_status status = read_file(array, file, &named);
+    qn_free(array->ctx, file);
+    return status;
+}
+
 qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
                          const qn_tensor_load_options *options)
 {
@@ -68,7 +91,7 @@ qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
     *out = NULL;
     QN_TRY_ALLOC(ctx, array);
     array->ctx = ctx;
-    const qn_status status = read_file(array, path, options ? options : &defaults);
+    const qn_status status = read_path(array, path, options ? options : &defaults);
     if (status == QN_OK)
         *out = &array->tensor;
     else

@@ -109,11 +109,15 @@ static bool zip_next(zip *z, entry *out)
     return true;
 }
 
+static bool is_array(const entry *e)
+{
+    return e->name_length > 4 && memcmp(e->name + e->name_length - 4, ".npy", 4) == 0;
+}
+
 static bool is_called(const entry *e, const char *name)
 {
     const size_t length = strlen(name);
-    return e->name_length == length + 4 && memcmp(e->name, name, length) == 0 &&
-           memcmp(e->name + length, ".npy", 4) == 0;
+    return is_array(e) && e->name_length == length + 4 && memcmp(e->name, name, length) == 0;
 }
 
 bool qn_npz_has(const uint8_t *file, size_t size, const char *name)
@@ -198,7 +202,7 @@ qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array, const
     if (!zip_open(&z, array->map.data, array->map.size))
         return qn_fail(array->ctx, QN_E_FORMAT, "not a .npz file");
     while (zip_next(&z, &e)) {
-        if (name && !is_called(&e, name))
+        if (name ? !is_called(&e, name) : !is_array(&e))
             continue;
         found = e;
         count++;
@@ -206,8 +210,11 @@ qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array, const
     if (z.left)
         return qn_fail(array->ctx, QN_E_FORMAT, "the directory of the archive is damaged");
     if (count == 0)
-        return qn_fail(array->ctx, QN_E_INVALID, "there is no array '%s'", name ? name : "");
+        return qn_fail(array->ctx, QN_E_INVALID, "there is no array%s%s%s", name ? " '" : "",
+                       name ? name : "", name ? "'" : "");
     if (count > 1)
-        return qn_fail(array->ctx, QN_E_INVALID, "%zu arrays: say which one", count);
+        return qn_fail(array->ctx, QN_E_INVALID,
+                       "%zu arrays: name one behind the file, as in FILE.npz:%.*s", count,
+                       (int)found.name_length - 4, found.name);
     return entry_data(data, size, array, &z, &found);
 }

@@ -287,7 +287,7 @@ static qn_status list_observed(qn_builder *b)
     return QN_OK;
 }
 
-static qn_status build_steps(qn_builder *b)
+static qn_status build_inputs(qn_builder *b)
 {
     qn_graph *graph = b->graph;
     qn_plan *plan = b->plan;
@@ -299,22 +299,40 @@ static qn_status build_steps(qn_builder *b)
         QN_TRY(qn_slot_add_ready(b, graph->inputs[i], QN_PLACE_INPUT));
         plan->inputs[i] = qn_planned_of(b, graph->inputs[i])->slot;
     }
-    for (qn_node *node = graph->first; node; node = node->next) {
-        QN_TRY(qn_check_cancel(plan->ctx));
+    return QN_OK;
+}
+
+static qn_status build_steps(qn_builder *b)
+{
+    QN_TRY(build_inputs(b));
+    for (qn_node *node = b->graph->first; node; node = node->next) {
+        QN_TRY(qn_check_cancel(b->plan->ctx));
         if (!b->taken[node->mark])
             QN_TRY(claim_node(b, node));
     }
     QN_TRY(finish_outputs(b));
     QN_TRY(list_observed(b));
     QN_TRY(prepare_steps(b));
-    return qn_plan_memory(plan);
+    return qn_plan_memory(b->plan);
 }
 
-qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config)
+/* Inputs and outputs have slots, so that types can be asked for. */
+static qn_status build_deferred(qn_builder *b)
+{
+    qn_graph *graph = b->graph;
+    QN_TRY(build_inputs(b));
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        QN_TRY(qn_slot_add_ready(b, graph->outputs[i], QN_PLACE_DYNAMIC));
+        b->plan->outputs[i] = qn_planned_of(b, graph->outputs[i])->slot;
+    }
+    return QN_OK;
+}
+
+static qn_status plan_create(qn_plan **out, qn_model *model, const qn_plan_config *config)
 {
     qn_context *ctx = model->ctx;
     qn_plan *plan = qn_alloc_zero(ctx, 1, sizeof *plan);
-    *out = NULL;
+    *out = plan;
     if (!plan) {
         qn_model_free(model);
         return qn_fail_nomem(ctx);
@@ -324,20 +342,49 @@ qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *co
     qn_arena_init(&plan->arena, &ctx->allocator);
     plan->model = model;
     plan->threads = config->threads;
-    qn_builder builder = {.plan = plan, .graph = model->graph, .config = config};
+    return QN_OK;
+}
+
+typedef qn_status build_fn(qn_builder *b);
+
+static qn_status plan_fill(qn_plan *plan, const qn_plan_config *config, build_fn *build)
+{
+    qn_builder builder = {.plan = plan, .graph = plan->model->graph, .config = config};
     /* Kernels are made for the number of threads that will run them. */
     const int outside = omp_get_max_threads();
     omp_set_num_threads(plan->threads);
     qn_status status = builder_init(&builder);
     if (status == QN_OK)
-        status = build_steps(&builder);
+        status = build(&builder);
     omp_set_num_threads(outside);
-    qn_free(ctx, builder.planned);
-    qn_free(ctx, builder.taken);
+    qn_free(plan->ctx, builder.planned);
+    qn_free(plan->ctx, builder.taken);
+    return status;
+}
+
+qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config)
+{
+    QN_TRY(plan_create(out, model, config));
+    const qn_status status = plan_fill(*out, config, build_steps);
     if (status == QN_OK)
-        *out = plan;
-    else
-        qn_plan_free(plan);
+        return QN_OK;
+    qn_plan_free(*out);
+    *out = NULL;
+    return status;
+}
+
+qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
+                        const char *why)
+{
+    QN_TRY(plan_create(out, model, config));
+    qn_status status = plan_fill(*out, config, build_deferred);
+    (*out)->deferred = qn_arena_text(&(*out)->arena, why, strlen(why));
+    if (status == QN_OK && !(*out)->deferred)
+        status = qn_fail_nomem((*out)->ctx);
+    if (status == QN_OK)
+        return QN_OK;
+    qn_plan_free(*out);
+    *out = NULL;
     return status;
 }
 

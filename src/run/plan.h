@@ -74,6 +74,8 @@ struct qn_plan {
     size_t n_weights, weights_capacity;
     qn_sibling_fn *sibling; /* set by whoever chose passes and backends; NULL: no other shapes */
     const void *recipe;     /* what `sibling` goes by */
+    const char
+        *deferred; /* why it has no steps: every run needs a sibling; NULL: a plan like any */
 };
 
 /* Says which values of a graph are to be observed. */
@@ -91,6 +93,10 @@ typedef struct qn_plan_config {
 /* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from here
  * on, also on failure. */
 QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config);
+/* A plan that leaves the planning to its siblings, because the shapes of the inputs must be known. `why`
+ * is the message for those who cannot wait. The model as of qn_plan_build. */
+QN_MUST_CHECK qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
+                                      const char *why);
 qn_plan *qn_plan_retain(qn_plan *plan);
 
 /* Gives every root in the arena its address so that slots alive at the same time do not overlap;

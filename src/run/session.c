@@ -179,10 +179,11 @@ static qn_status check_inputs(const qn_session *s, const qn_tensor *inputs, size
             return qn_fail(s->ctx, QN_E_INVALID, "input '%s' has no data", graph->inputs[i]->name);
     }
     for (size_t i = 0; i < n_inputs; i++) {
-        const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
-        if (planned->rank >= 0 && inputs[i].dtype != planned->dtype)
+        const qn_type *type = &graph->inputs[i]->type;
+        if (type->kind == QN_TYPE_TENSOR && type->dtype != QN_UNDEFINED &&
+            inputs[i].dtype != type->dtype)
             return qn_fail(s->ctx, QN_E_INVALID, "input '%s' must be %s, not %s",
-                           graph->inputs[i]->name, qn_dtype_name(planned->dtype),
+                           graph->inputs[i]->name, qn_dtype_name(type->dtype),
                            qn_dtype_name(inputs[i].dtype));
     }
     return QN_OK;

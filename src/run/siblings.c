@@ -12,6 +12,8 @@ static bool same_dims(const qn_tensor *a, const qn_tensor *b)
 
 bool qn_session_fits(const qn_session *s, const qn_tensor *inputs)
 {
+    if (s->plan->deferred)
+        return false;
     for (size_t i = 0; i < s->plan->model->graph->n_inputs; i++) {
         const qn_tensor *planned = &s->plan->slots.at[s->plan->inputs[i]].shape;
         if (planned->rank >= 0 && !same_dims(planned, &inputs[i]))

@@ -296,14 +296,52 @@ static void cancelled_by_another_thread(void **state)
     }
 }
 
+/* The shortest use of a model whose open dimensions cannot be 1: planned by the first run. */
+static void planned_by_inputs(void **state)
+{
+    fixture *f = *state;
+    float numbers[16] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
+    const qn_tensor long_one = {QN_FLOAT32, 3, {1, 1, 16}, numbers};
+    const qn_tensor two = {QN_FLOAT32, 3, {2, 1, 8}, numbers};
+    const qn_tensor too_short = {QN_FLOAT32, 3, {1, 1, 3}, numbers};
+    const qn_tensor wrong = {QN_INT8, 3, {1, 1, 16}, numbers};
+    const float wanted[] = {4, 9, 8, 9};
+    qn_model *model;
+    qn_plan *plan;
+    qn_session *session;
+    qn_tensor type;
+    assert_int_equal(qn_model_load(&model, f->ctx, "tests/cli/window.onnx"), QN_OK);
+    assert_int_equal(qn_plan_create(&plan, f->ctx, model, NULL), QN_OK);
+    qn_plan_input(&type, plan, 0);
+    assert_int_equal(type.rank, -1);
+    assert_int_equal(type.dtype, QN_FLOAT32);
+    assert_int_equal(qn_session_create(&session, f->ctx, plan), QN_OK);
+    qn_model_free(model);
+    qn_plan_free(plan);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(qn_session_run(session, &long_one, 1), QN_OK);
+        assert_int_equal(qn_session_output(session, 0)->dims[2], 4);
+        assert_memory_equal(qn_session_output(session, 0)->data, wanted, sizeof wanted);
+        assert_int_equal(qn_session_run(session, &two, 1), QN_OK);
+        assert_int_equal(qn_session_output(session, 0)->dims[0], 2);
+        assert_memory_equal(qn_session_output(session, 0)->data, wanted, sizeof wanted);
+        assert_int_equal(qn_session_run(session, &too_short, 1), QN_E_INVALID);
+        assert_non_null(strstr(qn_context_error(f->ctx), "node 'pool' (MaxPool)"));
+        assert_int_equal(qn_session_run(session, &wrong, 1), QN_E_INVALID);
+        assert_string_equal(qn_context_error(f->ctx), "input 'x' must be float32, not int8");
+    }
+    qn_session_free(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_shapes),    cmocka_unit_test(wrong_inputs),
-        cmocka_unit_test(broken_tensors), cmocka_unit_test(two_sessions),
-        cmocka_unit_test(told_types),     cmocka_unit_test(batches),
-        cmocka_unit_test(short_memory),   cmocka_unit_test(named_memory),
-        cmocka_unit_test(cancelled),      cmocka_unit_test(cancelled_by_another_thread),
+        cmocka_unit_test(many_shapes),       cmocka_unit_test(wrong_inputs),
+        cmocka_unit_test(broken_tensors),    cmocka_unit_test(two_sessions),
+        cmocka_unit_test(told_types),        cmocka_unit_test(batches),
+        cmocka_unit_test(short_memory),      cmocka_unit_test(named_memory),
+        cmocka_unit_test(cancelled),         cmocka_unit_test(cancelled_by_another_thread),
+        cmocka_unit_test(planned_by_inputs),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
