@@ -4,9 +4,13 @@ find_package(PkgConfig REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 find_package(ZLIB REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(PNG REQUIRED)
+find_package(Threads REQUIRED)
 
 add_library(quench_parts INTERFACE)
-target_link_libraries(quench_parts INTERFACE OpenMP::OpenMP_C PkgConfig::JANSSON ZLIB::ZLIB m)
+target_link_libraries(quench_parts INTERFACE OpenMP::OpenMP_C PkgConfig::JANSSON ZLIB::ZLIB
+                      JPEG::JPEG PNG::PNG Threads::Threads m)
 
 # oneDNN's own CMake package asks for OpenCL on some systems; header and library are all we need.
 if(QUENCH_DNNL)

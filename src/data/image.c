@@ -1,0 +1,188 @@
+#include "data/image.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* ---- Files ---------------------------------------------------------------------------------------------- */
+
+typedef struct format {
+    const char *magic;
+    size_t length;
+    const char *endings[3];
+    qn_status (*decode)(qn_image *, int *, qn_context *, const uint8_t *, size_t, qn_decoder);
+} format;
+
+static const format formats[] = {
+    {"\xff\xd8\xff", 3, {".jpg", ".jpeg"}, qn_jpeg_decode},
+    {"\x89PNG\r\n\x1a\n", 8, {".png"}, qn_png_decode},
+    {"BM", 2, {".bmp"}, qn_bmp_decode},
+};
+
+bool qn_image_is_file(const char *path)
+{
+    const size_t length = strlen(path);
+    for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
+        for (const char *const *ending = formats[f].endings; *ending; ending++) {
+            const size_t own = strlen(*ending);
+            if (length > own && strcasecmp(path + length - own, *ending) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, size_t size,
+                          qn_decoder decoder, bool rotate)
+{
+    const format *found = NULL;
+    int orientation = 1;
+    *out = (qn_image){.pixels = NULL};
+    for (size_t f = 0; f < QN_COUNT_OF(formats) && !found; f++) {
+        if (size >= formats[f].length && memcmp(file, formats[f].magic, formats[f].length) == 0)
+            found = &formats[f];
+    }
+    if (!found)
+        return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG or BMP file");
+    QN_TRY(found->decode(out, &orientation, ctx, file, size, decoder));
+    const qn_status status = rotate ? qn_image_turn(out, ctx, orientation) : QN_OK;
+    if (status != QN_OK)
+        qn_image_free(out, ctx);
+    return status;
+}
+
+/* ---- Pixels --------------------------------------------------------------------------------------------- */
+
+qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width, int64_t height,
+                          int32_t channels)
+{
+    *out = (qn_image){.channels = channels};
+    if (width < 1 || height < 1)
+        return qn_fail(ctx, QN_E_FORMAT, "a picture of %lld x %lld pixels", (long long)width,
+                       (long long)height);
+    if (width > QN_IMAGE_MOST_PIXELS / height)
+        return qn_fail(ctx, QN_E_FORMAT, "%lld x %lld pixels are more than the limit of %lld",
+                       (long long)width, (long long)height, (long long)QN_IMAGE_MOST_PIXELS);
+    out->width = (int32_t)width;
+    out->height = (int32_t)height;
+    out->pixels = qn_alloc_aligned(&ctx->allocator, (size_t)(width * height) * (size_t)channels);
+    QN_TRY_ALLOC(ctx, out->pixels);
+    return QN_OK;
+}
+
+void qn_image_free(qn_image *image, qn_context *ctx)
+{
+    qn_free_aligned(&ctx->allocator, image->pixels);
+    image->pixels = NULL;
+}
+
+static void replace(qn_image *image, qn_context *ctx, const qn_image *with)
+{
+    qn_image_free(image, ctx);
+    *image = *with;
+}
+
+/* 65536 and 32768 times .299, .587, .114, as Pillow and OpenCV round them. */
+static const struct {
+    uint32_t red, green, blue;
+    unsigned shift;
+} grey_weights[] = {
+    [QN_DECODE_PILLOW] = {19595, 38470, 7471, 16},
+    [QN_DECODE_OPENCV] = {9798, 19235, 3735, 15},
+};
+
+qn_status qn_image_to_grey(qn_image *image, qn_context *ctx, qn_decoder decoder)
+{
+    qn_image grey;
+    if (image->channels == 1)
+        return QN_OK;
+    QN_TRY(qn_image_create(&grey, ctx, image->width, image->height, 1));
+    const size_t count = (size_t)image->width * (size_t)image->height;
+    const unsigned shift = grey_weights[decoder].shift;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *rgb = image->pixels + 3 * i;
+        const uint32_t sum = grey_weights[decoder].red * rgb[0] +
+                             grey_weights[decoder].green * rgb[1] +
+                             grey_weights[decoder].blue * rgb[2];
+        grey.pixels[i] = (uint8_t)((sum + (UINT32_C(1) << (shift - 1))) >> shift);
+    }
+    replace(image, ctx, &grey);
+    return QN_OK;
+}
+
+qn_status qn_image_to_colour(qn_image *image, qn_context *ctx)
+{
+    qn_image colour;
+    if (image->channels == 3)
+        return QN_OK;
+    QN_TRY(qn_image_create(&colour, ctx, image->width, image->height, 3));
+    const size_t count = (size_t)image->width * (size_t)image->height;
+    for (size_t i = 0; i < count; i++)
+        memset(colour.pixels + 3 * i, image->pixels[i], 3);
+    replace(image, ctx, &colour);
+    return QN_OK;
+}
+
+/* ---- EXIF ----------------------------------------------------------------------------------------------- */
+
+/* A row of this table: is the new picture the old one transposed, and mirrored before that. */
+static const struct {
+    bool transpose, flip_x, flip_y;
+} turns[] = {
+    [1] = {false, false, false}, [2] = {false, true, false}, [3] = {false, true, true},
+    [4] = {false, false, true},  [5] = {true, false, false}, [6] = {true, false, true},
+    [7] = {true, true, true},    [8] = {true, true, false},
+};
+
+qn_status qn_image_turn(qn_image *image, qn_context *ctx, int orientation)
+{
+    qn_image turned;
+    if (orientation <= 1 || orientation > 8)
+        return QN_OK;
+    const bool transpose = turns[orientation].transpose;
+    const int32_t w = image->width, h = image->height;
+    const size_t n = (size_t)image->channels;
+    QN_TRY(qn_image_create(&turned, ctx, transpose ? h : w, transpose ? w : h, image->channels));
+    for (int32_t y = 0; y < turned.height; y++) {
+        for (int32_t x = 0; x < turned.width; x++) {
+            int32_t from_x = transpose ? y : x, from_y = transpose ? x : y;
+            from_x = turns[orientation].flip_x ? w - 1 - from_x : from_x;
+            from_y = turns[orientation].flip_y ? h - 1 - from_y : from_y;
+            memcpy(turned.pixels + ((size_t)y * (size_t)turned.width + (size_t)x) * n,
+                   image->pixels + ((size_t)from_y * (size_t)w + (size_t)from_x) * n, n);
+        }
+    }
+    replace(image, ctx, &turned);
+    return QN_OK;
+}
+
+static uint32_t tiff_number(const uint8_t *at, int bytes, bool big)
+{
+    uint32_t value = 0;
+    for (int b = 0; b < bytes; b++)
+        value |= (uint32_t)at[b] << 8 * (big ? bytes - 1 - b : b);
+    return value;
+}
+
+/* Header: "II*\0" or "MM\0*", offset of the directory; there: count, entries of 12 bytes (tag, type,
+ * count, value). */
+int qn_exif_orientation(const uint8_t *data, size_t size)
+{
+    enum { TAG = 0x112, SHORT = 3, ENTRY = 12 };
+    const bool big = size >= 8 && memcmp(data, "MM\0*", 4) == 0;
+    if (size < 8 || (!big && memcmp(data, "II*\0", 4) != 0))
+        return 1;
+    const size_t directory = tiff_number(data + 4, 4, big);
+    if (directory > size - 2)
+        return 1;
+    const size_t count = tiff_number(data + directory, 2, big);
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = directory + 2 + i * ENTRY;
+        if (at + ENTRY > size)
+            return 1;
+        if (tiff_number(data + at, 2, big) != TAG || tiff_number(data + at + 2, 2, big) != SHORT)
+            continue;
+        const uint32_t value = tiff_number(data + at + 8, 2, big);
+        return value >= 1 && value <= 8 ? (int)value : 1;
+    }
+    return 1;
+}

@@ -1,0 +1,66 @@
+/* From a picture to a model's input. The steps come in this order, whatever order the text has: decode,
+ * rotate, grey, resize or letterbox, crop, pad; then numbers: (v / 255 where `unit`, else v), minus mean,
+ * divided by std. All is integer until there. */
+#ifndef QN_PREPROCESS_H
+#define QN_PREPROCESS_H
+
+#include "data/image.h"
+
+typedef enum qn_colour { QN_COLOUR_RGB, QN_COLOUR_BGR, QN_COLOUR_GREY } qn_colour;
+typedef enum qn_layout { QN_LAYOUT_AUTO, QN_LAYOUT_NCHW, QN_LAYOUT_NHWC } qn_layout;
+typedef enum qn_fit {
+    QN_FIT_NONE,
+    QN_FIT_SHORT_SIDE, /* the shorter side becomes `height` pixels, the other one in proportion */
+    QN_FIT_SIZE,       /* height x width; a side that is 0 in proportion to the other */
+    QN_FIT_CENTRE,     /* letterbox: in proportion, the rest `fill` on both sides */
+    QN_FIT_TOP_LEFT    /* letterbox: the rest below and on the right */
+} qn_fit;
+
+typedef struct qn_preprocess {
+    qn_decoder decoder;
+    bool rotate; /* upright, as EXIF data say */
+    qn_colour colour;
+    qn_fit fit;
+    int32_t height, width;           /* of fit */
+    qn_resize_fn *resize;            /* NULL: the decoder's own */
+    int32_t crop_height, crop_width; /* the centre; 0: all */
+    int32_t pad_height, pad_width; /* picture at the top left, the rest 0 behind mean and std; what
+                                        does not fit is cut off. 0: not */
+    uint8_t fill[3];               /* as mean: one per channel of the input, in its order */
+    bool unit;
+    float mean[3], std[3];
+    qn_layout layout;
+} qn_preprocess;
+
+/* No step at all: pixels 0..255. */
+void qn_preprocess_init(qn_preprocess *out);
+/* Words and "key=value", separated by commas; docs/data.md lists them. NULL or "": no step. */
+QN_MUST_CHECK qn_status qn_preprocess_parse(qn_preprocess *out, qn_context *ctx, const char *text);
+/* Names of the presets, and what they stand for; NULL past the last. */
+const char *qn_preprocess_preset(size_t i, const char **text);
+
+/* One sample of a model's input. */
+typedef struct qn_picture_shape {
+    qn_dtype dtype;
+    int64_t channels, height, width; /* -1: open */
+    bool nhwc;
+} qn_picture_shape;
+
+/* The steps before the numbers. */
+QN_MUST_CHECK qn_status qn_preprocess_pixels(qn_image *image, qn_context *ctx,
+                                             const qn_preprocess *p);
+/* Gives open dimensions the picture's sizes; fails where others do not fit. */
+QN_MUST_CHECK qn_status qn_preprocess_bind(qn_picture_shape *shape, qn_context *ctx,
+                                           const qn_preprocess *p, const qn_image *image);
+
+/* What each pixel value becomes. */
+typedef struct qn_pixel_table {
+    float number[3][256];
+} qn_pixel_table;
+void qn_pixel_table_make(qn_pixel_table *out, const qn_preprocess *p);
+/* Writes the sample, of a shape that qn_preprocess_bind found fitting. */
+QN_MUST_CHECK qn_status qn_preprocess_store(void *to, qn_context *ctx, const qn_preprocess *p,
+                                            const qn_pixel_table *table,
+                                            const qn_picture_shape *shape, const qn_image *image);
+
+#endif
