@@ -5,6 +5,7 @@
 #   make bench      [BENCH_FLAGS=--check]   make asan     tests under ASan + UBSan
 #   make lint       rooms, names, format    make tsan     tests under TSan
 #   make setup      install what is needed  make fuzz     [FUZZ_RUNS=1000000] [FUZZ_TARGETS=...]
+#   make docs       build/docs: the pages that the command writes about itself
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
@@ -16,7 +17,7 @@ BENCH_FLAGS ?=
 PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
 
-.PHONY: all setup demo test install bench asan tsan fuzz lint format clean
+.PHONY: all setup demo test install docs bench asan tsan fuzz lint format clean
 .NOTPARALLEL:
 
 all:
@@ -48,6 +49,13 @@ test:
 
 install: all
 	@cmake --install build --prefix "$(PREFIX)"
+
+docs: all
+	@mkdir -p build/docs
+	@build/quench ops --markdown >build/docs/operators.md
+	@build/quench help passes --markdown >build/docs/passes.md
+	@build/quench help --man >build/docs/quench.1
+	@ls build/docs/*
 
 bench:
 	@scripts/setup build test

@@ -22,20 +22,28 @@ install(FILES "${CMAKE_CURRENT_BINARY_DIR}/quenchConfig.cmake"
         DESTINATION ${package_folder})
 install(EXPORT quenchTargets NAMESPACE quench:: DESTINATION ${package_folder})
 
-# install_page(FOLDER FILE ARGUMENTS...): keeps what `quench ARGUMENTS` prints as FOLDER/FILE.
+# install_page(FOLDER FILE ARGUMENTS...): keeps what `quench ARGUMENTS` prints as FOLDER/FILE. A command
+# built for another machine cannot be asked; any other that does not answer is a broken one.
 function(install_page folder file)
+    set(severity FATAL_ERROR)
+    if(CMAKE_CROSSCOMPILING)
+        set(severity WARNING)
+    endif()
     install(CODE "
         set(page \"${CMAKE_CURRENT_BINARY_DIR}/pages/${file}\")
         file(MAKE_DIRECTORY \"${CMAKE_CURRENT_BINARY_DIR}/pages\")
         execute_process(COMMAND \"${CMAKE_BINARY_DIR}/quench\" ${ARGN}
-                        OUTPUT_FILE \"\${page}\" ERROR_QUIET RESULT_VARIABLE rc)
+                        OUTPUT_FILE \"\${page}\" ERROR_VARIABLE error RESULT_VARIABLE rc)
         if(rc EQUAL 0)
             file(INSTALL DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${folder}\" TYPE FILE
                  FILES \"\${page}\")
         else()
-            message(STATUS \"Left out ${file}: quench ${ARGN} failed\")
+            message(${severity} \"${folder}/${file} is missing: 'quench ${ARGN}' gave \${rc}: \${error}\")
         endif()")
 endfunction()
+
+file(GLOB pages CONFIGURE_DEPENDS docs/*.md)
+install(FILES README.md LICENSE ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 if(TARGET quench_tool)
     install(TARGETS quench_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -44,4 +52,6 @@ if(TARGET quench_tool)
     install_page(${CMAKE_INSTALL_DATADIR}/zsh/site-functions _quench help --completion zsh)
     install_page(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d quench.fish
                  help --completion fish)
+    install_page(${CMAKE_INSTALL_DOCDIR} operators.md ops --markdown)
+    install_page(${CMAKE_INSTALL_DOCDIR} passes.md help passes --markdown)
 endif()

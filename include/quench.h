@@ -194,14 +194,15 @@ QN_API void qn_tensor_free(qn_tensor *tensor);
 QN_API QN_MUST_CHECK qn_status qn_tensor_save(qn_context *ctx, const qn_tensor *tensor,
                                               const char *path);
 
-/* ---- Reports: what a call found out, as text for people or as JSON ---------------------------- */
+/* ---- Reports: what a call found out, as text for people, as JSON, or as Markdown ---------------- */
 
 typedef struct qn_report qn_report;
 
 QN_API void qn_report_free(qn_report *report);
-/* Both hand out a text that is freed with qn_text_free. */
+/* These hand out a text that is freed with qn_text_free. */
 QN_API QN_MUST_CHECK qn_status qn_report_text(char **out, const qn_report *report);
 QN_API QN_MUST_CHECK qn_status qn_report_json(char **out, const qn_report *report);
+QN_API QN_MUST_CHECK qn_status qn_report_markdown(char **out, const qn_report *report);
 QN_API void qn_text_free(qn_context *ctx, char *text);
 
 /* ---- Model ----------------------------------------------------------------------------------- */

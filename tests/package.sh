@@ -39,6 +39,14 @@ cmake -S "$box" -B "$box/build" -DCMAKE_PREFIX_PATH="$box/usr" >/dev/null
 cmake --build "$box/build" >/dev/null
 [ "$("$box/build/main")" = "$version" ]
 
+# The pages that the command writes about itself, and what it says when it cannot.
+for page in man/man1/quench.1 bash-completion/completions/quench zsh/site-functions/_quench \
+    fish/vendor_completions.d/quench.fish doc/quench/operators.md doc/quench/passes.md \
+    doc/quench/cli.md; do
+    [ -s "$box/usr/share/$page" ] || { echo "share/$page is missing"; exit 1; }
+done
+grep -q '^| Conv | ai.onnx | 1+ |' "$box/usr/share/doc/quench/operators.md"
+
 # The installed command finds its library without help.
 [ ! -e "$box/usr/bin/quench" ] || "$box/usr/bin/quench" version >/dev/null
 echo "quench $version: pkg-config and find_package agree"

@@ -62,7 +62,7 @@ typedef struct cli_part {
 
 /* What every command has. The values of a command begin with it. */
 typedef struct cli_common {
-    int help, json, verbose, quiet;
+    int help, json, markdown, verbose, quiet;
     cli_list arguments; /* what is no option */
 } cli_common;
 
@@ -115,7 +115,7 @@ struct cli_work {
 int cli_run(const cli_command *command, int argc, char **argv);
 /* Says why the last call failed; returns the exit code for `status`. */
 int cli_fail(cli_work *cli, qn_status status);
-/* Shows the report on stdout, as text or JSON, and frees it. Returns the exit code. */
+/* Shows the report on stdout, as text, JSON or Markdown, and frees it. Returns the exit code. */
 int cli_show(cli_work *cli, qn_report *report);
 void cli_error(const char *format, ...) QN_PRINTF(1, 2);
 

@@ -105,8 +105,9 @@ int cli_fail(cli_work *cli, qn_status status)
 int cli_show(cli_work *cli, qn_report *report)
 {
     char *text;
-    const qn_status status =
-        cli->common->json ? qn_report_json(&text, report) : qn_report_text(&text, report);
+    const qn_status status = cli->common->json       ? qn_report_json(&text, report)
+                             : cli->common->markdown ? qn_report_markdown(&text, report)
+                                                     : qn_report_text(&text, report);
     end_progress(cli);
     qn_report_free(report);
     if (status != QN_OK)

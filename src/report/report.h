@@ -6,6 +6,7 @@
 #define QN_REPORT_H
 
 #include "base/base.h"
+#include "base/text.h"
 
 typedef enum qn_item_kind {
     QN_ITEM_GROUP, /* items with keys; JSON object */
@@ -49,5 +50,18 @@ void qn_item_text(qn_item *parent, const char *key, const char *text);
 void qn_item_int(qn_item *parent, const char *key, int64_t value);
 void qn_item_real(qn_item *parent, const char *key, double value, int decimals);
 void qn_item_bool(qn_item *parent, const char *key, bool value);
+
+/* ---- For the writers ------------------------------------------------------------------------------------ */
+
+enum { QN_NUMBER_SIZE = 48 };
+/* Neither a group nor a table. */
+bool qn_item_is_value(const qn_item *item);
+/* The value as people read it; numbers are put into `room`. */
+const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item);
+/* The next letter of a text that comes from a file, as UTF-8, with "?" for all that a terminal would
+ * obey; *text moves on. Returns its length. */
+size_t qn_report_letter(const char **letter, const char **text);
+/* A key with blanks for underscores. */
+void qn_report_key(qn_text *out, const char *key);
 
 #endif

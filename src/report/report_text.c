@@ -4,58 +4,58 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "report/report.h"
 
-enum { GAP = 2, NUMBER_SIZE = 48 };
+enum { GAP = 2 };
 
-static bool is_value(const qn_item *item)
+bool qn_item_is_value(const qn_item *item)
 {
     return item->kind != QN_ITEM_GROUP && item->kind != QN_ITEM_TABLE;
 }
 
-/* The value as text; numbers are put into `room`. */
-static const char *value_text(char room[NUMBER_SIZE], const qn_item *item)
+const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item)
 {
     switch (item->kind) {
     case QN_ITEM_TEXT: return item->text;
     case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
-    case QN_ITEM_INT: snprintf(room, NUMBER_SIZE, "%" PRId64, item->integer); return room;
-    default: snprintf(room, NUMBER_SIZE, "%.*f", item->decimals, item->real); return room;
+    case QN_ITEM_INT: snprintf(room, QN_NUMBER_SIZE, "%" PRId64, item->integer); return room;
+    default: snprintf(room, QN_NUMBER_SIZE, "%.*f", item->decimals, item->real); return room;
     }
 }
 
-/* Columns that a text takes; what is no valid UTF-8 is shown as one '?' a byte. */
+size_t qn_report_letter(const char **letter, const char **text)
+{
+    const size_t length = qn_utf8_length(*text, strnlen(*text, 4));
+    const bool obeyed = length == 0 || (unsigned char)**text < 0x20 || **text == 0x7f;
+    *letter = obeyed ? "?" : *text;
+    *text += QN_MAX(length, 1);
+    return obeyed ? 1 : length;
+}
+
+/* Columns that a text takes. */
 static size_t text_width(const char *text)
 {
+    const char *letter;
     size_t width = 0;
-    for (size_t left = strlen(text); left > 0; width++) {
-        const size_t length = QN_MAX(qn_utf8_length(text, left), 1);
-        text += length;
-        left -= length;
-    }
+    for (; *text; width++)
+        qn_report_letter(&letter, &text);
     return width;
 }
 
 /* Names come from files: nothing that a terminal would obey gets through. */
-static void add_clean(qn_text *out, const char *text, char blank)
+static void add_clean(qn_text *out, const char *text)
 {
-    for (size_t left = strlen(text); left > 0;) {
-        const size_t length = qn_utf8_length(text, left);
-        if (*text == blank)
-            qn_text_add(out, " ", 1);
-        else if (length == 0 || (unsigned char)*text < 0x20 || *text == 0x7f)
-            qn_text_add(out, "?", 1);
-        else
-            qn_text_add(out, text, length);
-        text += QN_MAX(length, 1);
-        left -= QN_MAX(length, 1);
+    while (*text) {
+        const char *letter;
+        const size_t length = qn_report_letter(&letter, &text);
+        qn_text_add(out, letter, length);
     }
 }
 
-static void add_key(qn_text *out, const char *key)
+void qn_report_key(qn_text *out, const char *key)
 {
-    add_clean(out, key, '_');
+    for (; *key; key++)
+        qn_text_add(out, *key == '_' ? " " : key, 1);
 }
 
 static void add_cell(qn_text *out, const char *text, size_t width, bool right)
@@ -63,7 +63,7 @@ static void add_cell(qn_text *out, const char *text, size_t width, bool right)
     const size_t own = text_width(text), pad = width > own ? width - own : 0;
     if (right)
         qn_text_fill(out, ' ', pad);
-    add_clean(out, text, '\0');
+    add_clean(out, text);
     if (!right)
         qn_text_fill(out, ' ', pad);
 }
@@ -72,19 +72,19 @@ static void add_cell(qn_text *out, const char *text, size_t width, bool right)
 
 static void add_values(qn_text *out, const qn_item *group, size_t indent)
 {
-    char room[NUMBER_SIZE];
+    char room[QN_NUMBER_SIZE];
     size_t width = 0;
     for (const qn_item *item = group->first; item; item = item->next) {
-        if (is_value(item))
+        if (qn_item_is_value(item))
             width = QN_MAX(width, strlen(item->key));
     }
     for (const qn_item *item = group->first; item; item = item->next) {
-        if (!is_value(item))
+        if (!qn_item_is_value(item))
             continue;
         qn_text_fill(out, ' ', indent);
-        add_key(out, item->key);
+        qn_report_key(out, item->key);
         qn_text_fill(out, ' ', width - strlen(item->key) + GAP);
-        add_clean(out, value_text(room, item), '\0');
+        add_clean(out, qn_item_words(room, item));
         qn_text_add(out, "\n", 1);
     }
 }
@@ -93,14 +93,14 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
 
 static size_t column_width(const qn_item *table, size_t column, const char *title)
 {
-    char room[NUMBER_SIZE];
+    char room[QN_NUMBER_SIZE];
     size_t width = strlen(title);
     for (const qn_item *row = table->first; row; row = row->next) {
         const qn_item *cell = row->first;
         for (size_t c = 0; cell && c < column; c++)
             cell = cell->next;
         if (cell)
-            width = QN_MAX(width, text_width(value_text(room, cell)));
+            width = QN_MAX(width, text_width(qn_item_words(room, cell)));
     }
     return width;
 }
@@ -116,7 +116,7 @@ static void trim_end(qn_text *out)
 static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size_t indent,
                     bool titles)
 {
-    char room[NUMBER_SIZE];
+    char room[QN_NUMBER_SIZE];
     size_t column = 0;
     qn_text_fill(out, ' ', indent);
     for (const qn_item *cell = row->first; cell; cell = cell->next, column++) {
@@ -124,11 +124,11 @@ static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size
         if (titles && right)
             qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
         if (titles)
-            add_key(out, cell->key);
+            qn_report_key(out, cell->key);
         if (titles && !right)
             qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
         if (!titles)
-            add_cell(out, value_text(room, cell), widths[column], right);
+            add_cell(out, qn_item_words(room, cell), widths[column], right);
         qn_text_fill(out, ' ', GAP);
     }
     trim_end(out);
@@ -155,12 +155,12 @@ static void add_group(qn_text *out, const qn_item *group, size_t indent)
 {
     add_values(out, group, indent);
     for (const qn_item *item = group->first; item; item = item->next) {
-        if (is_value(item))
+        if (qn_item_is_value(item))
             continue;
         if (out->length)
             qn_text_add(out, "\n", 1);
         qn_text_fill(out, ' ', indent);
-        add_key(out, item->key);
+        qn_report_key(out, item->key);
         qn_text_add(out, "\n", 1);
         if (item->kind == QN_ITEM_TABLE)
             add_table(out, item, indent + GAP);
