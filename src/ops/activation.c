@@ -2,6 +2,7 @@
  * ThresholdedRelu; and the predicate IsInf. */
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/elementwise.h"
 #include "ops/nn_attrs.h"
 
@@ -29,21 +30,21 @@ static qn_status infer_same(qn_infer *self)
 
 static double normal_cdf(double x)
 {
-    return 0.5 * (1 + erf(x * 0.70710678118654752440)); /* 1 / sqrt(2) */
+    return 0.5 * (1 + qn_real_erf(x * 0.70710678118654752440)); /* 1 / sqrt(2) */
 }
 
 static double gelu_tanh(double x)
 {
     const double root = 0.79788456080286535588; /* sqrt(2 / pi) */
-    return 0.5 * x * (1 + tanh(root * (x + 0.044715 * x * x * x)));
+    return 0.5 * x * (1 + qn_real_tanh(root * (x + 0.044715 * x * x * x)));
 }
 
-ACT(celu, x > 0 ? x : (double)a->alpha * expm1(x / (double)a->alpha))
-ACT(elu, x >= 0 ? x : (double)a->alpha * expm1(x))
+ACT(celu, x > 0 ? x : (double)a->alpha * qn_real_expm1(x / (double)a->alpha))
+ACT(elu, x >= 0 ? x : (double)a->alpha * qn_real_expm1(x))
 ACT(hard_sigmoid, isnan(x) ? x : fmax(0, fmin(1, (double)a->alpha *x + (double)a->beta)))
 ACT(leaky_relu, x >= 0 ? x : (double)a->alpha * x)
-ACT(selu, (double)a->gamma *(x > 0 ? x : (double)a->alpha * expm1(x)))
-ACT(swish, x / (1 + exp(-(double)a->alpha * x)))
+ACT(selu, (double)a->gamma *(x > 0 ? x : (double)a->alpha * qn_real_expm1(x)))
+ACT(swish, x / (1 + qn_real_exp(-(double)a->alpha * x)))
 ACT(thresholded_relu, x > (double)a->alpha || isnan(x) ? x : 0)
 F64(gelu, qn_gelu_attrs, a->approximate == QN_GELU_TANH ? gelu_tanh(x) : x * normal_cdf(x))
 

@@ -21,4 +21,13 @@ QN_MUST_CHECK qn_status qn_conv_make(qn_conv *out, qn_eval *self, const qn_tenso
 QN_MUST_CHECK qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const double *x,
                                     const double *w);
 
+/* The transposed convolution: X is input 0, W [channels, filters / group, kernel...]. y is added to. */
+QN_MUST_CHECK qn_status qn_infer_conv_transpose(qn_infer *self, int32_t x, int32_t w, int32_t b,
+                                                qn_dtype dtype);
+int64_t qn_conv_transpose_macs(const qn_infer *self, int32_t w);
+QN_MUST_CHECK qn_status qn_conv_transpose_f64(double *y, qn_eval *self, int32_t w_at,
+                                              const double *x, const double *w);
+enum { QN_CONV_TRANSPOSE_SPECS = 8 };
+extern const qn_attr_spec qn_conv_transpose_specs[QN_CONV_TRANSPOSE_SPECS];
+
 #endif

@@ -1,9 +1,9 @@
-/* ConvTranspose: the input spread over a larger output, as the gradient of a convolution is. */
+/* ConvTranspose, and what the quantized one shares with it: the input spread over a larger output, as the gradient of a convolution is. */
 #include <string.h>
 
-#include "ops/window.h"
+#include "ops/conv.h"
 
-static const qn_attr_spec specs[] = {
+const qn_attr_spec qn_conv_transpose_specs[QN_CONV_TRANSPOSE_SPECS] = {
     QN_ATTR(qn_window_attrs, kernel_shape, INTS), QN_WINDOW_ATTRS,
     QN_ATTR(qn_window_attrs, dilations, INTS),    QN_ATTR(qn_window_attrs, output_padding, INTS),
     QN_ATTR(qn_window_attrs, output_shape, INTS), QN_INT_ATTR(qn_window_attrs, group, 1)};
@@ -15,10 +15,10 @@ static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
 /* ---- Inference -------------------------------------------------------------------------------------------- */
 
-/* X [N, C, ...], W [C, filters / group, ...]. */
-static qn_status check_channels(const qn_infer *self, qn_dim *filters)
+/* X [N, C, ...], W [C, filters / group, ...]; input b is the bias. */
+static qn_status check_channels(const qn_infer *self, const qn_type *x, const qn_type *w, int32_t b,
+                                qn_dim *filters)
 {
-    const qn_type *x = self->in[0], *w = self->in[1];
     const int64_t group = ((const qn_window_attrs *)self->attrs)->group;
     qn_dim merged;
     if (group < 1)
@@ -30,8 +30,8 @@ static qn_status check_channels(const qn_infer *self, qn_dim *filters)
     if (w->rank >= 0 && w->dims[0].value >= 0 && w->dims[0].value % group)
         return qn_infer_fail(self, "%lld channels cannot be split into %lld groups",
                              (long long)w->dims[0].value, (long long)group);
-    if (qn_infer_rank(self, 2) >= 0 &&
-        (self->in[2]->rank != 1 || !qn_dim_merge(&merged, self->in[2]->dims[0], *filters)))
+    if (qn_infer_rank(self, b) >= 0 &&
+        (self->in[b]->rank != 1 || !qn_dim_merge(&merged, self->in[b]->dims[0], *filters)))
         return qn_infer_fail(self, "the bias must be a list of one number per filter");
     return QN_OK;
 }
@@ -46,14 +46,15 @@ static bool kernel_of(int64_t *kernel, const qn_type *w)
     return w->rank > 2;
 }
 
-static qn_status infer(qn_infer *self)
+qn_status qn_infer_conv_transpose(qn_infer *self, int32_t x_at, int32_t w_at, int32_t b,
+                                  qn_dtype dtype)
 {
     const qn_window_attrs *a = self->attrs;
-    const qn_type *x = self->in[0], *w = self->in[1];
+    const qn_type *x = self->in[x_at], *w = self->in[w_at];
     qn_dim dims[QN_MAX_RANK];
     int64_t kernel[QN_MAX_RANK];
     qn_window window;
-    qn_infer_set_dtype(self, 0, x->dtype);
+    qn_infer_set_dtype(self, 0, dtype);
     const int32_t rank = x->rank >= 0 ? x->rank : w->rank;
     if (rank < 0)
         return QN_OK;
@@ -61,7 +62,7 @@ static qn_status infer(qn_infer *self)
         return qn_infer_fail(self,
                              "input and weights need the same 3 or more dimensions, not %d and %d",
                              x->rank, w->rank);
-    QN_TRY(check_channels(self, &dims[1]));
+    QN_TRY(check_channels(self, x, w, b, &dims[1]));
     dims[0] = x->rank >= 0 ? x->dims[0] : qn_dim_unknown();
     for (int32_t d = 2; d < rank; d++)
         dims[d] = qn_dim_unknown();
@@ -71,17 +72,17 @@ static qn_status infer(qn_infer *self)
             return qn_infer_fail(self, "%s", window.problem);
         memcpy(dims + 2, window.out, (size_t)(rank - 2) * sizeof *dims);
     }
-    qn_infer_set(self, 0, x->dtype, rank, dims);
+    qn_infer_set(self, 0, dtype, rank, dims);
     return QN_OK;
 }
 
-static int64_t macs(const qn_infer *self)
+int64_t qn_conv_transpose_macs(const qn_infer *self, int32_t w_at)
 {
     int64_t x[QN_MAX_RANK], w[QN_MAX_RANK], count;
-    if (!qn_type_is_static(self->in[0], x) || !qn_type_is_static(self->in[1], w) ||
+    if (!qn_type_is_static(self->in[0], x) || !qn_type_is_static(self->in[w_at], w) ||
         !qn_dims_count(&count, self->in[0]->rank, x))
         return 0;
-    for (int32_t d = 1; d < self->in[1]->rank; d++) {
+    for (int32_t d = 1; d < self->in[w_at]->rank; d++) {
         if (!qn_mul_int64(&count, count, w[d]))
             return 0;
     }
@@ -98,10 +99,9 @@ typedef struct spread {
     int64_t *positions, *elements;
 } spread;
 
-static qn_status spread_make(spread *s, qn_eval *self)
+static qn_status spread_make(spread *s, qn_eval *self, const qn_tensor *x, const qn_tensor *w)
 {
     const qn_window_attrs *a = self->attrs;
-    const qn_tensor *x = self->in[0], *w = self->in[1];
     qn_dim in[QN_MAX_RANK];
     void *positions, *elements;
     for (int32_t d = 0; d < x->rank; d++)
@@ -142,25 +142,46 @@ static void spread_position(const spread *s, double *y, const double *x, const d
     }
 }
 
-static qn_status eval(qn_eval *self)
+qn_status qn_conv_transpose_f64(double *y, qn_eval *self, int32_t w_at, const double *x,
+                                const double *w)
 {
-    const qn_tensor *in = self->in[0], *out = self->out[0], *bias = qn_eval_in(self, 2);
-    const int64_t count = qn_tensor_count(out);
-    double *x, *w;
-    void *block;
     spread s;
-    QN_TRY(spread_make(&s, self));
-    QN_TRY(qn_eval_doubles(self, &x, in));
-    QN_TRY(qn_eval_doubles(self, &w, self->in[1]));
-    QN_TRY(qn_eval_scratch(self, &block, count, sizeof(double)));
-    double *y = block;
+    QN_TRY(spread_make(&s, self, self->in[0], self->in[w_at]));
     const int64_t plane = qn_window_out_size(&s.window), area = qn_window_in_size(&s.window);
-    for (int64_t i = 0; i < count; i++)
-        y[i] = bias ? qn_tensor_f64(bias, i / area % s.filters) : 0;
-    for (int64_t n = 0; n < in->dims[0]; n++) {
+    for (int64_t n = 0; n < self->in[0]->dims[0]; n++) {
         for (int64_t at = 0; at < plane; at++)
             spread_position(&s, y + n * s.filters * area, x + n * s.channels * plane, w, at);
     }
+    return QN_OK;
+}
+
+/* ---- ConvTranspose ------------------------------------------------------------------------------------------- */
+
+static qn_status infer(qn_infer *self)
+{
+    return qn_infer_conv_transpose(self, 0, 1, 2, self->in[0]->dtype);
+}
+
+static int64_t macs(const qn_infer *self)
+{
+    return qn_conv_transpose_macs(self, 1);
+}
+
+static qn_status eval(qn_eval *self)
+{
+    const qn_tensor *out = self->out[0], *bias = qn_eval_in(self, 2);
+    const int64_t count = qn_tensor_count(out);
+    double *x, *w;
+    void *block;
+    QN_TRY(qn_eval_doubles(self, &x, self->in[0]));
+    QN_TRY(qn_eval_doubles(self, &w, self->in[1]));
+    QN_TRY(qn_eval_scratch(self, &block, count, sizeof(double)));
+    double *y = block;
+    const int64_t filters = out->dims[1];
+    const int64_t area = count ? count / out->dims[0] / filters : 1;
+    for (int64_t i = 0; i < count; i++)
+        y[i] = bias ? qn_tensor_f64(bias, i / area % filters) : 0;
+    QN_TRY(qn_conv_transpose_f64(y, self, 1, x, w));
     qn_store_f64(out->data, out->dtype, 0, y, count);
     return QN_OK;
 }
@@ -171,7 +192,7 @@ const qn_op qn_op_ConvTranspose = {
     .since = 1,
     QN_PORTS(in, ports_in),
     QN_PORTS(out, ports_out),
-    QN_ATTRS(specs, qn_window_attrs),
+    QN_ATTRS(qn_conv_transpose_specs, qn_window_attrs),
     QN_TYPE_RULES(type_rules),
     .quant = QN_QUANT_MAC,
     .infer = infer,

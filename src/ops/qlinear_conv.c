@@ -215,3 +215,67 @@ const qn_op qn_op_qn_ConvIntegerToFloat = {.name = "ConvIntegerToFloat",
                                            .macs = qlinear_conv_macs,
                                            .brief =
                                                "convolution of quantized tensors into float32"};
+
+/* ---- QLinearConvTranspose: scales of the weights [C, filters / group, ...] belong to filters ----------------------- */
+
+/* Input p is a single number or one for each filter. */
+static qn_status check_transposed(const qn_infer *self, int32_t p)
+{
+    const int64_t group = ((const qn_window_attrs *)self->attrs)->group;
+    const qn_type *w = self->in[3];
+    qn_dim merged;
+    if (qn_infer_rank(self, p) < 1 || (self->in[p]->rank == 1 && self->in[p]->dims[0].value == 1))
+        return QN_OK;
+    if (self->in[p]->rank != 1 ||
+        (w->rank > 1 &&
+         !qn_dim_merge(&merged, self->in[p]->dims[0], qn_dim_mul(w->dims[1], qn_dim_of(group)))))
+        return qn_infer_fail(self, "input %d must be a single number or one per filter", p);
+    return QN_OK;
+}
+
+static qn_status transpose_infer(qn_infer *self)
+{
+    static const int32_t singles[] = {1, 2, 6, 7, -1};
+    QN_TRY(qn_infer_singles(self, singles));
+    QN_TRY(check_transposed(self, 4));
+    QN_TRY(check_transposed(self, 5));
+    return qn_infer_conv_transpose(self, 0, 3, 8, self->in[7]->dtype);
+}
+
+static int64_t transpose_macs(const qn_infer *self)
+{
+    return qn_conv_transpose_macs(self, 3);
+}
+
+static qn_status transpose_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *weights = self->in[3];
+    const int64_t in_count = qn_tensor_count(in), w_count = qn_tensor_count(weights);
+    const int64_t group = ((const qn_window_attrs *)self->attrs)->group;
+    double *x, *w, *sums;
+    QN_TRY(qn_eval_doubles(self, &x, in));
+    QN_TRY(qn_eval_doubles(self, &w, weights));
+    for (int64_t i = 0; i < in_count; i++)
+        x[i] -= qn_tensor_f64(self->in[2], 0);
+    for (int64_t i = 0; i < w_count; i++) { /* channel c belongs to group c / (C / group) */
+        const int64_t row = i / (w_count / weights->dims[0] / weights->dims[1]);
+        const int64_t g = row / weights->dims[1] / (weights->dims[0] / group);
+        w[i] -= per_filter(self->in[5], g * weights->dims[1] + row % weights->dims[1]);
+    }
+    QN_TRY(zeroed(self, &sums, qn_tensor_count(self->out[0])));
+    QN_TRY(qn_conv_transpose_f64(sums, self, 3, x, w));
+    return finish(self, sums, self->out[0]->dims[1], 8);
+}
+
+const qn_op qn_op_qn_QLinearConvTranspose = {.name = "QLinearConvTranspose",
+                                             .domain = "quench",
+                                             .since = 1,
+                                             QN_PORTS(in, qlinear_conv_in),
+                                             QN_PORTS(out, qlinear_conv_out),
+                                             QN_ATTRS(qn_conv_transpose_specs, qn_window_attrs),
+                                             .quant = QN_QUANT_ALREADY,
+                                             .infer = transpose_infer,
+                                             .eval = transpose_eval,
+                                             .macs = transpose_macs,
+                                             .brief =
+                                                 "transposed convolution of quantized tensors"};

@@ -3,43 +3,10 @@
 #include <string.h>
 
 #include "ops/elementwise.h"
-#include "ops/nn_attrs.h"
-#include "ops/quantize.h"
+#include "ops/qlinear.h"
 #include "ops/window.h"
 
 #define SCALE QN_SET(QN_FLOAT32)
-
-/* Fails where one of the inputs in `list` (ending with -1) is no single number. */
-static qn_status check_singles(const qn_infer *self, const int32_t *list)
-{
-    for (; *list >= 0; list++)
-        QN_TRY(qn_infer_single(self, *list));
-    return QN_OK;
-}
-
-/* Type of the result: that of its zero point (input `zero`), else that of input 0. */
-static qn_dtype result_type(const qn_infer *self, int32_t zero)
-{
-    return self->in[qn_infer_has(self, zero) ? zero : 0]->dtype;
-}
-
-/* Inside quench each tensor has a type of its own and may have 16 bits; in files they all have the same 8
- * bits. */
-static const qn_type_rule wide_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
-
-static qn_status lower_same_type(qn_node **node)
-{
-    const qn_dtype dtype = (*node)->out[0] ? (*node)->out[0]->type.dtype : QN_UNDEFINED;
-    for (int32_t i = 0; i < (*node)->n_explicit; i++) {
-        const qn_value *in = (*node)->in[i];
-        if (in && in->type.dtype != QN_FLOAT32 && in->type.dtype != dtype)
-            return qn_node_fail(*node, QN_E_UNSUPPORTED, "'%s' and '%s' have different types",
-                                in->name, (*node)->out[0]->name);
-    }
-    return QN_OK;
-}
-
-static const qn_version_rule type_versions[] = {{QN_NO_OPSET, NULL, lower_same_type}};
 
 /* ---- QLinearAdd, QLinearMul --------------------------------------------------------------------------------- */
 
@@ -58,10 +25,10 @@ static qn_status binary_infer(qn_infer *self)
     static const int32_t singles[] = {1, 2, 4, 5, 6, 7, -1};
     const qn_type *const pair[2] = {self->in[0], self->in[3]};
     qn_infer two = *self;
-    QN_TRY(check_singles(self, singles));
+    QN_TRY(qn_infer_singles(self, singles));
     two.in = pair;
     two.n_in = 2;
-    return qn_infer_broadcast(&two, 0, result_type(self, 7), 0, 2);
+    return qn_infer_broadcast(&two, 0, qn_infer_result_type(self, 7), 0, 2);
 }
 
 typedef struct binary {
@@ -123,8 +90,8 @@ static qn_status multiply_eval(qn_eval *self)
                                    QN_PORTS(in, IN),                                               \
                                    QN_PORTS(out, narrow_out),                                      \
                                    ATTRS,                                                          \
-                                   QN_VERSIONS(type_versions),                                     \
-                                   QN_TYPE_RULES(wide_types),                                      \
+                                   QN_VERSIONS(qn_narrow_versions),                                \
+                                   QN_TYPE_RULES(qn_narrow_types),                                 \
                                    .quant = QN_QUANT_ALREADY,                                      \
                                    .infer = INFER,                                                 \
                                    .eval = EVAL,                                                   \
@@ -146,15 +113,15 @@ static const int32_t unary_singles[] = {1, 2, 3, 4, -1};
 
 static qn_status unary_infer(qn_infer *self)
 {
-    QN_TRY(check_singles(self, unary_singles));
-    qn_infer_copy_dims(self, 0, 0, result_type(self, 4));
+    QN_TRY(qn_infer_singles(self, unary_singles));
+    qn_infer_copy_dims(self, 0, 0, qn_infer_result_type(self, 4));
     return QN_OK;
 }
 
 static double sigmoid(double x, const void *attrs)
 {
     (void)attrs;
-    return 1 / (1 + exp(-x));
+    return qn_real_sigmoid(x);
 }
 
 static double leaky_relu(double x, const void *attrs)
@@ -195,11 +162,8 @@ MICROSOFT(QLinearLeakyRelu, unary_in, QN_ATTRS(leaky_specs, qn_activation_attrs)
 
 /* ---- QLinearConcat: Y_scale, Y_zero_point, then (tensor, scale, zero point) for each part --------------------------- */
 
-typedef struct concat_attrs {
-    int64_t axis;
-} concat_attrs;
 static const qn_attr_spec concat_specs[] = {
-    QN_INT_ATTR(concat_attrs, axis, QN_ABSENT, .required = true)};
+    QN_INT_ATTR(qn_qconcat_attrs, axis, QN_ABSENT, .required = true)};
 static const qn_port concat_in[] = {{"Y_scale", '\0', SCALE, 0},
                                     {"Y_zero_point", '\0', QN_SET_QUANTIZED, 0},
                                     {"inputs", '\0', QN_SET_QUANTIZED | SCALE, QN_VARIADIC}};
@@ -220,7 +184,7 @@ static qn_status concat_part(const qn_infer *self, int32_t i, int64_t axis, qn_d
 
 static qn_status concat_infer(qn_infer *self)
 {
-    int64_t axis = ((const concat_attrs *)self->attrs)->axis;
+    int64_t axis = ((const qn_qconcat_attrs *)self->attrs)->axis;
     qn_dim dims[QN_MAX_RANK];
     qn_infer_set_dtype(self, 0, self->in[1]->dtype);
     if (self->n_in < 5 || (self->n_in - 2) % 3)
@@ -247,7 +211,7 @@ static qn_status concat_eval(qn_eval *self)
 {
     const qn_tensor *out = self->out[0];
     const qn_range range = qn_range_of(out->dtype);
-    int64_t axis = ((const concat_attrs *)self->attrs)->axis, strides[QN_MAX_RANK], start = 0;
+    int64_t axis = ((const qn_qconcat_attrs *)self->attrs)->axis, strides[QN_MAX_RANK], start = 0;
     qn_quant x, y;
     axis += axis < 0 ? out->rank : 0;
     qn_dims_strides(strides, out->rank, out->dims);
@@ -266,16 +230,12 @@ static qn_status concat_eval(qn_eval *self)
     return QN_OK;
 }
 
-MICROSOFT(QLinearConcat, concat_in, QN_ATTRS(concat_specs, concat_attrs), concat_infer, concat_eval,
-          "Concat of quantized tensors with scales of their own")
+MICROSOFT(QLinearConcat, concat_in, QN_ATTRS(concat_specs, qn_qconcat_attrs), concat_infer,
+          concat_eval, "Concat of quantized tensors with scales of their own")
 
 /* ---- QLinearAveragePool, QLinearGlobalAveragePool --------------------------------------------------------------------- */
 
-typedef struct pool_attrs {
-    qn_window_attrs window; /* first: its rows name fields of it */
-    int64_t channels_last;
-} pool_attrs;
-#define CHANNELS_LAST QN_INT_ATTR(pool_attrs, channels_last, 0)
+#define CHANNELS_LAST QN_INT_ATTR(qn_qpool_attrs, channels_last, 0)
 static const qn_attr_spec global_specs[] = {CHANNELS_LAST};
 static const qn_attr_spec pool_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,
                                           QN_INT_ATTR(qn_window_attrs, ceil_mode, 0),
@@ -285,12 +245,12 @@ static const qn_attr_spec pool_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true)
 /* Dimension of the first spatial one; the channels are the other side. */
 static int32_t first_spatial(const void *attrs)
 {
-    return ((const pool_attrs *)attrs)->channels_last ? 1 : 2;
+    return ((const qn_qpool_attrs *)attrs)->channels_last ? 1 : 2;
 }
 
 static qn_status check_pool(const qn_infer *self)
 {
-    QN_TRY(check_singles(self, unary_singles));
+    QN_TRY(qn_infer_singles(self, unary_singles));
     if (self->in[0]->rank >= 0 && self->in[0]->rank < 3)
         return qn_infer_fail(self, "the input has %d dimensions, 3 are the least",
                              self->in[0]->rank);
@@ -305,7 +265,7 @@ static qn_status global_infer(qn_infer *self)
     QN_TRY(check_pool(self));
     for (int32_t d = 0; d < x->rank; d++)
         dims[d] = d >= first && d < first + x->rank - 2 ? qn_dim_of(1) : x->dims[d];
-    qn_infer_set(self, 0, result_type(self, 4), x->rank, dims);
+    qn_infer_set(self, 0, qn_infer_result_type(self, 4), x->rank, dims);
     return QN_OK;
 }
 
@@ -316,14 +276,14 @@ static qn_status pool_infer(qn_infer *self)
     qn_dim dims[QN_MAX_RANK];
     qn_window window;
     QN_TRY(check_pool(self));
-    qn_infer_set_dtype(self, 0, result_type(self, 4));
+    qn_infer_set_dtype(self, 0, qn_infer_result_type(self, 4));
     if (x->rank < 0)
         return QN_OK;
     if (!qn_window_resolve(&window, self->attrs, x->rank - 2, x->dims + first, NULL))
         return qn_infer_fail(self, "%s", window.problem);
     memcpy(dims, x->dims, sizeof dims);
     memcpy(dims + first, window.out, (size_t)window.rank * sizeof *dims);
-    qn_infer_set(self, 0, result_type(self, 4), x->rank, dims);
+    qn_infer_set(self, 0, qn_infer_result_type(self, 4), x->rank, dims);
     return QN_OK;
 }
 
@@ -390,7 +350,7 @@ static qn_status global_eval(qn_eval *self)
     return average(self, &window, false);
 }
 
-MICROSOFT(QLinearAveragePool, unary_in, QN_ATTRS(pool_specs, pool_attrs), pool_infer, pool_eval,
+MICROSOFT(QLinearAveragePool, unary_in, QN_ATTRS(pool_specs, qn_qpool_attrs), pool_infer, pool_eval,
           "AveragePool of a quantized tensor")
-MICROSOFT(QLinearGlobalAveragePool, unary_in, QN_ATTRS(global_specs, pool_attrs), global_infer,
+MICROSOFT(QLinearGlobalAveragePool, unary_in, QN_ATTRS(global_specs, qn_qpool_attrs), global_infer,
           global_eval, "GlobalAveragePool of a quantized tensor")

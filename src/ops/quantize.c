@@ -14,6 +14,34 @@ qn_status qn_infer_single(const qn_infer *self, int32_t i)
     return QN_OK;
 }
 
+qn_status qn_infer_singles(const qn_infer *self, const int32_t *list)
+{
+    for (; *list >= 0; list++)
+        QN_TRY(qn_infer_single(self, *list));
+    return QN_OK;
+}
+
+qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero)
+{
+    return self->in[qn_infer_has(self, zero) ? zero : 0]->dtype;
+}
+
+const qn_type_rule qn_narrow_types[1] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
+
+static qn_status lower_same_type(qn_node **node)
+{
+    const qn_dtype dtype = (*node)->out[0] ? (*node)->out[0]->type.dtype : QN_UNDEFINED;
+    for (int32_t i = 0; i < (*node)->n_explicit; i++) {
+        const qn_value *in = (*node)->in[i];
+        if (in && in->type.dtype != QN_FLOAT32 && in->type.dtype != dtype)
+            return qn_node_fail(*node, QN_E_UNSUPPORTED, "'%s' and '%s' have different types",
+                                in->name, (*node)->out[0]->name);
+    }
+    return QN_OK;
+}
+
+const qn_version_rule qn_narrow_versions[1] = {{QN_NO_OPSET, NULL, lower_same_type}};
+
 qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero)
 {
     const qn_tensor *s = qn_eval_in(self, scale), *z = qn_eval_in(self, zero);

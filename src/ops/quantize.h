@@ -73,6 +73,16 @@ QN_MUST_CHECK qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scal
 /* Fails where input i is known not to be a single number. */
 QN_MUST_CHECK qn_status qn_infer_single(const qn_infer *self, int32_t i);
 
+/* The same for a list of inputs that ends with -1. */
+QN_MUST_CHECK qn_status qn_infer_singles(const qn_infer *self, const int32_t *list);
+/* Type of the result: that of its zero point (input `zero`), else that of input 0. */
+qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero);
+
+/* Operators of com.microsoft: inside quench each tensor has a type of its own, perhaps of 16 bits; in files
+ * they all have the same 8 bits. */
+extern const qn_type_rule qn_narrow_types[1];
+extern const qn_version_rule qn_narrow_versions[1];
+
 static inline float qn_dequantize(int64_t x, qn_quant q)
 {
     return (float)(x - q.zero) * q.scale;

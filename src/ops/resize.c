@@ -1,4 +1,4 @@
-/* Resize (once Upsample) in all modes.
+/* Resize in all modes.
  *
  * Each resized axis is a sum of its own: out[x] = sum over taps of weight * in[tap]. The taps of every
  * output position are computed once per axis; the kernel multiplies them over the axes. */
@@ -18,7 +18,7 @@ static const char *const nearest_words[] = {"round_prefer_floor", "round_prefer_
                                             "ceil", NULL};
 static const char *const policy_words[] = {"stretch", "not_larger", "not_smaller", NULL};
 
-static const qn_attr_spec resize_specs[] = {
+const qn_attr_spec qn_resize_specs[QN_RESIZE_SPECS] = {
     QN_ENUM_ATTR(qn_resize_attrs, mode, QN_RESIZE_NEAREST, mode_words),
     QN_ENUM_ATTR(qn_resize_attrs, coordinate_transformation_mode, QN_COORD_HALF_PIXEL,
                  coordinate_words, .since = 11),
@@ -188,7 +188,7 @@ static const qn_tensor *given(const qn_tensor *tensor)
     return tensor && qn_tensor_count(tensor) > 0 ? tensor : NULL;
 }
 
-static qn_status resize_infer(qn_infer *self)
+qn_status qn_infer_resize(qn_infer *self)
 {
     const qn_resize_attrs *a = self->attrs;
     const qn_type *in = self->in[0];
@@ -328,16 +328,7 @@ void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *a,
 
 /* ---- Kernel ----------------------------------------------------------------------------------------------- */
 
-typedef struct resize_run {
-    const qn_tensor *in, *out;
-    int64_t strides[QN_MAX_RANK];
-    qn_resize_axis axes[QN_MAX_RANK];
-    int64_t *index[QN_MAX_RANK];
-    double *weight[QN_MAX_RANK];
-    double outside;
-} resize_run;
-
-static qn_status run_axis(qn_eval *self, resize_run *r, int32_t d, double scale)
+static qn_status run_axis(qn_eval *self, qn_resize_run *r, int32_t d, double scale)
 {
     const qn_resize_attrs *a = self->attrs;
     const qn_tensor *roi = given(qn_eval_in(self, 1));
@@ -374,7 +365,7 @@ static qn_status run_axis(qn_eval *self, resize_run *r, int32_t d, double scale)
 }
 
 /* Sum over the taps of dims d.. of the element whose earlier coordinates lead to `from`. */
-static double weighted(const resize_run *r, const int64_t *x, int32_t d, int64_t from)
+static double weighted(const qn_resize_run *r, const int64_t *x, int32_t d, int64_t from)
 {
     if (d == r->in->rank)
         return qn_tensor_f64(r->in, from);
@@ -389,42 +380,56 @@ static double weighted(const resize_run *r, const int64_t *x, int32_t d, int64_t
     return sum;
 }
 
-static void resize_element(const qn_eval *self, const resize_run *r, int64_t i)
+bool qn_resize_at(int64_t *x, const qn_resize_run *r, int64_t i)
+{
+    bool inside = true;
+    for (int32_t d = r->out->rank - 1; d >= 0; d--) {
+        x[d] = i % r->out->dims[d];
+        i /= r->out->dims[d];
+        inside = inside && r->index[d][x[d] * r->axes[d].taps] >= 0;
+    }
+    return inside;
+}
+
+static void resize_element(const qn_eval *self, const qn_resize_run *r, int64_t i)
 {
     const qn_resize_attrs *a = self->attrs;
     const size_t size = qn_dtype_size(r->out->dtype);
-    int64_t x[QN_MAX_RANK], rest = i, from = 0;
-    bool outside = false;
-    for (int32_t d = r->out->rank - 1; d >= 0; d--) {
-        x[d] = rest % r->out->dims[d];
-        rest /= r->out->dims[d];
-        const int64_t first = r->index[d][x[d] * r->axes[d].taps];
-        outside = outside || first < 0;
-        from += first * r->strides[d];
-    }
-    if (a->mode == QN_RESIZE_NEAREST && !outside) {
+    int64_t x[QN_MAX_RANK], from = 0;
+    const bool inside = qn_resize_at(x, r, i);
+    if (a->mode == QN_RESIZE_NEAREST && inside) {
+        for (int32_t d = 0; d < r->out->rank; d++)
+            from += r->index[d][x[d] * r->axes[d].taps] * r->strides[d];
         memcpy((char *)r->out->data + (size_t)i * size,
                (const char *)r->in->data + (size_t)from * size, size);
         return;
     }
-    const double value = outside ? r->outside : weighted(r, x, 0, 0);
+    const double value = inside ? weighted(r, x, 0, 0) : r->outside;
     qn_store_f64(r->out->data, r->out->dtype, i, &value, 1);
 }
 
-static qn_status resize_eval(qn_eval *self)
+qn_status qn_resize_run_make(qn_resize_run *r, qn_eval *self)
 {
     const qn_resize_attrs *a = self->attrs;
-    resize_run r = {.in = self->in[0], .out = self->out[0]};
     request wanted;
-    r.outside = (double)a->extrapolation_value;
-    if (!request_make(&wanted, a, r.in, given(qn_eval_in(self, 2)), given(qn_eval_in(self, 3))))
+    *r = (qn_resize_run){.in = self->in[0], .out = self->out[0]};
+    r->outside = (double)a->extrapolation_value;
+    if (!request_make(&wanted, a, r->in, given(qn_eval_in(self, 2)), given(qn_eval_in(self, 3))))
         return qn_eval_fail(self, "scales or sizes do not fit the input");
-    const int64_t count = qn_tensor_count(r.out);
-    if (count > 0 && qn_tensor_count(r.in) == 0)
+    const int64_t count = qn_tensor_count(r->out);
+    if (count > 0 && qn_tensor_count(r->in) == 0)
         return qn_eval_fail(self, "the input is empty");
-    qn_dims_strides(r.strides, r.in->rank, r.in->dims);
-    for (int32_t d = 0; d < r.in->rank && count; d++)
-        QN_TRY(run_axis(self, &r, d, wanted.scale[d]));
+    qn_dims_strides(r->strides, r->in->rank, r->in->dims);
+    for (int32_t d = 0; d < r->in->rank && count; d++)
+        QN_TRY(run_axis(self, r, d, wanted.scale[d]));
+    return QN_OK;
+}
+
+qn_status qn_eval_resize(qn_eval *self)
+{
+    qn_resize_run r;
+    QN_TRY(qn_resize_run_make(&r, self));
+    const int64_t count = qn_tensor_count(r.out);
     for (int64_t i = 0; i < count; i++)
         resize_element(self, &r, i);
     return QN_OK;
@@ -435,77 +440,9 @@ const qn_op qn_op_Resize = {.name = "Resize",
                             .since = 10,
                             QN_PORTS(in, resize_in),
                             QN_PORTS(out, resize_out),
-                            QN_ATTRS(resize_specs, qn_resize_attrs),
+                            QN_ATTRS(qn_resize_specs, qn_resize_attrs),
                             QN_VERSIONS(resize_versions),
                             .quant = QN_QUANT_PASS,
-                            .infer = resize_infer,
-                            .eval = resize_eval,
+                            .infer = qn_infer_resize,
+                            .eval = qn_eval_resize,
                             .brief = "other sizes by nearest, linear or cubic interpolation"};
-
-/* ---- Upsample ----------------------------------------------------------------------------------------------- */
-
-typedef struct upsample_attrs {
-    int64_t mode;
-    qn_floats scales;                /* opset 7 */
-    float height_scale, width_scale; /* opset 1 */
-} upsample_attrs;
-static const char *const upsample_words[] = {"nearest", "linear", "bilinear", NULL};
-static const qn_attr_spec upsample_specs[] = {
-    QN_ENUM_ATTR(upsample_attrs, mode, 0, upsample_words),
-    QN_ATTR(upsample_attrs, scales, FLOATS, .until = 9),
-    QN_FLOAT_ATTR(upsample_attrs, height_scale, 0, .until = 7),
-    QN_FLOAT_ATTR(upsample_attrs, width_scale, 0, .until = 7)};
-static const qn_port upsample_in[] = {{"X", 0, NUMERIC, 0},
-                                      {"scales", 0, QN_SET(QN_FLOAT32), QN_OPTIONAL}};
-
-static qn_status upsample_scales(qn_value **out, qn_node *node, const float *scales, size_t count)
-{
-    const int64_t dims[1] = {(int64_t)count};
-    const qn_type type = qn_type_tensor(QN_FLOAT32, 1, dims);
-    qn_tensor *tensor;
-    QN_TRY(qn_tensor_create(&tensor, node->graph->ctx, node->graph->arena, &type));
-    if (count)
-        memcpy(tensor->data, scales, count * sizeof *scales);
-    return qn_value_constant(out, node->graph, "scales", tensor);
-}
-
-/* Opset 10 renamed it to Resize; scales were attributes before opset 9. */
-static qn_status upsample_upgrade(qn_node **node)
-{
-    const upsample_attrs old = *(const upsample_attrs *)(*node)->attrs;
-    const float sides[4] = {1, 1, old.height_scale, old.width_scale};
-    qn_value *scales = (*node)->n_in > 1 ? (*node)->in[1] : NULL;
-    if (!scales && old.scales.at)
-        QN_TRY(upsample_scales(&scales, *node, old.scales.at, old.scales.count));
-    else if (!scales && old.height_scale > 0 && old.width_scale > 0)
-        QN_TRY(upsample_scales(&scales, *node, sides, 4));
-    if (!scales)
-        return qn_node_fail(*node, QN_E_FORMAT, "has no scales");
-    qn_resize_attrs *a = qn_arena_alloc((*node)->graph->arena, sizeof *a);
-    QN_TRY_ALLOC((*node)->graph->ctx, a);
-    for (size_t i = 0; i < QN_COUNT_OF(resize_specs); i++)
-        qn_attr_set_default(a, &resize_specs[i]);
-    a->mode = old.mode ? QN_RESIZE_LINEAR : QN_RESIZE_NEAREST;
-    a->coordinate_transformation_mode = QN_COORD_ASYMMETRIC;
-    a->nearest_mode = QN_NEAREST_FLOOR;
-    (*node)->op = &qn_op_Resize;
-    (*node)->attrs = a;
-    QN_TRY(qn_node_resize_inputs(*node, 3));
-    QN_TRY(qn_node_set_input(*node, 1, NULL));
-    return qn_node_set_input(*node, 2, scales);
-}
-
-static const qn_version_rule upsample_versions[] = {{10, upsample_upgrade, NULL}};
-
-const qn_op qn_op_Upsample = {.name = "Upsample",
-                              .domain = "",
-                              .since = 1,
-                              .until = 10,
-                              QN_PORTS(in, upsample_in),
-                              QN_PORTS(out, resize_out),
-                              QN_ATTRS(upsample_specs, upsample_attrs),
-                              QN_VERSIONS(upsample_versions),
-                              .quant = QN_QUANT_PASS,
-                              .infer = resize_infer,
-                              .eval = resize_eval,
-                              .brief = "old name of Resize"};

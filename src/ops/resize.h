@@ -48,4 +48,24 @@ double qn_resize_coordinate(const qn_resize_axis *axis, int64_t x);
 void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *attrs,
                     const qn_resize_axis *axis);
 
+/* ---- For operators that resize as Resize does: inputs are X, roi, scales, sizes ------------------------ */
+
+enum { QN_RESIZE_SPECS = 9 };
+extern const qn_attr_spec qn_resize_specs[QN_RESIZE_SPECS];
+
+QN_MUST_CHECK qn_status qn_infer_resize(qn_infer *self);
+QN_MUST_CHECK qn_status qn_eval_resize(qn_eval *self);
+
+typedef struct qn_resize_run {
+    const qn_tensor *in, *out;
+    int64_t strides[QN_MAX_RANK]; /* of in */
+    qn_resize_axis axes[QN_MAX_RANK];
+    int64_t *index[QN_MAX_RANK]; /* [out, taps] of each axis */
+    double *weight[QN_MAX_RANK];
+    double outside; /* the extrapolation value */
+} qn_resize_run;
+QN_MUST_CHECK qn_status qn_resize_run_make(qn_resize_run *out, qn_eval *self);
+/* Coordinates x of element i of the output. False where it shows the extrapolation value. */
+bool qn_resize_at(int64_t *x, const qn_resize_run *run, int64_t i);
+
 #endif

@@ -1,6 +1,7 @@
 /* Functions of one tensor, element by element, without attributes. */
 #include <math.h>
 
+#include "base/real.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
 
@@ -26,19 +27,6 @@ static const qn_type_rule small_floats_20[] = {{13, QN_SET(QN_BFLOAT16)}, {20, Q
         return expression;                                                                         \
     }
 
-/* log(1 + exp(x)) without overflow. */
-static double softplus(double x)
-{
-    return fmax(x, 0) + log1p(exp(-fabs(x)));
-}
-
-/* 1 / (1 + exp(-x)) without overflow. */
-static double sigmoid(double x)
-{
-    const double e = exp(-fabs(x));
-    return (x >= 0 ? 1 : e) / (1 + e);
-}
-
 F64(abs, fabs(x))
 F64(acos, acos(x))
 F64(acosh, acosh(x))
@@ -49,26 +37,26 @@ F64(atanh, atanh(x))
 F64(ceil, ceil(x))
 F64(cos, cos(x))
 F64(cosh, cosh(x))
-F64(erf, erf(x))
-F64(exp, exp(x))
+F64(erf, qn_real_erf(x))
+F64(exp, qn_real_exp(x))
 F64(floor, floor(x))
 F64(hardswish, x *fmax(0, fmin(1, x / 6 + 0.5)))
 F64(isnan, isnan(x))
-F64(log, log(x))
-F64(mish, x *tanh(softplus(x)))
+F64(log, qn_real_log(x))
+F64(mish, x *qn_real_tanh(qn_real_softplus(x)))
 F64(neg, -x)
 F64(reciprocal, 1 / x)
 F64(relu, x > 0 || isnan(x) ? x : 0)
 F64(round, nearbyint(x))
-F64(sigmoid, isnan(x) ? x : sigmoid(x))
+F64(sigmoid, isnan(x) ? x : qn_real_sigmoid(x))
 F64(sign, isnan(x) ? x : (x > 0) - (x < 0))
 F64(sin, sin(x))
 F64(sinh, sinh(x))
-F64(softplus, isnan(x) ? x : softplus(x))
+F64(softplus, isnan(x) ? x : qn_real_softplus(x))
 F64(softsign, isinf(x) ? copysign(1, x) : x / (1 + fabs(x)))
 F64(sqrt, sqrt(x))
 F64(tan, tan(x))
-F64(tanh, tanh(x))
+F64(tanh, qn_real_tanh(x))
 
 I64(abs, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
 I64(bitwise_not, ~x)
