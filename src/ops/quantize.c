@@ -30,12 +30,12 @@ const qn_type_rule qn_narrow_types[1] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
 
 static qn_status lower_same_type(qn_node **node)
 {
-    const qn_dtype dtype = (*node)->out[0] ? (*node)->out[0]->type.dtype : QN_UNDEFINED;
-    for (int32_t i = 0; i < (*node)->n_explicit; i++) {
+    const qn_value *out = (*node)->n_out ? (*node)->out[0] : NULL;
+    for (int32_t i = 0; out && i < (*node)->n_explicit; i++) {
         const qn_value *in = (*node)->in[i];
-        if (in && in->type.dtype != QN_FLOAT32 && in->type.dtype != dtype)
+        if (in && in->type.dtype != QN_FLOAT32 && in->type.dtype != out->type.dtype)
             return qn_node_fail(*node, QN_E_UNSUPPORTED, "'%s' and '%s' have different types",
-                                in->name, (*node)->out[0]->name);
+                                in->name, out->name);
     }
     return QN_OK;
 }
