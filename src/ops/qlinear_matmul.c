@@ -1,4 +1,4 @@
-/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat. Products are summed in doubles, exactly: 2^53 holds
+/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat, QMatMul. Products are summed in doubles, exactly: 2^53 holds
  * 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
 #include <string.h>
 
@@ -241,3 +241,71 @@ const qn_op qn_op_ms_MatMulIntegerToFloat = {
     .eval = to_float_eval,
     .macs = matmul_integer_macs,
     .brief = "matrix product of quantized tensors into float32"};
+
+/* ---- QMatMul: QLinearMatMul with an integer bias; without a scale for y it stays float ---------------------------- */
+
+static const qn_port product_in[] = {
+    {"a", 'A', QN_SET_QUANTIZED, 0},
+    {"a_scale", '\0', QN_SET(QN_FLOAT32), 0},
+    {"a_zero_point", 'A', QN_SET_QUANTIZED, 0},
+    {"b", 'B', QN_SET_QUANTIZED, 0},
+    {"b_scale", '\0', QN_SET(QN_FLOAT32), 0},
+    {"b_zero_point", 'B', QN_SET_QUANTIZED, 0},
+    {"y_scale", '\0', QN_SET(QN_FLOAT32), QN_OPTIONAL},
+    {"y_zero_point", '\0', QN_SET_QUANTIZED, QN_OPTIONAL},
+    {"bias", '\0', QN_SET(QN_INT32) | QN_SET(QN_INT64), QN_OPTIONAL}};
+static const qn_port product_out[] = {{"y", '\0', QN_SET_QUANTIZED | QN_SET(QN_FLOAT32), 0}};
+
+static qn_status product_infer(qn_infer *self)
+{
+    static const int32_t singles[] = {1, 2, 6, 7};
+    const bool to_float = !qn_infer_has(self, 6);
+    for (size_t i = 0; i < QN_COUNT_OF(singles); i++)
+        QN_TRY(qn_infer_single(self, singles[i]));
+    if (to_float != !qn_infer_has(self, 7))
+        return qn_infer_fail(self, "y has a scale or a zero point, not both");
+    QN_TRY(qn_infer_matmul(self, 0, 3, to_float ? QN_FLOAT32 : self->in[7]->dtype));
+    QN_TRY(check_along(self, 4, self->in[3], false));
+    QN_TRY(check_along(self, 5, self->in[3], false));
+    if (qn_infer_has(self, 8) && qn_infer_rank(self, 8) > 1)
+        return qn_infer_fail(self, "the bias must have one number per column");
+    return qn_infer_has(self, 8) ? check_along(self, 8, self->in[3], false) : QN_OK;
+}
+
+static qn_status product_eval(qn_eval *self)
+{
+    const qn_tensor *out = self->out[0], *bias = qn_eval_in(self, 8), *b_scale = self->in[4];
+    const bool to_float = out->dtype == QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
+    const int64_t count = qn_tensor_count(out), columns = out->rank ? out->dims[out->rank - 1] : 1;
+    const bool each = qn_tensor_count(b_scale) > 1;
+    qn_quant a, y = {1.0f, 0};
+    double *sums;
+    QN_TRY(qn_eval_quant(&a, self, 1, 2));
+    if (!to_float)
+        QN_TRY(qn_eval_quant(&y, self, 6, 7));
+    QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t column = i % columns;
+        const double scale = (double)a.scale * qn_tensor_f64(b_scale, each ? column : 0);
+        const float sum = qn_mac_sum(sums[i], bias, column, wide);
+        if (to_float) {
+            ((float *)out->data)[i] = sum * (float)scale;
+            continue;
+        }
+        const int64_t q =
+            qn_requantize(sum, (float)(scale / (double)y.scale), y.zero, qn_range_of(out->dtype));
+        qn_store_i64(out->data, out->dtype, i, &q, 1);
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_qn_QMatMul = {.name = "QMatMul",
+                                .domain = "quench",
+                                .since = 1,
+                                QN_PORTS(in, product_in),
+                                QN_PORTS(out, product_out),
+                                .quant = QN_QUANT_ALREADY,
+                                .infer = product_infer,
+                                .eval = product_eval,
+                                .macs = qlinear_matmul_macs,
+                                .brief = "matrix product of quantized tensors with a bias"};

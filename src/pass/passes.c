@@ -37,27 +37,26 @@ qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options)
     return QN_OK;
 }
 
-static qn_status run_on(qn_graph *graph, const qn_pass *pass, const qn_pass_options *options,
+static qn_status run_on(qn_graph *graph, const qn_pass *pass, bool keep_quantization,
                         int64_t *changes)
 {
     qn_pass_context self = {
-        .ctx = graph->ctx, .graph = graph, .keep_quantization = options->keep_quantization};
+        .ctx = graph->ctx, .graph = graph, .keep_quantization = keep_quantization};
     QN_TRY(pass->run(&self));
     *changes += self.changes;
     for (qn_node *node = graph->first; node; node = node->next) {
         qn_graph *body;
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            QN_TRY(run_on(body, pass, options, changes));
+            QN_TRY(run_on(body, pass, keep_quantization, changes));
     }
     return QN_OK;
 }
 
-qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
+/* All passes, again and again until none changes anything. */
+static qn_status run_rounds(qn_model *model, const qn_pass_options *options, bool keep_quantization,
+                            int64_t *changes)
 {
     bool changed = true;
-    QN_TRY(qn_passes_check(model->ctx, options));
-    for (size_t p = 0; changes && p < qn_passes_count; p++)
-        changes[p] = 0;
     for (int round = 0; round < MOST_ROUNDS && changed; round++) {
         changed = false;
         QN_TRY(qn_graph_infer(model->graph));
@@ -66,11 +65,32 @@ qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t
             if (is_skipped(options, qn_passes[p]->name))
                 continue;
             QN_TRY(qn_check_cancel(model->ctx));
-            QN_TRY(run_on(model->graph, qn_passes[p], options, &count));
+            QN_TRY(run_on(model->graph, qn_passes[p], keep_quantization, &count));
             changed = changed || count > 0;
             if (changes)
                 changes[p] += count;
         }
     }
     return QN_OK;
+}
+
+static bool is_quantized(const qn_graph *graph)
+{
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        if (node->op->quant == QN_QUANT_ALREADY)
+            return true;
+    }
+    return false;
+}
+
+/* A quantized graph is simplified as it stands first: lower-qdq looks for operators in their final form, and
+ * for integers that have not been folded into floats. */
+qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
+{
+    QN_TRY(qn_passes_check(model->ctx, options));
+    for (size_t p = 0; changes && p < qn_passes_count; p++)
+        changes[p] = 0;
+    if (!options->keep_quantization && is_quantized(model->graph))
+        QN_TRY(run_rounds(model, options, true, changes));
+    return run_rounds(model, options, options->keep_quantization, changes);
 }

@@ -1,0 +1,178 @@
+/* Operators that work on single numbers or on windows of them. */
+#include "ops/eval.h"
+#include "ops/nn_attrs.h"
+#include "ops/quantize.h"
+#include "pass/lower.h"
+
+/* ---- Sum and product of two ------------------------------------------------------------------------------- */
+
+typedef struct pair {
+    qn_quantized a, b, y;
+} pair;
+
+static qn_status read_pair(bool *found, pair *p, const qn_node *node)
+{
+    QN_TRY(qn_lower_source(found, &p->a, node->in[0]));
+    if (*found)
+        QN_TRY(qn_lower_source(found, &p->b, node->in[1]));
+    if (*found)
+        QN_TRY(qn_lower_target(found, &p->y, node->out[0]));
+    *found = *found && p->a.axis < 0 && p->b.axis < 0;
+    return QN_OK;
+}
+
+static qn_status replace_pair(qn_node *node, const pair *p, const qn_op *op)
+{
+    qn_value *const in[8] = {p->a.value, p->a.scale, p->a.zero,  p->b.value,
+                             p->b.scale, p->b.zero,  p->y.scale, p->y.zero};
+    return qn_lower_replace(node, &p->y, &(qn_lowered){op, in, 8, 0});
+}
+
+static uint32_t place_of(const qn_value *value)
+{
+    return value->producer ? value->producer->mark : 0;
+}
+
+/* The operand computed later comes first: it may be added while it is being computed. */
+qn_status qn_lower_add(bool *done, qn_node *node)
+{
+    pair p;
+    QN_TRY(read_pair(done, &p, node));
+    if (!*done)
+        return QN_OK;
+    if (place_of(p.b.value) > place_of(p.a.value)) {
+        const qn_quantized later = p.b;
+        p.b = p.a;
+        p.a = later;
+    }
+    return replace_pair(node, &p, &qn_op_ms_QLinearAdd);
+}
+
+qn_status qn_lower_mul(bool *done, qn_node *node)
+{
+    pair p;
+    QN_TRY(read_pair(done, &p, node));
+    return *done ? replace_pair(node, &p, &qn_op_ms_QLinearMul) : QN_OK;
+}
+
+/* ---- Concat ------------------------------------------------------------------------------------------------- */
+
+qn_status qn_lower_concat(bool *done, qn_node *node)
+{
+    qn_quantized y, x;
+    qn_value **in = qn_arena_array(node->graph->arena, 2 + 3 * (size_t)node->n_in, sizeof *in);
+    QN_TRY_ALLOC(node->graph->ctx, in);
+    QN_TRY(qn_lower_target(done, &y, node->out[0]));
+    for (int32_t i = 0; i < node->n_in && *done; i++) {
+        QN_TRY(qn_lower_source(done, &x, node->in[i]));
+        if (!*done || x.axis >= 0) {
+            *done = false;
+            return QN_OK;
+        }
+        in[2 + 3 * i] = x.value;
+        in[3 + 3 * i] = x.scale;
+        in[4 + 3 * i] = x.zero;
+    }
+    if (!*done)
+        return QN_OK;
+    in[0] = y.scale;
+    in[1] = y.zero;
+    return qn_lower_replace(
+        node, &y,
+        &(qn_lowered){&qn_op_ms_QLinearConcat, in, 2 + 3 * node->n_in, node->op->attrs_size});
+}
+
+/* ---- One input, one output ------------------------------------------------------------------------------------ */
+
+typedef struct single {
+    qn_quantized x, y;
+} single;
+
+static qn_status read_single(bool *found, single *s, const qn_node *node)
+{
+    QN_TRY(qn_lower_source(found, &s->x, node->in[0]));
+    if (*found)
+        QN_TRY(qn_lower_target(found, &s->y, node->out[0]));
+    *found = *found && s->x.axis < 0;
+    return QN_OK;
+}
+
+static qn_status replace_single(qn_node *node, const single *s, const qn_op *op, size_t attrs_size)
+{
+    qn_value *const in[5] = {s->x.value, s->x.scale, s->x.zero, s->y.scale, s->y.zero};
+    return qn_lower_replace(node, &s->y, &(qn_lowered){op, in, 5, attrs_size});
+}
+
+qn_status qn_lower_average_pool(bool *done, qn_node *node)
+{
+    const qn_window_attrs *attrs = node->attrs;
+    single s;
+    for (size_t d = 0; d < attrs->dilations.count; d++) {
+        if (attrs->dilations.at[d] != 1)
+            return QN_OK;
+    }
+    QN_TRY(read_single(done, &s, node));
+    return *done ? replace_single(node, &s, &qn_op_ms_QLinearAveragePool, sizeof *attrs) : QN_OK;
+}
+
+qn_status qn_lower_global_pool(bool *done, qn_node *node)
+{
+    single s;
+    QN_TRY(read_single(done, &s, node));
+    return *done ? replace_single(node, &s, &qn_op_ms_QLinearGlobalAveragePool, 0) : QN_OK;
+}
+
+/* ---- Tables ------------------------------------------------------------------------------------------------------ */
+
+enum { ENTRIES = 256 };
+
+/* The 256 numbers that x can be, as the operator's own kernel maps them. */
+static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
+                         const qn_quantized *x)
+{
+    static const int64_t dims[1] = {ENTRIES};
+    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
+    const qn_range range = qn_range_of(x->value->type.dtype);
+    const qn_type type = qn_type_tensor(QN_FLOAT64, 1, dims);
+    qn_context *ctx = node->graph->ctx;
+    qn_tensor *reals;
+    QN_TRY(qn_tensor_create(&reals, ctx, arena, &type));
+    for (int64_t i = 0; i < ENTRIES; i++)
+        ((double *)reals->data)[i] = (double)qn_dequantize(range.min + i, quant);
+    return qn_node_eval(out, ctx, arena, node, &(const qn_tensor *){reals});
+}
+
+static qn_status make_table(qn_value **out, const qn_node *node, const single *s, qn_arena *arena)
+{
+    static const int64_t dims[1] = {ENTRIES};
+    const qn_dtype dtype = s->y.value->type.dtype;
+    const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y)};
+    const qn_type type = qn_type_tensor(dtype, 1, dims);
+    qn_tensor *table, *mapped = NULL;
+    QN_TRY(map_all(&mapped, arena, node, &s->x));
+    QN_TRY(qn_tensor_create(&table, node->graph->ctx, node->graph->arena, &type));
+    for (int64_t i = 0; i < ENTRIES; i++) {
+        const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_range_of(dtype));
+        qn_store_i64(table->data, dtype, i, &q, 1);
+    }
+    return qn_value_constant(out, node->graph, node->name, table);
+}
+
+qn_status qn_lower_table(bool *done, qn_node *node)
+{
+    qn_arena arena;
+    qn_value *table = NULL;
+    single s;
+    if (node->n_in != 1 || !(node->op->in[0].types & QN_SET(QN_FLOAT64)))
+        return QN_OK;
+    QN_TRY(read_single(done, &s, node));
+    *done = *done && qn_quantized_is_byte(&s.x) && qn_quantized_is_byte(&s.y);
+    if (!*done)
+        return QN_OK;
+    qn_arena_init(&arena, &node->graph->ctx->allocator);
+    const qn_status status = make_table(&table, node, &s, &arena);
+    qn_arena_free(&arena);
+    QN_TRY(status);
+    qn_value *const in[2] = {s.x.value, table};
+    return qn_lower_replace(node, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, 0});
+}

@@ -1,0 +1,212 @@
+/* Multiply-accumulate: y = requantize(sum of (x - zx) * (w - zw) + bias). */
+#include <math.h>
+
+#include "ops/eval.h"
+#include "ops/nn_attrs.h"
+#include "ops/quantize.h"
+#include "pass/lower.h"
+
+typedef struct mac {
+    qn_node *node;
+    qn_quantized x, w, y;
+    bool has_y;      /* a Q stands behind */
+    int64_t filters; /* results that differ in scale and bias */
+    qn_value *bias;  /* integers of scale sx * sw; NULL: none */
+} mac;
+
+/* The inputs are integers and their scales stand along `axis` of w, where `filters` are counted. */
+static qn_status read_mac(bool *found, mac *m, int64_t axis)
+{
+    const qn_node *node = m->node;
+    QN_TRY(qn_lower_source(found, &m->x, node->in[0]));
+    if (!*found || m->x.axis >= 0)
+        goto no;
+    QN_TRY(qn_lower_source(found, &m->w, node->in[1]));
+    if (!*found || !m->w.value->data || (m->w.axis >= 0 && m->w.axis != axis))
+        goto no;
+    m->filters = m->w.value->data->dims[axis];
+    if (m->w.axis >= 0 && qn_tensor_count(m->w.scale->data) != m->filters)
+        goto no;
+    return qn_lower_target(&m->has_y, &m->y, node->out[0]);
+no:
+    *found = false;
+    return QN_OK;
+}
+
+/* ---- Bias ------------------------------------------------------------------------------------------------ */
+
+typedef struct numbers {
+    const qn_tensor *data; /* one, or one per filter */
+    qn_quantized q;        /* what they mean, where they are integers */
+    bool is_quantized;
+} numbers;
+
+/* Bias c in units of sx * sw[c]: the stored integer where that is its scale. */
+static double bias_units(const mac *m, const numbers *b, float factor, int64_t c)
+{
+    const double unit = (double)qn_quantized_scale(&m->x, 0) * (double)qn_quantized_scale(&m->w, c);
+    const int64_t i = qn_tensor_count(b->data) == 1 ? 0 : c;
+    const double stored = qn_tensor_f64(b->data, i);
+    if (!b->is_quantized)
+        return nearbyint(stored * (double)factor / unit);
+    const double scale = (double)qn_quantized_scale(&b->q, i) * (double)factor;
+    const double centered = stored - (double)qn_quantized_zero(&b->q);
+    return fabs(scale - unit) <= 1e-6 * unit ? centered : nearbyint(centered * scale / unit);
+}
+
+static qn_status make_bias(mac *m, const numbers *b, float factor)
+{
+    const bool wide = !qn_quantized_is_byte(&m->x) || !qn_quantized_is_byte(&m->w);
+    const qn_dtype dtype = wide ? QN_INT64 : QN_INT32;
+    const double most = wide ? 0x1p62 : (double)INT32_MAX;
+    const qn_type type = qn_type_tensor(dtype, 1, &m->filters);
+    qn_graph *graph = m->node->graph;
+    qn_tensor *out;
+    QN_TRY(qn_tensor_create(&out, graph->ctx, graph->arena, &type));
+    for (int64_t c = 0; c < m->filters; c++) {
+        const double units = bias_units(m, b, factor, c);
+        const int64_t q = (int64_t)QN_MAX(-most, QN_MIN(most, units));
+        qn_store_i64(out->data, dtype, c, &q, 1);
+    }
+    return qn_value_constant(&m->bias, graph, m->node->name, out);
+}
+
+/* factor * value, where there is one; *found false: it is not constant or has another form. */
+static qn_status read_bias(bool *found, mac *m, const qn_value *value, float factor)
+{
+    numbers b = {.data = value ? value->data : NULL};
+    if (!value)
+        return QN_OK;
+    if (!b.data) {
+        QN_TRY(qn_lower_source(&b.is_quantized, &b.q, value));
+        b.data = b.is_quantized ? b.q.value->data : NULL;
+    }
+    const int64_t count = b.data ? qn_tensor_count(b.data) : 0;
+    const bool fits =
+        b.data &&
+        (count == 1 || (count == m->filters && b.data->dims[b.data->rank - 1] == m->filters));
+    if (!fits) {
+        *found = false;
+        return QN_OK;
+    }
+    return make_bias(m, &b, factor);
+}
+
+/* ---- Operators ------------------------------------------------------------------------------------------- */
+
+static qn_status replace_conv(const mac *m)
+{
+    qn_value *const with[9] = {m->x.value, m->x.scale, m->x.zero, m->w.value, m->w.scale,
+                               m->w.zero,  m->y.scale, m->y.zero, m->bias};
+    qn_value *const real[7] = {m->x.value, m->x.scale, m->x.zero, m->w.value,
+                               m->w.scale, m->w.zero,  m->bias};
+    const size_t attrs = sizeof(qn_window_attrs);
+    if (m->has_y)
+        return qn_lower_replace(m->node, &m->y,
+                                &(qn_lowered){&qn_op_QLinearConv, with, m->bias ? 9 : 8, attrs});
+    return qn_lower_replace(
+        m->node, NULL, &(qn_lowered){&qn_op_qn_ConvIntegerToFloat, real, m->bias ? 7 : 6, attrs});
+}
+
+qn_status qn_lower_conv(bool *done, qn_node *node)
+{
+    mac m = {.node = node};
+    QN_TRY(read_mac(done, &m, 0));
+    if (*done)
+        QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
+    return *done ? replace_conv(&m) : QN_OK;
+}
+
+qn_status qn_lower_gemm(bool *done, qn_node *node)
+{
+    const qn_gemm_attrs *attrs = node->attrs;
+    mac m = {.node = node};
+    if (attrs->alpha != 1.0f)
+        return QN_OK;
+    QN_TRY(read_mac(done, &m, attrs->transB ? 0 : 1));
+    if (*done)
+        QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, attrs->beta));
+    if (!*done)
+        return QN_OK;
+    qn_value *const in[9] = {m.x.value,
+                             m.x.scale,
+                             m.x.zero,
+                             m.w.value,
+                             m.w.scale,
+                             m.w.zero,
+                             m.bias,
+                             m.has_y ? m.y.scale : NULL,
+                             m.has_y ? m.y.zero : NULL};
+    return qn_lower_replace(node, m.has_y ? &m.y : NULL,
+                            &(qn_lowered){&qn_op_ms_QGemm, in,
+                                          m.has_y  ? 9
+                                          : m.bias ? 7
+                                                   : 6,
+                                          sizeof *attrs});
+}
+
+/* ---- MatMul ----------------------------------------------------------------------------------------------- */
+
+/* Both sides are activations, each with one scale. */
+static qn_status read_product(bool *found, mac *m)
+{
+    QN_TRY(qn_lower_source(found, &m->x, m->node->in[0]));
+    if (*found && m->x.axis < 0)
+        QN_TRY(qn_lower_source(found, &m->w, m->node->in[1]));
+    *found = *found && m->x.axis < 0 && m->w.axis < 0;
+    return *found ? qn_lower_target(&m->has_y, &m->y, m->node->out[0]) : QN_OK;
+}
+
+/* A constant added behind the product of a matrix is its bias. */
+static qn_status take_bias(mac *m, qn_node **last)
+{
+    qn_node *add = qn_value_only_user(m->node->out[0]);
+    bool found = true;
+    if (m->has_y || !add || add->op != &qn_op_Add)
+        return QN_OK;
+    const int other = add->in[0] == m->node->out[0];
+    QN_TRY(read_bias(&found, m, add->in[other], 1));
+    if (!found || !m->bias)
+        return QN_OK;
+    *last = add;
+    return qn_lower_target(&m->has_y, &m->y, add->out[0]);
+}
+
+static qn_status replace_matmul(const mac *m, qn_node *last)
+{
+    const qn_quantized *y = m->has_y ? &m->y : NULL;
+    qn_value *const in[9] = {m->x.value,          m->x.scale,         m->x.zero,
+                             m->w.value,          m->w.scale,         m->w.zero,
+                             y ? y->scale : NULL, y ? y->zero : NULL, m->bias};
+    const bool is_plain = y && !m->bias;
+    const qn_lowered lowered = {is_plain ? &qn_op_QLinearMatMul : &qn_op_qn_QMatMul, in,
+                                m->bias ? 9
+                                : y     ? 8
+                                        : 6,
+                                0};
+    QN_TRY(qn_lower_replace(last, y, &lowered));
+    if (last != m->node)
+        qn_node_remove(m->node);
+    return QN_OK;
+}
+
+qn_status qn_lower_matmul(bool *done, qn_node *node)
+{
+    const qn_tensor *w = NULL;
+    qn_node *last = node;
+    mac m = {.node = node};
+    QN_TRY(read_product(done, &m));
+    if (!*done) {
+        const qn_type *type = &node->in[1]->type;
+        if (type->rank == 2)
+            QN_TRY(read_mac(done, &m, 1));
+    }
+    if (!*done)
+        return QN_OK;
+    w = m.w.value->data;
+    if (w && w->rank == 2) {
+        m.filters = w->dims[1];
+        QN_TRY(take_bias(&m, &last));
+    }
+    return replace_matmul(&m, last);
+}

@@ -1,0 +1,210 @@
+/* The pass lower-qdq: what stands between DequantizeLinear and QuantizeLinear becomes the integer operator that
+ * docs/numerics.md names, and stays within one step of the float result. */
+#include "pass_test.h"
+
+/* ---- Quantized graphs -------------------------------------------------------------------------------------- */
+
+typedef struct meaning {
+    qn_dtype dtype;
+    double scale;
+    int64_t zero;
+} meaning;
+
+static qn_value *integer(fixture *f, qn_dtype dtype, int64_t x)
+{
+    qn_value *value;
+    assert_int_equal(qn_value_number(&value, f->graph, dtype, (double)x), QN_OK);
+    return value;
+}
+
+static qn_value *quantize(fixture *f, qn_value *x, meaning m)
+{
+    return apply(f, &qn_op_QuantizeLinear, 3, x, number(f, m.scale), integer(f, m.dtype, m.zero));
+}
+
+static qn_value *dequantize(fixture *f, qn_value *x, meaning m)
+{
+    return apply(f, &qn_op_DequantizeLinear, 3, x, number(f, m.scale), integer(f, m.dtype, m.zero));
+}
+
+static const meaning wide = {QN_UINT8, 0.04, 120}, narrow = {QN_UINT8, 0.025, 100},
+                     positive = {QN_UINT8, 0.03, 0}, centered = {QN_INT8, 0.06, 3},
+                     weight = {QN_INT8, 1.0 / 127, 0};
+
+static qn_value *both(fixture *f, qn_value *x, meaning m)
+{
+    return dequantize(f, quantize(f, x, m), m);
+}
+
+/* The graph's result, in integers as the last operator gives them and as floats outside. */
+static void finish(fixture *f, qn_value *y, meaning m)
+{
+    assert_int_equal(qn_graph_add_output(f->graph, both(f, y, m)), QN_OK);
+}
+
+static const int64_t image[4] = {1, 4, 6, 6}, matrix[2] = {3, 8};
+
+/* ---- Cases --------------------------------------------------------------------------------------------------- */
+
+static void conv_relu(fixture *f)
+{
+    const int64_t filters[4] = {8, 4, 3, 3}, bias[1] = {8};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    qn_value *w = both(f, weights(f, 4, filters), weight);
+    finish(f, apply(f, &qn_op_Relu, 1, apply(f, &qn_op_Conv, 3, x, w, weights(f, 1, bias))),
+           positive);
+}
+
+/* The zero point is not the least number, so that the limit is an operator of its own. */
+static void conv_clip(fixture *f)
+{
+    const int64_t filters[4] = {8, 4, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), centered);
+    qn_value *y = apply(f, &qn_op_Conv, 2, x, both(f, weights(f, 4, filters), weight));
+    finish(f, apply(f, &qn_op_Clip, 3, y, number(f, 0), number(f, 1.5)), centered);
+}
+
+static void conv_to_float(fixture *f)
+{
+    const int64_t filters[4] = {8, 4, 3, 3};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    qn_value *w = both(f, weights(f, 4, filters), weight);
+    assert_int_equal(qn_graph_add_output(f->graph, apply(f, &qn_op_Conv, 2, x, w)), QN_OK);
+}
+
+static void gemm(fixture *f)
+{
+    const int64_t dims[2] = {8, 5}, bias[1] = {5};
+    qn_value *x = both(f, input(f, "x", 2, matrix), wide);
+    qn_value *w = both(f, weights(f, 2, dims), weight);
+    finish(f, apply(f, &qn_op_Gemm, 3, x, w, weights(f, 1, bias)), wide);
+}
+
+static void matmul_bias(fixture *f)
+{
+    const int64_t dims[2] = {8, 5}, bias[1] = {5};
+    qn_value *x = both(f, input(f, "x", 2, matrix), wide);
+    qn_value *y = apply(f, &qn_op_MatMul, 2, x, both(f, weights(f, 2, dims), weight));
+    finish(f, apply(f, &qn_op_Add, 2, weights(f, 1, bias), y), wide);
+}
+
+static void matmul_of_two(fixture *f)
+{
+    const int64_t dims[2] = {8, 5};
+    qn_value *x = both(f, input(f, "x", 2, matrix), wide);
+    finish(f, apply(f, &qn_op_MatMul, 2, x, both(f, input(f, "z", 2, dims), narrow)),
+           (meaning){QN_UINT8, 0.4, 128});
+}
+
+static void add(fixture *f)
+{
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Add, 2, x, both(f, input(f, "z", 4, image), narrow)), wide);
+}
+
+static void mul(fixture *f)
+{
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Mul, 2, x, both(f, input(f, "z", 4, image), narrow)), centered);
+}
+
+static void sigmoid(fixture *f)
+{
+    finish(f, apply(f, &qn_op_Sigmoid, 1, both(f, input(f, "x", 4, image), wide)),
+           (meaning){QN_UINT8, 1.0 / 255, 0});
+}
+
+static void global_pool(fixture *f)
+{
+    finish(f, apply(f, &qn_op_GlobalAveragePool, 1, both(f, input(f, "x", 4, image), wide)),
+           narrow);
+}
+
+/* Copies with the same meaning on both sides, then one into another meaning. */
+static void reshape(fixture *f)
+{
+    const int64_t flat[2] = {1, 144};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Reshape, 2, both(f, x, wide), ints(f, flat, 2)), narrow);
+}
+
+static void padded(fixture *f)
+{
+    const int64_t pads[8] = {0, 0, 1, 1, 0, 0, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Pad, 3, x, ints(f, pads, 8), number(f, 1)), wide);
+}
+
+static const struct {
+    const char *name;
+    void (*build)(fixture *f);
+    const qn_op *integer; /* what must be there once */
+    size_t nodes;         /* left in the graph */
+    double step;          /* the result's: how far it may be off, and a half more */
+} cases[] = {
+    {"Conv, Relu", conv_relu, &qn_op_QLinearConv, 3, 0.03},
+    {"Conv, Clip", conv_clip, &qn_op_Clip, 4, 0.06},
+    {"Conv into float", conv_to_float, &qn_op_qn_ConvIntegerToFloat, 2, 1e-5},
+    {"Gemm", gemm, &qn_op_ms_QGemm, 3, 0.04},
+    {"MatMul, Add", matmul_bias, &qn_op_qn_QMatMul, 3, 0.04},
+    {"MatMul of two", matmul_of_two, &qn_op_QLinearMatMul, 4, 0.4},
+    {"Add", add, &qn_op_ms_QLinearAdd, 4, 0.04},
+    {"Mul", mul, &qn_op_ms_QLinearMul, 4, 0.06},
+    {"Sigmoid", sigmoid, &qn_op_qn_QTable, 3, 1.0 / 255},
+    {"GlobalAveragePool", global_pool, &qn_op_ms_QLinearGlobalAveragePool, 3, 0.025},
+    {"Reshape", reshape, &qn_op_qn_Requantize, 4, 0.025},
+    {"Pad", padded, &qn_op_Pad, 3, 1e-6},
+};
+
+static void assert_within(const qn_tensor *a, const qn_tensor *b, double most, const char *name)
+{
+    assert_int_equal(qn_tensor_count(a), qn_tensor_count(b));
+    for (int64_t i = 0; i < qn_tensor_count(a); i++) {
+        const double x = qn_tensor_f64(a, i), y = qn_tensor_f64(b, i);
+        if (fabs(x - y) > most * fmax(1, fabs(x)))
+            fail_msg("%s, element %lld: %.9g became %.9g", name, (long long)i, x, y);
+    }
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(cases); i++) {
+        fixture f = begin();
+        const qn_pass_options options = {0};
+        qn_arena arena;
+        qn_arena_init(&arena, &f.ctx->allocator);
+        cases[i].build(&f);
+        assert_int_equal(qn_graph_infer(f.graph), QN_OK);
+        const qn_tensor *before = evaluate(&f, &arena, f.graph);
+        if (qn_passes_run(f.model, &options, NULL) != QN_OK)
+            fail_msg("%s: %s", cases[i].name, qn_context_error(f.ctx));
+        if (count_op(f.graph, cases[i].integer) != 1 || f.graph->n_nodes != cases[i].nodes)
+            fail_msg("%s: %zu nodes, of which %zu are %s", cases[i].name, f.graph->n_nodes,
+                     count_op(f.graph, cases[i].integer), cases[i].integer->name);
+        assert_within(before, evaluate(&f, &arena, f.graph), cases[i].step * 1.01, cases[i].name);
+        qn_arena_free(&arena);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
+}
+
+/* Who keeps the quantization of a file keeps its nodes. */
+static void test_kept(void **state)
+{
+    fixture f = begin();
+    const qn_pass_options options = {.keep_quantization = true};
+    (void)state;
+    conv_relu(&f);
+    assert_int_equal(qn_passes_run(f.model, &options, NULL), QN_OK);
+    assert_int_equal(count_op(f.graph, &qn_op_Conv), 1);
+    assert_int_equal(count_op(f.graph, &qn_op_DequantizeLinear), 3);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_kept)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
