@@ -17,6 +17,7 @@ static const struct {
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
+    {&qn_op_QLinearConv, qn_claim_q_conv},
     {&qn_op_QuantizeLinear, qn_claim_fake_quant},
     {&qn_op_Reshape, qn_claim_reshape},
     {&qn_op_Resize, qn_claim_resize},

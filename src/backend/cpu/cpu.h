@@ -45,5 +45,7 @@ qn_claim_fn qn_claim_pad;
 qn_claim_fn qn_claim_transpose;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
 qn_claim_fn qn_claim_resize;
+/* Multiply-accumulate of 8-bit integers. (q_conv.c) */
+qn_claim_fn qn_claim_q_conv;
 
 #endif

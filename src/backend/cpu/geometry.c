@@ -32,8 +32,8 @@ static bool shapes_of(qn_tensor *x, qn_tensor *y, const qn_claim *claim)
 {
     const qn_node *node = claim->node;
     return node->in[0] && node->out[0] && qn_build_shape(x, claim->builder, node->in[0]) &&
-           qn_build_shape(y, claim->builder, node->out[0]) && x->dtype == QN_FLOAT32 &&
-           x->rank >= 3 && x->rank - 2 <= QN_SPATIAL;
+           qn_build_shape(y, claim->builder, node->out[0]) && x->rank >= 3 &&
+           x->rank - 2 <= QN_SPATIAL;
 }
 
 static const qn_tensor *constant(const qn_node *node, int32_t i)
@@ -41,16 +41,14 @@ static const qn_tensor *constant(const qn_node *node, int32_t i)
     return i < node->n_in && node->in[i] ? node->in[i]->data : NULL;
 }
 
-bool qn_geometry_conv(qn_geometry *g, const qn_claim *claim)
+static bool geometry_of(qn_geometry *g, const qn_claim *claim, const qn_tensor *weights)
 {
     const qn_node *node = claim->node;
     const qn_window_attrs *a = node->attrs;
     const bool transposed = node->op == &qn_op_ConvTranspose;
-    const qn_tensor *weights = constant(node, 1);
     qn_tensor x, y;
     qn_window w;
-    if (!weights || !shapes_of(&x, &y, claim) || weights->dtype != QN_FLOAT32 ||
-        (node->n_in > 2 && node->in[2] && !constant(node, 2)))
+    if (!weights || !shapes_of(&x, &y, claim))
         return false;
     const qn_dim *in = node->in[0]->type.dims + 2;
     if (!(transposed ? qn_window_resolve_transposed : qn_window_resolve)(&w, a, x.rank - 2, in,
@@ -61,12 +59,25 @@ bool qn_geometry_conv(qn_geometry *g, const qn_claim *claim)
     return take_window(g, &w);
 }
 
+bool qn_geometry_conv(qn_geometry *g, const qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    const qn_tensor *weights = constant(node, 1);
+    return weights && weights->dtype == QN_FLOAT32 && node->in[0]->type.dtype == QN_FLOAT32 &&
+           (node->n_in <= 2 || !node->in[2] || constant(node, 2)) && geometry_of(g, claim, weights);
+}
+
+bool qn_geometry_q_conv(qn_geometry *g, const qn_claim *claim)
+{
+    return geometry_of(g, claim, constant(claim->node, 3));
+}
+
 bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
 {
     const qn_node *node = claim->node;
     qn_tensor x, y;
     qn_window w;
-    if (!shapes_of(&x, &y, claim))
+    if (!shapes_of(&x, &y, claim) || x.dtype != QN_FLOAT32)
         return false;
     *g = (qn_geometry){.samples = x.dims[0], .channels = x.dims[1], .filters = x.dims[1]};
     g->groups = 1;

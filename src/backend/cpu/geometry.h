@@ -19,6 +19,8 @@ typedef struct qn_geometry {
 /* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights and
  * bias must be constants. */
 bool qn_geometry_conv(qn_geometry *out, const qn_claim *claim);
+/* Of a QLinearConv with constant weights. */
+bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
 /* Of a float32 MaxPool, AveragePool or global pool. */
 bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);
 

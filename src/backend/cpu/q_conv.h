@@ -1,0 +1,67 @@
+/* Convolutions and products of 8-bit integers on the tiles of q_mac.h: the shape, the packed weights and the
+ * walk over them. A product of matrices is a convolution of one row of pixels by a kernel of one element. */
+#ifndef QN_Q_CONV_H
+#define QN_Q_CONV_H
+
+#include "backend/cpu/geometry.h"
+#include "backend/cpu/q_mac.h"
+
+typedef struct qn_q_conv {
+    /* Known when it is claimed: a map [samples, height, width, channels], and the window. */
+    int64_t samples, channels, height, width, out_height, out_width;
+    int64_t kernel[2], stride[2], dilation[2], pad[2]; /* down, across; pad: above, left */
+    int64_t groups;
+    int64_t group_channels, group_filters; /* of one group */
+    qn_mac_source source;
+    bool narrow; /* weights without zero point fit int8 */
+
+    /* From qn_q_conv_plan: how it is done. */
+    const qn_mac_kernels *kernels;
+    int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
+    int64_t steps;           /* of all segments */
+    int64_t last_width;      /* windows of the last row: less where pixels are just counted off */
+    bool copies;             /* rows are copied first: padded, or in another form */
+    int64_t copy_width;      /* pixels of such a row */
+    int64_t band;            /* rows of outputs at once */
+    int64_t filter_parts, row_parts;      /* shares of the work */
+    int64_t x_stride, y_stride, r_stride; /* bytes from sample to sample */
+    qn_mac mac;
+    const uint8_t *weights;
+} qn_q_conv;
+
+/* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
+typedef struct qn_q_weights {
+    const uint8_t *data;
+    bool is_signed;
+    bool by_column;       /* data is [k, filters] instead of [filters, k] */
+    const int32_t *zeros; /* by filter */
+} qn_q_weights;
+
+/* Products of a sum. */
+static inline int64_t qn_q_conv_length(const qn_q_conv *c)
+{
+    return c->kernel[0] * c->kernel[1] * c->group_channels;
+}
+
+/* Its sums fit int32 and its sizes are of this world. */
+bool qn_q_conv_fits(const qn_q_conv *c);
+/* Chooses kernels and order. What is known when it is claimed, the distances of samples and finish.floats
+ * must be set. */
+QN_MUST_CHECK qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder);
+/* All weights without zero points fit int8. */
+bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length);
+/* Packs weights and sets mac.start. */
+QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+/* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */
+int64_t qn_q_conv_params(const qn_q_conv *c);
+/* Where filter f has its number there. */
+int64_t qn_q_conv_param(const qn_q_conv *c, int64_t filter);
+size_t qn_q_conv_scratch(const qn_q_conv *c);
+
+typedef struct qn_q_conv_data {
+    const uint8_t *x, *r; /* r NULL: no residual */
+    uint8_t *y, *scratch;
+} qn_q_conv_data;
+void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads);
+
+#endif

@@ -1,0 +1,132 @@
+#include "backend/cpu/q_finish.h"
+
+#include <string.h>
+
+#include "ops/quantize.h"
+
+double qn_q_element(const qn_tensor *list, int64_t i)
+{
+    const size_t size = qn_dtype_size(list->dtype);
+    const int64_t at = qn_tensor_count(list) == 1 ? 0 : i;
+    uint64_t aligned = 0;
+    double x = 0;
+    memcpy(&aligned, (const char *)list->data + (size_t)at * size, size);
+    qn_load_f64(&x, list->dtype, &aligned, 0, 1);
+    return x;
+}
+
+bool qn_q_number(double *out, const qn_node *node, int32_t i)
+{
+    const qn_tensor *data = i < node->n_in && node->in[i] ? node->in[i]->data : NULL;
+    if (!data || qn_tensor_count(data) != 1)
+        return false;
+    *out = qn_q_element(data, 0);
+    return true;
+}
+
+/* The same where the input may be left out. */
+static bool number_or(double *out, const qn_node *node, int32_t i, double otherwise)
+{
+    *out = otherwise;
+    return i >= node->n_in || !node->in[i] || qn_q_number(out, node, i);
+}
+
+static qn_q_round round_of(qn_range range, int64_t zero)
+{
+    return (qn_q_round){(float)(range.min - zero), (float)(range.max - zero), (int32_t)zero};
+}
+
+void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t zero)
+{
+    *tail = (qn_q_tail){.residual = -1, .out = value};
+    if (dtype == QN_FLOAT32)
+        tail->finish.floats = true;
+    else
+        tail->finish.first = round_of(qn_range_of(dtype), zero);
+}
+
+/* ---- Growing ------------------------------------------------------------------------------------------------- */
+
+/* Clip of integers narrows the limits of the last rounding. */
+static bool take_clip(qn_q_tail *tail, const qn_node *node)
+{
+    qn_q_round *r = tail->finish.has_sum ? &tail->finish.second : &tail->finish.first;
+    const qn_range all = qn_range_of(tail->out->type.dtype);
+    double low, high;
+    if (node->in[0] != tail->out || !number_or(&low, node, 1, (double)all.min) ||
+        !number_or(&high, node, 2, (double)all.max))
+        return false;
+    const float least = (float)low - (float)r->zero, most = (float)high - (float)r->zero;
+    /* min(max(x, low), high) of what lies within the old limits; where they cross the upper one holds */
+    r->low = QN_MIN(QN_MAX(r->low, least), most);
+    r->high = QN_MAX(QN_MIN(r->high, most), r->low);
+    return true;
+}
+
+/* The result is the first operand, the other a tensor of the same shape that is ready. */
+static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
+{
+    const qn_value *b = node->in[3];
+    qn_tensor shape, other;
+    if (node->in[0] != tail->out || b == tail->out || b->data ||
+        !qn_build_ready(claim->builder, b) || !qn_build_shape(&shape, claim->builder, tail->out) ||
+        !qn_build_shape(&other, claim->builder, b) || shape.rank != other.rank)
+        return false;
+    for (int32_t d = 0; d < shape.rank; d++) {
+        if (shape.dims[d] != other.dims[d])
+            return false;
+    }
+    return true;
+}
+
+static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
+{
+    qn_q_finish *f = &tail->finish;
+    double scales[3], zeros[3];
+    if (f->has_sum || !is_residual(tail, claim, node))
+        return false;
+    for (int i = 0; i < 3; i++) {
+        const int32_t at = i == 2 ? 6 : 3 * i + 1;
+        if (!qn_q_number(&scales[i], node, at) || !number_or(&zeros[i], node, at + 1, 0))
+            return false;
+    }
+    f->has_sum = true;
+    f->r_signed = node->in[3]->type.dtype == QN_INT8;
+    f->a_shift = f->first.zero - (int32_t)zeros[0];
+    f->b_zero = (int32_t)zeros[1];
+    f->a_scale = (float)(scales[0] / scales[2]);
+    f->b_scale = (float)(scales[1] / scales[2]);
+    f->second = round_of(qn_range_of(node->out[0]->type.dtype), (int64_t)zeros[2]);
+    return true;
+}
+
+qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
+{
+    qn_q_finish *f = &tail->finish;
+    for (;;) {
+        qn_node *node = qn_build_fusible(claim->builder, tail->out);
+        if (!node || f->floats || claim->n_nodes >= QN_CLAIM_SPARE)
+            return QN_OK;
+        bool taken = false;
+        if (node->op == &qn_op_Clip)
+            taken = take_clip(tail, node);
+        else if (node->op == &qn_op_ms_QLinearAdd)
+            taken = take_sum(tail, claim, node);
+        if (!taken)
+            return QN_OK;
+        if (node->op == &qn_op_ms_QLinearAdd) {
+            tail->residual = claim->n_in;
+            qn_claim_in(claim, node->in[3], layout)->strided = true;
+        }
+        qn_claim_add(claim, node);
+        tail->out = node->out[0];
+    }
+}
+
+void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
+{
+    qn_claim_out(claim, tail->out, layout)->strided = true;
+    if (tail->residual >= 0 && claim->in[tail->residual].value != claim->in[0].value &&
+        qn_build_dies(claim, claim->in[tail->residual].value))
+        claim->in_place = tail->residual;
+}

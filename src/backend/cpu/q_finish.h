@@ -1,0 +1,55 @@
+/* From sums of products to results: the end of every integer multiply-accumulate kernel, with the nodes
+ * behind it that can be done while a sum is still in a register. Every rounding of those nodes is kept. */
+#ifndef QN_Q_FINISH_H
+#define QN_Q_FINISH_H
+
+#include "run/backend.h"
+
+/* rint(x), limited to low..high, which are a type's or a Clip's limits less the zero point; then + zero. */
+typedef struct qn_q_round {
+    float low, high;
+    int32_t zero;
+} qn_q_round;
+
+/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c]
+ *
+ *   floats:   y = v
+ *   else      a = round(v)
+ *   sum:      a = round(fma(f32(b - b_zero), b_scale, f32(a + a_shift) * a_scale))
+ *   table:    a = table[a]
+ *             y = a
+ */
+typedef struct qn_q_finish {
+    const float *bias, *scale; /* by filter, up to whole vectors */
+    qn_q_round first, second;
+    bool floats, has_sum, r_signed;
+    int32_t a_shift, b_zero;
+    float a_scale, b_scale;
+    const uint8_t *table; /* by the byte of a; NULL: none */
+} qn_q_finish;
+
+/* A plan's side of it: what a claim fuses behind the node that computes the sums. */
+typedef struct qn_q_tail {
+    qn_q_finish finish;
+    int32_t residual; /* which input of the claim; -1: none */
+    qn_value *out;    /* the last value of the group */
+} qn_q_tail;
+
+/* Begins behind `value`, a result of 8 bits with this zero point. */
+void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t zero);
+/* Adds the nodes behind it that can be done here to the claim. */
+QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+/* Adds the output to the claim, in the residual's place where that is free. */
+void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+
+/* Element i of a constant list, or the only one, wherever the file has it. */
+double qn_q_element(const qn_tensor *list, int64_t i);
+/* A single number that a constant input holds; false where it is none. */
+bool qn_q_number(double *out, const qn_node *node, int32_t i);
+/* The multiplier of a sum's side: f32(x * w / y). */
+static inline float qn_q_multiplier(double x, double w, double y)
+{
+    return (float)(x * w / y);
+}
+
+#endif

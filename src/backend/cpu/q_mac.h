@@ -1,0 +1,64 @@
+/* Integer multiply-accumulate over windows of channels-last maps, without turning the map into a matrix.
+ *
+ * A window is a few segments of neighbouring bytes of the map (the rows of the kernel, or its single
+ * elements); all windows have the same segments, at a distance from the window's first byte. A tile is a
+ * few windows by one block of filters: its sums stay in registers while the kernel walks along the segments,
+ * four bytes of every window a step:
+ *
+ *   sums[window][filter] += dot(bytes of the window, weights of the filter)
+ *
+ * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened to 16
+ * bits; see q_vec.h. */
+#ifndef QN_Q_MAC_H
+#define QN_Q_MAC_H
+
+#include "backend/cpu/q_finish.h"
+
+enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
+
+typedef struct qn_mac_segment {
+    int64_t offset, steps; /* bytes from the window's first one; groups of four bytes */
+} qn_mac_segment;
+
+typedef struct qn_mac {
+    const qn_mac_segment *segments;
+    int64_t n_segments;
+    int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
+    const int32_t *start;           /* by filter: what sums begin with */
+    qn_q_finish finish;
+} qn_mac;
+
+/* Up to QN_MAC_WINDOWS windows: the first half of them (rounded up) side by side from x[0] on, the rest
+ * from x[1] on, so that a tile can be a piece of one row or whole rows of two. y: results, r: residual. */
+typedef struct qn_mac_tile {
+    const uint8_t *x[2], *r[2];
+    uint8_t *y[2];
+    const uint8_t *weights;
+    int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
+} qn_mac_tile;
+
+typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
+
+/* How the elements of a map are stored. */
+typedef struct qn_mac_source {
+    bool is_signed;
+    int32_t zero; /* the zero point */
+} qn_mac_source;
+
+typedef struct qn_mac_kernels {
+    int lanes, dot; /* filters a vector; products a lane and step */
+    int windows;    /* most windows of a tile with blocks of two vectors */
+    int few;        /* the same with blocks of four */
+    bool is_wide;   /* maps and weights have 16 bits */
+    /* `count` elements in the form that tiles read. */
+    void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
+    qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
+} qn_mac_kernels;
+
+/* The best that CPU and environment allow. `narrow`: weights fit int8. */
+const qn_mac_kernels *qn_mac_kernels_get(bool narrow);
+
+extern const qn_mac_kernels qn_mac_kernels_base, qn_mac_kernels_avx2, qn_mac_kernels_avx512,
+    qn_mac_kernels_vnni;
+
+#endif

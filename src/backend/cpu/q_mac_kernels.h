@@ -1,0 +1,157 @@
+/* The tiles of q_mac.h. */
+#ifndef QN_Q_MAC_KERNELS_H
+#define QN_Q_MAC_KERNELS_H
+
+#include "backend/cpu/q_finish_kernels.h"
+#include "backend/cpu/q_mac.h"
+
+/* What fits into the registers: windows * vectors sums, the vectors' weights and one broadcast. */
+#if defined(__AVX512F__)
+enum { MAC_WINDOWS = 14, MAC_FEW = 6 };
+#else
+enum { MAC_WINDOWS = 5, MAC_FEW = 2 };
+#endif
+
+/* A tile's windows in four groups, so that every one is at most three steps from a pointer: the halves of
+ * the tile, each in halves. */
+typedef struct mac_groups {
+    const uint8_t *at[4];
+} mac_groups;
+
+Q_INLINE int mac_half(int windows)
+{
+    return (windows + 1) / 2;
+}
+
+/* The group of window i and its place there. */
+Q_INLINE const uint8_t *mac_window(const mac_groups *g, int64_t step, int windows, int i)
+{
+    const int first = mac_half(windows), second = i >= first;
+    const int at = second ? i - first : i;
+    const int split = mac_half(second ? windows - first : first);
+    return at < split ? g->at[second * 2] + at * step : g->at[second * 2 + 1] + (at - split) * step;
+}
+
+Q_INLINE mac_groups mac_begin(const qn_mac *m, const qn_mac_tile *t, int64_t offset, int windows)
+{
+    const int first = mac_half(windows);
+    const uint8_t *a = t->x[0] + offset, *b = t->x[1] + offset;
+    return (mac_groups){
+        {a, a + mac_half(first) * m->x_step, b, b + mac_half(windows - first) * m->x_step}};
+}
+
+/* The sums of a tile, [windows][vectors]. */
+Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+{
+    qi sum[QN_MAC_WINDOWS * 2];
+    const uint8_t *weights = t->weights;
+    const int64_t step = m->x_step;
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
+    for (int64_t s = 0; s < m->n_segments; s++) {
+        mac_groups g = mac_begin(m, t, m->segments[s].offset, windows);
+        for (int64_t k = m->segments[s].steps; k > 0; k--) {
+            qi w[QN_MAC_VECTORS];
+            for (int v = 0; v < vectors; v++)
+                w[v] = qi_load(weights + v * QI_BYTES);
+#pragma GCC unroll 14
+            for (int i = 0; i < windows; i++) {
+                const qi x = qi_broadcast(mac_window(&g, step, windows, i));
+#pragma GCC unroll 4
+                for (int v = 0; v < vectors; v++)
+                    sum[i * vectors + v] = qi_dot(sum[i * vectors + v], x, w[v]);
+            }
+            weights += vectors * QI_BYTES;
+            for (int i = 0; i < 4; i++)
+                g.at[i] += 4;
+        }
+    }
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sums[i] = sum[i];
+}
+
+static void mac_finish(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
+                       int vectors)
+{
+    const int first = mac_half(windows);
+    for (int v = 0; v < vectors && t->filters > v * QI_LANES; v++) {
+        const int64_t at = v * QI_LANES, size = m->finish.floats ? sizeof(float) : 1;
+        for (int h = 0; h < 2; h++) {
+            const q_finish_lanes lanes = {.sums = sums + (h * first * vectors + v),
+                                          .count = h ? windows - first : first,
+                                          .step = vectors,
+                                          .y = t->y[h] + at * size,
+                                          .r = t->r[h] + at,
+                                          .y_step = m->y_step,
+                                          .r_step = m->r_step,
+                                          .param = t->param + at,
+                                          .lanes = t->filters - at};
+            finish_lanes(&m->finish, &lanes);
+        }
+    }
+}
+
+#define MAC_TILE(n, v)                                                                             \
+    static void mac_tile_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                          \
+    {                                                                                              \
+        qi sums[n * v];                                                                            \
+        mac_sums(sums, m, t, n, v);                                                                \
+        mac_finish(sums, m, t, n, v);                                                              \
+    }
+#define MAC_UP_TO_2(F, v) F(1, v) F(2, v)
+#define MAC_UP_TO_5(F, v) MAC_UP_TO_2(F, v) F(3, v) F(4, v) F(5, v)
+#define MAC_UP_TO_6(F, v) MAC_UP_TO_5(F, v) F(6, v)
+#define MAC_UP_TO_14(F, v)                                                                         \
+    MAC_UP_TO_6(F, v) F(7, v) F(8, v) F(9, v) F(10, v) F(11, v) F(12, v) F(13, v) F(14, v)
+#if defined(__AVX512F__)
+#define MAC_TILES(F, v) MAC_UP_TO_14(F, v)
+#define MAC_FEW_TILES(F, v) MAC_UP_TO_6(F, v)
+#else
+#define MAC_TILES(F, v) MAC_UP_TO_5(F, v)
+#define MAC_FEW_TILES(F, v) MAC_UP_TO_2(F, v)
+#endif
+
+MAC_TILES(MAC_TILE, 1)
+MAC_TILES(MAC_TILE, 2)
+MAC_FEW_TILES(MAC_TILE, 4)
+
+#define MAC_ROW(n, v) mac_tile_##n##_##v,
+static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
+static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
+static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
+
+/* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
+
+/* uint8 for VNNI, where int8 is shifted up by 128 and so is its zero point; else 16 bits without it. */
+static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source)
+{
+#if defined(__AVX512VNNI__)
+    const uint8_t flip = source->is_signed ? 0x80 : 0;
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] ^ flip;
+#else
+    int16_t *wide = (int16_t *)(void *)to;
+    const int16_t zero = (int16_t)source->zero;
+    if (source->is_signed) {
+        for (int64_t i = 0; i < count; i++)
+            wide[i] = (int16_t)((int8_t)from[i] - zero);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            wide[i] = (int16_t)(from[i] - zero);
+    }
+#endif
+}
+
+const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
+    .lanes = QI_LANES,
+    .dot = QI_DOT,
+    .windows = MAC_WINDOWS,
+    .few = MAC_FEW,
+    .is_wide = QI_DOT == 2,
+    .copy = mac_copy,
+    .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
+};
+
+#endif

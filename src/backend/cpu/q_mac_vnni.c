@@ -1,0 +1,1 @@
+#include "backend/cpu/q_mac_kernels.h"

@@ -1,0 +1,97 @@
+/* Weights of integers in the order of q_mac.h: [block][step][vector][lane][dot]. */
+#include <string.h>
+
+#include "backend/cpu/q_conv.h"
+
+static int32_t weight(const qn_q_weights *w, int64_t filter, int64_t at)
+{
+    const int32_t raw = w->is_signed ? (int8_t)w->data[at] : w->data[at];
+    return raw - w->zeros[filter];
+}
+
+bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length)
+{
+    for (int64_t f = 0; f < filters; f++) {
+        for (int64_t k = 0; k < length; k++) {
+            const int32_t x = weight(w, f, w->by_column ? k * filters + f : f * length + k);
+            if (x < -128 || x > 127)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* One filter on its way into the packed weights. */
+typedef struct packer {
+    const qn_q_conv *c;
+    const qn_q_weights *w;
+    int64_t filter;
+    uint8_t *to;  /* its lane of the first step */
+    int64_t step; /* bytes from step to step */
+    int32_t sum;  /* of its weights */
+} packer;
+
+static void put(packer *p, int64_t place, int32_t x)
+{
+    const int64_t dot = p->c->kernels->dot;
+    uint8_t *at = p->to + place / dot * p->step;
+    const int16_t wide = (int16_t)x;
+    p->sum += x;
+    if (p->c->kernels->is_wide)
+        memcpy(at + place % dot * 2, &wide, sizeof wide);
+    else
+        at[place % dot] = (uint8_t)x;
+}
+
+/* Channels of kernel element (down, right), from `place` on. */
+static void put_channels(packer *p, int64_t place, int64_t down, int64_t right)
+{
+    const qn_q_conv *c = p->c;
+    const int64_t area = c->kernel[0] * c->kernel[1], length = qn_q_conv_length(c);
+    const int64_t filters = c->groups * c->group_filters;
+    for (int64_t i = 0; i < c->group_channels; i++) {
+        const int64_t k = i * area + down * c->kernel[1] + right;
+        const int64_t at = p->w->by_column ? k * filters + p->filter : p->filter * length + k;
+        put(p, place + i, weight(p->w, p->filter, at));
+    }
+}
+
+static void pack_filter(packer *p)
+{
+    const qn_q_conv *c = p->c;
+    const int64_t across = c->mac.n_segments / c->kernel[0];
+    const int64_t places = c->mac.segments[0].steps * c->kernels->dot;
+    for (int64_t s = 0; s < c->mac.n_segments; s++) {
+        const int64_t down = s / across;
+        if (across == c->kernel[1]) {
+            put_channels(p, s * places, down, s % across);
+            continue;
+        }
+        for (int64_t right = 0; right < c->kernel[1]; right++)
+            put_channels(p, s * places + right * c->channels, down, right);
+    }
+}
+
+qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
+{
+    const int64_t width = c->vectors * c->kernels->lanes;
+    const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * 4);
+    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
+    uint8_t *to = qn_build_alloc_weights(builder, bytes);
+    int32_t *start = qn_build_alloc(builder, (size_t)qn_q_conv_params(c) * sizeof *start);
+    if (!to || !start)
+        return qn_fail_nomem(qn_build_context(builder));
+    memset(to, 0, bytes);
+    for (int64_t f = 0; f < c->groups * c->group_filters; f++) {
+        const int64_t param = qn_q_conv_param(c, f);
+        packer p = {.c = c, .w = w, .filter = f, .step = width * 4};
+        p.to = to + param / width * c->steps * p.step + param % width * 4;
+        pack_filter(&p);
+        /* The zero point that the map still has: sum of (x - zero) w = sum of x w - zero * sum of w */
+        if (!c->kernels->is_wide)
+            start[param] = (int32_t)(0u - (uint32_t)zero * (uint32_t)p.sum);
+    }
+    c->weights = to;
+    c->mac.start = start;
+    return QN_OK;
+}

@@ -1,0 +1,171 @@
+/* How a convolution of integers is done (q_conv.h): kernels, blocks, bands, shares of threads. */
+#include "backend/cpu/q_conv.h"
+
+enum { SIZE_MOST = 1 << 24, BAND_BYTES = 192 * 1024, ALONE_BELOW = 200 * 1000 };
+
+bool qn_q_conv_fits(const qn_q_conv *c)
+{
+    const int64_t most =
+        c->narrow ? 65536 : 32768; /* products of a sum: 255 * 128 or 255 * 255 each */
+    const int64_t sizes[] = {c->kernel[0], c->kernel[1],   c->stride[0],   c->stride[1],
+                             c->pad[0],    c->dilation[0], c->dilation[1], c->pad[1]};
+    for (size_t i = 0; i < QN_COUNT_OF(sizes); i++) {
+        if (sizes[i] < 0 || sizes[i] > SIZE_MOST)
+            return false;
+    }
+    return c->kernel[0] * c->kernel[1] <= most && c->group_channels <= most &&
+           qn_q_conv_length(c) <= most && c->height <= SIZE_MOST && c->width <= SIZE_MOST &&
+           (c->out_width - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] < SIZE_MOST &&
+           (c->out_height - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] < SIZE_MOST;
+}
+
+int64_t qn_q_conv_params(const qn_q_conv *c)
+{
+    return c->groups * c->blocks * c->vectors * c->kernels->lanes;
+}
+
+int64_t qn_q_conv_param(const qn_q_conv *c, int64_t filter)
+{
+    const int64_t group = filter / c->group_filters, at = filter % c->group_filters;
+    return group * c->blocks * c->vectors * c->kernels->lanes + at;
+}
+
+/* ---- Shape ------------------------------------------------------------------------------------------------ */
+
+static int64_t rounded_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Pixels of the map from the first to the last one that the windows see, along dim d. */
+static int64_t seen(const qn_q_conv *c, int d, int64_t out)
+{
+    return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+}
+
+static bool is_inside(const qn_q_conv *c)
+{
+    return c->pad[0] == 0 && c->pad[1] == 0 && seen(c, 0, c->out_height) <= c->height &&
+           seen(c, 1, c->out_width) <= c->width;
+}
+
+static bool is_side_by_side(const qn_q_conv *c)
+{
+    const int64_t in = c->height * c->width * c->channels;
+    const int64_t out = c->out_height * c->out_width * c->groups * c->group_filters;
+    const int64_t y = c->mac.finish.floats ? (int64_t)sizeof(float) * out : out;
+    return c->samples == 1 ||
+           (c->x_stride == in && c->y_stride == y && (c->r_stride == 0 || c->r_stride == out));
+}
+
+/* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
+ * about as long. */
+static void count_off(qn_q_conv *c)
+{
+    int64_t pixels = c->height * c->width;
+    if (is_side_by_side(c)) {
+        pixels *= c->samples;
+        c->samples = 1;
+    }
+    const int64_t most =
+        pixels <= c->kernels->few ? (int64_t)c->kernels->few : (int64_t)c->kernels->windows;
+    c->width = rounded_up(pixels, rounded_up(pixels, most));
+    c->height = rounded_up(pixels, c->width);
+    c->last_width = pixels - (c->height - 1) * c->width;
+    c->out_height = c->height;
+    c->out_width = c->width;
+}
+
+static void choose_blocks(qn_q_conv *c)
+{
+    const int64_t lanes = c->kernels->lanes;
+    const int64_t windows = c->out_height == 1 ? c->out_width : 2 * c->out_width;
+    c->vectors = c->group_filters <= lanes                                    ? 1
+                 : windows <= c->kernels->few && c->group_filters > 2 * lanes ? 4
+                                                                              : 2;
+    c->blocks = rounded_up(c->group_filters, c->vectors * lanes);
+}
+
+/* ---- Segments ----------------------------------------------------------------------------------------------- */
+
+static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
+{
+    const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
+    const int64_t row = (c->copies ? c->copy_width : c->width) * c->channels * bytes;
+    const bool whole = c->groups == 1 && c->dilation[1] == 1;
+    const int64_t across = whole ? 1 : c->kernel[1];
+    const int64_t run = whole ? c->kernel[1] * c->channels : c->group_channels;
+    qn_mac_segment *at = qn_build_alloc(builder, (size_t)(c->kernel[0] * across) * sizeof *at);
+    QN_TRY_ALLOC(qn_build_context(builder), at);
+    c->mac.segments = at;
+    c->mac.n_segments = c->kernel[0] * across;
+    for (int64_t i = 0; i < c->mac.n_segments; i++) {
+        const int64_t down = i / across * c->dilation[0], right = i % across * c->dilation[1];
+        at[i].offset = down * row + right * c->channels * bytes;
+        at[i].steps = rounded_up(run, c->kernels->dot);
+    }
+    c->steps = c->mac.n_segments * rounded_up(run, c->kernels->dot);
+    c->mac.x_step = c->stride[1] * c->channels * bytes;
+    return QN_OK;
+}
+
+static bool must_copy(const qn_q_conv *c)
+{
+    const int64_t run =
+        c->groups == 1 && c->dilation[1] == 1 ? c->kernel[1] * c->channels : c->group_channels;
+    return c->kernels->is_wide || c->source.is_signed || run % c->kernels->dot != 0 ||
+           !is_inside(c);
+}
+
+/* ---- Shares -------------------------------------------------------------------------------------------------- */
+
+/* The parts of which the largest is smallest. Of two as good, the one that splits what is larger: weights or
+ * the map. */
+static void choose_parts(qn_q_conv *c, int64_t threads)
+{
+    const int64_t blocks = c->groups * c->blocks, rows = c->samples * c->out_height;
+    const int64_t weights = blocks * c->vectors * c->kernels->lanes * qn_q_conv_length(c);
+    const bool heavy = weights > c->samples * c->height * c->width * c->channels;
+    int64_t best = INT64_MAX;
+    c->filter_parts = c->row_parts = 1;
+    if (weights * rows * c->out_width < ALONE_BELOW)
+        return;
+    for (int64_t i = 1; i <= threads; i++) {
+        const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
+        const int64_t share = rounded_up(blocks, f) * rounded_up(rows, r);
+        if (threads % f != 0 || share >= best)
+            continue;
+        best = share;
+        c->filter_parts = f;
+        c->row_parts = r;
+    }
+}
+
+/* As many rows as the second cache holds with room for weights: an even number, since narrow rows go in
+ * pairs. */
+static void choose_band(qn_q_conv *c)
+{
+    const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
+    const int64_t in = seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
+    const int64_t row = in + c->out_width * c->mac.y_step;
+    const int64_t rows = rounded_up(c->samples * c->out_height, c->row_parts);
+    c->band = QN_MAX(QN_MIN(BAND_BYTES / row, rows) / 2 * 2, QN_MIN(rows, 2));
+    c->band = QN_MIN(c->band, c->out_height);
+}
+
+qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
+{
+    c->kernels = qn_mac_kernels_get(c->narrow);
+    c->last_width = c->out_width;
+    c->mac.r_step = c->groups * c->group_filters;
+    c->mac.y_step = c->mac.r_step * (c->mac.finish.floats ? (int64_t)sizeof(float) : 1);
+    if (c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 && c->stride[1] == 1 &&
+        is_inside(c) && c->out_width == c->width && c->out_height == c->height)
+        count_off(c);
+    choose_blocks(c);
+    c->copies = must_copy(c);
+    c->copy_width = seen(c, 1, c->out_width);
+    choose_parts(c, qn_build_threads(builder));
+    choose_band(c);
+    return make_segments(c, builder);
+}

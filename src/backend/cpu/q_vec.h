@@ -1,0 +1,407 @@
+/* A vector of 32-bit sums in the instruction set that the including file is compiled for, and the dot
+ * product that adds to it.
+ *
+ *   with VNNI   4 bytes a lane: uint8 times int8
+ *   else        2 numbers of 16 bit a lane: bytes are widened first, since the instruction that multiplies
+ *               bytes saturates
+ *
+ * Both are exact. qi: integers, qf: the same lanes as floats. */
+#ifndef QN_Q_VEC_H
+#define QN_Q_VEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define Q_INLINE static inline __attribute__((always_inline))
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+
+enum { QI_LANES = 16 };
+typedef __m512i qi;
+typedef __m512 qf;
+
+Q_INLINE __mmask16 qi_first(int64_t count)
+{
+    return (__mmask16)(count >= QI_LANES ? 0xffff : (1u << count) - 1);
+}
+Q_INLINE qi qi_load(const void *p)
+{
+    return _mm512_loadu_si512(p);
+}
+Q_INLINE void qi_store(void *p, qi a)
+{
+    _mm512_storeu_si512(p, a);
+}
+Q_INLINE qi qi_set(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+Q_INLINE qi qi_add(qi a, qi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+Q_INLINE qi qi_madd(qi a, qi b) /* pairs of 16 bit */
+{
+    return _mm512_madd_epi16(a, b);
+}
+Q_INLINE qf qi_float(qi a)
+{
+    return _mm512_cvtepi32_ps(a);
+}
+/* The first `count` bytes, widened; all lanes where there are more. */
+Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
+{
+    const __m128i bytes = count >= QI_LANES ? _mm_loadu_si128((const __m128i *)p)
+                                            : _mm_maskz_loadu_epi8(qi_first(count), p);
+    return is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes);
+}
+Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
+{
+    const __m128i bytes = _mm512_cvtepi32_epi8(a);
+    if (count >= QI_LANES)
+        _mm_storeu_si128((__m128i *)p, bytes);
+    else
+        _mm_mask_storeu_epi8(p, qi_first(count), bytes);
+}
+Q_INLINE qf qf_load(const float *p)
+{
+    return _mm512_loadu_ps(p);
+}
+Q_INLINE void qf_store(float *p, qf a, int64_t count)
+{
+    _mm512_mask_storeu_ps(p, qi_first(count), a);
+}
+Q_INLINE qf qf_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+Q_INLINE qf qf_add(qf a, qf b)
+{
+    return _mm512_add_ps(a, b);
+}
+Q_INLINE qf qf_mul(qf a, qf b)
+{
+    return _mm512_mul_ps(a, b);
+}
+Q_INLINE qf qf_fma(qf a, qf b, qf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+/* No number becomes `low`. */
+Q_INLINE qf qf_clamp(qf a, qf low, qf high)
+{
+    return _mm512_min_ps(_mm512_max_ps(a, low), high);
+}
+Q_INLINE qi qf_round(qf a) /* halves to even */
+{
+    return _mm512_cvtps_epi32(a);
+}
+
+#elif defined(__AVX2__)
+#include <immintrin.h>
+
+enum { QI_LANES = 8 };
+typedef __m256i qi;
+typedef __m256 qf;
+
+Q_INLINE qi qi_load(const void *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+Q_INLINE void qi_store(void *p, qi a)
+{
+    _mm256_storeu_si256((__m256i *)p, a);
+}
+Q_INLINE qi qi_set(int32_t x)
+{
+    return _mm256_set1_epi32(x);
+}
+Q_INLINE qi qi_add(qi a, qi b)
+{
+    return _mm256_add_epi32(a, b);
+}
+Q_INLINE qi qi_madd(qi a, qi b)
+{
+    return _mm256_madd_epi16(a, b);
+}
+Q_INLINE qf qi_float(qi a)
+{
+    return _mm256_cvtepi32_ps(a);
+}
+Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
+{
+    uint8_t part[QI_LANES] = {0};
+    if (count < QI_LANES) {
+        memcpy(part, p, (size_t)count);
+        p = part;
+    }
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)p);
+    return is_signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes);
+}
+Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
+{
+    const __m256i low = _mm256_and_si256(a, _mm256_set1_epi32(255));
+    const __m128i pairs =
+        _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    const __m128i bytes = _mm_packus_epi16(pairs, pairs);
+    uint8_t part[QI_LANES];
+    _mm_storel_epi64((__m128i *)(count >= QI_LANES ? p : part), bytes);
+    if (count < QI_LANES)
+        memcpy(p, part, (size_t)count);
+}
+Q_INLINE qf qf_load(const float *p)
+{
+    return _mm256_loadu_ps(p);
+}
+Q_INLINE void qf_store(float *p, qf a, int64_t count)
+{
+    float part[QI_LANES];
+    _mm256_storeu_ps(count >= QI_LANES ? p : part, a);
+    if (count < QI_LANES)
+        memcpy(p, part, (size_t)count * sizeof *p);
+}
+Q_INLINE qf qf_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+Q_INLINE qf qf_add(qf a, qf b)
+{
+    return _mm256_add_ps(a, b);
+}
+Q_INLINE qf qf_mul(qf a, qf b)
+{
+    return _mm256_mul_ps(a, b);
+}
+Q_INLINE qf qf_fma(qf a, qf b, qf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+Q_INLINE qf qf_clamp(qf a, qf low, qf high)
+{
+    return _mm256_min_ps(_mm256_max_ps(a, low), high);
+}
+Q_INLINE qi qf_round(qf a)
+{
+    return _mm256_cvtps_epi32(a);
+}
+
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+
+enum { QI_LANES = 4 };
+typedef __m128i qi;
+typedef __m128 qf;
+
+Q_INLINE qi qi_load(const void *p)
+{
+    return _mm_loadu_si128((const __m128i *)p);
+}
+Q_INLINE void qi_store(void *p, qi a)
+{
+    _mm_storeu_si128((__m128i *)p, a);
+}
+Q_INLINE qi qi_set(int32_t x)
+{
+    return _mm_set1_epi32(x);
+}
+Q_INLINE qi qi_add(qi a, qi b)
+{
+    return _mm_add_epi32(a, b);
+}
+Q_INLINE qi qi_madd(qi a, qi b)
+{
+    return _mm_madd_epi16(a, b);
+}
+Q_INLINE qf qi_float(qi a)
+{
+    return _mm_cvtepi32_ps(a);
+}
+Q_INLINE qf qf_load(const float *p)
+{
+    return _mm_loadu_ps(p);
+}
+Q_INLINE void qf_store_all(float *p, qf a)
+{
+    _mm_storeu_ps(p, a);
+}
+Q_INLINE qf qf_set(float x)
+{
+    return _mm_set1_ps(x);
+}
+Q_INLINE qf qf_add(qf a, qf b)
+{
+    return _mm_add_ps(a, b);
+}
+Q_INLINE qf qf_mul(qf a, qf b)
+{
+    return _mm_mul_ps(a, b);
+}
+Q_INLINE qf qf_clamp(qf a, qf low, qf high)
+{
+    return _mm_min_ps(_mm_max_ps(a, low), high);
+}
+Q_INLINE qi qf_round(qf a)
+{
+    return _mm_cvtps_epi32(a);
+}
+
+#else
+#include <math.h>
+
+enum { QI_LANES = 4 };
+typedef struct qi {
+    int32_t i[4];
+} qi;
+typedef struct qf {
+    float f[4];
+} qf;
+#define QI_EACH(type, field, expression)                                                           \
+    type r;                                                                                        \
+    for (int i = 0; i < QI_LANES; i++)                                                             \
+        r.field[i] = (expression);                                                                 \
+    return r
+
+Q_INLINE qi qi_load(const void *p)
+{
+    qi r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+Q_INLINE void qi_store(void *p, qi a)
+{
+    memcpy(p, &a, sizeof a);
+}
+Q_INLINE qi qi_set(int32_t x)
+{
+    QI_EACH(qi, i, x);
+}
+Q_INLINE qi qi_add(qi a, qi b) /* wraps, as vectors do */
+{
+    QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] + (uint32_t)b.i[i]));
+}
+Q_INLINE qi qi_madd(qi a, qi b)
+{
+    int16_t x[2 * QI_LANES], y[2 * QI_LANES];
+    memcpy(x, &a, sizeof x);
+    memcpy(y, &b, sizeof y);
+    QI_EACH(qi, i, x[2 * i] * y[2 * i] + x[2 * i + 1] * y[2 * i + 1]);
+}
+Q_INLINE qf qi_float(qi a)
+{
+    QI_EACH(qf, f, (float)a.i[i]);
+}
+Q_INLINE qf qf_load(const float *p)
+{
+    QI_EACH(qf, f, p[i]);
+}
+Q_INLINE void qf_store_all(float *p, qf a)
+{
+    memcpy(p, &a, sizeof a);
+}
+Q_INLINE qf qf_set(float x)
+{
+    QI_EACH(qf, f, x);
+}
+Q_INLINE qf qf_add(qf a, qf b)
+{
+    QI_EACH(qf, f, a.f[i] + b.f[i]);
+}
+Q_INLINE qf qf_mul(qf a, qf b)
+{
+    QI_EACH(qf, f, a.f[i] * b.f[i]);
+}
+Q_INLINE qf qf_clamp(qf a, qf low, qf high)
+{
+    QI_EACH(qf, f, fminf(a.f[i] > low.f[i] ? a.f[i] : low.f[i], high.f[i]));
+}
+Q_INLINE qi qf_round(qf a)
+{
+    QI_EACH(qi, i, (int32_t)rintf(a.f[i]));
+}
+#endif
+
+#if !defined(__AVX2__)
+/* Lanes one by one where there are no instructions for it. */
+Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
+{
+    int32_t lanes[QI_LANES] = {0};
+    for (int64_t i = 0; i < QI_LANES && i < count; i++)
+        lanes[i] = is_signed ? (int8_t)p[i] : p[i];
+    return qi_load(lanes);
+}
+Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
+{
+    int32_t lanes[QI_LANES];
+    qi_store(lanes, a);
+    for (int64_t i = 0; i < QI_LANES && i < count; i++)
+        p[i] = (uint8_t)lanes[i];
+}
+Q_INLINE void qf_store(float *p, qf a, int64_t count)
+{
+    float lanes[QI_LANES];
+    qf_store_all(lanes, a);
+    memcpy(p, lanes, (size_t)(count < QI_LANES ? count : QI_LANES) * sizeof *p);
+}
+/* a * b + c rounded once. |a| < 2^9, so a * b is exact in double. Their sum is rounded to odd there, which
+ * leaves enough for the rounding to float to be the only one that counts. */
+Q_INLINE float fma_rounded_once(float a, float b, float c)
+{
+    const double p = (double)a * (double)b, s = p + (double)c, t = s - p;
+    const double rest = (p - (s - t)) + ((double)c - t);
+    int64_t bits;
+    double odd;
+    memcpy(&bits, &s, sizeof bits);
+    if ((rest > 0 || rest < 0) && !(bits & 1)) /* towards the rest */
+        bits += (rest > 0) == (s > 0) ? 1 : -1;
+    memcpy(&odd, &bits, sizeof odd);
+    return (float)odd;
+}
+Q_INLINE qf qf_fma(qf a, qf b, qf c)
+{
+    float x[QI_LANES], y[QI_LANES], z[QI_LANES];
+    qf_store_all(x, a);
+    qf_store_all(y, b);
+    qf_store_all(z, c);
+    for (int i = 0; i < QI_LANES; i++)
+        z[i] = fma_rounded_once(x[i], y[i], z[i]);
+    return qf_load(z);
+}
+#endif
+
+enum { QI_BYTES = QI_LANES * 4 };
+
+/* Four bytes in every lane. */
+Q_INLINE qi qi_broadcast(const uint8_t *p)
+{
+    int32_t x;
+    memcpy(&x, p, sizeof x);
+    return qi_set(x);
+}
+
+#if defined(__AVX512VNNI__)
+enum { QI_DOT = 4 }; /* products a lane */
+Q_INLINE qi qi_dot(qi sum, qi x, qi w)
+{
+    return _mm512_dpbusd_epi32(sum, x, w);
+}
+#else
+enum { QI_DOT = 2 };
+Q_INLINE qi qi_dot(qi sum, qi x, qi w)
+{
+    return qi_add(sum, qi_madd(x, w));
+}
+#endif
+
+#if defined(__AVX512VNNI__)
+#define Q_NAME(name) name##_vnni
+#elif defined(__AVX512F__)
+#define Q_NAME(name) name##_avx512
+#elif defined(__AVX2__)
+#define Q_NAME(name) name##_avx2
+#else
+#define Q_NAME(name) name##_base
+#endif
+
+#endif

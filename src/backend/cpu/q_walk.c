@@ -1,0 +1,204 @@
+/* The walk of q_conv.h: shares of threads, bands of rows, blocks of filters, tiles. */
+#include <string.h>
+
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/q_conv.h"
+
+typedef struct work {
+    const qn_q_conv *c;
+    const qn_q_conv_data *data;
+} work;
+
+/* Rows of outputs of one sample and the part of the map that they see. x: the first window of the first
+ * row, x_row: bytes to that of the next one. */
+typedef struct band {
+    const uint8_t *x, *r;
+    uint8_t *y;
+    int64_t x_row, first, count;
+} band;
+
+static int64_t element_bytes(const qn_q_conv *c)
+{
+    return c->copies && c->kernels->is_wide ? 2 : 1;
+}
+
+static int64_t out_bytes(const qn_q_conv *c)
+{
+    return c->mac.finish.floats ? (int64_t)sizeof(float) : 1;
+}
+
+/* ---- Bands --------------------------------------------------------------------------------------------- */
+
+/* Rows of the map that `rows` rows of windows see. */
+static int64_t rows_seen(const qn_q_conv *c, int64_t rows)
+{
+    return (rows - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
+}
+
+static int64_t copy_row_bytes(const qn_q_conv *c)
+{
+    return c->copy_width * c->channels * element_bytes(c);
+}
+
+/* Slack, since the last step of a segment reads whole groups of bytes. */
+static size_t copy_bytes(const qn_q_conv *c)
+{
+    return c->copies ? ((size_t)(rows_seen(c, c->band) * copy_row_bytes(c)) + 127) / 64 * 64 : 0;
+}
+
+static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
+{
+    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
+    if (pixels > 0)
+        memset(to, c->kernels->is_wide ? 0 : zero,
+               (size_t)(pixels * c->channels * element_bytes(c)));
+}
+
+/* Row `row` of the map, which may lie outside, with what stands left and right of it. */
+static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
+{
+    const int64_t bytes = c->channels * element_bytes(c), left = c->pad[1];
+    if (row < 0 || row >= c->height) {
+        fill(c, to, c->copy_width);
+        return;
+    }
+    const bool is_last = row == c->height - 1 && c->last_width < c->out_width;
+    const int64_t width = is_last ? c->last_width : c->width;
+    const int64_t inside = QN_MIN(width, c->copy_width - left);
+    fill(c, to, QN_MIN(left, c->copy_width));
+    if (inside > 0)
+        c->kernels->copy(to + left * bytes, x + row * c->width * c->channels, inside * c->channels,
+                         &c->source);
+    if (inside > 0)
+        fill(c, to + (left + inside) * bytes, c->copy_width - left - inside);
+}
+
+static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, uint8_t *scratch)
+{
+    const int64_t rows = rows_seen(c, b->count), bytes = copy_row_bytes(c);
+    const int64_t top = b->first * c->stride[0] - c->pad[0];
+    for (int64_t i = 0; i < rows; i++)
+        copy_row(c, scratch + i * bytes, x, top + i);
+    b->x = scratch;
+    b->x_row = bytes * c->stride[0];
+}
+
+/* ---- Tiles ----------------------------------------------------------------------------------------------- */
+
+/* One block of filters over the rows of a band. */
+typedef struct block {
+    qn_mac_tile tile; /* weights and parameters */
+    int64_t x, y;     /* bytes to its channels and its filters, in a pixel */
+    qn_mac_fn *const *fns;
+} block;
+
+static block block_of(const qn_q_conv *c, int64_t index)
+{
+    const int64_t width = c->vectors * c->kernels->lanes, group = index / c->blocks;
+    const int64_t first = index % c->blocks * width;
+    block b = {.x = group * c->group_channels * element_bytes(c),
+               .y = group * c->group_filters + first,
+               .fns = c->kernels->tiles[c->vectors / 2]};
+    b.tile.weights = c->weights + index * c->steps * width * 4;
+    b.tile.param = index * width;
+    b.tile.filters = QN_MIN(width, c->group_filters - first);
+    return b;
+}
+
+/* Windows [at, at + count) of a row, and the same of the row below where `two`. */
+typedef struct piece {
+    int64_t row, at, count;
+    bool two;
+} piece;
+
+static void run_tile(const qn_q_conv *c, const band *b, const block *k, piece p)
+{
+    const qn_mac *m = &c->mac;
+    const int64_t first = p.two ? p.count : (p.count + 1) / 2, y = k->y * out_bytes(c);
+    qn_mac_tile t = k->tile;
+    for (int64_t h = 0; h < 2; h++) {
+        const int64_t row = p.row + (p.two ? h : 0), column = p.two ? p.at : p.at + h * first;
+        const int64_t pixel = row * c->out_width + column;
+        t.x[h] = b->x + row * b->x_row + column * m->x_step + k->x;
+        t.y[h] = b->y + pixel * m->y_step + y;
+        t.r[h] = b->r ? b->r + pixel * m->r_step + k->y : t.y[h];
+    }
+    k->fns[(p.two ? 2 * p.count : p.count) - 1](m, &t);
+}
+
+static void run_row(const qn_q_conv *c, const band *b, const block *k, int64_t row)
+{
+    const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
+    const bool is_last = b->first + row == c->out_height - 1;
+    const int64_t width = is_last ? c->last_width : c->out_width;
+    const int64_t parts = (width + most - 1) / most;
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t at = width * i / parts, end = width * (i + 1) / parts;
+        run_tile(c, b, k, (piece){row, at, end - at, false});
+    }
+}
+
+static void run_block(const qn_q_conv *c, const band *b, const block *k)
+{
+    const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
+    const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
+    int64_t row = 0;
+    for (; narrow && row + 1 < b->count; row += 2)
+        run_tile(c, b, k, (piece){row, 0, c->out_width, true});
+    for (; row < b->count; row++)
+        run_row(c, b, k, row);
+}
+
+/* ---- Shares ------------------------------------------------------------------------------------------------ */
+
+/* Rows [from, to) of one sample, blocks [first, last). */
+static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[2], int64_t sample,
+                     uint8_t *scratch)
+{
+    const qn_q_conv *c = w->c;
+    const uint8_t *x = w->data->x + sample * c->x_stride;
+    for (int64_t row = rows[0]; row < rows[1]; row += c->band) {
+        const int64_t pixel = row * c->out_width;
+        band b = {.first = row, .count = QN_MIN(c->band, rows[1] - row)};
+        b.y = w->data->y + sample * c->y_stride + pixel * c->mac.y_step;
+        if (w->data->r)
+            b.r = w->data->r + sample * c->r_stride + pixel * c->mac.r_step;
+        b.x_row = c->width * c->channels * c->stride[0];
+        b.x = x + row * b.x_row;
+        if (c->copies)
+            copy_band(&b, c, x, scratch);
+        for (int64_t i = blocks[0]; i < blocks[1]; i++) {
+            const block k = block_of(c, i);
+            run_block(c, &b, &k);
+        }
+    }
+}
+
+static void run_parts(const void *opaque, int64_t first, int64_t last)
+{
+    const work *w = opaque;
+    const qn_q_conv *c = w->c;
+    const int64_t all_rows = c->samples * c->out_height, all_blocks = c->groups * c->blocks;
+    for (int64_t part = first; part < last; part++) {
+        const int64_t f = part % c->filter_parts, r = part / c->filter_parts;
+        const int64_t blocks[2] = {all_blocks * f / c->filter_parts,
+                                   all_blocks * (f + 1) / c->filter_parts};
+        const int64_t from = all_rows * r / c->row_parts, to = all_rows * (r + 1) / c->row_parts;
+        for (int64_t n = from / c->out_height; n * c->out_height < to; n++) {
+            const int64_t rows[2] = {QN_MAX(from - n * c->out_height, 0),
+                                     QN_MIN(to - n * c->out_height, c->out_height)};
+            run_rows(w, rows, blocks, n, w->data->scratch + (size_t)part * copy_bytes(c));
+        }
+    }
+}
+
+size_t qn_q_conv_scratch(const qn_q_conv *c)
+{
+    return copy_bytes(c) * (size_t)(c->filter_parts * c->row_parts);
+}
+
+void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads)
+{
+    const work w = {c, data};
+    qn_parallel(threads, c->filter_parts * c->row_parts, 2, run_parts, &w);
+}

@@ -1,0 +1,120 @@
+/* Graphs of 8-bit integers for backend_test.h: the fast backends must give the reference's bits. */
+#ifndef QN_INT8_TEST_H
+#define QN_INT8_TEST_H
+
+#include "backend_test.h"
+
+static inline qn_dtype pick_byte(fixture *f)
+{
+    return pick(f, 2) ? QN_UINT8 : QN_INT8;
+}
+
+/* All values of a byte, the extreme ones more often. */
+static inline void fill_bytes(fixture *f, void *data, int64_t count, bool extreme)
+{
+    static const uint8_t ends[] = {0, 255, 127, 128};
+    for (int64_t i = 0; i < count; i++)
+        ((uint8_t *)data)[i] = extreme ? ends[pick(f, 4)] : (uint8_t)pick(f, 256);
+}
+
+static inline qn_value *add_byte_input(fixture *f, qn_dtype dtype, int32_t rank,
+                                       const int64_t *dims)
+{
+    qn_value *value = add_input(f, rank, dims);
+    value->type.dtype = dtype;
+    return value;
+}
+
+static inline qn_tensor *constant_tensor(fixture *f, qn_dtype dtype, int32_t rank,
+                                         const int64_t *dims)
+{
+    const qn_type type = qn_type_tensor(dtype, rank, dims);
+    qn_tensor *tensor;
+    assert_int_equal(qn_tensor_create(&tensor, f->ctx, f->graph->arena, &type), QN_OK);
+    return tensor;
+}
+
+static inline qn_value *constant_value(fixture *f, const qn_tensor *tensor)
+{
+    qn_value *value;
+    assert_int_equal(qn_value_constant(&value, f->graph, "c", tensor), QN_OK);
+    return value;
+}
+
+static inline qn_value *add_bytes(fixture *f, qn_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    qn_tensor *tensor = constant_tensor(f, dtype, rank, dims);
+    fill_bytes(f, tensor->data, qn_tensor_count(tensor), pick(f, 4) == 0);
+    return constant_value(f, tensor);
+}
+
+/* A zero point: mostly at an end of the range or in its middle. */
+static inline qn_value *add_zero(fixture *f, qn_dtype dtype)
+{
+    static const uint8_t usual[] = {0, 128, 255, 127};
+    qn_tensor *tensor = constant_tensor(f, dtype, 0, NULL);
+    *(uint8_t *)tensor->data = pick(f, 3) ? usual[pick(f, 4)] : (uint8_t)pick(f, 256);
+    return constant_value(f, tensor);
+}
+
+/* `count` scales about `size`; 0: one number. */
+static inline qn_value *add_scales(fixture *f, int64_t count, double size)
+{
+    qn_tensor *tensor = constant_tensor(f, QN_FLOAT32, count ? 1 : 0, &count);
+    for (int64_t i = 0; i < qn_tensor_count(tensor); i++)
+        ((float *)tensor->data)[i] = (float)(size * (1.5 + (double)noise(f)));
+    return constant_value(f, tensor);
+}
+
+/* A node of more inputs than add_node takes. */
+static inline qn_node *add_wide_node(fixture *f, const qn_op *op, int32_t n_in, qn_value *const *in)
+{
+    qn_node *node;
+    qn_value *out;
+    assert_int_equal(qn_node_add(&node, f->graph, op, NULL, n_in, 1), QN_OK);
+    for (int32_t i = 0; i < n_in; i++)
+        assert_int_equal(qn_node_set_input(node, i, in[i]), QN_OK);
+    assert_int_equal(qn_value_create(&out, f->graph, NULL), QN_OK);
+    qn_node_set_output(node, 0, out);
+    return node;
+}
+
+/* Elements that differ, of all outputs. `kernel`: see compare. */
+static inline double differing(fixture *f, const char *kernel)
+{
+    qn_tensor in[8];
+    const size_t n_in = f->graph->n_inputs;
+    double count = 0;
+    if (getenv("QUENCH_SAVE"))
+        assert_int_equal(qn_model_save(f->ctx, f->model, getenv("QUENCH_SAVE"), NULL), QN_OK);
+    assert_true(n_in <= QN_COUNT_OF(in));
+    for (size_t i = 0; i < n_in; i++) {
+        const qn_type *type = &f->graph->inputs[i]->type;
+        in[i] = (qn_tensor){.dtype = type->dtype, .rank = type->rank};
+        assert_true(qn_type_is_static(type, in[i].dims));
+        in[i].data = malloc((size_t)qn_tensor_count(&in[i]) + 1);
+        fill_bytes(f, in[i].data, qn_tensor_count(&in[i]), pick(f, 4) == 0);
+    }
+    outcome plain = run_with(f, "ref", in, n_in), fast = run_with(f, NULL, in, n_in);
+    for (size_t o = 0; o < f->graph->n_outputs; o++) {
+        const qn_tensor *a = qn_session_output(fast.session, o);
+        const qn_tensor *b = qn_session_output(plain.session, o);
+        const size_t size = qn_dtype_size(b->dtype);
+        assert_int_equal(qn_tensor_count(a), qn_tensor_count(b));
+        for (int64_t i = 0; i < qn_tensor_count(b); i++)
+            count += memcmp((const char *)a->data + (size_t)i * size,
+                            (const char *)b->data + (size_t)i * size, size) != 0;
+    }
+    bool found = !kernel;
+    for (size_t i = 0; i < fast.plan->n_steps; i++)
+        found = found || strcmp(fast.plan->steps[i].kernel->name, kernel) == 0;
+    if (!found)
+        fail_msg("no step is '%s'", kernel);
+    outcome_end(&plain);
+    outcome_end(&fast);
+    for (size_t i = 0; i < n_in; i++)
+        free(in[i].data);
+    return count;
+}
+
+#endif

@@ -1,0 +1,162 @@
+/* Convolutions and products of 8-bit integers against the reference, bit for bit: random shapes, odd
+ * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
+#include "int8_test.h"
+
+typedef struct conv {
+    qn_dtype x, w, y;
+    int64_t samples, channels, filters, groups;
+    int64_t size[2], kernel[2], stride[2], dilation[2], pads[4];
+    bool w_zero, by_filter; /* weights have zero points; parameters for each filter */
+} conv;
+
+static conv random_conv(fixture *f)
+{
+    conv c = {.x = pick_byte(f), .w = pick(f, 4) ? QN_INT8 : QN_UINT8, .y = pick_byte(f)};
+    c.samples = 1 + pick(f, 2);
+    c.groups = pick(f, 4) ? 1 : 1 + pick(f, 4);
+    c.channels = c.groups * (1 + pick(f, pick(f, 3) ? 12 : 80));
+    c.filters = c.groups * (1 + pick(f, pick(f, 3) ? 40 : 150));
+    c.w_zero = c.w == QN_UINT8 || pick(f, 6) == 0;
+    c.by_filter = pick(f, 2);
+    const bool single = pick(f, 3) == 0;
+    for (int d = 0; d < 2; d++) {
+        c.kernel[d] = single ? 1 : 1 + pick(f, 4);
+        c.stride[d] = pick(f, 2) ? 1 : 1 + pick(f, 3);
+        c.dilation[d] = pick(f, 3) ? 1 : 1 + pick(f, 2);
+        c.size[d] = (c.kernel[d] - 1) * c.dilation[d] + 1 + pick(f, 20);
+        for (int side = 0; side < 2 && !single; side++)
+            c.pads[d + 2 * side] = pick(f, 2) ? 0 : pick(f, 4);
+    }
+    return c;
+}
+
+/* Zero points of the weights, one or one per filter. */
+static qn_value *weight_zeros(fixture *f, const conv *c)
+{
+    qn_tensor *t = constant_tensor(f, c->w, c->by_filter ? 1 : 0, &c->filters);
+    fill_bytes(f, t->data, c->w_zero ? qn_tensor_count(t) : 0, false);
+    return constant_value(f, t);
+}
+
+static qn_value *biases(fixture *f, int64_t count)
+{
+    qn_tensor *t = constant_tensor(f, QN_INT32, 1, &count);
+    const int64_t size =
+        pick(f, 4) ? 2000 : 1 << 23; /* beyond what floats hold exactly, sometimes */
+    for (int64_t i = 0; i < count; i++)
+        ((int32_t *)t->data)[i] = (int32_t)((pick(f, 2 * size) - size) * (pick(f, 8) ? 1 : 200));
+    return constant_value(f, t);
+}
+
+static qn_value *add_conv(fixture *f, qn_value *x, const conv *c)
+{
+    const int64_t dims[] = {c->filters, c->channels / c->groups, c->kernel[0], c->kernel[1]};
+    const double size = 40.0 / sqrt((double)(dims[1] * dims[2] * dims[3]));
+    qn_value *const in[] = {x,
+                            add_scales(f, 0, 0.02),
+                            add_zero(f, c->x),
+                            add_bytes(f, c->w, 4, dims),
+                            add_scales(f, c->by_filter ? c->filters : 0, size * 1e-4),
+                            weight_zeros(f, c),
+                            add_scales(f, 0, 0.01),
+                            add_zero(f, c->y),
+                            biases(f, c->filters)};
+    qn_node *node = add_wide_node(f, &qn_op_QLinearConv, pick(f, 3) ? 9 : 8, in);
+    qn_window_attrs *a = node->attrs;
+    a->group = c->groups;
+    a->strides = keep_ints(f, c->stride, 2);
+    a->dilations = keep_ints(f, c->dilation, 2);
+    a->pads = keep_ints(f, c->pads, 4);
+    return result_of(node);
+}
+
+static qn_value *conv_input(fixture *f, const conv *c)
+{
+    const int64_t dims[] = {c->samples, c->channels, c->size[0], c->size[1]};
+    return add_byte_input(f, c->x, 4, dims);
+}
+
+/* ---- What stands behind ------------------------------------------------------------------------------ */
+
+static qn_value *clip(fixture *f, qn_value *x)
+{
+    qn_value *const in[] = {x, pick(f, 4) ? add_zero(f, x->type.dtype) : NULL,
+                            pick(f, 4) ? add_zero(f, x->type.dtype) : NULL};
+    return result_of(add_node(f, &qn_op_Clip, 3, in));
+}
+
+static qn_value *sum(fixture *f, qn_value *x)
+{
+    int64_t dims[QN_MAX_RANK];
+    const qn_dtype dtype = x->type.dtype;
+    assert_true(qn_type_is_static(&x->type, dims));
+    qn_value *r = add_byte_input(f, dtype, x->type.rank, dims);
+    if (pick(f, 2)) /* a tensor whose memory may be reused */
+        r = clip(f, r);
+    qn_value *in[] = {x,
+                      add_scales(f, 0, 0.01),
+                      add_zero(f, dtype),
+                      r,
+                      add_scales(f, 0, 0.01),
+                      add_zero(f, dtype),
+                      add_scales(f, 0, 0.02),
+                      add_zero(f, dtype)};
+    if (pick(f, 4) == 0) { /* the other way round it is not the same */
+        in[0] = r;
+        in[3] = x;
+    }
+    return result_of(add_wide_node(f, &qn_op_ms_QLinearAdd, 8, in));
+}
+
+static qn_value *follow(fixture *f, qn_value *x)
+{
+    const int64_t steps = pick(f, 4);
+    for (int64_t i = 0; i < steps; i++)
+        x = pick(f, 2) ? clip(f, x) : sum(f, x);
+    return x;
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------------------- */
+
+static double conv_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const conv c = random_conv(&f);
+    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    const double count = differing(&f, "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
+/* Two in a row, the second over the first one's result and added to it. */
+static double chain_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = random_conv(&f);
+    qn_value *x = add_conv(&f, conv_input(&f, &c), &c);
+    conv next = random_conv(&f);
+    next.samples = c.samples;
+    next.x = c.y;
+    next.groups = 1;
+    next.channels = c.filters;
+    for (int d = 0; d < 2; d++)
+        next.pads[d] = next.pads[d + 2] = (next.kernel[d] - 1) * next.dilation[d];
+    add_output(&f, x);
+    add_output(&f, follow(&f, add_conv(&f, x, &next)));
+    const double count = differing(&f, "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
+static void test_conv(void **state)
+{
+    (void)state;
+    run_cases(conv_case, 300, 0);
+    run_cases(chain_case, 60, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
