@@ -105,13 +105,14 @@ static void describe(qn_q_conv *c, const qn_geometry *g)
     }
 }
 
-static bool are_constant(const qn_node *node)
+/* 8-bit numbers, and everything but x constant. */
+static bool is_wanted(const qn_node *node)
 {
     for (int32_t i = 1; i < node->n_in; i++) {
         if (node->in[i] && !node->in[i]->data)
             return false;
     }
-    return true;
+    return qn_q_is_byte(node->in[0]) && qn_q_is_byte(node->in[3]) && qn_q_is_byte(node->out[0]);
 }
 
 qn_status qn_claim_q_conv(bool *taken, qn_claim *claim)
@@ -120,7 +121,7 @@ qn_status qn_claim_q_conv(bool *taken, qn_claim *claim)
     qn_geometry g;
     qn_q_weights w;
     double x_zero, y_zero;
-    if (!are_constant(node) || !qn_geometry_q_conv(&g, claim) || g.rank != 2 ||
+    if (!is_wanted(node) || !qn_geometry_q_conv(&g, claim) || g.rank != 2 ||
         !qn_q_number(&x_zero, node, 2) || !qn_q_number(&y_zero, node, 7))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);

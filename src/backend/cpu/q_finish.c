@@ -83,7 +83,8 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
 {
     qn_q_finish *f = &tail->finish;
     double scales[3], zeros[3];
-    if (f->has_sum || !is_residual(tail, claim, node))
+    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_byte(node->in[3]) ||
+        !qn_q_is_byte(node->out[0]))
         return false;
     for (int i = 0; i < 3; i++) {
         const int32_t at = i == 2 ? 6 : 3 * i + 1;

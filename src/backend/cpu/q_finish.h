@@ -42,6 +42,10 @@ QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layo
 /* Adds the output to the claim, in the residual's place where that is free. */
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 
+static inline bool qn_q_is_byte(const qn_value *value)
+{
+    return value->type.dtype == QN_UINT8 || value->type.dtype == QN_INT8;
+}
 /* Element i of a constant list, or the only one, wherever the file has it. */
 double qn_q_element(const qn_tensor *list, int64_t i);
 /* A single number that a constant input holds; false where it is none. */
