@@ -36,11 +36,18 @@ static void count_constants(totals *t, const qn_graph *graph)
     }
 }
 
-static void count_graph(totals *t, const qn_graph *graph)
+/* The node's own, or those of its twin in the graph without open dimensions. */
+static int64_t macs_of(const qn_node *node, const qn_graph *closed)
+{
+    const qn_node *twin = closed ? qn_graph_node(closed, node->name) : NULL;
+    return qn_node_macs(twin && twin->op == node->op ? twin : node);
+}
+
+static void count_graph(totals *t, const qn_graph *graph, const qn_graph *closed)
 {
     count_constants(t, graph);
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const int64_t macs = qn_node_macs(node);
+        const int64_t macs = macs_of(node, closed);
         const size_t place = op_place(node->op);
         const qn_graph *body;
         t->nodes++;
@@ -50,7 +57,7 @@ static void count_graph(totals *t, const qn_graph *graph)
             t->op_macs[place] += macs;
         }
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            count_graph(t, body);
+            count_graph(t, body, NULL);
     }
 }
 
@@ -97,13 +104,6 @@ static const char *value_list(qn_report *report, qn_value *const *values, int32_
     return list ? list : "";
 }
 
-/* The node's own, or those of its twin in the graph without open dimensions. */
-static int64_t macs_of(const qn_node *node, const qn_graph *closed)
-{
-    const qn_node *twin = qn_graph_node(closed, node->name);
-    return qn_node_macs(twin && twin->op == node->op ? twin : node);
-}
-
 static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *closed)
 {
     qn_report *report = table->report;
@@ -116,7 +116,7 @@ static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *clo
         qn_item_text(row, "outputs", value_list(report, node->out, node->n_out));
         qn_item_text(row, "inputs", value_list(report, node->in, node->n_in));
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            add_nodes(table, body, closed);
+            add_nodes(table, body, NULL);
     }
 }
 
@@ -147,15 +147,29 @@ void qn_inspect_head(qn_item *root, const qn_model *file)
     }
 }
 
+static bool has_open_inputs(const qn_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        if (!qn_type_is_static(&graph->inputs[i]->type, NULL))
+            return true;
+    }
+    return false;
+}
+
+/* `closed` is the same without open dimensions; NULL: there is no such graph. */
 static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph *closed, bool nodes)
 {
     totals *t = qn_alloc_zero(graph->ctx, 1, sizeof *t);
     QN_TRY_ALLOC(graph->ctx, t);
-    count_graph(t, closed);
+    count_graph(t, graph, closed);
     qn_item_int(root, "nodes", t->nodes);
     qn_item_int(root, "parameters", t->parameters);
     qn_item_int(root, "bytes", t->bytes);
     qn_item_int(root, "macs", t->macs);
+    if (has_open_inputs(graph))
+        qn_item_text(root, "assumed",
+                     closed ? "open dimensions are 1"
+                            : "dimensions that are not known are 1; bind those of the inputs");
     add_opsets(root, graph->model->origin ? graph->model->origin : graph->model);
     add_values(root, "inputs", graph->inputs, graph->n_inputs);
     add_values(root, "outputs", graph->outputs, graph->n_outputs);
@@ -182,13 +196,36 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
 
 /* ---- Counting without open dimensions -------------------------------------------------------------------- */
 
-/* Ones need not make sense to a model: then there is no such graph to count in, and *out stays NULL. */
-static qn_status keep_sensible(qn_model **out, qn_model *closed, qn_status status)
+/* Resolves the arithmetic of shapes, and leaves the other passes out. */
+static qn_status fold_shapes(qn_model *model)
 {
-    *out = status == QN_OK ? closed : NULL;
+    const char **skip = qn_alloc_zero(model->ctx, qn_passes_count, sizeof *skip);
+    QN_TRY_ALLOC(model->ctx, skip);
+    qn_pass_options options = {.skip = skip, .keep_quantization = true};
+    for (size_t p = 0; p < qn_passes_count; p++) {
+        if (qn_passes[p] != &qn_pass_fold_constants)
+            skip[options.n_skip++] = qn_passes[p]->name;
+    }
+    const qn_status status = qn_passes_run(model, &options, NULL);
+    qn_free(model->ctx, skip);
+    return status;
+}
+
+/* The model with ones for open dimensions and all shapes that follow from that. Ones need not make sense
+ * to a model: then *out is NULL. */
+static qn_status make_closed(qn_model **out, qn_context *ctx, qn_model *model,
+                             const qn_graph_options *graph, bool optimized)
+{
+    const qn_pass_options passes = {
+        .skip = graph->skip, .n_skip = graph->n_skip, .keep_quantization = true};
+    qn_model *closed;
+    *out = NULL;
+    QN_TRY(qn_prepare_shapes(&closed, ctx, model, graph, true));
+    const qn_status status = optimized ? qn_passes_run(closed, &passes, NULL) : fold_shapes(closed);
     if (status == QN_OK)
-        return QN_OK;
-    qn_model_free(closed);
+        *out = closed;
+    else
+        qn_model_free(closed);
     return status == QN_E_FORMAT || status == QN_E_INVALID ? QN_OK : status;
 }
 
@@ -197,10 +234,8 @@ qn_status qn_inspect_model(qn_item *root, qn_model *model)
     const qn_graph_options none = QN_GRAPH_OPTIONS_INIT;
     qn_model *closed;
     qn_inspect_head(root, model);
-    QN_TRY(qn_prepare_shapes(&closed, model->ctx, model, &none, true));
-    QN_TRY(keep_sensible(&closed, closed, qn_graph_infer(closed->graph)));
-    const qn_status status =
-        add_graph(root, model->graph, closed ? closed->graph : model->graph, false);
+    QN_TRY(make_closed(&closed, model->ctx, model, &none, false));
+    const qn_status status = add_graph(root, model->graph, closed ? closed->graph : NULL, false);
     qn_model_free(closed);
     return status;
 }
@@ -217,16 +252,9 @@ typedef struct graphs {
 static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o,
                              int64_t *changes)
 {
-    const qn_pass_options passes = {
-        .skip = o->graph.skip, .n_skip = o->graph.n_skip, .keep_quantization = true};
-    qn_context *ctx = g->plain->ctx;
-    qn_model *closed;
     QN_TRY(qn_graph_infer(g->plain->graph));
-    QN_TRY(qn_prepare_optimized(&g->optimized, ctx, model, &o->graph, changes));
-    QN_TRY(qn_prepare_shapes(&closed, ctx, model, &o->graph, true));
-    return keep_sensible(&g->closed, closed,
-                         o->optimized ? qn_passes_run(closed, &passes, NULL)
-                                      : qn_graph_infer(closed->graph));
+    QN_TRY(qn_prepare_optimized(&g->optimized, g->plain->ctx, model, &o->graph, changes));
+    return make_closed(&g->closed, g->plain->ctx, model, &o->graph, o->optimized != 0);
 }
 
 static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspect_options *o)
@@ -235,7 +263,7 @@ static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspec
     QN_TRY_ALLOC(g->plain->ctx, changes);
     QN_TRY(make_graphs(g, model, o, changes));
     const qn_graph *shown = o->optimized ? g->optimized->graph : g->plain->graph;
-    QN_TRY(add_graph(root, shown, g->closed ? g->closed->graph : shown, o->nodes != 0));
+    QN_TRY(add_graph(root, shown, g->closed ? g->closed->graph : NULL, o->nodes != 0));
     qn_inspect_passes(root, &o->graph, changes);
     return QN_OK;
 }

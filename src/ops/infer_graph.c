@@ -142,16 +142,32 @@ qn_status qn_graph_infer(qn_graph *graph)
     return QN_OK;
 }
 
+/* The type with ones for dimensions that are not known. */
+static qn_type close_type(const qn_type *type)
+{
+    qn_type closed = *type;
+    for (int32_t d = 0; d < closed.rank; d++)
+        closed.dims[d].value = closed.dims[d].value < 0 ? 1 : closed.dims[d].value;
+    return closed;
+}
+
 int64_t qn_node_macs(const qn_node *node)
 {
     slots space;
     views v;
+    qn_type in[SLOTS];
     if (!node->op->macs || node->n_explicit > SLOTS || node->n_out > SLOTS ||
         views_make(&v, &space, node) != QN_OK)
         return 0;
+    for (int32_t i = 0; i < node->n_explicit; i++) {
+        if (!node->in[i])
+            continue;
+        in[i] = close_type(&node->in[i]->type);
+        v.in[i] = &in[i];
+    }
     for (int32_t i = 0; i < node->n_out; i++) {
         if (node->out[i])
-            v.types[i] = node->out[i]->type;
+            v.types[i] = close_type(&node->out[i]->type);
     }
     const qn_infer self = infer_of(node, &v);
     const int64_t macs = node->op->macs(&self);

@@ -187,7 +187,8 @@ static qn_status normalizer_infer(qn_infer *self)
     qn_infer_set_dtype(self, 0, QN_STRING);
     if (in->rank < 0)
         return QN_OK;
-    if (in->rank != 1 && !(in->rank == 2 && in->dims[0].value == 1))
+    const bool one = in->rank == 2 && (in->dims[0].value == 1 || in->dims[0].value < 0);
+    if (in->rank != 1 && !one)
         return qn_infer_fail(self, "the input must be [C] or [1, C]");
     qn_infer_set(self, 0, QN_STRING, in->rank, in->rank == 2 ? dims : dims + 1);
     return QN_OK;

@@ -159,7 +159,8 @@ def check_case(name):
     if name in models.MODELS:
         wrong += check_agreement(name, ours[:COMPARED], runtime_outputs(path, inputs[:COMPARED]))
     for key, value in judge(ours, truth).items():
-        print(f"{key} {value:.4g}, expected {expected.get(key, float('nan')):.4g}")
+        wanted = expected.get(key, float("nan"))
+        print(f"{key} {value:.4g}, expected {wanted:.4g}, {value - wanted:+.4g}")
         # The table has the manifest's digits; what lies above is as good.
         if key not in expected or value >= expected[key] - tolerance:
             continue

@@ -13,6 +13,9 @@ import onnxruntime as ort
 from onnx import numpy_helper
 
 LATEST = 23
+# Pairs of model and target opset that the program may refuse: training operators and the batched Scan
+# everywhere, and in lower opsets what came later. Counted with the 1,073 models of Debian 12 and examples/.
+REFUSED = {"own": 10, "latest": 10, "lower": 429}
 
 
 def session(path):
@@ -94,7 +97,7 @@ def check(program, path, opset, out, counts):
     model = onnx.load(path, load_external_data=False)
     done = subprocess.run([program, path, out, str(opset)], capture_output=True, text=True)
     if done.returncode == 3:
-        counts["not supported"] += 1
+        counts["refused: " + kind_of(opset)] += 1
         return None
     if done.returncode != 0:
         return f"exit code {done.returncode}: {done.stderr.strip()}"
@@ -128,6 +131,10 @@ def opsets(path):
     return [0] + [o for o in (LATEST, own - 3) if 6 < o <= LATEST and o != own]
 
 
+def kind_of(opset):
+    return "own" if opset == 0 else "latest" if opset == LATEST else "lower"
+
+
 def main():
     program, folders = sys.argv[1], sys.argv[2:]
     models = sorted(p for f in folders for p in pathlib.Path(f).rglob("*.onnx"))
@@ -143,6 +150,11 @@ def main():
                     wrong.append(f"{path.parent.name}/{path.name} (opset {opset or 'own'}): {problem}")
     for line in wrong:
         print(line)
+    for kind, most in REFUSED.items():
+        refused = counts["refused: " + kind]
+        if refused > most:
+            wrong.append(f"{refused} refused in the {kind} opset, no more than {most} should be")
+            print(wrong[-1])
     print(f"{len(models)} models:", ", ".join(f"{n} {what}" for what, n in counts.items()))
     if wrong or not counts["same results"]:
         sys.exit(f"{len(wrong)} wrong")

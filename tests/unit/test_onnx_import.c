@@ -228,6 +228,25 @@ static void test_bad_nodes(void **state)
                    "node 'n' (Constant): a constant has exactly one value");
 }
 
+/* A first dimension that is not known yet is no fault: it must be 1 when the node runs. */
+static void test_string_normalizer_with_open_dims(void **state)
+{
+    (void)state;
+    loaded l = expect_model(MODEL(
+        "input { name: 'x' type { tensor_type { elem_type: 8 shape { dim { dim_param: 'N' } dim { "
+        "dim_param: 'C' } } } } } node { input: 'x' output: 'y' op_type: 'StringNormalizer' }"
+        "output { name: 'y' }"));
+    char text[64];
+    qn_type_format(text, sizeof text, &l.model->graph->outputs[0]->type);
+    assert_string_equal(text, "string[1,?]");
+    unload(&l);
+    expect_failure(
+        MODEL("input { name: 'x' type { tensor_type { elem_type: 8 shape { " DIM(2) DIM(
+            3) "} } } } node { input: 'x' output: 'y' op_type: 'StringNormalizer' name: 'n' }"
+               "output { name: 'y' }"),
+        QN_E_INVALID, "node 'n' (StringNormalizer): the input must be [C] or [1, C]");
+}
+
 /* 2^40 x 2^40: neither declared nor inferred. */
 static void test_sizes_that_overflow(void **state)
 {
@@ -330,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_newer_opsets),
         cmocka_unit_test(test_bad_structure),
         cmocka_unit_test(test_bad_nodes),
+        cmocka_unit_test(test_string_normalizer_with_open_dims),
         cmocka_unit_test(test_sizes_that_overflow),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_truncated_everywhere),
