@@ -25,23 +25,32 @@ int64_t qn_quantized_zero(const qn_quantized *q);
 /* Same integers for the same number: one scale each, equal, of equal type. */
 bool qn_quantized_alike(const qn_quantized *a, const qn_quantized *b);
 
-/* A node of `op` with the inputs and, where the first `attrs_size` bytes are given, the attributes of `node`. It
- * takes the place of `y`'s Q (y NULL: of `node`), and both are gone. */
+/* What takes the place of a node. */
 typedef struct qn_lowered {
     const qn_op *op;
     qn_value *const *in;
     int32_t n_in;
+    const void *attrs; /* the first attrs_size bytes of the attributes; the rest has its defaults */
     size_t attrs_size;
 } qn_lowered;
+/* Puts it where the Q of `y` stands (y NULL: `node`); the Q and `node` are gone then. */
 QN_MUST_CHECK qn_status qn_lower_replace(qn_node *node, const qn_quantized *y,
                                          const qn_lowered *lowered);
+
+/* One input and one output that are integers with one scale each. */
+typedef struct qn_quantized_pair {
+    qn_quantized x, y;
+} qn_quantized_pair;
+QN_MUST_CHECK qn_status qn_lower_pair(bool *found, qn_quantized_pair *out, const qn_node *node);
 
 /* One rule: *done says whether `node` has become integer, and is gone. */
 typedef qn_status qn_lower_fn(bool *done, qn_node *node);
 /* Multiply-accumulate. (lower_mac.c) */
-qn_lower_fn qn_lower_conv, qn_lower_gemm, qn_lower_matmul;
+qn_lower_fn qn_lower_conv, qn_lower_conv_transpose, qn_lower_gemm, qn_lower_matmul;
 /* Operators on single numbers or windows of them. (lower_elements.c) */
 qn_lower_fn qn_lower_add, qn_lower_mul, qn_lower_concat, qn_lower_average_pool,
     qn_lower_global_pool, qn_lower_table;
+/* Operators on many numbers at once. (lower_rows.c) */
+qn_lower_fn qn_lower_softmax, qn_lower_layer_norm, qn_lower_reduce_mean, qn_lower_resize;
 
 #endif

@@ -25,7 +25,7 @@ static qn_status replace_pair(qn_node *node, const pair *p, const qn_op *op)
 {
     qn_value *const in[8] = {p->a.value, p->a.scale, p->a.zero,  p->b.value,
                              p->b.scale, p->b.zero,  p->y.scale, p->y.zero};
-    return qn_lower_replace(node, &p->y, &(qn_lowered){op, in, 8, 0});
+    return qn_lower_replace(node, &p->y, &(qn_lowered){op, in, 8, NULL, 0});
 }
 
 static uint32_t place_of(const qn_value *value)
@@ -77,48 +77,36 @@ qn_status qn_lower_concat(bool *done, qn_node *node)
         return QN_OK;
     in[0] = y.scale;
     in[1] = y.zero;
-    return qn_lower_replace(
-        node, &y,
-        &(qn_lowered){&qn_op_ms_QLinearConcat, in, 2 + 3 * node->n_in, node->op->attrs_size});
+    return qn_lower_replace(node, &y,
+                            &(qn_lowered){&qn_op_ms_QLinearConcat, in, 2 + 3 * node->n_in,
+                                          node->attrs, node->op->attrs_size});
 }
 
 /* ---- One input, one output ------------------------------------------------------------------------------------ */
 
-typedef struct single {
-    qn_quantized x, y;
-} single;
-
-static qn_status read_single(bool *found, single *s, const qn_node *node)
-{
-    QN_TRY(qn_lower_source(found, &s->x, node->in[0]));
-    if (*found)
-        QN_TRY(qn_lower_target(found, &s->y, node->out[0]));
-    *found = *found && s->x.axis < 0;
-    return QN_OK;
-}
-
-static qn_status replace_single(qn_node *node, const single *s, const qn_op *op, size_t attrs_size)
+static qn_status replace_single(qn_node *node, const qn_quantized_pair *s, const qn_op *op,
+                                size_t attrs_size)
 {
     qn_value *const in[5] = {s->x.value, s->x.scale, s->x.zero, s->y.scale, s->y.zero};
-    return qn_lower_replace(node, &s->y, &(qn_lowered){op, in, 5, attrs_size});
+    return qn_lower_replace(node, &s->y, &(qn_lowered){op, in, 5, node->attrs, attrs_size});
 }
 
 qn_status qn_lower_average_pool(bool *done, qn_node *node)
 {
     const qn_window_attrs *attrs = node->attrs;
-    single s;
+    qn_quantized_pair s;
     for (size_t d = 0; d < attrs->dilations.count; d++) {
         if (attrs->dilations.at[d] != 1)
             return QN_OK;
     }
-    QN_TRY(read_single(done, &s, node));
+    QN_TRY(qn_lower_pair(done, &s, node));
     return *done ? replace_single(node, &s, &qn_op_ms_QLinearAveragePool, sizeof *attrs) : QN_OK;
 }
 
 qn_status qn_lower_global_pool(bool *done, qn_node *node)
 {
-    single s;
-    QN_TRY(read_single(done, &s, node));
+    qn_quantized_pair s;
+    QN_TRY(qn_lower_pair(done, &s, node));
     return *done ? replace_single(node, &s, &qn_op_ms_QLinearGlobalAveragePool, 0) : QN_OK;
 }
 
@@ -142,7 +130,8 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
     return qn_node_eval(out, ctx, arena, node, &(const qn_tensor *){reals});
 }
 
-static qn_status make_table(qn_value **out, const qn_node *node, const single *s, qn_arena *arena)
+static qn_status make_table(qn_value **out, const qn_node *node, const qn_quantized_pair *s,
+                            qn_arena *arena)
 {
     static const int64_t dims[1] = {ENTRIES};
     const qn_dtype dtype = s->y.value->type.dtype;
@@ -162,10 +151,10 @@ qn_status qn_lower_table(bool *done, qn_node *node)
 {
     qn_arena arena;
     qn_value *table = NULL;
-    single s;
+    qn_quantized_pair s;
     if (node->n_in != 1 || !(node->op->in[0].types & QN_SET(QN_FLOAT64)))
         return QN_OK;
-    QN_TRY(read_single(done, &s, node));
+    QN_TRY(qn_lower_pair(done, &s, node));
     *done = *done && qn_quantized_is_byte(&s.x) && qn_quantized_is_byte(&s.y);
     if (!*done)
         return QN_OK;
@@ -174,5 +163,5 @@ qn_status qn_lower_table(bool *done, qn_node *node)
     qn_arena_free(&arena);
     QN_TRY(status);
     qn_value *const in[2] = {s.x.value, table};
-    return qn_lower_replace(node, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, 0});
+    return qn_lower_replace(node, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, NULL, 0});
 }

@@ -94,18 +94,21 @@ static qn_status read_bias(bool *found, mac *m, const qn_value *value, float fac
 
 /* ---- Operators ------------------------------------------------------------------------------------------- */
 
-static qn_status replace_conv(const mac *m)
+/* `op` with a Q behind, `to_float` (NULL: there is none) without. */
+static qn_status replace_conv(bool *done, const mac *m, const qn_op *op, const qn_op *to_float)
 {
     qn_value *const with[9] = {m->x.value, m->x.scale, m->x.zero, m->w.value, m->w.scale,
                                m->w.zero,  m->y.scale, m->y.zero, m->bias};
     qn_value *const real[7] = {m->x.value, m->x.scale, m->x.zero, m->w.value,
                                m->w.scale, m->w.zero,  m->bias};
-    const size_t attrs = sizeof(qn_window_attrs);
-    if (m->has_y)
-        return qn_lower_replace(m->node, &m->y,
-                                &(qn_lowered){&qn_op_QLinearConv, with, m->bias ? 9 : 8, attrs});
-    return qn_lower_replace(
-        m->node, NULL, &(qn_lowered){&qn_op_qn_ConvIntegerToFloat, real, m->bias ? 7 : 6, attrs});
+    const int32_t more = m->bias ? 1 : 0;
+    const qn_lowered integer = {op, with, 8 + more, m->node->attrs, sizeof(qn_window_attrs)},
+                     real_valued = {to_float, real, 6 + more, integer.attrs, integer.attrs_size};
+    *done = m->has_y || to_float;
+    if (!*done)
+        return QN_OK;
+    return m->has_y ? qn_lower_replace(m->node, &m->y, &integer)
+                    : qn_lower_replace(m->node, NULL, &real_valued);
 }
 
 qn_status qn_lower_conv(bool *done, qn_node *node)
@@ -114,7 +117,20 @@ qn_status qn_lower_conv(bool *done, qn_node *node)
     QN_TRY(read_mac(done, &m, 0));
     if (*done)
         QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
-    return *done ? replace_conv(&m) : QN_OK;
+    return *done ? replace_conv(done, &m, &qn_op_QLinearConv, &qn_op_qn_ConvIntegerToFloat) : QN_OK;
+}
+
+/* Filters stand along axis 1 of the weights, those of one group. */
+qn_status qn_lower_conv_transpose(bool *done, qn_node *node)
+{
+    const qn_window_attrs *attrs = node->attrs;
+    mac m = {.node = node};
+    if (attrs->group != 1)
+        return QN_OK;
+    QN_TRY(read_mac(done, &m, 1));
+    if (*done)
+        QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
+    return *done ? replace_conv(done, &m, &qn_op_qn_QLinearConvTranspose, NULL) : QN_OK;
 }
 
 qn_status qn_lower_gemm(bool *done, qn_node *node)
@@ -142,7 +158,7 @@ qn_status qn_lower_gemm(bool *done, qn_node *node)
                                           m.has_y  ? 9
                                           : m.bias ? 7
                                                    : 6,
-                                          sizeof *attrs});
+                                          attrs, sizeof *attrs});
 }
 
 /* ---- MatMul ----------------------------------------------------------------------------------------------- */
@@ -183,7 +199,7 @@ static qn_status replace_matmul(const mac *m, qn_node *last)
                                 m->bias ? 9
                                 : y     ? 8
                                         : 6,
-                                0};
+                                NULL, 0};
     QN_TRY(qn_lower_replace(last, y, &lowered));
     if (last != m->node)
         qn_node_remove(m->node);

@@ -76,6 +76,15 @@ qn_status qn_lower_target(bool *found, qn_quantized *out, const qn_value *value)
     return QN_OK;
 }
 
+qn_status qn_lower_pair(bool *found, qn_quantized_pair *out, const qn_node *node)
+{
+    QN_TRY(qn_lower_source(found, &out->x, node->in[0]));
+    if (*found)
+        QN_TRY(qn_lower_target(found, &out->y, node->out[0]));
+    *found = *found && out->x.axis < 0;
+    return QN_OK;
+}
+
 bool qn_quantized_is_byte(const qn_quantized *q)
 {
     return (qn_type_set(&q->value->type) & BYTES) != 0;
@@ -106,7 +115,7 @@ qn_status qn_lower_replace(qn_node *node, const qn_quantized *y, const qn_lowere
     for (int32_t i = 0; i < lowered->n_in; i++)
         QN_TRY(qn_node_set_input(fresh, i, lowered->in[i]));
     if (lowered->attrs_size)
-        memcpy(fresh->attrs, node->attrs, lowered->attrs_size);
+        memcpy(fresh->attrs, lowered->attrs, lowered->attrs_size);
     fresh->mark = place->mark;
     QN_TRY(qn_rewrite_finish(fresh, place));
     if (y)
@@ -316,7 +325,7 @@ static qn_status requantize(bool *done, qn_node *node)
         *done = true;
     }
     qn_value *const in[5] = {x.value, x.scale, x.zero, y.scale, y.zero};
-    return qn_lower_replace(node, NULL, &(qn_lowered){&qn_op_qn_Requantize, in, 5, 0});
+    return qn_lower_replace(node, NULL, &(qn_lowered){&qn_op_qn_Requantize, in, 5, NULL, 0});
 }
 
 /* Weights that a file quantizes while running. */
@@ -357,10 +366,14 @@ static const struct {
     {&qn_op_Concat, concat_integers},
     {&qn_op_Concat, qn_lower_concat},
     {&qn_op_Conv, qn_lower_conv},
+    {&qn_op_ConvTranspose, qn_lower_conv_transpose},
     {&qn_op_Gemm, qn_lower_gemm},
     {&qn_op_GlobalAveragePool, qn_lower_global_pool},
+    {&qn_op_LayerNormalization, qn_lower_layer_norm},
     {&qn_op_MatMul, qn_lower_matmul},
     {&qn_op_Mul, qn_lower_mul},
+    {&qn_op_ReduceMean, qn_lower_reduce_mean},
+    {&qn_op_Softmax, qn_lower_softmax},
 };
 
 static qn_status lower_node(bool *done, qn_node *node)
@@ -371,6 +384,8 @@ static qn_status lower_node(bool *done, qn_node *node)
     }
     if (!*done && node->op->quant == QN_QUANT_PASS)
         QN_TRY(move_integers(done, node));
+    if (!*done && node->op == &qn_op_Resize)
+        QN_TRY(qn_lower_resize(done, node));
     if (!*done && node->op->quant == QN_QUANT_TABLE)
         QN_TRY(qn_lower_table(done, node));
     return QN_OK;

@@ -114,6 +114,27 @@ static void sigmoid(fixture *f)
            (meaning){QN_UINT8, 1.0 / 255, 0});
 }
 
+static void softmax(fixture *f)
+{
+    finish(f, apply(f, &qn_op_Softmax, 1, both(f, input(f, "x", 2, matrix), wide)),
+           (meaning){QN_UINT8, 1.0 / 255, 0});
+}
+
+static void layer_norm(fixture *f)
+{
+    const int64_t row[1] = {8};
+    qn_value *x = both(f, input(f, "x", 2, matrix), wide);
+    finish(f, apply(f, &qn_op_LayerNormalization, 3, x, weights(f, 1, row), weights(f, 1, row)),
+           wide);
+}
+
+static void reduce_mean(fixture *f)
+{
+    const int64_t axes[2] = {2, -1};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_ReduceMean, 2, x, ints(f, axes, 2)), narrow);
+}
+
 static void global_pool(fixture *f)
 {
     finish(f, apply(f, &qn_op_GlobalAveragePool, 1, both(f, input(f, "x", 4, image), wide)),
@@ -151,6 +172,9 @@ static const struct {
     {"Add", add, &qn_op_ms_QLinearAdd, 4, 0.04},
     {"Mul", mul, &qn_op_ms_QLinearMul, 4, 0.06},
     {"Sigmoid", sigmoid, &qn_op_qn_QTable, 3, 1.0 / 255},
+    {"Softmax", softmax, &qn_op_ms_QLinearSoftmax, 3, 1.0 / 255},
+    {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},
+    {"ReduceMean", reduce_mean, &qn_op_ms_QLinearReduceMean, 3, 0.025},
     {"GlobalAveragePool", global_pool, &qn_op_ms_QLinearGlobalAveragePool, 3, 0.025},
     {"Reshape", reshape, &qn_op_qn_Requantize, 4, 0.025},
     {"Pad", padded, &qn_op_Pad, 3, 1e-6},
