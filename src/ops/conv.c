@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-static const qn_attr_spec conv_specs[] = {
-    QN_ATTR(qn_window_attrs, kernel_shape, INTS), QN_WINDOW_ATTRS,
-    QN_ATTR(qn_window_attrs, dilations, INTS), QN_INT_ATTR(qn_window_attrs, group, 1)};
+static const qn_attr_spec conv_specs[] = {QN_CONV_ATTRS};
 
 /* ---- Inference --------------------------------------------------------------------------------------------- */
 
@@ -28,7 +26,7 @@ static qn_status check_channels(const qn_infer *self, const qn_type *x, const qn
     return QN_OK;
 }
 
-static qn_status check_bias(const qn_infer *self, int32_t b, qn_dim filters)
+qn_status qn_infer_conv_bias(const qn_infer *self, int32_t b, qn_dim filters)
 {
     if (b < 0 || qn_infer_rank(self, b) < 0)
         return QN_OK;
@@ -39,8 +37,7 @@ static qn_status check_bias(const qn_infer *self, int32_t b, qn_dim filters)
     return QN_OK;
 }
 
-/* The kernel's dims, from the weights where all are known. */
-static bool kernel_of(int64_t *kernel, const qn_type *w)
+bool qn_conv_kernel(int64_t *kernel, const qn_type *w)
 {
     for (int32_t d = 2; d < w->rank; d++) {
         kernel[d - 2] = w->dims[d].value;
@@ -68,10 +65,10 @@ qn_status qn_infer_conv(qn_infer *self, int32_t x, int32_t w, int32_t b, qn_dtyp
     QN_TRY(check_channels(self, in, weights, a->group));
     dims[0] = in->rank >= 0 ? in->dims[0] : qn_dim_unknown();
     dims[1] = weights->rank >= 0 ? weights->dims[0] : qn_dim_unknown();
-    QN_TRY(check_bias(self, b, dims[1]));
+    QN_TRY(qn_infer_conv_bias(self, b, dims[1]));
     for (int32_t d = 2; d < rank; d++)
         dims[d] = qn_dim_unknown();
-    const bool known = kernel_of(kernel, weights);
+    const bool known = qn_conv_kernel(kernel, weights);
     if (in->rank >= 0 && (known || a->kernel_shape.at)) {
         if (!qn_window_resolve(&window, a, rank - 2, in->dims + 2, known ? kernel : NULL))
             return qn_infer_fail(self, "%s", window.problem);

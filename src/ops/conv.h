@@ -13,6 +13,10 @@ typedef struct qn_conv {
 /* Output 0 from inputs x and w, and bias b (-1: none such); checks them all. */
 QN_MUST_CHECK qn_status qn_infer_conv(qn_infer *self, int32_t x, int32_t w, int32_t b,
                                       qn_dtype dtype);
+/* Input b (-1: none such) is a list of one number per filter, where it is there. */
+QN_MUST_CHECK qn_status qn_infer_conv_bias(const qn_infer *self, int32_t b, qn_dim filters);
+/* The kernel's dims, from the weights' [., ., kernel...]; false where they are not known. */
+bool qn_conv_kernel(int64_t *kernel, const qn_type *w);
 int64_t qn_conv_macs(const qn_infer *self, int32_t w);
 
 QN_MUST_CHECK qn_status qn_conv_make(qn_conv *out, qn_eval *self, const qn_tensor *x,

@@ -1,12 +1,12 @@
-/* ConvTranspose, and what the quantized one shares with it: the input spread over a larger output, as the gradient of a convolution is. */
+/* ConvTranspose, and what the quantized one shares with it: the input spread over a larger output, as the
+ * gradient of a convolution is. */
 #include <string.h>
 
 #include "ops/conv.h"
 
 const qn_attr_spec qn_conv_transpose_specs[QN_CONV_TRANSPOSE_SPECS] = {
-    QN_ATTR(qn_window_attrs, kernel_shape, INTS), QN_WINDOW_ATTRS,
-    QN_ATTR(qn_window_attrs, dilations, INTS),    QN_ATTR(qn_window_attrs, output_padding, INTS),
-    QN_ATTR(qn_window_attrs, output_shape, INTS), QN_INT_ATTR(qn_window_attrs, group, 1)};
+    QN_CONV_ATTRS, QN_ATTR(qn_window_attrs, output_padding, INTS),
+    QN_ATTR(qn_window_attrs, output_shape, INTS)};
 static const qn_type_rule type_rules[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"W", 'T', QN_SET_FLOAT, 0},
@@ -30,20 +30,7 @@ static qn_status check_channels(const qn_infer *self, const qn_type *x, const qn
     if (w->rank >= 0 && w->dims[0].value >= 0 && w->dims[0].value % group)
         return qn_infer_fail(self, "%lld channels cannot be split into %lld groups",
                              (long long)w->dims[0].value, (long long)group);
-    if (qn_infer_rank(self, b) >= 0 &&
-        (self->in[b]->rank != 1 || !qn_dim_merge(&merged, self->in[b]->dims[0], *filters)))
-        return qn_infer_fail(self, "the bias must be a list of one number per filter");
-    return QN_OK;
-}
-
-static bool kernel_of(int64_t *kernel, const qn_type *w)
-{
-    for (int32_t d = 2; d < w->rank; d++) {
-        kernel[d - 2] = w->dims[d].value;
-        if (kernel[d - 2] < 0)
-            return false;
-    }
-    return w->rank > 2;
+    return qn_infer_conv_bias(self, b, *filters);
 }
 
 qn_status qn_infer_conv_transpose(qn_infer *self, int32_t x_at, int32_t w_at, int32_t b,
@@ -66,7 +53,7 @@ qn_status qn_infer_conv_transpose(qn_infer *self, int32_t x_at, int32_t w_at, in
     dims[0] = x->rank >= 0 ? x->dims[0] : qn_dim_unknown();
     for (int32_t d = 2; d < rank; d++)
         dims[d] = qn_dim_unknown();
-    const bool known = kernel_of(kernel, w);
+    const bool known = qn_conv_kernel(kernel, w);
     if (x->rank >= 0 && (known || a->kernel_shape.at)) {
         if (!qn_window_resolve_transposed(&window, a, rank - 2, x->dims + 2, known ? kernel : NULL))
             return qn_infer_fail(self, "%s", window.problem);

@@ -35,6 +35,10 @@ QN_MUST_CHECK qn_status qn_eval_ints(qn_eval *self, int64_t **out, const qn_tens
 double qn_tensor_f64(const qn_tensor *tensor, int64_t i);
 int64_t qn_tensor_i64(const qn_tensor *tensor, int64_t i);
 
+/* Infers the outputs' types from the inputs at hand, with `scratch` for the work, and makes the outputs,
+ * unless the operator does that itself. Kernels rely on inputs that inference has seen. */
+QN_MUST_CHECK qn_status qn_eval_outputs(qn_eval *self, qn_arena *scratch);
+
 /* ---- Evaluating one node ------------------------------------------------------------------------------ */
 
 /* Computes a node from known inputs (in[i] NULL: left out) with its reference kernel: infers, allocates

@@ -36,6 +36,7 @@ static qn_status host_graph(qn_eval *self, const qn_graph *body, const qn_tensor
 
 /* ---- Types of outputs from known inputs --------------------------------------------------------------- */
 
+/* What inference works on: one type per input and output. */
 typedef struct frame {
     const qn_type **in;
     qn_type *in_types;
@@ -43,52 +44,49 @@ typedef struct frame {
     qn_type *out_types;
 } frame;
 
-static qn_status frame_make(frame *f, qn_context *ctx, qn_arena *arena, const qn_node *node)
+static qn_status frame_make(frame *f, const qn_eval *eval, qn_arena *arena)
 {
-    const size_t n_in = (size_t)node->n_in, n_out = (size_t)node->n_out;
+    const size_t n_in = (size_t)eval->n_in + 1, n_out = (size_t)eval->n_out + 1;
     f->in = qn_arena_array(arena, n_in, sizeof *f->in);
     f->in_types = qn_arena_array(arena, n_in, sizeof *f->in_types);
     f->out = qn_arena_array(arena, n_out, sizeof *f->out);
     f->out_types = qn_arena_array(arena, n_out, sizeof *f->out_types);
     if (!f->in || !f->in_types || !f->out || !f->out_types)
-        return qn_fail_nomem(ctx);
+        return qn_fail_nomem(eval->ctx);
+    for (int32_t i = 0; i < eval->n_in; i++) {
+        if (!eval->in[i])
+            continue;
+        f->in_types[i] = qn_type_of(eval->in[i]);
+        f->in[i] = &f->in_types[i];
+    }
+    for (int32_t o = 0; o < eval->n_out; o++) {
+        f->out_types[o].rank = -1;
+        f->out[o] = eval->out[o] ? &f->out_types[o] : NULL;
+    }
     return QN_OK;
 }
 
-static qn_status infer_outputs(host *h, const qn_node *node, frame *f)
+qn_status qn_eval_outputs(qn_eval *self, qn_arena *scratch)
 {
-    QN_TRY(frame_make(f, h->eval.ctx, &h->scratch, node));
-    for (int32_t i = 0; i < node->n_in; i++) {
-        if (h->in[i]) {
-            f->in_types[i] = qn_type_of(h->in[i]);
-            f->in[i] = &f->in_types[i];
-        }
-    }
-    for (int32_t o = 0; o < node->n_out; o++) {
-        f->out_types[o].rank = -1;
-        f->out[o] = node->out[o] ? &f->out_types[o] : NULL;
-    }
-    qn_infer infer = {.ctx = h->eval.ctx,
-                      .arena = &h->scratch,
-                      .node = node,
-                      .attrs = node->attrs,
-                      .n_in = node->n_explicit,
-                      .n_out = node->n_out,
-                      .in = f->in,
-                      .data = h->in,
-                      .out = f->out};
-    return qn_infer_run(&infer);
-}
-
-static qn_status allocate_outputs(host *h, const qn_node *node, const frame *f)
-{
-    for (int32_t o = 0; o < node->n_out; o++) {
+    frame f;
+    QN_TRY(frame_make(&f, self, scratch));
+    qn_infer infer = {.ctx = self->ctx,
+                      .arena = scratch,
+                      .node = self->node,
+                      .attrs = self->attrs,
+                      .n_in = self->n_in,
+                      .n_out = self->n_out,
+                      .in = f.in,
+                      .data = self->in,
+                      .out = f.out};
+    QN_TRY(qn_infer_run(&infer));
+    for (int32_t o = 0; o < self->n_out && !(self->node->op->flags & QN_OP_ALLOCATES); o++) {
         int64_t dims[QN_MAX_RANK];
-        if (!h->eval.out[o])
+        if (!f.out[o])
             continue;
-        if (!qn_type_is_static(&f->out_types[o], dims))
-            return qn_eval_fail(&h->eval, "the shape of output %d cannot be determined", o);
-        QN_TRY(qn_eval_output(&h->eval, o, f->out_types[o].dtype, f->out_types[o].rank, dims));
+        if (!qn_type_is_static(f.out[o], dims))
+            return qn_eval_fail(self, "the shape of output %d cannot be determined", o);
+        QN_TRY(qn_eval_output(self, o, f.out[o]->dtype, f.out[o]->rank, dims));
     }
     return QN_OK;
 }
@@ -125,13 +123,9 @@ static qn_status evaluate(host *h, const qn_node *node)
     if (!wants_output(node)) /* kernels may rely on one */
         return QN_OK;
     QN_TRY(align_inputs(h, node));
-    /* Kernels rely on inputs that inference has seen; control flow looks for itself. */
-    if (!qn_node_subgraph(node, 0)) {
-        frame f;
-        QN_TRY(infer_outputs(h, node, &f));
-        if (!(node->op->flags & QN_OP_ALLOCATES))
-            QN_TRY(allocate_outputs(h, node, &f));
-    }
+    /* Control flow looks at its inputs itself. */
+    if (!qn_node_subgraph(node, 0))
+        QN_TRY(qn_eval_outputs(&h->eval, &h->scratch));
     return node->op->eval(&h->eval);
 }
 

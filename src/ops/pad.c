@@ -1,6 +1,5 @@
 /* Pad and CenterCropPad. */
-#include <string.h>
-
+#include "ops/pad.h"
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/tensor_attrs.h"
@@ -75,35 +74,59 @@ static const qn_version_rule pad_versions[] = {{2, pad_rename, NULL},
 
 /* ---- Amounts ------------------------------------------------------------------------------------------- */
 
-/* Adds pads (all begins, then all ends) of `axes` to before/after of each dimension. */
-static bool pad_spread(int64_t *before, int64_t *after, int32_t rank, const int64_t *pads,
-                       const int64_t *axes, size_t n_axes)
+/* pads: one number before and one after each of the `n_axes` axes, all befores first. */
+static bool spread(qn_pad_amounts *out, int32_t rank, const int64_t *pads, const int64_t *axes,
+                   size_t n_axes)
 {
-    memset(before, 0, QN_MAX_RANK * sizeof *before);
-    memset(after, 0, QN_MAX_RANK * sizeof *after);
+    *out = (qn_pad_amounts){{0}, {0}};
     for (size_t i = 0; i < n_axes; i++) {
         const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
             return false;
-        before[axis] = pads[i];
-        after[axis] = pads[n_axes + i];
+        out->before[axis] = pads[i];
+        out->after[axis] = pads[n_axes + i];
     }
     return true;
 }
 
+static void all_axes(int64_t *axes, int32_t rank)
+{
+    for (int32_t d = 0; d < rank; d++)
+        axes[d] = d;
+}
+
+bool qn_pad_read(qn_pad_amounts *out, int32_t rank, const qn_tensor *pads, const qn_tensor *axes)
+{
+    int64_t numbers[2 * QN_MAX_RANK], places[QN_MAX_RANK];
+    const int64_t n_axes = axes ? qn_tensor_count(axes) : rank;
+    if (n_axes > rank || qn_tensor_count(pads) != 2 * n_axes)
+        return false;
+    all_axes(places, rank);
+    if (axes)
+        qn_load_i64(places, axes->dtype, axes->data, 0, n_axes);
+    qn_load_i64(numbers, pads->dtype, pads->data, 0, 2 * n_axes);
+    return spread(out, rank, numbers, places, (size_t)n_axes);
+}
+
+bool qn_pad_read_node(qn_pad_amounts *out, const qn_node *node)
+{
+    const qn_value *axes = node->n_in > 3 ? node->in[3] : NULL;
+    return node->in[0]->type.rank >= 0 && node->in[1]->data && (!axes || axes->data) &&
+           qn_pad_read(out, node->in[0]->type.rank, node->in[1]->data, axes ? axes->data : NULL);
+}
+
 /* *known is false when the amounts are not constant. */
-static qn_status pad_amounts(bool *known, qn_infer *self, int64_t *before, int64_t *after)
+static qn_status infer_amounts(bool *known, qn_infer *self, qn_pad_amounts *out)
 {
     const int32_t rank = self->in[0]->rank;
     int64_t pads[2 * QN_MAX_RANK], axes[QN_MAX_RANK];
     size_t n_pads, n_axes = (size_t)rank;
-    for (int32_t d = 0; d < rank; d++)
-        axes[d] = d;
+    all_axes(axes, rank);
     *known = qn_infer_ints(self, 1, pads, 2 * QN_MAX_RANK, &n_pads) &&
              (!qn_infer_has(self, 3) || qn_infer_ints(self, 3, axes, QN_MAX_RANK, &n_axes));
     if (!*known)
         return QN_OK;
-    if (n_pads != 2 * n_axes || !pad_spread(before, after, rank, pads, axes, n_axes))
+    if (n_pads != 2 * n_axes || !spread(out, rank, pads, axes, n_axes))
         return qn_infer_fail(self, "%zu pads for %zu axes of %d dimensions", n_pads, n_axes, rank);
     return QN_OK;
 }
@@ -121,13 +144,15 @@ static qn_status pad_check(qn_infer *self, int32_t d, int64_t before, int64_t af
 static qn_status pad_infer(qn_infer *self)
 {
     const qn_type *in = self->in[0];
-    int64_t before[QN_MAX_RANK], after[QN_MAX_RANK], sum;
+    qn_pad_amounts amounts;
+    const int64_t *before = amounts.before, *after = amounts.after;
+    int64_t sum;
     bool known;
     qn_type out = *in;
     qn_infer_set_dtype(self, 0, in->dtype);
     if (in->rank < 0)
         return QN_OK;
-    QN_TRY(pad_amounts(&known, self, before, after));
+    QN_TRY(infer_amounts(&known, self, &amounts));
     for (int32_t d = 0; d < in->rank; d++) {
         const qn_dim dim = in->dims[d];
         out.dims[d] = qn_dim_unknown();
@@ -191,22 +216,14 @@ static void pad_fill(const qn_eval *self, const int64_t *before, const void *val
 
 static qn_status pad_eval(qn_eval *self)
 {
-    const qn_tensor *value = qn_eval_in(self, 2), *given = qn_eval_in(self, 3);
-    const int32_t rank = self->in[0]->rank;
-    int64_t pads[2 * QN_MAX_RANK], axes[QN_MAX_RANK], before[QN_MAX_RANK], after[QN_MAX_RANK];
-    const int64_t n_axes = given ? qn_tensor_count(given) : rank;
-    if (n_axes > rank || qn_tensor_count(self->in[1]) != 2 * n_axes)
-        return qn_eval_fail(self, "pads must hold two numbers for each of at most %d axes", rank);
-    for (int32_t d = 0; d < rank; d++)
-        axes[d] = d;
-    if (given)
-        qn_load_i64(axes, given->dtype, given->data, 0, n_axes);
-    qn_load_i64(pads, QN_INT64, self->in[1]->data, 0, 2 * n_axes);
+    const qn_tensor *value = qn_eval_in(self, 2);
+    qn_pad_amounts amounts;
     if (value && qn_tensor_count(value) != 1)
         return qn_eval_fail(self, "the constant value must be one element");
-    if (!pad_spread(before, after, rank, pads, axes, (size_t)n_axes))
-        return qn_eval_fail(self, "an axis is no dimension");
-    pad_fill(self, before, value ? value->data : NULL);
+    if (!qn_pad_read(&amounts, self->in[0]->rank, self->in[1], qn_eval_in(self, 3)))
+        return qn_eval_fail(self, "pads must hold two numbers for each axis of %d dimensions",
+                            self->in[0]->rank);
+    pad_fill(self, amounts.before, value ? value->data : NULL);
     return QN_OK;
 }
 

@@ -172,19 +172,16 @@ static const qn_port max_in[] = {{"X", 'T', MAX_SET, 0}};
 static const qn_port max_out[] = {{"Y", 'T', MAX_SET, 0},
                                   {"Indices", '\0', QN_SET(QN_INT64), QN_OPTIONAL}};
 
+/* Of every pool, with the opsets that brought the last two. */
+#define POOL_ATTRS(ceil, dilated)                                                                  \
+    QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,                                       \
+        QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = (ceil)),                               \
+        QN_ATTR(qn_window_attrs, dilations, INTS, .since = (dilated))
 static const qn_attr_spec average_specs[] = {
-    QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,
-    QN_INT_ATTR(qn_window_attrs, count_include_pad, 0, .since = 7),
-    QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = 10),
-    QN_ATTR(qn_window_attrs, dilations, INTS, .since = 19)};
-static const qn_attr_spec max_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,
-                                         QN_INT_ATTR(qn_window_attrs, storage_order, 0, .since = 8),
-                                         QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = 10),
-                                         QN_ATTR(qn_window_attrs, dilations, INTS, .since = 10)};
-static const qn_attr_spec lp_specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,
-                                        QN_LP_ATTRS,
-                                        QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = 18),
-                                        QN_ATTR(qn_window_attrs, dilations, INTS, .since = 18)};
+    POOL_ATTRS(10, 19), QN_INT_ATTR(qn_window_attrs, count_include_pad, 0, .since = 7)};
+static const qn_attr_spec max_specs[] = {
+    POOL_ATTRS(10, 10), QN_INT_ATTR(qn_window_attrs, storage_order, 0, .since = 8)};
+static const qn_attr_spec lp_specs[] = {POOL_ATTRS(18, 18), QN_LP_ATTRS};
 
 static qn_status max_lower_8(qn_node **node)
 {

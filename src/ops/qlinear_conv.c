@@ -20,9 +20,7 @@ static qn_status zeroed(qn_eval *self, double **out, int64_t count)
 
 /* ---- ConvInteger --------------------------------------------------------------------------------------------------- */
 
-static const qn_attr_spec conv_specs[] = {
-    QN_ATTR(qn_window_attrs, kernel_shape, INTS), QN_WINDOW_ATTRS,
-    QN_ATTR(qn_window_attrs, dilations, INTS), QN_INT_ATTR(qn_window_attrs, group, 1)};
+static const qn_attr_spec conv_specs[] = {QN_CONV_ATTRS};
 static const qn_port int32_out[] = {{"y", '\0', QN_SET(QN_INT32), 0}};
 static const qn_port conv_integer_in[] = {{"x", 'X', BYTES, 0},
                                           {"w", 'W', BYTES, 0},

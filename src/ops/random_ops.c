@@ -88,42 +88,60 @@ static qn_status random_infer(qn_infer *self)
     return QN_OK;
 }
 
-static qn_status like_infer(qn_infer *self)
+/* As the input, with elements of the type that is asked for. */
+static qn_status infer_like(qn_infer *self, uint32_t allowed)
 {
     const random_attrs *a = self->attrs;
     qn_dtype dtype;
-    QN_TRY(pick_dtype(&dtype, self, a->dtype, self->in[0]->dtype, QN_SET_FLOAT));
+    QN_TRY(pick_dtype(&dtype, self, a->dtype, self->in[0]->dtype, allowed));
     qn_infer_copy_dims(self, 0, 0, dtype);
     return QN_OK;
 }
 
-static qn_status normal_eval(qn_eval *self)
+static qn_status like_infer(qn_infer *self)
 {
-    const random_attrs *a = self->attrs;
+    return infer_like(self, QN_SET_FLOAT);
+}
+
+/* Element i of the output. */
+typedef double draw_fn(qn_random *random, const qn_eval *self, int64_t i);
+
+static qn_status draw_all(const qn_eval *self, draw_fn *draw)
+{
     const qn_tensor *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
     qn_random random;
-    start(&random, self, a->seed);
+    start(&random, self, ((const random_attrs *)self->attrs)->seed);
     for (int64_t i = 0; i < count; i++) {
-        const double x = (double)a->mean + (double)a->scale * qn_random_normal(&random);
+        const double x = draw(&random, self, i);
         qn_store_f64(out->data, out->dtype, i, &x, 1);
     }
     return QN_OK;
 }
 
-static qn_status uniform_eval(qn_eval *self)
+static double draw_normal(qn_random *random, const qn_eval *self, int64_t i)
 {
     const random_attrs *a = self->attrs;
-    const qn_tensor *out = self->out[0];
-    const int64_t count = qn_tensor_count(out);
+    (void)i;
+    return (double)a->mean + (double)a->scale * qn_random_normal(random);
+}
+
+static double draw_uniform(qn_random *random, const qn_eval *self, int64_t i)
+{
+    const random_attrs *a = self->attrs;
     const double low = (double)a->low, width = (double)a->high - low;
-    qn_random random;
-    start(&random, self, a->seed);
-    for (int64_t i = 0; i < count; i++) {
-        const double x = low + width * qn_random_uniform(&random);
-        qn_store_f64(out->data, out->dtype, i, &x, 1);
-    }
-    return QN_OK;
+    (void)i;
+    return low + width * qn_random_uniform(random);
+}
+
+static qn_status normal_eval(qn_eval *self)
+{
+    return draw_all(self, draw_normal);
+}
+
+static qn_status uniform_eval(qn_eval *self)
+{
+    return draw_all(self, draw_uniform);
 }
 
 #define RANDOM(Name, IN, INFER, EVAL, BRIEF)                                                       \
@@ -156,25 +174,17 @@ static const qn_port bernoulli_out[] = {{"output", '\0', BERNOULLI_SET, 0}};
 
 static qn_status bernoulli_infer(qn_infer *self)
 {
-    const random_attrs *a = self->attrs;
-    qn_dtype dtype;
-    QN_TRY(pick_dtype(&dtype, self, a->dtype, self->in[0]->dtype, BERNOULLI_SET));
-    qn_infer_copy_dims(self, 0, 0, dtype);
-    return QN_OK;
+    return infer_like(self, BERNOULLI_SET);
+}
+
+static double draw_bernoulli(qn_random *random, const qn_eval *self, int64_t i)
+{
+    return qn_random_uniform(random) < qn_tensor_f64(self->in[0], i);
 }
 
 static qn_status bernoulli_eval(qn_eval *self)
 {
-    const random_attrs *a = self->attrs;
-    const qn_tensor *out = self->out[0];
-    const int64_t count = qn_tensor_count(out);
-    qn_random random;
-    start(&random, self, a->seed);
-    for (int64_t i = 0; i < count; i++) {
-        const double x = qn_random_uniform(&random) < qn_tensor_f64(self->in[0], i);
-        qn_store_f64(out->data, out->dtype, i, &x, 1);
-    }
-    return QN_OK;
+    return draw_all(self, draw_bernoulli);
 }
 
 const qn_op qn_op_Bernoulli = {.name = "Bernoulli",

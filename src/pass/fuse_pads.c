@@ -1,39 +1,18 @@
 /* A Pad of zeros in front of a convolution or average pool becomes the window's own padding. */
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
+#include "ops/pad.h"
 #include "ops/versions.h"
 #include "ops/window.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* Amounts of all axes: begins, then ends; false where they are not constant. */
-static bool pad_amounts(int64_t *out, const qn_node *pad, int32_t rank)
-{
-    const qn_value *axes = pad->n_in > 3 ? pad->in[3] : NULL;
-    const qn_tensor *pads = pad->in[1]->data;
-    if (!pads || (axes && !axes->data))
-        return false;
-    const int64_t count = axes ? qn_tensor_count(axes->data) : rank;
-    if (qn_tensor_count(pads) != 2 * count)
-        return false;
-    for (int32_t d = 0; d < 2 * rank; d++)
-        out[d] = 0;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t axis = axes ? qn_tensor_i64(axes->data, i) : i;
-        axis += axis < 0 ? rank : 0;
-        if (axis < 0 || axis >= rank)
-            return false;
-        out[axis] = qn_tensor_i64(pads, i);
-        out[rank + axis] = qn_tensor_i64(pads, count + i);
-    }
-    return true;
-}
-
 /* Only spatial axes, nothing cropped. */
-static bool is_border(const int64_t *amounts, int32_t rank)
+static bool is_border(const qn_pad_amounts *amounts, int32_t rank)
 {
     for (int32_t d = 0; d < rank; d++) {
-        if (amounts[d] < 0 || amounts[rank + d] < 0 || (d < 2 && (amounts[d] || amounts[rank + d])))
+        const int64_t before = amounts->before[d], after = amounts->after[d];
+        if (before < 0 || after < 0 || (d < 2 && (before || after)))
             return false;
     }
     return true;
@@ -65,15 +44,17 @@ static qn_status fuse(qn_pass_context *self, qn_node *node, const qn_node *pad)
 {
     qn_window_attrs *a = node->attrs;
     const int32_t rank = pad->in[0]->type.rank, spatial = rank - 2;
-    int64_t amounts[2 * QN_MAX_RANK], pads[2 * QN_MAX_RANK];
-    if (rank < 3 || !pad_amounts(amounts, pad, rank) || !is_border(amounts, rank) ||
+    int64_t pads[2 * QN_MAX_RANK];
+    qn_pad_amounts amounts;
+    if (rank < 3 || !qn_pad_read_node(&amounts, pad) || !is_border(&amounts, rank) ||
         (a->pads.at && a->pads.count != (size_t)(2 * spatial)))
         return QN_OK;
     for (int32_t side = 0; side < 2; side++) {
+        const int64_t *added = side ? amounts.after : amounts.before;
         for (int32_t d = 0; d < spatial; d++) {
             const int32_t i = side * spatial + d;
             const int64_t own = a->pads.at && a->auto_pad == QN_AUTO_PAD_NOTSET ? a->pads.at[i] : 0;
-            if (!qn_add_int64(&pads[i], own, amounts[side * rank + 2 + d]))
+            if (!qn_add_int64(&pads[i], own, added[2 + d]))
                 return QN_OK;
         }
     }

@@ -12,8 +12,8 @@ typedef struct state {
     const qn_kernels *kernels;
     qn_layout from, to;
     int64_t samples, channels, area;
-    int64_t from_stride, to_stride; /* floats from sample to sample */
-    int64_t bands, blocks;          /* of positions and of channels */
+    qn_strides stride;     /* from sample to sample */
+    int64_t bands, blocks; /* of positions and of channels */
 } state;
 
 typedef struct work {
@@ -80,16 +80,14 @@ static void convert_range(const void *opaque, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const int64_t c = i % s->blocks * s->kernels->width;
         const int64_t p = i / s->blocks % s->bands * POSITIONS, n = i / s->blocks / s->bands;
-        (turns ? turn_band : copy_band)(w, w->y + n * s->to_stride, w->x + n * s->from_stride, c, p,
+        (turns ? turn_band : copy_band)(w, w->y + n * s->stride.out, w->x + n * s->stride.in, c, p,
                                         QN_MIN(p + POSITIONS, s->area));
     }
 }
 
 static qn_status convert_prepare(qn_claim *claim)
 {
-    state *s = claim->state;
-    s->from_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    s->to_stride = (int64_t)(claim->out[0].stride / sizeof(float));
+    ((state *)claim->state)->stride = qn_claim_strides(claim);
     return QN_OK;
 }
 

@@ -16,6 +16,16 @@ QN_MUST_CHECK qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder);
 /* Between row-major, channels-last and this machine's blocked layout, of float32. (convert.c) */
 QN_MUST_CHECK qn_status qn_convert_layout(qn_claim *claim);
 
+/* Floats from one sample to the next of a claim's first input and output. */
+typedef struct qn_strides {
+    int64_t in, out;
+} qn_strides;
+static inline qn_strides qn_claim_strides(const qn_claim *claim)
+{
+    return (qn_strides){(int64_t)(claim->in[0].stride / sizeof(float)),
+                        (int64_t)(claim->out[0].stride / sizeof(float))};
+}
+
 /* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or leaves
  * *taken false. */
 typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);

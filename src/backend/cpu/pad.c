@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu.h"
 #include "ops/eval.h"
 #include "ops/move.h"
+#include "ops/pad.h"
 #include "ops/tensor_attrs.h"
 
 typedef struct pad_state {
@@ -24,20 +25,13 @@ static qn_status pad_run(const void *state, void *bound, const qn_step_io *io)
 
 static const qn_kernel pad_kernel = {.name = "pad", .run = pad_run};
 
-/* What stands in front of each dim; false where the amounts are not constant or something is cut off. */
-static bool read_before(int64_t *before, const qn_node *node, int32_t rank)
+/* False where the amounts are not constant or something is cut off. */
+static bool only_adds(qn_pad_amounts *amounts, const qn_node *node)
 {
-    const qn_tensor *pads = node->in[1]->data;
-    const qn_value *given = node->n_in > 3 ? node->in[3] : NULL;
-    if (!pads || (given && !given->data))
+    if (!qn_pad_read_node(amounts, node))
         return false;
-    const int64_t count = given ? qn_tensor_count(given->data) : rank;
-    memset(before, 0, QN_MAX_RANK * sizeof *before);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t axis = given ? qn_tensor_i64(given->data, i) : i;
-        axis += axis < 0 ? rank : 0;
-        before[axis] = qn_tensor_i64(pads, i);
-        if (before[axis] < 0 || qn_tensor_i64(pads, count + i) < 0)
+    for (int32_t d = 0; d < node->in[0]->type.rank; d++) {
+        if (amounts->before[d] < 0 || amounts->after[d] < 0)
             return false;
     }
     return true;
@@ -58,10 +52,10 @@ qn_status qn_claim_pad(bool *taken, qn_claim *claim)
 {
     qn_node *node = claim->node;
     qn_tensor in, out;
-    int64_t before[QN_MAX_RANK];
+    qn_pad_amounts amounts;
     if (((const qn_pad_attrs *)node->attrs)->mode != QN_PAD_CONSTANT ||
         !qn_build_shape(&in, claim->builder, node->in[0]) || in.dtype == QN_STRING ||
-        !qn_build_shape(&out, claim->builder, node->out[0]) || !read_before(before, node, in.rank))
+        !qn_build_shape(&out, claim->builder, node->out[0]) || !only_adds(&amounts, node))
         return QN_OK;
     pad_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
@@ -69,7 +63,7 @@ qn_status qn_claim_pad(bool *taken, qn_claim *claim)
         return QN_OK;
     qn_dims_strides(s->strides, out.rank, out.dims);
     for (int32_t d = 0; d < out.rank; d++)
-        s->start += before[d] * s->strides[d];
+        s->start += amounts.before[d] * s->strides[d];
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_out(claim, node->out[0], QN_ROWS);
     claim->state = s;

@@ -4,6 +4,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/tail.h"
+#include "ops/pad.h"
 #include "ops/tensor_attrs.h"
 
 enum { RANK = 4 };
@@ -11,7 +12,7 @@ enum { RANK = 4 };
 typedef struct state {
     int64_t in[RANK], out[RANK], begin[RANK]; /* dims, and what stands before them */
     int64_t block;
-    int64_t x_stride, y_stride; /* floats from sample to sample */
+    qn_strides stride; /* from sample to sample */
 } state;
 
 typedef struct work {
@@ -48,9 +49,9 @@ static void pad_blocks(const void *opaque, int64_t first, int64_t last)
     for (int64_t item = first; item < last; item++) {
         const int64_t row = item % height, block = item / height % blocks;
         const int64_t n = item / height / blocks, from = row - s->begin[2];
-        float *y = w->y + n * s->y_stride + (block * height + row) * width * b;
+        float *y = w->y + n * s->stride.out + (block * height + row) * width * b;
         const bool inside = from >= 0 && from < s->in[2];
-        const float *x = w->x + n * s->x_stride + (inside ? from : 0) * s->in[3] * b;
+        const float *x = w->x + n * s->stride.in + (inside ? from : 0) * s->in[3] * b;
         for (int64_t i = 0; i < width; i++) {
             const int64_t column = i - s->begin[3];
             if (inside && column >= 0 && column < s->in[3])
@@ -63,9 +64,7 @@ static void pad_blocks(const void *opaque, int64_t first, int64_t last)
 
 static qn_status pad_prepare(qn_claim *claim)
 {
-    state *s = claim->state;
-    s->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    s->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
+    ((state *)claim->state)->stride = qn_claim_strides(claim);
     return QN_OK;
 }
 
@@ -87,18 +86,16 @@ static const qn_kernel pad_kernel = {.name = "pad", .prepare = pad_prepare, .run
  * or the border is not 0. */
 static bool pads_of(state *s, const qn_node *node)
 {
-    const qn_tensor *pads = node->in[1] ? node->in[1]->data : NULL;
-    const qn_tensor *value = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
+    const qn_value *value = node->n_in > 2 ? node->in[2] : NULL;
+    qn_pad_amounts amounts;
     float number = 0;
-    if (!pads || pads->dtype != QN_INT64 || qn_tensor_count(pads) != 2 * RANK ||
-        (node->n_in > 2 && node->in[2] && !value) || (node->n_in > 3 && node->in[3]))
+    if (!qn_pad_read_node(&amounts, node) || (value && !value->data))
         return false;
     if (value)
-        memcpy(&number, value->data, sizeof number);
+        memcpy(&number, value->data->data, sizeof number);
     for (int d = 0; d < RANK; d++) {
-        memcpy(&s->begin[d], (const char *)pads->data + (size_t)d * sizeof(int64_t),
-               sizeof(int64_t));
-        if (s->begin[d] < 0 || s->out[d] < s->in[d] + s->begin[d])
+        s->begin[d] = amounts.before[d];
+        if (amounts.before[d] < 0 || amounts.after[d] < 0)
             return false;
     }
     return number == 0 && s->in[0] == s->out[0];

@@ -14,7 +14,7 @@ enum { RANK = 4, MOST_PARTS = 16, MOST_LANES = 16, COLUMNS = 64 };
 typedef struct state {
     const qn_kernels *kernels;
     int64_t samples, channels, height, width; /* of the result */
-    int64_t x_stride, y_stride;               /* floats from sample to sample */
+    qn_strides stride;                        /* from sample to sample */
     /* Channel c of the result at (0, 0), in floats of a sample; steps down and across. */
     struct {
         int64_t first, down, across;
@@ -49,13 +49,13 @@ static void gather_range(const void *opaque, int64_t first, int64_t last)
     for (int64_t item = first; item < last; item++) {
         const int64_t row = item % s->height, block = item / s->height % blocks;
         const int64_t n = item / s->height / blocks, lanes = QN_MIN(b, s->channels - block * b);
-        float *y = w->y + n * s->y_stride + (block * s->height + row) * s->width * b;
+        float *y = w->y + n * s->stride.out + (block * s->height + row) * s->width * b;
         for (int64_t left = 0; left < s->width; left += COLUMNS) {
             const int64_t columns = QN_MIN(COLUMNS, s->width - left);
             for (int64_t lane = 0; lane < lanes; lane++) {
                 const int64_t c = block * b + lane, across = s->from[c].across;
-                const float *x = w->x + n * s->x_stride + s->from[c].first + row * s->from[c].down +
-                                 left * across;
+                const float *x = w->x + n * s->stride.in + s->from[c].first +
+                                 row * s->from[c].down + left * across;
                 copy_line(lines + lane * COLUMNS, x, columns, across);
             }
             for (int64_t i = 0; i < columns; i += b) {
@@ -74,9 +74,7 @@ static void gather_range(const void *opaque, int64_t first, int64_t last)
 
 static qn_status gather_prepare(qn_claim *claim)
 {
-    state *s = claim->state;
-    s->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    s->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
+    ((state *)claim->state)->stride = qn_claim_strides(claim);
     return QN_OK;
 }
 

@@ -38,62 +38,6 @@ static qn_status bound_graph(qn_eval *self, const qn_graph *body, const qn_tenso
     return qn_graph_eval(outputs, self->ctx, &b->kept, body, &args);
 }
 
-/* ---- Outputs whose shape shows only now ---------------------------------------------------------- */
-
-typedef struct frame {
-    const qn_type **in;
-    qn_type *in_types, *out_types;
-    qn_type **out;
-} frame;
-
-static qn_status frame_make(frame *f, bound *b, const qn_node *node)
-{
-    const size_t n_in = (size_t)node->n_explicit + 1, n_out = (size_t)node->n_out + 1;
-    f->in = qn_arena_array(&b->scratch, n_in, sizeof *f->in);
-    f->in_types = qn_arena_array(&b->scratch, n_in, sizeof *f->in_types);
-    f->out = qn_arena_array(&b->scratch, n_out, sizeof *f->out);
-    f->out_types = qn_arena_array(&b->scratch, n_out, sizeof *f->out_types);
-    if (!f->in || !f->in_types || !f->out || !f->out_types)
-        return qn_fail_nomem(b->io->ctx);
-    for (int32_t i = 0; i < node->n_explicit; i++) {
-        if (!b->io->in[i])
-            continue;
-        f->in_types[i] = qn_type_of(b->io->in[i]);
-        f->in[i] = &f->in_types[i];
-    }
-    for (int32_t o = 0; o < node->n_out; o++) {
-        f->out_types[o].rank = -1;
-        f->out[o] = b->eval.out[o] ? &f->out_types[o] : NULL;
-    }
-    return QN_OK;
-}
-
-/* Kernels rely on inputs that inference has seen; those that allocate are only checked. */
-static qn_status allocate_outputs(bound *b, const qn_node *node)
-{
-    frame f;
-    QN_TRY(frame_make(&f, b, node));
-    qn_infer infer = {.ctx = b->io->ctx,
-                      .arena = &b->scratch,
-                      .node = node,
-                      .attrs = node->attrs,
-                      .n_in = node->n_explicit,
-                      .n_out = node->n_out,
-                      .in = f.in,
-                      .data = b->eval.in,
-                      .out = f.out};
-    QN_TRY(qn_infer_run(&infer));
-    for (int32_t o = 0; o < node->n_out && !(node->op->flags & QN_OP_ALLOCATES); o++) {
-        int64_t dims[QN_MAX_RANK];
-        if (!f.out[o])
-            continue;
-        if (!qn_type_is_static(f.out[o], dims))
-            return qn_eval_fail(&b->eval, "the shape of output %d cannot be determined", o);
-        QN_TRY(qn_eval_output(&b->eval, o, f.out[o]->dtype, f.out[o]->rank, dims));
-    }
-    return QN_OK;
-}
-
 /* ---- The kernel ------------------------------------------------------------------------------------ */
 
 typedef struct state {
@@ -144,7 +88,7 @@ static qn_status ref_run(const void *opaque, void *own, const qn_step_io *io)
     if (s->planned)
         return s->node->op->eval(&b->eval);
     if (!qn_node_subgraph(s->node, 0))
-        QN_TRY(allocate_outputs(b, s->node));
+        QN_TRY(qn_eval_outputs(&b->eval, &b->scratch));
     QN_TRY(s->node->op->eval(&b->eval));
     return deliver(b, rb->known);
 }
