@@ -1,4 +1,6 @@
 /* QLinearConv on the walk of q_conv.h. */
+#include <math.h>
+
 #include "backend/cpu/q_conv.h"
 
 #include "backend/cpu/cpu.h"
@@ -25,7 +27,7 @@ static qn_status make_params(state *s, const qn_claim *claim)
     const size_t count = (size_t)qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, count * sizeof *m);
-    double x_scale = 1, y_scale = 1;
+    double x_scale = 1, y_scale = 1, most = 0;
     if (!b || !m)
         return qn_fail_nomem(qn_build_context(claim->builder));
     (void)qn_q_number(&x_scale, node, 1);
@@ -35,9 +37,12 @@ static qn_status make_params(state *s, const qn_claim *claim)
         const double scale = qn_q_element(scales, f);
         m[at] = qn_q_multiplier(x_scale, scale, y_scale);
         b[at] = bias ? (float)qn_q_element(bias, f) : 0;
+        most = fmax(most, fabs((double)b[at]));
     }
     c->mac.finish.bias = b;
     c->mac.finish.scale = m;
+    qn_q_tail_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c),
+                    (int64_t)count);
     return QN_OK;
 }
 

@@ -1,5 +1,6 @@
 #include "backend/cpu/q_finish.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "ops/quantize.h"
@@ -43,6 +44,7 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t z
         tail->finish.floats = true;
     else
         tail->finish.first = round_of(qn_range_of(dtype), zero);
+    tail->finish.is_signed = dtype == QN_INT8;
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------------------- */
@@ -91,9 +93,11 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
         if (!qn_q_number(&scales[i], node, at) || !number_or(&zeros[i], node, at + 1, 0))
             return false;
     }
+    if ((int32_t)zeros[0] != f->first.zero)
+        return false;
     f->has_sum = true;
     f->r_signed = node->in[3]->type.dtype == QN_INT8;
-    f->a_shift = f->first.zero - (int32_t)zeros[0];
+    f->is_signed = node->out[0]->type.dtype == QN_INT8;
     f->b_zero = (int32_t)zeros[1];
     f->a_scale = (float)(scales[0] / scales[2]);
     f->b_scale = (float)(scales[1] / scales[2]);
@@ -122,6 +126,15 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
         qn_claim_add(claim, node);
         tail->out = node->out[0];
     }
+}
+
+void qn_q_tail_bound(qn_q_finish *finish, double most, int64_t count)
+{
+    const double limit = 0x1p30;
+    finish->bounded = !finish->has_sum ||
+                      512 * (fabs((double)finish->a_scale) + fabs((double)finish->b_scale)) < limit;
+    for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
+        finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
 }
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)

@@ -15,15 +15,16 @@ typedef struct qn_q_round {
  *
  *   floats:   y = v
  *   else      a = round(v)
- *   sum:      a = round(fma(f32(b - b_zero), b_scale, f32(a + a_shift) * a_scale))
+ *   sum:      a = round(fma(f32(b - b_zero), b_scale, f32(a - zero) * a_scale))
  *   table:    a = table[a]
  *             y = a
  */
 typedef struct qn_q_finish {
     const float *bias, *scale; /* by filter, up to whole vectors */
     qn_q_round first, second;
-    bool floats, has_sum, r_signed;
-    int32_t a_shift, b_zero;
+    bool floats, has_sum, r_signed, is_signed;
+    bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
+    int32_t b_zero;
     float a_scale, b_scale;
     const uint8_t *table; /* by the byte of a; NULL: none */
 } qn_q_finish;
@@ -39,6 +40,8 @@ typedef struct qn_q_tail {
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+/* Sets finish.bounded: no sum, bias included, is larger than `most` of the multipliers scale[count]. */
+void qn_q_tail_bound(qn_q_finish *finish, double most, int64_t count);
 /* Adds the output to the claim, in the residual's place where that is free. */
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 

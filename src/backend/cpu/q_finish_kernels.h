@@ -16,62 +16,124 @@ typedef struct q_finish_lanes {
     int64_t param, lanes; /* index into bias and scale; how many lanes are real */
 } q_finish_lanes;
 
-Q_INLINE qf finish_scaled(const qn_q_finish *f, const q_finish_lanes *l, int i)
+/* What is the same for all of them, in registers. */
+typedef struct q_finish_constants {
+    qf bias, scale;
+    qf low, high, last_low, last_high; /* of the first and the last rounding */
+    qi zero;                           /* of the last one */
+    qf a_scale, b_zero, b_scale;
+} q_finish_constants;
+
+Q_INLINE q_finish_constants finish_load(const qn_q_finish *f, int64_t param)
 {
-    return qf_mul(qf_add(qi_float(l->sums[i * l->step]), qf_load(f->bias + l->param)),
-                  qf_load(f->scale + l->param));
+    const qn_q_round *end = f->has_sum ? &f->second : &f->first;
+    return (q_finish_constants){.bias = qf_load(f->bias + param),
+                                .scale = qf_load(f->scale + param),
+                                .low = qf_set(f->first.low),
+                                .high = qf_set(f->first.high),
+                                .last_low = qf_set(end->low),
+                                .last_high = qf_set(end->high),
+                                .zero = qi_set(end->zero),
+                                .a_scale = qf_set(f->a_scale),
+                                .b_zero = qf_set((float)-f->b_zero),
+                                .b_scale = qf_set(f->b_scale)};
 }
 
-/* Without the zero point. */
-Q_INLINE qi finish_round(qf x, const qn_q_round *r)
+Q_INLINE qf finish_scaled(const q_finish_constants *k, qi sum)
 {
-    return qf_round(qf_clamp(x, qf_set(r->low), qf_set(r->high)));
+    return qf_mul(qf_add(qi_float(sum), k->bias), k->scale);
 }
 
-Q_INLINE qi finish_sum(const qn_q_finish *f, qi a, const uint8_t *r, int64_t lanes)
+Q_INLINE qi finish_last(const q_finish_constants *k, qf x)
 {
-    const qf x = qi_float(qi_add(a, qi_set(f->a_shift)));
-    const qf b = qi_float(qi_add(qi_load_bytes(r, f->r_signed, lanes), qi_set(-f->b_zero)));
-    return finish_round(qf_fma(b, qf_set(f->b_scale), qf_mul(x, qf_set(f->a_scale))), &f->second);
+    return qi_add(qf_round(qf_clamp(x, k->last_low, k->last_high)), k->zero);
 }
 
 static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
 {
+    const q_finish_constants k = finish_load(f, l->param);
+    for (int i = 0; i < l->count; i++)
+        qf_store((float *)(void *)(l->y + i * l->y_step), finish_scaled(&k, l->sums[i * l->step]),
+                 l->lanes);
+}
+
+/* `lanes` is a number that the compiler knows where all are real. */
+Q_INLINE void finish_sums(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
+{
+    const q_finish_constants k = finish_load(f, l->param);
+    const bool is_signed = f->r_signed;
     for (int i = 0; i < l->count; i++) {
-        float *y = (float *)(void *)(l->y + i * l->y_step);
-        qf_store(y, finish_scaled(f, l, i), l->lanes);
+        const qf v = finish_scaled(&k, l->sums[i * l->step]);
+        const qf a = qf_rint(qf_clamp(v, k.low, k.high));
+        const qi r = qi_load_bytes(l->r + i * l->r_step, is_signed, lanes);
+        const qf b = qf_add(qi_float(r), k.b_zero);
+        qi_store_bytes(l->y + i * l->y_step,
+                       finish_last(&k, qf_fma(b, k.b_scale, qf_mul(a, k.a_scale))), lanes);
     }
 }
 
-static void finish_sums(const qn_q_finish *f, const q_finish_lanes *l)
+Q_INLINE void finish_bytes(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
 {
-    for (int i = 0; i < l->count; i++) {
-        const qi a = finish_round(finish_scaled(f, l, i), &f->first);
-        const qi y = finish_sum(f, a, l->r + i * l->r_step, l->lanes);
-        qi_store_bytes(l->y + i * l->y_step, qi_add(y, qi_set(f->second.zero)), l->lanes);
-    }
+    const q_finish_constants k = finish_load(f, l->param);
+    for (int i = 0; i < l->count; i++)
+        qi_store_bytes(l->y + i * l->y_step,
+                       finish_last(&k, finish_scaled(&k, l->sums[i * l->step])), lanes);
 }
 
-static void finish_bytes(const qn_q_finish *f, const q_finish_lanes *l)
+static void finish_table(const qn_q_finish *f, const q_finish_lanes *l)
 {
+    const int64_t lanes = l->lanes < QI_LANES ? l->lanes : QI_LANES;
     for (int i = 0; i < l->count; i++) {
-        const qi a = finish_round(finish_scaled(f, l, i), &f->first);
-        qi_store_bytes(l->y + i * l->y_step, qi_add(a, qi_set(f->first.zero)), l->lanes);
+        for (int64_t k = 0; k < lanes; k++)
+            l->y[i * l->y_step + k] = f->table[l->y[i * l->y_step + k]];
     }
 }
 
 static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
 {
+    const bool whole = l->lanes >= QI_LANES;
     if (f->floats) {
         finish_floats(f, l);
         return;
     }
-    (f->has_sum ? finish_sums : finish_bytes)(f, l);
-    const int64_t lanes = l->lanes < QI_LANES ? l->lanes : QI_LANES;
-    for (int i = 0; i < l->count && f->table; i++) {
-        for (int64_t k = 0; k < lanes; k++)
-            l->y[i * l->y_step + k] = f->table[l->y[i * l->y_step + k]];
-    }
+    if (f->has_sum && whole)
+        finish_sums(f, l, QI_LANES);
+    else if (f->has_sum)
+        finish_sums(f, l, l->lanes);
+    else if (whole)
+        finish_bytes(f, l, QI_LANES);
+    else
+        finish_bytes(f, l, l->lanes);
+    if (f->table)
+        finish_table(f, l);
+}
+
+/* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */
+
+/* Limits behind the rounding, as bytes: signed results are computed 128 higher. */
+Q_INLINE qi_limits finish_limits(const qn_q_finish *f)
+{
+    const qn_q_round *end = f->has_sum ? &f->second : &f->first;
+    const int32_t zero = end->zero + (f->is_signed ? 128 : 0);
+    return qi_limits_set((int16_t)zero, (uint8_t)((int32_t)end->low + zero),
+                         (uint8_t)((int32_t)end->high + zero), f->is_signed ? 0x80 : 0);
+}
+
+/* One vector, rounded but for limits and zero point. */
+Q_INLINE qi finish_one(const qn_q_finish *f, qi sum, int64_t param)
+{
+    return qf_round(
+        qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param)));
+}
+
+Q_INLINE qi finish_one_sum(const qn_q_finish *f, qi sum, int64_t param, const uint8_t *r)
+{
+    const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));
+    const qf a = qf_rint(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
+    const qi bytes =
+        f->r_signed ? qi_load_bytes(r, true, QI_LANES) : qi_load_bytes(r, false, QI_LANES);
+    const qf b = qf_add(qi_float(bytes), qf_set((float)-f->b_zero));
+    return qf_round(qf_fma(b, qf_set(f->b_scale), qf_mul(a, qf_set(f->a_scale))));
 }
 
 #endif

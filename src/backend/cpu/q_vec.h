@@ -98,6 +98,36 @@ Q_INLINE qi qf_round(qf a) /* halves to even */
 {
     return _mm512_cvtps_epi32(a);
 }
+Q_INLINE qf qf_rint(qf a) /* the same as floats */
+{
+    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* Bytes: min(max(saturated(a + zero), low), high) ^ flip, all of a, then of b, c and d. */
+typedef struct qi_limits {
+    qi zero;      /* 16 bit */
+    qi low, high; /* uint8 */
+    qi flip;
+} qi_limits;
+Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_t flip)
+{
+    return (qi_limits){_mm512_set1_epi16(zero), _mm512_set1_epi8((char)low),
+                       _mm512_set1_epi8((char)high), _mm512_set1_epi8((char)flip)};
+}
+Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+{
+    const qi first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), l->zero);
+    const qi second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), l->zero);
+    qi bytes = _mm512_packus_epi16(first, second);
+    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, l->low), l->high);
+    const qi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, l->flip));
+}
+Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
+{
+    _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(a));
+    _mm256_storeu_si256((__m256i *)q, _mm512_extracti64x4_epi64(a, 1));
+}
 
 #elif defined(__AVX2__)
 #include <immintrin.h>
@@ -186,6 +216,33 @@ Q_INLINE qi qf_round(qf a)
 {
     return _mm256_cvtps_epi32(a);
 }
+Q_INLINE qf qf_rint(qf a)
+{
+    return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+typedef struct qi_limits {
+    qi zero, low, high, flip;
+} qi_limits;
+Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_t flip)
+{
+    return (qi_limits){_mm256_set1_epi16(zero), _mm256_set1_epi8((char)low),
+                       _mm256_set1_epi8((char)high), _mm256_set1_epi8((char)flip)};
+}
+Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+{
+    const qi first = _mm256_adds_epi16(_mm256_packs_epi32(a, b), l->zero);
+    const qi second = _mm256_adds_epi16(_mm256_packs_epi32(c, d), l->zero);
+    qi bytes = _mm256_packus_epi16(first, second);
+    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, l->low), l->high);
+    const qi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, l->flip), order);
+}
+Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
+{
+    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(a));
+    _mm_storeu_si128((__m128i *)q, _mm256_extracti128_si256(a, 1));
+}
 
 #elif defined(__SSE2__)
 #include <emmintrin.h>
@@ -245,6 +302,27 @@ Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 Q_INLINE qi qf_round(qf a)
 {
     return _mm_cvtps_epi32(a);
+}
+
+typedef struct qi_limits {
+    qi zero, low, high, flip;
+} qi_limits;
+Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_t flip)
+{
+    return (qi_limits){_mm_set1_epi16(zero), _mm_set1_epi8((char)low), _mm_set1_epi8((char)high),
+                       _mm_set1_epi8((char)flip)};
+}
+Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+{
+    const qi first = _mm_adds_epi16(_mm_packs_epi32(a, b), l->zero);
+    const qi second = _mm_adds_epi16(_mm_packs_epi32(c, d), l->zero);
+    const qi bytes = _mm_packus_epi16(first, second);
+    return _mm_xor_si128(_mm_min_epu8(_mm_max_epu8(bytes, l->low), l->high), l->flip);
+}
+Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
+{
+    _mm_storel_epi64((__m128i *)p, a);
+    _mm_storel_epi64((__m128i *)q, _mm_srli_si128(a, 8));
 }
 
 #else
@@ -320,9 +398,35 @@ Q_INLINE qi qf_round(qf a)
 {
     QI_EACH(qi, i, (int32_t)rintf(a.f[i]));
 }
+typedef struct qi_limits {
+    int32_t zero, low, high, flip;
+} qi_limits;
+Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_t flip)
+{
+    return (qi_limits){zero, low, high, flip};
+}
+Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+{
+    const qi all[4] = {a, b, c, d};
+    uint8_t bytes[4 * QI_LANES];
+    for (int i = 0; i < 4 * QI_LANES; i++) {
+        const int64_t x = (int64_t)all[i / QI_LANES].i[i % QI_LANES] + l->zero;
+        bytes[i] = (uint8_t)((x < l->low ? l->low : x > l->high ? l->high : x) ^ l->flip);
+    }
+    return qi_load(bytes);
+}
+Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
+{
+    memcpy(p, &a, sizeof a / 2);
+    memcpy(q, (const char *)&a + sizeof a / 2, sizeof a / 2);
+}
 #endif
 
 #if !defined(__AVX2__)
+Q_INLINE qf qf_rint(qf a) /* of what fits int32 */
+{
+    return qi_float(qf_round(a));
+}
 /* Lanes one by one where there are no instructions for it. */
 Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
 {
