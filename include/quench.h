@@ -327,6 +327,31 @@ QN_API QN_MUST_CHECK qn_status qn_session_run(qn_session *session, const qn_tens
 /* Output i of the last run; valid until the next one. */
 QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
 
+/* ---- Data: samples that a model is run with --------------------------------------------------------- */
+
+/* The same for every call that takes samples; docs/data.md tells all. */
+typedef struct qn_data_options {
+    const char *const
+        *data; /* each "[input=]path": a file whose first axis counts samples (.npy, .npz,
+                                raw bytes), IDX or CIFAR, a folder of pictures (its sub-folders are
+                                classes) or of one file per sample, a list of files (.txt, .lst) */
+    size_t n_data;
+    const char *list;   /* file with the names of the samples of a folder to use; NULL: all */
+    const char *labels; /* file of classes; NULL: those that the data have, if any */
+    const char
+        *preprocess; /* of pictures, as "resize=256,crop=224,bgr,mean=104/117/123"; NULL: none */
+    int64_t first, samples; /* use so many from the first one on; 0 samples: all */
+    int64_t batch;          /* of a run, where nothing fixes it; 0: 8 */
+    int loaders;            /* threads that read ahead; 0: one per core; negative: none */
+} qn_data_options;
+#define QN_DATA_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0                                                      \
+    }
+
+/* Checks a text that describes preprocessing. */
+QN_API QN_MUST_CHECK qn_status qn_preprocess_check(qn_context *ctx, const char *text);
+
 /* ---- Calibration: what values a model computes on given data -------------------------------------- */
 
 /* Statistics of a model's activations: extremes, sums, histograms. They depend on model and data only,
@@ -350,18 +375,17 @@ typedef struct qn_calibrate_options {
     qn_graph_options graph;
     const char *const *inputs; /* as of qn_infer_options */
     size_t n_inputs;
-    const char *const *data; /* as of qn_infer_options; none: random numbers, with a warning */
-    size_t n_data;
-    int64_t samples; /* use the first so many; 0: all, or 8 of random numbers */
-    int threads;     /* samples run at once; 0: the context's */
-    uint64_t seed;   /* of the random numbers */
+    qn_data_options
+        data;      /* none: 8 samples of random numbers, or as many as it says, with a warning */
+    int threads;   /* samples run at once; 0: the context's */
+    uint64_t seed; /* of the random numbers */
     const char
         *checkpoint; /* file that a killed run continues from; removed by qn_stats_save's caller
                                once the statistics are safe. NULL: none */
 } qn_calibrate_options;
 #define QN_CALIBRATE_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, NULL, 0, NULL, 0, 0, 0, 0, NULL                                     \
+        QN_GRAPH_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, 0, NULL                           \
     }
 
 /* Runs the samples and collects statistics. The report (may be NULL) tells of convergence and outliers. */
@@ -375,17 +399,15 @@ typedef struct qn_infer_options {
     const char *const *inputs; /* "name=file", see qn_tensor_load; a model's only input needs no
                                   name, and a .npz without one gives all inputs it has arrays for */
     size_t n_inputs;
-    const char *const *data; /* the same with a first axis that counts samples: all are run, in the
-                                batch that the model or plan.graph.shapes fixes, or else `batch` */
-    size_t n_data;
-    int64_t batch; /* 0: 8 */
-    uint64_t seed; /* of the random numbers that inputs without a file get */
+    qn_data_options data; /* all samples are run, in the batch that the model or plan.graph.shapes
+                             fixes, or else its own */
+    uint64_t seed;        /* of the random numbers that inputs without a file get */
     const char
         *output_dir; /* gets one "<output name, / as _>.npy" each; NULL: nothing is written */
 } qn_infer_options;
 #define QN_INFER_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, NULL, 0, 0, 0, NULL                                         \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, NULL                               \
     }
 
 /* Runs a model with inputs from files. The report tells of each output type, shape and range. */

@@ -139,7 +139,14 @@ typedef struct cli_feed_values {
     int64_t seed;
 } cli_feed_values;
 
-extern const cli_group cli_graph_group, cli_engine_group, cli_feed_group;
+/* The samples it is run with. */
+typedef struct cli_data_values {
+    cli_list data;
+    const char *list, *labels, *preprocess;
+    int64_t first, samples, loaders;
+} cli_data_values;
+
+extern const cli_group cli_graph_group, cli_engine_group, cli_feed_group, cli_data_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
@@ -148,6 +155,8 @@ typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
  * and shows the report. Returns the exit code. */
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
+/* Where there are samples the batch is theirs and no matter of the graph: the last one may be smaller. */
+qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);
 
 /* ---- Pages about the command itself ---------------------------------------------------------------------- */
 

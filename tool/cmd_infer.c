@@ -6,17 +6,11 @@ typedef struct values {
     cli_graph_values graph;
     cli_engine_values engine;
     cli_feed_values feed;
-    cli_list data;
+    cli_data_values data;
     const char *output_dir;
 } values;
 
 static const cli_option options[] = {
-    {.name = "data",
-     .shorts = "d",
-     .type = CLI_LIST,
-     .offset = offsetof(values, data),
-     .value = "[NAME=]FILE",
-     .help = "samples along the first axis of the file: all are run"},
     {.name = "output-dir",
      .shorts = "o",
      .type = CLI_TEXT,
@@ -33,14 +27,9 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
     qn_infer_options wanted = {.plan = cli_plan_options(&v->engine, graph),
                                .inputs = v->feed.inputs.at,
                                .n_inputs = v->feed.inputs.count,
-                               .data = v->data.at,
-                               .n_data = v->data.count,
-                               .batch = graph->batch,
                                .seed = (uint64_t)v->feed.seed,
                                .output_dir = v->output_dir};
-    /* A batch of samples is no matter of the graph: the last one may be smaller. */
-    if (v->data.count)
-        wanted.plan.graph.batch = 0;
+    wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
     return qn_infer_files(out, cli->ctx, model, &wanted);
 }
 
@@ -61,6 +50,7 @@ const cli_command cli_cmd_infer = {
              "input's type and shape. Samples are run 8 at once, or as many as --batch says, where "
              "neither the model nor --input-shape fixes their number.",
     .parts = {{&own, 0},
+              {&cli_data_group, offsetof(values, data)},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)}},

@@ -4,33 +4,7 @@
 
 enum { DEFAULT_BATCH = 8 };
 
-/* ---- "name=file" ------------------------------------------------------------------------------------- */
-
-static bool ends_with(const char *text, const char *ending)
-{
-    const size_t length = strlen(text), own = strlen(ending);
-    return length >= own && strcmp(text + length - own, ending) == 0;
-}
-
-/* The input that the text names before a '=', and the file behind it. Names may hold '=' themselves:
- * the longest one counts. */
-static bool split_name(const qn_feed *feed, const char *text, size_t *input, const char **path)
-{
-    size_t longest = 0;
-    bool found = false;
-    for (size_t i = 0; i < feed->n_in; i++) {
-        const char *name = qn_model_input_name(feed->model, i);
-        const size_t length = strlen(name);
-        if (strncmp(text, name, length) == 0 && text[length] == '=' &&
-            (!found || length > longest)) {
-            found = true;
-            longest = length;
-            *input = i;
-            *path = text + length + 1;
-        }
-    }
-    return found;
-}
+/* ---- What the model wants -------------------------------------------------------------------------------- */
 
 /* The shape that the options give the input. */
 static const qn_input_shape *option_shape(const qn_feed *feed, const char *name)
@@ -43,118 +17,51 @@ static const qn_input_shape *option_shape(const qn_feed *feed, const char *name)
     return NULL;
 }
 
-/* Type and shape of a raw file for input i: the options' shape, else the model's; -1 where open. */
-static void raw_like(qn_tensor *out, const qn_feed *feed, size_t i, bool sampled)
+/* The model's word, with the options' shape over it; -1 where both are open. */
+static void wanted_input(qn_value_info *out, const qn_feed *feed, size_t i)
 {
-    qn_value_info info;
-    qn_model_input_info(&info, feed->model, i);
-    const qn_input_shape *shape = option_shape(feed, info.name);
-    *out = (qn_tensor){.dtype = info.dtype, .rank = shape ? shape->rank : info.rank};
-    for (int32_t d = 0; d < out->rank && d < QN_MAX_RANK; d++) {
-        const int64_t own = d < info.rank ? info.dims[d] : -1;
-        out->dims[d] = shape && shape->dims[d] >= 0 ? shape->dims[d] : own;
+    qn_model_input_info(out, feed->model, i);
+    const qn_input_shape *shape = option_shape(feed, out->name);
+    if (!shape)
+        return;
+    for (int32_t d = 0; d < shape->rank; d++) {
+        const int64_t own = d < out->rank ? out->dims[d] : -1;
+        out->dims[d] = shape->dims[d] >= 0 ? shape->dims[d] : own;
     }
-    if (sampled && out->rank > 0)
-        out->dims[0] = -1;
+    out->rank = shape->rank;
 }
 
-static qn_status open_file(qn_feed *feed, size_t i, const char *path, const char *entry,
-                           bool sampled)
+static qn_status open_files(qn_feed *feed)
 {
-    qn_feed_input *in = &feed->in[i];
-    qn_tensor like;
-    if (in->file)
-        return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' is given twice",
-                       qn_model_input_name(feed->model, i));
-    raw_like(&like, feed, i, sampled);
-    const qn_tensor_load_options options = {.entry = entry, .like = &like};
-    in->sampled = sampled;
-    return qn_tensor_load(&in->file, feed->ctx, path, &options);
-}
-
-/* Every array of the archive that has the name of an input. */
-static qn_status open_archive(qn_feed *feed, const char *path, bool sampled)
-{
-    qn_map map;
-    qn_status status = QN_OK;
-    size_t found = 0;
-    QN_TRY(qn_map_open(&map, feed->ctx, path));
-    for (size_t i = 0; status == QN_OK && i < feed->n_in; i++) {
-        const char *name = qn_model_input_name(feed->model, i);
-        if (!qn_npz_has(map.data, map.size, name))
-            continue;
-        found++;
-        status = open_file(feed, i, path, name, sampled);
+    const qn_feed_options *o = feed->options;
+    const qn_input_list inputs = {feed->infos, feed->n_in};
+    for (size_t i = 0; i < o->n_inputs; i++) {
+        const char *path;
+        size_t named;
+        QN_TRY(qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]));
+        QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, false));
     }
-    qn_map_close(&map);
-    QN_TRY(status);
-    if (found)
-        return QN_OK;
-    if (feed->n_in == 1)
-        return open_file(feed, 0, path, NULL, sampled);
-    return qn_fail(feed->ctx, QN_E_INVALID, "%s: no array has the name of an input", path);
-}
-
-static qn_status open_text(qn_feed *feed, const char *text, bool sampled)
-{
-    const char *path;
-    size_t input;
-    if (split_name(feed, text, &input, &path)) {
-        const char *name = qn_model_input_name(feed->model, input);
-        const bool archive = ends_with(path, ".npz");
-        qn_map map = {NULL, 0};
-        if (archive)
-            QN_TRY(qn_map_open(&map, feed->ctx, path));
-        const bool named = archive && qn_npz_has(map.data, map.size, name);
-        qn_map_close(&map);
-        return open_file(feed, input, path, named ? name : NULL, sampled);
-    }
-    if (ends_with(text, ".npz") && !strchr(text, '='))
-        return open_archive(feed, text, sampled);
-    if (feed->n_in == 1 && !strchr(text, '='))
-        return open_file(feed, 0, text, NULL, sampled);
-    const char *equals = strchr(text, '=');
-    if (equals)
-        return qn_fail(feed->ctx, QN_E_INVALID, "the model has no input '%.*s'",
-                       (int)(equals - text), text);
-    return qn_fail(feed->ctx, QN_E_INVALID, "'%s' needs the name of an input before it: NAME=%s",
-                   text, text);
+    return QN_OK;
 }
 
 /* ---- Samples ------------------------------------------------------------------------------------------ */
 
-/* The first dimension of an input that the model or the options fix; 0: none. */
-static int64_t fixed_batch(const qn_feed *feed, const qn_value_info *info)
-{
-    const qn_input_shape *shape = option_shape(feed, info->name);
-    if (info->rank > 0 && info->dims[0] >= 0)
-        return info->dims[0];
-    return shape && shape->rank > 0 ? QN_MAX(shape->dims[0], 0) : 0;
-}
-
-/* A file with one dimension more than the input has whole inputs as samples. */
-static qn_status check_samples(qn_feed *feed, size_t i)
+static qn_status check_batch(qn_feed *feed, size_t i, const qn_dataset_input *data)
 {
     qn_feed_input *in = &feed->in[i];
-    qn_value_info info;
-    qn_model_input_info(&info, feed->model, i);
-    if (in->file->rank < 1)
-        return qn_fail(feed->ctx, QN_E_INVALID, "data for '%s' has no axis that counts samples",
-                       info.name);
-    in->stacked = info.rank >= 0 && in->file->rank == info.rank + 1;
+    const qn_value_info *info = &feed->infos[i];
+    const int64_t asked = feed->options->data->batch;
+    qn_value_info own;
+    qn_model_input_info(&own, feed->model, i);
+    in->stacked = data->whole;
     feed->stacked = feed->stacked || in->stacked;
-    if (!in->stacked)
-        in->batch = fixed_batch(feed, &info);
-    if (info.rank > 0 && info.dims[0] < 0 && in->batch && feed->options->batch &&
-        feed->options->batch != in->batch)
+    if (!in->stacked && info->rank > 0)
+        in->batch = QN_MAX(info->dims[0], 0);
+    if (own.rank > 0 && own.dims[0] < 0 && in->batch && asked && asked != in->batch)
         return qn_fail(
             feed->ctx, QN_E_INVALID,
             "batch %lld contradicts the shape given for input '%s', which begins with %lld",
-            (long long)feed->options->batch, info.name, (long long)in->batch);
-    if (feed->samples >= 0 && feed->samples != in->file->dims[0])
-        return qn_fail(feed->ctx, QN_E_INVALID, "data for '%s' has %lld samples, other data %lld",
-                       info.name, (long long)in->file->dims[0], (long long)feed->samples);
-    feed->samples = in->file->dims[0];
+            (long long)asked, info->name, (long long)in->batch);
     const int64_t batch = in->stacked ? 1 : in->batch;
     if (batch && feed->batch && feed->batch != batch)
         return qn_fail(feed->ctx, QN_E_INVALID, "inputs disagree about the batch: %lld and %lld",
@@ -163,23 +70,66 @@ static qn_status check_samples(qn_feed *feed, size_t i)
     return QN_OK;
 }
 
-static qn_status open_all(qn_feed *feed)
+/* The part of the data set that the options choose. */
+static qn_status choose_range(qn_feed *feed)
 {
-    const qn_feed_options *o = feed->options;
-    feed->n_in = qn_model_input_count(feed->model);
-    feed->in = qn_arena_array(&feed->arena, feed->n_in + 1, sizeof *feed->in);
-    QN_TRY_ALLOC(feed->ctx, feed->in);
-    for (size_t i = 0; i < o->n_inputs; i++)
-        QN_TRY(open_text(feed, o->inputs[i], false));
-    for (size_t i = 0; i < o->n_data; i++)
-        QN_TRY(open_text(feed, o->data[i], true));
+    const qn_data_options *o = feed->options->data;
+    const int64_t count = qn_dataset_count(feed->dataset);
+    if (o->first < 0 || o->samples < 0)
+        return qn_fail(feed->ctx, QN_E_INVALID, "samples are counted from 0 on");
+    if (o->first >= count)
+        return qn_fail(feed->ctx, QN_E_INVALID,
+                       "the data has %lld samples: none is left behind %lld", (long long)count,
+                       (long long)o->first);
+    if (o->samples > count - o->first)
+        return qn_fail(feed->ctx, QN_E_INVALID,
+                       "the data has %lld samples: %lld from number %lld on are too many",
+                       (long long)count, (long long)o->samples, (long long)o->first);
+    feed->first = o->first;
+    feed->samples = o->samples ? o->samples : count - o->first;
+    return QN_OK;
+}
+
+static qn_status open_samples(qn_feed *feed)
+{
+    const qn_data_options *o = feed->options->data;
+    const qn_dataset_spec spec = {.inputs = feed->infos,
+                                  .n_inputs = feed->n_in,
+                                  .data = o->data,
+                                  .n_data = o->n_data,
+                                  .list = o->list,
+                                  .labels = o->labels,
+                                  .preprocess = o->preprocess};
+    QN_TRY(qn_dataset_open(&feed->dataset, feed->ctx, &spec));
+    QN_TRY(choose_range(feed));
     feed->all_sampled = true;
     for (size_t i = 0; i < feed->n_in; i++) {
-        feed->all_sampled = feed->all_sampled && feed->in[i].sampled;
-        if (feed->in[i].sampled)
-            QN_TRY(check_samples(feed, i));
+        const qn_dataset_input *data = &qn_dataset_inputs(feed->dataset)[i];
+        feed->in[i].sampled = data->fed;
+        feed->all_sampled = feed->all_sampled && data->fed;
+        if (data->fed && feed->files[i])
+            return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' is given twice",
+                           feed->infos[i].name);
+        if (data->fed)
+            QN_TRY(check_batch(feed, i, data));
     }
     return QN_OK;
+}
+
+static qn_status open_all(qn_feed *feed)
+{
+    const qn_data_options *data = feed->options->data;
+    feed->n_in = qn_model_input_count(feed->model);
+    feed->in = qn_arena_array(&feed->arena, feed->n_in + 1, sizeof *feed->in);
+    feed->infos = qn_arena_array(&feed->arena, feed->n_in + 1, sizeof *feed->infos);
+    QN_TRY_ALLOC(feed->ctx, feed->in);
+    QN_TRY_ALLOC(feed->ctx, feed->infos);
+    feed->files = qn_arena_array(&feed->arena, feed->n_in + 1, sizeof *feed->files);
+    QN_TRY_ALLOC(feed->ctx, feed->files);
+    for (size_t i = 0; i < feed->n_in; i++)
+        wanted_input(&feed->infos[i], feed, i);
+    QN_TRY(open_files(feed));
+    return data && data->n_data ? open_samples(feed) : QN_OK;
 }
 
 qn_status qn_feed_open(qn_feed *feed, qn_context *ctx, qn_model *model,
@@ -188,12 +138,21 @@ qn_status qn_feed_open(qn_feed *feed, qn_context *ctx, qn_model *model,
     *feed = (qn_feed){.ctx = ctx, .model = model, .options = options, .samples = -1};
     qn_arena_init(&feed->arena, &ctx->allocator);
     QN_TRY(open_all(feed));
-    if (feed->samples == 0)
-        return qn_fail(ctx, QN_E_INVALID, "the data holds no samples");
+    const int64_t asked = options->data ? options->data->batch : 0;
     if (feed->batch == 0)
-        feed->batch =
-            QN_MIN(options->batch > 0 ? options->batch : DEFAULT_BATCH, QN_MAX(feed->samples, 1));
+        feed->batch = QN_MIN(asked > 0 ? asked : DEFAULT_BATCH, QN_MAX(feed->samples, 1));
     return QN_OK;
+}
+
+/* Type and dims of an input for `count` samples, or of its file. */
+static void run_shape(qn_tensor *out, const qn_feed *feed, size_t i, int64_t count)
+{
+    const qn_feed_input *in = &feed->in[i];
+    *out = in->sampled ? qn_dataset_inputs(feed->dataset)[i].sample : *feed->files[i];
+    if (!in->sampled || in->stacked)
+        return;
+    memmove(out->dims + 1, out->dims, (size_t)out->rank++ * sizeof *out->dims);
+    out->dims[0] = count;
 }
 
 qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed)
@@ -205,16 +164,13 @@ qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed)
     for (*count = 0; *count < graph->n_shapes; ++*count)
         shapes[*count] = graph->shapes[*count];
     for (size_t i = 0; i < feed->n_in; i++) {
-        const qn_feed_input *in = &feed->in[i];
-        if (!in->file)
+        qn_tensor tensor;
+        if (!feed->files[i] && !feed->in[i].sampled)
             continue;
+        run_shape(&tensor, feed, i, feed->batch);
         qn_input_shape *shape = &shapes[(*count)++];
-        *shape = (qn_input_shape){.name = qn_model_input_name(feed->model, i),
-                                  .rank = in->file->rank - (in->stacked ? 1 : 0)};
-        memcpy(shape->dims, in->file->dims + (in->stacked ? 1 : 0),
-               (size_t)shape->rank * sizeof *shape->dims);
-        if (in->sampled && !in->stacked)
-            shape->dims[0] = feed->batch;
+        *shape = (qn_input_shape){.name = feed->infos[i].name, .rank = tensor.rank};
+        memcpy(shape->dims, tensor.dims, sizeof shape->dims);
     }
     *out = shapes;
     return QN_OK;
@@ -264,67 +220,82 @@ static qn_status make_random(qn_feed *feed, size_t i, const qn_plan *plan)
     return QN_OK;
 }
 
+/* A last batch that cannot be smaller, because the model fixes it or inputs without samples have its
+ * size, is filled up. */
+static bool is_filled(const qn_feed *feed)
+{
+    bool fixed = !feed->all_sampled;
+    for (size_t i = 0; i < feed->n_in; i++)
+        fixed = fixed || (feed->in[i].sampled && feed->in[i].batch);
+    return fixed && !feed->stacked;
+}
+
+static qn_status start_loader(qn_feed *feed)
+{
+    const qn_loader_options options = {.first = feed->first,
+                                       .count = feed->samples,
+                                       .batch = feed->batch,
+                                       .fill = is_filled(feed) ? feed->batch : 0,
+                                       .threads = feed->options->data->loaders};
+    return qn_loader_create(&feed->loader, feed->ctx, feed->dataset, feed->n_in, &options);
+}
+
 qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan)
 {
     feed->tensors = qn_arena_array(&feed->arena, feed->n_in + 1, sizeof *feed->tensors);
     QN_TRY_ALLOC(feed->ctx, feed->tensors);
     for (size_t i = 0; i < feed->n_in; i++) {
-        if (feed->in[i].file)
-            feed->tensors[i] = *feed->in[i].file;
+        if (feed->in[i].sampled)
+            continue;
+        if (feed->files[i])
+            feed->tensors[i] = *feed->files[i];
         else
             QN_TRY(make_random(feed, i, plan));
     }
-    return QN_OK;
+    return feed->dataset ? start_loader(feed) : QN_OK;
 }
 
 /* ---- A run's inputs ------------------------------------------------------------------------------------ */
 
-/* A last batch that cannot be smaller, because the model fixes it or inputs without samples have its
- * size, is filled up with its last sample. */
-static qn_status pad_batch(qn_feed *feed, qn_feed_input *in, qn_tensor *tensor, int64_t count,
-                           size_t sample)
+qn_status qn_feed_next(int64_t *count, qn_feed *feed)
 {
-    const size_t bytes = (size_t)QN_MAX(feed->batch, 1) * sample;
-    if (!in->padded)
-        in->padded = qn_alloc_aligned(&feed->ctx->allocator, bytes);
-    if (!in->padded)
-        return qn_fail_bytes(feed->ctx, bytes, "a batch of samples");
-    char *to = in->padded;
-    const char *from = tensor->data;
-    memcpy(to, from, (size_t)count * sample);
-    for (int64_t i = count; i < feed->batch; i++)
-        memcpy(to + (size_t)i * sample, from + (size_t)(count - 1) * sample, sample);
-    tensor->data = in->padded;
-    tensor->dims[0] = feed->batch;
+    const qn_batch *batch = NULL;
+    *count = 0;
+    if (!feed->loader) {
+        *count = feed->first++ == 0;
+        return QN_OK;
+    }
+    QN_TRY(qn_loader_next(&batch, feed->loader));
+    if (!batch)
+        return QN_OK;
+    *count = batch->count;
+    for (size_t i = 0; i < feed->n_in; i++) {
+        if (!feed->in[i].sampled)
+            continue;
+        run_shape(&feed->tensors[i], feed, i, is_filled(feed) ? feed->batch : batch->count);
+        feed->tensors[i].data = batch->data[i];
+    }
     return QN_OK;
 }
 
-qn_status qn_feed_select(qn_feed *feed, int64_t first, int64_t count)
+qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed, qn_context *ctx,
+                       int64_t i)
 {
-    for (size_t i = 0; i < feed->n_in; i++) {
-        qn_feed_input *in = &feed->in[i];
-        qn_tensor *tensor = &feed->tensors[i];
-        if (!in->sampled)
+    for (size_t k = 0; k < feed->n_in; k++) {
+        tensors[k] = feed->tensors[k];
+        if (!feed->in[k].sampled)
             continue;
-        const size_t sample = (size_t)(qn_tensor_count(in->file) / in->file->dims[0]) *
-                              qn_dtype_size(in->file->dtype);
-        *tensor = *in->file;
-        tensor->data = (char *)in->file->data + (size_t)first * sample;
-        tensor->dims[0] = count;
-        if (in->stacked) {
-            memmove(tensor->dims, tensor->dims + 1, (size_t)--tensor->rank * sizeof *tensor->dims);
-        } else if (count < feed->batch && (in->batch || !feed->all_sampled)) {
-            QN_TRY(pad_batch(feed, in, tensor, count, sample));
-        }
+        run_shape(&tensors[k], feed, k, 1);
+        tensors[k].data = to[k];
     }
-    return QN_OK;
+    return qn_dataset_read(to, feed->dataset, ctx, feed->first + i);
 }
 
 void qn_feed_close(qn_feed *feed)
 {
-    for (size_t i = 0; feed->in && i < feed->n_in; i++) {
-        qn_tensor_free(feed->in[i].file);
-        qn_free_aligned(&feed->ctx->allocator, feed->in[i].padded);
-    }
+    qn_loader_free(feed->loader);
+    qn_dataset_free(feed->dataset);
+    for (size_t i = 0; feed->files && i < feed->n_in; i++)
+        qn_tensor_free(feed->files[i]);
     qn_arena_free(&feed->arena);
 }

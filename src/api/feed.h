@@ -2,26 +2,23 @@
 #ifndef QN_FEED_H
 #define QN_FEED_H
 
-#include "data/array.h"
+#include "data/arrays.h"
+#include "data/loader.h"
 #include "ir/graph.h"
 
 typedef struct qn_feed_options {
     const char *const *inputs; /* as qn_infer_options has them */
     size_t n_inputs;
-    const char *const *data;
-    size_t n_data;
-    int64_t batch;
+    const qn_data_options *data; /* NULL: none */
     uint64_t seed;
     const qn_graph_options *graph;
 } qn_feed_options;
 
-/* Where one input comes from. */
+/* Where one input comes from: a file, samples, or random numbers. */
 typedef struct qn_feed_input {
-    qn_tensor *file; /* NULL: random numbers */
-    bool sampled;    /* the file's first axis counts samples */
-    bool stacked;    /* a sample is a whole input; else the samples of a run stand along dim 0 */
-    int64_t batch;   /* samples of a run that the model or a given shape fixes; 0: any number */
-    void *padded;    /* a last batch that was filled up; aligned */
+    bool sampled;
+    bool stacked;  /* a sample is a whole input; else the samples of a run stand along dim 0 */
+    int64_t batch; /* samples of a run that the model or a given shape fixes; 0: any number */
 } qn_feed_input;
 
 typedef struct qn_feed {
@@ -29,25 +26,35 @@ typedef struct qn_feed {
     qn_model *model;
     const qn_feed_options *options;
     qn_arena arena;
-    qn_feed_input *in; /* one per input of the model */
     size_t n_in;
-    qn_tensor *tensors; /* inputs of the run at hand */
-    int64_t samples;    /* in all; -1: nothing is sampled */
-    int64_t batch;      /* samples of a run; 1 where nothing is sampled */
-    bool stacked;       /* some input is */
+    qn_value_info *infos; /* the model's inputs, with the shapes of the options */
+    qn_feed_input *in;    /* [n_in] */
+    qn_tensor **files;    /* [n_in]; NULL: not from a file */
+    qn_dataset *dataset;  /* NULL: nothing is sampled */
+    qn_loader *loader;    /* from the first batch on */
+    qn_tensor *tensors;   /* inputs of the run at hand */
+    int64_t first;        /* sample of the data set that is run first */
+    int64_t samples;      /* to run in all; -1: nothing is sampled */
+    int64_t batch;        /* samples of a run; 1 where nothing is sampled */
+    bool stacked;         /* some input is */
     bool all_sampled;
 } qn_feed;
 
 /* Opens the files. qn_feed_close in any case. */
 QN_MUST_CHECK qn_status qn_feed_open(qn_feed *feed, qn_context *ctx, qn_model *model,
                                      const qn_feed_options *options);
-/* The options' shapes and those that the files give the inputs; they live as long as the feed. */
+/* The options' shapes and those that the data give the inputs; they live as long as the feed. */
 QN_MUST_CHECK qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed);
 /* With the plan for these shapes: makes random numbers for what no file feeds (floats from [-1, 1),
- * integers and bools 0 or 1, small enough for an index; strings empty). */
+ * integers and bools 0 or 1, small enough for an index; strings empty). Starts to read samples. */
 QN_MUST_CHECK qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan);
-/* Makes feed->tensors the inputs of samples [first, first + count). */
-QN_MUST_CHECK qn_status qn_feed_select(qn_feed *feed, int64_t first, int64_t count);
+/* Makes feed->tensors the inputs of the next run; *count gets its samples, 0 past the last run. Without
+ * samples there is one run, of 1. */
+QN_MUST_CHECK qn_status qn_feed_next(int64_t *count, qn_feed *feed);
+/* For callers with threads of their own, each with its own context: tensors[k] become the inputs of sample
+ * i alone (counted from feed->first on), those that are sampled with their data in to[k]. */
+QN_MUST_CHECK qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed,
+                                     qn_context *ctx, int64_t i);
 void qn_feed_close(qn_feed *feed);
 
 #endif

@@ -31,14 +31,16 @@ static qn_status run_all(job *j)
 {
     qn_feed *feed = &j->feed;
     const int64_t samples = QN_MAX(feed->samples, 1);
-    for (int64_t first = 0; first < samples; first += feed->batch) {
-        const int64_t count = QN_MIN(samples - first, feed->batch);
-        QN_TRY(qn_feed_select(feed, first, count));
+    int64_t count;
+    for (int64_t done = 0;; done += count) {
+        QN_TRY(qn_feed_next(&count, feed));
+        if (count == 0)
+            break;
         const double start = qn_clock_ms();
         QN_TRY(qn_session_run(j->session, feed->tensors, feed->n_in));
         j->run_ms += qn_clock_ms() - start;
         QN_TRY(qn_infer_outputs_take(&j->outputs, j->session, count));
-        qn_progress(feed->ctx, "samples", first + count, samples);
+        qn_progress(feed->ctx, "samples", done + count, samples);
     }
     /* From here on names appear: the last moment to turn back. */
     QN_TRY(qn_check_cancel(feed->ctx));
@@ -75,9 +77,7 @@ qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
     const qn_infer_options *o = options ? options : &defaults;
     const qn_feed_options feed = {.inputs = o->inputs,
                                   .n_inputs = o->n_inputs,
-                                  .data = o->data,
-                                  .n_data = o->n_data,
-                                  .batch = o->batch,
+                                  .data = &o->data,
                                   .seed = o->seed,
                                   .graph = &o->plan.graph};
     job j = {.plan = NULL};

@@ -191,7 +191,7 @@ static const struct {
     {"rotate", FLAG_ROTATE, true},         {"unit", FLAG_UNIT, true},
     {"rgb", FLAG_COLOUR, QN_COLOUR_RGB},   {"bgr", FLAG_COLOUR, QN_COLOUR_BGR},
     {"grey", FLAG_COLOUR, QN_COLOUR_GREY}, {"gray", FLAG_COLOUR, QN_COLOUR_GREY},
-    {"nchw", FLAG_LAYOUT, QN_LAYOUT_NCHW}, {"nhwc", FLAG_LAYOUT, QN_LAYOUT_NHWC},
+    {"nchw", FLAG_LAYOUT, QN_AXES_NCHW},   {"nhwc", FLAG_LAYOUT, QN_AXES_NHWC},
 };
 
 static bool set_flag(qn_preprocess *p, word w)
@@ -203,7 +203,7 @@ static bool set_flag(qn_preprocess *p, word w)
         case FLAG_ROTATE: p->rotate = true; break;
         case FLAG_UNIT: p->unit = true; break;
         case FLAG_COLOUR: p->colour = (qn_colour)flags[i].value; break;
-        case FLAG_LAYOUT: p->layout = (qn_layout)flags[i].value; break;
+        case FLAG_LAYOUT: p->layout = (qn_axes)flags[i].value; break;
         }
         return true;
     }
@@ -285,4 +285,10 @@ qn_status qn_preprocess_parse(qn_preprocess *out, qn_context *ctx, const char *t
         all = rest;
     }
     return parse_steps(out, ctx, all);
+}
+
+qn_status qn_preprocess_check(qn_context *ctx, const char *text)
+{
+    qn_preprocess ignored;
+    return qn_preprocess_parse(&ignored, ctx, text);
 }

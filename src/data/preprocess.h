@@ -7,7 +7,7 @@
 #include "data/image.h"
 
 typedef enum qn_colour { QN_COLOUR_RGB, QN_COLOUR_BGR, QN_COLOUR_GREY } qn_colour;
-typedef enum qn_layout { QN_LAYOUT_AUTO, QN_LAYOUT_NCHW, QN_LAYOUT_NHWC } qn_layout;
+typedef enum qn_axes { QN_AXES_AUTO, QN_AXES_NCHW, QN_AXES_NHWC } qn_axes;
 typedef enum qn_fit {
     QN_FIT_NONE,
     QN_FIT_SHORT_SIDE, /* the shorter side becomes `height` pixels, the other one in proportion */
@@ -29,7 +29,7 @@ typedef struct qn_preprocess {
     uint8_t fill[3];               /* as mean: one per channel of the input, in its order */
     bool unit;
     float mean[3], std[3];
-    qn_layout layout;
+    qn_axes layout;
 } qn_preprocess;
 
 /* No step at all: pixels 0..255. */

@@ -28,7 +28,7 @@ static qn_status decode(qn_context *ctx, uint8_t kind, const uint8_t *data, size
 static qn_status process(qn_context *ctx, const qn_preprocess *p, qn_image *image)
 {
     enum { MOST = 1 << 20 };
-    qn_picture_shape shape = {QN_UINT8, -1, -1, -1, p->layout == QN_LAYOUT_NHWC};
+    qn_picture_shape shape = {QN_UINT8, -1, -1, -1, p->layout == QN_AXES_NHWC};
     qn_pixel_table table;
     QN_TRY(qn_preprocess_pixels(image, ctx, p));
     QN_TRY(qn_preprocess_bind(&shape, ctx, p, image));

@@ -28,9 +28,10 @@ static qn_status infer(qn_report **out, qn_context *ctx, qn_model *model)
     const char *const data = data_path;
     qn_infer_options options = QN_INFER_OPTIONS_INIT;
     options.plan.backend = "ref";
-    options.data = &data;
-    options.n_data = 1;
-    options.batch = 2;
+    options.data.data = &data;
+    options.data.n_data = 1;
+    options.data.batch = 2;
+    options.data.loaders = -1; /* the allocator that fails knows no threads */
     options.output_dir = folder;
     return qn_infer_files(out, ctx, model, &options);
 }

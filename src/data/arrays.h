@@ -1,0 +1,24 @@
+/* Files with arrays for a model's inputs: "[input=]file". */
+#ifndef QN_ARRAYS_H
+#define QN_ARRAYS_H
+
+#include "data/array.h"
+
+/* A model's inputs, with what is known of their shapes. */
+typedef struct qn_input_list {
+    const qn_value_info *at;
+    size_t count;
+} qn_input_list;
+
+/* The input that the text names before a '=' (SIZE_MAX: none), and the file behind it. Names may hold '='
+ * themselves: the longest one counts. */
+QN_MUST_CHECK qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
+                                       const qn_input_list *inputs, const char *text);
+/* Opens the file for the input `named`; without one, a .npz for every input it has an array for, any other
+ * for the only input. files[k] gets the array of input k. `sampled`: the first axis of a raw file is as
+ * long as it has bytes for. */
+QN_MUST_CHECK qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx,
+                                       const qn_input_list *inputs, size_t named, const char *path,
+                                       bool sampled);
+
+#endif

@@ -1,0 +1,47 @@
+/* The one door to data: whatever the samples are stored in, they are counted, read in any order, and have
+ * names and, where known, labels. */
+#ifndef QN_DATASET_H
+#define QN_DATASET_H
+
+#include "data/preprocess.h"
+#include "ir/tensor.h"
+
+typedef struct qn_dataset qn_dataset;
+
+typedef struct qn_dataset_spec {
+    const qn_value_info *inputs; /* the model's, with what is known of their shapes */
+    size_t n_inputs;
+    /* Each "[input=]path". A path is a file (.npy, .npz, raw bytes; IDX; CIFAR), a folder (of pictures,
+     * .npy, .npz, or raw .bin and .raw files; its sub-folders are classes where it has no such files
+     * itself), or a list of files (.txt, .lst). "kind:" before it settles what it is: see docs/data.md. */
+    const char *const *data;
+    size_t n_data;
+    const char *list;       /* names of the samples of a folder to use, in this order; NULL: all */
+    const char *labels;     /* file of classes; NULL: those that the data have, if any */
+    const char *preprocess; /* of pictures; NULL: none */
+} qn_dataset_spec;
+
+/* What a sample is for one input. */
+typedef struct qn_dataset_input {
+    bool fed;         /* by this data set */
+    bool whole;       /* a sample is all of the input; else it stands with others along axis 0 */
+    qn_tensor sample; /* type and dims, axis 0 left out unless whole; no data */
+    size_t bytes;
+} qn_dataset_input;
+
+QN_MUST_CHECK qn_status qn_dataset_open(qn_dataset **out, qn_context *ctx,
+                                        const qn_dataset_spec *spec);
+void qn_dataset_free(qn_dataset *data);
+
+int64_t qn_dataset_count(const qn_dataset *data);
+const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data);
+/* Sample i, into to[k] for every input k that is fed. From any thread, each with a context of its own,
+ * which gets the message of a failure. */
+QN_MUST_CHECK qn_status qn_dataset_read(void *const *to, const qn_dataset *data, qn_context *ctx,
+                                        int64_t i);
+/* The class of sample i; -1: not known. All samples have one, or none. */
+int64_t qn_dataset_label(const qn_dataset *data, int64_t i);
+/* What to call sample i: its file, or "file[i]". Returns out, always terminated. */
+const char *qn_dataset_name(char *out, size_t size, const qn_dataset *data, int64_t i);
+
+#endif

@@ -1,0 +1,176 @@
+/* Samples along the first axis of an array in a file. */
+#include <string.h>
+
+#include "data/arrays.h"
+#include "data/source.h"
+
+/* ---- "[input=]file" ---------------------------------------------------------------------------------------- */
+
+qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
+                         const qn_input_list *inputs, const char *text)
+{
+    size_t longest = 0;
+    *input = SIZE_MAX;
+    *path = text;
+    for (size_t i = 0; i < inputs->count; i++) {
+        const size_t length = strlen(inputs->at[i].name);
+        if (strncmp(text, inputs->at[i].name, length) == 0 && text[length] == '=' &&
+            (*input == SIZE_MAX || length > longest)) {
+            longest = length;
+            *input = i;
+            *path = text + length + 1;
+        }
+    }
+    const char *equals = strchr(text, '=');
+    if (*input == SIZE_MAX && equals)
+        return qn_fail(ctx, QN_E_INVALID, "the model has no input '%.*s'", (int)(equals - text),
+                       text);
+    return QN_OK;
+}
+
+/* ---- Arrays for inputs ------------------------------------------------------------------------------------ */
+
+typedef struct opening {
+    qn_context *ctx;
+    const qn_input_list *inputs;
+    qn_tensor **files;
+    bool sampled;
+} opening;
+
+static bool ends_with(const char *text, const char *ending)
+{
+    const size_t length = strlen(text), own = strlen(ending);
+    return length >= own && strcmp(text + length - own, ending) == 0;
+}
+
+static qn_status open_one(const opening *o, size_t i, const char *path, const char *entry)
+{
+    const qn_value_info *info = &o->inputs->at[i];
+    qn_tensor like = {.dtype = info->dtype, .rank = info->rank};
+    memcpy(like.dims, info->dims, sizeof like.dims);
+    if (o->sampled && like.rank > 0)
+        like.dims[0] = -1;
+    if (o->files[i])
+        return qn_fail(o->ctx, QN_E_INVALID, "input '%s' is given twice", info->name);
+    const qn_tensor_load_options options = {.entry = entry, .like = &like};
+    return qn_tensor_load(&o->files[i], o->ctx, path, &options);
+}
+
+/* Every array of the archive that has the name of an input. */
+static qn_status open_archive(const opening *o, const char *path)
+{
+    qn_map map;
+    qn_status status = QN_OK;
+    size_t found = 0;
+    QN_TRY(qn_map_open(&map, o->ctx, path));
+    for (size_t i = 0; status == QN_OK && i < o->inputs->count; i++) {
+        const char *name = o->inputs->at[i].name;
+        if (!qn_npz_has(map.data, map.size, name))
+            continue;
+        found++;
+        status = open_one(o, i, path, name);
+    }
+    qn_map_close(&map);
+    QN_TRY(status);
+    if (found)
+        return QN_OK;
+    if (o->inputs->count == 1)
+        return open_one(o, 0, path, NULL);
+    return qn_fail(o->ctx, QN_E_INVALID, "%s: no array has the name of an input", path);
+}
+
+static qn_status open_named(const opening *o, size_t input, const char *path)
+{
+    const char *name = o->inputs->at[input].name;
+    qn_map map = {NULL, 0};
+    if (ends_with(path, ".npz"))
+        QN_TRY(qn_map_open(&map, o->ctx, path));
+    const bool has = qn_npz_has(map.data, map.size, name);
+    qn_map_close(&map);
+    return open_one(o, input, path, has ? name : NULL);
+}
+
+qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx, const qn_input_list *inputs,
+                         size_t named, const char *path, bool sampled)
+{
+    const opening o = {ctx, inputs, files, sampled};
+    if (named != SIZE_MAX)
+        return open_named(&o, named, path);
+    if (ends_with(path, ".npz"))
+        return open_archive(&o, path);
+    if (inputs->count == 1)
+        return open_one(&o, 0, path, NULL);
+    return qn_fail(ctx, QN_E_INVALID, "'%s' needs the name of an input before it: NAME=%s", path,
+                   path);
+}
+
+/* ---- The source ---------------------------------------------------------------------------------------------- */
+
+typedef struct arrays {
+    size_t n_inputs;
+    qn_tensor **files; /* [n_inputs]; NULL where the input is not from here */
+} arrays;
+
+static size_t sample_bytes(const qn_tensor *file)
+{
+    return (size_t)(qn_tensor_count(file) / file->dims[0]) * qn_dtype_size(file->dtype);
+}
+
+static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+{
+    const arrays *a = source->own;
+    (void)ctx;
+    for (size_t k = 0; k < a->n_inputs; k++) {
+        if (!a->files[k])
+            continue;
+        const size_t bytes = sample_bytes(a->files[k]);
+        memcpy(to[k], (const char *)a->files[k]->data + (size_t)i * bytes, bytes);
+    }
+    return QN_OK;
+}
+
+static void close_arrays(qn_source *source)
+{
+    const arrays *a = source->own;
+    for (size_t k = 0; k < a->n_inputs; k++)
+        qn_tensor_free(a->files[k]);
+}
+
+static const qn_source_kind array_kind = {read_sample, close_arrays};
+
+/* A file with one dimension more than the input has whole inputs as samples. */
+static qn_status feed_input(qn_source *source, qn_opening *o, size_t k, const qn_tensor *file)
+{
+    const qn_value_info *info = &o->spec->inputs[k];
+    qn_tensor sample = *file;
+    if (file->rank < 1)
+        return qn_fail(o->ctx, QN_E_INVALID, "data for '%s' has no axis that counts samples",
+                       info->name);
+    if (file->dims[0] == 0)
+        return qn_fail(o->ctx, QN_E_INVALID, "the data holds no samples");
+    if (source->count >= 0 && source->count != file->dims[0])
+        return qn_fail(o->ctx, QN_E_INVALID, "data for '%s' has %lld samples, other data %lld",
+                       info->name, (long long)file->dims[0], (long long)source->count);
+    source->count = file->dims[0];
+    memmove(sample.dims, sample.dims + 1, (size_t)--sample.rank * sizeof *sample.dims);
+    return qn_opening_feed(o, k, &sample, info->rank >= 0 && file->rank == info->rank + 1);
+}
+
+qn_status qn_source_open_array(qn_source *source, qn_opening *o, size_t named)
+{
+    const qn_input_list inputs = {o->spec->inputs, o->spec->n_inputs};
+    arrays *own = qn_arena_alloc(o->arena, sizeof *own);
+    QN_TRY_ALLOC(o->ctx, own);
+    own->files = qn_arena_array(o->arena, inputs.count + 1, sizeof *own->files);
+    QN_TRY_ALLOC(o->ctx, own->files);
+    own->n_inputs = inputs.count;
+    source->own = own;
+    source->kind = &array_kind;
+    source->count = -1;
+    QN_TRY(qn_arrays_open(own->files, o->ctx, &inputs, named, source->path, true));
+    for (size_t k = 0; k < inputs.count; k++) {
+        if (own->files[k])
+            QN_TRY(feed_input(source, o, k, own->files[k]));
+    }
+    return QN_OK;
+}

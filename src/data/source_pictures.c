@@ -1,0 +1,288 @@
+/* Pictures: one file per sample, or all in one file (IDX, CIFAR). */
+#include <string.h>
+
+#include "data/source.h"
+
+typedef struct pictures pictures;
+typedef qn_status fetch_fn(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i);
+
+struct pictures {
+    fetch_fn *fetch;
+    size_t input; /* that they are for */
+    qn_preprocess preprocess;
+    qn_pixel_table table;
+    qn_picture_shape shape;
+    qn_context *ctx; /* of bytes */
+    qn_bytes bytes;
+    /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one before. */
+    const uint8_t *first;
+    int64_t stride;
+    int32_t channels, height, width;
+};
+
+/* ---- The model's input ---------------------------------------------------------------------------------------- */
+
+static bool is_channels(int64_t dim)
+{
+    return dim == 1 || dim == 3;
+}
+
+static qn_status choose_layout(bool *nhwc, qn_opening *o, const qn_value_info *info)
+{
+    const bool first = is_channels(info->dims[1]), last = is_channels(info->dims[3]);
+    *nhwc = o->preprocess.layout == QN_AXES_NHWC || (last && !first);
+    if (o->preprocess.layout == QN_AXES_AUTO && first && last)
+        return qn_fail(o->ctx, QN_E_INVALID,
+                       "input '%s' could be nchw or nhwc: say which in --preprocess", info->name);
+    if (o->preprocess.layout == QN_AXES_NCHW)
+        *nhwc = false;
+    return QN_OK;
+}
+
+/* [N,C,H,W], [N,H,W,C], [N,H,W] or [N,anything]. */
+static qn_status input_shape(qn_picture_shape *out, qn_opening *o, const qn_value_info *info)
+{
+    const int64_t *d = info->dims;
+    *out = (qn_picture_shape){info->dtype, -1, -1, -1, false};
+    if (info->dtype == QN_UNDEFINED || !qn_dtype_size(info->dtype) || info->dtype == QN_STRING)
+        return qn_fail(o->ctx, QN_E_INVALID, "pictures for input '%s', which has no numbers",
+                       info->name);
+    if (info->rank == 4) {
+        QN_TRY(choose_layout(&out->nhwc, o, info));
+        out->channels = out->nhwc ? d[3] : d[1];
+        out->height = out->nhwc ? d[1] : d[2];
+        out->width = out->nhwc ? d[2] : d[3];
+    } else if (info->rank == 3) {
+        out->channels = 1;
+        out->height = d[1];
+        out->width = d[2];
+    } else if (info->rank != 2) {
+        return qn_fail(o->ctx, QN_E_INVALID,
+                       "pictures for input '%s' of %d dimensions: 2, 3 or 4 can be filled",
+                       info->name, info->rank);
+    }
+    return QN_OK;
+}
+
+/* Flat inputs keep the channels that the pictures have. */
+static qn_status sample_tensor(qn_tensor *out, qn_opening *o, const qn_value_info *info,
+                               const qn_picture_shape *s)
+{
+    *out = (qn_tensor){.dtype = info->dtype, .rank = info->rank - 1};
+    const int64_t planes[3] = {s->channels, s->height, s->width};
+    const int64_t pixels[3] = {s->height, s->width, s->channels};
+    const int64_t all = s->channels * s->height * s->width;
+    if (info->rank == 4)
+        memcpy(out->dims, s->nhwc ? pixels : planes, sizeof planes);
+    else if (info->rank == 3)
+        memcpy(out->dims, pixels, 2 * sizeof *pixels);
+    else
+        out->dims[0] = all;
+    if (info->rank == 2 && info->dims[1] >= 0 && info->dims[1] != all)
+        return qn_fail(o->ctx, QN_E_INVALID, "a picture has %lld numbers, input '%s' %lld",
+                       (long long)all, info->name, (long long)info->dims[1]);
+    return QN_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+
+static qn_status fetch_file(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+{
+    const pictures *p = source->own;
+    qn_map map;
+    QN_TRY(qn_map_open(&map, ctx, source->files->paths[i]));
+    const qn_status status =
+        qn_image_decode(out, ctx, map.data, map.size, p->preprocess.decoder, p->preprocess.rotate);
+    qn_map_close(&map);
+    return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", source->files->paths[i]);
+}
+
+static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+{
+    const pictures *p = source->own;
+    QN_TRY(qn_image_create(out, ctx, p->width, p->height, p->channels));
+    const size_t plane = (size_t)p->width * (size_t)p->height, n = (size_t)p->channels;
+    const uint8_t *from = p->first + i * p->stride;
+    for (size_t c = 0; c < n; c++) {
+        for (size_t x = 0; x < plane; x++)
+            out->pixels[x * n + c] = from[c * plane + x];
+    }
+    return QN_OK;
+}
+
+/* Fetched and through all steps but the numbers. */
+static qn_status make_pixels(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+{
+    const pictures *p = source->own;
+    QN_TRY(p->fetch(out, ctx, source, i));
+    const qn_status status = qn_preprocess_pixels(out, ctx, &p->preprocess);
+    if (status != QN_OK)
+        qn_image_free(out, ctx);
+    return status;
+}
+
+static qn_status within(qn_context *ctx, qn_status status, const qn_source *source, int64_t i)
+{
+    if (status == QN_OK)
+        return QN_OK;
+    return source->files ? qn_fail_within(ctx, status, "%s", source->files->paths[i])
+                         : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
+}
+
+static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+{
+    const pictures *p = source->own;
+    qn_picture_shape shape = p->shape;
+    qn_image image;
+    QN_TRY(make_pixels(&image, ctx, source, i));
+    qn_status status = qn_preprocess_bind(&shape, ctx, &p->preprocess, &image);
+    if (status == QN_OK)
+        status = qn_preprocess_store(to[p->input], ctx, &p->preprocess, &p->table, &shape, &image);
+    qn_image_free(&image, ctx);
+    return within(ctx, status, source, i);
+}
+
+static void close_pictures(qn_source *source)
+{
+    pictures *p = source->own;
+    qn_bytes_close(&p->bytes, p->ctx);
+}
+
+static const qn_source_kind pictures_kind = {read_sample, close_pictures};
+
+/* ---- Opening --------------------------------------------------------------------------------------------------------- */
+
+static qn_status start(pictures **out, qn_source *source, qn_opening *o, fetch_fn *fetch)
+{
+    pictures *p = qn_arena_alloc(o->arena, sizeof *p);
+    QN_TRY_ALLOC(o->ctx, p);
+    p->fetch = fetch;
+    p->ctx = o->ctx;
+    p->preprocess = o->preprocess;
+    qn_pixel_table_make(&p->table, &p->preprocess);
+    o->pictures = true;
+    source->own = p;
+    source->kind = &pictures_kind;
+    *out = p;
+    return QN_OK;
+}
+
+/* The first picture gives open dimensions their sizes. */
+static qn_status finish(qn_source *source, qn_opening *o, size_t named)
+{
+    pictures *p = source->own;
+    qn_image image;
+    qn_tensor sample;
+    QN_TRY(qn_opening_input(&p->input, o, named, source->path));
+    const qn_value_info *info = &o->spec->inputs[p->input];
+    QN_TRY(input_shape(&p->shape, o, info));
+    QN_TRY(make_pixels(&image, o->ctx, source, 0));
+    if (info->rank == 2)
+        p->shape.channels = image.channels;
+    const qn_status status = qn_preprocess_bind(&p->shape, o->ctx, &p->preprocess, &image);
+    qn_image_free(&image, o->ctx);
+    QN_TRY(within(o->ctx, status, source, 0));
+    QN_TRY(sample_tensor(&sample, o, info, &p->shape));
+    return qn_opening_feed(o, p->input, &sample, false);
+}
+
+qn_status qn_source_open_pictures(qn_source *source, qn_opening *o, size_t named)
+{
+    pictures *p = NULL;
+    QN_TRY(start(&p, source, o, fetch_file));
+    source->count = source->files->count;
+    return finish(source, o, named);
+}
+
+/* IDX: 0, 0, type, rank, dims as big-endian numbers of 4 bytes, elements. */
+bool qn_idx_is(const uint8_t *file, size_t size)
+{
+    return size >= 8 && file[0] == 0 && file[1] == 0 && file[2] == 8 && file[3] >= 1 &&
+           file[3] <= 4 && size >= 4 + 4 * (size_t)file[3];
+}
+
+qn_status qn_idx_parse(qn_idx *out, qn_context *ctx, const uint8_t *file, size_t size)
+{
+    if (!qn_idx_is(file, size))
+        return qn_fail(ctx, QN_E_FORMAT, "not an IDX file of bytes");
+    *out = (qn_idx){.rank = file[3], .data = file + 4 + 4 * (size_t)file[3]};
+    int64_t count = 1;
+    for (int32_t d = 0; d < out->rank; d++) {
+        const uint8_t *at = file + 4 + 4 * (size_t)d;
+        out->dims[d] = (int64_t)at[0] << 24 | at[1] << 16 | at[2] << 8 | at[3];
+        if (!qn_mul_int64(&count, count, out->dims[d]))
+            return qn_fail(ctx, QN_E_FORMAT, "the dimensions of the IDX file overflow");
+    }
+    const size_t there = size - (size_t)(out->data - file);
+    if ((uint64_t)count != there)
+        return qn_fail(ctx, QN_E_FORMAT, "the IDX file should have %lld bytes of elements, not %zu",
+                       (long long)count, there);
+    return QN_OK;
+}
+
+static qn_status use_idx(qn_source *source, qn_opening *o, pictures *p)
+{
+    qn_idx idx;
+    QN_TRY(qn_idx_parse(&idx, o->ctx, p->bytes.data, p->bytes.size));
+    if (idx.rank != 3)
+        return qn_fail(o->ctx, QN_E_UNSUPPORTED,
+                       "an IDX file of %d dimensions; pictures have 3: count, height, width",
+                       idx.rank);
+    if (idx.dims[0] == 0)
+        return qn_fail(o->ctx, QN_E_INVALID, "the data holds no samples");
+    if (idx.dims[1] < 1 || idx.dims[2] < 1 || idx.dims[1] > QN_IMAGE_MOST_PIXELS / idx.dims[2])
+        return qn_fail(o->ctx, QN_E_FORMAT, "pictures of %lld x %lld", (long long)idx.dims[1],
+                       (long long)idx.dims[2]);
+    source->count = idx.dims[0];
+    p->first = idx.data;
+    p->channels = 1;
+    p->height = (int32_t)idx.dims[1];
+    p->width = (int32_t)idx.dims[2];
+    p->stride = idx.dims[1] * idx.dims[2];
+    return QN_OK;
+}
+
+qn_status qn_source_open_idx(qn_source *source, qn_opening *o, size_t named)
+{
+    pictures *p = NULL;
+    QN_TRY(start(&p, source, o, fetch_record));
+    QN_TRY(qn_bytes_open(&p->bytes, o->ctx, source->path));
+    const qn_status status = use_idx(source, o, p);
+    if (status != QN_OK)
+        return qn_fail_within(o->ctx, status, "%s", source->path);
+    return finish(source, o, named);
+}
+
+/* CIFAR: records of a class (or, CIFAR-100, a coarse one and a fine one), then 32 x 32 red, green, blue. */
+static qn_status open_cifar(qn_source *source, qn_opening *o, size_t named, int64_t classes)
+{
+    enum { SIDE = 32 };
+    pictures *p = NULL;
+    QN_TRY(start(&p, source, o, fetch_record));
+    QN_TRY(qn_bytes_open(&p->bytes, o->ctx, source->path));
+    p->channels = 3;
+    p->height = p->width = SIDE;
+    p->stride = 3 * SIDE * SIDE + classes;
+    if (p->bytes.size == 0 || p->bytes.size % (size_t)p->stride)
+        return qn_fail(o->ctx, QN_E_FORMAT,
+                       "%s: %zu bytes are no whole number of CIFAR records of %lld", source->path,
+                       p->bytes.size, (long long)p->stride);
+    p->first = p->bytes.data + classes;
+    source->count = (int64_t)p->bytes.size / p->stride;
+    int64_t *labels = qn_arena_array(o->arena, (size_t)source->count, sizeof *labels);
+    QN_TRY_ALLOC(o->ctx, labels);
+    for (int64_t i = 0; i < source->count; i++)
+        labels[i] = p->bytes.data[i * p->stride + classes - 1];
+    source->labels = labels;
+    return finish(source, o, named);
+}
+
+qn_status qn_source_open_cifar10(qn_source *source, qn_opening *o, size_t named)
+{
+    return open_cifar(source, o, named, 1);
+}
+
+qn_status qn_source_open_cifar100(qn_source *source, qn_opening *o, size_t named)
+{
+    return open_cifar(source, o, named, 2);
+}

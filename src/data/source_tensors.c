@@ -1,0 +1,141 @@
+/* One .npy, .npz or raw file per sample. */
+#include <string.h>
+
+#include "data/arrays.h"
+#include "data/source.h"
+
+typedef struct tensors {
+    qn_input_list inputs; /* axis 0 of a batch taken as 1, for raw files */
+    size_t named;
+    qn_dataset_input *in; /* the data set's: what every file must hold */
+    bool *ours;           /* [inputs] */
+} tensors;
+
+static void free_files(qn_tensor **files, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        qn_tensor_free(files[k]);
+        files[k] = NULL;
+    }
+}
+
+/* How a file's array becomes a sample: with an axis 0 of 1 in front or without it, else it is the whole. */
+static bool as_sample(qn_tensor *sample, const qn_tensor *file, const qn_value_info *info)
+{
+    *sample = *file;
+    if (info->rank > 0 && file->rank == info->rank - 1)
+        return false;
+    const bool single = file->rank > 0 && file->dims[0] == 1 && file->rank == info->rank;
+    if (single)
+        memmove(sample->dims, sample->dims + 1, (size_t)--sample->rank * sizeof *sample->dims);
+    return !single;
+}
+
+static bool same_shape(const qn_tensor *a, const qn_tensor *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+static qn_status differs(qn_context *ctx, const qn_tensor *file, const qn_tensor *first)
+{
+    char own[256], other[256];
+    const qn_type types[2] = {qn_type_of(file), qn_type_of(first)};
+    qn_type_format(own, sizeof own, &types[0]);
+    qn_type_format(other, sizeof other, &types[1]);
+    return qn_fail(ctx, QN_E_INVALID, "the sample is %s, the first one %s", own, other);
+}
+
+static qn_status copy_sample(void *to, qn_context *ctx, const tensors *t, size_t k,
+                             const qn_tensor *file)
+{
+    qn_tensor sample;
+    if (!file)
+        return qn_fail(ctx, QN_E_INVALID, "no array for input '%s', unlike the first file",
+                       t->inputs.at[k].name);
+    (void)as_sample(&sample, file, &t->inputs.at[k]);
+    if (!same_shape(&sample, &t->in[k].sample))
+        return differs(ctx, &sample, &t->in[k].sample);
+    memcpy(to, file->data, t->in[k].bytes);
+    return QN_OK;
+}
+
+static qn_status open_files(qn_tensor ***out, qn_context *ctx, const tensors *t, const char *path)
+{
+    qn_tensor **files = qn_alloc_zero(ctx, t->inputs.count + 1, sizeof *files);
+    *out = files;
+    QN_TRY_ALLOC(ctx, files);
+    return qn_arrays_open(files, ctx, &t->inputs, t->named, path, false);
+}
+
+static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+{
+    const tensors *t = source->own;
+    const char *path = source->files->paths[i];
+    qn_tensor **files;
+    qn_status status = open_files(&files, ctx, t, path);
+    for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
+        if (t->ours[k])
+            status = copy_sample(to[k], ctx, t, k, files[k]);
+        if (status != QN_OK)
+            status = qn_fail_within(ctx, status, "%s", path);
+    }
+    if (files)
+        free_files(files, t->inputs.count);
+    qn_free(ctx, files);
+    return status;
+}
+
+static void close_tensors(qn_source *source)
+{
+    (void)source;
+}
+
+static const qn_source_kind tensors_kind = {read_sample, close_tensors};
+
+/* The model's inputs with a single sample along axis 0 where that is open. */
+static qn_status single_inputs(qn_input_list *out, qn_opening *o)
+{
+    qn_value_info *at =
+        qn_arena_copy(o->arena, o->spec->inputs, o->spec->n_inputs * sizeof *o->spec->inputs);
+    QN_TRY_ALLOC(o->ctx, at);
+    for (size_t k = 0; k < o->spec->n_inputs; k++) {
+        if (at[k].rank > 0 && at[k].dims[0] < 0)
+            at[k].dims[0] = 1;
+    }
+    *out = (qn_input_list){at, o->spec->n_inputs};
+    return QN_OK;
+}
+
+/* The first file tells what it feeds. */
+static qn_status look_at_first(const qn_source *source, qn_opening *o, tensors *t)
+{
+    qn_tensor **files;
+    qn_status status = open_files(&files, o->ctx, t, source->files->paths[0]);
+    for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
+        qn_tensor sample;
+        if (!files[k])
+            continue;
+        t->ours[k] = true;
+        const bool whole = as_sample(&sample, files[k], &t->inputs.at[k]);
+        status = qn_opening_feed(o, k, &sample, whole);
+    }
+    if (files)
+        free_files(files, t->inputs.count);
+    qn_free(o->ctx, files);
+    return status;
+}
+
+qn_status qn_source_open_tensors(qn_source *source, qn_opening *o, size_t named)
+{
+    tensors *own = qn_arena_alloc(o->arena, sizeof *own);
+    QN_TRY_ALLOC(o->ctx, own);
+    *own = (tensors){.named = named, .in = o->in};
+    own->ours = qn_arena_array(o->arena, o->spec->n_inputs + 1, sizeof *own->ours);
+    QN_TRY_ALLOC(o->ctx, own->ours);
+    QN_TRY(single_inputs(&own->inputs, o));
+    source->own = own;
+    source->kind = &tensors_kind;
+    source->count = source->files->count;
+    return look_at_first(source, o, own);
+}

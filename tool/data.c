@@ -1,0 +1,65 @@
+/* The samples that a model is run with: one group of options for all commands. */
+#include "cli.h"
+
+static const cli_option data_options[] = {
+    {.name = "data",
+     .shorts = "d",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_data_values, data),
+     .value = "[INPUT=]PATH",
+     .help = "samples: .npy, .npz, raw, IDX or CIFAR file, folder of pictures or arrays, list"},
+    {.name = "list",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_data_values, list),
+     .value = "FILE",
+     .help = "names of the samples of a folder to use, one a line"},
+    {.name = "labels",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_data_values, labels),
+     .value = "FILE",
+     .help = "classes: lines 'NAME CLASS' or 'CLASS', .npy, or IDX"},
+    {.name = "preprocess",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_data_values, preprocess),
+     .value = "STEPS",
+     .help = "of pictures, as in resize=256,crop=224,bgr,mean=104/117/123 or imagenet"},
+    {.name = "first",
+     .type = CLI_INT,
+     .offset = offsetof(cli_data_values, first),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e15,
+     .help = "number of the first sample to use"},
+    {.name = "samples",
+     .type = CLI_INT,
+     .offset = offsetof(cli_data_values, samples),
+     .value = "N",
+     .least = 1,
+     .most = 1e15,
+     .help = "samples to use; default: all"},
+    {.name = "loaders",
+     .type = CLI_INT,
+     .offset = offsetof(cli_data_values, loaders),
+     .value = "N",
+     .least = 1,
+     .most = 8,
+     .help = "threads that read samples ahead; default: one per core"},
+};
+const cli_group cli_data_group = CLI_GROUP("for the data", data_options);
+
+qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph)
+{
+    const qn_data_options options = {.data = data->data.at,
+                                     .n_data = data->data.count,
+                                     .list = data->list,
+                                     .labels = data->labels,
+                                     .preprocess = data->preprocess,
+                                     .first = data->first,
+                                     .samples = data->samples,
+                                     .batch = graph->batch,
+                                     .loaders = (int)data->loaders};
+    if (data->data.count)
+        graph->batch = 0;
+    return options;
+}
