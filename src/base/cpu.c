@@ -49,6 +49,15 @@ qn_isa qn_cpu_isa(void)
     return QN_MIN(found, limit);
 }
 
+bool qn_cpu_has_vbmi(void)
+{
+#if defined(__x86_64__) && defined(__GNUC__)
+    return qn_cpu_isa() >= QN_ISA_VNNI && __builtin_cpu_supports("avx512vbmi");
+#else
+    return false;
+#endif
+}
+
 const char *qn_isa_name(qn_isa isa)
 {
     static const char *const names[] = {

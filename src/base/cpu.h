@@ -2,6 +2,8 @@
 #ifndef QN_CPU_H
 #define QN_CPU_H
 
+#include <stdbool.h>
+
 /* In ascending order: each level includes the ones before it. */
 typedef enum qn_isa {
     QN_ISA_BASE, /* what the compiler assumes anyway: SSE2 on x86-64 */
@@ -15,6 +17,8 @@ typedef enum qn_isa {
  * (oneDNN's own names: SSE41, AVX2, AVX512_CORE, AVX512_CORE_VNNI, ...), so that our kernels and
  * oneDNN's always obey one limit. */
 qn_isa qn_cpu_isa(void);
+/* Permutations of bytes (AVX-512 VBMI), which some CPUs of level QN_ISA_VNNI have. */
+bool qn_cpu_has_vbmi(void);
 const char *qn_isa_name(qn_isa isa);
 /* Cores this process may run on; at least 1. */
 int qn_cpu_count(void);

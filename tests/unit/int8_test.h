@@ -17,6 +17,14 @@ static inline void fill_bytes(fixture *f, void *data, int64_t count, bool extrem
         ((uint8_t *)data)[i] = extreme ? ends[pick(f, 4)] : (uint8_t)pick(f, 256);
 }
 
+/* Numbers for a quantizer of scale 0.01 .. 0.1; some lie halfway, outside, or are none at all. */
+static inline void fill_floats(fixture *f, float *x, int64_t count)
+{
+    static const float odd[] = {INFINITY, -INFINITY, NAN, 1e30f, -0.0f};
+    for (int64_t i = 0; i < count; i++)
+        x[i] = pick(f, 50) ? 8 * noise(f) : odd[pick(f, 5)];
+}
+
 static inline qn_value *add_byte_input(fixture *f, qn_dtype dtype, int32_t rank,
                                        const int64_t *dims)
 {
@@ -92,8 +100,13 @@ static inline double differing(fixture *f, const char *kernel)
         const qn_type *type = &f->graph->inputs[i]->type;
         in[i] = (qn_tensor){.dtype = type->dtype, .rank = type->rank};
         assert_true(qn_type_is_static(type, in[i].dims));
-        in[i].data = malloc((size_t)qn_tensor_count(&in[i]) + 1);
-        fill_bytes(f, in[i].data, qn_tensor_count(&in[i]), pick(f, 4) == 0);
+        const int64_t numbers = qn_tensor_count(&in[i]);
+        const size_t size = qn_dtype_size(type->dtype);
+        in[i].data = malloc((size_t)numbers * size + 1);
+        if (type->dtype == QN_FLOAT32)
+            fill_floats(f, in[i].data, numbers);
+        else
+            fill_bytes(f, in[i].data, numbers * (int64_t)size, pick(f, 4) == 0);
     }
     outcome plain = run_with(f, "ref", in, n_in), fast = run_with(f, NULL, in, n_in);
     for (size_t o = 0; o < f->graph->n_outputs; o++) {

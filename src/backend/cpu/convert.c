@@ -114,9 +114,13 @@ qn_status qn_convert_layout(qn_claim *claim)
 {
     qn_tensor shape;
     const qn_layout from = claim->in[0].layout, to = claim->out[0].layout;
-    if (!qn_build_shape(&shape, claim->builder, claim->in[0].value) || shape.dtype != QN_FLOAT32 ||
-        shape.rank < 2 || qn_tensor_count(&shape) == 0 || !is_known(from) || !is_known(to) ||
-        qn_layout_same(from, to))
+    if (!qn_build_shape(&shape, claim->builder, claim->in[0].value))
+        return QN_OK;
+    const size_t size = qn_dtype_size(shape.dtype);
+    if (size == 1 || size == 2)
+        return qn_convert_narrow(claim, &shape);
+    if (shape.dtype != QN_FLOAT32 || shape.rank < 2 || qn_tensor_count(&shape) == 0 ||
+        !is_known(from) || !is_known(to) || qn_layout_same(from, to))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);

@@ -7,18 +7,22 @@ static const struct {
     qn_claim_fn *claim;
 } table[] = {
     {&qn_op_Attention, qn_claim_attention},
+    {&qn_op_Clip, qn_claim_q_clip},
     {&qn_op_Concat, qn_claim_concat},
     {&qn_op_Conv, qn_claim_depthwise},
     {&qn_op_Conv, qn_claim_winograd},
+    {&qn_op_DequantizeLinear, qn_claim_q_dequantize},
     {&qn_op_Dropout, qn_claim_dropout},
     {&qn_op_Flatten, qn_claim_reshape},
     {&qn_op_Identity, qn_claim_reshape},
     {&qn_op_LSTM, qn_claim_lstm},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_MaxPool, qn_claim_q_max_pool},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
     {&qn_op_QLinearConv, qn_claim_q_conv},
     {&qn_op_QuantizeLinear, qn_claim_fake_quant},
+    {&qn_op_QuantizeLinear, qn_claim_q_quantize},
     {&qn_op_Reshape, qn_claim_reshape},
     {&qn_op_Resize, qn_claim_resize},
     {&qn_op_Slice, qn_claim_space_to_depth},
@@ -29,6 +33,15 @@ static const struct {
     {&qn_op_Squeeze, qn_claim_reshape},
     {&qn_op_Transpose, qn_claim_transpose},
     {&qn_op_Unsqueeze, qn_claim_reshape},
+    {&qn_op_ms_QLinearAdd, qn_claim_q_add},
+    {&qn_op_ms_QLinearAveragePool, qn_claim_q_average_pool},
+    {&qn_op_ms_QLinearGlobalAveragePool, qn_claim_q_global_pool},
+    {&qn_op_ms_QLinearMul, qn_claim_q_multiply},
+    {&qn_op_ms_QLinearReduceMean, qn_claim_q_reduce_mean},
+    {&qn_op_ms_QLinearSoftmax, qn_claim_q_softmax},
+    {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm},
+    {&qn_op_qn_QTable, qn_claim_q_table},
+    {&qn_op_qn_Requantize, qn_claim_q_requantize},
 };
 
 qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder)

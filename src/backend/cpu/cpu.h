@@ -13,8 +13,10 @@ typedef struct qn_cpu_plan {
 } qn_cpu_plan;
 QN_MUST_CHECK qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder);
 
-/* Between row-major, channels-last and this machine's blocked layout, of float32. (convert.c) */
+/* Between row-major, channels-last and this machine's blocked layout, of float32; between the first two
+ * also of 8 and 16 bits. (convert.c, q_convert.c) */
 QN_MUST_CHECK qn_status qn_convert_layout(qn_claim *claim);
+QN_MUST_CHECK qn_status qn_convert_narrow(qn_claim *claim, const qn_tensor *shape);
 
 /* Floats from one sample to the next of a claim's first input and output. */
 typedef struct qn_strides {
@@ -57,5 +59,14 @@ qn_claim_fn qn_claim_transpose;
 qn_claim_fn qn_claim_resize;
 /* Multiply-accumulate of 8-bit integers. (q_conv.c) */
 qn_claim_fn qn_claim_q_conv;
+
+/* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
+ * q_rows.c) */
+qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
+qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
+qn_claim_fn qn_claim_q_add, qn_claim_q_multiply;
+qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool;
+qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
+qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;
 
 #endif

@@ -77,7 +77,7 @@ bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
     const qn_node *node = claim->node;
     qn_tensor x, y;
     qn_window w;
-    if (!shapes_of(&x, &y, claim) || x.dtype != QN_FLOAT32)
+    if (!shapes_of(&x, &y, claim))
         return false;
     *g = (qn_geometry){.samples = x.dims[0], .channels = x.dims[1], .filters = x.dims[1]};
     g->groups = 1;

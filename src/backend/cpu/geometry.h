@@ -21,7 +21,7 @@ typedef struct qn_geometry {
 bool qn_geometry_conv(qn_geometry *out, const qn_claim *claim);
 /* Of a QLinearConv with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
-/* Of a float32 MaxPool, AveragePool or global pool. */
+/* Of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */
 bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);
 
 #endif

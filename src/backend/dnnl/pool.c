@@ -64,7 +64,8 @@ static qn_status claim_pool(bool *taken, qn_claim *claim, qn_prim_kind kind)
     qn_geometry g;
     qn_dnnl_step *s;
     const qn_node *node = claim->node;
-    if ((node->n_out > 1 && node->out[1]) || !qn_geometry_pool(&g, claim))
+    if ((node->n_out > 1 && node->out[1]) || !qn_geometry_pool(&g, claim) ||
+        node->in[0]->type.dtype != QN_FLOAT32)
         return QN_OK;
     QN_TRY(qn_dnnl_step_create(&s, claim));
     s->spec.kind = kind;

@@ -1,0 +1,210 @@
+/* QLinearAdd and QLinearMul with any broadcast: dims that both operands walk alike are one. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/parallel.h"
+#include "backend/cpu/q_elem.h"
+#include "ops/elementwise.h"
+
+typedef struct state {
+    const qn_q_kernels *kernels;
+    bool sum;
+    qn_q_pair pair;
+    int64_t size;              /* bytes of an element */
+    int32_t rank;              /* of the dims outside the rows, joined */
+    int64_t dims[QN_MAX_RANK]; /* the last two are rows and their width */
+    int64_t a[QN_MAX_RANK], b[QN_MAX_RANK];
+    int64_t outer, chunk, chunks; /* items: `chunk` rows or elements of a row each */
+} state;
+
+typedef struct work {
+    const state *s;
+    uint8_t *y;
+    const uint8_t *a, *b;
+} work;
+
+/* ---- Running --------------------------------------------------------------------------------------------------- */
+
+static void binary_range(const void *opaque, int64_t first, int64_t last)
+{
+    const work *w = opaque;
+    const state *s = w->s;
+    const int32_t end = s->rank - 1;
+    const int64_t rows = s->dims[end - 1], width = s->dims[end];
+    for (int64_t i = first; i < last; i++) {
+        int64_t rest = i / s->chunks, a = 0, b = 0;
+        const int64_t start = i % s->chunks * s->chunk;
+        int64_t y = rest * rows * width;
+        for (int32_t d = end - 2; d >= 0; d--) {
+            a += rest % s->dims[d] * s->a[d];
+            b += rest % s->dims[d] * s->b[d];
+            rest /= s->dims[d];
+        }
+        qn_q_rows r = {rows, width, s->a[end - 1], s->b[end - 1], s->a[end] == 0, s->b[end] == 0};
+        const int32_t cut = rows > 1 ? end - 1 : end; /* which dim the chunks cut */
+        *(rows > 1 ? &r.rows : &r.width) = QN_MIN(s->chunk, s->dims[cut] - start);
+        a += start * s->a[cut];
+        b += start * s->b[cut];
+        y += start * (rows > 1 ? width : 1);
+        (s->sum ? s->kernels->add : s->kernels->multiply)(w->y + y * s->size, w->a + a * s->size,
+                                                          w->b + b * s->size, &s->pair, &r);
+    }
+}
+
+static qn_status binary_run(const void *opaque, void *bound, const qn_step_io *io)
+{
+    const state *s = opaque;
+    const work w = {s, io->out[0]->data, io->in[0]->data, io->in[1]->data};
+    (void)bound;
+    const int64_t each = s->dims[s->rank - 2] * s->dims[s->rank - 1] / s->chunks + 1;
+    qn_parallel(io->threads, s->outer * s->chunks, QN_Q_CHUNK * QN_Q_ALONE / each + 1, binary_range,
+                &w);
+    return QN_OK;
+}
+
+static const qn_kernel add_kernel = {.name = "int add", .run = binary_run};
+static const qn_kernel multiply_kernel = {.name = "int mul", .run = binary_run};
+
+/* ---- Claiming ---------------------------------------------------------------------------------------------------- */
+
+/* Dims of x as part of `rank` dims, in the order of memory: [N, spatial..., C] where last. */
+static void in_order(int64_t *dims, const qn_tensor *x, int32_t rank, bool last)
+{
+    int64_t padded[QN_MAX_RANK];
+    for (int32_t d = 0; d < rank; d++)
+        padded[d] = d < rank - x->rank ? 1 : x->dims[d - (rank - x->rank)];
+    for (int32_t d = 0; d < rank; d++)
+        dims[d] = padded[!last || d == 0 ? d : d == rank - 1 ? 1 : d + 1];
+}
+
+static void strides_of(int64_t *strides, const int64_t *dims, const int64_t *out, int32_t rank)
+{
+    int64_t next = 1;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        strides[d] = dims[d] == 1 && out[d] != 1 ? 0 : next;
+        next *= dims[d];
+    }
+}
+
+/* Joins neighbours that both operands walk as one, drops dims of 1, and pads to two dims. */
+static void join(state *s, const int64_t *dims, const int64_t *a, const int64_t *b, int32_t rank)
+{
+    int64_t joined[3][QN_MAX_RANK];
+    int32_t n = 0;
+    for (int32_t d = 0; d < rank; d++) {
+        if (dims[d] == 1)
+            continue;
+        if (n > 0 && joined[1][n - 1] == a[d] * dims[d] && joined[2][n - 1] == b[d] * dims[d]) {
+            joined[0][n - 1] *= dims[d];
+            joined[1][n - 1] = a[d];
+            joined[2][n - 1] = b[d];
+            continue;
+        }
+        joined[0][n] = dims[d];
+        joined[1][n] = a[d];
+        joined[2][n++] = b[d];
+    }
+    const int32_t missing = n < 2 ? 2 - n : 0;
+    s->rank = n + missing;
+    for (int32_t d = 0; d < s->rank; d++) {
+        const bool real = d >= missing;
+        s->dims[d] = real ? joined[0][d - missing] : 1;
+        s->a[d] = real ? joined[1][d - missing] : 1;
+        s->b[d] = real ? joined[2][d - missing] : 1;
+    }
+}
+
+static void cut(state *s)
+{
+    const int64_t rows = s->dims[s->rank - 2], width = s->dims[s->rank - 1];
+    s->outer = 1;
+    for (int32_t d = 0; d < s->rank - 2; d++)
+        s->outer *= s->dims[d];
+    s->chunk = rows > 1 ? QN_MAX(QN_Q_CHUNK / width, 1) : QN_Q_CHUNK;
+    s->chunks = ((rows > 1 ? rows : width) + s->chunk - 1) / s->chunk;
+}
+
+/* Constant scales and zero points; types of one width. */
+static bool read_pair(state *s, const qn_node *node)
+{
+    qn_q_param a, b, c;
+    const qn_dtype types[3] = {node->in[0]->type.dtype, node->in[3]->type.dtype,
+                               node->out[0]->type.dtype};
+    for (int i = 0; i < 3; i++) {
+        if (!qn_q_is_narrow(types[i]) || qn_dtype_size(types[i]) != qn_dtype_size(types[0]))
+            return false;
+    }
+    /* Sub is a sum with a negative scale, which says nothing of how the tensor is stored. */
+    if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
+        !qn_q_param_of(&c, node, 6, 7))
+        return false;
+    s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], a.zero),
+                          .b = qn_q_side_of(types[1], b.zero),
+                          .round = qn_q_round_of(types[2], c.zero)};
+    s->pair.a_scale = s->sum ? (float)(a.scale / c.scale) : (float)(a.scale * b.scale / c.scale);
+    s->pair.b_scale = s->sum ? (float)(b.scale / c.scale) : 1;
+    s->size = (int64_t)qn_dtype_size(types[0]);
+    return true;
+}
+
+/* Channels last where an operand of the full shape is. */
+static qn_layout layout_for(const qn_claim *claim, const qn_tensor *const *shapes)
+{
+    for (int i = 0; i < 2; i++) {
+        const qn_value *value = claim->node->in[3 * i];
+        if (shapes[2]->rank > 2 && qn_tensor_count(shapes[i]) == qn_tensor_count(shapes[2]) &&
+            qn_build_layout(claim->builder, value).kind == QN_LAYOUT_CHANNELS_LAST)
+            return QN_LAST;
+    }
+    return QN_ROWS;
+}
+
+static qn_status claim_binary(bool *taken, qn_claim *claim, bool sum)
+{
+    const qn_node *node = claim->node;
+    qn_value *value = node->out[0];
+    qn_tensor a, b, y;
+    int64_t dims[3][QN_MAX_RANK], a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
+    if (!qn_build_shape(&a, claim->builder, node->in[0]) ||
+        !qn_build_shape(&b, claim->builder, node->in[3]) ||
+        !qn_build_shape(&y, claim->builder, value) || qn_tensor_count(&y) == 0)
+        return QN_OK;
+    state *s = qn_build_alloc(claim->builder, sizeof *s);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s);
+    s->kernels = qn_q_kernels_get();
+    s->sum = sum;
+    if (!read_pair(s, node))
+        return QN_OK;
+    const qn_tensor *const shapes[3] = {&a, &b, &y};
+    const qn_layout layout = layout_for(claim, shapes);
+    const bool last = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+    if (last && (a.rank != y.rank || b.rank != y.rank))
+        return QN_OK;
+    for (int i = 0; i < 3; i++)
+        in_order(dims[i], shapes[i], y.rank, last);
+    strides_of(a_strides, dims[0], dims[2], y.rank);
+    strides_of(b_strides, dims[1], dims[2], y.rank);
+    join(s, dims[2], a_strides, b_strides, y.rank);
+    cut(s);
+    qn_q_take_clips(claim, &value, &s->pair.round);
+    qn_claim_in(claim, node->in[0], layout);
+    qn_claim_in(claim, node->in[3], layout);
+    qn_claim_out(claim, value, layout);
+    claim->in_place = qn_tensor_count(&a) == qn_tensor_count(&y)   ? 0
+                      : qn_tensor_count(&b) == qn_tensor_count(&y) ? 1
+                                                                   : -1;
+    claim->state = s;
+    claim->kernel = sum ? &add_kernel : &multiply_kernel;
+    *taken = true;
+    return QN_OK;
+}
+
+qn_status qn_claim_q_add(bool *taken, qn_claim *claim)
+{
+    return claim_binary(taken, claim, true);
+}
+
+qn_status qn_claim_q_multiply(bool *taken, qn_claim *claim)
+{
+    return claim_binary(taken, claim, false);
+}

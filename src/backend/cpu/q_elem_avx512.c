@@ -1,0 +1,1 @@
+#include "backend/cpu/q_elem_kernels.h"

@@ -1,0 +1,283 @@
+/* q_elem.h for the instruction set that the including file is compiled for. */
+#include "backend/cpu/q_elem.h"
+#include "backend/cpu/q_elem_vec.h"
+#include "backend/cpu/q_rows_kernels.h"
+#include "backend/cpu/q_turn_kernels.h"
+
+Q_INLINE qi read_side(const void *p, int64_t i, const qn_q_side *s, bool wide, int64_t lanes)
+{
+    return qi_add(qi_xor(qi_load_narrow(p, i, wide, lanes), qi_set(s->flip)), qi_set(-s->zero));
+}
+
+Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wide, int64_t lanes)
+{
+    const qi whole = qf_round(qf_clamp(x, qf_set(r->low), qf_set(r->high)));
+    qi_store_narrow(y, i, wide, qi_add(whole, qi_set(r->zero)), lanes);
+}
+
+/* ---- Between float and integers ---------------------------------------------------------------------------- */
+
+Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c, bool wide)
+{
+    const qf scale = qf_set(c->scale);
+    Q_VECTORS(
+        i, n,
+        write_round(y, i, qf_div(qf_load_first(x + i, lanes), scale), &c->round, wide, lanes));
+}
+
+static void quantize(void *y, const float *x, int64_t n, const qn_q_cast *c)
+{
+    if (c->wide)
+        quantize_as(y, x, n, c, true);
+    else
+        quantize_as(y, x, n, c, false);
+}
+
+Q_INLINE void dequantize_as(float *y, const void *x, int64_t n, const qn_q_cast *c, bool wide)
+{
+    const qf scale = qf_set(c->scale);
+    Q_VECTORS(
+        i, n,
+        qf_store(y + i, qf_mul(qi_float(read_side(x, i, &c->from, wide, lanes)), scale), lanes));
+}
+
+static void dequantize(float *y, const void *x, int64_t n, const qn_q_cast *c)
+{
+    if (c->from.wide)
+        dequantize_as(y, x, n, c, true);
+    else
+        dequantize_as(y, x, n, c, false);
+}
+
+Q_INLINE void requantize_as(void *y, const void *x, int64_t n, const qn_q_cast *c, bool from,
+                            bool to)
+{
+    const qf scale = qf_set(c->scale);
+    Q_VECTORS(i, n,
+              write_round(y, i, qf_mul(qi_float(read_side(x, i, &c->from, from, lanes)), scale),
+                          &c->round, to, lanes));
+}
+
+static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
+{
+    if (c->from.wide && c->wide)
+        requantize_as(y, x, n, c, true, true);
+    else if (c->from.wide)
+        requantize_as(y, x, n, c, true, false);
+    else if (c->wide)
+        requantize_as(y, x, n, c, false, true);
+    else
+        requantize_as(y, x, n, c, false, false);
+}
+
+/* ---- Two operands -------------------------------------------------------------------------------------------- */
+
+/* A single operand is read once a row. */
+Q_INLINE qf operand(const void *p, int64_t i, const qn_q_side *s, bool wide, bool single,
+                    int64_t lanes)
+{
+    if (!single)
+        return qi_float(read_side(p, i, s, wide, lanes));
+    const int32_t stored = wide ? *(const uint16_t *)p : *(const uint8_t *)p;
+    return qf_set((float)((stored ^ s->flip) - s->zero));
+}
+
+Q_INLINE void pair_row(void *y, const void *a, const void *b, const qn_q_pair *p,
+                       const qn_q_rows *r, bool wide, bool sum)
+{
+    const qf a_scale = qf_set(p->a_scale), b_scale = qf_set(p->b_scale);
+    Q_VECTORS(i, r->width, {
+        const qf x = operand(a, i, &p->a, wide, r->a_single, lanes);
+        const qf z = operand(b, i, &p->b, wide, r->b_single, lanes);
+        const qf v = sum ? qf_fma(z, b_scale, qf_mul(x, a_scale)) : qf_mul(qf_mul(x, z), a_scale);
+        write_round(y, i, v, &p->round, wide, lanes);
+    });
+}
+
+Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *p,
+                        const qn_q_rows *r, bool sum)
+{
+    const int64_t size = p->a.wide ? 2 : 1;
+    for (int64_t i = 0; i < r->rows; i++) {
+        uint8_t *to = (uint8_t *)y + i * r->width * size;
+        const uint8_t *x = (const uint8_t *)a + i * r->a_step * size;
+        const uint8_t *z = (const uint8_t *)b + i * r->b_step * size;
+        if (p->a.wide)
+            pair_row(to, x, z, p, r, true, sum);
+        else
+            pair_row(to, x, z, p, r, false, sum);
+    }
+}
+
+static void add(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
+{
+    pair_rows(y, a, b, p, r, true);
+}
+
+static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
+{
+    pair_rows(y, a, b, p, r, false);
+}
+
+/* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
+
+static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const int32_t limits[2])
+{
+    const uint8_t low = (uint8_t)limits[0], high = (uint8_t)limits[1], flip = (uint8_t)side.flip;
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t v = x[i] ^ flip;
+        v = v > low ? v : low;
+        v = v < high ? v : high;
+        y[i] = v ^ flip;
+    }
+}
+
+static void look_up(uint8_t *y, const uint8_t *x, int64_t n, const uint8_t *table)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+
+/* ---- Windows ------------------------------------------------------------------------------------------------------ */
+
+enum { GROUP = 64 }; /* bytes that stay in registers */
+
+Q_INLINE const uint8_t *tap(const qn_q_taps *t, int64_t i)
+{
+    return (const uint8_t *)t->x + (t->offsets ? t->offsets[i] : i * t->step);
+}
+
+static void largest(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
+{
+    uint8_t most[GROUP];
+    const uint8_t top = (uint8_t)flip;
+    for (int64_t c = 0; c < width; c += GROUP) {
+        const int64_t count = width - c < GROUP ? width - c : GROUP;
+        memset(most, 0, sizeof most);
+        for (int64_t i = 0; i < t->n; i++) {
+            const uint8_t *x = tap(t, i) + c;
+            if (count == GROUP) {
+                for (int k = 0; k < GROUP; k++) {
+                    const uint8_t v = x[k] ^ top;
+                    most[k] = v > most[k] ? v : most[k];
+                }
+                continue;
+            }
+            for (int64_t k = 0; k < count; k++) {
+                const uint8_t v = x[k] ^ top;
+                most[k] = v > most[k] ? v : most[k];
+            }
+        }
+        for (int64_t k = 0; k < count; k++)
+            y[c + k] = most[k] ^ top;
+    }
+}
+
+/* Four vectors of sums at a time, so that each tap's cache line is used whole. */
+Q_INLINE void mean_group(void *y, const qn_q_taps *t, int64_t c, int vectors, int64_t lanes,
+                         const qn_q_cast *m, bool from, bool to)
+{
+    const int64_t zeros = t->n * (int64_t)m->from.zero;
+    qi sums[4];
+    for (int v = 0; v < vectors; v++)
+        sums[v] = qi_set((int32_t)-zeros);
+    for (int64_t i = 0; i < t->n; i++) {
+        const uint8_t *x = tap(t, i);
+        for (int v = 0; v < vectors; v++)
+            sums[v] = qi_add(sums[v], qi_xor(qi_load_narrow(x, c + v * QI_LANES, from, lanes),
+                                             qi_set(m->from.flip)));
+    }
+    for (int v = 0; v < vectors; v++)
+        write_round(y, c + v * QI_LANES, qf_mul(qi_float(sums[v]), qf_set(m->scale)), &m->round, to,
+                    lanes);
+}
+
+Q_INLINE void mean_as(void *y, const qn_q_taps *t, int64_t width, const qn_q_cast *m, bool from,
+                      bool to)
+{
+    int64_t c = 0;
+    for (; c + 4 * QI_LANES <= width; c += 4 * QI_LANES)
+        mean_group(y, t, c, 4, QI_LANES, m, from, to);
+    for (; c < width; c += QI_LANES)
+        mean_group(y, t, c, 1, width - c < QI_LANES ? width - c : QI_LANES, m, from, to);
+}
+
+static void mean(void *y, const qn_q_taps *t, int64_t width, const qn_q_cast *m)
+{
+    if (m->from.wide && m->wide)
+        mean_as(y, t, width, m, true, true);
+    else if (m->from.wide)
+        mean_as(y, t, width, m, true, false);
+    else if (m->wide)
+        mean_as(y, t, width, m, false, true);
+    else
+        mean_as(y, t, width, m, false, false);
+}
+
+static void mean_row(void *y, const void *x, int64_t n, const qn_q_cast *m)
+{
+    const qn_q_side *s = &m->from;
+    int32_t sum = 0;
+    if (s->wide) {
+        for (int64_t i = 0; i < n; i++)
+            sum += (((const uint16_t *)x)[i] ^ s->flip) - s->zero;
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            sum += (((const uint8_t *)x)[i] ^ s->flip) - s->zero;
+    }
+    write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->wide, 1);
+}
+
+/* ---- Resize ---------------------------------------------------------------------------------------------------------- */
+
+/* x[i0] * c0 + x[i1] * c1, each rounded by itself */
+Q_INLINE qf between(const uint8_t *row, const int64_t at[2], int64_t c, const float w[2],
+                    const qn_q_side *s, bool wide, int64_t lanes)
+{
+    const qf a = qf_mul(qi_float(read_side(row, at[0] + c, s, wide, lanes)), qf_set(w[0]));
+    const qf b = qf_mul(qi_float(read_side(row, at[1] + c, s, wide, lanes)), qf_set(w[1]));
+    return qf_add(a, b);
+}
+
+Q_INLINE void linear_as(void *y, const qn_q_linear *l, const qn_q_cast *m, bool wide)
+{
+    const qf d0 = qf_set(l->top_weight), d1 = qf_set(l->low_weight), scale = qf_set(m->scale);
+    for (int64_t w = 0; w < l->out_w; w++) {
+        const int64_t at[2] = {l->index[2 * w] * l->channels, l->index[2 * w + 1] * l->channels};
+        const float *weight = l->weight + 2 * w;
+        Q_VECTORS(c, l->channels, {
+            const qf h0 = between(l->top, at, c, weight, &m->from, wide, lanes);
+            const qf h1 = between(l->low, at, c, weight, &m->from, wide, lanes);
+            const qf v = qf_add(qf_mul(h0, d0), qf_mul(h1, d1));
+            write_round(y, w * l->channels + c, qf_mul(v, scale), &m->round, wide, lanes);
+        });
+    }
+}
+
+static void linear(void *y, const qn_q_linear *l, const qn_q_cast *m)
+{
+    if (m->wide)
+        linear_as(y, l, m, true);
+    else
+        linear_as(y, l, m, false);
+}
+
+/* ---- Table ------------------------------------------------------------------------------------------------------------- */
+
+const qn_q_kernels Q_NAME(qn_q_kernels) = {
+    .quantize = quantize,
+    .dequantize = dequantize,
+    .requantize = requantize,
+    .add = add,
+    .multiply = multiply,
+    .clip = clip,
+    .table = look_up,
+    .largest = largest,
+    .mean = mean,
+    .mean_row = mean_row,
+    .linear = linear,
+    .softmax = softmax,
+    .norm = norm,
+    .turn_bytes = turn_bytes,
+    .turn_words = turn_words,
+};

@@ -1,0 +1,310 @@
+/* Integer kernels that are no multiply-accumulate, against the reference, bit for bit. Tensors come
+ * channels last out of a convolution, or row-major. */
+#include "int8_test.h"
+#include "ops/qlinear.h"
+#include "ops/resize.h"
+
+static int64_t dim(const qn_value *value, int32_t d)
+{
+    return value->type.dims[d].value;
+}
+
+static int64_t channels(fixture *f)
+{
+    return pick(f, 2) ? 16 * (1 + pick(f, 6)) : 1 + pick(f, 40);
+}
+
+static qn_dtype pick_narrow(fixture *f)
+{
+    static const qn_dtype types[] = {QN_UINT8, QN_INT8, QN_UINT16, QN_INT16};
+    return types[pick(f, 3) ? pick(f, 2) : pick(f, 4)];
+}
+
+/* A zero point of any narrow type. */
+static qn_value *zero_of(fixture *f, qn_dtype dtype)
+{
+    if (qn_dtype_size(dtype) == 1)
+        return add_zero(f, dtype);
+    qn_tensor *tensor = constant_tensor(f, dtype, 0, NULL);
+    *(uint16_t *)tensor->data = (uint16_t)(pick(f, 3) ? pick(f, 65536) : 32768 * pick(f, 2));
+    return constant_value(f, tensor);
+}
+
+static double scale_size(qn_dtype dtype)
+{
+    return qn_dtype_size(dtype) == 1 ? 0.02 : 0.0001;
+}
+
+static qn_value *scale_of(fixture *f, qn_dtype dtype)
+{
+    return add_scales(f, 0, scale_size(dtype));
+}
+
+/* A tensor [N, C, H, W], often channels last: out of a pool that changes nothing, which works so. */
+static qn_value *image(fixture *f, qn_dtype dtype)
+{
+    const int64_t dims[] = {1 + pick(f, 2), channels(f), 1 + pick(f, 9), 1 + pick(f, 9)};
+    const int64_t ones[] = {1, 1};
+    qn_value *x = add_byte_input(f, dtype, 4, dims);
+    if (qn_dtype_size(dtype) == 2 || pick(f, 3) == 0)
+        return x;
+    qn_node *node = add_node(f, &qn_op_MaxPool, 1, &x);
+    ((qn_window_attrs *)node->attrs)->kernel_shape = keep_ints(f, ones, 2);
+    return result_of(node);
+}
+
+/* Limits behind a value, now and then. */
+static qn_value *limited(fixture *f, qn_value *x)
+{
+    if (pick(f, 2) || qn_dtype_size(x->type.dtype) == 2)
+        return x;
+    qn_value *const in[] = {x, add_zero(f, x->type.dtype), add_zero(f, x->type.dtype)};
+    return result_of(add_node(f, &qn_op_Clip, pick(f, 2) ? 2 : 3, in));
+}
+
+static double finish(fixture *f, qn_value *y, const char *kernel)
+{
+    add_output(f, y);
+    const double count = differing(f, kernel);
+    fixture_end(f);
+    return count;
+}
+
+/* ---- One operand ------------------------------------------------------------------------------------------------ */
+
+static double one_requantize(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    qn_value *const in[] = {image(&f, from), scale_of(&f, from), zero_of(&f, from),
+                            scale_of(&f, to), zero_of(&f, to)};
+    qn_value *y = result_of(add_node(&f, &qn_op_qn_Requantize, 5, in));
+    return finish(&f, limited(&f, y), "requantize");
+}
+
+static double one_table(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t size = 256;
+    qn_value *const in[] = {image(&f, pick_byte(&f)), add_bytes(&f, pick_byte(&f), 1, &size)};
+    return finish(&f, result_of(add_node(&f, &qn_op_qn_QTable, 2, in)), "table");
+}
+
+static double one_clip(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype dtype = pick_narrow(&f);
+    qn_value *const in[] = {image(&f, dtype), zero_of(&f, dtype), zero_of(&f, dtype)};
+    qn_value *y = result_of(add_node(&f, &qn_op_Clip, pick(&f, 2) ? 2 : 3, in));
+    return finish(&f, limited(&f, y), "clip");
+}
+
+static double one_quantize(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t dims[] = {1 + pick(&f, 2), pick(&f, 2) ? 3 : channels(&f), 1 + pick(&f, 40),
+                            1 + pick(&f, 40)};
+    const int64_t ones[] = {1, 1};
+    const qn_dtype dtype = pick_narrow(&f);
+    qn_value *const in[] = {add_input(&f, 2 + (int32_t)pick(&f, 3), dims), scale_of(&f, dtype),
+                            zero_of(&f, dtype)};
+    qn_value *y = result_of(add_node(&f, &qn_op_QuantizeLinear, 3, in));
+    if (y->type.rank == 4 && qn_dtype_size(dtype) == 1 &&
+        pick(&f, 3)) { /* a reader: channels last */
+        qn_node *node = add_node(&f, &qn_op_MaxPool, 1, &y);
+        ((qn_window_attrs *)node->attrs)->kernel_shape = keep_ints(&f, ones, 2);
+        y = result_of(node);
+    }
+    return finish(&f, y, "quantize");
+}
+
+static double one_dequantize(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype dtype = pick_narrow(&f);
+    qn_value *const in[] = {image(&f, dtype), scale_of(&f, dtype), zero_of(&f, dtype)};
+    return finish(&f, result_of(add_node(&f, &qn_op_DequantizeLinear, 3, in)), "dequantize");
+}
+
+/* ---- Two operands ------------------------------------------------------------------------------------------------- */
+
+/* Something of another narrow type that broadcasts to x. */
+static qn_value *partner(fixture *f, const qn_value *x)
+{
+    const qn_dtype dtype = qn_dtype_size(x->type.dtype) == 1 ? pick_byte(f)
+                           : pick(f, 2)                      ? QN_UINT16
+                                                             : QN_INT16;
+    const int64_t kept = pick(f, 2) ? 15 : pick(f, 16);
+    int64_t dims[4];
+    for (int32_t d = 0; d < 4; d++)
+        dims[d] = kept & (1 << d) ? dim(x, d) : 1;
+    return add_byte_input(f, dtype, 4, dims);
+}
+
+static double one_pair(uint32_t seed, const qn_op *op, const char *kernel)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *a = image(&f, pick_narrow(&f)), *b = partner(&f, a);
+    if (pick(&f, 3) == 0) {
+        qn_value *swap = a;
+        a = b;
+        b = swap;
+    }
+    const qn_dtype to = qn_dtype_size(a->type.dtype) == 1 ? pick_byte(&f) : QN_INT16;
+    const bool sum = op == &qn_op_ms_QLinearAdd;
+    qn_value *const in[] = {a,
+                            scale_of(&f, a->type.dtype),
+                            zero_of(&f, a->type.dtype),
+                            b,
+                            scale_of(&f, b->type.dtype),
+                            zero_of(&f, b->type.dtype),
+                            add_scales(&f, 0, scale_size(to) * (sum ? 1 : 0.02)),
+                            zero_of(&f, to)};
+    if (pick(&f, 4) == 0) { /* far apart */
+        *(float *)in[4]->data->data *= 1e-7f;
+        *(float *)in[6]->data->data *= 1e-3f;
+    }
+    return finish(&f, limited(&f, result_of(add_wide_node(&f, op, 8, in))), kernel);
+}
+
+static double one_add(uint32_t seed)
+{
+    return one_pair(seed, &qn_op_ms_QLinearAdd, "int add");
+}
+
+static double one_multiply(uint32_t seed)
+{
+    return one_pair(seed, &qn_op_ms_QLinearMul, "int mul");
+}
+
+/* ---- Windows and means ------------------------------------------------------------------------------------------------ */
+
+static void random_window(fixture *f, qn_window_attrs *a, const qn_value *x)
+{
+    int64_t kernel[2], strides[2], pads[4];
+    for (int d = 0; d < 2; d++) {
+        kernel[d] = 1 + pick(f, QN_MIN(dim(x, d + 2), 4));
+        strides[d] = 1 + pick(f, 3);
+        pads[d] = pick(f, kernel[d]);
+        pads[d + 2] = pick(f, kernel[d]);
+    }
+    a->kernel_shape = keep_ints(f, kernel, 2);
+    a->strides = keep_ints(f, strides, 2);
+    a->pads = keep_ints(f, pads, 4);
+    a->ceil_mode = pick(f, 2);
+}
+
+static double one_max_pool(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *x = image(&f, pick_byte(&f));
+    qn_node *node = add_node(&f, &qn_op_MaxPool, 1, &x);
+    random_window(&f, node->attrs, x);
+    return finish(&f, result_of(node), NULL);
+}
+
+static double one_average_pool(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f);
+    const qn_dtype to = qn_dtype_size(from) == 1 ? pick_byte(&f) : QN_UINT16;
+    qn_value *const in[] = {image(&f, from), scale_of(&f, from), zero_of(&f, from),
+                            scale_of(&f, to), zero_of(&f, to)};
+    qn_node *node = add_node(&f, &qn_op_ms_QLinearAveragePool, 5, in);
+    random_window(&f, node->attrs, in[0]);
+    ((qn_window_attrs *)node->attrs)->count_include_pad = pick(&f, 2);
+    return finish(&f, limited(&f, result_of(node)), NULL);
+}
+
+static double one_mean(uint32_t seed)
+{
+    static const int64_t lists[][3] = {{2, 3, 0}, {1, 0, 0}, {3, 0, 0}, {2, 0, 0}, {1, 2, 3}};
+    static const size_t counts[] = {2, 1, 1, 1, 3};
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    const bool global = pick(&f, 2);
+    qn_value *const in[] = {image(&f, from), scale_of(&f, from), zero_of(&f, from),
+                            scale_of(&f, to), zero_of(&f, to)};
+    qn_node *node = add_node(
+        &f, global ? &qn_op_ms_QLinearGlobalAveragePool : &qn_op_ms_QLinearReduceMean, 5, in);
+    if (!global) {
+        const int64_t which = pick(&f, 5);
+        qn_reduce_attrs *a = node->attrs;
+        a->axes = keep_ints(&f, lists[which], counts[which]);
+        a->keepdims = pick(&f, 2);
+    }
+    return finish(&f, limited(&f, result_of(node)), "int mean");
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------------- */
+
+static qn_value *matrix(fixture *f, qn_dtype dtype)
+{
+    const int64_t dims[] = {1 + pick(f, 3), 1 + pick(f, 40), 1 + pick(f, 300)};
+    return add_byte_input(f, dtype, 3, dims);
+}
+
+static double one_softmax(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    const bool bytes = qn_dtype_size(from) == 1 && qn_dtype_size(to) == 1;
+    qn_value *const in[] = {matrix(&f, from), scale_of(&f, from), zero_of(&f, from),
+                            add_scales(&f, 0, 0.003), zero_of(&f, to)};
+    qn_node *node = add_node(&f, &qn_op_ms_QLinearSoftmax, 5, in);
+    qn_qsoftmax_attrs *a = node->attrs;
+    a->axis = pick(&f, 4) ? -1 : pick(&f, 3);
+    a->opset = pick(&f, 4) ? 13 : 12;
+    const bool fast = bytes && (a->axis == -1 || a->axis == 2 || a->opset == 12);
+    return finish(&f, result_of(node), fast ? "int softmax" : NULL);
+}
+
+static double one_norm(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    qn_value *x = matrix(&f, from);
+    const int64_t n = dim(x, 2);
+    qn_value *const in[] = {x,
+                            scale_of(&f, from),
+                            zero_of(&f, from),
+                            add_weights(&f, 1, &n),
+                            pick(&f, 2) ? add_weights(&f, 1, &n) : NULL,
+                            scale_of(&f, to),
+                            zero_of(&f, to)};
+    qn_value *y = result_of(add_node(&f, &qn_op_qn_QLayerNormalization, 7, in));
+    return finish(&f, y,
+                  qn_dtype_size(from) == 1 && qn_dtype_size(to) == 1 ? "int layer norm" : NULL);
+}
+
+#define CASES(name, count)                                                                         \
+    static void test_##name(void **state)                                                          \
+    {                                                                                              \
+        (void)state;                                                                               \
+        run_cases(one_##name, count, 0);                                                           \
+    }
+CASES(requantize, 40)
+CASES(table, 20)
+CASES(clip, 40)
+CASES(quantize, 40)
+CASES(dequantize, 20)
+CASES(add, 80)
+CASES(multiply, 60)
+CASES(max_pool, 40)
+CASES(average_pool, 40)
+CASES(mean, 60)
+CASES(softmax, 40)
+CASES(norm, 40)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_requantize),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_clip),         cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_dequantize),   cmocka_unit_test(test_add),
+        cmocka_unit_test(test_multiply),     cmocka_unit_test(test_max_pool),
+        cmocka_unit_test(test_average_pool), cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_softmax),      cmocka_unit_test(test_norm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
