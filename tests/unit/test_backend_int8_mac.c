@@ -128,6 +128,18 @@ static double conv_case(uint32_t seed)
     return count;
 }
 
+/* Every channel by itself: the kernels that have no tiles. */
+static double depthwise_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = random_conv(&f);
+    c.channels = c.filters = c.groups = 2 + pick(&f, pick(&f, 2) ? 30 : 200);
+    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    const double count = differing(&f, "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
 /* Two in a row, the second over the first one's result and added to it. */
 static double chain_case(uint32_t seed)
 {
@@ -155,8 +167,15 @@ static void test_conv(void **state)
     run_cases(chain_case, 60, 0);
 }
 
+static void test_depthwise(void **state)
+{
+    (void)state;
+    run_cases(depthwise_case, 200, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv),
+                                       cmocka_unit_test(test_depthwise)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

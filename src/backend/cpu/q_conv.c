@@ -32,8 +32,10 @@ static qn_status make_params(state *s, const qn_claim *claim)
         return qn_fail_nomem(qn_build_context(claim->builder));
     (void)qn_q_number(&x_scale, node, 1);
     (void)qn_q_number(&y_scale, node, 6);
-    for (int64_t f = 0; f < c->groups * c->group_filters; f++) {
-        const int64_t at = qn_q_conv_param(c, f);
+    for (int64_t at = 0; at < (int64_t)count; at++) {
+        const int64_t f = qn_q_conv_filter(c, at);
+        if (f < 0)
+            continue;
         const double scale = qn_q_element(scales, f);
         m[at] = qn_q_multiplier(x_scale, scale, y_scale);
         b[at] = bias ? (float)qn_q_element(bias, f) : 0;
@@ -43,6 +45,7 @@ static qn_status make_params(state *s, const qn_claim *claim)
     c->mac.finish.scale = m;
     qn_q_tail_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c),
                     (int64_t)count);
+    c->depth.finish = c->mac.finish;
     return QN_OK;
 }
 

@@ -27,6 +27,12 @@ typedef struct qn_q_conv {
     int64_t x_stride, y_stride, r_stride; /* bytes from sample to sample */
     qn_mac mac;
     const uint8_t *weights;
+
+    /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
+     * side, else pixels. */
+    bool is_depthwise;
+    qn_depth depth;
+    int64_t runs, x_run; /* of a row; bytes from one to the next */
 } qn_q_conv;
 
 /* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
@@ -48,14 +54,22 @@ bool qn_q_conv_fits(const qn_q_conv *c);
 /* Chooses kernels and order. What is known when it is claimed, the distances of samples and finish.floats
  * must be set. */
 QN_MUST_CHECK qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder);
+/* The part of it that depthwise convolutions need. (q_depth.c) */
+QN_MUST_CHECK qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder);
+QN_MUST_CHECK qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+/* The channel whose parameters stand at that place. */
+int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
+
+/* Weight k of a filter. */
+int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
 /* All weights without zero points fit int8. */
 bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length);
 /* Packs weights and sets mac.start. */
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
 /* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */
 int64_t qn_q_conv_params(const qn_q_conv *c);
-/* Where filter f has its number there. */
-int64_t qn_q_conv_param(const qn_q_conv *c, int64_t filter);
+/* Which filter the number at that place is for; -1: none. */
+int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);
 size_t qn_q_conv_scratch(const qn_q_conv *c);
 
 typedef struct qn_q_conv_data {

@@ -126,6 +126,13 @@ Q_INLINE qi finish_one(const qn_q_finish *f, qi sum, int64_t param)
         qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param)));
 }
 
+/* The same for numbers that need not fit int32. */
+Q_INLINE qi finish_one_limited(const qn_q_finish *f, qi sum, int64_t param)
+{
+    const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));
+    return qf_round(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
+}
+
 Q_INLINE qi finish_one_sum(const qn_q_finish *f, qi sum, int64_t param, const uint8_t *r)
 {
     const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));

@@ -45,6 +45,20 @@ typedef struct qn_mac_source {
     int32_t zero; /* the zero point */
 } qn_mac_source;
 
+/* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks, and is the
+ * sum over `taps`: bytes from the output's own place in the map to the elements of its window. Maps are in
+ * the form of qn_mac_kernels.copy. */
+typedef struct qn_depth {
+    const int64_t *taps; /* whole groups of `dot` */
+    int64_t n_taps;
+    const uint8_t *weights; /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
+    const int32_t *start;   /* [period][vector][lane] */
+    int64_t period;         /* blocks */
+    int64_t count;          /* outputs of a run */
+    qn_q_finish finish;     /* bias and scale: [period][vector][lane] */
+} qn_depth;
+typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
+
 typedef struct qn_mac_kernels {
     int lanes, dot; /* filters a vector; products a lane and step */
     int windows;    /* most windows of a tile with blocks of two vectors */
@@ -52,6 +66,8 @@ typedef struct qn_mac_kernels {
     bool is_wide;   /* maps and weights have 16 bits */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
+    qn_depth_fn *depth;
+    int depth_block;            /* channels of a block: all lanes of some vectors */
     qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
 } qn_mac_kernels;
 

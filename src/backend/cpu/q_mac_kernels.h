@@ -2,7 +2,7 @@
 #ifndef QN_Q_MAC_KERNELS_H
 #define QN_Q_MAC_KERNELS_H
 
-#include "backend/cpu/q_finish_kernels.h"
+#include "backend/cpu/q_depth_kernels.h"
 #include "backend/cpu/q_mac.h"
 
 /* What fits into the registers: windows * vectors sums, the vectors' weights and one broadcast. */
@@ -196,6 +196,8 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .few = MAC_FEW,
     .is_wide = QI_DOT == 2,
     .copy = mac_copy,
+    .depth = depth_run,
+    .depth_block = DEPTH_VECTORS * QI_LANES,
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
 };
 

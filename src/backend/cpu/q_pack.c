@@ -3,7 +3,7 @@
 
 #include "backend/cpu/q_conv.h"
 
-static int32_t weight(const qn_q_weights *w, int64_t filter, int64_t at)
+int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
 {
     const int32_t raw = w->is_signed ? (int8_t)w->data[at] : w->data[at];
     return raw - w->zeros[filter];
@@ -13,7 +13,7 @@ bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length)
 {
     for (int64_t f = 0; f < filters; f++) {
         for (int64_t k = 0; k < length; k++) {
-            const int32_t x = weight(w, f, w->by_column ? k * filters + f : f * length + k);
+            const int32_t x = qn_q_weight(w, f, w->by_column ? k * filters + f : f * length + k);
             if (x < -128 || x > 127)
                 return false;
         }
@@ -52,7 +52,7 @@ static void put_channels(packer *p, int64_t place, int64_t down, int64_t right)
     for (int64_t i = 0; i < c->group_channels; i++) {
         const int64_t k = i * area + down * c->kernel[1] + right;
         const int64_t at = p->w->by_column ? k * filters + p->filter : p->filter * length + k;
-        put(p, place + i, weight(p->w, p->filter, at));
+        put(p, place + i, qn_q_weight(p->w, p->filter, at));
     }
 }
 
@@ -74,6 +74,8 @@ static void pack_filter(packer *p)
 
 qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
+    if (c->is_depthwise)
+        return qn_q_depth_pack(c, builder, w);
     const int64_t width = c->vectors * c->kernels->lanes;
     const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * 4);
     const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
@@ -82,9 +84,10 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     if (!to || !start)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
-    for (int64_t f = 0; f < c->groups * c->group_filters; f++) {
-        const int64_t param = qn_q_conv_param(c, f);
-        packer p = {.c = c, .w = w, .filter = f, .step = width * 4};
+    for (int64_t param = 0; param < qn_q_conv_params(c); param++) {
+        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param), .step = width * 4};
+        if (p.filter < 0)
+            continue;
         p.to = to + param / width * c->steps * p.step + param % width * 4;
         pack_filter(&p);
         /* The zero point that the map still has: sum of (x - zero) w = sum of x w - zero * sum of w */

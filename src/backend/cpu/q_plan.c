@@ -21,13 +21,18 @@ bool qn_q_conv_fits(const qn_q_conv *c)
 
 int64_t qn_q_conv_params(const qn_q_conv *c)
 {
+    if (c->is_depthwise)
+        return c->depth.period * c->kernels->depth_block;
     return c->groups * c->blocks * c->vectors * c->kernels->lanes;
 }
 
-int64_t qn_q_conv_param(const qn_q_conv *c, int64_t filter)
+int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 {
-    const int64_t group = filter / c->group_filters, at = filter % c->group_filters;
-    return group * c->blocks * c->vectors * c->kernels->lanes + at;
+    const int64_t padded = c->blocks * c->vectors * c->kernels->lanes;
+    if (c->is_depthwise)
+        return qn_q_depth_channel(c, param);
+    return param % padded < c->group_filters ? param / padded * c->group_filters + param % padded
+                                             : -1;
 }
 
 /* ---- Shape ------------------------------------------------------------------------------------------------ */
@@ -123,12 +128,13 @@ static bool must_copy(const qn_q_conv *c)
  * the map. */
 static void choose_parts(qn_q_conv *c, int64_t threads)
 {
-    const int64_t blocks = c->groups * c->blocks, rows = c->samples * c->out_height;
-    const int64_t weights = blocks * c->vectors * c->kernels->lanes * qn_q_conv_length(c);
+    const int64_t rows = c->samples * c->out_height, filters = c->groups * c->group_filters;
+    const int64_t weights = filters * qn_q_conv_length(c);
+    const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks;
     const bool heavy = weights > c->samples * c->height * c->width * c->channels;
     int64_t best = INT64_MAX;
     c->filter_parts = c->row_parts = 1;
-    if (weights * rows * c->out_width < ALONE_BELOW)
+    if (weights * rows * c->out_width < (c->is_depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
@@ -159,13 +165,18 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     c->last_width = c->out_width;
     c->mac.r_step = c->groups * c->group_filters;
     c->mac.y_step = c->mac.r_step * (c->mac.finish.floats ? (int64_t)sizeof(float) : 1);
-    if (c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 && c->stride[1] == 1 &&
-        is_inside(c) && c->out_width == c->width && c->out_height == c->height)
+    c->is_depthwise = c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 &&
+                      !c->mac.finish.has_sum && !c->mac.finish.floats;
+    if (!c->is_depthwise && c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
+        c->stride[1] == 1 && is_inside(c) && c->out_width == c->width && c->out_height == c->height)
         count_off(c);
-    choose_blocks(c);
-    c->copies = must_copy(c);
+    if (!c->is_depthwise)
+        choose_blocks(c);
+    c->copies = c->is_depthwise || must_copy(c);
     c->copy_width = seen(c, 1, c->out_width);
+    if (c->is_depthwise)
+        QN_TRY(qn_q_depth_plan(c, builder));
     choose_parts(c, qn_build_threads(builder));
     choose_band(c);
-    return make_segments(c, builder);
+    return c->is_depthwise ? QN_OK : make_segments(c, builder);
 }

@@ -46,6 +46,24 @@ Q_INLINE qi qi_madd(qi a, qi b) /* pairs of 16 bit */
 {
     return _mm512_madd_epi16(a, b);
 }
+/* 16 bits of a and b in turns, the first and the second half of every 128 bits; qi_unmix brings lanes that
+ * were computed from the two back in order. */
+Q_INLINE qi qi_mix_low(qi a, qi b)
+{
+    return _mm512_unpacklo_epi16(a, b);
+}
+Q_INLINE qi qi_mix_high(qi a, qi b)
+{
+    return _mm512_unpackhi_epi16(a, b);
+}
+Q_INLINE void qi_unmix(qi *a, qi *b)
+{
+    const qi first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+    const qi second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    const qi low = *a;
+    *a = _mm512_permutex2var_epi64(low, first, *b);
+    *b = _mm512_permutex2var_epi64(low, second, *b);
+}
 Q_INLINE qf qi_float(qi a)
 {
     return _mm512_cvtepi32_ps(a);
@@ -114,14 +132,19 @@ Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_
     return (qi_limits){_mm512_set1_epi16(zero), _mm512_set1_epi8((char)low),
                        _mm512_set1_epi8((char)high), _mm512_set1_epi8((char)flip)};
 }
-Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+/* The same with the bytes of every 128 bits together. */
+Q_INLINE qi qi_pack_lanes(qi a, qi b, qi c, qi d, const qi_limits *l)
 {
     const qi first = _mm512_adds_epi16(_mm512_packs_epi32(a, b), l->zero);
     const qi second = _mm512_adds_epi16(_mm512_packs_epi32(c, d), l->zero);
     qi bytes = _mm512_packus_epi16(first, second);
     bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, l->low), l->high);
+    return _mm512_xor_si512(bytes, l->flip);
+}
+Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
+{
     const qi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, l->flip));
+    return _mm512_permutexvar_epi32(order, qi_pack_lanes(a, b, c, d, l));
 }
 Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
@@ -155,6 +178,20 @@ Q_INLINE qi qi_add(qi a, qi b)
 Q_INLINE qi qi_madd(qi a, qi b)
 {
     return _mm256_madd_epi16(a, b);
+}
+Q_INLINE qi qi_mix_low(qi a, qi b)
+{
+    return _mm256_unpacklo_epi16(a, b);
+}
+Q_INLINE qi qi_mix_high(qi a, qi b)
+{
+    return _mm256_unpackhi_epi16(a, b);
+}
+Q_INLINE void qi_unmix(qi *a, qi *b)
+{
+    const qi low = *a;
+    *a = _mm256_permute2x128_si256(low, *b, 0x20);
+    *b = _mm256_permute2x128_si256(low, *b, 0x31);
 }
 Q_INLINE qf qi_float(qi a)
 {
@@ -271,6 +308,19 @@ Q_INLINE qi qi_madd(qi a, qi b)
 {
     return _mm_madd_epi16(a, b);
 }
+Q_INLINE qi qi_mix_low(qi a, qi b)
+{
+    return _mm_unpacklo_epi16(a, b);
+}
+Q_INLINE qi qi_mix_high(qi a, qi b)
+{
+    return _mm_unpackhi_epi16(a, b);
+}
+Q_INLINE void qi_unmix(qi *a, qi *b)
+{
+    (void)a;
+    (void)b;
+}
 Q_INLINE qf qi_float(qi a)
 {
     return _mm_cvtepi32_ps(a);
@@ -365,6 +415,28 @@ Q_INLINE qi qi_madd(qi a, qi b)
     memcpy(x, &a, sizeof x);
     memcpy(y, &b, sizeof y);
     QI_EACH(qi, i, x[2 * i] * y[2 * i] + x[2 * i + 1] * y[2 * i + 1]);
+}
+Q_INLINE qi qi_mix(qi a, qi b, int first)
+{
+    int16_t x[2 * QI_LANES], y[2 * QI_LANES], z[2 * QI_LANES];
+    memcpy(x, &a, sizeof x);
+    memcpy(y, &b, sizeof y);
+    for (int i = 0; i < 2 * QI_LANES; i++)
+        z[i] = i % 2 ? y[first + i / 2] : x[first + i / 2];
+    return qi_load(z);
+}
+Q_INLINE qi qi_mix_low(qi a, qi b)
+{
+    return qi_mix(a, b, 0);
+}
+Q_INLINE qi qi_mix_high(qi a, qi b)
+{
+    return qi_mix(a, b, QI_LANES);
+}
+Q_INLINE void qi_unmix(qi *a, qi *b)
+{
+    (void)a;
+    (void)b;
 }
 Q_INLINE qf qi_float(qi a)
 {

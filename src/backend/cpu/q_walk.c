@@ -40,10 +40,11 @@ static int64_t copy_row_bytes(const qn_q_conv *c)
     return c->copy_width * c->channels * element_bytes(c);
 }
 
-/* Slack, since the last step of a segment reads whole groups of bytes. */
+/* Slack, since the last step of a segment reads whole groups of bytes, and depthwise runs whole blocks. */
 static size_t copy_bytes(const qn_q_conv *c)
 {
-    return c->copies ? ((size_t)(rows_seen(c, c->band) * copy_row_bytes(c)) + 127) / 64 * 64 : 0;
+    enum { SLACK = 256 };
+    return c->copies ? ((size_t)(rows_seen(c, c->band) * copy_row_bytes(c)) + SLACK) / 64 * 64 : 0;
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -149,6 +150,18 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
         run_row(c, b, k, row);
 }
 
+/* ---- Runs of depthwise outputs --------------------------------------------------------------------------- */
+
+static void run_depth(const qn_q_conv *c, const band *b)
+{
+    for (int64_t row = 0; row < b->count; row++) {
+        for (int64_t i = 0; i < c->runs; i++)
+            c->kernels->depth(&c->depth,
+                              b->y + row * c->out_width * c->mac.y_step + i * c->depth.count,
+                              b->x + row * b->x_row + i * c->x_run);
+    }
+}
+
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
 /* Rows [from, to) of one sample, blocks [first, last). */
@@ -167,7 +180,9 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
         b.x = x + row * b.x_row;
         if (c->copies)
             copy_band(&b, c, x, scratch);
-        for (int64_t i = blocks[0]; i < blocks[1]; i++) {
+        if (c->is_depthwise)
+            run_depth(c, &b);
+        for (int64_t i = blocks[0]; i < blocks[1] && !c->is_depthwise; i++) {
             const block k = block_of(c, i);
             run_block(c, &b, &k);
         }

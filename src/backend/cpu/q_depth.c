@@ -1,0 +1,105 @@
+/* Depthwise convolutions of integers: runs of outputs instead of tiles (qn_depth in q_mac.h). */
+#include <string.h>
+
+#include "backend/cpu/q_conv.h"
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Where windows are side by side a row of outputs is one run, whatever the channels; else a pixel is. */
+static void choose_runs(qn_q_conv *c)
+{
+    const int64_t bytes = c->kernels->is_wide ? 2 : 1, block = c->kernels->depth_block;
+    const bool whole = c->stride[1] == 1;
+    c->runs = whole ? 1 : c->out_width;
+    c->depth.count = whole ? c->out_width * c->channels : c->channels;
+    c->x_run = c->stride[1] * c->channels * bytes;
+    c->depth.period = whole ? c->channels / common_divisor(c->channels, block)
+                            : (c->channels + block - 1) / block;
+    c->depth.period = QN_MIN(c->depth.period, (c->depth.count + block - 1) / block);
+}
+
+/* Taps row by row; those that fill the last group stand on the first one's place. */
+qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
+{
+    const int64_t bytes = c->kernels->is_wide ? 2 : 1, dot = c->kernels->dot;
+    const int64_t count = qn_q_conv_length(c), padded = (count + dot - 1) / dot * dot;
+    int64_t *taps = qn_build_alloc(builder, (size_t)padded * sizeof *taps);
+    QN_TRY_ALLOC(qn_build_context(builder), taps);
+    for (int64_t k = 0; k < count; k++) {
+        const int64_t down = k / c->kernel[1] * c->dilation[0];
+        const int64_t right = k % c->kernel[1] * c->dilation[1];
+        taps[k] = (down * c->copy_width + right) * c->channels * bytes;
+    }
+    c->depth.taps = taps;
+    c->depth.n_taps = padded;
+    choose_runs(c);
+    return QN_OK;
+}
+
+/* Channel of a block that lane `lane` of vector `vector` sums. Mixing puts neighbours of 16 bytes into one
+ * lane of 128 bits: four vectors of four channels each, or two of 16 bits. */
+static int64_t mixed(const qn_mac_kernels *k, int64_t vector, int64_t lane)
+{
+    const int64_t vectors = k->depth_block / k->lanes;
+    return lane / 4 * vectors * 4 + vector * 4 + lane % 4;
+}
+
+int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param)
+{
+    const qn_mac_kernels *k = c->kernels;
+    const int64_t block = param / k->depth_block, at = param % k->depth_block;
+    /* Wide sums are brought in order before they are finished. */
+    const int64_t channel = k->is_wide ? at : mixed(k, at / k->lanes, at % k->lanes);
+    return (block * k->depth_block + channel) % c->channels;
+}
+
+/* All taps of one lane: [group][vector][lane][dot] beginning at `to`. Returns their sum. */
+static int32_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w, int64_t channel)
+{
+    const qn_mac_kernels *k = c->kernels;
+    const int64_t taps = qn_q_conv_length(c), group = (int64_t)k->depth_block * 4;
+    int32_t sum = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        const int32_t x = qn_q_weight(w, channel, channel * taps + t);
+        const int16_t wide = (int16_t)x;
+        uint8_t *at = to + t / k->dot * group + t % k->dot * (4 / k->dot);
+        sum += x;
+        if (k->is_wide)
+            memcpy(at, &wide, sizeof wide);
+        else
+            *at = (uint8_t)x;
+    }
+    return sum;
+}
+
+qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
+{
+    const qn_mac_kernels *k = c->kernels;
+    const int64_t lanes = c->depth.period * k->depth_block, groups = c->depth.n_taps / k->dot;
+    const size_t bytes = (size_t)(lanes * groups * 4);
+    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
+    uint8_t *to = qn_build_alloc_weights(builder, bytes);
+    int32_t *start = qn_build_alloc(builder, (size_t)lanes * sizeof *start);
+    if (!to || !start)
+        return qn_fail_nomem(qn_build_context(builder));
+    memset(to, 0, bytes);
+    for (int64_t i = 0; i < lanes; i++) {
+        const int64_t block = i / k->depth_block, at = i % k->depth_block;
+        const int64_t first = block * k->depth_block;
+        const int64_t channel = (first + mixed(k, at / k->lanes, at % k->lanes)) % c->channels;
+        const int32_t sum = pack_lane(c, to + first * groups * 4 + at * 4, w, channel);
+        if (!k->is_wide)
+            start[i] = (int32_t)(0u - (uint32_t)zero * (uint32_t)sum);
+    }
+    c->depth.weights = to;
+    c->depth.start = start;
+    return QN_OK;
+}
