@@ -431,6 +431,24 @@ typedef struct qn_bench_options {
 QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
                                             const qn_bench_options *options);
 
+typedef struct qn_verify_options {
+    qn_plan_options plan;
+    const char *const *inputs; /* as of qn_infer_options */
+    size_t n_inputs;
+    qn_data_options data;
+    uint64_t seed;
+} qn_verify_options;
+#define QN_VERIFY_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0                                     \
+    }
+
+/* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
+ * compares every tensor. Fails with the first difference; the report tells how many tensors are equal
+ * bit for bit, and how far apart those are that lie behind arithmetic in float. */
+QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
+                                               const qn_verify_options *options);
+
 typedef struct qn_convert_options {
     qn_graph_options graph;
     qn_save_options save;

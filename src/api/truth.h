@@ -1,0 +1,41 @@
+/* What the reference computes, value by value, and how another plan of the same model compares with it. */
+#ifndef QN_TRUTH_H
+#define QN_TRUTH_H
+
+#include "run/session.h"
+
+typedef struct qn_true_value {
+    const char *name, *node; /* of the value and of what computes it */
+    qn_tensor tensor;        /* row-major; data NULL: not computed yet */
+    size_t room;             /* bytes at tensor.data */
+    bool is_float;           /* lies behind arithmetic in float, whose order is not fixed */
+    bool compared;
+} qn_true_value;
+
+typedef struct qn_truth {
+    qn_context *ctx;
+    qn_arena arena;
+    qn_names by_name;
+    qn_true_value *values;
+    size_t count;
+    /* A value laid out in rows. */
+    void *rows;
+    size_t rows_size;
+    double
+        float_error; /* largest difference of float values, relative to the largest of the tensor */
+    int64_t differing; /* times that a value differed */
+    char first[512];   /* the first of them, in words */
+} qn_truth;
+
+/* For all values that nodes of the graph compute. qn_truth_free in any case. */
+QN_MUST_CHECK qn_status qn_truth_init(qn_truth *truth, qn_context *ctx, const qn_graph *graph);
+void qn_truth_free(qn_truth *truth);
+/* Whether there is anything to know of the value. */
+bool qn_truth_has(const qn_truth *truth, const qn_value *value);
+/* Keeps a value of the reference. */
+QN_MUST_CHECK qn_status qn_truth_take(qn_truth *truth, const qn_observation *seen);
+/* Compares a value of another plan, `how` it was computed being part of the message. */
+QN_MUST_CHECK qn_status qn_truth_compare(qn_truth *truth, const qn_observation *seen,
+                                         const char *how);
+
+#endif

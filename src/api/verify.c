@@ -1,0 +1,170 @@
+/* qn_verify_files: the reference backend beside the fast ones, tensor by tensor.
+ *
+ * Three plans see the same inputs: the reference; the fast backends with every value to be shown, so that
+ * nothing is fused; and the plan that a user gets, whose steps are compared with what they leave behind. */
+#include "api/feed.h"
+#include "api/prepare.h"
+#include "api/truth.h"
+#include <stdio.h>
+
+#include "report/report.h"
+
+typedef struct job {
+    qn_feed feed;
+    qn_truth truth;
+    qn_plan *reference, *single, *fused;
+    qn_session *sessions[3];
+    qn_session *running;
+    qn_status status; /* of comparisons inside a run */
+} job;
+
+/* ---- What runs tell ----------------------------------------------------------------------------------------- */
+
+static bool observe_all(const void *user, const qn_value *value)
+{
+    (void)user;
+    return value->producer != NULL;
+}
+
+static qn_status take(void *user, const qn_observation *seen)
+{
+    return qn_truth_take(&((job *)user)->truth, seen);
+}
+
+static qn_status compare(void *user, const qn_observation *seen)
+{
+    return qn_truth_compare(&((job *)user)->truth, seen, "computed alone");
+}
+
+/* What step i of the fused plan has written. */
+static void compare_step(void *user, size_t i)
+{
+    job *j = user;
+    const qn_session *session = j->running;
+    const qn_step *step = &session->plan->steps[i];
+    for (int32_t o = 0; o < step->n_out && j->status == QN_OK; o++) {
+        if (step->out[o] < 0)
+            continue;
+        const qn_slot *slot = &session->plan->slots.at[step->out[o]];
+        const qn_observation seen = {slot->value, &session->tensors[step->out[o]], slot->layout,
+                                     slot->stride};
+        j->status = qn_truth_compare(&j->truth, &seen, "fused as planned");
+    }
+}
+
+/* ---- The job -------------------------------------------------------------------------------------------------- */
+
+static qn_status make_plans(job *j, const qn_plan_options *options)
+{
+    const qn_watch all = {.observe = observe_all};
+    qn_context *ctx = j->feed.ctx;
+    qn_plan_options plan = *options, reference;
+    qn_input_shape *shapes;
+    QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
+    plan.graph.shapes = shapes;
+    reference = plan;
+    reference.backend = "ref";
+    QN_TRY(qn_plan_create_now(&j->fused, ctx, j->feed.model, &plan));
+    QN_TRY(qn_plan_create_watched(&j->single, ctx, j->feed.model, &plan, &all));
+    QN_TRY(qn_plan_create_watched(&j->reference, ctx, j->feed.model, &reference, &all));
+    qn_plan *const plans[3] = {j->reference, j->single, j->fused};
+    for (int i = 0; i < 3; i++)
+        QN_TRY(qn_session_create(&j->sessions[i], ctx, plans[i]));
+    QN_TRY(qn_truth_init(&j->truth, ctx, j->reference->model->graph));
+    return qn_feed_fill(&j->feed, j->fused);
+}
+
+static qn_status verify_batch(job *j)
+{
+    const qn_feed *feed = &j->feed;
+    const qn_session_hooks hooks[3] = {{.user = j, .seen = take},
+                                       {.user = j, .seen = compare},
+                                       {.user = j, .after = compare_step}};
+    for (int i = 0; i < 3; i++) {
+        QN_TRY(qn_session_sibling(&j->running, j->sessions[i], feed->tensors));
+        QN_TRY(qn_session_run_hooked(j->sessions[i], feed->tensors, feed->n_in, &hooks[i]));
+        QN_TRY(j->status);
+    }
+    return QN_OK;
+}
+
+static qn_status verify_all(job *j)
+{
+    const int64_t samples = QN_MAX(j->feed.samples, 1);
+    int64_t count;
+    for (int64_t done = 0;; done += count) {
+        QN_TRY(qn_feed_next(&count, &j->feed));
+        if (count == 0)
+            break;
+        QN_TRY(verify_batch(j));
+        qn_progress(j->feed.ctx, "samples", done + count, samples);
+        QN_TRY(qn_check_cancel(j->feed.ctx));
+    }
+    if (j->truth.differing)
+        return qn_fail(j->feed.ctx, QN_E_INVALID, "%s (%lld tensors differ)", j->truth.first,
+                       (long long)j->truth.differing);
+    return QN_OK;
+}
+
+static qn_status fill_report(qn_report *report, const job *j)
+{
+    const qn_truth *truth = &j->truth;
+    char words[64];
+    int64_t exact = 0, real = 0;
+    const char *first_float = NULL;
+    for (size_t i = 0; i < truth->count; i++) {
+        const qn_true_value *value = &truth->values[i];
+        exact += value->compared && !value->is_float;
+        real += value->compared && value->is_float;
+        if (value->compared && value->is_float && !first_float)
+            first_float = value->node;
+    }
+    snprintf(words, sizeof words, "bit-exact: %lld tensors", (long long)exact);
+    qn_item_text(&report->root, "result", words);
+    qn_item_int(&report->root, "samples", QN_MAX(j->feed.samples, 1));
+    qn_item_int(&report->root, "threads", j->fused->threads);
+    if (real) {
+        qn_item_int(&report->root, "float_tensors", real);
+        qn_item_text(&report->root, "float_from", first_float);
+        qn_item_real(&report->root, "float_error", truth->float_error, 9);
+    }
+    return qn_report_finish(report);
+}
+
+static qn_status run_job(qn_report *report, job *j, const qn_verify_options *options)
+{
+    QN_TRY(make_plans(j, &options->plan));
+    QN_TRY(verify_all(j));
+    return fill_report(report, j);
+}
+
+qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
+                          const qn_verify_options *options)
+{
+    const qn_verify_options defaults = QN_VERIFY_OPTIONS_INIT;
+    const qn_verify_options *o = options ? options : &defaults;
+    const qn_feed_options feed = {.inputs = o->inputs,
+                                  .n_inputs = o->n_inputs,
+                                  .data = &o->data,
+                                  .seed = o->seed,
+                                  .graph = &o->plan.graph};
+    job j = {.status = QN_OK};
+    qn_report *report;
+    *out = NULL;
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
+    if (status == QN_OK)
+        status = run_job(report, &j, o);
+    for (int i = 0; i < 3; i++)
+        qn_session_free(j.sessions[i]);
+    qn_plan_free(j.reference);
+    qn_plan_free(j.single);
+    qn_plan_free(j.fused);
+    qn_truth_free(&j.truth);
+    qn_feed_close(&j.feed);
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* quench verify: prove that the fast kernels compute what the reference does. */
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    cli_graph_values graph;
+    cli_engine_values engine;
+    cli_feed_values feed;
+    cli_data_values data;
+} values;
+
+static qn_status verify(qn_report **out, cli_work *cli, qn_model *model,
+                        const qn_graph_options *graph, const void *parsed)
+{
+    const values *v = parsed;
+    qn_verify_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+                                .inputs = v->feed.inputs.at,
+                                .n_inputs = v->feed.inputs.count,
+                                .seed = (uint64_t)v->feed.seed};
+    wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
+    return qn_verify_files(out, cli->ctx, model, &wanted);
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    return cli_model_run(cli, verify, &v->graph, v);
+}
+
+const cli_command cli_cmd_verify = {
+    .name = "verify",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .brief = "compare the fast kernels with the reference, tensor by tensor",
+    .notes =
+        "Every tensor that does not lie behind arithmetic in float must be equal bit for bit: as "
+        "the "
+        "fast kernels compute it alone, and as the plan leaves it that fuses them. Without data "
+        "the inputs are random numbers. ONEDNN_MAX_CPU_ISA limits the instruction set.",
+    .parts = {{&cli_data_group, offsetof(values, data)},
+              {&cli_feed_group, offsetof(values, feed)},
+              {&cli_engine_group, offsetof(values, engine)},
+              {&cli_graph_group, offsetof(values, graph)}},
+    .values_size = sizeof(values),
+    .run = run,
+};
