@@ -29,7 +29,7 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
     const float *x = l->x + (at * stride - d->pad_left) * VEC_WIDTH;
     vec sums[DEPTHWISE_MOST];
     for (int g = 0; g < count; g++)
-        sums[g] = vec_load(l->row->bias);
+        sums[g] = vec_set(0);
     for (int64_t i = l->window.y0; i < l->window.y1; i++) {
         const float *line = x + i * d->width * VEC_WIDTH;
         vec in[DEPTHWISE_INPUTS], w[DEPTHWISE_KERNEL];
@@ -46,6 +46,9 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
                 sums[g] = vec_fma(in[g * stride + j], w[j], sums[g]);
         }
     }
+    const vec bias = vec_load(l->row->bias);
+    for (int g = 0; g < count; g++)
+        sums[g] = vec_add(sums[g], bias);
     finish_vectors(sums, count, &d->finish, l->row->r + at * VEC_WIDTH);
     for (int g = 0; g < count; g++)
         vec_store(l->row->y + (at + g) * VEC_WIDTH, sums[g]);
@@ -55,12 +58,13 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
 VEC_INLINE void depthwise_edge(const depthwise_line *l, const float *x, int64_t at,
                                depthwise_window window, int kernel)
 {
-    vec sum = vec_load(l->row->bias);
+    vec sum = vec_set(0);
     for (int64_t i = window.y0; i < window.y1; i++) {
         for (int64_t j = window.x0; j < window.x1; j++)
             sum = vec_fma(vec_load(x + (i * l->d->width + j) * VEC_WIDTH),
                           vec_load(l->row->weights + (i * kernel + j) * VEC_WIDTH), sum);
     }
+    sum = vec_add(sum, vec_load(l->row->bias));
     finish_vectors(&sum, 1, &l->d->finish, l->row->r + at * VEC_WIDTH);
     vec_store(l->row->y + at * VEC_WIDTH, sum);
 }

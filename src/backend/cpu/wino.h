@@ -5,16 +5,18 @@
  *   M = V U      for each xi a product over the channels; U = G g G' comes from the weights
  *   y = A' M A   16 outputs
  *
- * G, B and A interpolate at 0, +-1/sqrt(2), +-sqrt(2) and infinity, which keeps the error at a few
- * units of the last place (with 0, +-1, +-2 it is five times as large). */
+ * G, B and A interpolate at 0, +-3/4, +-3/2 and infinity, which keeps the error at a few units of the
+ * last place (with 0, +-1, +-2 it is five times as large). The powers and products of these points that
+ * the transforms need are exact floats: with rounded ones A, B and G would not belong together, and flat
+ * parts of a picture would all be wrong in the same direction. */
 #ifndef QN_WINO_H
 #define QN_WINO_H
 
 #include "backend/cpu/finish.h"
 
 enum { QN_WINO_OUT = 4, QN_WINO_IN = 6, QN_WINO_XI = 36 };
-#define QN_WINO_P 0.70710678118654752440 /* the points: 0, +-P, +-Q */
-#define QN_WINO_Q 1.41421356237309504880
+#define QN_WINO_P 0.75 /* the points: 0, +-P, +-Q */
+#define QN_WINO_Q 1.5
 
 typedef struct qn_wino {
     int64_t height, width, out_height, out_width, pad_top, pad_left;

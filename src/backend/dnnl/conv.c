@@ -118,7 +118,8 @@ static qn_status copy_bias(qn_dnnl_step *s, const qn_claim *claim, const qn_tens
 {
     if (!bias)
         return QN_OK;
-    const size_t count = (size_t)s->spec.bias.dims[0];
+    /* To whole vectors: a kernel may read the last one as such. */
+    const size_t count = ((size_t)s->spec.bias.dims[0] + 15) / 16 * 16;
     s->bias = qn_build_alloc(claim->builder, count * sizeof *s->bias);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s->bias);
     memcpy(s->bias, bias->data, (size_t)qn_tensor_count(bias) * sizeof *s->bias);

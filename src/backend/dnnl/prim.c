@@ -18,6 +18,7 @@ struct qn_prim {
     dnnl_primitive_t primitive;
     qn_prim_kind kind;
     bool has_weights, has_bias;
+    int bias_post; /* the bias among oneDNN's own posts, or -1: an argument of the primitive */
     struct {
         bool has_operand;
         int index; /* among oneDNN's own posts: a stage can be two of them */
@@ -202,21 +203,36 @@ static dnnl_status_t append_post(dnnl_post_ops_t posts, const qn_prim_post *post
     return dnnl_unimplemented;
 }
 
-static dnnl_status_t append_posts(dnnl_post_ops_t posts, qn_prim *prim, const qn_prim_spec *spec)
+/* [1, filters, 1...] */
+static dnnl_status_t append_bias(dnnl_post_ops_t posts, qn_prim *prim, const qn_prim_spec *spec)
+{
+    const qn_prim_tensor bias = {.rank = spec->dst.rank, .dims = {1, spec->bias.dims[0], 1, 1, 1}};
+    prim->bias_post = dnnl_post_ops_len(posts);
+    return append_binary(posts, dnnl_binary_add, &bias);
+}
+
+/* The bias comes before all other posts but a sum, which oneDNN wants first. */
+static dnnl_status_t append_posts(dnnl_post_ops_t posts, qn_prim *prim, const qn_prim_spec *spec,
+                                  bool late_bias)
 {
     prim->n_posts = spec->n_posts;
+    prim->bias_post = -1;
+    const int32_t place = spec->n_posts > 0 && spec->posts[0].is_sum ? 1 : 0;
     for (int32_t i = 0; i < spec->n_posts; i++) {
+        if (late_bias && i == place && append_bias(posts, prim, spec) != dnnl_success)
+            return dnnl_unimplemented;
         prim->posts[i].index = dnnl_post_ops_len(posts);
         prim->posts[i].has_operand = spec->posts[i].operand.rank > 0 && !spec->posts[i].is_sum;
         const dnnl_status_t status = append_post(posts, &spec->posts[i]);
         if (status != dnnl_success)
             return status;
     }
-    return dnnl_success;
+    return late_bias && place == spec->n_posts ? append_bias(posts, prim, spec) : dnnl_success;
 }
 
 /* Attributes: scratch memory is ours, and the posts. */
-static dnnl_status_t attr_make(dnnl_primitive_attr_t *out, qn_prim *prim, const qn_prim_spec *spec)
+static dnnl_status_t attr_make(dnnl_primitive_attr_t *out, qn_prim *prim, const qn_prim_spec *spec,
+                               bool late_bias)
 {
     dnnl_post_ops_t posts = NULL;
     dnnl_status_t status = dnnl_primitive_attr_create(out);
@@ -225,7 +241,7 @@ static dnnl_status_t attr_make(dnnl_primitive_attr_t *out, qn_prim *prim, const 
     if (status == dnnl_success)
         status = dnnl_post_ops_create(&posts);
     if (status == dnnl_success)
-        status = append_posts(posts, prim, spec);
+        status = append_posts(posts, prim, spec, late_bias);
     if (status == dnnl_success)
         status = dnnl_primitive_attr_set_post_ops(*out, posts);
     if (posts)
@@ -270,13 +286,16 @@ static dnnl_status_t desc_make(qn_prim *prim, const qn_prim_spec *spec, const qn
     return dnnl_unimplemented;
 }
 
-static dnnl_status_t find(qn_prim *prim, const qn_prim_spec *spec)
+/* late_bias: as a post behind the sums. */
+static dnnl_status_t find(qn_prim *prim, const qn_prim_spec *spec, bool late_bias)
 {
     qn_onednn_tensors tensors;
     dnnl_primitive_attr_t attr = NULL;
     dnnl_status_t status = tensors_of(&tensors, spec);
+    if (late_bias)
+        qn_md_drop(&tensors.bias);
     if (status == dnnl_success)
-        status = attr_make(&attr, prim, spec);
+        status = attr_make(&attr, prim, spec, late_bias);
     if (status == dnnl_success)
         status = desc_make(prim, spec, &tensors, attr);
     if (attr)
@@ -292,6 +311,36 @@ const char *qn_prim_name(const qn_prim *prim)
     return name;
 }
 
+/* Finds a kernel that is not oneDNN's reference code. Below AVX2
+ * its kernels add a second tensor wrongly (2.6). */
+static dnnl_status_t find_fast(qn_prim *prim, const qn_prim_spec *spec, bool late_bias)
+{
+    const dnnl_status_t status = find(prim, spec, late_bias);
+    if (status != dnnl_success)
+        return status;
+    const char *name = qn_prim_name(prim);
+    if (strncmp(name, "ref", 3) != 0 && !(late_bias && !strstr(name, "avx")))
+        return status;
+    dnnl_primitive_desc_destroy(prim->desc);
+    prim->desc = NULL;
+    return dnnl_unimplemented;
+}
+
+/* oneDNN's convolutions begin their sums with the bias, so that every step is rounded at its magnitude;
+ * where inputs are of one sign and the bias takes their mean away again, that is several times the
+ * error of sums that begin with 0 and get the bias last. A post with a tensor costs some microseconds
+ * of preparation in each run: only where it does not show. */
+static bool is_worth_late_bias(const qn_prim_spec *spec)
+{
+    enum { LEAST_MACS = 1 << 20 };
+    double macs = 1;
+    for (int32_t d = 0; d < spec->weights.rank; d++)
+        macs *= (double)spec->weights.dims[d];
+    for (int32_t d = 2; d < spec->dst.rank; d++)
+        macs *= (double)spec->dst.dims[d];
+    return spec->kind == QN_PRIM_CONV && macs >= LEAST_MACS;
+}
+
 qn_status qn_prim_find(qn_prim **out, qn_context *ctx, qn_prim_engine *engine,
                        const qn_prim_spec *spec)
 {
@@ -303,8 +352,11 @@ qn_status qn_prim_find(qn_prim **out, qn_context *ctx, qn_prim_engine *engine,
     prim->kind = spec->kind;
     prim->has_weights = spec->weights.rank > 0;
     prim->has_bias = spec->bias.rank > 0;
-    const dnnl_status_t status = find(prim, spec);
-    if (status == dnnl_success && strncmp(qn_prim_name(prim), "ref", 3) != 0) {
+    const bool late_bias = prim->has_bias && is_worth_late_bias(spec);
+    dnnl_status_t status = find_fast(prim, spec, late_bias);
+    if (late_bias && status != dnnl_success && status != dnnl_out_of_memory)
+        status = find_fast(prim, spec, false);
+    if (status == dnnl_success) {
         *out = prim;
         return QN_OK;
     }
@@ -433,20 +485,25 @@ static dnnl_status_t add_arg(qn_prim_run *run, int arg, qn_md_ref md, const qn_p
     return status;
 }
 
+static dnnl_status_t add_operand(qn_prim_run *run, int post, const qn_prim_data *data, size_t from)
+{
+    const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(post) | DNNL_ARG_SRC_1;
+    const qn_md_ref md = dnnl_primitive_desc_query_md(run->prim->desc, dnnl_query_exec_arg_md, arg);
+    return add_arg(run, arg, md, data, from);
+}
+
 static dnnl_status_t add_operands(qn_prim_run *run, const qn_prim_data *data)
 {
     const qn_prim *prim = run->prim;
-    for (int32_t i = 0; i < prim->n_posts; i++) {
-        if (!prim->posts[i].has_operand)
-            continue;
-        const int arg = DNNL_ARG_ATTR_MULTIPLE_POST_OP(prim->posts[i].index) | DNNL_ARG_SRC_1;
-        const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, dnnl_query_exec_arg_md, arg);
-        const dnnl_status_t status = add_arg(
-            run, arg, md, data, offsetof(qn_prim_data, operands) + (size_t)i * sizeof(void *));
-        if (status != dnnl_success)
-            return status;
+    dnnl_status_t status = dnnl_success;
+    if (prim->bias_post >= 0)
+        status = add_operand(run, prim->bias_post, data, offsetof(qn_prim_data, bias));
+    for (int32_t i = 0; i < prim->n_posts && status == dnnl_success; i++) {
+        const size_t from = offsetof(qn_prim_data, operands) + (size_t)i * sizeof(void *);
+        if (prim->posts[i].has_operand)
+            status = add_operand(run, prim->posts[i].index, data, from);
     }
-    return dnnl_success;
+    return status;
 }
 
 static dnnl_status_t add_args(qn_prim_run *run, const qn_prim_data *data)
@@ -463,7 +520,8 @@ static dnnl_status_t add_args(qn_prim_run *run, const qn_prim_data *data)
         {true, DNNL_ARG_DST, dnnl_query_dst_md, 0, offsetof(qn_prim_data, dst)},
         {prim->has_weights, DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0,
          offsetof(qn_prim_data, weights)},
-        {prim->has_bias, DNNL_ARG_BIAS, dnnl_query_weights_md, 1, offsetof(qn_prim_data, bias)},
+        {prim->has_bias && prim->bias_post < 0, DNNL_ARG_BIAS, dnnl_query_weights_md, 1,
+         offsetof(qn_prim_data, bias)},
         {true, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, offsetof(qn_prim_data, scratch)},
     };
     for (size_t i = 0; i < QN_COUNT_OF(list); i++) {
