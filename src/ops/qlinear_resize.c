@@ -55,21 +55,32 @@ static float weighted(const qn_resize_run *r, const int64_t *x, int32_t d, int64
     return sum;
 }
 
+/* The caller's object stands for more than the inputs: it is lent, with Resize's inputs, and not copied. */
+static qn_status make_run(qn_resize_run *out, qn_eval *self)
+{
+    const qn_tensor *inputs[PLAIN] = {self->in[0]};
+    const qn_tensor *const *given = self->in;
+    const int32_t n_given = self->n_in;
+    for (int32_t i = 1; i < PLAIN; i++)
+        inputs[i] = qn_eval_in(self, i + 4);
+    self->in = inputs;
+    self->n_in = PLAIN;
+    const qn_status status = qn_resize_run_make(out, self);
+    self->in = given;
+    self->n_in = n_given;
+    return status;
+}
+
 static qn_status eval(qn_eval *self)
 {
-    const qn_tensor *inputs[PLAIN] = {self->in[0]}, *out = self->out[0];
+    const qn_tensor *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
     const qn_range range = qn_range_of(out->dtype);
-    qn_eval plain = *self;
     qn_resize_run r;
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
-    for (int32_t i = 1; i < PLAIN; i++)
-        inputs[i] = qn_eval_in(self, i + 4);
-    plain.in = inputs;
-    plain.n_in = PLAIN;
-    QN_TRY(qn_resize_run_make(&r, &plain));
+    QN_TRY(make_run(&r, self));
     const float multiplier = (float)((double)x.scale / (double)y.scale);
     for (int64_t i = 0; i < count; i++) {
         int64_t at[QN_MAX_RANK];

@@ -236,6 +236,128 @@ static double one_mean(uint32_t seed)
     return finish(&f, limited(&f, result_of(node)), "int mean");
 }
 
+/* ---- Movements ---------------------------------------------------------------------------------------------------------- */
+
+static double one_concat(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t count = 1 + pick(&f, 4);
+    const int32_t axis = (int32_t)pick(&f, 3) ? 1 : (int32_t)pick(&f, 4);
+    const bool plain = pick(&f, 4) == 0;
+    const qn_dtype to = pick_byte(&f);
+    qn_value *in[16] = {scale_of(&f, to), zero_of(&f, to)}, *parts[4], *first = image(&f, to);
+    for (int64_t i = 0; i < count; i++) {
+        const qn_dtype from = plain || pick(&f, 3) ? to : pick_byte(&f);
+        int64_t dims[4];
+        for (int32_t d = 0; d < 4; d++)
+            dims[d] = d == axis ? 1 + pick(&f, 40) : dim(first, d);
+        parts[i] = in[2 + 3 * i] = i ? add_byte_input(&f, from, 4, dims) : first;
+        const bool same = in[2 + 3 * i]->type.dtype == to && pick(&f, 2);
+        in[3 + 3 * i] = same ? in[0] : scale_of(&f, in[2 + 3 * i]->type.dtype);
+        in[4 + 3 * i] = same ? in[1] : zero_of(&f, in[2 + 3 * i]->type.dtype);
+    }
+    qn_node *node = plain
+                        ? add_node(&f, &qn_op_Concat, (int32_t)count, parts)
+                        : add_wide_node(&f, &qn_op_ms_QLinearConcat, (int32_t)(2 + 3 * count), in);
+    if (plain)
+        ((qn_concat_attrs *)node->attrs)->axis = axis;
+    else
+        ((qn_qconcat_attrs *)node->attrs)->axis = axis;
+    return finish(&f, result_of(node), NULL);
+}
+
+/* A cut along one or several dims. */
+static double one_slice(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *x = image(&f, pick_narrow(&f));
+    const int64_t axes[] = {0, 1, 2, 3};
+    int64_t starts[4], ends[4], steps[4];
+    for (int32_t d = 0; d < 4; d++) {
+        const bool cut = pick(&f, 2);
+        starts[d] = cut ? pick(&f, dim(x, d)) : 0;
+        ends[d] = cut ? starts[d] + 1 + pick(&f, dim(x, d) - starts[d]) : dim(x, d);
+        steps[d] = 1 + (cut && pick(&f, 3) == 0);
+    }
+    qn_value *const in[] = {x, add_ints(&f, starts, 4), add_ints(&f, ends, 4),
+                            add_ints(&f, axes, 4), add_ints(&f, steps, 4)};
+    return finish(&f, result_of(add_node(&f, &qn_op_Slice, 5, in)), NULL);
+}
+
+static double one_split(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *x = image(&f, pick_narrow(&f));
+    const int32_t axis = (int32_t)pick(&f, 3) ? 1 : (int32_t)pick(&f, 4);
+    const int64_t size = dim(x, axis), first = 1 + pick(&f, size), parts[] = {first, size - first};
+    qn_node *node;
+    assert_int_equal(qn_node_add(&node, f.graph, &qn_op_Split, "split", 2, 2), QN_OK);
+    ((qn_split_attrs *)node->attrs)->axis = axis;
+    qn_value *const in[] = {x, add_ints(&f, parts, 2)};
+    for (int32_t i = 0; i < 2; i++) {
+        qn_value *part;
+        assert_int_equal(qn_node_set_input(node, i, in[i]), QN_OK);
+        assert_int_equal(qn_value_create(&part, f.graph, "part"), QN_OK);
+        qn_node_set_output(node, i, part);
+    }
+    add_output(&f, result_of(node));
+    return finish(&f, node->out[1], NULL);
+}
+
+static double one_pad(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *x = image(&f, pick_narrow(&f));
+    int64_t pads[8];
+    for (int d = 0; d < 8; d++)
+        pads[d] = pick(&f, 2) ? pick(&f, 4) : 0;
+    qn_value *const in[] = {x, add_ints(&f, pads, 8), zero_of(&f, x->type.dtype)};
+    return finish(&f, result_of(add_node(&f, &qn_op_Pad, pick(&f, 3) ? 3 : 2, in)), NULL);
+}
+
+static double one_transpose(uint32_t seed)
+{
+    static const int64_t perms[][4] = {
+        {0, 2, 3, 1}, {0, 3, 1, 2}, {0, 1, 3, 2}, {1, 0, 2, 3}, {3, 2, 1, 0}};
+    const int64_t ones[] = {1, 1};
+    fixture f = fixture_begin(seed);
+    qn_value *x = image(&f, pick_narrow(&f));
+    qn_node *node = add_node(&f, &qn_op_Transpose, 1, &x);
+    ((qn_transpose_attrs *)node->attrs)->perm = keep_ints(&f, perms[pick(&f, 5)], 4);
+    qn_value *y = result_of(node);
+    if (pick(&f, 2) && qn_dtype_size(y->type.dtype) == 1) {
+        node = add_node(&f, &qn_op_MaxPool, 1, &y);
+        ((qn_window_attrs *)node->attrs)->kernel_shape = keep_ints(&f, ones, 2);
+        y = result_of(node);
+    }
+    return finish(&f, y, NULL);
+}
+
+static double one_resize(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f);
+    const qn_dtype to = qn_dtype_size(from) == 1 ? pick_byte(&f) : QN_UINT16;
+    const bool linear = pick(&f, 2), by_scales = pick(&f, 2);
+    qn_value *x = image(&f, from);
+    const int64_t sizes[] = {dim(x, 0), dim(x, 1), 1 + pick(&f, 20), 1 + pick(&f, 20)}, four = 4;
+    qn_tensor *scales = constant_tensor(&f, QN_FLOAT32, 1, &four);
+    for (int d = 0; d < 4; d++)
+        ((float *)scales->data)[d] = d < 2 ? 1 : 1 + (float)pick(&f, 5) / 2;
+    qn_value *s = by_scales ? constant_value(&f, scales) : NULL;
+    qn_value *z = by_scales ? NULL : add_ints(&f, sizes, 4);
+    qn_value *const quantized[] = {
+        x, scale_of(&f, from), zero_of(&f, from), scale_of(&f, to), zero_of(&f, to), NULL, s, z};
+    qn_value *const plain[] = {x, NULL, s, z};
+    qn_node *node = linear ? add_node(&f, &qn_op_qn_QLinearResize, 8, quantized)
+                           : add_node(&f, &qn_op_Resize, 4, plain);
+    qn_resize_attrs *a = node->attrs;
+    a->mode = linear ? QN_RESIZE_LINEAR : QN_RESIZE_NEAREST;
+    a->coordinate_transformation_mode = pick(&f, QN_COORD_TF_CROP_AND_RESIZE);
+    a->nearest_mode = pick(&f, 4);
+    return finish(&f, limited(&f, result_of(node)), linear ? "int linear" : "int nearest");
+}
+
 /* ---- Rows --------------------------------------------------------------------------------------------------------------- */
 
 static qn_value *matrix(fixture *f, qn_dtype dtype)
@@ -293,6 +415,12 @@ CASES(multiply, 60)
 CASES(max_pool, 40)
 CASES(average_pool, 40)
 CASES(mean, 60)
+CASES(concat, 80)
+CASES(slice, 60)
+CASES(split, 40)
+CASES(pad, 40)
+CASES(transpose, 40)
+CASES(resize, 60)
 CASES(softmax, 40)
 CASES(norm, 40)
 
@@ -304,6 +432,9 @@ int main(void)
         cmocka_unit_test(test_dequantize),   cmocka_unit_test(test_add),
         cmocka_unit_test(test_multiply),     cmocka_unit_test(test_max_pool),
         cmocka_unit_test(test_average_pool), cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_concat),       cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_split),        cmocka_unit_test(test_pad),
+        cmocka_unit_test(test_transpose),    cmocka_unit_test(test_resize),
         cmocka_unit_test(test_softmax),      cmocka_unit_test(test_norm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,22 @@
-/* Concat and Split: parts lie in the whole from the start where they can, else they are copied. */
+/* Concat, QLinearConcat and Split: parts lie in the whole from the start where they can, else they are
+ * copied; quantized ones of another scale are requantized on the way. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/parallel.h"
 #include "backend/cpu/parts.h"
+#include "backend/cpu/q_elem.h"
 #include "backend/cpu/tail.h"
+#include "ops/qlinear.h"
 #include "ops/tensor_attrs.h"
 
 /* Copies between the whole and its parts: one rectangle each. */
 typedef struct state {
     qn_axis axis;
+    const qn_q_kernels *kernels;
     int32_t n_parts;
     struct part {
-        bool skip; /* lies there already */
+        bool skip;    /* lies there already */
+        bool changes; /* is requantized */
+        qn_q_cast cast;
         size_t offset;
         qn_rectangle rectangle;
     } parts[];
@@ -18,6 +25,13 @@ typedef struct state {
 static int64_t axis_of(int64_t axis, int32_t rank)
 {
     return axis < 0 ? axis + rank : axis;
+}
+
+/* Channels last serves integers of 8 and 16 bits. */
+static bool keeps_last(const qn_claim *claim, const qn_value *value)
+{
+    return value->type.rank > 2 && qn_q_is_narrow(value->type.dtype) &&
+           qn_build_layout(claim->builder, value).kind == QN_LAYOUT_CHANNELS_LAST;
 }
 
 /* One layout for the whole and its parts: blocked if some input is and every cut is between blocks. */
@@ -53,6 +67,37 @@ static qn_status state_make(state **out, const qn_claim *claim, int32_t n_parts)
     return QN_OK;
 }
 
+/* ---- Requantized parts ---------------------------------------------------------------------------------------- */
+
+typedef struct change_work {
+    const state *s;
+    const struct part *part;
+    char *to;
+    const char *from;
+} change_work;
+
+/* Item: one row of the part. */
+static void change_range(const void *opaque, int64_t first, int64_t last)
+{
+    const change_work *w = opaque;
+    const qn_rectangle *r = &w->part->rectangle;
+    const int64_t count = (int64_t)r->width / (w->part->cast.wide ? 2 : 1);
+    for (int64_t i = first; i < last; i++) {
+        const size_t plane = (size_t)(i / r->rows), row = (size_t)(i % r->rows);
+        w->s->kernels->requantize(w->to + plane * r->to_plane + row * r->to_row,
+                                  w->from + plane * r->from_plane + row * r->from_row, count,
+                                  &w->part->cast);
+    }
+}
+
+static void change(const state *s, const struct part *part, void *to, const void *from, int threads)
+{
+    const change_work w = {s, part, to, from};
+    const qn_rectangle *r = &part->rectangle;
+    qn_parallel(threads, r->planes * r->rows, QN_Q_CHUNK * QN_Q_ALONE / (int64_t)r->width + 1,
+                change_range, &w);
+}
+
 /* ---- Concat ------------------------------------------------------------------------------------------------ */
 
 static qn_status concat_prepare(qn_claim *claim)
@@ -72,9 +117,11 @@ static qn_status concat_run(const void *opaque, void *bound, const qn_step_io *i
     const state *s = opaque;
     (void)bound;
     for (int32_t i = 0; i < s->n_parts; i++) {
-        if (!s->parts[i].skip)
-            qn_copy_rectangle((char *)io->out[0]->data + s->parts[i].offset, io->in[i]->data,
-                              &s->parts[i].rectangle, io->threads);
+        char *to = (char *)io->out[0]->data + s->parts[i].offset;
+        if (s->parts[i].changes)
+            change(s, &s->parts[i], to, io->in[i]->data, io->threads);
+        else if (!s->parts[i].skip)
+            qn_copy_rectangle(to, io->in[i]->data, &s->parts[i].rectangle, io->threads);
     }
     return QN_OK;
 }
@@ -82,17 +129,21 @@ static qn_status concat_run(const void *opaque, void *bound, const qn_step_io *i
 static const qn_kernel concat_kernel = {
     .name = "concat", .prepare = concat_prepare, .run = concat_run};
 
-static qn_layout concat_layout(const qn_claim *claim, const qn_tensor *whole, int64_t axis)
+static qn_layout concat_layout(const qn_claim *claim, qn_value *const *parts, int32_t count,
+                               const qn_tensor *whole, int64_t axis)
 {
-    const qn_node *node = claim->node;
     const qn_layout native = qn_layout_native();
-    bool blocked = false;
-    for (int32_t i = 0; i < node->n_in; i++)
-        blocked = blocked || qn_layout_same(qn_build_layout(claim->builder, node->in[i]), native);
-    if (!blocked || axis == 0)
+    bool blocked = false, last = false;
+    for (int32_t i = 0; i < count; i++) {
+        blocked = blocked || qn_layout_same(qn_build_layout(claim->builder, parts[i]), native);
+        last = last || keeps_last(claim, parts[i]);
+    }
+    if (axis == 0 || !(blocked || last))
         return QN_ROWS;
+    if (last)
+        return QN_LAST;
     const qn_axis a = qn_axis_of(whole, native, axis);
-    return cuts_everywhere(&a, node->in, node->n_in, axis, whole->dims[axis]) ? native : QN_ROWS;
+    return cuts_everywhere(&a, parts, count, axis, whole->dims[axis]) ? native : QN_ROWS;
 }
 
 /* A row of the whole holds one row of each part. */
@@ -105,18 +156,46 @@ static qn_rectangle part_rectangle(const qn_axis *a, int64_t part, int64_t total
                           .from_row = qn_axis_bytes(a, part)};
 }
 
-static void concat_inputs(state *s, qn_claim *claim, qn_layout layout, int64_t axis, int64_t total)
+/* What a Concat joins along which axis. */
+typedef struct pieces {
+    qn_value **parts;
+    int32_t count;
+    int64_t axis;
+} pieces;
+
+static void concat_inputs(state *s, qn_claim *claim, const pieces *p, qn_layout layout,
+                          int64_t total)
 {
-    const qn_node *node = claim->node;
     int64_t start = 0;
-    for (int32_t i = 0; i < node->n_in; i++) {
-        const int64_t size = node->in[i]->type.dims[axis].value;
-        qn_claim_value *in = qn_claim_in(claim, node->in[i], layout);
-        in->strided = axis > 0;
+    for (int32_t i = 0; i < p->count; i++) {
+        const int64_t size = p->parts[i]->type.dims[p->axis].value;
+        qn_claim_value *in = qn_claim_in(claim, p->parts[i], layout);
+        in->strided = p->axis > 0;
         in->offset = s->parts[i].offset = qn_axis_bytes(&s->axis, start);
         s->parts[i].rectangle = part_rectangle(&s->axis, size, total);
         start += size;
     }
+}
+
+/* Takes the node; parts of `s` that change are marked. */
+static void take_concat(bool *taken, qn_claim *claim, state *s, const pieces *p,
+                        const qn_tensor *whole)
+{
+    const qn_layout layout = concat_layout(claim, p->parts, p->count, whole, p->axis);
+    s->axis = qn_axis_of(whole, layout, p->axis);
+    concat_inputs(s, claim, p, layout, whole->dims[p->axis]);
+    qn_claim_out(claim, claim->node->out[0], layout)->strided = p->axis > 0;
+    bool copies = false;
+    for (int32_t i = 0; i < p->count; i++) {
+        /* Parts lie in one piece only where nothing runs between samples and the axis. */
+        s->parts[i].skip =
+            s->axis.outer == 1 && !s->parts[i].changes && qn_build_can_place(claim, i);
+        claim->in[i].placed = s->parts[i].skip;
+        copies = copies || !s->parts[i].skip;
+    }
+    claim->kernel = copies ? &concat_kernel : NULL;
+    claim->state = s;
+    *taken = true;
 }
 
 qn_status qn_claim_concat(bool *taken, qn_claim *claim)
@@ -127,22 +206,53 @@ qn_status qn_claim_concat(bool *taken, qn_claim *claim)
     if (!all_known(claim, node->in, node->n_in) || !all_known(claim, node->out, 1) ||
         !qn_build_shape(&whole, claim->builder, node->out[0]) || qn_tensor_count(&whole) == 0)
         return QN_OK;
-    const int64_t axis = axis_of(((const qn_concat_attrs *)node->attrs)->axis, whole.rank);
-    const qn_layout layout = concat_layout(claim, &whole, axis);
+    const pieces p = {node->in, node->n_in,
+                      axis_of(((const qn_concat_attrs *)node->attrs)->axis, whole.rank)};
     QN_TRY(state_make(&s, claim, node->n_in));
-    s->axis = qn_axis_of(&whole, layout, axis);
-    concat_inputs(s, claim, layout, axis, whole.dims[axis]);
-    qn_claim_out(claim, node->out[0], layout)->strided = axis > 0;
-    bool copies = false;
-    for (int32_t i = 0; i < node->n_in; i++) {
-        /* Parts lie in one piece only where nothing runs between samples and the axis. */
-        s->parts[i].skip = s->axis.outer == 1 && qn_build_can_place(claim, i);
-        claim->in[i].placed = s->parts[i].skip;
-        copies = copies || !s->parts[i].skip;
+    take_concat(taken, claim, s, &p, &whole);
+    return QN_OK;
+}
+
+/* The parameters of part i beside those of the whole. */
+static bool read_part(struct part *part, const qn_node *node, int32_t i, const qn_q_param *whole)
+{
+    const qn_dtype from = node->in[2 + 3 * i]->type.dtype, to = node->out[0]->type.dtype;
+    qn_q_param x;
+    if (!qn_q_param_of(&x, node, 3 + 3 * i, 4 + 3 * i) || !qn_q_is_narrow(from) ||
+        qn_dtype_size(from) != qn_dtype_size(to))
+        return false;
+    part->changes = from != to || x.scale != whole->scale || x.zero != whole->zero;
+    part->cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
+                             .scale = (float)(x.scale / whole->scale),
+                             .round = qn_q_round_of(to, whole->zero),
+                             .wide = qn_dtype_size(to) == 2};
+    return true;
+}
+
+qn_status qn_claim_q_concat(bool *taken, qn_claim *claim)
+{
+    qn_node *node = claim->node;
+    const int32_t count = (node->n_in - 2) / 3;
+    qn_tensor whole;
+    qn_q_param y;
+    state *s = NULL;
+    qn_value **parts = qn_build_alloc(claim->builder, (size_t)count * sizeof *parts);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), parts);
+    for (int32_t i = 0; i < count; i++)
+        parts[i] = node->in[2 + 3 * i];
+    if (!all_known(claim, parts, count) || !all_known(claim, node->out, 1) ||
+        !qn_build_shape(&whole, claim->builder, node->out[0]) || qn_tensor_count(&whole) == 0 ||
+        !qn_q_param_of(&y, node, 0, 1))
+        return QN_OK;
+    const pieces p = {parts, count,
+                      axis_of(((const qn_qconcat_attrs *)node->attrs)->axis, whole.rank)};
+    QN_TRY(state_make(&s, claim, count));
+    s->kernels = qn_q_kernels_get();
+    for (int32_t i = 0; i < count; i++) {
+        if (!read_part(&s->parts[i], node, i, &y))
+            return QN_OK;
     }
-    claim->kernel = copies ? &concat_kernel : NULL;
-    claim->state = s;
-    *taken = true;
+    take_concat(taken, claim, s, &p, &whole);
     return QN_OK;
 }
 
@@ -206,7 +316,7 @@ qn_status qn_claim_split(bool *taken, qn_claim *claim)
     const int64_t axis = axis_of(((const qn_split_attrs *)node->attrs)->axis, whole.rank);
     qn_layout layout = qn_build_layout(claim->builder, node->in[0]);
     qn_axis a = qn_axis_of(&whole, layout, axis);
-    if (layout.kind == QN_LAYOUT_CHANNELS_LAST || axis == 0 ||
+    if ((layout.kind == QN_LAYOUT_CHANNELS_LAST && !keeps_last(claim, node->in[0])) || axis == 0 ||
         !cuts_everywhere(&a, node->out, node->n_out, axis, whole.dims[axis])) {
         layout = QN_ROWS;
         a = qn_axis_of(&whole, layout, axis);

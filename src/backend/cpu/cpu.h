@@ -37,7 +37,8 @@ qn_claim_fn qn_claim_elementwise;
 /* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
-qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_concat, qn_claim_split, qn_claim_slice;
+qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice;
+qn_claim_fn qn_claim_concat, qn_claim_q_concat;
 /* Slices of an image that a Concat joins again. (space_to_depth.c) */
 qn_claim_fn qn_claim_space_to_depth;
 /* Pad by zeros in blocked layouts. (pad_blocks.c) */
@@ -61,12 +62,13 @@ qn_claim_fn qn_claim_resize;
 qn_claim_fn qn_claim_q_conv;
 
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
- * q_rows.c) */
+ * q_rows.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
 qn_claim_fn qn_claim_q_add, qn_claim_q_multiply;
 qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool;
 qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
 qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;
+qn_claim_fn qn_claim_q_nearest, qn_claim_q_linear;
 
 #endif

@@ -1,7 +1,9 @@
-/* Pad with constants, row-major: the border is filled, the inside copied row by row. */
+/* Pad with constants, row-major or of integers channels last: the border is filled, the inside copied row by row. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/parts.h"
+#include "backend/cpu/q_elem.h"
 #include "ops/eval.h"
 #include "ops/move.h"
 #include "ops/pad.h"
@@ -11,6 +13,7 @@ typedef struct pad_state {
     int64_t start;                /* of the inside, in elements of the output */
     int64_t strides[QN_MAX_RANK]; /* of the output */
     uint8_t value[16];            /* one element */
+    bool last;                    /* dims in the order [N, spatial..., C] */
 } pad_state;
 
 static qn_status pad_run(const void *state, void *bound, const qn_step_io *io)
@@ -18,8 +21,11 @@ static qn_status pad_run(const void *state, void *bound, const qn_step_io *io)
     const pad_state *s = state;
     qn_tensor *out = io->out[0];
     (void)bound;
+    qn_tensor in = *io->in[0];
+    if (s->last)
+        qn_dims_last(in.dims, io->in[0]->dims, in.rank);
     qn_fill(out->data, qn_tensor_count(out), s->value, qn_dtype_size(out->dtype));
-    qn_move_to(out, io->in[0], s->start, s->strides);
+    qn_move_to(out, &in, s->start, s->strides);
     return QN_OK;
 }
 
@@ -48,6 +54,12 @@ static bool read_value(uint8_t *value, const qn_node *node, size_t size)
     return true;
 }
 
+static qn_layout layout_for(const qn_claim *claim, const qn_tensor *x)
+{
+    return x->rank > 2 && qn_q_is_narrow(x->dtype) ? qn_q_layout(claim, claim->node->in[0])
+                                                   : QN_ROWS;
+}
+
 qn_status qn_claim_pad(bool *taken, qn_claim *claim)
 {
     qn_node *node = claim->node;
@@ -61,11 +73,20 @@ qn_status qn_claim_pad(bool *taken, qn_claim *claim)
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     if (!read_value(s->value, node, qn_dtype_size(in.dtype)))
         return QN_OK;
-    qn_dims_strides(s->strides, out.rank, out.dims);
+    const qn_layout layout = layout_for(claim, &in);
+    int64_t dims[QN_MAX_RANK], before[QN_MAX_RANK];
+    s->last = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+    memcpy(dims, out.dims, sizeof dims);
+    memcpy(before, amounts.before, sizeof before);
+    if (s->last) {
+        qn_dims_last(dims, out.dims, out.rank);
+        qn_dims_last(before, amounts.before, out.rank);
+    }
+    qn_dims_strides(s->strides, out.rank, dims);
     for (int32_t d = 0; d < out.rank; d++)
-        s->start += amounts.before[d] * s->strides[d];
-    qn_claim_in(claim, node->in[0], QN_ROWS);
-    qn_claim_out(claim, node->out[0], QN_ROWS);
+        s->start += before[d] * s->strides[d];
+    qn_claim_in(claim, node->in[0], layout);
+    qn_claim_out(claim, node->out[0], layout);
     claim->state = s;
     claim->kernel = &pad_kernel;
     *taken = true;

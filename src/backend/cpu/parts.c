@@ -5,8 +5,23 @@
 
 enum { ALONE_BELOW = 65536 }; /* bytes for which waking the other threads does not pay */
 
+/* [N, spatial..., C] */
+static qn_axis axis_of_last(const qn_tensor *whole, int64_t axis)
+{
+    qn_axis a = {axis > 0 ? whole->dims[0] : 1, 1, 1, qn_dtype_size(whole->dtype)};
+    for (int32_t d = 1; d < whole->rank; d++) {
+        if (d != axis && (axis == 0 || (d > axis && axis > 1) || (d == 1 && axis > 1)))
+            a.unit *= (size_t)whole->dims[d];
+        else if (d != axis)
+            a.outer *= whole->dims[d];
+    }
+    return a;
+}
+
 qn_axis qn_axis_of(const qn_tensor *whole, qn_layout layout, int64_t axis)
 {
+    if (layout.kind == QN_LAYOUT_CHANNELS_LAST)
+        return axis_of_last(whole, axis);
     const bool blocked = layout.kind == QN_LAYOUT_BLOCKED;
     qn_axis a = {1, 1, 1, qn_dtype_size(whole->dtype)};
     for (int32_t d = 0; d < whole->rank; d++) {
@@ -37,13 +52,30 @@ bool qn_axis_cuts(const qn_axis *a, int64_t start, int64_t count, int64_t total)
     return start % a->step == 0 && (count % a->step == 0 || start + count == total);
 }
 
+void qn_dims_last(int64_t *dims, const int64_t *rows, int32_t rank)
+{
+    for (int32_t d = 0; d < rank; d++)
+        dims[d] = rows[d == 0 ? 0 : d == rank - 1 ? 1 : d + 1];
+}
+
+/* Short rows are not worth a call each. */
+static inline void copy_row(char *to, const char *from, size_t width)
+{
+    if (width % 16 || width > 256) {
+        memcpy(to, from, width);
+        return;
+    }
+    for (size_t i = 0; i < width; i += 16)
+        memcpy(to + i, from + i, 16);
+}
+
 static void copy_share(char *to, const char *from, const qn_rectangle *r, int64_t id, int64_t count)
 {
     const int64_t rows = r->planes * r->rows;
     for (int64_t i = rows * id / count; i < rows * (id + 1) / count; i++) {
         const size_t plane = (size_t)(i / r->rows), row = (size_t)(i % r->rows);
-        memcpy(to + plane * r->to_plane + row * r->to_row,
-               from + plane * r->from_plane + row * r->from_row, r->width);
+        copy_row(to + plane * r->to_plane + row * r->to_row,
+                 from + plane * r->from_plane + row * r->from_row, r->width);
     }
 }
 

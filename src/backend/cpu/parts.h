@@ -18,6 +18,9 @@ size_t qn_axis_bytes(const qn_axis *axis, int64_t count);
 /* A part that begins at index `start` and has `count` of `total` is whole blocks in this layout. */
 bool qn_axis_cuts(const qn_axis *axis, int64_t start, int64_t count, int64_t total);
 
+/* Dims in the order of memory, [N, spatial..., C], of a tensor with rank > 1 that is channels last. */
+void qn_dims_last(int64_t *dims, const int64_t *rows, int32_t rank);
+
 /* Rectangles of bytes: rows of `width` bytes in planes of `rows`. */
 typedef struct qn_rectangle {
     int64_t planes, rows;

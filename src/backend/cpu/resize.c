@@ -1,10 +1,9 @@
 /* Resize of [N, C, H, W] along H and W by nearest or linear, row-major or blocked by channels. */
-#include "ops/resize.h"
-
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/resize_axis.h"
 #include "backend/cpu/tail.h"
 
 enum { ALONE_BELOW = 8192 };
@@ -82,83 +81,24 @@ static qn_status resize_run(const void *state, void *bound, const qn_step_io *io
 
 /* ---- Claim -------------------------------------------------------------------------------------------------- */
 
-/* The scale of an axis as the node gives it; 0: not constant. */
-static double scale_of(const qn_node *node, int32_t axis, int64_t in, int64_t out)
-{
-    const qn_resize_attrs *a = node->attrs;
-    const qn_value *scales = node->n_in > 2 ? node->in[2] : NULL;
-    const bool given = scales && scales->data && qn_tensor_count(scales->data) > 0;
-    if (!given)
-        return in > 0 ? (double)out / (double)in : 0;
-    if (!a->axes.at)
-        return qn_tensor_f64(scales->data, axis);
-    for (size_t i = 0; i < a->axes.count; i++) {
-        const int64_t named = a->axes.at[i] < 0 ? a->axes.at[i] + 4 : a->axes.at[i];
-        if (named == axis)
-            return qn_tensor_f64(scales->data, (int64_t)i);
-    }
-    return 1;
-}
-
 static bool can_take(const qn_claim *claim, const qn_tensor *in, const qn_tensor *out)
 {
-    const qn_node *node = claim->node;
-    const qn_resize_attrs *a = node->attrs;
-    const qn_value *scales = node->n_in > 2 ? node->in[2] : NULL;
-    const qn_value *sizes = node->n_in > 3 ? node->in[3] : NULL;
-    return in->dtype == QN_FLOAT32 && in->rank == 4 && in->dims[0] == out->dims[0] &&
-           in->dims[1] == out->dims[1] && qn_tensor_count(in) > 0 && qn_tensor_count(out) > 0 &&
-           a->mode != QN_RESIZE_CUBIC && !a->antialias && !a->exclude_outside &&
-           a->coordinate_transformation_mode != QN_COORD_TF_CROP_AND_RESIZE &&
-           a->keep_aspect_ratio_policy == QN_ASPECT_STRETCH && (!scales || scales->data) &&
-           (!sizes || sizes->data);
-}
-
-static qn_status make_axis(qn_claim *claim, const qn_resize_axis *how, int64_t **index,
-                           float **weight)
-{
-    const qn_resize_attrs *a = claim->node->attrs;
-    qn_resize_attrs one = *a;
-    const size_t count = (size_t)(how->out * how->taps);
-    double *wide = qn_build_alloc(claim->builder, count * sizeof *wide);
-    *index = qn_build_alloc(claim->builder, count * sizeof **index);
-    *weight = qn_build_alloc(claim->builder, count * sizeof **weight);
-    if (!wide || !*index || !*weight)
-        return qn_fail_nomem(qn_build_context(claim->builder));
-    if (how->taps == 1)
-        one.mode = QN_RESIZE_NEAREST;
-    qn_resize_taps(*index, wide, &one, how);
-    for (size_t i = 0; i < count; i++)
-        (*weight)[i] = (float)wide[i];
-    return QN_OK;
-}
-
-static qn_resize_axis axis_of(const qn_node *node, int32_t axis, const qn_tensor *in,
-                              const qn_tensor *out)
-{
-    const qn_resize_attrs *a = node->attrs;
-    qn_resize_axis how = {.in = in->dims[axis],
-                          .out = out->dims[axis],
-                          .coordinates = a->coordinate_transformation_mode,
-                          .roi_end = 1};
-    how.scale = scale_of(node, axis, how.in, how.out);
-    const bool alone = how.scale == 1 && how.in == how.out;
-    how.taps = alone ? 1 : qn_resize_tap_count(a, how.scale);
-    return how;
+    return in->dtype == QN_FLOAT32 && qn_resize_is_plain(claim->node, 1, in, out);
 }
 
 static qn_status resize_prepare(qn_claim *claim)
 {
     resize_state *s = claim->state;
-    qn_tensor in, out;
-    (void)qn_build_shape(&in, claim->builder, claim->in[0].value);
-    (void)qn_build_shape(&out, claim->builder, claim->out[0].value);
-    const qn_resize_axis h = axis_of(claim->node, 2, &in, &out);
-    const qn_resize_axis w = axis_of(claim->node, 3, &in, &out);
-    s->taps_h = (int32_t)h.taps;
-    s->taps_w = (int32_t)w.taps;
-    QN_TRY(make_axis(claim, &h, &s->index_h, &s->weight_h));
-    return make_axis(claim, &w, &s->index_w, &s->weight_w);
+    qn_resize_taps_of h, w;
+    QN_TRY(qn_resize_axis_make(&h, claim, 1, 2));
+    QN_TRY(qn_resize_axis_make(&w, claim, 1, 3));
+    s->taps_h = h.taps;
+    s->taps_w = w.taps;
+    s->index_h = h.index;
+    s->index_w = w.index;
+    s->weight_h = h.weight;
+    s->weight_w = w.weight;
+    return QN_OK;
 }
 
 static const qn_kernel resize_kernel = {

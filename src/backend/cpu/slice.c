@@ -5,6 +5,7 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/parts.h"
+#include "backend/cpu/q_elem.h"
 #include "backend/cpu/slices.h"
 #include "backend/cpu/tail.h"
 #include "ops/move.h"
@@ -168,6 +169,8 @@ static bool as_view(qn_claim *claim, const state *s, const qn_tensor *x, qn_layo
 static qn_layout layout_for(const qn_claim *claim, const state *s, const qn_tensor *x)
 {
     const qn_layout layout = qn_build_layout(claim->builder, claim->node->in[0]);
+    if (layout.kind == QN_LAYOUT_CHANNELS_LAST && x->rank > 2 && qn_q_is_narrow(x->dtype))
+        return layout;
     if (layout.kind != QN_LAYOUT_BLOCKED)
         return QN_ROWS;
     const qn_axis a = qn_axis_of(x, layout, 1);
@@ -193,6 +196,18 @@ static void describe(state *s, const qn_tensor *x, qn_layout layout)
     }
 }
 
+/* Ranges and dims in the order of memory, [N, spatial..., C]: a row-major tensor from there on. */
+static void put_last(state *s, qn_tensor *x)
+{
+    const qn_slice_range channels = s->ranges[1];
+    const int32_t end = x->rank - 1;
+    int64_t dims[QN_MAX_RANK];
+    qn_dims_last(dims, x->dims, x->rank);
+    memcpy(x->dims, dims, (size_t)x->rank * sizeof *dims);
+    memmove(s->ranges + 1, s->ranges + 2, (size_t)(end - 1) * sizeof *s->ranges);
+    s->ranges[end] = channels;
+}
+
 qn_status qn_claim_slice(bool *taken, qn_claim *claim)
 {
     qn_tensor x;
@@ -215,6 +230,8 @@ qn_status qn_claim_slice(bool *taken, qn_claim *claim)
     const qn_layout layout = layout_for(claim, s, &x);
     if (as_view(claim, s, &x, layout, out))
         return QN_OK;
+    if (layout.kind == QN_LAYOUT_CHANNELS_LAST)
+        put_last(s, &x);
     describe(s, &x, layout);
     qn_claim_in(claim, claim->node->in[0], layout)->strided = true;
     qn_claim_out(claim, out, layout)->strided = x.rank > 1;

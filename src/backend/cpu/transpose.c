@@ -4,6 +4,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/q_elem.h"
 #include "ops/tensor_attrs.h"
 
 enum { TILE = 16, ALONE_BELOW = 8192 };
@@ -150,6 +151,22 @@ static void count_items(transpose_state *s)
         s->items *= d == s->turned ? (s->dims[d] + TILE - 1) / TILE : s->dims[d];
 }
 
+/* Integers that are channels last need not move to become [N, spatial..., C], nor the other way round. */
+static bool only_renames(qn_layout *from, qn_layout *to, const qn_claim *claim, const qn_tensor *x)
+{
+    const qn_transpose_attrs *a = claim->node->attrs;
+    const int32_t rank = x->rank;
+    bool leaves = a->perm.at && rank > 2 && qn_q_is_narrow(x->dtype), enters = leaves;
+    for (int32_t d = 0; leaves && d < rank; d++)
+        leaves = a->perm.at[d] == (d == 0 ? 0 : d == rank - 1 ? 1 : d + 1);
+    for (int32_t d = 0; enters && d < rank; d++)
+        enters = a->perm.at[d] == (d == 0 ? 0 : d == 1 ? rank - 1 : d - 1);
+    *from = qn_build_layout(claim->builder, claim->node->in[0]);
+    *to = leaves ? QN_ROWS : QN_LAST;
+    return (leaves && from->kind == QN_LAYOUT_CHANNELS_LAST) ||
+           (enters && from->kind == QN_LAYOUT_ROWS);
+}
+
 qn_status qn_claim_transpose(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
@@ -159,6 +176,13 @@ qn_status qn_claim_transpose(bool *taken, qn_claim *claim)
     const size_t size = qn_dtype_size(shape.dtype);
     if ((size != 1 && size != 2 && size != 4 && size != 8) || qn_tensor_count(&shape) == 0)
         return QN_OK;
+    qn_layout from, to;
+    if (only_renames(&from, &to, claim, &shape)) {
+        qn_claim_in(claim, node->in[0], from);
+        qn_claim_out(claim, node->out[0], to)->view_of = 0;
+        *taken = true;
+        return QN_OK;
+    }
     transpose_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->size = size;
