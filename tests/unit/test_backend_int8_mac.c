@@ -7,6 +7,7 @@ typedef struct conv {
     int64_t samples, channels, filters, groups;
     int64_t size[2], kernel[2], stride[2], dilation[2], pads[4];
     bool w_zero, by_filter; /* weights have zero points; parameters for each filter */
+    bool floats;            /* for results */
 } conv;
 
 static conv random_conv(fixture *f)
@@ -48,20 +49,24 @@ static qn_value *biases(fixture *f, int64_t count)
     return constant_value(f, t);
 }
 
+/* With a result of 8 bits, or in float. */
 static qn_value *add_conv(fixture *f, qn_value *x, const conv *c)
 {
     const int64_t dims[] = {c->filters, c->channels / c->groups, c->kernel[0], c->kernel[1]};
     const double size = 40.0 / sqrt((double)(dims[1] * dims[2] * dims[3]));
-    qn_value *const in[] = {x,
-                            add_scales(f, 0, 0.02),
-                            add_zero(f, c->x),
-                            add_bytes(f, c->w, 4, dims),
-                            add_scales(f, c->by_filter ? c->filters : 0, size * 1e-4),
-                            weight_zeros(f, c),
-                            add_scales(f, 0, 0.01),
-                            add_zero(f, c->y),
-                            biases(f, c->filters)};
-    qn_node *node = add_wide_node(f, &qn_op_QLinearConv, pick(f, 3) ? 9 : 8, in);
+    qn_value *in[] = {x,
+                      add_scales(f, 0, 0.02),
+                      add_zero(f, c->x),
+                      add_bytes(f, c->w, 4, dims),
+                      add_scales(f, c->by_filter ? c->filters : 0, size * 1e-4),
+                      weight_zeros(f, c),
+                      add_scales(f, 0, 0.01),
+                      add_zero(f, c->y),
+                      biases(f, c->filters)};
+    const qn_op *op = c->floats ? &qn_op_qn_ConvIntegerToFloat : &qn_op_QLinearConv;
+    if (c->floats)
+        in[6] = in[8];
+    qn_node *node = add_wide_node(f, op, (c->floats ? 6 : 8) + (pick(f, 3) ? 1 : 0), in);
     qn_window_attrs *a = node->attrs;
     a->group = c->groups;
     a->strides = keep_ints(f, c->stride, 2);
@@ -108,11 +113,18 @@ static qn_value *sum(fixture *f, qn_value *x)
     return result_of(add_wide_node(f, &qn_op_ms_QLinearAdd, 8, in));
 }
 
+static qn_value *table(fixture *f, qn_value *x)
+{
+    const int64_t size = 256;
+    return apply(f, &qn_op_qn_QTable, x, add_bytes(f, pick_byte(f), 1, &size));
+}
+
 static qn_value *follow(fixture *f, qn_value *x)
 {
+    static qn_value *(*const ways[])(fixture * f, qn_value * x) = {clip, sum, table};
     const int64_t steps = pick(f, 4);
     for (int64_t i = 0; i < steps; i++)
-        x = pick(f, 2) ? clip(f, x) : sum(f, x);
+        x = ways[pick(f, 3)](f, x);
     return x;
 }
 
@@ -121,8 +133,10 @@ static qn_value *follow(fixture *f, qn_value *x)
 static double conv_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
-    const conv c = random_conv(&f);
-    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    conv c = random_conv(&f);
+    c.floats = pick(&f, 6) == 0;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    add_output(&f, c.floats ? y : follow(&f, y));
     const double count = differing(&f, "int8 conv");
     fixture_end(&f);
     return count;
@@ -160,6 +174,87 @@ static double chain_case(uint32_t seed)
     return count;
 }
 
+/* ---- Products --------------------------------------------------------------------------------------------- */
+
+typedef struct product {
+    qn_dtype a, b, y;
+    int64_t rows, k, columns;
+    bool by_column, b_zero;
+} product;
+
+static product random_product(fixture *f)
+{
+    product p = {.a = pick_byte(f), .b = pick(f, 4) ? QN_INT8 : QN_UINT8, .y = pick_byte(f)};
+    p.rows = 1 + pick(f, pick(f, 2) ? 4 : 60);
+    p.k = 1 + pick(f, pick(f, 2) ? 40 : 300);
+    p.columns = 1 + pick(f, pick(f, 2) ? 40 : 300);
+    p.by_column = pick(f, 2);
+    p.b_zero = p.b == QN_UINT8 || pick(f, 6) == 0;
+    return p;
+}
+
+static qn_value *column_zeros(fixture *f, const product *p)
+{
+    qn_tensor *t = constant_tensor(f, p->b, p->by_column ? 1 : 0, &p->columns);
+    fill_bytes(f, t->data, p->b_zero ? qn_tensor_count(t) : 0, false);
+    return constant_value(f, t);
+}
+
+static double gemm_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const product p = random_product(&f);
+    const bool turned = pick(&f, 2), floats = pick(&f, 3) == 0;
+    const int64_t a[] = {p.rows, p.k};
+    const int64_t b[] = {turned ? p.columns : p.k, turned ? p.k : p.columns};
+    qn_value *const in[] = {add_byte_input(&f, p.a, 2, a),
+                            add_scales(&f, 0, 0.02),
+                            add_zero(&f, p.a),
+                            add_bytes(&f, p.b, 2, b),
+                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
+                            column_zeros(&f, &p),
+                            pick(&f, 3) ? biases(&f, p.columns) : NULL,
+                            floats ? NULL : add_scales(&f, 0, 0.01),
+                            floats ? NULL : add_zero(&f, p.y)};
+    qn_node *node = add_wide_node(&f, &qn_op_ms_QGemm, floats ? 7 : 9, in);
+    qn_gemm_attrs *attrs = node->attrs;
+    attrs->transB = turned;
+    attrs->alpha = pick(&f, 2) ? 1.0f : 0.75f;
+    qn_value *y = result_of(node);
+    add_output(&f, floats ? y : follow(&f, y));
+    const double count = differing(&f, "int8 gemm");
+    fixture_end(&f);
+    return count;
+}
+
+/* Stacks of rows by constant columns. */
+static double matmul_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const product p = random_product(&f);
+    const int64_t a[] = {1 + pick(&f, 3), 1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
+    const int32_t rank = 2 + (int32_t)pick(&f, 3);
+    qn_value *const in[] = {add_byte_input(&f, p.a, rank, a + 4 - rank),
+                            add_scales(&f, 0, 0.02),
+                            add_zero(&f, p.a),
+                            add_bytes(&f, p.b, 2, b),
+                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
+                            column_zeros(&f, &p),
+                            add_scales(&f, 0, 0.01),
+                            add_zero(&f, p.y)};
+    add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
+    const double count = differing(&f, "int8 gemm");
+    fixture_end(&f);
+    return count;
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    run_cases(gemm_case, 150, 0);
+    run_cases(matmul_case, 100, 0);
+}
+
 static void test_conv(void **state)
 {
     (void)state;
@@ -176,6 +271,7 @@ static void test_depthwise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv),
-                                       cmocka_unit_test(test_depthwise)};
+                                       cmocka_unit_test(test_depthwise),
+                                       cmocka_unit_test(test_products)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

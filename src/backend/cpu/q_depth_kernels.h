@@ -88,10 +88,6 @@ static void depth_run(const qn_depth *d, uint8_t *y, const uint8_t *x)
         depth_finish(d, y + at, sums, block, d->count - at);
         block = block + 1 == d->period ? 0 : block + 1;
     }
-#if defined(__AVX512VNNI__)
-    for (int64_t i = 0; d->finish.table && i < d->count; i++)
-        y[i] = d->finish.table[y[i]];
-#endif
 }
 
 #endif

@@ -17,6 +17,15 @@ const qn_q_kernels *qn_q_kernels_get(void)
     return &qn_q_kernels_base;
 }
 
+qn_q_look_up_fn *qn_q_look_up_get(void)
+{
+#if QN_X86
+    if (qn_cpu_has_vbmi())
+        return qn_q_table_vbmi;
+#endif
+    return qn_q_kernels_get()->table;
+}
+
 bool qn_q_is_narrow(qn_dtype dtype)
 {
     return dtype == QN_UINT8 || dtype == QN_INT8 || dtype == QN_UINT16 || dtype == QN_INT16;

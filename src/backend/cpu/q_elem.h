@@ -100,7 +100,10 @@ const qn_q_kernels *qn_q_kernels_get(void);
 extern const qn_q_kernels qn_q_kernels_base;
 extern const qn_q_kernels qn_q_kernels_avx2;
 extern const qn_q_kernels qn_q_kernels_avx512;
-/* The table by permutations of whole registers. */
+/* The fastest look-up in tables of 256 bytes. */
+typedef void qn_q_look_up_fn(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
+qn_q_look_up_fn *qn_q_look_up_get(void);
+/* By permutations of whole registers. */
 void qn_q_table_vbmi(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
 
 /* ---- For claims ----------------------------------------------------------------------------------------- */

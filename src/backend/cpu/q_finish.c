@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/quantize.h"
+#include "backend/cpu/q_elem.h"
 
 double qn_q_element(const qn_tensor *list, int64_t i)
 {
@@ -32,38 +32,18 @@ static bool number_or(double *out, const qn_node *node, int32_t i, double otherw
     return i >= node->n_in || !node->in[i] || qn_q_number(out, node, i);
 }
 
-static qn_q_round round_of(qn_range range, int64_t zero)
+void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
 {
-    return (qn_q_round){(float)(range.min - zero), (float)(range.max - zero), (int32_t)zero};
-}
-
-void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t zero)
-{
+    const qn_dtype dtype = value->type.dtype;
     *tail = (qn_q_tail){.residual = -1, .out = value};
     if (dtype == QN_FLOAT32)
         tail->finish.floats = true;
     else
-        tail->finish.first = round_of(qn_range_of(dtype), zero);
+        tail->finish.first = qn_q_round_of(dtype, zero);
     tail->finish.is_signed = dtype == QN_INT8;
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------------------- */
-
-/* Clip of integers narrows the limits of the last rounding. */
-static bool take_clip(qn_q_tail *tail, const qn_node *node)
-{
-    qn_q_round *r = tail->finish.has_sum ? &tail->finish.second : &tail->finish.first;
-    const qn_range all = qn_range_of(tail->out->type.dtype);
-    double low, high;
-    if (node->in[0] != tail->out || !number_or(&low, node, 1, (double)all.min) ||
-        !number_or(&high, node, 2, (double)all.max))
-        return false;
-    const float least = (float)low - (float)r->zero, most = (float)high - (float)r->zero;
-    /* min(max(x, low), high) of what lies within the old limits; where they cross the upper one holds */
-    r->low = QN_MIN(QN_MAX(r->low, least), most);
-    r->high = QN_MAX(QN_MIN(r->high, most), r->low);
-    return true;
-}
 
 /* The result is the first operand, the other a tensor of the same shape that is ready. */
 static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
@@ -101,34 +81,55 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     f->b_zero = (int32_t)zeros[1];
     f->a_scale = (float)(scales[0] / scales[2]);
     f->b_scale = (float)(scales[1] / scales[2]);
-    f->second = round_of(qn_range_of(node->out[0]->type.dtype), (int64_t)zeros[2]);
+    f->second = qn_q_round_of(node->out[0]->type.dtype, (int64_t)zeros[2]);
     return true;
 }
 
+/* The table by the byte itself, in the plan's memory. */
+static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
+                            const qn_node *node)
+{
+    const qn_tensor *from = node->in[1] ? node->in[1]->data : NULL;
+    const int flip = tail->out->type.dtype == QN_INT8 ? 128 : 0;
+    if (!from || qn_tensor_count(from) != 256)
+        return QN_OK;
+    uint8_t *table = qn_build_alloc(claim->builder, 256);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), table);
+    for (int i = 0; i < 256; i++)
+        table[i] = ((const uint8_t *)from->data)[i ^ flip];
+    tail->finish.table = table;
+    tail->finish.look_up = qn_q_look_up_get();
+    *taken = true;
+    return QN_OK;
+}
+
+/* Limits, a sum with limits behind it, a table: each may be missing. */
 qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_q_finish *f = &tail->finish;
-    for (;;) {
-        qn_node *node = qn_build_fusible(claim->builder, tail->out);
-        if (!node || f->floats || claim->n_nodes >= QN_CLAIM_SPARE)
-            return QN_OK;
-        bool taken = false;
-        if (node->op == &qn_op_Clip)
-            taken = take_clip(tail, node);
-        else if (node->op == &qn_op_ms_QLinearAdd)
-            taken = take_sum(tail, claim, node);
-        if (!taken)
-            return QN_OK;
-        if (node->op == &qn_op_ms_QLinearAdd) {
-            tail->residual = claim->n_in;
-            qn_claim_in(claim, node->in[3], layout)->strided = true;
-        }
+    bool taken = false;
+    if (f->floats)
+        return QN_OK;
+    qn_q_take_clips(claim, &tail->out, &f->first);
+    qn_node *node = qn_build_fusible(claim->builder, tail->out);
+    if (node && node->op == &qn_op_ms_QLinearAdd && take_sum(tail, claim, node)) {
+        tail->residual = claim->n_in;
+        qn_claim_in(claim, node->in[3], layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+        qn_claim_add(claim, node);
+        tail->out = node->out[0];
+        qn_q_take_clips(claim, &tail->out, &f->second);
+        node = qn_build_fusible(claim->builder, tail->out);
+    }
+    if (node && node->op == &qn_op_qn_QTable)
+        QN_TRY(take_table(&taken, tail, claim, node));
+    if (taken) {
         qn_claim_add(claim, node);
         tail->out = node->out[0];
     }
+    return QN_OK;
 }
 
-void qn_q_tail_bound(qn_q_finish *finish, double most, int64_t count)
+void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
 {
     const double limit = 0x1p30;
     finish->bounded = !finish->has_sum ||
@@ -139,7 +140,7 @@ void qn_q_tail_bound(qn_q_finish *finish, double most, int64_t count)
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
-    qn_claim_out(claim, tail->out, layout)->strided = true;
+    qn_claim_out(claim, tail->out, layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
     if (tail->residual >= 0 && claim->in[tail->residual].value != claim->in[0].value &&
         qn_build_dies(claim, claim->in[tail->residual].value))
         claim->in_place = tail->residual;

@@ -26,7 +26,9 @@ typedef struct qn_q_finish {
     bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
     int32_t b_zero;
     float a_scale, b_scale;
-    const uint8_t *table; /* by the byte of a; NULL: none */
+    /* By the byte of a, when a band of results is complete; NULL: none. */
+    const uint8_t *table;
+    void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
 } qn_q_finish;
 
 /* A plan's side of it: what a claim fuses behind the node that computes the sums. */
@@ -36,12 +38,12 @@ typedef struct qn_q_tail {
     qn_value *out;    /* the last value of the group */
 } qn_q_tail;
 
-/* Begins behind `value`, a result of 8 bits with this zero point. */
-void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, qn_dtype dtype, int64_t zero);
+/* Begins behind `value`, a result of floats, or of 8 bits with this zero point. */
+void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
-/* Sets finish.bounded: no sum, bias included, is larger than `most` of the multipliers scale[count]. */
-void qn_q_tail_bound(qn_q_finish *finish, double most, int64_t count);
+/* Sets finish.bounded: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
 /* Adds the output to the claim, in the residual's place where that is free. */
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 
@@ -53,10 +55,5 @@ static inline bool qn_q_is_byte(const qn_value *value)
 double qn_q_element(const qn_tensor *list, int64_t i);
 /* A single number that a constant input holds; false where it is none. */
 bool qn_q_number(double *out, const qn_node *node, int32_t i);
-/* The multiplier of a sum's side: f32(x * w / y). */
-static inline float qn_q_multiplier(double x, double w, double y)
-{
-    return (float)(x * w / y);
-}
 
 #endif

@@ -80,15 +80,6 @@ Q_INLINE void finish_bytes(const qn_q_finish *f, const q_finish_lanes *l, int64_
                        finish_last(&k, finish_scaled(&k, l->sums[i * l->step])), lanes);
 }
 
-static void finish_table(const qn_q_finish *f, const q_finish_lanes *l)
-{
-    const int64_t lanes = l->lanes < QI_LANES ? l->lanes : QI_LANES;
-    for (int i = 0; i < l->count; i++) {
-        for (int64_t k = 0; k < lanes; k++)
-            l->y[i * l->y_step + k] = f->table[l->y[i * l->y_step + k]];
-    }
-}
-
 static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
 {
     const bool whole = l->lanes >= QI_LANES;
@@ -104,8 +95,6 @@ static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
         finish_bytes(f, l, QI_LANES);
     else
         finish_bytes(f, l, l->lanes);
-    if (f->table)
-        finish_table(f, l);
 }
 
 /* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */

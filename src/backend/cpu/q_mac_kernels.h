@@ -132,7 +132,7 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
     qi sums[QN_MAC_WINDOWS * 2];
     const qn_q_finish *f = &m->finish;
     mac_sums(sums, m, t, windows, vectors);
-    if (vectors != 2 || !f->bounded || f->floats || f->table || t->filters < 2 * QI_LANES)
+    if (vectors != 2 || !f->bounded || f->floats || t->filters < 2 * QI_LANES)
         mac_finish(sums, m, t, windows, vectors);
     else if (f->has_sum)
         mac_finish_pairs(sums, m, t, windows, true);

@@ -4,7 +4,6 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/q_elem.h"
-#include "base/cpu.h"
 #include "ops/quantize.h"
 
 typedef struct state state;
@@ -17,7 +16,7 @@ struct state {
     qn_q_cast cast;
     int32_t limits[2];
     uint8_t table[256]; /* by the byte itself */
-    void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
+    qn_q_look_up_fn *look_up;
 };
 
 typedef struct work {
@@ -161,11 +160,7 @@ qn_status qn_claim_q_table(bool *taken, qn_claim *claim)
     const int flip = node->in[0]->type.dtype == QN_INT8 ? 128 : 0;
     for (int i = 0; i < 256; i++)
         s->table[i] = ((const uint8_t *)table->data)[i ^ flip];
-    s->look_up = s->kernels->table;
-#if QN_X86
-    if (qn_cpu_has_vbmi())
-        s->look_up = qn_q_table_vbmi;
-#endif
+    s->look_up = qn_q_look_up_get();
     s->chunk = table_chunk;
     finish(s, claim, node->out[0], &table_kernel);
     *taken = true;

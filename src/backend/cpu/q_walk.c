@@ -164,6 +164,23 @@ static void run_depth(const qn_q_conv *c, const band *b)
 
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
+/* The table over what blocks [first, last) have written. */
+static void look_up(const qn_q_conv *c, const band *b, const int64_t blocks[2])
+{
+    const qn_q_finish *f = &c->mac.finish;
+    const bool is_last = b->first + b->count == c->out_height;
+    const int64_t pixels = (b->count - 1) * c->out_width + (is_last ? c->last_width : c->out_width);
+    if (c->filter_parts == 1) {
+        f->look_up(b->y, b->y, pixels * c->mac.y_step, f->table);
+        return;
+    }
+    const block first = block_of(c, blocks[0]), last = block_of(c, blocks[1] - 1);
+    for (int64_t i = 0; i < pixels; i++) {
+        uint8_t *y = b->y + i * c->mac.y_step + first.y;
+        f->look_up(y, y, last.y + last.tile.filters - first.y, f->table);
+    }
+}
+
 /* Rows [from, to) of one sample, blocks [first, last). */
 static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[2], int64_t sample,
                      uint8_t *scratch)
@@ -186,6 +203,8 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
             const block k = block_of(c, i);
             run_block(c, &b, &k);
         }
+        if (c->mac.finish.table && (c->is_depthwise || blocks[0] < blocks[1]))
+            look_up(c, &b, blocks);
     }
 }
 

@@ -1,0 +1,152 @@
+#include "backend/cpu/q_layer.h"
+
+#include <math.h>
+
+#include "ops/eval.h"
+
+/* ---- Preparing --------------------------------------------------------------------------------------------- */
+
+static const qn_tensor *constant(const qn_node *node, int32_t i)
+{
+    return i >= 0 && i < node->n_in && node->in[i] ? node->in[i]->data : NULL;
+}
+
+static double number_or(const qn_node *node, int32_t i, double otherwise)
+{
+    const qn_tensor *data = constant(node, i);
+    return data ? qn_q_element(data, 0) : otherwise;
+}
+
+/* Bias and multipliers in the order of the packed filters. */
+static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
+{
+    qn_q_conv *c = &l->conv;
+    const qn_tensor *scales = constant(l->node, l->ports.w_scale);
+    const qn_tensor *bias = constant(l->node, l->ports.bias);
+    const double x_scale = l->factor * number_or(l->node, l->ports.x_scale, 1);
+    const double y_scale = number_or(l->node, l->ports.y_scale, 1);
+    const int64_t count = qn_q_conv_params(c);
+    float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
+    float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
+    double most = 0;
+    if (!b || !m)
+        return qn_fail_nomem(qn_build_context(claim->builder));
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t f = qn_q_conv_filter(c, at);
+        if (f < 0)
+            continue;
+        m[at] = (float)(x_scale * qn_q_element(scales, f) / y_scale);
+        b[at] = bias ? (float)qn_q_element(bias, f) : 0;
+        most = fmax(most, fabs((double)b[at]));
+    }
+    c->mac.finish.bias = b;
+    c->mac.finish.scale = m;
+    qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
+    c->depth.finish = c->mac.finish;
+    return QN_OK;
+}
+
+/* The list of zero points is the plan's. */
+static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_claim *claim)
+{
+    const int64_t filters = l->conv.groups * l->conv.group_filters;
+    const qn_tensor *w = constant(l->node, l->ports.w);
+    const qn_tensor *zeros = constant(l->node, l->ports.w_zero);
+    int32_t *list = qn_build_alloc(claim->builder, (size_t)filters * sizeof *list);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), list);
+    for (int64_t f = 0; zeros && f < filters; f++)
+        list[f] = (int32_t)qn_q_element(zeros, f);
+    *out = (qn_q_weights){.data = w->data,
+                          .is_signed = w->dtype == QN_INT8,
+                          .by_column = l->by_column,
+                          .zeros = list};
+    return QN_OK;
+}
+
+qn_status qn_q_layer_prepare(qn_claim *claim)
+{
+    qn_q_layer *l = claim->state;
+    qn_q_conv *c = &l->conv;
+    qn_q_weights w;
+    c->mac.finish = l->tail.finish;
+    c->x_stride = (int64_t)claim->in[0].stride;
+    c->y_stride = (int64_t)claim->out[0].stride;
+    if (l->tail.residual >= 0)
+        c->r_stride = (int64_t)claim->in[l->tail.residual].stride;
+    QN_TRY(weights_of(&w, l, claim));
+    QN_TRY(qn_q_conv_plan(c, claim->builder));
+    QN_TRY(qn_q_conv_pack(c, claim->builder, &w));
+    claim->scratch = qn_q_conv_scratch(c);
+    return make_params(l, claim);
+}
+
+qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io)
+{
+    const qn_q_layer *l = state;
+    qn_q_conv_data data = {.x = io->in[0]->data, .y = io->out[0]->data, .scratch = io->scratch};
+    (void)bound;
+    if (l->tail.residual >= 0)
+        data.r = io->in[l->tail.residual]->data;
+    qn_q_conv_run(&l->conv, &data, io->threads);
+    return QN_OK;
+}
+
+/* ---- Claiming ----------------------------------------------------------------------------------------------- */
+
+static bool is_single(const qn_node *node, int32_t i)
+{
+    const qn_tensor *data = constant(node, i);
+    return i < 0 || i >= node->n_in || !node->in[i] || (data && qn_tensor_count(data) == 1);
+}
+
+/* 8-bit numbers, everything but x constant, lists only for filters. */
+static bool is_wanted(const qn_node *node, const qn_q_ports *p)
+{
+    const qn_value *x = node->in[p->x], *w = node->in[p->w], *y = node->out[0];
+    const qn_tensor *bias = constant(node, p->bias), *scales = constant(node, p->w_scale);
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (i != p->x && node->in[i] && !node->in[i]->data)
+            return false;
+    }
+    return x && w && y && scales && qn_q_is_byte(x) && qn_q_is_byte(w) &&
+           (qn_q_is_byte(y) || y->type.dtype == QN_FLOAT32) && scales->dtype == QN_FLOAT32 &&
+           (!bias || bias->dtype == QN_INT32) && is_single(node, p->x_scale) &&
+           is_single(node, p->x_zero) && is_single(node, p->y_scale) && is_single(node, p->y_zero);
+}
+
+qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_ports *ports)
+{
+    *out = NULL;
+    if (!is_wanted(claim->node, ports))
+        return QN_OK;
+    qn_q_layer *l = qn_build_alloc(claim->builder, sizeof *l);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), l);
+    l->node = claim->node;
+    l->ports = *ports;
+    l->factor = 1;
+    *out = l;
+    return QN_OK;
+}
+
+qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel *kernel)
+{
+    qn_node *node = claim->node;
+    qn_value *x = node->in[l->ports.x], *y = node->out[0];
+    qn_q_conv *c = &l->conv;
+    qn_q_weights w;
+    c->source =
+        (qn_mac_source){x->type.dtype == QN_INT8, (int32_t)number_or(node, l->ports.x_zero, 0)};
+    QN_TRY(weights_of(&w, l, claim));
+    c->narrow = qn_q_weights_narrow(&w, c->groups * c->group_filters, qn_q_conv_length(c));
+    if (!qn_q_conv_fits(c))
+        return QN_OK;
+    const bool strided = l->layout.kind == QN_LAYOUT_CHANNELS_LAST;
+    qn_claim_in(claim, x, l->layout)->strided = strided;
+    qn_q_tail_begin(&l->tail, y, (int64_t)number_or(node, l->ports.y_zero, 0));
+    QN_TRY(qn_q_tail_grow(&l->tail, claim, l->layout));
+    qn_q_tail_finish(&l->tail, claim, l->layout);
+    claim->state = l;
+    claim->kernel = kernel;
+    *taken = true;
+    return QN_OK;
+}

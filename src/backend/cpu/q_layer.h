@@ -1,0 +1,39 @@
+/* A node that multiplies and accumulates 8-bit integers with constant weights, with what is fused behind it:
+ * the kernel that all claims of such nodes share. */
+#ifndef QN_Q_LAYER_H
+#define QN_Q_LAYER_H
+
+#include "backend/cpu/q_conv.h"
+
+/* Which input of the operator is what; -1: it has none. */
+typedef struct qn_q_ports {
+    int32_t x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias;
+} qn_q_ports;
+
+typedef struct qn_q_layer {
+    qn_q_conv conv;
+    qn_q_tail tail;
+    const qn_node *node;
+    qn_q_ports ports;
+    double factor;  /* of the multipliers */
+    bool by_column; /* weights are [k, filters] */
+    qn_layout layout;
+} qn_q_layer;
+
+/* Starts a layer for the claim's node; *out NULL where it is not one of 8 bits with constant parameters. Then
+ * the shape of conv, layout and by_column have to be set. */
+QN_MUST_CHECK qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim,
+                                          const qn_q_ports *ports);
+/* Takes the node and what can be fused, where the sums fit. */
+QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *layer,
+                                         const qn_kernel *kernel);
+
+/* Functions of the kernel. */
+qn_status qn_q_layer_prepare(qn_claim *claim);
+qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io);
+#define QN_Q_LAYER_KERNEL(NAME)                                                                    \
+    {                                                                                              \
+        .name = (NAME), .prepare = qn_q_layer_prepare, .run = qn_q_layer_run                       \
+    }
+
+#endif
