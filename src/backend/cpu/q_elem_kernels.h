@@ -4,6 +4,8 @@
 #include "backend/cpu/q_rows_kernels.h"
 #include "backend/cpu/q_turn_kernels.h"
 
+/* Kernels copy their parameters first: the compiler cannot know that results do not overwrite them. */
+
 Q_INLINE qi read_side(const void *p, int64_t i, const qn_q_side *s, bool wide, int64_t lanes)
 {
     return qi_add(qi_xor(qi_load_narrow(p, i, wide, lanes), qi_set(s->flip)), qi_set(-s->zero));
@@ -20,9 +22,9 @@ Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wi
 Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c, bool wide)
 {
     const qf scale = qf_set(c->scale);
-    Q_VECTORS(
-        i, n,
-        write_round(y, i, qf_div(qf_load_first(x + i, lanes), scale), &c->round, wide, lanes));
+    const qn_q_round round = c->round;
+    Q_VECTORS(i, n,
+              write_round(y, i, qf_div(qf_load_first(x + i, lanes), scale), &round, wide, lanes));
 }
 
 static void quantize(void *y, const float *x, int64_t n, const qn_q_cast *c)
@@ -49,13 +51,14 @@ static void dequantize(float *y, const void *x, int64_t n, const qn_q_cast *c)
         dequantize_as(y, x, n, c, false);
 }
 
-Q_INLINE void requantize_as(void *y, const void *x, int64_t n, const qn_q_cast *c, bool from,
+Q_INLINE void requantize_as(void *y, const void *x, int64_t n, const qn_q_cast *cast, bool from,
                             bool to)
 {
-    const qf scale = qf_set(c->scale);
+    const qn_q_cast c = *cast;
+    const qf scale = qf_set(c.scale);
     Q_VECTORS(i, n,
-              write_round(y, i, qf_mul(qi_float(read_side(x, i, &c->from, from, lanes)), scale),
-                          &c->round, to, lanes));
+              write_round(y, i, qf_mul(qi_float(read_side(x, i, &c.from, from, lanes)), scale),
+                          &c.round, to, lanes));
 }
 
 static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
@@ -82,41 +85,55 @@ Q_INLINE qf operand(const void *p, int64_t i, const qn_q_side *s, bool wide, boo
     return qf_set((float)((stored ^ s->flip) - s->zero));
 }
 
-Q_INLINE void pair_row(void *y, const void *a, const void *b, const qn_q_pair *p,
-                       const qn_q_rows *r, bool wide, bool sum)
+Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
+                       int64_t width, bool wide, bool sum, int single)
 {
-    const qf a_scale = qf_set(p->a_scale), b_scale = qf_set(p->b_scale);
-    Q_VECTORS(i, r->width, {
-        const qf x = operand(a, i, &p->a, wide, r->a_single, lanes);
-        const qf z = operand(b, i, &p->b, wide, r->b_single, lanes);
+    const qn_q_pair p = *pair;
+    const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale);
+    Q_VECTORS(i, width, {
+        const qf x = operand(a, i, &p.a, wide, single == 1, lanes);
+        const qf z = operand(b, i, &p.b, wide, single == 2, lanes);
         const qf v = sum ? qf_fma(z, b_scale, qf_mul(x, a_scale)) : qf_mul(qf_mul(x, z), a_scale);
-        write_round(y, i, v, &p->round, wide, lanes);
+        write_round(y, i, v, &p.round, wide, lanes);
     });
 }
 
+/* `single`: which operand is one number a row; 0: none is. Where both are, the row is one element. */
 Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *p,
-                        const qn_q_rows *r, bool sum)
+                        const qn_q_rows *rows, bool sum, int single)
 {
+    const qn_q_rows r = *rows;
     const int64_t size = p->a.wide ? 2 : 1;
-    for (int64_t i = 0; i < r->rows; i++) {
-        uint8_t *to = (uint8_t *)y + i * r->width * size;
-        const uint8_t *x = (const uint8_t *)a + i * r->a_step * size;
-        const uint8_t *z = (const uint8_t *)b + i * r->b_step * size;
-        if (p->a.wide)
-            pair_row(to, x, z, p, r, true, sum);
+    for (int64_t i = 0; i < r.rows; i++) {
+        uint8_t *to = (uint8_t *)y + i * r.width * size;
+        const uint8_t *x = (const uint8_t *)a + i * r.a_step * size;
+        const uint8_t *z = (const uint8_t *)b + i * r.b_step * size;
+        if (size == 2)
+            pair_row(to, x, z, p, r.width, true, sum, single);
         else
-            pair_row(to, x, z, p, r, false, sum);
+            pair_row(to, x, z, p, r.width, false, sum, single);
     }
+}
+
+Q_INLINE void pair_any(void *y, const void *a, const void *b, const qn_q_pair *p,
+                       const qn_q_rows *r, bool sum)
+{
+    if (r->a_single)
+        pair_rows(y, a, b, p, r, sum, 1);
+    else if (r->b_single)
+        pair_rows(y, a, b, p, r, sum, 2);
+    else
+        pair_rows(y, a, b, p, r, sum, 0);
 }
 
 static void add(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
-    pair_rows(y, a, b, p, r, true);
+    pair_any(y, a, b, p, r, true);
 }
 
 static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
-    pair_rows(y, a, b, p, r, false);
+    pair_any(y, a, b, p, r, false);
 }
 
 /* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
@@ -140,44 +157,35 @@ static void look_up(uint8_t *y, const uint8_t *x, int64_t n, const uint8_t *tabl
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------ */
 
-enum { GROUP = 64 }; /* bytes that stay in registers */
-
 Q_INLINE const uint8_t *tap(const qn_q_taps *t, int64_t i)
 {
     return (const uint8_t *)t->x + (t->offsets ? t->offsets[i] : i * t->step);
 }
 
+Q_INLINE void largest_of(uint8_t *y, const qn_q_taps *t, int64_t c, qb flip, int64_t count)
+{
+    qb most = qb_set(0);
+    for (int64_t i = 0; i < t->n; i++)
+        most = qb_max(most, qb_xor(qb_load(tap(t, i) + c, count), flip));
+    qb_store(y + c, qb_xor(most, flip), count);
+}
+
 static void largest(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
 {
-    uint8_t most[GROUP];
-    const uint8_t top = (uint8_t)flip;
-    for (int64_t c = 0; c < width; c += GROUP) {
-        const int64_t count = width - c < GROUP ? width - c : GROUP;
-        memset(most, 0, sizeof most);
-        for (int64_t i = 0; i < t->n; i++) {
-            const uint8_t *x = tap(t, i) + c;
-            if (count == GROUP) {
-                for (int k = 0; k < GROUP; k++) {
-                    const uint8_t v = x[k] ^ top;
-                    most[k] = v > most[k] ? v : most[k];
-                }
-                continue;
-            }
-            for (int64_t k = 0; k < count; k++) {
-                const uint8_t v = x[k] ^ top;
-                most[k] = v > most[k] ? v : most[k];
-            }
-        }
-        for (int64_t k = 0; k < count; k++)
-            y[c + k] = most[k] ^ top;
-    }
+    const qb top = qb_set((uint8_t)flip);
+    int64_t c = 0;
+    for (; c + QB_BYTES <= width; c += QB_BYTES)
+        largest_of(y, t, c, top, QB_BYTES);
+    if (c < width)
+        largest_of(y, t, c, top, width - c);
 }
 
 /* Four vectors of sums at a time, so that each tap's cache line is used whole. */
 Q_INLINE void mean_group(void *y, const qn_q_taps *t, int64_t c, int vectors, int64_t lanes,
-                         const qn_q_cast *m, bool from, bool to)
+                         const qn_q_cast *cast, bool from, bool to)
 {
-    const int64_t zeros = t->n * (int64_t)m->from.zero;
+    const qn_q_cast m = *cast;
+    const int64_t zeros = t->n * (int64_t)m.from.zero;
     qi sums[4];
     for (int v = 0; v < vectors; v++)
         sums[v] = qi_set((int32_t)-zeros);
@@ -185,10 +193,10 @@ Q_INLINE void mean_group(void *y, const qn_q_taps *t, int64_t c, int vectors, in
         const uint8_t *x = tap(t, i);
         for (int v = 0; v < vectors; v++)
             sums[v] = qi_add(sums[v], qi_xor(qi_load_narrow(x, c + v * QI_LANES, from, lanes),
-                                             qi_set(m->from.flip)));
+                                             qi_set(m.from.flip)));
     }
     for (int v = 0; v < vectors; v++)
-        write_round(y, c + v * QI_LANES, qf_mul(qi_float(sums[v]), qf_set(m->scale)), &m->round, to,
+        write_round(y, c + v * QI_LANES, qf_mul(qi_float(sums[v]), qf_set(m.scale)), &m.round, to,
                     lanes);
 }
 
@@ -239,8 +247,10 @@ Q_INLINE qf between(const uint8_t *row, const int64_t at[2], int64_t c, const fl
     return qf_add(a, b);
 }
 
-Q_INLINE void linear_as(void *y, const qn_q_linear *l, const qn_q_cast *m, bool wide)
+Q_INLINE void linear_as(void *y, const qn_q_linear *line, const qn_q_cast *cast, bool wide)
 {
+    const qn_q_linear copied = *line, *l = &copied;
+    const qn_q_cast how = *cast, *m = &how;
     const qf d0 = qf_set(l->top_weight), d1 = qf_set(l->low_weight), scale = qf_set(m->scale);
     for (int64_t w = 0; w < l->out_w; w++) {
         const int64_t at[2] = {l->index[2 * w] * l->channels, l->index[2 * w + 1] * l->channels};

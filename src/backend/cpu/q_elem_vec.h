@@ -78,6 +78,12 @@ Q_INLINE qi qi_xor(qi a, qi b)
 {
     return _mm_xor_si128(a, b);
 }
+Q_INLINE qi qi_mul(qi a, qi b)
+{
+    const __m128i even = _mm_mul_epu32(a, b);
+    const __m128i odd = _mm_mul_epu32(_mm_srli_si128(a, 4), _mm_srli_si128(b, 4));
+    return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, 0x08), _mm_shuffle_epi32(odd, 0x08));
+}
 Q_INLINE qf qf_div(qf a, qf b)
 {
     return _mm_div_ps(a, b);
@@ -91,16 +97,11 @@ Q_INLINE qf qf_div(qf a, qf b)
 {
     QI_EACH(qf, f, a.f[i] / b.f[i]);
 }
-#endif
 Q_INLINE qi qi_mul(qi a, qi b) /* wraps */
 {
-    uint32_t x[QI_LANES], y[QI_LANES];
-    qi_store(x, a);
-    qi_store(y, b);
-    for (int i = 0; i < QI_LANES; i++)
-        x[i] *= y[i];
-    return qi_load(x);
+    QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] * (uint32_t)b.i[i]));
 }
+#endif
 Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
 {
     int32_t lanes[QI_LANES] = {0};
@@ -127,6 +128,138 @@ Q_INLINE qf qf_load_first(const float *p, int64_t count)
     return qf_load(part);
 }
 #endif
+
+/* ---- Vectors of bytes: QB_BYTES of them, or the first `count` ------------------------------------------- */
+
+#if defined(__AVX512F__)
+enum { QB_BYTES = 64 };
+typedef __m512i qb;
+Q_INLINE __mmask64 qb_first(int64_t count)
+{
+    return count >= QB_BYTES ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1;
+}
+Q_INLINE qb qb_load(const uint8_t *p, int64_t count)
+{
+    return count >= QB_BYTES ? _mm512_loadu_si512(p) : _mm512_maskz_loadu_epi8(qb_first(count), p);
+}
+Q_INLINE void qb_store(uint8_t *p, qb a, int64_t count)
+{
+    _mm512_mask_storeu_epi8(p, qb_first(count), a);
+}
+Q_INLINE qb qb_set(uint8_t x)
+{
+    return _mm512_set1_epi8((char)x);
+}
+Q_INLINE qb qb_xor(qb a, qb b)
+{
+    return _mm512_xor_si512(a, b);
+}
+Q_INLINE qb qb_max(qb a, qb b)
+{
+    return _mm512_max_epu8(a, b);
+}
+#elif defined(__AVX2__)
+enum { QB_BYTES = 32 };
+typedef __m256i qb;
+Q_INLINE qb qb_load_all(const uint8_t *p)
+{
+    return _mm256_loadu_si256((const __m256i *)p);
+}
+Q_INLINE void qb_store_all(uint8_t *p, qb a)
+{
+    _mm256_storeu_si256((__m256i *)p, a);
+}
+Q_INLINE qb qb_set(uint8_t x)
+{
+    return _mm256_set1_epi8((char)x);
+}
+Q_INLINE qb qb_xor(qb a, qb b)
+{
+    return _mm256_xor_si256(a, b);
+}
+Q_INLINE qb qb_max(qb a, qb b)
+{
+    return _mm256_max_epu8(a, b);
+}
+#elif defined(__SSE2__)
+enum { QB_BYTES = 16 };
+typedef __m128i qb;
+Q_INLINE qb qb_load_all(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)p);
+}
+Q_INLINE void qb_store_all(uint8_t *p, qb a)
+{
+    _mm_storeu_si128((__m128i *)p, a);
+}
+Q_INLINE qb qb_set(uint8_t x)
+{
+    return _mm_set1_epi8((char)x);
+}
+Q_INLINE qb qb_xor(qb a, qb b)
+{
+    return _mm_xor_si128(a, b);
+}
+Q_INLINE qb qb_max(qb a, qb b)
+{
+    return _mm_max_epu8(a, b);
+}
+#else
+enum { QB_BYTES = 16 };
+typedef struct qb {
+    uint8_t b[QB_BYTES];
+} qb;
+Q_INLINE qb qb_load_all(const uint8_t *p)
+{
+    qb r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+Q_INLINE void qb_store_all(uint8_t *p, qb a)
+{
+    memcpy(p, &a, sizeof a);
+}
+Q_INLINE qb qb_set(uint8_t x)
+{
+    qb r;
+    memset(&r, x, sizeof r);
+    return r;
+}
+Q_INLINE qb qb_xor(qb a, qb b)
+{
+    for (int i = 0; i < QB_BYTES; i++)
+        a.b[i] ^= b.b[i];
+    return a;
+}
+Q_INLINE qb qb_max(qb a, qb b)
+{
+    for (int i = 0; i < QB_BYTES; i++)
+        a.b[i] = a.b[i] > b.b[i] ? a.b[i] : b.b[i];
+    return a;
+}
+#endif
+#if !defined(__AVX512F__)
+Q_INLINE qb qb_load(const uint8_t *p, int64_t count)
+{
+    uint8_t part[QB_BYTES] = {0};
+    if (count >= QB_BYTES)
+        return qb_load_all(p);
+    memcpy(part, p, (size_t)count);
+    return qb_load_all(part);
+}
+Q_INLINE void qb_store(uint8_t *p, qb a, int64_t count)
+{
+    uint8_t part[QB_BYTES];
+    if (count >= QB_BYTES) {
+        qb_store_all(p, a);
+        return;
+    }
+    qb_store_all(part, a);
+    memcpy(p, part, (size_t)count);
+}
+#endif
+
+/* ---- Numbers of 8 or 16 bits as lanes ---------------------------------------------------------------------- */
 
 /* The first `count` numbers from element i on, unsigned. */
 Q_INLINE qi qi_load_narrow(const void *p, int64_t i, bool wide, int64_t count)

@@ -499,6 +499,53 @@ Q_INLINE qf qf_rint(qf a) /* of what fits int32 */
 {
     return qi_float(qf_round(a));
 }
+#if defined(__SSE2__)
+Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
+{
+    const __m128i zero = _mm_setzero_si128();
+    int32_t four = 0;
+    if (count >= QI_LANES)
+        memcpy(&four, p, sizeof four);
+    else
+        memcpy(&four, p, (size_t)count);
+    const __m128i bytes = _mm_cvtsi32_si128(four);
+    if (is_signed) /* to the top of the lane and down again */
+        return _mm_srai_epi32(_mm_unpacklo_epi16(zero, _mm_unpacklo_epi8(zero, bytes)), 24);
+    return _mm_unpacklo_epi16(_mm_unpacklo_epi8(bytes, zero), zero);
+}
+Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
+{
+    const __m128i low = _mm_and_si128(a, _mm_set1_epi32(255));
+    const __m128i pairs = _mm_packs_epi32(low, low);
+    const int32_t four = _mm_cvtsi128_si32(_mm_packus_epi16(pairs, pairs));
+    if (count >= QI_LANES)
+        memcpy(p, &four, sizeof four);
+    else
+        memcpy(p, &four, (size_t)count);
+}
+/* a * b + c rounded once. |a| < 2^17, so a * b is exact in double. Their sum is rounded to odd there, which
+ * leaves enough for the rounding to float to be the only one that counts: where something was lost (rest),
+ * towards zero and then the last bit set. */
+Q_INLINE __m128 fma_rounded_once(__m128d a, __m128d b, __m128d c)
+{
+    const __m128d p = _mm_mul_pd(a, b), s = _mm_add_pd(p, c), t = _mm_sub_pd(s, p);
+    const __m128d rest = _mm_add_pd(_mm_sub_pd(p, _mm_sub_pd(s, t)), _mm_sub_pd(c, t));
+    const __m128d zero = _mm_setzero_pd();
+    const __m128i lost = _mm_castpd_si128(_mm_cmpneq_pd(rest, zero));
+    const __m128i beyond = _mm_castpd_si128(_mm_cmplt_pd(_mm_mul_pd(rest, s), zero));
+    const __m128i one = _mm_set_epi32(0, 1, 0, 1);
+    const __m128i down = _mm_sub_epi64(_mm_castpd_si128(s), _mm_and_si128(beyond, one));
+    return _mm_cvtpd_ps(_mm_castsi128_pd(_mm_or_si128(down, _mm_and_si128(lost, one))));
+}
+Q_INLINE qf qf_fma(qf a, qf b, qf c)
+{
+    const __m128 low = fma_rounded_once(_mm_cvtps_pd(a), _mm_cvtps_pd(b), _mm_cvtps_pd(c));
+    const __m128 high =
+        fma_rounded_once(_mm_cvtps_pd(_mm_movehl_ps(a, a)), _mm_cvtps_pd(_mm_movehl_ps(b, b)),
+                         _mm_cvtps_pd(_mm_movehl_ps(c, c)));
+    return _mm_movelh_ps(low, high);
+}
+#else
 /* Lanes one by one where there are no instructions for it. */
 Q_INLINE qi qi_load_bytes(const uint8_t *p, bool is_signed, int64_t count)
 {
@@ -514,35 +561,16 @@ Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
     for (int64_t i = 0; i < QI_LANES && i < count; i++)
         p[i] = (uint8_t)lanes[i];
 }
+Q_INLINE qf qf_fma(qf a, qf b, qf c) /* rounded once */
+{
+    QI_EACH(qf, f, fmaf(a.f[i], b.f[i], c.f[i]));
+}
+#endif
 Q_INLINE void qf_store(float *p, qf a, int64_t count)
 {
     float lanes[QI_LANES];
     qf_store_all(lanes, a);
     memcpy(p, lanes, (size_t)(count < QI_LANES ? count : QI_LANES) * sizeof *p);
-}
-/* a * b + c rounded once. |a| < 2^9, so a * b is exact in double. Their sum is rounded to odd there, which
- * leaves enough for the rounding to float to be the only one that counts. */
-Q_INLINE float fma_rounded_once(float a, float b, float c)
-{
-    const double p = (double)a * (double)b, s = p + (double)c, t = s - p;
-    const double rest = (p - (s - t)) + ((double)c - t);
-    int64_t bits;
-    double odd;
-    memcpy(&bits, &s, sizeof bits);
-    if ((rest > 0 || rest < 0) && !(bits & 1)) /* towards the rest */
-        bits += (rest > 0) == (s > 0) ? 1 : -1;
-    memcpy(&odd, &bits, sizeof odd);
-    return (float)odd;
-}
-Q_INLINE qf qf_fma(qf a, qf b, qf c)
-{
-    float x[QI_LANES], y[QI_LANES], z[QI_LANES];
-    qf_store_all(x, a);
-    qf_store_all(y, b);
-    qf_store_all(z, c);
-    for (int i = 0; i < QI_LANES; i++)
-        z[i] = fma_rounded_once(x[i], y[i], z[i]);
-    return qf_load(z);
 }
 #endif
 
