@@ -25,6 +25,10 @@ typedef struct qn_q_conv {
     int64_t band;            /* rows of outputs at once */
     int64_t filter_parts, row_parts;      /* shares of the work */
     int64_t x_stride, y_stride, r_stride; /* bytes from sample to sample */
+    const qn_mac_segment *segments;       /* of the whole window, as many for each of its rows */
+    int64_t n_segments;
+    bool
+        skips; /* padding adds nothing to the sums as they are: rows outside the map are left out */
     qn_mac mac;
     const uint8_t *weights;
 
@@ -68,6 +72,13 @@ bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length)
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
 /* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */
 int64_t qn_q_conv_params(const qn_q_conv *c);
+/* Vectors of a block: the last of a group may need one only. */
+static inline int64_t qn_q_conv_vectors(const qn_q_conv *c, int64_t block)
+{
+    const int64_t width = c->vectors * c->kernels->lanes;
+    const int64_t rest = c->group_filters - block % c->blocks * width;
+    return rest <= c->kernels->lanes ? 1 : c->vectors;
+}
 /* Which filter the number at that place is for; -1: none. */
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);
 size_t qn_q_conv_scratch(const qn_q_conv *c);

@@ -21,8 +21,6 @@ typedef struct qn_mac_segment {
 } qn_mac_segment;
 
 typedef struct qn_mac {
-    const qn_mac_segment *segments;
-    int64_t n_segments;
     int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
     const int32_t *start;           /* by filter: what sums begin with */
     qn_q_finish finish;
@@ -33,7 +31,9 @@ typedef struct qn_mac {
 typedef struct qn_mac_tile {
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
-    const uint8_t *weights;
+    const qn_mac_segment *segments;
+    int64_t n_segments;
+    const uint8_t *weights; /* of the first segment on */
     int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
 } qn_mac_tile;
 

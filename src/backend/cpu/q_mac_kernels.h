@@ -49,9 +49,9 @@ Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int wind
 #pragma GCC unroll 28
     for (int i = 0; i < windows * vectors; i++)
         sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
-    for (int64_t s = 0; s < m->n_segments; s++) {
-        mac_groups g = mac_begin(m, t, m->segments[s].offset, windows);
-        for (int64_t k = m->segments[s].steps; k > 0; k--) {
+    for (int64_t s = 0; s < t->n_segments; s++) {
+        mac_groups g = mac_begin(m, t, t->segments[s].offset, windows);
+        for (int64_t k = t->segments[s].steps; k > 0; k--) {
             qi w[QN_MAC_VECTORS];
             for (int v = 0; v < vectors; v++)
                 w[v] = qi_load(weights + v * QI_BYTES);

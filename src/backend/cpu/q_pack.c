@@ -59,9 +59,9 @@ static void put_channels(packer *p, int64_t place, int64_t down, int64_t right)
 static void pack_filter(packer *p)
 {
     const qn_q_conv *c = p->c;
-    const int64_t across = c->mac.n_segments / c->kernel[0];
-    const int64_t places = c->mac.segments[0].steps * c->kernels->dot;
-    for (int64_t s = 0; s < c->mac.n_segments; s++) {
+    const int64_t across = c->n_segments / c->kernel[0];
+    const int64_t places = c->segments[0].steps * c->kernels->dot;
+    for (int64_t s = 0; s < c->n_segments; s++) {
         const int64_t down = s / across;
         if (across == c->kernel[1]) {
             put_channels(p, s * places, down, s % across);
@@ -85,10 +85,12 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
     for (int64_t param = 0; param < qn_q_conv_params(c); param++) {
-        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param), .step = width * 4};
+        const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
+        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param)};
+        p.step = vectors * c->kernels->lanes * 4;
         if (p.filter < 0)
             continue;
-        p.to = to + param / width * c->steps * p.step + param % width * 4;
+        p.to = to + block * c->steps * width * 4 + param % width * 4;
         pack_filter(&p);
         /* The zero point that the map still has: sum of (x - zero) w = sum of x w - zero * sum of w */
         if (!c->kernels->is_wide)

@@ -102,15 +102,16 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     const int64_t run = whole ? c->kernel[1] * c->channels : c->group_channels;
     qn_mac_segment *at = qn_build_alloc(builder, (size_t)(c->kernel[0] * across) * sizeof *at);
     QN_TRY_ALLOC(qn_build_context(builder), at);
-    c->mac.segments = at;
-    c->mac.n_segments = c->kernel[0] * across;
-    for (int64_t i = 0; i < c->mac.n_segments; i++) {
+    c->segments = at;
+    c->n_segments = c->kernel[0] * across;
+    for (int64_t i = 0; i < c->n_segments; i++) {
         const int64_t down = i / across * c->dilation[0], right = i % across * c->dilation[1];
         at[i].offset = down * row + right * c->channels * bytes;
         at[i].steps = rounded_up(run, c->kernels->dot);
     }
-    c->steps = c->mac.n_segments * rounded_up(run, c->kernels->dot);
+    c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
+    c->skips = c->kernels->is_wide || c->source.zero + (c->source.is_signed ? 128 : 0) == 0;
     return QN_OK;
 }
 

@@ -90,6 +90,7 @@ static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, uint8_t *sc
 typedef struct block {
     qn_mac_tile tile; /* weights and parameters */
     int64_t x, y;     /* bytes to its channels and its filters, in a pixel */
+    int64_t vectors;
     qn_mac_fn *const *fns;
 } block;
 
@@ -99,7 +100,8 @@ static block block_of(const qn_q_conv *c, int64_t index)
     const int64_t first = index % c->blocks * width;
     block b = {.x = group * c->group_channels * element_bytes(c),
                .y = group * c->group_filters + first,
-               .fns = c->kernels->tiles[c->vectors / 2]};
+               .vectors = qn_q_conv_vectors(c, index)};
+    b.fns = c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * 4;
     b.tile.param = index * width;
     b.tile.filters = QN_MIN(width, c->group_filters - first);
@@ -112,11 +114,35 @@ typedef struct piece {
     bool two;
 } piece;
 
+/* Rows [first, last) of the window of row `row` that are to be summed. */
+static void rows_inside(int64_t *first, int64_t *last, const qn_q_conv *c, int64_t row)
+{
+    const int64_t top = row * c->stride[0] - c->pad[0], step = c->dilation[0];
+    const int64_t above = top < 0 ? (step - 1 - top) / step : 0;
+    const int64_t below = top >= c->height ? 0 : (c->height - top + step - 1) / step;
+    *first = c->skips ? QN_MIN(above, c->kernel[0]) : 0;
+    *last = c->skips ? QN_MAX(QN_MIN(below, c->kernel[0]), *first) : c->kernel[0];
+}
+
+static bool see_the_same(const qn_q_conv *c, int64_t row, int64_t other)
+{
+    int64_t a[2], b[2];
+    rows_inside(&a[0], &a[1], c, row);
+    rows_inside(&b[0], &b[1], c, other);
+    return a[0] == b[0] && a[1] == b[1];
+}
+
 static void run_tile(const qn_q_conv *c, const band *b, const block *k, piece p)
 {
     const qn_mac *m = &c->mac;
     const int64_t first = p.two ? p.count : (p.count + 1) / 2, y = k->y * out_bytes(c);
+    const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
     qn_mac_tile t = k->tile;
+    int64_t from, to;
+    rows_inside(&from, &to, c, b->first + p.row);
+    t.segments = c->segments + from * across;
+    t.n_segments = (to - from) * across;
+    t.weights += from * across * c->segments[0].steps * lanes * 4;
     for (int64_t h = 0; h < 2; h++) {
         const int64_t row = p.row + (p.two ? h : 0), column = p.two ? p.at : p.at + h * first;
         const int64_t pixel = row * c->out_width + column;
@@ -143,11 +169,13 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
 {
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
-    int64_t row = 0;
-    for (; narrow && row + 1 < b->count; row += 2)
-        run_tile(c, b, k, (piece){row, 0, c->out_width, true});
-    for (; row < b->count; row++)
-        run_row(c, b, k, row);
+    for (int64_t row = 0; row < b->count; row++) {
+        const int64_t at = b->first + row;
+        if (narrow && row + 1 < b->count && see_the_same(c, at, at + 1))
+            run_tile(c, b, k, (piece){row++, 0, c->out_width, true});
+        else
+            run_row(c, b, k, row);
+    }
 }
 
 /* ---- Runs of depthwise outputs --------------------------------------------------------------------------- */
