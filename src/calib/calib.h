@@ -39,6 +39,10 @@ typedef struct qn_histogram {
     uint64_t *side[2]; /* QN_HISTOGRAM_BINS each; NULL: no number of that sign */
 } qn_histogram;
 
+typedef struct qn_range {
+    float min, max;
+} qn_range;
+
 /* ---- What is known of one value ---------------------------------------------------------------------- */
 
 typedef struct qn_stats_entry {
@@ -94,6 +98,8 @@ void qn_counter_free(qn_counter *counter);
  * with QN_E_INVALID and the message "tensor 'x' ...", and leave the entry unusable. */
 QN_MUST_CHECK qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *counter,
                                      const qn_observation *seen);
+/* The extremes of the sample that was added last. */
+qn_range qn_counter_ends(const qn_counter *counter);
 
 /* ---- Files ------------------------------------------------------------------------------------------------
  * See stats_file.c for the format. qn_stats_save and qn_stats_load are in quench.h. */
@@ -107,11 +113,6 @@ QN_MUST_CHECK qn_status qn_stats_check(const qn_stats *stats, const qn_fingerpri
                                        const qn_fingerprint *data);
 
 /* ---- Methods: from statistics to a range -------------------------------------------------------------------- */
-
-/* Always contains 0. min == max == 0 where nothing but zeros was seen. */
-typedef struct qn_range {
-    float min, max;
-} qn_range;
 
 typedef struct qn_range_options {
     int bits;          /* of the integers: 2 to 16 */
@@ -137,7 +138,8 @@ extern const qn_method *const qn_methods[];
 extern const size_t qn_methods_count;
 /* Fails, naming those there are, where there is no such method. */
 QN_MUST_CHECK qn_status qn_method_find(const qn_method **out, qn_context *ctx, const char *name);
-/* The range by a method; options NULL: the defaults. The same statistics give the same bits. */
+/* The range by a method; options NULL: the defaults. It always contains 0, and is [0, 0] where nothing but
+ * zeros was seen. The same statistics give the same bits. */
 QN_MUST_CHECK qn_status qn_stats_range(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
                                        const qn_method *method, const qn_range_options *options);
 
@@ -159,23 +161,30 @@ typedef struct qn_source {
 /* A sample that alone stretches the ranges of many values. */
 typedef struct qn_outlier {
     int64_t sample;
-    int64_t values;    /* whose range it makes a quarter larger than all others together */
-    double stretch;    /* the largest of these ratios */
-    const char *worst; /* the value that has it */
+    int64_t values; /* whose range it makes at least a quarter larger than all others together do */
 } qn_outlier;
 enum { QN_OUTLIERS = 8, QN_STAGES = 4 };
 
-/* What was seen on the way. It depends on the order of the samples, and stands in no file. */
-typedef struct qn_course {
+/* The first `samples` and all of them: how far ranges differ, by the worst of min_max, percentile and mean,
+ * relative to what they are in the end. */
+typedef struct qn_stage {
     int64_t samples;
-    /* Median and worst change of the ranges (min_max) between the first stage[i] samples and all of them,
-     * relative to the latter: stages at 1/8, 1/4, 1/2 and 3/4 of the samples. */
-    int64_t stage[QN_STAGES];
-    double median[QN_STAGES], worst[QN_STAGES];
-    int64_t enough; /* the first stage from which on the median change is below 1 %; 0: not yet */
-    qn_outlier outliers[QN_OUTLIERS];
+    double median, worst; /* of all values */
+} qn_stage;
+
+/* What was seen on the way. It goes by the numbers of the samples, and stands in no file. */
+typedef struct qn_course {
+    int64_t samples, values;
+    qn_stage
+        stages[QN_STAGES]; /* at 1/8, 1/4, 1/2 and 3/4 of the samples, those that are different */
+    size_t n_stages;
+    int64_t enough; /* the first stage from which on the median is below 1 %; 0: not yet */
+    qn_outlier outliers[QN_OUTLIERS]; /* the worst first */
     size_t n_outliers;
 } qn_course;
+
+/* The dimension of a value that counts channels; -1: none. */
+typedef int32_t qn_axis_fn(const void *user, const qn_value *value);
 
 typedef struct qn_collect_options {
     int threads;          /* 0: the context's */
@@ -184,6 +193,8 @@ typedef struct qn_collect_options {
     qn_fingerprint model;      /* what the statistics say they are of */
     const char *checkpoint;    /* file that a killed run continues from; NULL: none */
     double checkpoint_seconds; /* 0: every 10 */
+    qn_axis_fn *axis;          /* NULL: 1, or the last of three dimensions; none of one */
+    const void *axis_user;
 } qn_collect_options;
 
 /* Runs all samples through sessions of `plan` and collects what its observed values are. out[i] has the

@@ -1,0 +1,235 @@
+/* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics file:
+ *
+ *   "qnpart 1", fingerprint of the model, v samples, v segments and the end of each,
+ *   a bit for every sample done, v segments folded, the total, 0 or 1 and statistics for each open one,
+ *   what stands out, snapshots of the stages reached, 0 or 1 and statistics for each result asked for. */
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "calib/collect.h"
+
+static const char magic[] = "qnpart 1";
+
+/* ---- Writing --------------------------------------------------------------------------------------------- */
+
+static void put_maybe(qn_text *out, qn_stats *stats)
+{
+    qn_put_varint(out, stats != NULL);
+    if (!stats)
+        return;
+    qn_stats_sort(stats);
+    qn_put_stats(out, stats);
+}
+
+static void put_done(qn_text *out, const qn_collection *c)
+{
+    for (int64_t i = 0; i < c->source->count; i += 8) {
+        char byte = 0;
+        for (int64_t b = i; b < i + 8 && b < c->source->count; b++)
+            byte = (char)(byte | (c->done[b] != 0) << (b - i));
+        qn_text_add(out, &byte, 1);
+    }
+}
+
+static void put_snapshot(qn_text *out, const qn_snapshot *s)
+{
+    qn_put_varint(out, s->entries != NULL);
+    if (!s->entries)
+        return;
+    qn_put_varint(out, s->n_entries);
+    for (size_t i = 0; i < s->n_entries; i++) {
+        qn_put_name(out, s->entries[i].name);
+        for (int m = 0; m < QN_STAGE_METHODS; m++) {
+            qn_put_f32(out, s->entries[i].range[m].min);
+            qn_put_f32(out, s->entries[i].range[m].max);
+        }
+    }
+}
+
+qn_status qn_checkpoint_write(qn_collection *c, const char *path)
+{
+    qn_text text;
+    qn_text_init(&text, c->ctx);
+    qn_text_add(&text, magic, QN_MAGIC);
+    qn_put_print(&text, c->options->model);
+    qn_put_varint(&text, (uint64_t)c->source->count);
+    qn_put_varint(&text, c->n_segments);
+    for (size_t i = 0; i < c->n_segments; i++)
+        qn_put_varint(&text, (uint64_t)c->segments[i].end);
+    put_done(&text, c);
+    qn_put_varint(&text, c->folded);
+    put_maybe(&text, c->total);
+    for (size_t i = c->folded; i < c->n_segments; i++)
+        put_maybe(&text, c->segments[i].stats);
+    qn_put_extremes(&text, &c->extremes);
+    for (size_t i = 0; i < c->n_stages; i++)
+        put_snapshot(&text, &c->snapshots[i]);
+    for (size_t i = 0; i < c->options->n_after; i++)
+        put_maybe(&text, c->out[i]);
+    return qn_write_sealed(c->ctx, &text, path);
+}
+
+/* ---- Reading --------------------------------------------------------------------------------------------- */
+
+static qn_status get_maybe(qn_stats **out, qn_context *ctx, qn_bytes *in)
+{
+    *out = NULL;
+    return qn_get_count(in, 1) ? qn_get_stats(out, ctx, in) : QN_OK;
+}
+
+static void get_done(qn_collection *c, qn_bytes *in)
+{
+    const size_t bytes = (size_t)(c->source->count + 7) / 8;
+    if (in->wrong || (size_t)(in->end - in->at) < bytes) {
+        in->wrong = true;
+        return;
+    }
+    for (int64_t i = 0; i < c->source->count; i++) {
+        c->done[i] = in->at[i / 8] >> (i % 8) & 1;
+        c->n_done += c->done[i];
+    }
+    in->at += bytes;
+}
+
+static qn_status get_snapshot(qn_snapshot *s, qn_collection *c, qn_bytes *in)
+{
+    if (!qn_get_count(in, 1))
+        return QN_OK;
+    const size_t count = (size_t)qn_get_count(in, (uint64_t)(in->end - in->at));
+    s->entries = qn_alloc_zero(c->ctx, count + 1, sizeof *s->entries);
+    QN_TRY_ALLOC(c->ctx, s->entries);
+    for (; s->n_entries < count && !in->wrong; s->n_entries++) {
+        qn_snapshot_entry *e = &s->entries[s->n_entries];
+        e->name = qn_get_name(in, &c->arena);
+        if (!e->name)
+            return in->wrong ? QN_OK : qn_fail_nomem(c->ctx);
+        for (int m = 0; m < QN_STAGE_METHODS; m++) {
+            e->range[m].min = qn_get_f32(in);
+            e->range[m].max = qn_get_f32(in);
+            in->wrong = in->wrong || !isfinite(e->range[m].min) || !isfinite(e->range[m].max);
+        }
+    }
+    return QN_OK;
+}
+
+/* The same job: model, samples, segments. */
+static bool get_job(const qn_collection *c, qn_bytes *in)
+{
+    bool same = qn_fingerprint_same(qn_get_print(in), c->options->model) &&
+                qn_get_varint(in) == (uint64_t)c->source->count &&
+                qn_get_varint(in) == c->n_segments;
+    for (size_t i = 0; i < c->n_segments && same; i++)
+        same = qn_get_varint(in) == (uint64_t)c->segments[i].end;
+    return same && !in->wrong;
+}
+
+static qn_status get_all(qn_collection *c, qn_bytes *in)
+{
+    if (!get_job(c, in))
+        return qn_fail(c->ctx, QN_E_INVALID, "it is of another model or other samples");
+    get_done(c, in);
+    c->folded = (size_t)qn_get_count(in, c->n_segments);
+    qn_stats_free(c->total);
+    QN_TRY(get_maybe(&c->total, c->ctx, in));
+    for (size_t i = c->folded; i < c->n_segments && !in->wrong; i++)
+        QN_TRY(get_maybe(&c->segments[i].stats, c->ctx, in));
+    if (!in->wrong)
+        QN_TRY(qn_get_extremes(&c->extremes, in, c->source->count));
+    for (size_t i = 0; i < c->n_stages && !in->wrong; i++)
+        QN_TRY(get_snapshot(&c->snapshots[i], c, in));
+    for (size_t i = 0; i < c->options->n_after && !in->wrong; i++)
+        QN_TRY(get_maybe(&c->out[i], c->ctx, in));
+    if (in->wrong || in->at != in->end || !c->total)
+        return qn_fail(c->ctx, QN_E_FORMAT, "it contradicts itself");
+    return QN_OK;
+}
+
+/* ---- Going on ---------------------------------------------------------------------------------------------- */
+
+static uint64_t samples_in(const qn_collection *c, qn_fingerprint *data)
+{
+    uint64_t samples = c->total->samples;
+    *data = c->total->data;
+    for (size_t i = c->folded; i < c->n_segments; i++) {
+        if (!c->segments[i].stats)
+            continue;
+        samples += c->segments[i].stats->samples;
+        qn_fingerprint_add(data, c->segments[i].stats->data);
+    }
+    return samples;
+}
+
+/* The samples that are done must still be what they were: they are read again, but not run. */
+static qn_status check_samples(const qn_collection *c, size_t n_inputs)
+{
+    qn_fingerprint then, now = {{0, 0}};
+    if (samples_in(c, &then) != (uint64_t)c->n_done)
+        return qn_fail(c->ctx, QN_E_FORMAT, "it contradicts itself");
+    for (int64_t i = 0; i < c->source->count; i++) {
+        const qn_tensor *inputs;
+        if (!c->done[i])
+            continue;
+        QN_TRY(qn_check_cancel(c->ctx));
+        QN_TRY(c->source->read(c->source->user, c->ctx, 0, i, &inputs));
+        qn_fingerprint_add(&now, qn_sample_print(inputs, n_inputs));
+    }
+    if (!qn_fingerprint_same(then, now))
+        return qn_fail(c->ctx, QN_E_INVALID, "it is of other data");
+    return QN_OK;
+}
+
+/* As it was before the file was read. */
+static qn_status start_over(qn_collection *c)
+{
+    for (size_t i = 0; i < c->n_segments; i++) {
+        qn_stats_free(c->segments[i].stats);
+        c->segments[i].stats = NULL;
+    }
+    for (size_t i = 0; i < c->n_stages; i++)
+        qn_snapshot_free(&c->snapshots[i], c->ctx);
+    for (size_t i = 0; i < c->options->n_after; i++) {
+        qn_stats_free(c->out[i]);
+        c->out[i] = NULL;
+    }
+    qn_extremes_free(&c->extremes);
+    qn_extremes_init(&c->extremes, c->ctx);
+    qn_stats_free(c->total);
+    c->total = NULL;
+    c->folded = 0;
+    c->n_done = 0;
+    memset(c->done, 0, (size_t)c->source->count);
+    QN_TRY(qn_stats_create(&c->total, c->ctx));
+    c->total->model = c->options->model;
+    return QN_OK;
+}
+
+static qn_status resume_from(qn_collection *c, const qn_map *map, size_t n_inputs)
+{
+    qn_bytes in = {NULL, NULL, false};
+    QN_TRY(qn_get_sealed(&in, c->ctx, map->data, map->size, magic));
+    QN_TRY(get_all(c, &in));
+    return check_samples(c, n_inputs);
+}
+
+qn_status qn_checkpoint_resume(qn_collection *c, const char *path, size_t n_inputs)
+{
+    qn_map map;
+    if (access(path, F_OK) != 0)
+        return QN_OK;
+    qn_status status = qn_map_open(&map, c->ctx, path);
+    if (status == QN_OK) {
+        status = resume_from(c, &map, n_inputs);
+        qn_map_close(&map);
+    }
+    if (status == QN_OK) {
+        qn_log(c->ctx, QN_LOG_INFO, "%s: going on after %lld of %lld samples", path,
+               (long long)c->n_done, (long long)c->source->count);
+        return QN_OK;
+    }
+    if (status == QN_E_NOMEM || status == QN_E_CANCELLED)
+        return status;
+    qn_log(c->ctx, QN_LOG_WARN, "checkpoint %s is not used, calibration begins anew: %s", path,
+           qn_context_error(c->ctx));
+    return start_over(c);
+}

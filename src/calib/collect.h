@@ -1,0 +1,47 @@
+/* A collection of statistics under way: shared by collect.c, which runs it, and checkpoint.c.
+ *
+ * Samples are handed out in ascending order. They are divided into segments at the places where somebody
+ * wants to know how things stood; a worker gives its part away when it leaves a segment, and a segment
+ * whose samples are all in is folded into the total: so the memory does not depend on their number. */
+#ifndef QN_COLLECT_H
+#define QN_COLLECT_H
+
+#include "calib/course.h"
+
+typedef struct qn_segment {
+    int64_t end;     /* of its samples, which begin at the end of the one before */
+    qn_stats *stats; /* what is in so far; NULL: nothing, or folded already */
+} qn_segment;
+
+typedef struct qn_collection {
+    qn_context *ctx;
+    const qn_source *source;
+    const qn_collect_options *options;
+    qn_arena arena;
+    qn_segment *segments;
+    size_t n_segments, folded;
+    qn_stats *total; /* of the folded segments */
+    qn_stats **out;  /* of the caller */
+    uint8_t *done;   /* one per sample */
+    int64_t next, n_done;
+    qn_extremes extremes;
+    qn_stage stages[QN_STAGES];
+    qn_snapshot snapshots[QN_STAGES]; /* taken when the stage was reached */
+    size_t n_stages;
+} qn_collection;
+
+/* Adds a part of the segment, which may be NULL, and folds what is complete. */
+QN_MUST_CHECK qn_status qn_collection_add(qn_collection *collection, size_t segment,
+                                          const qn_stats *part);
+/* Fingerprint of the inputs of a sample. */
+qn_fingerprint qn_sample_print(const qn_tensor *inputs, size_t count);
+
+/* ---- checkpoint.c ----------------------------------------------------------------------------------------- */
+
+QN_MUST_CHECK qn_status qn_checkpoint_write(qn_collection *collection, const char *path);
+/* Goes on from the file where there is one that fits; else nothing changes, and a warning says why. Fails only
+ * where memory is short or samples cannot be read. */
+QN_MUST_CHECK qn_status qn_checkpoint_resume(qn_collection *collection, const char *path,
+                                             size_t n_inputs);
+
+#endif

@@ -1,0 +1,35 @@
+/* The inner loops of qn_entry_add, compiled for each instruction set. All give the same bits. */
+#ifndef QN_COUNT_H
+#define QN_COUNT_H
+
+#include "calib/calib.h"
+
+enum {
+    QN_COUNT_LANES = 16,
+    QN_COUNT_TABLES =
+        4, /* counters that take turns: neighbours are often equal, and wait otherwise */
+    QN_COUNT_SIZE = 2 * QN_HISTOGRAM_BINS, /* of a table: both signs */
+    QN_COUNT_PIECE = 4096                  /* elements that are folded, then counted */
+};
+
+/* Extremes and sums of up to QN_COUNT_LANES channels. */
+typedef struct qn_lanes {
+    float min[QN_COUNT_LANES], max[QN_COUNT_LANES];
+    double sum[QN_COUNT_LANES];
+    uint32_t largest; /* bits of the largest |x|: from those of infinity on it is none */
+} qn_lanes;
+
+typedef struct qn_count_kernels {
+    /* Takes in x[r * stride + l] for r < rows, l < lanes; rows * lanes <= QN_COUNT_PIECE. */
+    void (*fold)(qn_lanes *to, const float *x, int64_t rows, int64_t stride, int64_t lanes);
+    /* Counts the elements that are not 0 at floor(|x| * scale), from QN_HISTOGRAM_BINS on where x < 0, in
+     * any of the tables. Returns how many. */
+    int64_t (*count)(uint32_t (*tables)[QN_COUNT_SIZE], const float *x, int64_t n, float scale);
+} qn_count_kernels;
+
+const qn_count_kernels *qn_count_kernels_get(void);
+extern const qn_count_kernels qn_count_kernels_base;
+extern const qn_count_kernels qn_count_kernels_avx2;
+extern const qn_count_kernels qn_count_kernels_avx512;
+
+#endif

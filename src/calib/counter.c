@@ -1,0 +1,408 @@
+/* Adding a sample of a value to its statistics: pieces that stay in the first cache are folded (extremes,
+ * sums, channel by channel) and then counted, so that memory is read once. */
+#include <math.h>
+#include <string.h>
+
+#include "calib/count.h"
+#include "calib/histogram.h"
+
+struct qn_counter {
+    qn_context *ctx;
+    const qn_count_kernels *kernels;
+    uint32_t (*tables)[QN_COUNT_SIZE]; /* all zero between entries */
+    /* Of the sample at hand, by channel. */
+    float *min, *max;
+    double *sum;
+    size_t channels_capacity;
+    void *plain; /* a sample as row-major float32, where it is something else */
+    size_t plain_capacity;
+    /* Of the sample at hand. */
+    qn_stats_entry *entry;
+    float scale;      /* 2^-exponent */
+    uint32_t largest; /* bits of the largest |x| in the tables */
+    int64_t in_tables, nonzero;
+    qn_range ends; /* of the last sample */
+};
+
+qn_status qn_counter_create(qn_counter **out, qn_context *ctx)
+{
+    *out = NULL;
+    qn_counter *c = qn_alloc_zero(ctx, 1, sizeof *c);
+    QN_TRY_ALLOC(ctx, c);
+    c->ctx = ctx;
+    c->kernels = qn_count_kernels_get();
+    c->tables = qn_alloc_zero(ctx, QN_COUNT_TABLES, sizeof *c->tables);
+    if (!c->tables) {
+        qn_counter_free(c);
+        return qn_fail_nomem(ctx);
+    }
+    *out = c;
+    return QN_OK;
+}
+
+void qn_counter_free(qn_counter *c)
+{
+    if (!c)
+        return;
+    qn_free(c->ctx, c->tables);
+    qn_free(c->ctx, c->min);
+    qn_free(c->ctx, c->max);
+    qn_free(c->ctx, c->sum);
+    qn_free(c->ctx, c->plain);
+    qn_free(c->ctx, c);
+}
+
+/* ---- Tables and histogram ------------------------------------------------------------------------------ */
+
+static qn_status flush_side(qn_counter *c, int side, size_t bins)
+{
+    uint32_t *t[QN_COUNT_TABLES];
+    uint64_t any = 0;
+    for (int i = 0; i < QN_COUNT_TABLES; i++) {
+        t[i] = c->tables[i] + side * QN_HISTOGRAM_BINS;
+        for (size_t b = 0; b < bins; b++)
+            any |= t[i][b];
+    }
+    if (!any)
+        return QN_OK;
+    QN_TRY(qn_histogram_side(&c->entry->histogram, c->ctx, side));
+    uint64_t *to = c->entry->histogram.side[side];
+    for (size_t b = 0; b < bins; b++)
+        to[b] += (uint64_t)t[0][b] + t[1][b] + t[2][b] + t[3][b];
+    for (int i = 0; i < QN_COUNT_TABLES; i++)
+        memset(t[i], 0, bins * sizeof *t[i]);
+    return QN_OK;
+}
+
+static float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static qn_status flush(qn_counter *c)
+{
+    if (c->in_tables == 0)
+        return QN_OK;
+    const size_t bins = (size_t)(float_of(c->largest) * c->scale) + 1;
+    QN_TRY(flush_side(c, 0, bins));
+    QN_TRY(flush_side(c, 1, bins));
+    c->in_tables = 0;
+    c->largest = 0;
+    return QN_OK;
+}
+
+/* Makes room for a number of this magnitude. */
+static qn_status widen(qn_counter *c, uint32_t largest)
+{
+    qn_histogram *h = &c->entry->histogram;
+    const int32_t exponent = qn_histogram_exponent(float_of(largest));
+    if (exponent > h->exponent) {
+        QN_TRY(flush(c));
+        qn_histogram_coarsen(h, exponent);
+    }
+    c->scale = ldexpf(1, -h->exponent);
+    return QN_OK;
+}
+
+/* A region whose largest magnitude is known. */
+static qn_status count_region(qn_counter *c, const float *x, int64_t n, uint32_t largest)
+{
+    if (largest == 0)
+        return QN_OK;
+    if (largest >= UINT32_C(0x7f800000))
+        return qn_fail(c->ctx, QN_E_INVALID, "tensor '%s' has NaN or infinite elements",
+                       c->entry->name);
+    QN_TRY(widen(c, largest));
+    c->largest = QN_MAX(c->largest, largest);
+    c->in_tables += n;
+    c->nonzero += c->kernels->count(c->tables, x, n, c->scale);
+    return c->in_tables > INT32_MAX / 2 ? flush(c) : QN_OK;
+}
+
+/* ---- Regions -------------------------------------------------------------------------------------------- */
+
+/* `rows` of `lanes` neighbouring channels from channel `first` on. */
+static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const float *x,
+                           int64_t rows, int64_t stride)
+{
+    qn_lanes to = {.largest = 0};
+    const size_t floats = (size_t)lanes * sizeof(float), doubles = (size_t)lanes * sizeof(double);
+    memcpy(to.min, c->min + first, floats);
+    memcpy(to.max, c->max + first, floats);
+    memcpy(to.sum, c->sum + first, doubles);
+    c->kernels->fold(&to, x, rows, stride, lanes);
+    memcpy(c->min + first, to.min, floats);
+    memcpy(c->max + first, to.max, floats);
+    memcpy(c->sum + first, to.sum, doubles);
+    return to.largest;
+}
+
+/* Neighbouring elements of one channel, at most QN_COUNT_PIECE. */
+static uint32_t fold_span(qn_counter *c, int64_t channel, const float *x, int64_t n)
+{
+    const int64_t rows = n / QN_COUNT_LANES, rest = n % QN_COUNT_LANES;
+    qn_lanes to = {.largest = 0};
+    for (int l = 0; l < QN_COUNT_LANES; l++) {
+        to.min[l] = INFINITY;
+        to.max[l] = -INFINITY;
+    }
+    if (rows)
+        c->kernels->fold(&to, x, rows, QN_COUNT_LANES, QN_COUNT_LANES);
+    if (rest)
+        c->kernels->fold(&to, x + rows * QN_COUNT_LANES, 1, QN_COUNT_LANES, rest);
+    for (int l = 0; l < QN_COUNT_LANES; l++) {
+        c->min[channel] = fminf(c->min[channel], to.min[l]);
+        c->max[channel] = fmaxf(c->max[channel], to.max[l]);
+        c->sum[channel] += to.sum[l];
+    }
+    return to.largest;
+}
+
+/* [rows, step] of which channels [first, first + lanes) stand in each row, lanes <= step. */
+static qn_status add_lanes(qn_counter *c, int64_t first, int64_t lanes, const float *x,
+                           int64_t rows, int64_t step)
+{
+    const int64_t most = QN_MAX(1, QN_COUNT_PIECE / step);
+    for (int64_t r = 0; r < rows; r += most) {
+        const int64_t here = QN_MIN(most, rows - r);
+        const float *at = x + r * step;
+        uint32_t largest = 0;
+        for (int64_t l = 0; l < lanes; l += QN_COUNT_LANES) {
+            const int64_t width = QN_MIN(lanes - l, QN_COUNT_LANES);
+            const uint32_t found = fold_lanes(c, first + l, width, at + l, here, step);
+            largest = QN_MAX(largest, found);
+        }
+        QN_TRY(count_region(c, at, here * step, largest)); /* what pads a row is 0 */
+    }
+    return QN_OK;
+}
+
+/* [channels, inner], both from the first on. */
+static qn_status add_spans(qn_counter *c, int64_t channels, const float *x, int64_t inner)
+{
+    if (inner >= QN_COUNT_PIECE) {
+        for (int64_t k = 0; k < channels; k++) {
+            for (int64_t i = 0; i < inner; i += QN_COUNT_PIECE) {
+                const int64_t n = QN_MIN(QN_COUNT_PIECE, inner - i);
+                const float *at = x + k * inner + i;
+                QN_TRY(count_region(c, at, n, fold_span(c, k, at, n)));
+            }
+        }
+        return QN_OK;
+    }
+    const int64_t most = QN_COUNT_PIECE / inner;
+    for (int64_t k = 0; k < channels; k += most) {
+        const int64_t here = QN_MIN(most, channels - k);
+        uint32_t largest = 0;
+        for (int64_t j = k; j < k + here; j++) {
+            const uint32_t found = fold_span(c, j, x + j * inner, inner);
+            largest = QN_MAX(largest, found);
+        }
+        QN_TRY(count_region(c, x + k * inner, here * inner, largest));
+    }
+    return QN_OK;
+}
+
+/* ---- Layouts -------------------------------------------------------------------------------------------- */
+
+static int64_t product(const int64_t *dims, int32_t from, int32_t to)
+{
+    int64_t result = 1;
+    for (int32_t d = from; d < to; d++)
+        result *= dims[d];
+    return result;
+}
+
+/* Row-major elements of these dims; axis -1: no channels. */
+static qn_status add_rows(qn_counter *c, const float *x, const int64_t *dims, int32_t rank,
+                          int32_t axis)
+{
+    if (axis < 0)
+        return add_spans(c, 1, x, product(dims, 0, rank));
+    const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, rank);
+    if (inner == 1)
+        return add_lanes(c, 0, dims[axis], x, outer, dims[axis]);
+    for (int64_t o = 0; o < outer; o++)
+        QN_TRY(add_spans(c, dims[axis], x + o * dims[axis] * inner, inner));
+    return QN_OK;
+}
+
+/* One sample [C, spatial...] whose channels lie in blocks. */
+static qn_status add_blocked(qn_counter *c, const float *x, const qn_tensor *shape, int64_t block)
+{
+    const int64_t channels = shape->dims[1], area = product(shape->dims, 2, shape->rank);
+    for (int64_t k = 0; k < channels; k += block)
+        QN_TRY(add_lanes(c, k, QN_MIN(block, channels - k), x + k * area, area, block));
+    return QN_OK;
+}
+
+static qn_status add_sample(qn_counter *c, const float *x, const qn_observation *seen)
+{
+    const qn_tensor *shape = seen->tensor;
+    const int32_t axis = c->entry->axis;
+    switch ((qn_layout_kind)seen->layout.kind) {
+    case QN_LAYOUT_BLOCKED: return add_blocked(c, x, shape, seen->layout.block);
+    case QN_LAYOUT_CHANNELS_LAST:
+        return add_lanes(c, 0, shape->dims[1], x, product(shape->dims, 2, shape->rank),
+                         shape->dims[1]);
+    case QN_LAYOUT_ROWS: break;
+    }
+    return add_rows(c, x, shape->dims + 1, shape->rank - 1, axis > 0 ? axis - 1 : -1);
+}
+
+static qn_status add_all(qn_counter *c, const qn_observation *seen)
+{
+    const qn_tensor *shape = seen->tensor;
+    const char *data = shape->data;
+    size_t bytes = 0;
+    if (!qn_layout_bytes(&bytes, seen->layout, shape))
+        return qn_fail(c->ctx, QN_E_INVALID, "tensor '%s' is too large", c->entry->name);
+    const int64_t samples = shape->rank > 0 ? shape->dims[0] : 1;
+    const bool together = samples == 1 || seen->stride == bytes / (size_t)samples;
+    const int32_t axis = c->entry->axis < shape->rank ? c->entry->axis : -1;
+    if (seen->layout.kind == QN_LAYOUT_ROWS && together)
+        return add_rows(c, (const float *)shape->data, shape->dims, shape->rank, axis);
+    for (int64_t n = 0; n < samples; n++)
+        QN_TRY(add_sample(c, (const float *)(const void *)(data + (size_t)n * seen->stride), seen));
+    return QN_OK;
+}
+
+/* ---- Other forms ---------------------------------------------------------------------------------------- */
+
+static qn_status plain_room(qn_counter *c, size_t bytes)
+{
+    if (bytes <= c->plain_capacity)
+        return QN_OK;
+    qn_free(c->ctx, c->plain);
+    c->plain_capacity = 0;
+    c->plain = qn_alloc(c->ctx, bytes);
+    QN_TRY_ALLOC(c->ctx, c->plain);
+    c->plain_capacity = bytes;
+    return QN_OK;
+}
+
+/* Row-major float32 in c->plain. */
+static qn_status make_plain(qn_counter *c, qn_tensor *out, const qn_observation *seen)
+{
+    enum { PART = 256 };
+    const qn_tensor *shape = seen->tensor;
+    const int64_t count = qn_tensor_count(shape);
+    const size_t size = qn_dtype_size(shape->dtype);
+    const size_t samples = shape->rank > 0 ? (size_t)shape->dims[0] : 1;
+    QN_TRY(plain_room(c, (size_t)count * (size + sizeof(float))));
+    char *rows = (char *)c->plain + (size_t)count * sizeof(float);
+    const qn_laid_out to = {rows, QN_ROWS, (size_t)count / samples * size};
+    const qn_laid_out from = {shape->data, seen->layout, seen->stride};
+    qn_layout_convert(&to, &from, shape);
+    double wide[PART];
+    for (int64_t i = 0; i < count; i += PART) {
+        const int64_t n = QN_MIN(PART, count - i);
+        qn_load_f64(wide, shape->dtype, rows, i, n);
+        qn_store_f64(c->plain, QN_FLOAT32, i, wide, n);
+    }
+    *out = *shape;
+    out->dtype = QN_FLOAT32;
+    out->data = c->plain;
+    return QN_OK;
+}
+
+/* ---- One sample ------------------------------------------------------------------------------------------ */
+
+static qn_status grow_floats(qn_counter *c, float **at, int64_t count)
+{
+    float *grown =
+        qn_realloc(c->ctx, *at, c->channels_capacity * sizeof **at, (size_t)count * sizeof **at);
+    QN_TRY_ALLOC(c->ctx, grown);
+    *at = grown;
+    return QN_OK;
+}
+
+static qn_status channel_room(qn_counter *c, int64_t channels)
+{
+    if ((size_t)channels > c->channels_capacity) {
+        double *sum = qn_realloc(c->ctx, c->sum, c->channels_capacity * sizeof *sum,
+                                 (size_t)channels * sizeof *sum);
+        QN_TRY_ALLOC(c->ctx, sum);
+        c->sum = sum;
+        QN_TRY(grow_floats(c, &c->min, channels));
+        QN_TRY(grow_floats(c, &c->max, channels));
+        c->channels_capacity = (size_t)channels;
+    }
+    for (int64_t k = 0; k < channels; k++) {
+        c->min[k] = INFINITY;
+        c->max[k] = -INFINITY;
+        c->sum[k] = 0;
+    }
+    return QN_OK;
+}
+
+static void take_sample(qn_counter *c, int64_t channels, int64_t count)
+{
+    qn_stats_entry *e = c->entry;
+    float min = INFINITY, max = -INFINITY;
+    double sum = 0;
+    for (int64_t k = 0; k < channels; k++) {
+        c->min[k] += 0.0f; /* -0 becomes 0: which zero comes out must not depend on the order */
+        c->max[k] += 0.0f;
+        min = fminf(min, c->min[k]);
+        max = fmaxf(max, c->max[k]);
+        sum += c->sum[k];
+    }
+    e->samples++;
+    e->count += (uint64_t)count;
+    e->zeros += (uint64_t)(count - c->nonzero);
+    c->ends = (qn_range){min, max};
+    e->min = fminf(e->min, min);
+    e->max = fmaxf(e->max, max);
+    qn_fixed_add(&e->sum, sum);
+    qn_fixed_add(&e->sum_min, min);
+    qn_fixed_add(&e->sum_max, max);
+    for (int64_t k = 0; k < e->channels; k++) {
+        e->channel_min[k] = fminf(e->channel_min[k], c->min[k]);
+        e->channel_max[k] = fmaxf(e->channel_max[k], c->max[k]);
+        qn_fixed_add(&e->channel_sum[k], c->sum[k]);
+    }
+}
+
+qn_range qn_counter_ends(const qn_counter *c)
+{
+    return c->ends;
+}
+
+/* Channels of a layout other than row-major are those of axis 1. */
+static bool is_direct(const qn_observation *seen, int32_t axis)
+{
+    return seen->tensor->dtype == QN_FLOAT32 && (seen->layout.kind == QN_LAYOUT_ROWS || axis == 1);
+}
+
+qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *c, const qn_observation *seen)
+{
+    const int64_t count = qn_tensor_count(seen->tensor);
+    const int32_t axis = entry->axis < seen->tensor->rank ? entry->axis : -1;
+    const int64_t channels = axis >= 0 ? seen->tensor->dims[axis] : 1;
+    qn_observation plain = *seen;
+    qn_tensor tensor;
+    if (count == 0)
+        return QN_OK;
+    if (!is_direct(seen, axis)) {
+        QN_TRY(make_plain(c, &tensor, seen));
+        plain = (qn_observation){seen->value, &tensor, QN_ROWS, 0};
+        if (tensor.rank > 0)
+            plain.stride = (size_t)(count / tensor.dims[0]) * sizeof(float);
+    }
+    c->entry = entry;
+    c->in_tables = c->nonzero = 0;
+    c->largest = 0;
+    QN_TRY(channel_room(c, channels));
+    QN_TRY(qn_entry_channels(entry, c->ctx, axis >= 0 ? channels : -1));
+    qn_status status = add_all(c, &plain);
+    if (status == QN_OK)
+        status = flush(c);
+    if (status == QN_OK)
+        take_sample(c, channels, count);
+    else
+        memset(c->tables, 0, QN_COUNT_TABLES * sizeof *c->tables);
+    return status;
+}

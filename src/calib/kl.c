@@ -1,0 +1,236 @@
+/* kl and kl_v2: where to clip so that the distribution of what is left, told in so many levels, is most
+ * like the distribution that was seen. */
+#include <math.h>
+
+#include "calib/methods.h"
+
+/* Sums over the bins before each place, so that a candidate costs one step per level, not per bin. */
+typedef struct entropy {
+    const double *mass; /* [bins] */
+    int64_t bins;
+    double *count, *filled, *plogp; /* [bins + 1] */
+    double smoothing;               /* elements that a bin of the quantized side has at least */
+} entropy;
+
+static double xlogx(double x)
+{
+    return x > 0 ? x * log(x) : 0;
+}
+
+static qn_status entropy_make(entropy *e, qn_context *ctx, const qn_curve *curve, double smoothing)
+{
+    const int64_t n = curve->bins;
+    *e = (entropy){.mass = curve->mass, .bins = n, .smoothing = smoothing};
+    e->count = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->count);
+    e->filled = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->filled);
+    e->plogp = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->plogp);
+    if (!e->count || !e->filled || !e->plogp)
+        return qn_fail_nomem(ctx);
+    for (int64_t i = 0; i < n; i++) {
+        e->count[i + 1] = e->count[i] + e->mass[i];
+        e->filled[i + 1] = e->filled[i] + (e->mass[i] > 0);
+        e->plogp[i + 1] = e->plogp[i] + xlogx(e->mass[i]);
+    }
+    return QN_OK;
+}
+
+static void entropy_free(entropy *e, qn_context *ctx)
+{
+    qn_free(ctx, e->count);
+    qn_free(ctx, e->filled);
+    qn_free(ctx, e->plogp);
+}
+
+/* Bins [begin, end) told in `levels` levels. */
+typedef struct cut {
+    int64_t begin, end, levels;
+} cut;
+
+/* What is clipped is counted in the last bin of the seen side P, and not in the quantized side Q. */
+static double clip_cost(const entropy *e, double clipped, double at_edge, double q_at_edge)
+{
+    if (clipped <= 0)
+        return 0;
+    const double q = at_edge > 0 ? q_at_edge : e->smoothing;
+    return xlogx(at_edge + clipped) - xlogx(at_edge) - clipped * log(q);
+}
+
+/* KL(P || Q). A level of Q gives each of its filled bins the same share. */
+static double divergence(const entropy *e, const cut *c)
+{
+    const double all = e->count[e->bins], inside = e->count[c->end] - e->count[c->begin];
+    double told = 0, first = 0, last = 0;
+    if (inside <= 0)
+        return INFINITY;
+    for (int64_t k = 0; k < c->levels; k++) {
+        const int64_t from = c->begin + (c->end - c->begin) * k / c->levels;
+        const int64_t to = c->begin + (c->end - c->begin) * (k + 1) / c->levels;
+        const double count = e->count[to] - e->count[from];
+        const double share = count > 0 ? count / (e->filled[to] - e->filled[from]) : 0;
+        told += count > 0 ? count * log(share) : 0;
+        if (from == c->begin)
+            first = share;
+        last = share;
+    }
+    double cost = e->plogp[c->end] - e->plogp[c->begin] - told;
+    cost += clip_cost(e, e->count[c->begin], e->mass[c->begin], first);
+    cost += clip_cost(e, all - e->count[c->end], e->mass[c->end - 1], last);
+    return cost / all - log(all) + log(inside);
+}
+
+/* ---- The classical search --------------------------------------------------------------------------------- */
+
+static int64_t best_end(const entropy *e, int64_t levels)
+{
+    enum { CANDIDATES = 512 };
+    const int64_t step = QN_MAX(1, (e->bins - levels) / CANDIDATES);
+    int64_t best = e->bins;
+    double least = INFINITY;
+    for (int64_t end = levels; end <= e->bins; end += step) {
+        const cut c = {0, end, levels};
+        const double cost = divergence(e, &c);
+        if (cost < least) {
+            least = cost;
+            best = end;
+        }
+    }
+    return best;
+}
+
+qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
+                      const qn_range_options *options)
+{
+    const int64_t levels = (int64_t)1 << (options->bits - 1);
+    qn_curve curve;
+    entropy e = {.bins = 0};
+    qn_status status = qn_curve_make(&curve, ctx, entry, true);
+    if (status == QN_OK) {
+        curve.mass[0] += (double)entry->zeros;
+        status = entropy_make(&e, ctx, &curve, 1e-4);
+    }
+    if (status == QN_OK && e.bins > levels) {
+        const float end = (float)((double)best_end(&e, levels) * curve.width);
+        *out = (qn_range){fmaxf(out->min, -end), fminf(out->max, end)};
+    }
+    entropy_free(&e, ctx);
+    qn_curve_free(&curve, ctx);
+    return status;
+}
+
+/* ---- The one without its failures --------------------------------------------------------------------------- */
+
+/* Values that stand alone, so few that each can have a level: clipping can only lose. */
+static bool few_values(const qn_curve *c, int64_t levels)
+{
+    int64_t filled = 0, alone = 0;
+    for (int64_t i = 0; i < c->bins; i++) {
+        if (c->mass[i] <= 0)
+            continue;
+        filled++;
+        alone += (i == 0 || c->mass[i - 1] <= 0) && (i + 1 == c->bins || c->mass[i + 1] <= 0);
+    }
+    return filled <= levels && 2 * alone >= filled;
+}
+
+typedef struct search {
+    const qn_curve *curve;
+    const entropy *entropy;
+    const qn_range_options *options;
+    cut best;
+    double cost;
+} search;
+
+/* Clipping must not lose more than rounding does. */
+static bool clips_little(const search *s, const cut *c)
+{
+    const double min = s->curve->origin + (double)c->begin * s->curve->width;
+    const double max = s->curve->origin + (double)c->end * s->curve->width;
+    const double step = (max - min) / (double)c->levels;
+    const double inside = s->entropy->count[c->end] - s->entropy->count[c->begin];
+    return qn_curve_clipped(s->curve, min, max) <= inside * step * step / 12;
+}
+
+static void consider(search *s, const cut *c)
+{
+    const double cost = divergence(s->entropy, c);
+    if (cost < s->cost && clips_little(s, c)) {
+        s->cost = cost;
+        s->best = *c;
+    }
+}
+
+/* One end moves towards 0, which stands before bin `zero`. */
+static void search_end(search *s, int64_t zero, bool upper)
+{
+    enum { CANDIDATES = 256 };
+    const cut start = s->best;
+    const int64_t reach = upper ? start.end - zero : zero - start.begin;
+    const int64_t step = QN_MAX(1, reach / CANDIDATES);
+    for (int64_t i = step; i < reach; i += step) {
+        cut c = start;
+        if (upper)
+            c.end -= i;
+        else
+            c.begin += i;
+        if (c.end - c.begin >= c.levels)
+            consider(s, &c);
+    }
+}
+
+static void search_both(search *s, int64_t zero)
+{
+    enum { ROUNDS = 2 };
+    for (int round = 0; round < ROUNDS; round++) {
+        const double before = s->cost;
+        search_end(s, zero, true);
+        search_end(s, zero, false);
+        if (s->cost >= before)
+            break;
+    }
+}
+
+/* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far outlier: the
+ * squared error goes on from there. */
+static void finish(qn_range *out, const search *s, const qn_curve *signed_curve)
+{
+    const double width = s->curve->width;
+    const double min = s->curve->origin + (double)s->best.begin * width;
+    const double max = s->curve->origin + (double)s->best.end * width;
+    out->max = fminf(out->max, (float)max);
+    out->min = s->options->symmetric ? -out->max : fmaxf(out->min, (float)min);
+    if (4 * (s->best.end - s->best.begin) <= 5 * s->best.levels)
+        qn_curve_least_error(out, signed_curve, s->options);
+}
+
+static qn_status search_v2(qn_range *out, qn_context *ctx, const qn_curve *axis,
+                           const qn_curve *signed_curve, const qn_range_options *options)
+{
+    const int64_t levels = (int64_t)1 << (options->bits - (options->symmetric ? 1 : 0));
+    entropy e;
+    if (axis->bins <= levels || few_values(axis, levels))
+        return QN_OK;
+    const qn_status status = entropy_make(&e, ctx, axis, 0.5);
+    if (status == QN_OK) {
+        search s = {axis, &e, options, {0, axis->bins, levels}, INFINITY};
+        s.cost = divergence(&e, &s.best);
+        search_both(&s, (int64_t)rint(-axis->origin / axis->width));
+        finish(out, &s, signed_curve);
+    }
+    entropy_free(&e, ctx);
+    return status;
+}
+
+qn_status qn_range_kl_v2(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
+                         const qn_range_options *options)
+{
+    qn_curve signed_curve, folded = {.bins = 0};
+    qn_status status = qn_curve_make(&signed_curve, ctx, entry, false);
+    if (status == QN_OK && options->symmetric)
+        status = qn_curve_make(&folded, ctx, entry, true);
+    if (status == QN_OK)
+        status = search_v2(out, ctx, options->symmetric ? &folded : &signed_curve, &signed_curve,
+                           options);
+    qn_curve_free(&folded, ctx);
+    qn_curve_free(&signed_curve, ctx);
+    return status;
+}
