@@ -187,7 +187,7 @@ static uint64_t next_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static void fill_random(qn_tensor *tensor, uint64_t state)
+void qn_feed_random(qn_tensor *tensor, uint64_t state)
 {
     enum { PIECE = 1024 };
     const qn_dtype_kind kind = qn_dtype_get(tensor->dtype)->kind;
@@ -215,7 +215,7 @@ static qn_status make_random(qn_feed *feed, size_t i, const qn_plan *plan)
                        qn_model_input_name(feed->model, i));
     const qn_type type = qn_type_of(&shape);
     QN_TRY(qn_tensor_create(&made, feed->ctx, &feed->arena, &type));
-    fill_random(made, feed->options->seed + i);
+    qn_feed_random(made, feed->options->seed + i);
     feed->tensors[i] = *made;
     return QN_OK;
 }

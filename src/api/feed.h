@@ -48,6 +48,8 @@ QN_MUST_CHECK qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_f
 /* With the plan for these shapes: makes random numbers for what no file feeds (floats from [-1, 1),
  * integers and bools 0 or 1, small enough for an index; strings empty). Starts to read samples. */
 QN_MUST_CHECK qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan);
+/* Such numbers for any tensor. */
+void qn_feed_random(qn_tensor *tensor, uint64_t seed);
 /* Makes feed->tensors the inputs of the next run; *count gets its samples, 0 past the last run. Without
  * samples there is one run, of 1. */
 QN_MUST_CHECK qn_status qn_feed_next(int64_t *count, qn_feed *feed);

@@ -165,7 +165,7 @@ typedef struct qn_outlier {
 } qn_outlier;
 enum { QN_OUTLIERS = 8, QN_STAGES = 4 };
 
-/* The first `samples` and all of them: how far ranges differ, by the worst of min_max, percentile and mean,
+/* The first `samples` and all of them: how far ranges differ, by the worse of percentile and mean,
  * relative to what they are in the end. */
 typedef struct qn_stage {
     int64_t samples;

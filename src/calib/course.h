@@ -36,7 +36,7 @@ QN_MUST_CHECK qn_status qn_extremes_outliers(qn_course *course, const qn_extreme
 
 /* ---- Ranges at some moment -------------------------------------------------------------------------------- */
 
-enum { QN_STAGE_METHODS = 3 };
+enum { QN_STAGE_METHODS = 2 };
 typedef struct qn_snapshot_entry {
     const char *name; /* of the statistics it was taken of */
     qn_range range[QN_STAGE_METHODS];

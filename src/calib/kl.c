@@ -2,6 +2,7 @@
  * like the distribution that was seen. */
 #include <math.h>
 
+#include "base/real.h"
 #include "calib/methods.h"
 
 /* Sums over the bins before each place, so that a candidate costs one step per level, not per bin. */
@@ -14,7 +15,7 @@ typedef struct entropy {
 
 static double xlogx(double x)
 {
-    return x > 0 ? x * log(x) : 0;
+    return x > 0 ? x * qn_real_log(x) : 0;
 }
 
 static qn_status entropy_make(entropy *e, qn_context *ctx, const qn_curve *curve, double smoothing)
@@ -52,7 +53,7 @@ static double clip_cost(const entropy *e, double clipped, double at_edge, double
     if (clipped <= 0)
         return 0;
     const double q = at_edge > 0 ? q_at_edge : e->smoothing;
-    return xlogx(at_edge + clipped) - xlogx(at_edge) - clipped * log(q);
+    return xlogx(at_edge + clipped) - xlogx(at_edge) - clipped * qn_real_log(q);
 }
 
 /* KL(P || Q). A level of Q gives each of its filled bins the same share. */
@@ -67,7 +68,7 @@ static double divergence(const entropy *e, const cut *c)
         const int64_t to = c->begin + (c->end - c->begin) * (k + 1) / c->levels;
         const double count = e->count[to] - e->count[from];
         const double share = count > 0 ? count / (e->filled[to] - e->filled[from]) : 0;
-        told += count > 0 ? count * log(share) : 0;
+        told += count > 0 ? count * qn_real_log(share) : 0;
         if (from == c->begin)
             first = share;
         last = share;
@@ -75,7 +76,7 @@ static double divergence(const entropy *e, const cut *c)
     double cost = e->plogp[c->end] - e->plogp[c->begin] - told;
     cost += clip_cost(e, e->count[c->begin], e->mass[c->begin], first);
     cost += clip_cost(e, all - e->count[c->end], e->mass[c->end - 1], last);
-    return cost / all - log(all) + log(inside);
+    return cost / all - qn_real_log(all) + qn_real_log(inside);
 }
 
 /* ---- The classical search --------------------------------------------------------------------------------- */
@@ -97,6 +98,20 @@ static int64_t best_end(const entropy *e, int64_t levels)
     return best;
 }
 
+/* At most 2,048 bins, of which the first, which is full of what is next to nothing, counts like the second. */
+static void tidy_bins(qn_curve *c)
+{
+    enum { MOST = 2048 };
+    if (c->bins > MOST) {
+        for (int64_t i = 0; 2 * i < c->bins; i++)
+            c->mass[i] = c->mass[2 * i] + (2 * i + 1 < c->bins ? c->mass[2 * i + 1] : 0);
+        c->bins = (c->bins + 1) / 2;
+        c->width *= 2;
+    }
+    if (c->bins > 1)
+        c->mass[0] = c->mass[1];
+}
+
 qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
                       const qn_range_options *options)
 {
@@ -105,7 +120,7 @@ qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
     entropy e = {.bins = 0};
     qn_status status = qn_curve_make(&curve, ctx, entry, true);
     if (status == QN_OK) {
-        curve.mass[0] += (double)entry->zeros;
+        tidy_bins(&curve);
         status = entropy_make(&e, ctx, &curve, 1e-4);
     }
     if (status == QN_OK && e.bins > levels) {

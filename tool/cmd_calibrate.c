@@ -1,0 +1,221 @@
+/* quench calibrate: statistics of a model's activations on data. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    cli_graph_values graph;
+    const char *model, *output;
+    cli_data_values data;
+    cli_list inputs;
+    int64_t number, batch, threads, seed;
+    int merge, show;
+} values;
+
+static const cli_option options[] = {
+    {.name = "model",
+     .shorts = "m",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, model),
+     .value = "FILE",
+     .help = "the model; the same as the argument"},
+    {.name = "output",
+     .shorts = "o",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, output),
+     .value = "FILE",
+     .help = "where to write the statistics"},
+    {.name = "number",
+     .shorts = "i",
+     .type = CLI_INT,
+     .offset = offsetof(values, number),
+     .value = "N",
+     .least = 1,
+     .most = 1e15,
+     .help = "the same as --samples; of random numbers 8 unless told"},
+    {.name = "batch-size",
+     .shorts = "bs",
+     .type = CLI_INT,
+     .offset = offsetof(values, batch),
+     .value = "N",
+     .least = 1,
+     .most = 65536,
+     .help = "accepted for scripts that give it: statistics do not depend on it, and samples are "
+             "run one by one"},
+    {.name = "threads",
+     .shorts = "t cn",
+     .type = CLI_INT,
+     .offset = offsetof(values, threads),
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "samples to run side by side; default: one per core"},
+    {.name = "input",
+     .type = CLI_LIST,
+     .offset = offsetof(values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input that is the same for all samples"},
+    {.name = "seed",
+     .type = CLI_INT,
+     .offset = offsetof(values, seed),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e15,
+     .help = "of the random numbers that inputs without a file get"},
+    {.name = "merge",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, merge),
+     .help = "join the statistics in the files named into one"},
+    {.name = "show",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, show),
+     .help =
+         "show the ranges of every tensor by every method, of the statistics in the file named"},
+};
+static const cli_group own = CLI_GROUP("of calibrate", options);
+
+/* ---- Files of statistics -------------------------------------------------------------------------------- */
+
+static qn_status load_all(qn_stats **parts, cli_work *cli, const cli_list *paths)
+{
+    for (size_t i = 0; i < paths->count; i++) {
+        const qn_status status = qn_stats_load(&parts[i], cli->ctx, paths->at[i]);
+        if (status != QN_OK)
+            return status;
+    }
+    return QN_OK;
+}
+
+static qn_status merge_files(cli_work *cli, qn_stats **parts, const values *v)
+{
+    qn_stats *all = NULL;
+    qn_status status = load_all(parts, cli, &v->common.arguments);
+    if (status == QN_OK)
+        status = qn_stats_merge(&all, cli->ctx, (const qn_stats *const *)parts,
+                                v->common.arguments.count);
+    if (status == QN_OK)
+        status = qn_stats_save(cli->ctx, all, v->output);
+    qn_stats_free(all);
+    return status;
+}
+
+static int merge(cli_work *cli, const values *v)
+{
+    const size_t count = v->common.arguments.count;
+    if (count == 0 || !v->output) {
+        cli_error("calibrate: usage: quench calibrate --merge A B ... -o FILE");
+        return CLI_USAGE;
+    }
+    qn_stats **parts = calloc(count, sizeof *parts);
+    if (!parts)
+        return cli_fail(cli, QN_E_NOMEM);
+    const qn_status status = merge_files(cli, parts, v);
+    const int code = status == QN_OK ? CLI_DONE : cli_fail(cli, status);
+    for (size_t i = 0; i < count; i++)
+        qn_stats_free(parts[i]);
+    free(parts);
+    return code;
+}
+
+static int show(cli_work *cli, const values *v)
+{
+    qn_stats *stats = NULL;
+    qn_report *report = NULL;
+    if (v->common.arguments.count != 1) {
+        cli_error("calibrate: usage: quench calibrate --show FILE");
+        return CLI_USAGE;
+    }
+    qn_status status = qn_stats_load(&stats, cli->ctx, v->common.arguments.at[0]);
+    if (status == QN_OK)
+        status = qn_stats_report(&report, cli->ctx, stats);
+    const int code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
+    qn_stats_free(stats);
+    return code;
+}
+
+/* ---- Calibration ------------------------------------------------------------------------------------------ */
+
+/* "<output>.part", where a killed run goes on. */
+static char *checkpoint_name(const char *output)
+{
+    const size_t size = strlen(output) + sizeof ".part";
+    char *name = malloc(size);
+    if (name)
+        snprintf(name, size, "%s.part", output);
+    return name;
+}
+
+static qn_status collect(qn_report **out, cli_work *cli, qn_model *model,
+                         const qn_calibrate_options *wanted, const char *output)
+{
+    qn_stats *stats = NULL;
+    qn_status status = qn_calibrate(&stats, out, cli->ctx, model, wanted);
+    if (status == QN_OK && output)
+        status = qn_stats_save(cli->ctx, stats, output);
+    if (status == QN_OK && wanted->checkpoint)
+        remove(wanted->checkpoint);
+    if (status != QN_OK) {
+        qn_report_free(*out);
+        *out = NULL;
+    }
+    qn_stats_free(stats);
+    return status;
+}
+
+static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
+                           const qn_graph_options *graph, const void *parsed)
+{
+    const values *v = parsed;
+    char *checkpoint = v->output ? checkpoint_name(v->output) : NULL;
+    qn_calibrate_options wanted = {.graph = *graph,
+                                   .inputs = v->inputs.at,
+                                   .n_inputs = v->inputs.count,
+                                   .threads = (int)v->threads,
+                                   .seed = (uint64_t)v->seed,
+                                   .checkpoint = checkpoint};
+    wanted.data = cli_data_options(&v->data, &wanted.graph);
+    if (v->number)
+        wanted.data.samples = v->number;
+    const qn_status status = collect(out, cli, model, &wanted, v->output);
+    free(checkpoint);
+    return status;
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    if (v->merge && v->show) {
+        cli_error("calibrate: --merge and --show are two things");
+        return CLI_USAGE;
+    }
+    if (v->merge)
+        return merge(cli, v);
+    if (v->show)
+        return show(cli, v);
+    if (v->common.arguments.count + (v->model != NULL) != 1) {
+        cli_error("calibrate: name one model: quench calibrate -m MODEL -d DATA -o FILE");
+        return CLI_USAGE;
+    }
+    return cli_model_file_run(cli, v->model ? v->model : v->common.arguments.at[0], calibrate,
+                              &v->graph, v);
+}
+
+const cli_command cli_cmd_calibrate = {
+    .name = "calibrate",
+    .arguments = "[MODEL | FILE...]",
+    .least = 0,
+    .most = 1024,
+    .brief = "collect statistics of a model's activations on data",
+    .notes = "The statistics depend on model and data only, not on the order of the samples or on "
+             "threads. A run that was killed goes on from FILE.part when it is started again. "
+             "docs/calibration.md tells what each method makes of them.",
+    .parts = {{&own, 0},
+              {&cli_data_group, offsetof(values, data)},
+              {&cli_graph_group, offsetof(values, graph)}},
+    .values_size = sizeof(values),
+    .run = run,
+};
