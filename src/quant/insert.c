@@ -1,0 +1,349 @@
+#include "quant/insert.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+#include "ops/nn_attrs.h"
+#include "pass/rewrite.h"
+
+/* ---- Names, as ONNX Runtime's tools have them -------------------------------------------------------------- */
+
+static qn_status named(char **out, const qn_quantizer *q, const char *base, const char *suffix)
+{
+    *out = qn_arena_format(q->graph->arena, "%s%s", base, suffix);
+    QN_TRY_ALLOC(q->ctx, *out);
+    return QN_OK;
+}
+
+/* ---- Constants ---------------------------------------------------------------------------------------------- */
+
+/* Scales and zero points: of no dimension where there is one for all. */
+static qn_status parameter(qn_value **out, const qn_quantizer *q, const qn_qparams *p,
+                           qn_dtype dtype, const char *name)
+{
+    qn_tensor *tensor;
+    const qn_type type = qn_type_tensor(dtype, p->axis < 0 ? 0 : 1, &p->count);
+    QN_TRY(qn_tensor_create(&tensor, q->ctx, q->graph->arena, &type));
+    if (dtype == QN_FLOAT32)
+        memcpy(tensor->data, p->scale, (size_t)p->count * sizeof *p->scale);
+    else
+        qn_store_i64(tensor->data, dtype, 0, p->zero, p->count);
+    return qn_value_constant(out, q->graph, name, tensor);
+}
+
+typedef struct pair {
+    qn_value *scale, *zero;
+} pair;
+
+static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *p, const char *base)
+{
+    char *name;
+    QN_TRY(named(&name, q, base, "_scale"));
+    QN_TRY(parameter(&out->scale, q, p, QN_FLOAT32, name));
+    QN_TRY(named(&name, q, base, "_zero_point"));
+    return parameter(&out->zero, q, p, p->dtype, name);
+}
+
+/* ---- Nodes -------------------------------------------------------------------------------------------------- */
+
+typedef struct place {
+    const char *base;  /* of names */
+    qn_node *before;   /* NULL: at the end */
+    const pair *pair;
+    int32_t axis;      /* -1: one scale */
+} place;
+
+/* A Q or D that reads `value`; *out is what it writes. */
+static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op, qn_value *value,
+                          const place *at)
+{
+    char *name;
+    qn_node *node;
+    QN_TRY(named(&name, q, at->base, op == &qn_op_QuantizeLinear ? "_QuantizeLinear"
+                                                                 : "_DequantizeLinear"));
+    const qn_node_spec spec = {.op = op,
+                               .name = name,
+                               .before = at->before,
+                               .in = {value, at->pair->scale, at->pair->zero},
+                               .n_in = 3};
+    QN_TRY(qn_node_build(&node, q->graph, &spec));
+    if (at->axis >= 0)
+        ((qn_quantize_attrs *)node->attrs)->axis = at->axis;
+    QN_TRY(qn_node_infer(node));
+    *out = node->out[0];
+    QN_TRY(named(&name, q, name, "_Output"));
+    return qn_value_rename(*out, name);
+}
+
+/* Integers of a constant and the D that reads them. */
+static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_value *value,
+                              const qn_qparams *p, qn_node *before)
+{
+    qn_tensor *integers;
+    qn_value *stored;
+    char *name;
+    pair pair = {NULL, NULL};
+    qn_type type = qn_type_of(value->data);
+    int64_t inner = 1;
+    type.dtype = p->dtype;
+    type.elements = NULL;
+    for (int32_t d = p->axis + 1; d < value->data->rank && p->axis >= 0; d++)
+        inner *= value->data->dims[d];
+    QN_TRY(qn_model_tensor(&integers, q->model, &type));
+    const int64_t count = qn_tensor_count(value->data);
+    for (int64_t i = 0; i < count; i++) {
+        float x;
+        memcpy(&x, (const char *)value->data->data + (size_t)i * sizeof x, sizeof x);
+        const int64_t integer = qn_params_quantize(p, p->axis < 0 ? 0 : i / inner % p->count, x);
+        qn_store_i64(integers->data, p->dtype, i, &integer, 1);
+    }
+    QN_TRY(named(&name, q, value->name, "_quantized"));
+    QN_TRY(qn_value_constant(&stored, q->graph, name, integers));
+    QN_TRY(parameters(&pair, q, p, value->name));
+    return add_node(out, q, &qn_op_DequantizeLinear, stored,
+                    &(place){value->name, before, &pair, p->axis});
+}
+
+/* ---- Limits that the integers imply ------------------------------------------------------------------------- */
+
+static bool limits_of(double limits[2], const qn_node *node)
+{
+    limits[0] = node->op == &qn_op_Relu ? 0 : -(double)INFINITY;
+    limits[1] = (double)INFINITY;
+    for (int32_t i = 1; i < node->n_in && node->op == &qn_op_Clip; i++) {
+        if (node->in[i] && !qn_match_number(node->in[i], &limits[i - 1]))
+            return false;
+    }
+    return true;
+}
+
+/* What is cut off would have been cut off by the integers' own limits. */
+static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
+{
+    double limits[2];
+    const qn_value *in = n->node->in[0], *out = n->node->out[0];
+    const qn_qparams *p = out->qparams;
+    if (!n->integer || n->form != QN_FORM_LIMIT || !p || out->is_output || in->is_input ||
+        !qn_value_only_user(in) || !in->producer || qn_quant_value_of(q, in)->integer ||
+        !limits_of(limits, n->node))
+        return false;
+    return (limits[0] == -(double)INFINITY ||
+            qn_params_quantize(p, 0, (float)limits[0]) == p->qmin) &&
+           (limits[1] == (double)INFINITY ||
+            qn_params_quantize(p, 0, (float)limits[1]) == p->qmax);
+}
+
+static void drop_limits(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        qn_node *node = q->nodes[i].node;
+        if (!q->settings.profile->drop_limits || !is_implied(q, &q->nodes[i]))
+            continue;
+        qn_node *before = node->in[0]->producer;
+        const int32_t slot = node->in[0]->producer_slot;
+        qn_value *value = node->out[0];
+        node->out[0] = NULL;
+        before->out[slot]->producer = NULL;
+        before->out[slot] = NULL;
+        qn_node_set_output(before, slot, value);
+        qn_node_remove(node);
+        q->nodes[i].integer = false;
+    }
+}
+
+/* ---- Activations ---------------------------------------------------------------------------------------------- */
+
+typedef struct reader {
+    qn_node *node;
+    int32_t slot;
+} reader;
+
+/* All slots that read the value; graph outputs are none. */
+static qn_status readers_of(reader **out, size_t *count, const qn_quantizer *q,
+                            const qn_value *value)
+{
+    *count = 0;
+    *out = qn_alloc_zero(q->ctx, value->n_users + 1, sizeof **out);
+    QN_TRY_ALLOC(q->ctx, *out);
+    for (size_t u = 0; u < value->n_users; u++) {
+        qn_node *node = value->users[u];
+        bool seen = false;
+        for (size_t r = 0; r < *count; r++)
+            seen = seen || (*out)[r].node == node;
+        for (int32_t i = 0; i < node->n_in && !seen; i++) {
+            if (node->in[i] == value)
+                (*out)[(*count)++] = (reader){node, i};
+        }
+    }
+    return QN_OK;
+}
+
+static qn_node *first_behind(const qn_quantizer *q, const qn_value *value)
+{
+    return value->producer ? value->producer->next : q->graph->first;
+}
+
+/* The same numbers in 8 bits, for readers that do not take 16. */
+static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wide,
+                            const qn_value *value)
+{
+    const qn_profile *profile = q->settings.profile;
+    const qn_qparams *p = value->qparams;
+    qn_qparams *narrow;
+    pair pair = {NULL, NULL};
+    char *name;
+    QN_TRY(qn_qparams_create(&narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    const double least = (double)(p->qmin - p->zero[0]) * (double)p->scale[0];
+    const double most = (double)(p->qmax - p->zero[0]) * (double)p->scale[0];
+    qn_params_from_range(narrow, (float)least, (float)most, profile->symmetric);
+    QN_TRY(named(&name, q, value->name, "_8bit"));
+    QN_TRY(parameters(&pair, q, narrow, name));
+    const place at = {name, wide->producer->next, &pair, -1};
+    QN_TRY(add_node(&wide, q, &qn_op_QuantizeLinear, wide, &at));
+    return add_node(out, q, &qn_op_DequantizeLinear, wide, &at);
+}
+
+static bool wants_narrow(const qn_quantizer *q, const reader *r, const qn_qparams *p)
+{
+    if (r->node->mark >= q->n_nodes || q->nodes[r->node->mark].node != r->node)
+        return false;
+    const qn_quant_node *n = &q->nodes[r->node->mark];
+    return p->qmax - p->qmin > 255 && qn_quant_is_data(n, r->slot) && n->bits == 8 &&
+           n->form != QN_FORM_MOVE && n->form != QN_FORM_CONCAT;
+}
+
+static qn_status connect(const qn_quantizer *q, const reader *readers, size_t count,
+                         qn_value *fresh, const qn_value *value)
+{
+    qn_value *narrow = NULL;
+    for (size_t r = 0; r < count; r++) {
+        const bool is_narrow = wants_narrow(q, &readers[r], value->qparams);
+        if (is_narrow && !narrow)
+            QN_TRY(add_narrow(&narrow, q, fresh, value));
+        QN_TRY(qn_node_set_input(readers[r].node, readers[r].slot, is_narrow ? narrow : fresh));
+    }
+    return QN_OK;
+}
+
+/* One pair of constants for all values that share parameters. */
+static qn_status shared_parameters(pair *out, qn_quantizer *q, const qn_quant_value *v)
+{
+    qn_quant_value *root = qn_quant_root(q, v);
+    if (!root->scale) {
+        QN_TRY(parameters(out, q, root->value->qparams, root->value->name));
+        root->scale = out->scale;
+        root->zero = out->zero;
+    }
+    *out = (pair){root->scale, root->zero};
+    return QN_OK;
+}
+
+static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
+{
+    qn_value *value = v->value, *integers, *real = NULL;
+    reader *readers;
+    size_t count;
+    pair pair = {NULL, NULL};
+    QN_TRY(shared_parameters(&pair, q, v));
+    QN_TRY(readers_of(&readers, &count, q, value));
+    const place at = {value->name, first_behind(q, value), &pair, -1};
+    qn_status status = add_node(&integers, q, &qn_op_QuantizeLinear, value, &at);
+    if (status == QN_OK)
+        status = add_node(&real, q, &qn_op_DequantizeLinear, integers, &at);
+    if (status == QN_OK)
+        status = connect(q, readers, count, real, value);
+    qn_free(q->ctx, readers);
+    return status;
+}
+
+/* ---- Weights, biases and constant operands --------------------------------------------------------------------- */
+
+/* int32 in units of sx * sw. */
+static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_qparams *x,
+                             const qn_qparams *w)
+{
+    qn_node *node = mac->node;
+    const qn_value *bias = node->n_in > 2 ? node->in[2] : NULL;
+    qn_qparams *p;
+    qn_value *real = NULL;
+    if (!bias || mac->bias_node != node || x->qmax - x->qmin > 255 || w->qmax > 255 ||
+        !q->settings.profile->bias_integer || bias->data->rank != 1)
+        return QN_OK;
+    const bool several = w->count > 1;
+    QN_TRY(qn_qparams_create(&p, q->ctx, q->graph->arena, QN_INT32, several ? mac->filters : 1));
+    p->axis = several ? 0 : -1;
+    for (int64_t k = 0; k < p->count; k++)
+        p->scale[k] = (float)((double)x->scale[0] *
+                              (double)w->scale[several ? k % mac->w->dims[mac->axis] : 0]);
+    QN_TRY(add_constant(&real, q, bias, p, node));
+    return qn_node_set_input(node, 2, real);
+}
+
+/* An initializer that several nodes read with equal parameters is stored once. */
+static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n, const qn_mac *mac)
+{
+    qn_value *w = n->node->in[1], *real = NULL;
+    const qn_value *x = n->node->in[0];
+    if (w->qparams && qn_qparams_equal(w->qparams, n->weights)) {
+        for (size_t i = 0; i < q->n_nodes && !real; i++) {
+            if (q->nodes[i].weights == w->qparams)
+                real = q->nodes[i].node->in[1];
+        }
+    } else {
+        QN_TRY(add_constant(&real, q, w, n->weights, n->node));
+        w->qparams = n->weights;
+    }
+    if (x->producer && x->producer->op == &qn_op_DequantizeLinear && n->input)
+        QN_TRY(insert_bias(q, mac, n->input, n->weights));
+    return qn_node_set_input(n->node, 1, real);
+}
+
+static qn_status insert_operands(const qn_quantizer *q, const qn_quant_node *n)
+{
+    for (int32_t i = 0; i < n->n_data; i++) {
+        const qn_value *operand = n->node->in[i];
+        qn_qparams *p;
+        qn_value *real;
+        if (!operand || !operand->data)
+            continue;
+        QN_TRY(qn_params_of_constant(&p, q, operand->data, n->bits));
+        QN_TRY(add_constant(&real, q, operand, p, n->node));
+        QN_TRY(qn_node_set_input(n->node, i, real));
+    }
+    return QN_OK;
+}
+
+static qn_status insert_constants(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        qn_mac mac;
+        if (!n->integer)
+            continue;
+        QN_TRY(qn_check_cancel(q->ctx));
+        if (n->weights && qn_mac_of(&mac, n->node))
+            QN_TRY(insert_weights(q, n, &mac));
+        else
+            QN_TRY(insert_operands(q, n));
+    }
+    return QN_OK;
+}
+
+qn_status qn_quant_insert(qn_quantizer *q)
+{
+    qn_quantizer_number(q);
+    drop_limits(q);
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        qn_quant_node *n = &q->nodes[i];
+        if (n->weights)
+            n->input = n->node->in[0]->qparams;
+    }
+    for (size_t i = 0; i < q->n_values; i++) {
+        if (q->values[i].integer && q->values[i].value->qparams)
+            QN_TRY(insert_value(q, &q->values[i]));
+    }
+    QN_TRY(insert_constants(q));
+    return qn_graph_infer(q->graph);
+}

@@ -1,0 +1,44 @@
+/* Multiply-accumulate nodes with constant weights: where their channels lie, and the integers made of them. */
+#ifndef QN_MAC_H
+#define QN_MAC_H
+
+#include "quant/quant.h"
+
+typedef struct qn_mac {
+    qn_node *node;
+    const qn_tensor *w; /* float32, at any address */
+    int64_t count;      /* of weights */
+    int64_t filters, channels, group;
+    int64_t kernel;    /* taps of a convolution; 1 of a product */
+    bool filter_first; /* the first axis of w counts filters, else channels */
+    int32_t axis;      /* of w that has a scale per index */
+    int64_t inner;     /* weights behind one index of the axis */
+    qn_node *bias_node; /* holds the bias: itself, an Add behind it, or NULL: none */
+    int32_t bias_slot;
+} qn_mac;
+
+/* False where the node has no constant weights of two dimensions or more. */
+bool qn_mac_of(qn_mac *out, qn_node *node);
+/* Filter and input channel of weight i. */
+static inline void qn_mac_place(const qn_mac *m, int64_t i, int64_t *filter, int64_t *channel)
+{
+    const int64_t second = m->w->dims[1];
+    const int64_t outer = i / (second * m->kernel), in = i / m->kernel % second;
+    const int64_t other = outer / (m->w->dims[0] / m->group) * second + in;
+    *filter = m->filter_first ? outer : other;
+    *channel = m->filter_first ? other : outer;
+}
+/* Index of the scale of weight i, where there is one per index of the axis. */
+static inline int64_t qn_mac_scale(const qn_mac *m, int64_t i)
+{
+    return i / m->inner % m->w->dims[m->axis];
+}
+/* The bias of a filter; 0 without one. */
+double qn_mac_bias(const qn_mac *m, int64_t filter);
+/* All weights as aligned floats, to be freed with qn_free. */
+QN_MUST_CHECK qn_status qn_mac_weights(float **out, const qn_mac *m);
+/* A constant that takes the place of input `slot` of the node, under the old one's name (or `name`). */
+QN_MUST_CHECK qn_status qn_mac_put(qn_node *node, int32_t slot, const qn_tensor *tensor,
+                                   const char *name);
+
+#endif

@@ -1,0 +1,203 @@
+#include "quant/params.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "ops/eval.h"
+
+/* ---- From ranges -------------------------------------------------------------------------------------------- */
+
+static float positive(double scale)
+{
+    return scale >= (double)FLT_MIN ? (float)scale : FLT_MIN;
+}
+
+void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric)
+{
+    const double lo = QN_MIN((double)least, 0), hi = QN_MAX((double)most, 0);
+    if (symmetric) {
+        const double end = QN_MAX(-lo, hi), steps = (double)(p->qmax - p->qmin + 1) / 2 - 1;
+        p->scale[0] = end > 0 ? positive(end / steps) : 1;
+        p->zero[0] = (p->qmin + p->qmax + 1) / 2;
+        return;
+    }
+    if (hi == lo) {
+        p->zero[0] = p->qmin > 0 ? p->qmin : 0;
+        return;
+    }
+    const double steps = (double)(p->qmax - p->qmin);
+    p->scale[0] = positive((hi - lo) / steps);
+    const double zero = nearbyint((double)p->qmin - lo / (double)p->scale[0]);
+    p->zero[0] = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
+}
+
+int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x)
+{
+    const double y = nearbyint((double)(x / p->scale[scale])) + (double)p->zero[scale];
+    if (!(y > (double)p->qmin))
+        return p->qmin;
+    return y < (double)p->qmax ? (int64_t)y : p->qmax;
+}
+
+/* ---- Constants ---------------------------------------------------------------------------------------------- */
+
+qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const qn_tensor *tensor,
+                                int bits)
+{
+    const qn_profile *profile = q->settings.profile;
+    const int64_t count = qn_tensor_count(tensor);
+    float least = 0, most = 0;
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, profile->activation[bits > 8], 1));
+    for (int64_t i = 0; i < count; i++) {
+        const float x = (float)qn_tensor_f64(tensor, i);
+        least = QN_MIN(least, x);
+        most = QN_MAX(most, x);
+    }
+    qn_params_from_range(*out, least, most, profile->symmetric);
+    return QN_OK;
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------------ */
+
+static double squared_error(const float *w, const qn_mac *m, int64_t at, float scale, int64_t most)
+{
+    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
+    const float inverse = 1 / scale, end = (float)most;
+    double sum = 0;
+    for (int64_t o = 0; o < outer; o++) {
+        const float *row = w + (o * dim + at) * m->inner;
+        for (int64_t i = 0; i < m->inner; i++) {
+            const float t = nearbyintf(row[i] * inverse);
+            const float e = row[i] - QN_MIN(QN_MAX(t, -end), end) * scale;
+            sum += (double)(e * e);
+        }
+    }
+    return sum;
+}
+
+static float largest(const float *w, const qn_mac *m, int64_t at)
+{
+    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
+    float most = 0;
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < m->inner; i++)
+            most = fmaxf(most, fabsf(w[(o * dim + at) * m->inner + i]));
+    }
+    return most;
+}
+
+/* A range somewhat smaller than the largest weight may round the others better. */
+enum { CLIP_STEPS = 16 };
+
+static float best_scale(const float *w, const qn_mac *m, int64_t at, int64_t most)
+{
+    const float whole = positive((double)largest(w, m, at) / (double)most);
+    float best = whole;
+    double least = squared_error(w, m, at, whole, most);
+    for (int step = 1; step <= CLIP_STEPS && least > 0; step++) {
+        const float scale = whole * (1 - 0.02F * (float)step);
+        const double error = squared_error(w, m, at, scale, most);
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
+{
+    const qn_profile *p = q->settings.profile;
+    return m->node->op == &qn_op_ConvTranspose ? p->per_channel_transposed : p->per_channel;
+}
+
+static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool clip)
+{
+    const int64_t dim = m->w->dims[m->axis];
+    for (int64_t c = 0; c < dim; c++) {
+        const float most = largest(w, m, c);
+        float scale = 1;
+        if (most > 0)
+            scale = clip && p->qmax < 256 && p->count > 1
+                        ? best_scale(w, m, c, p->qmax)
+                        : positive((double)most / (double)p->qmax);
+        if (p->count > 1)
+            p->scale[c] = scale;
+        else if (most > 0)
+            p->scale[0] = c == 0 || p->scale[0] == 1 ? scale : fmaxf(scale, p->scale[0]);
+    }
+}
+
+qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
+                               const qn_param_options *options)
+{
+    const int bits = qn_quant_node_of(q, mac->node)->bits;
+    const bool several = is_per_channel(q, mac);
+    float *w;
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
+                             q->settings.profile->weight[bits > 8],
+                             several ? mac->w->dims[mac->axis] : 1));
+    (*out)->axis = several ? mac->axis : -1;
+    (*out)->qmin = -(*out)->qmax;
+    QN_TRY(qn_mac_weights(&w, mac));
+    weight_scales(*out, mac, w, options->clip_weights);
+    qn_free(q->ctx, w);
+    return QN_OK;
+}
+
+/* ---- Activations ---------------------------------------------------------------------------------------------- */
+
+static qn_status choose_value(qn_quantizer *q, const qn_quant_value *root, const qn_stats *stats,
+                              const qn_param_options *options)
+{
+    const qn_profile *profile = q->settings.profile;
+    qn_value *source = q->values[root->source].value;
+    const qn_stats_entry *entry = qn_stats_find(stats, source->name);
+    qn_range_options wanted = options->range;
+    qn_range range = {0, 0};
+    wanted.bits = root->bits;
+    wanted.symmetric = profile->symmetric;
+    if (entry)
+        QN_TRY(qn_stats_range(&range, q->ctx, entry, options->method, &wanted));
+    QN_TRY(qn_qparams_create(&root->value->qparams, q->ctx, q->graph->arena,
+                             profile->activation[root->bits > 8], 1));
+    qn_params_from_range(root->value->qparams, range.min, range.max, profile->symmetric);
+    return QN_OK;
+}
+
+static qn_status choose_activations(qn_quantizer *q, const qn_stats *stats,
+                                    const qn_param_options *options)
+{
+    for (size_t i = 0; i < q->n_values; i++) {
+        const qn_quant_value *v = &q->values[i], *root = qn_quant_root(q, v);
+        if (!v->integer)
+            continue;
+        if (!root->value->qparams)
+            QN_TRY(choose_value(q, root, stats, options));
+        v->value->qparams = root->value->qparams;
+    }
+    return QN_OK;
+}
+
+static qn_status choose_weights(qn_quantizer *q, const qn_stats *stats,
+                                const qn_param_options *options)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        qn_quant_node *n = &q->nodes[i];
+        qn_mac mac;
+        if (!n->integer || n->form != QN_FORM_MAC || !qn_mac_of(&mac, n->node))
+            continue;
+        QN_TRY(qn_check_cancel(q->ctx));
+        QN_TRY(qn_params_of_weights(&n->weights, q, &mac, options));
+        QN_TRY(qn_bias_settle(q, &mac, stats, options));
+        qn_progress(q->ctx, "weights", (int64_t)i, (int64_t)q->n_nodes);
+    }
+    return QN_OK;
+}
+
+qn_status qn_params_choose(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
+{
+    qn_quantizer_number(q);
+    QN_TRY(choose_activations(q, stats, options));
+    return choose_weights(q, stats, options);
+}

@@ -1,0 +1,35 @@
+/* Scales and zero points. */
+#ifndef QN_PARAMS_H
+#define QN_PARAMS_H
+
+#include "calib/calib.h"
+#include "quant/mac.h"
+
+typedef struct qn_param_options {
+    const qn_method *method;
+    qn_range_options range; /* percentile counts; bits and symmetry follow the target */
+    bool clip_weights;      /* search for the range of weights with the least error */
+    bool correct_bias;      /* take back what rounded weights change in the mean */
+} qn_param_options;
+
+/* The integers of a float range, which must contain 0. */
+void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric);
+/* One scale for a whole constant; one number is hit exactly. */
+QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
+                                              const qn_tensor *tensor, int bits);
+/* Scales of weights, one for each index of the mac's axis or one for all. */
+QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q,
+                                             const qn_mac *mac, const qn_param_options *options);
+/* q = clamp(rint(x / s) + z) as docs/numerics.md has it. */
+int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
+
+/* Sets value->qparams of every integer value, and of the weights of every integer node; corrects biases. */
+QN_MUST_CHECK qn_status qn_params_choose(qn_quantizer *q, const qn_stats *stats,
+                                         const qn_param_options *options);
+
+/* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, corrects
+ * them by what the rounding of the weights changes in the mean of the outputs. */
+QN_MUST_CHECK qn_status qn_bias_settle(qn_quantizer *q, const qn_mac *mac, const qn_stats *stats,
+                                       const qn_param_options *options);
+
+#endif

@@ -1,0 +1,136 @@
+#include "quant/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One star is remembered: a later one makes the earlier one's choice final. */
+bool qn_pattern_fits(const char *pattern, const char *text)
+{
+    const char *star = NULL, *back = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = pattern++;
+            back = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star + 1;
+            text = ++back;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*')
+        pattern++;
+    return *pattern == 0;
+}
+
+static bool fits_node(const char *pattern, const qn_node *node)
+{
+    if (qn_pattern_fits(pattern, node->name) || qn_pattern_fits(pattern, node->op->name))
+        return true;
+    for (int32_t o = 0; o < node->n_out; o++) {
+        if (node->out[o] && qn_pattern_fits(pattern, node->out[o]->name))
+            return true;
+    }
+    return false;
+}
+
+/* ---- What was meant ------------------------------------------------------------------------------------- */
+
+enum { LONGEST = 255 };
+
+/* Edits between two texts; long ones count as far apart. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[LONGEST + 1];
+    const size_t n = strlen(a), m = strlen(b);
+    if (n > LONGEST || m > LONGEST)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= m; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = QN_MIN(QN_MIN(row[j], row[j - 1]) + 1, change);
+        }
+    }
+    return row[m];
+}
+
+static void keep_nearer(const char **best, size_t *least, const char *pattern, const char *name)
+{
+    const size_t d = distance(pattern, name);
+    if (d < *least) {
+        *least = d;
+        *best = name;
+    }
+}
+
+static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
+{
+    const char *best = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        keep_nearer(&best, &least, pattern, node->name);
+        keep_nearer(&best, &least, pattern, node->op->name);
+        for (int32_t o = 0; o < node->n_out; o++) {
+            if (node->out[o])
+                keep_nearer(&best, &least, pattern, node->out[o]->name);
+        }
+    }
+    return qn_fail(q->ctx, QN_E_INVALID,
+                   "pattern '%s' fits no node, tensor or operator%s%s%s (--list shows them all)",
+                   pattern, best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
+}
+
+/* ---- Applying ------------------------------------------------------------------------------------------- */
+
+static qn_status apply_float(qn_quantizer *q, const char *pattern)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        qn_quant_node *n = &q->nodes[i];
+        if (!fits_node(pattern, n->node))
+            continue;
+        found = true;
+        n->asked_float = true;
+        n->why = n->integer ? "asked for" : n->why;
+        n->integer = false;
+    }
+    return found ? QN_OK : fail_unfit(q, pattern);
+}
+
+/* "PATTERN=16" */
+static qn_status apply_width(qn_quantizer *q, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    const int bits = equals ? atoi(equals + 1) : 0;
+    bool found = false;
+    if (!equals || equals == text || (bits != 8 && bits != 16))
+        return qn_fail(q->ctx, QN_E_INVALID, "'%s' is not PATTERN=8 or PATTERN=16", text);
+    char *pattern = qn_arena_text(&q->arena, text, (size_t)(equals - text));
+    QN_TRY_ALLOC(q->ctx, pattern);
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        if (!fits_node(pattern, q->nodes[i].node))
+            continue;
+        found = true;
+        q->nodes[i].bits = bits;
+    }
+    return found ? QN_OK : fail_unfit(q, pattern);
+}
+
+qn_status qn_patterns_apply(qn_quantizer *q)
+{
+    const qn_quant_settings *s = &q->settings;
+    for (size_t i = 0; i < s->n_float; i++)
+        QN_TRY(apply_float(q, s->keep_float[i]));
+    for (size_t i = 0; i < s->n_widths; i++)
+        QN_TRY(apply_width(q, s->widths[i]));
+    return QN_OK;
+}

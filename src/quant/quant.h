@@ -1,0 +1,119 @@
+/* From a float graph and statistics to a graph with QuantizeLinear (Q) and DequantizeLinear (D) nodes:
+ *
+ *   rules       which nodes compute with integers, which values are integers, which share parameters
+ *   parameters  scale and zero point of every such value, from statistics; weights and biases
+ *   insertion   the nodes themselves
+ *
+ * The graph is in the form that the passes leave (batch normalization folded, activations recognized). */
+#ifndef QN_QUANT_H
+#define QN_QUANT_H
+
+#include "ir/qparams.h"
+#include "ops/op.h"
+
+/* ---- Targets: what an engine computes with integers, one row each ------------------------------------- */
+
+enum {
+    QN_CAN_ADD = 1,
+    QN_CAN_MUL = 2,
+    QN_CAN_POOL = 4,
+    QN_CAN_CONCAT = 8,
+    QN_CAN_TABLE = 16,
+    QN_CAN_SOFTMAX = 32,
+    QN_CAN_NORM = 64,
+    QN_CAN_RESIZE = 128,
+    QN_CAN_MEAN = 256,
+    QN_CAN_PRODUCT = 512, /* MatMul of two activations */
+    QN_CAN_MOVE = 1024,   /* pass-through operators keep integers */
+    QN_CAN_ALL = 2047
+};
+
+typedef struct qn_profile {
+    const char *name, *brief;
+    qn_dtype activation[2], weight[2]; /* of 8 and of 16 bits */
+    bool symmetric;                    /* activations have zero point 0 (signed) */
+    bool per_channel;                  /* weights have a scale per output channel */
+    bool per_channel_transposed;       /* those of ConvTranspose too */
+    bool unify_concat;                 /* all inputs of a Concat have its output's parameters */
+    bool drop_limits;                  /* Relu and Clip that the integers' limits imply go away */
+    bool bias_integer;                 /* biases are int32 with a D; else float */
+    unsigned can;                      /* QN_CAN_... */
+    int opset[2];                      /* least to write, with 8 and with 16 bits */
+} qn_profile;
+
+extern const qn_profile qn_profiles[];
+extern const size_t qn_profiles_count;
+/* Fails, naming those there are, where there is no such target. NULL: the first. */
+QN_MUST_CHECK qn_status qn_profile_find(const qn_profile **out, qn_context *ctx, const char *name);
+
+/* ---- What is asked for ---------------------------------------------------------------------------------- */
+
+typedef struct qn_quant_settings {
+    const qn_profile *profile;
+    int bits;                      /* 8 or 16, where no pattern says otherwise */
+    const char *const *keep_float; /* patterns, see pattern.h */
+    size_t n_float;
+    const char *const *widths; /* "PATTERN=8", "PATTERN=16"; the last that fits counts */
+    size_t n_widths;
+} qn_quant_settings;
+
+/* ---- The quantizer: what is known of each node and value ------------------------------------------------- */
+
+typedef enum qn_form {
+    QN_FORM_FLOAT,
+    QN_FORM_MAC,     /* multiply-accumulate with constant weights, or of two activations */
+    QN_FORM_BIAS,    /* Add of a constant behind a MatMul: part of it */
+    QN_FORM_LIMIT,   /* Relu, Clip */
+    QN_FORM_ELEMENT, /* inputs and output have parameters of their own */
+    QN_FORM_MOVE,    /* output has the input's parameters */
+    QN_FORM_CONCAT
+} qn_form;
+
+typedef struct qn_quant_node {
+    qn_node *node;
+    qn_form form;     /* what it could be */
+    bool integer;     /* what it is */
+    int32_t n_data;   /* inputs [0, n_data) that become integers */
+    int bits;         /* 8 or 16 */
+    const char *why;  /* of a float node that could have been one of integers, or is computed much */
+    bool asked_float; /* by a pattern */
+    qn_qparams *weights; /* of an integer node with constant weights */
+    const qn_qparams *input; /* of the numbers that they are multiplied with */
+} qn_quant_node;
+
+typedef struct qn_quant_value {
+    qn_value *value;
+    bool integer;   /* gets a Q and a D */
+    int32_t parent; /* of the tree of values that share parameters; itself: the root */
+    int32_t source; /* of a root: the value whose statistics count */
+    int bits;       /* of a root */
+    qn_value *scale, *zero; /* of a root: the constants, once they are made */
+} qn_quant_value;
+
+typedef struct qn_quantizer {
+    qn_context *ctx;
+    qn_model *model; /* being changed */
+    qn_graph *graph;
+    qn_arena arena;
+    qn_quant_settings settings;
+    qn_quant_node *nodes;
+    size_t n_nodes;
+    qn_quant_value *values;
+    size_t n_values;
+} qn_quantizer;
+
+/* Applies the rules to the model's main graph, whose types are inferred. The strings of the settings must
+ * outlive it. Fails where a pattern matches nothing, or nothing is left to quantize. */
+QN_MUST_CHECK qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
+                                            const qn_quant_settings *settings);
+void qn_quantizer_free(qn_quantizer *q);
+/* Makes node->mark and value->mark places in q's tables; others may use the marks in between. */
+void qn_quantizer_number(qn_quantizer *q);
+/* After qn_quantizer_number. */
+qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
+qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
+qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
+/* Input i of an integer node that is an integer, constant or not. */
+bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
+
+#endif

@@ -1,0 +1,512 @@
+/* Which nodes compute with integers, and which values are integers then. */
+#include <string.h>
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+#include "ops/nn_attrs.h"
+#include "ops/resize.h"
+#include "pass/rewrite.h"
+#include "quant/pattern.h"
+#include "quant/quant.h"
+
+/* ---- Forms: what a node could be, by its operator ------------------------------------------------------- */
+
+typedef struct form_row {
+    const qn_op *op;
+    qn_form form;
+    int32_t n_data;                           /* inputs that become integers; 0: all */
+    unsigned can;                             /* what the target must have; 0: nothing special */
+    const char *(*refuse)(const qn_node *node); /* why this node cannot, or NULL */
+} form_row;
+
+static bool is_constant_or_absent(const qn_node *node, int32_t i)
+{
+    return i >= node->n_in || !node->in[i] || node->in[i]->data;
+}
+
+static const char *refuse_window(const qn_node *node)
+{
+    if (!node->in[1]->data)
+        return "its weights are computed while running";
+    return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
+}
+
+static const char *refuse_gemm(const qn_node *node)
+{
+    const qn_gemm_attrs *a = node->attrs;
+    if (a->transA || a->alpha != 1 || (a->beta != 1 && node->n_in > 2 && node->in[2]))
+        return "it scales or transposes its first input";
+    const char *why = refuse_window(node);
+    if (why || node->n_in < 3 || !node->in[2])
+        return why;
+    const int64_t filters = node->in[1]->data->dims[a->transB ? 0 : 1];
+    const qn_tensor *c = node->in[2]->data;
+    const bool is_row = c->rank > 0 && c->dims[c->rank - 1] == filters;
+    return qn_tensor_count(c) == filters && is_row ? NULL : "what it adds is no row of biases";
+}
+
+static const char *refuse_matmul(const qn_node *node)
+{
+    if (node->in[0]->data)
+        return "its first input is a constant";
+    const qn_tensor *w = node->in[1]->data;
+    return w && w->rank < 2 ? "its second input is a vector" : NULL;
+}
+
+static const char *refuse_clip(const qn_node *node)
+{
+    return is_constant_or_absent(node, 1) && is_constant_or_absent(node, 2)
+               ? NULL
+               : "its limits are computed while running";
+}
+
+static const char *refuse_norm(const qn_node *node)
+{
+    if ((node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]))
+        return "its statistics are wanted too";
+    return is_constant_or_absent(node, 1) && is_constant_or_absent(node, 2)
+               ? NULL
+               : "its weights are computed while running";
+}
+
+static const char *refuse_resize(const qn_node *node)
+{
+    const qn_resize_attrs *a = node->attrs;
+    return a->coordinate_transformation_mode == QN_COORD_TF_CROP_AND_RESIZE
+               ? "it puts a number of its own beside the picture"
+               : NULL;
+}
+
+/* Padding with zeros needs nothing; other numbers may lie outside the integers' range. */
+static const char *refuse_pad(const qn_node *node)
+{
+    const qn_pad_attrs *a = node->attrs;
+    const bool plain = node->n_in < 3 || !node->in[2] || qn_match_is(node->in[2], 0);
+    return a->mode == QN_PAD_CONSTANT && !plain ? "it pads with a number that is not 0" : NULL;
+}
+
+static const char *refuse_pool(const qn_node *node)
+{
+    return node->n_out > 1 && node->out[1] ? "its indices are wanted too" : NULL;
+}
+
+static const char *refuse_always(const qn_node *node)
+{
+    (void)node;
+    return "it fills up with numbers of its own";
+}
+
+static const form_row forms[] = {
+    {&qn_op_Conv, QN_FORM_MAC, 1, 0, refuse_window},
+    {&qn_op_ConvTranspose, QN_FORM_MAC, 1, 0, refuse_window},
+    {&qn_op_Gemm, QN_FORM_MAC, 1, 0, refuse_gemm},
+    {&qn_op_MatMul, QN_FORM_MAC, 2, 0, refuse_matmul},
+    {&qn_op_Relu, QN_FORM_LIMIT, 1, 0, NULL},
+    {&qn_op_Clip, QN_FORM_LIMIT, 1, 0, refuse_clip},
+    {&qn_op_Add, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Sub, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Mul, QN_FORM_ELEMENT, 2, QN_CAN_MUL, NULL},
+    {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
+    {&qn_op_GlobalAveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
+    {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
+    {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},
+    {&qn_op_LayerNormalization, QN_FORM_ELEMENT, 1, QN_CAN_NORM, refuse_norm},
+    {&qn_op_Celu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Elu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Gelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_HardSigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_HardSwish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Mish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Selu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Softplus, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Softsign, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Swish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Tanh, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Concat, QN_FORM_CONCAT, 0, QN_CAN_CONCAT, NULL},
+    {&qn_op_Resize, QN_FORM_ELEMENT, 1, QN_CAN_RESIZE, refuse_resize},
+    {&qn_op_Pad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pad},
+    {&qn_op_MaxPool, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pool},
+    {&qn_op_CenterCropPad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_always},
+};
+static const form_row moving = {NULL, QN_FORM_MOVE, 1, QN_CAN_MOVE, NULL};
+
+static const form_row *form_of(const qn_node *node)
+{
+    const bool nearest = node->op == &qn_op_Resize &&
+                         ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_NEAREST;
+    for (size_t i = 0; i < QN_COUNT_OF(forms) && !nearest; i++) {
+        if (forms[i].op == node->op)
+            return &forms[i];
+    }
+    return node->op->quant == QN_QUANT_PASS && node->n_in > 0 ? &moving : NULL;
+}
+
+static bool is_float32(const qn_value *value)
+{
+    return value && value->type.kind == QN_TYPE_TENSOR && value->type.dtype == QN_FLOAT32;
+}
+
+/* ---- Constants behind products ----------------------------------------------------------------------------- */
+
+/* Add of a constant row to the product of a matrix: its bias. */
+static bool is_bias(const qn_node *node)
+{
+    if (node->op != &qn_op_Add)
+        return false;
+    for (int side = 0; side < 2; side++) {
+        const qn_node *product = qn_match_only(node->in[side], &qn_op_MatMul);
+        const qn_tensor *row = node->in[1 - side] ? node->in[1 - side]->data : NULL;
+        if (!product || !row || !product->in[1]->data || row->rank < 1)
+            continue;
+        const qn_tensor *w = product->in[1]->data;
+        const int64_t columns = w->dims[w->rank - 1];
+        if (w->rank == 2 && qn_tensor_count(row) == columns && row->dims[row->rank - 1] == columns)
+            return true;
+    }
+    return false;
+}
+
+/* ---- First guess: what every node could be ------------------------------------------------------------------ */
+
+static bool has_float32_data(const qn_quant_node *n)
+{
+    bool moving_data = false;
+    for (int32_t i = 0; i < n->n_data && i < n->node->n_in; i++) {
+        if (!is_float32(n->node->in[i]))
+            return false;
+        moving_data = moving_data || !n->node->in[i]->data;
+    }
+    return moving_data && n->node->n_out > 0 && is_float32(n->node->out[0]);
+}
+
+static bool is_finite(const qn_tensor *tensor)
+{
+    const int64_t count = tensor ? qn_tensor_count(tensor) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double x = qn_tensor_f64(tensor, i);
+        if (!(x - x == 0))
+            return false;
+    }
+    return true;
+}
+
+static const char *refuse_constants(const qn_quant_node *n)
+{
+    for (int32_t i = 0; i < QN_MIN(n->node->n_in, 3); i++) {
+        const qn_value *value = n->node->in[i];
+        if (value && value->data && value->data->dtype == QN_FLOAT32 && !is_finite(value->data))
+            return "its constants are not finite";
+    }
+    return NULL;
+}
+
+static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const form_row *row)
+{
+    const unsigned can = q->settings.profile->can;
+    if (row->can & ~can)
+        return "the target has no integer form of it";
+    if (n->form == QN_FORM_MAC && n->node->op == &qn_op_MatMul && !n->node->in[1]->data &&
+        !(can & QN_CAN_PRODUCT))
+        return "the target has no integer form of it";
+    const char *why = row->refuse ? row->refuse(n->node) : NULL;
+    return why || n->form != QN_FORM_MAC ? why : refuse_constants(n);
+}
+
+static void guess_node(qn_quantizer *q, qn_quant_node *n)
+{
+    const form_row *row = form_of(n->node);
+    n->bits = q->settings.bits;
+    if (!row)
+        return;
+    n->form = row->form;
+    n->n_data = row->n_data ? row->n_data : n->node->n_in;
+    if (!has_float32_data(n)) {
+        n->form = QN_FORM_FLOAT;
+        return;
+    }
+    n->why = refuse(q, n, row);
+    if (!n->why && is_bias(n->node)) {
+        n->form = QN_FORM_BIAS;
+        n->n_data = 0;
+    }
+    n->integer = !n->why;
+}
+
+/* ---- Small last products: the arithmetic of a detection head, which wants its precision ------------------------ */
+
+enum { SMALL_WEIGHTS = 64 };
+
+static void leave_small_tail(qn_quantizer *q)
+{
+    bool *before_mac = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *before_mac);
+    for (size_t i = q->n_nodes; before_mac && i-- > 0;) {
+        qn_quant_node *n = &q->nodes[i];
+        for (int32_t o = 0; o < n->node->n_out; o++) {
+            const qn_value *value = n->node->out[o];
+            for (size_t u = 0; value && u < value->n_users; u++) {
+                const uint32_t user = value->users[u]->mark;
+                before_mac[i] = before_mac[i] || before_mac[user] ||
+                                q->nodes[user].form == QN_FORM_MAC;
+            }
+        }
+        const qn_tensor *w = n->form == QN_FORM_MAC ? n->node->in[1]->data : NULL;
+        if (!before_mac[i] && w && qn_tensor_count(w) <= SMALL_WEIGHTS && n->integer) {
+            n->integer = false;
+            n->why = "a few weights at the end of the network";
+        }
+    }
+}
+
+/* ---- What stays: integers come from integers and go to integers -------------------------------------------------- */
+
+static bool is_dequantized(const qn_value *value)
+{
+    return value && value->producer && value->producer->op == &qn_op_DequantizeLinear;
+}
+
+static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
+{
+    const bool moves = n->form == QN_FORM_MOVE || n->form == QN_FORM_CONCAT;
+    const int32_t n_data = n->form == QN_FORM_BIAS ? n->node->n_in : n->n_data;
+    for (int32_t i = 0; i < n_data; i++) {
+        const qn_value *value = n->node->in[i];
+        if (value && (is_dequantized(value) || (moves && value->is_input) ||
+                      (value->producer && q->nodes[value->producer->mark].integer)))
+            return true;
+    }
+    return false;
+}
+
+static bool reads_integer(const qn_quant_node *user, const qn_value *value)
+{
+    if (user->form == QN_FORM_BIAS)
+        return user->integer;
+    for (int32_t i = 0; i < user->n_data && user->integer; i++) {
+        if (user->node->in[i] == value)
+            return true;
+    }
+    return false;
+}
+
+static bool has_integer_user(const qn_quantizer *q, const qn_value *value)
+{
+    for (size_t u = 0; value && u < value->n_users; u++) {
+        if (reads_integer(&q->nodes[value->users[u]->mark], value) ||
+            value->users[u]->op == &qn_op_QuantizeLinear)
+            return true;
+    }
+    return false;
+}
+
+static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
+{
+    for (int32_t o = 0; o < n->node->n_out; o++) {
+        if (has_integer_user(q, n->node->out[o]))
+            return true;
+    }
+    return false;
+}
+
+static void settle(qn_quantizer *q)
+{
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < q->n_nodes; i++) {
+            qn_quant_node *n = &q->nodes[i];
+            if (!n->integer || n->form == QN_FORM_MAC)
+                continue;
+            const bool fed = is_fed(q, n), useful = fed && is_useful(q, n);
+            if (useful)
+                continue;
+            n->integer = false;
+            n->why = fed ? "its result is wanted in float" : "its inputs are float";
+            changed = true;
+        }
+    }
+}
+
+/* ---- Values ---------------------------------------------------------------------------------------------------- */
+
+/* The value between a node and the Relu, Clip or bias that belongs to it is never rounded. */
+static bool is_inside(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_node *user = qn_value_only_user(value);
+    if (!user || !value->producer)
+        return false;
+    const qn_quant_node *from = &q->nodes[value->producer->mark], *to = &q->nodes[user->mark];
+    if (to->form == QN_FORM_BIAS)
+        return from->form == QN_FORM_MAC && from->integer;
+    return to->form == QN_FORM_LIMIT && to->integer && from->integer &&
+           (from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS ||
+            from->form == QN_FORM_ELEMENT);
+}
+
+/* Constants are quantized where they are read. */
+static void settle_value(const qn_quantizer *q, qn_quant_value *v)
+{
+    const qn_value *value = v->value;
+    if (value->data || !is_float32(value) || is_dequantized(value) || is_inside(q, value))
+        return;
+    for (size_t u = 0; u < value->n_users && !v->integer; u++) {
+        const qn_quant_node *user = &q->nodes[value->users[u]->mark];
+        v->integer = user->form != QN_FORM_BIAS && reads_integer(user, value);
+    }
+}
+
+/* ---- Values that share parameters ----------------------------------------------------------------------------------- */
+
+static int32_t root_of(const qn_quantizer *q, int32_t i)
+{
+    while (q->values[i].parent != i)
+        i = q->values[i].parent;
+    return i;
+}
+
+/* `under` gets what `over` has. */
+static void join(qn_quantizer *q, const qn_value *over, const qn_value *under)
+{
+    const int32_t a = root_of(q, (int32_t)over->mark), b = root_of(q, (int32_t)under->mark);
+    if (a == b || !q->values[over->mark].integer || !q->values[under->mark].integer)
+        return;
+    q->values[b].parent = a;
+    q->values[a].bits = QN_MAX(q->values[a].bits, q->values[b].bits);
+}
+
+/* A part that goes nowhere else is rounded once, in the scale of the whole. */
+static void join_concat(qn_quantizer *q, const qn_quant_node *n)
+{
+    for (int32_t i = 0; i < n->n_data; i++) {
+        const qn_value *part = n->node->in[i];
+        const bool own = qn_value_only_user(part) && part->producer &&
+                         q->nodes[part->producer->mark].form != QN_FORM_MOVE;
+        if (own || q->settings.profile->unify_concat)
+            join(q, n->node->out[0], part);
+    }
+}
+
+static void join_values(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        for (int32_t o = 0; n->integer && n->form == QN_FORM_MOVE && o < n->node->n_out; o++) {
+            if (n->node->out[o])
+                join(q, n->node->in[0], n->node->out[o]);
+        }
+    }
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        if (q->nodes[i].integer && q->nodes[i].form == QN_FORM_CONCAT)
+            join_concat(q, &q->nodes[i]);
+    }
+}
+
+static void set_width(const qn_quantizer *q, qn_quant_value *v)
+{
+    const qn_value *value = v->value;
+    v->bits = 8;
+    if (value->producer && q->nodes[value->producer->mark].integer)
+        v->bits = q->nodes[value->producer->mark].bits;
+    for (size_t u = 0; u < value->n_users; u++) {
+        const qn_quant_node *user = &q->nodes[value->users[u]->mark];
+        if (reads_integer(user, value))
+            v->bits = QN_MAX(v->bits, user->bits);
+    }
+}
+
+/* ---- All of it ------------------------------------------------------------------------------------------------------- */
+
+static qn_status make_tables(qn_quantizer *q)
+{
+    const qn_graph *graph = q->graph;
+    q->nodes = qn_arena_array(&q->arena, graph->n_nodes + 1, sizeof *q->nodes);
+    q->values = qn_arena_array(&q->arena, graph->n_values + 1, sizeof *q->values);
+    if (!q->nodes || !q->values)
+        return qn_fail_nomem(q->ctx);
+    for (qn_node *node = graph->first; node; node = node->next)
+        q->nodes[q->n_nodes++].node = node;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        q->values[i] = (qn_quant_value){
+            .value = graph->values[i], .parent = (int32_t)i, .source = (int32_t)i};
+    }
+    q->n_values = graph->n_values;
+    return QN_OK;
+}
+
+void qn_quantizer_number(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++)
+        q->nodes[i].node->mark = (uint32_t)i;
+    for (size_t i = 0; i < q->n_values; i++)
+        q->values[i].value->mark = (uint32_t)i;
+}
+
+static qn_status apply_rules(qn_quantizer *q)
+{
+    bool any = false;
+    QN_TRY(make_tables(q));
+    qn_quantizer_number(q);
+    for (size_t i = 0; i < q->n_nodes; i++)
+        guess_node(q, &q->nodes[i]);
+    QN_TRY(qn_patterns_apply(q));
+    leave_small_tail(q);
+    settle(q);
+    for (size_t i = 0; i < q->n_values; i++) {
+        settle_value(q, &q->values[i]);
+        set_width(q, &q->values[i]);
+        any = any || q->values[i].integer;
+    }
+    join_values(q);
+    if (!any)
+        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                       "nothing in this model can be quantized for target '%s'",
+                       q->settings.profile->name);
+    return QN_OK;
+}
+
+qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
+                              const qn_quant_settings *settings)
+{
+    qn_quantizer *q = qn_alloc_zero(model->ctx, 1, sizeof *q);
+    *out = NULL;
+    QN_TRY_ALLOC(model->ctx, q);
+    q->ctx = model->ctx;
+    q->model = model;
+    q->graph = model->graph;
+    q->settings = *settings;
+    qn_arena_init(&q->arena, &model->ctx->allocator);
+    const qn_status status = apply_rules(q);
+    if (status == QN_OK)
+        *out = q;
+    else
+        qn_quantizer_free(q);
+    return status;
+}
+
+void qn_quantizer_free(qn_quantizer *q)
+{
+    if (!q)
+        return;
+    qn_arena_free(&q->arena);
+    qn_free(q->ctx, q);
+}
+
+qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node)
+{
+    return &q->nodes[node->mark];
+}
+
+qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
+{
+    return &q->values[value->mark];
+}
+
+qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value)
+{
+    return &q->values[root_of(q, value->parent)];
+}
+
+bool qn_quant_is_data(const qn_quant_node *node, int32_t i)
+{
+    return node->integer && i < node->n_data;
+}
