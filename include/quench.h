@@ -392,6 +392,42 @@ typedef struct qn_calibrate_options {
 QN_API QN_MUST_CHECK qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx,
                                             qn_model *model, const qn_calibrate_options *options);
 
+/* ---- Quantization: from a float model and data to an integer one ----------------------------------- */
+
+/* The targets that models are quantized for; NULL past the last. The first is quench's own engine. */
+QN_API const char *qn_target_name(size_t i);
+/* The methods of choosing ranges; NULL past the last. */
+QN_API const char *qn_method_name(size_t i);
+
+typedef struct qn_quantize_options {
+    qn_calibrate_options calibrate; /* model shapes and data */
+    const char *target;             /* NULL: the first */
+    const char *method;             /* NULL: the best known */
+    double percentile;              /* of method "percentile"; 0: 0.99999 */
+    int bits;                       /* 8 or 16; 0: 8 */
+    const char *const *keep_float;  /* patterns of nodes that stay float: '*' and '?' over names of
+                                       nodes and tensors and over operators */
+    size_t n_float;
+    const char *const *widths; /* "PATTERN=8" or "PATTERN=16"; the last one that fits counts */
+    size_t n_widths;
+    int no_bias_correction, no_weight_clipping; /* switch a refinement off */
+    int64_t compared;                           /* samples of the comparison with float; 0: 16 */
+} qn_quantize_options;
+#define QN_QUANTIZE_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0                   \
+    }
+
+/* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
+ * be NULL) compares both: error of every output, signal-to-noise ratio of every tensor, what stayed
+ * float and why. */
+QN_API QN_MUST_CHECK qn_status qn_model_quantize(qn_model **out, qn_report **report,
+                                                 qn_context *ctx, qn_model *model,
+                                                 const qn_quantize_options *options);
+/* The nodes, and what they would become; nothing is run. */
+QN_API QN_MUST_CHECK qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
+                                                const qn_quantize_options *options);
+
 /* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
 
 typedef struct qn_infer_options {
@@ -461,6 +497,20 @@ typedef struct qn_convert_options {
 /* Writes the model after the passes. The report tells of the file and of what each pass did. */
 QN_API QN_MUST_CHECK qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                const char *path, const qn_convert_options *options);
+
+typedef struct qn_quantize_file_options {
+    qn_quantize_options quantize;
+    const char *save_dir; /* made where it is missing; NULL: "quench_out" */
+    int opset; /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
+} qn_quantize_file_options;
+#define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
+    {                                                                                              \
+        QN_QUANTIZE_OPTIONS_INIT, NULL, 0                                                          \
+    }
+
+/* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx". */
+QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
+                                                const qn_quantize_file_options *options);
 
 /* The operators that this library knows; its passes; its version, backends and what it sees of the
  * machine. */

@@ -146,7 +146,8 @@ typedef struct cli_data_values {
     int64_t first, samples, loaders;
 } cli_data_values;
 
-extern const cli_group cli_graph_group, cli_engine_group, cli_feed_group, cli_data_group;
+extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
+    cli_data_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,

@@ -14,6 +14,12 @@ static const cli_option graph_options[] = {
      .offset = offsetof(cli_graph_values, shapes),
      .value = "NAME:DIMS",
      .help = "bind the dimensions of an input, as in x:1,3,48,320"},
+    {.name = "no-pass",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_graph_values, skip),
+     .value = "PASS",
+     .word = qn_pass_name,
+     .help = "leave a pass out ('quench help passes' lists them)"},
     {.name = "batch",
      .shorts = "b",
      .type = CLI_INT,
@@ -22,14 +28,14 @@ static const cli_option graph_options[] = {
      .least = 1,
      .most = 65536,
      .help = "first dimension of the inputs that leave it open"},
-    {.name = "no-pass",
-     .type = CLI_LIST,
-     .offset = offsetof(cli_graph_values, skip),
-     .value = "PASS",
-     .word = qn_pass_name,
-     .help = "leave a pass out ('quench help passes' lists them)"},
 };
 const cli_group cli_graph_group = CLI_GROUP("for the graph", graph_options);
+/* Without the batch, whose short name others use for bits. */
+const cli_group cli_shape_group = {
+    .title = "for the graph",
+    .options = graph_options,
+    .count = sizeof graph_options / sizeof *graph_options - 1,
+};
 
 static bool bad_shape(const char *text)
 {
@@ -145,6 +151,12 @@ const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 
 int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
                        const cli_graph_values *values, const void *all)
+{
+    return cli_file_run(cli, job, cli->common->arguments.at[0], values, all);
+}
+
+int cli_file_run(cli_work *cli, cli_job *job, const char *path, const cli_graph_values *values,
+                 const void *all)
 {
     prepared p = {.shapes = NULL};
     qn_model *model = NULL;

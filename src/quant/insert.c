@@ -49,10 +49,10 @@ static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *
 /* ---- Nodes -------------------------------------------------------------------------------------------------- */
 
 typedef struct place {
-    const char *base;  /* of names */
-    qn_node *before;   /* NULL: at the end */
+    const char *base; /* of names */
+    qn_node *before;  /* NULL: at the end */
     const pair *pair;
-    int32_t axis;      /* -1: one scale */
+    int32_t axis; /* -1: one scale */
 } place;
 
 /* A Q or D that reads `value`; *out is what it writes. */
@@ -61,8 +61,8 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op
 {
     char *name;
     qn_node *node;
-    QN_TRY(named(&name, q, at->base, op == &qn_op_QuantizeLinear ? "_QuantizeLinear"
-                                                                 : "_DequantizeLinear"));
+    QN_TRY(named(&name, q, at->base,
+                 op == &qn_op_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear"));
     const qn_node_spec spec = {.op = op,
                                .name = name,
                                .before = at->before,
@@ -131,8 +131,7 @@ static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
         return false;
     return (limits[0] == -(double)INFINITY ||
             qn_params_quantize(p, 0, (float)limits[0]) == p->qmin) &&
-           (limits[1] == (double)INFINITY ||
-            qn_params_quantize(p, 0, (float)limits[1]) == p->qmax);
+           (limits[1] == (double)INFINITY || qn_params_quantize(p, 0, (float)limits[1]) == p->qmax);
 }
 
 static void drop_limits(qn_quantizer *q)

@@ -18,8 +18,8 @@ static void find_bias(qn_mac *m)
         return;
     m->bias_slot = add->in[0] == node->out[0] ? 1 : 0;
     const qn_tensor *row = add->in[m->bias_slot] ? add->in[m->bias_slot]->data : NULL;
-    if (row && row->dtype == QN_FLOAT32 && row->rank > 0 &&
-        qn_tensor_count(row) == m->filters && row->dims[row->rank - 1] == m->filters)
+    if (row && row->dtype == QN_FLOAT32 && row->rank > 0 && qn_tensor_count(row) == m->filters &&
+        row->dims[row->rank - 1] == m->filters)
         m->bias_node = add;
 }
 

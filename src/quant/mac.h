@@ -9,10 +9,10 @@ typedef struct qn_mac {
     const qn_tensor *w; /* float32, at any address */
     int64_t count;      /* of weights */
     int64_t filters, channels, group;
-    int64_t kernel;    /* taps of a convolution; 1 of a product */
-    bool filter_first; /* the first axis of w counts filters, else channels */
-    int32_t axis;      /* of w that has a scale per index */
-    int64_t inner;     /* weights behind one index of the axis */
+    int64_t kernel;     /* taps of a convolution; 1 of a product */
+    bool filter_first;  /* the first axis of w counts filters, else channels */
+    int32_t axis;       /* of w that has a scale per index */
+    int64_t inner;      /* weights behind one index of the axis */
     qn_node *bias_node; /* holds the bias: itself, an Add behind it, or NULL: none */
     int32_t bias_slot;
 } qn_mac;

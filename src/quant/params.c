@@ -134,8 +134,7 @@ qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn
     const int bits = qn_quant_node_of(q, mac->node)->bits;
     const bool several = is_per_channel(q, mac);
     float *w;
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
-                             q->settings.profile->weight[bits > 8],
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],
                              several ? mac->w->dims[mac->axis] : 1));
     (*out)->axis = several ? mac->axis : -1;
     (*out)->qmin = -(*out)->qmax;

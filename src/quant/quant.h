@@ -71,22 +71,22 @@ typedef enum qn_form {
 
 typedef struct qn_quant_node {
     qn_node *node;
-    qn_form form;     /* what it could be */
-    bool integer;     /* what it is */
-    int32_t n_data;   /* inputs [0, n_data) that become integers */
-    int bits;         /* 8 or 16 */
-    const char *why;  /* of a float node that could have been one of integers, or is computed much */
-    bool asked_float; /* by a pattern */
-    qn_qparams *weights; /* of an integer node with constant weights */
+    qn_form form;    /* what it could be */
+    bool integer;    /* what it is */
+    int32_t n_data;  /* inputs [0, n_data) that become integers */
+    int bits;        /* 8 or 16 */
+    const char *why; /* of a float node that could have been one of integers, or is computed much */
+    bool asked_float;        /* by a pattern */
+    qn_qparams *weights;     /* of an integer node with constant weights */
     const qn_qparams *input; /* of the numbers that they are multiplied with */
 } qn_quant_node;
 
 typedef struct qn_quant_value {
     qn_value *value;
-    bool integer;   /* gets a Q and a D */
-    int32_t parent; /* of the tree of values that share parameters; itself: the root */
-    int32_t source; /* of a root: the value whose statistics count */
-    int bits;       /* of a root */
+    bool integer;           /* gets a Q and a D */
+    int32_t parent;         /* of the tree of values that share parameters; itself: the root */
+    int32_t source;         /* of a root: the value whose statistics count */
+    int bits;               /* of a root */
     qn_value *scale, *zero; /* of a root: the constants, once they are made */
 } qn_quant_value;
 

@@ -14,8 +14,8 @@
 typedef struct form_row {
     const qn_op *op;
     qn_form form;
-    int32_t n_data;                           /* inputs that become integers; 0: all */
-    unsigned can;                             /* what the target must have; 0: nothing special */
+    int32_t n_data;                             /* inputs that become integers; 0: all */
+    unsigned can;                               /* what the target must have; 0: nothing special */
     const char *(*refuse)(const qn_node *node); /* why this node cannot, or NULL */
 } form_row;
 
@@ -247,8 +247,8 @@ static void leave_small_tail(qn_quantizer *q)
             const qn_value *value = n->node->out[o];
             for (size_t u = 0; value && u < value->n_users; u++) {
                 const uint32_t user = value->users[u]->mark;
-                before_mac[i] = before_mac[i] || before_mac[user] ||
-                                q->nodes[user].form == QN_FORM_MAC;
+                before_mac[i] =
+                    before_mac[i] || before_mac[user] || q->nodes[user].form == QN_FORM_MAC;
             }
         }
         const qn_tensor *w = n->form == QN_FORM_MAC ? n->node->in[1]->data : NULL;
@@ -426,8 +426,8 @@ static qn_status make_tables(qn_quantizer *q)
     for (qn_node *node = graph->first; node; node = node->next)
         q->nodes[q->n_nodes++].node = node;
     for (size_t i = 0; i < graph->n_values; i++) {
-        q->values[i] = (qn_quant_value){
-            .value = graph->values[i], .parent = (int32_t)i, .source = (int32_t)i};
+        q->values[i] =
+            (qn_quant_value){.value = graph->values[i], .parent = (int32_t)i, .source = (int32_t)i};
     }
     q->n_values = graph->n_values;
     return QN_OK;

@@ -1,0 +1,318 @@
+/* qn_quantize: passes, rules, statistics, parameters, nodes, and the comparison with float. */
+#include "api/quantize.h"
+
+#include <string.h>
+
+#include "ops/clone.h"
+#include "pass/pass.h"
+
+#define DEFAULT_METHOD "min_max"
+enum { DEFAULT_COMPARED = 16 };
+
+const char *qn_target_name(size_t i)
+{
+    return i < qn_profiles_count ? qn_profiles[i].name : NULL;
+}
+
+const char *qn_method_name(size_t i)
+{
+    return i < qn_methods_count ? qn_methods[i]->name : NULL;
+}
+
+typedef struct job {
+    qn_context *ctx;
+    const qn_quantize_options *options;
+    qn_model *real; /* after the passes */
+    qn_model *quantized;
+    qn_quantizer *quantizer;
+    qn_stats *stats;
+    qn_feed feed;
+    qn_feed_options feed_options;
+    qn_graph_options graph;
+    bool fed;
+} job;
+
+/* ---- Ready to be quantized -------------------------------------------------------------------------------- */
+
+static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_quantize_options *o)
+{
+    *out = (qn_quant_settings){.bits = o->bits ? o->bits : 8,
+                               .keep_float = o->keep_float,
+                               .n_float = o->n_float,
+                               .widths = o->widths,
+                               .n_widths = o->n_widths};
+    if (out->bits != 8 && out->bits != 16)
+        return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
+    return qn_profile_find(&out->profile, ctx, o->target);
+}
+
+/* Attention as one operator hides the products that are to be quantized. */
+static qn_status make_ready(job *j, qn_model *model)
+{
+    static const char own[] = "fuse-attention";
+    const qn_graph_options *asked = &j->options->calibrate.graph;
+    const char **skip = qn_alloc_zero(j->ctx, asked->n_skip + 1, sizeof *skip);
+    QN_TRY_ALLOC(j->ctx, skip);
+    for (size_t i = 0; i < asked->n_skip; i++)
+        skip[i] = asked->skip[i];
+    skip[asked->n_skip] = own;
+    qn_graph_options graph = *asked;
+    graph.skip = skip;
+    graph.n_skip++;
+    qn_quant_settings settings = {.profile = NULL};
+    qn_status status = settings_of(&settings, j->ctx, j->options);
+    if (status == QN_OK)
+        status = qn_prepare_optimized(&j->real, j->ctx, model, &graph, NULL);
+    if (status == QN_OK)
+        status = qn_model_clone(&j->quantized, j->ctx, j->real);
+    if (status == QN_OK)
+        status = qn_graph_infer(j->quantized->graph);
+    if (status == QN_OK)
+        status = qn_quantizer_create(&j->quantizer, j->quantized, &settings);
+    qn_free(j->ctx, skip);
+    return status;
+}
+
+/* ---- Statistics --------------------------------------------------------------------------------------------- */
+
+static bool is_observed(const void *user, const qn_value *value)
+{
+    const qn_names *names = user;
+    return qn_names_get(names, value->name) != NULL;
+}
+
+typedef struct watcher {
+    qn_stats *stats;
+    qn_counter *counter;
+} watcher;
+
+static qn_status on_seen(void *user, const qn_observation *seen)
+{
+    watcher *w = user;
+    qn_stats_entry *entry = NULL;
+    QN_TRY(qn_stats_entry_get(&entry, w->stats, seen->value->name,
+                              seen->tensor->rank > 1 ? (seen->tensor->rank == 3 ? 2 : 1) : -1));
+    return qn_entry_add(entry, w->counter, seen);
+}
+
+static qn_status run_samples(job *j, qn_session *session, watcher *w)
+{
+    const int64_t asked = j->options->calibrate.samples;
+    const int64_t have = j->feed.samples >= 0 ? j->feed.samples : 1;
+    const int64_t samples = asked ? QN_MIN(asked, have) : have;
+    const qn_session_hooks hooks = {.user = w, .seen = on_seen};
+    for (int64_t i = 0; i < samples; i++) {
+        QN_TRY(qn_check_cancel(j->ctx));
+        QN_TRY(qn_feed_select(&j->feed, i, 1));
+        QN_TRY(qn_session_run_hooked(session, j->feed.tensors, j->feed.n_in, &hooks));
+        qn_progress(j->ctx, "calibration", i + 1, samples);
+    }
+    return QN_OK;
+}
+
+static qn_status collect_with(job *j, const qn_names *names)
+{
+    const qn_plan_options options = {.threads = j->options->calibrate.threads, .graph = j->graph};
+    const qn_watch watch = {.direct = true, .observe = is_observed, .user = names};
+    qn_plan *plan = NULL;
+    qn_session *session = NULL;
+    watcher w = {NULL, NULL};
+    qn_status status = qn_plan_create_watched(&plan, j->ctx, j->real, &options, &watch);
+    if (status == QN_OK)
+        status = qn_session_create(&session, j->ctx, plan);
+    if (status == QN_OK)
+        status = qn_feed_fill(&j->feed, plan);
+    if (status == QN_OK)
+        status = qn_stats_create(&j->stats, j->ctx);
+    if (status == QN_OK)
+        status = qn_counter_create(&w.counter, j->ctx);
+    w.stats = j->stats;
+    if (status == QN_OK)
+        status = run_samples(j, session, &w);
+    qn_counter_free(w.counter);
+    qn_session_free(session);
+    qn_plan_free(plan);
+    return status;
+}
+
+static qn_status collect(job *j)
+{
+    qn_names names;
+    qn_status status = QN_OK;
+    qn_names_init(&names, j->ctx);
+    for (size_t i = 0; i < j->quantizer->n_values && status == QN_OK; i++) {
+        qn_quant_value *v = &j->quantizer->values[i];
+        if (v->integer)
+            status = qn_names_set(&names, v->value->name, v);
+    }
+    if (status == QN_OK)
+        status = collect_with(j, &names);
+    qn_names_free(&names);
+    return status;
+}
+
+static qn_status open_feed(job *j)
+{
+    const qn_calibrate_options *c = &j->options->calibrate;
+    qn_input_shape *shapes = NULL;
+    j->feed_options = (qn_feed_options){.inputs = c->inputs,
+                                        .n_inputs = c->n_inputs,
+                                        .data = c->data,
+                                        .n_data = c->n_data,
+                                        .batch = 1,
+                                        .seed = c->seed,
+                                        .graph = &c->graph};
+    j->fed = true;
+    QN_TRY(qn_feed_open(&j->feed, j->ctx, j->real, &j->feed_options));
+    j->graph = c->graph;
+    QN_TRY(qn_feed_shapes(&shapes, &j->graph.n_shapes, &j->feed));
+    j->graph.shapes = shapes;
+    if (!c->n_data && !c->n_inputs)
+        qn_log(j->ctx, QN_LOG_WARN,
+               "no data was given: ranges are those of random inputs, and the accuracy of the "
+               "result means nothing");
+    return QN_OK;
+}
+
+/* ---- Report ---------------------------------------------------------------------------------------------------- */
+
+static void report_counts(qn_item *root, const qn_quantizer *q)
+{
+    int64_t integer = 0, all = 0;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        all += n->form != QN_FORM_FLOAT || !n->integer;
+        integer += n->integer;
+    }
+    qn_item_text(root, "target", q->settings.profile->name);
+    qn_item_int(root, "nodes", all);
+    qn_item_int(root, "integer_nodes", integer);
+}
+
+static void report_float(qn_item *root, const qn_quantizer *q)
+{
+    qn_item *table = qn_item_table(root, "left_in_float");
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        if (n->integer || n->node->op->quant == QN_QUANT_SHAPE || !n->why)
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "node", n->node->name);
+        qn_item_text(row, "operator", n->node->op->name);
+        qn_item_text(row, "why", n->why);
+    }
+}
+
+static qn_status report_job(qn_report **out, job *j)
+{
+    const qn_quantizer *q = j->quantizer;
+    qn_report *report;
+    QN_TRY(qn_report_create(&report, j->ctx));
+    report_counts(&report->root, q);
+    qn_compare_options options = {.feed = &j->feed,
+                                  .graph = &j->graph,
+                                  .samples = j->options->compared ? j->options->compared
+                                                                  : DEFAULT_COMPARED,
+                                  .tensors = NULL};
+    options.tensors = qn_arena_array(&report->arena, q->n_values + 1, sizeof *options.tensors);
+    qn_status status = options.tensors ? QN_OK : qn_fail_nomem(j->ctx);
+    for (size_t i = 0; i < q->n_values && status == QN_OK; i++) {
+        if (q->values[i].integer)
+            options.tensors[options.n_tensors++] = q->values[i].value->name;
+    }
+    if (status == QN_OK)
+        status = qn_compare_models(&report->root, j->ctx, j->real, j->quantized, &options);
+    report_float(&report->root, q);
+    if (status == QN_OK)
+        status = qn_report_finish(report);
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
+    return status;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------- */
+
+static qn_status quantize(job *j, qn_report **report, qn_model *model)
+{
+    const qn_quantize_options *o = j->options;
+    qn_param_options params = {.range = QN_RANGE_OPTIONS_INIT,
+                               .clip_weights = !o->no_weight_clipping,
+                               .correct_bias = !o->no_bias_correction};
+    if (o->percentile > 0)
+        params.range.percentile = o->percentile;
+    QN_TRY(qn_method_find(&params.method, j->ctx, o->method ? o->method : DEFAULT_METHOD));
+    QN_TRY(make_ready(j, model));
+    QN_TRY(open_feed(j));
+    QN_TRY(collect(j));
+    QN_TRY(qn_params_choose(j->quantizer, j->stats, &params));
+    QN_TRY(qn_quant_insert(j->quantizer));
+    return report ? report_job(report, j) : QN_OK;
+}
+
+static void job_free(job *j)
+{
+    if (j->fed)
+        qn_feed_close(&j->feed);
+    qn_stats_free(j->stats);
+    qn_quantizer_free(j->quantizer);
+    qn_model_free(j->real);
+}
+
+qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model,
+                            const qn_quantize_options *options)
+{
+    const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
+    job j = {.ctx = ctx, .options = options ? options : &defaults};
+    *out = NULL;
+    if (report)
+        *report = NULL;
+    const qn_status status = quantize(&j, report, model);
+    if (status == QN_OK)
+        *out = j.quantized;
+    else
+        qn_model_free(j.quantized);
+    job_free(&j);
+    return status;
+}
+
+/* ---- Listing --------------------------------------------------------------------------------------------------- */
+
+static void list_nodes(qn_item *root, const qn_quantizer *q)
+{
+    report_counts(root, q);
+    qn_item *table = qn_item_table(root, "list");
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "node", n->node->name);
+        qn_item_text(row, "operator", n->node->op->name);
+        qn_item_text(row, "output", n->node->n_out && n->node->out[0] ? n->node->out[0]->name : "");
+        qn_item_int(row, "bits", n->integer ? n->bits : 32);
+        qn_item_text(row, "why", n->integer || !n->why ? "" : n->why);
+    }
+}
+
+qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
+                           const qn_quantize_options *options)
+{
+    const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
+    job j = {.ctx = ctx, .options = options ? options : &defaults};
+    qn_report *report = NULL;
+    *out = NULL;
+    qn_status status = make_ready(&j, model);
+    if (status == QN_OK)
+        status = qn_report_create(&report, ctx);
+    if (status == QN_OK) {
+        list_nodes(&report->root, j.quantizer);
+        status = qn_report_finish(report);
+    }
+    if (status == QN_OK)
+        *out = report;
+    else
+        qn_report_free(report);
+    qn_model_free(j.quantized);
+    job_free(&j);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* quench quant: a float model and data in, an integer model out. */
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    cli_graph_values graph;
+    const char *model, *method, *target, *save_dir;
+    cli_list data, keep_float, widths;
+    double percentile;
+    int64_t samples, batch, bits, threads, seed, opset;
+    int list, no_bias_correction, no_weight_clipping;
+} values;
+
+static const cli_option options[] = {
+    {.name = "model",
+     .shorts = "m",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, model),
+     .value = "MODEL",
+     .help = "the float model; the same as the argument"},
+    {.name = "data",
+     .shorts = "d",
+     .type = CLI_LIST,
+     .offset = offsetof(values, data),
+     .value = "[NAME=]FILE",
+     .help = "samples along the first axis of the file"},
+    {.name = "quant-mode",
+     .shorts = "qm",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, method),
+     .value = "METHOD",
+     .word = qn_method_name,
+     .help = "how ranges are chosen"},
+    {.name = "percentile",
+     .shorts = "per",
+     .type = CLI_REAL,
+     .offset = offsetof(values, percentile),
+     .value = "SHARE",
+     .standard = "0.99999",
+     .least = 0.5,
+     .most = 1,
+     .help = "share of the numbers inside the range of method percentile"},
+    {.name = "iteration",
+     .shorts = "i",
+     .type = CLI_INT,
+     .offset = offsetof(values, samples),
+     .value = "N",
+     .least = 1,
+     .most = 1e15,
+     .help = "batches of samples to calibrate with; default: all"},
+    {.name = "batch-size",
+     .shorts = "bs",
+     .type = CLI_INT,
+     .offset = offsetof(values, batch),
+     .value = "N",
+     .standard = "1",
+     .least = 1,
+     .most = 65536,
+     .help = "samples of a batch"},
+    {.name = "bit-width",
+     .shorts = "b",
+     .type = CLI_INT,
+     .offset = offsetof(values, bits),
+     .value = "8|16",
+     .standard = "8",
+     .least = 8,
+     .most = 16,
+     .help = "bits of activations and weights"},
+    {.name = "threads",
+     .shorts = "t cn",
+     .type = CLI_INT,
+     .offset = offsetof(values, threads),
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "threads to work with; default: one per core"},
+    {.name = "seed",
+     .type = CLI_INT,
+     .offset = offsetof(values, seed),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e15,
+     .help = "of the random numbers that serve where no data is given"},
+    {.name = "target",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, target),
+     .value = "NAME",
+     .word = qn_target_name,
+     .help = "the engine that the result is for"},
+    {.name = "save-dir",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, save_dir),
+     .value = "FOLDER",
+     .standard = "quench_out",
+     .help = "gets <model>_quantize.onnx"},
+    {.name = "opset",
+     .type = CLI_INT,
+     .offset = offsetof(values, opset),
+     .value = "N",
+     .least = 10,
+     .most = 23,
+     .help = "opset to write; default: 13, or 21 with 16 bits, or the next that can say it"},
+    {.name = "float",
+     .type = CLI_LIST,
+     .offset = offsetof(values, keep_float),
+     .value = "PATTERN",
+     .help = "nodes that stay float: names of nodes or tensors, or operators, with * and ?"},
+    {.name = "bits",
+     .type = CLI_LIST,
+     .offset = offsetof(values, widths),
+     .value = "PATTERN=8|16",
+     .help = "nodes of another width"},
+    {.name = "no-bias-correction",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, no_bias_correction),
+     .help = "leave biases as they are"},
+    {.name = "no-weight-clipping",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, no_weight_clipping),
+     .help = "let the largest weight of a channel set its scale"},
+    {.name = "list",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, list),
+     .help = "show what each node would become, and do nothing"},
+};
+static const cli_group own = CLI_GROUP("of quant", options);
+
+static qn_quantize_options options_of(const values *v, const qn_graph_options *graph)
+{
+    qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
+    o.calibrate.graph = *graph;
+    o.calibrate.data = v->data.at;
+    o.calibrate.n_data = v->data.count;
+    o.calibrate.samples = v->samples * v->batch;
+    o.calibrate.threads = (int)v->threads;
+    o.calibrate.seed = (uint64_t)v->seed;
+    o.target = v->target;
+    o.method = v->method;
+    o.percentile = v->percentile;
+    o.bits = (int)v->bits;
+    o.keep_float = v->keep_float.at;
+    o.n_float = v->keep_float.count;
+    o.widths = v->widths.at;
+    o.n_widths = v->widths.count;
+    o.no_bias_correction = v->no_bias_correction;
+    o.no_weight_clipping = v->no_weight_clipping;
+    return o;
+}
+
+static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
+                       const qn_graph_options *graph, const void *parsed)
+{
+    const values *v = parsed;
+    const qn_quantize_options o = options_of(v, graph);
+    if (v->list)
+        return qn_quantize_list(out, cli->ctx, model, &o);
+    const qn_quantize_file_options file = {
+        .quantize = o, .save_dir = v->save_dir, .opset = (int)v->opset};
+    return qn_quantize_file(out, cli->ctx, model, &file);
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->model;
+    if (!path || (v->common.arguments.count && v->model)) {
+        cli_error("quant: name one model: quench quant -m MODEL");
+        return CLI_USAGE;
+    }
+    return cli_file_run(cli, quant, path, &v->graph, v);
+}
+
+const cli_command cli_cmd_quant = {
+    .name = "quant",
+    .arguments = "[MODEL]",
+    .least = 0,
+    .most = 1,
+    .brief = "quantize a model",
+    .notes =
+        "Calibrates with the data, chooses scales, and writes an ONNX file with QuantizeLinear "
+        "and DequantizeLinear nodes. Without data the inputs are random numbers: the file "
+        "is good for measuring speed only.",
+    .parts = {{&own, 0}, {&cli_shape_group, offsetof(values, graph)}},
+    .values_size = sizeof(values),
+    .run = run,
+};
