@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/clone.h"
+#include "ops/infer.h"
 #include "pass/pass.h"
 
 #define DEFAULT_METHOD "min_max"

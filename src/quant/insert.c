@@ -51,7 +51,7 @@ static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *
 typedef struct place {
     const char *base; /* of names */
     qn_node *before;  /* NULL: at the end */
-    const pair *pair;
+    const pair *params;
     int32_t axis; /* -1: one scale */
 } place;
 
@@ -66,7 +66,7 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op
     const qn_node_spec spec = {.op = op,
                                .name = name,
                                .before = at->before,
-                               .in = {value, at->pair->scale, at->pair->zero},
+                               .in = {value, at->params->scale, at->params->zero},
                                .n_in = 3};
     QN_TRY(qn_node_build(&node, q->graph, &spec));
     if (at->axis >= 0)
@@ -84,7 +84,7 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
     qn_tensor *integers;
     qn_value *stored;
     char *name;
-    pair pair = {NULL, NULL};
+    pair own = {NULL, NULL};
     qn_type type = qn_type_of(value->data);
     int64_t inner = 1;
     type.dtype = p->dtype;
@@ -101,9 +101,9 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
     }
     QN_TRY(named(&name, q, value->name, "_quantized"));
     QN_TRY(qn_value_constant(&stored, q->graph, name, integers));
-    QN_TRY(parameters(&pair, q, p, value->name));
+    QN_TRY(parameters(&own, q, p, value->name));
     return add_node(out, q, &qn_op_DequantizeLinear, stored,
-                    &(place){value->name, before, &pair, p->axis});
+                    &(place){value->name, before, &own, p->axis});
 }
 
 /* ---- Limits that the integers imply ------------------------------------------------------------------------- */
@@ -191,15 +191,15 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
     const qn_profile *profile = q->settings.profile;
     const qn_qparams *p = value->qparams;
     qn_qparams *narrow;
-    pair pair = {NULL, NULL};
+    pair own = {NULL, NULL};
     char *name;
     QN_TRY(qn_qparams_create(&narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
     const double least = (double)(p->qmin - p->zero[0]) * (double)p->scale[0];
     const double most = (double)(p->qmax - p->zero[0]) * (double)p->scale[0];
     qn_params_from_range(narrow, (float)least, (float)most, profile->symmetric);
     QN_TRY(named(&name, q, value->name, "_8bit"));
-    QN_TRY(parameters(&pair, q, narrow, name));
-    const place at = {name, wide->producer->next, &pair, -1};
+    QN_TRY(parameters(&own, q, narrow, name));
+    const place at = {name, wide->producer->next, &own, -1};
     QN_TRY(add_node(&wide, q, &qn_op_QuantizeLinear, wide, &at));
     return add_node(out, q, &qn_op_DequantizeLinear, wide, &at);
 }
@@ -244,10 +244,10 @@ static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
     qn_value *value = v->value, *integers, *real = NULL;
     reader *readers;
     size_t count;
-    pair pair = {NULL, NULL};
-    QN_TRY(shared_parameters(&pair, q, v));
+    pair own = {NULL, NULL};
+    QN_TRY(shared_parameters(&own, q, v));
     QN_TRY(readers_of(&readers, &count, q, value));
-    const place at = {value->name, first_behind(q, value), &pair, -1};
+    const place at = {value->name, first_behind(q, value), &own, -1};
     qn_status status = add_node(&integers, q, &qn_op_QuantizeLinear, value, &at);
     if (status == QN_OK)
         status = add_node(&real, q, &qn_op_DequantizeLinear, integers, &at);
