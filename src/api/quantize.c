@@ -30,6 +30,7 @@ typedef struct job {
     qn_feed feed;
     qn_feed_options feed_options;
     qn_graph_options graph;
+    const char **skip; /* of graph */
     bool fed;
 } job;
 
@@ -48,30 +49,29 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
 }
 
 /* Attention as one operator hides the products that are to be quantized. */
+static qn_status choose_passes(job *j)
+{
+    const qn_graph_options *asked = &j->options->calibrate.graph;
+    j->skip = qn_alloc_zero(j->ctx, asked->n_skip + 1, sizeof *j->skip);
+    QN_TRY_ALLOC(j->ctx, j->skip);
+    for (size_t i = 0; i < asked->n_skip; i++)
+        j->skip[i] = asked->skip[i];
+    j->skip[asked->n_skip] = "fuse-attention";
+    j->graph = *asked;
+    j->graph.skip = j->skip;
+    j->graph.n_skip = asked->n_skip + 1;
+    return QN_OK;
+}
+
 static qn_status make_ready(job *j, qn_model *model)
 {
-    static const char own[] = "fuse-attention";
-    const qn_graph_options *asked = &j->options->calibrate.graph;
-    const char **skip = qn_alloc_zero(j->ctx, asked->n_skip + 1, sizeof *skip);
-    QN_TRY_ALLOC(j->ctx, skip);
-    for (size_t i = 0; i < asked->n_skip; i++)
-        skip[i] = asked->skip[i];
-    skip[asked->n_skip] = own;
-    qn_graph_options graph = *asked;
-    graph.skip = skip;
-    graph.n_skip++;
     qn_quant_settings settings = {.profile = NULL};
-    qn_status status = settings_of(&settings, j->ctx, j->options);
-    if (status == QN_OK)
-        status = qn_prepare_optimized(&j->real, j->ctx, model, &graph, NULL);
-    if (status == QN_OK)
-        status = qn_model_clone(&j->quantized, j->ctx, j->real);
-    if (status == QN_OK)
-        status = qn_graph_infer(j->quantized->graph);
-    if (status == QN_OK)
-        status = qn_quantizer_create(&j->quantizer, j->quantized, &settings);
-    qn_free(j->ctx, skip);
-    return status;
+    QN_TRY(settings_of(&settings, j->ctx, j->options));
+    QN_TRY(choose_passes(j));
+    QN_TRY(qn_prepare_optimized(&j->real, j->ctx, model, &j->graph, NULL));
+    QN_TRY(qn_model_clone(&j->quantized, j->ctx, j->real));
+    QN_TRY(qn_graph_infer(j->quantized->graph));
+    return qn_quantizer_create(&j->quantizer, j->quantized, &settings);
 }
 
 /* ---- Statistics --------------------------------------------------------------------------------------------- */
@@ -165,7 +165,6 @@ static qn_status open_feed(job *j)
                                         .graph = &c->graph};
     j->fed = true;
     QN_TRY(qn_feed_open(&j->feed, j->ctx, j->real, &j->feed_options));
-    j->graph = c->graph;
     QN_TRY(qn_feed_shapes(&shapes, &j->graph.n_shapes, &j->feed));
     j->graph.shapes = shapes;
     if (!c->n_data && !c->n_inputs)
@@ -259,6 +258,7 @@ static void job_free(job *j)
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
     qn_model_free(j->real);
+    qn_free(j->ctx, j->skip);
 }
 
 qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model,

@@ -148,7 +148,7 @@ static void drop_limits(qn_quantizer *q)
         before->out[slot] = NULL;
         qn_node_set_output(before, slot, value);
         qn_node_remove(node);
-        q->nodes[i].integer = false;
+        q->nodes[i].dropped = true;
     }
 }
 
@@ -319,7 +319,7 @@ static qn_status insert_constants(qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         qn_mac mac;
-        if (!n->integer)
+        if (!n->integer || n->dropped)
             continue;
         QN_TRY(qn_check_cancel(q->ctx));
         if (n->weights && qn_mac_of(&mac, n->node))

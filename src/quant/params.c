@@ -156,7 +156,9 @@ static qn_status choose_value(qn_quantizer *q, const qn_quant_value *root, const
     qn_range range = {0, 0};
     wanted.bits = root->bits;
     wanted.symmetric = profile->symmetric;
-    if (entry)
+    if (!entry)
+        qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source->name);
+    else
         QN_TRY(qn_stats_range(&range, q->ctx, entry, options->method, &wanted));
     QN_TRY(qn_qparams_create(&root->value->qparams, q->ctx, q->graph->arena,
                              profile->activation[root->bits > 8], 1));

@@ -77,6 +77,7 @@ typedef struct qn_quant_node {
     int bits;        /* 8 or 16 */
     const char *why; /* of a float node that could have been one of integers, or is computed much */
     bool asked_float;        /* by a pattern */
+    bool dropped;            /* the integers' limits do its work */
     qn_qparams *weights;     /* of an integer node with constant weights */
     const qn_qparams *input; /* of the numbers that they are multiplied with */
 } qn_quant_node;
