@@ -5,7 +5,8 @@ typedef struct values {
     cli_common common;
     cli_graph_values graph;
     const char *model, *method, *target, *save_dir;
-    cli_list data, keep_float, widths;
+    cli_data_values data;
+    cli_list inputs, keep_float, widths;
     double percentile;
     int64_t samples, batch, bits, threads, seed, opset;
     int list, no_bias_correction, no_weight_clipping;
@@ -18,12 +19,6 @@ static const cli_option options[] = {
      .offset = offsetof(values, model),
      .value = "MODEL",
      .help = "the float model; the same as the argument"},
-    {.name = "data",
-     .shorts = "d",
-     .type = CLI_LIST,
-     .offset = offsetof(values, data),
-     .value = "[NAME=]FILE",
-     .help = "samples along the first axis of the file"},
     {.name = "quant-mode",
      .shorts = "qm",
      .type = CLI_TEXT,
@@ -74,6 +69,11 @@ static const cli_option options[] = {
      .least = 1,
      .most = 1024,
      .help = "threads to work with; default: one per core"},
+    {.name = "input",
+     .type = CLI_LIST,
+     .offset = offsetof(values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input that is the same for all samples"},
     {.name = "seed",
      .type = CLI_INT,
      .offset = offsetof(values, seed),
@@ -122,7 +122,7 @@ static const cli_option options[] = {
     {.name = "list",
      .type = CLI_FLAG,
      .offset = offsetof(values, list),
-     .help = "show what each node would become, and do nothing"},
+     .help = "show what each node would become, and do nothing else"},
 };
 static const cli_group own = CLI_GROUP("of quant", options);
 
@@ -130,9 +130,11 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
 {
     qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
     o.calibrate.graph = *graph;
-    o.calibrate.data = v->data.at;
-    o.calibrate.n_data = v->data.count;
-    o.calibrate.samples = v->samples * v->batch;
+    o.calibrate.data = cli_data_options(&v->data, &o.calibrate.graph);
+    if (v->samples)
+        o.calibrate.data.samples = v->samples * v->batch;
+    o.calibrate.inputs = v->inputs.at;
+    o.calibrate.n_inputs = v->inputs.count;
     o.calibrate.threads = (int)v->threads;
     o.calibrate.seed = (uint64_t)v->seed;
     o.target = v->target;
@@ -168,7 +170,7 @@ static int run(cli_work *cli, const void *parsed)
         cli_error("quant: name one model: quench quant -m MODEL");
         return CLI_USAGE;
     }
-    return cli_file_run(cli, quant, path, &v->graph, v);
+    return cli_model_file_run(cli, path, quant, &v->graph, v);
 }
 
 const cli_command cli_cmd_quant = {
@@ -181,7 +183,9 @@ const cli_command cli_cmd_quant = {
         "Calibrates with the data, chooses scales, and writes an ONNX file with QuantizeLinear "
         "and DequantizeLinear nodes. Without data the inputs are random numbers: the file "
         "is good for measuring speed only.",
-    .parts = {{&own, 0}, {&cli_shape_group, offsetof(values, graph)}},
+    .parts = {{&own, 0},
+              {&cli_data_group, offsetof(values, data)},
+              {&cli_shape_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

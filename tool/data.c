@@ -8,7 +8,7 @@ static const cli_option data_options[] = {
      .offset = offsetof(cli_data_values, data),
      .value = "[INPUT=]PATH",
      .help = "samples: .npy, .npz, raw, IDX or CIFAR file, folder of pictures or arrays, list"},
-    {.name = "list",
+    {.name = "data-list",
      .type = CLI_TEXT,
      .offset = offsetof(cli_data_values, list),
      .value = "FILE",

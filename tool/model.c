@@ -152,12 +152,6 @@ const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
                        const cli_graph_values *values, const void *all)
 {
-    return cli_file_run(cli, job, cli->common->arguments.at[0], values, all);
-}
-
-int cli_file_run(cli_work *cli, cli_job *job, const char *path, const cli_graph_values *values,
-                 const void *all)
-{
     prepared p = {.shapes = NULL};
     qn_model *model = NULL;
     qn_report *report = NULL;

@@ -149,16 +149,17 @@ static void compare_outputs(comparison *c, size_t n_outputs)
 
 static qn_status run_samples(comparison *c, size_t n_outputs)
 {
-    qn_feed *feed = c->options->feed;
+    const qn_source *source = c->options->source;
     const qn_session_hooks hooks[2] = {{.user = c, .seen = keep_real},
                                        {.user = c, .seen = compare_integers}};
-    const int64_t samples = QN_MIN(c->options->samples, QN_MAX(feed->samples, 1));
+    const int64_t samples = QN_MIN(c->options->samples, source->count);
     for (int64_t i = 0; i < samples; i++) {
         QN_TRY(qn_check_cancel(c->ctx));
-        QN_TRY(qn_feed_select(feed, i, 1));
+        const qn_tensor *inputs = NULL;
+        QN_TRY(source->read(source->user, c->ctx, 0, i, &inputs));
         for (int which = 0; which < 2; which++)
-            QN_TRY(
-                qn_session_run_hooked(c->session[which], feed->tensors, feed->n_in, &hooks[which]));
+            QN_TRY(qn_session_run_hooked(c->session[which], inputs, c->options->n_inputs,
+                                         &hooks[which]));
         compare_outputs(c, n_outputs);
         qn_progress(c->ctx, "comparison", i + 1, samples);
     }
@@ -212,7 +213,6 @@ static qn_status compare(qn_item *root, comparison *c, qn_model *real, qn_model 
     QN_TRY(make_pairs(c, arena, quantized));
     QN_TRY(make_session(c, 0, real));
     QN_TRY(make_session(c, 1, quantized));
-    QN_TRY(qn_feed_fill(c->options->feed, c->plan[0]));
     QN_TRY(run_samples(c, n_outputs));
     tell(root, c, real);
     return QN_OK;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/clone.h"
+#include "ops/fingerprint.h"
 #include "ops/infer.h"
 #include "pass/pass.h"
 
@@ -29,6 +30,8 @@ typedef struct job {
     qn_stats *stats;
     qn_feed feed;
     qn_feed_options feed_options;
+    qn_data_options data;
+    qn_feed_source samples;
     qn_graph_options graph;
     const char **skip; /* of graph */
     bool fed;
@@ -82,56 +85,50 @@ static bool is_observed(const void *user, const qn_value *value)
     return qn_names_get(names, value->name) != NULL;
 }
 
-typedef struct watcher {
-    qn_stats *stats;
-    qn_counter *counter;
-} watcher;
-
-static qn_status on_seen(void *user, const qn_observation *seen)
+static qn_status open_feed(job *j)
 {
-    watcher *w = user;
-    qn_stats_entry *entry = NULL;
-    QN_TRY(qn_stats_entry_get(&entry, w->stats, seen->value->name,
-                              seen->tensor->rank > 1 ? (seen->tensor->rank == 3 ? 2 : 1) : -1));
-    return qn_entry_add(entry, w->counter, seen);
+    const qn_calibrate_options *c = &j->options->calibrate;
+    qn_input_shape *shapes = NULL;
+    j->data = c->data;
+    j->data.batch = 1;
+    j->data.loaders = -1;
+    j->feed_options = (qn_feed_options){.inputs = c->inputs,
+                                        .n_inputs = c->n_inputs,
+                                        .data = &j->data,
+                                        .seed = c->seed,
+                                        .graph = &c->graph};
+    j->fed = true;
+    QN_TRY(qn_feed_open(&j->feed, j->ctx, j->real, &j->feed_options));
+    QN_TRY(qn_feed_shapes(&shapes, &j->graph.n_shapes, &j->feed));
+    j->graph.shapes = shapes;
+    return QN_OK;
 }
 
-static qn_status run_samples(job *j, qn_session *session, watcher *w)
+static void warn_random(const job *j)
 {
-    const int64_t asked = j->options->calibrate.samples;
-    const int64_t have = j->feed.samples >= 0 ? j->feed.samples : 1;
-    const int64_t samples = asked ? QN_MIN(asked, have) : have;
-    const qn_session_hooks hooks = {.user = w, .seen = on_seen};
-    for (int64_t i = 0; i < samples; i++) {
-        QN_TRY(qn_check_cancel(j->ctx));
-        QN_TRY(qn_feed_select(&j->feed, i, 1));
-        QN_TRY(qn_session_run_hooked(session, j->feed.tensors, j->feed.n_in, &hooks));
-        qn_progress(j->ctx, "calibration", i + 1, samples);
-    }
-    return QN_OK;
+    if (!j->feed.dataset)
+        qn_log(j->ctx, QN_LOG_WARN,
+               "no data were given: %lld samples of random numbers stand in for them, and ranges "
+               "and accuracy mean nothing",
+               (long long)j->samples.source.count);
 }
 
 static qn_status collect_with(job *j, const qn_names *names)
 {
-    const qn_plan_options options = {.threads = j->options->calibrate.threads, .graph = j->graph};
+    const qn_calibrate_options *c = &j->options->calibrate;
+    const qn_plan_options options = {.threads = 1, .graph = j->graph};
     const qn_watch watch = {.direct = true, .observe = is_observed, .user = names};
+    const qn_collect_options collecting = {.threads = c->threads > 0 ? c->threads : j->ctx->threads,
+                                           .checkpoint = c->checkpoint,
+                                           .axis = qn_axis_default,
+                                           .model = qn_model_fingerprint(j->real)};
     qn_plan *plan = NULL;
-    qn_session *session = NULL;
-    watcher w = {NULL, NULL};
-    qn_status status = qn_plan_create_watched(&plan, j->ctx, j->real, &options, &watch);
-    if (status == QN_OK)
-        status = qn_session_create(&session, j->ctx, plan);
-    if (status == QN_OK)
-        status = qn_feed_fill(&j->feed, plan);
-    if (status == QN_OK)
-        status = qn_stats_create(&j->stats, j->ctx);
-    if (status == QN_OK)
-        status = qn_counter_create(&w.counter, j->ctx);
-    w.stats = j->stats;
-    if (status == QN_OK)
-        status = run_samples(j, session, &w);
-    qn_counter_free(w.counter);
-    qn_session_free(session);
+    QN_TRY(qn_plan_create_watched(&plan, j->ctx, j->real, &options, &watch));
+    qn_status status = qn_feed_source_open(&j->samples, &j->feed, plan, collecting.threads);
+    if (status == QN_OK) {
+        warn_random(j);
+        status = qn_collect(&j->stats, NULL, plan, j->ctx, &j->samples.source, &collecting);
+    }
     qn_plan_free(plan);
     return status;
 }
@@ -150,28 +147,6 @@ static qn_status collect(job *j)
         status = collect_with(j, &names);
     qn_names_free(&names);
     return status;
-}
-
-static qn_status open_feed(job *j)
-{
-    const qn_calibrate_options *c = &j->options->calibrate;
-    qn_input_shape *shapes = NULL;
-    j->feed_options = (qn_feed_options){.inputs = c->inputs,
-                                        .n_inputs = c->n_inputs,
-                                        .data = c->data,
-                                        .n_data = c->n_data,
-                                        .batch = 1,
-                                        .seed = c->seed,
-                                        .graph = &c->graph};
-    j->fed = true;
-    QN_TRY(qn_feed_open(&j->feed, j->ctx, j->real, &j->feed_options));
-    QN_TRY(qn_feed_shapes(&shapes, &j->graph.n_shapes, &j->feed));
-    j->graph.shapes = shapes;
-    if (!c->n_data && !c->n_inputs)
-        qn_log(j->ctx, QN_LOG_WARN,
-               "no data was given: ranges are those of random inputs, and the accuracy of the "
-               "result means nothing");
-    return QN_OK;
 }
 
 /* ---- Report ---------------------------------------------------------------------------------------------------- */
@@ -209,7 +184,8 @@ static qn_status report_job(qn_report **out, job *j)
     qn_report *report;
     QN_TRY(qn_report_create(&report, j->ctx));
     report_counts(&report->root, q);
-    qn_compare_options options = {.feed = &j->feed,
+    qn_compare_options options = {.source = &j->samples.source,
+                                  .n_inputs = j->feed.n_in,
                                   .graph = &j->graph,
                                   .samples = j->options->compared ? j->options->compared
                                                                   : DEFAULT_COMPARED,

@@ -2,7 +2,7 @@
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
-#include "api/feed.h"
+#include "api/calibrate.h"
 #include "api/prepare.h"
 #include "quant/insert.h"
 #include "report/report.h"
@@ -10,7 +10,8 @@
 /* Compares the float graph with the quantized one on the first samples. `tensors` are the names of values
  * of the float graph that the other has as integers. */
 typedef struct qn_compare_options {
-    qn_feed *feed;
+    qn_source *source;
+    size_t n_inputs;
     const qn_graph_options *graph;
     int64_t samples;
     const char **tensors;
