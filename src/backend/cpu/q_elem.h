@@ -86,6 +86,9 @@ typedef struct qn_q_kernels {
     /* Rows of n bytes; `scratch` has room for n numbers of 32 bits. */
     void (*softmax)(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_softmax *softmax,
                     uint32_t *scratch);
+    /* `count` columns of n bytes, n < 256; element k lies k * stride behind the first. scratch: n vectors. */
+    void (*softmax_columns)(uint8_t *y, const uint8_t *x, int64_t n, int64_t stride, int64_t count,
+                            const qn_q_softmax *softmax, uint32_t *scratch);
     void (*norm)(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_norm *norm);
     /* y[c * y_step + r] = x[r * x_step + c], bytes; steps in elements. */
     void (*turn_bytes)(uint8_t *y, const uint8_t *x, int64_t y_step, int64_t x_step, int64_t rows,

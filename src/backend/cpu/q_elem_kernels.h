@@ -287,6 +287,7 @@ const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .mean_row = mean_row,
     .linear = linear,
     .softmax = softmax,
+    .softmax_columns = softmax_columns,
     .norm = norm,
     .turn_bytes = turn_bytes,
     .turn_words = turn_words,

@@ -10,6 +10,7 @@
 typedef struct state {
     const qn_q_kernels *kernels;
     int64_t rows, n, part; /* part: rows of an item */
+    int64_t inner, bands;  /* softmax of [outer, n, inner]: a "row" is a band of columns */
     uint32_t table[256];
     qn_q_softmax softmax;
     qn_q_norm norm;
@@ -24,7 +25,11 @@ typedef struct work {
     qn_q_norm norm;
 } work;
 
-enum { PARTS = 16 }; /* items of a run at most, each with scratch of its own */
+enum {
+    PARTS = 16, /* items of a run at most, each with scratch of its own */
+    COLUMNS = 64,
+    LANES = 16 /* of the widest vector */
+};
 
 static void cut(state *s)
 {
@@ -43,14 +48,26 @@ static bool is_bytes(qn_tensor *shape, const qn_claim *claim)
 
 /* ---- Softmax --------------------------------------------------------------------------------------------------- */
 
+static void softmax_row(const work *w, int64_t r, uint32_t *scratch)
+{
+    const state *s = w->s;
+    if (s->inner == 1) {
+        s->kernels->softmax(w->y + r * s->n, w->x + r * s->n, s->n, &s->softmax, scratch);
+        return;
+    }
+    const int64_t column = r % s->bands * COLUMNS;
+    const int64_t at = r / s->bands * s->n * s->inner + column;
+    s->kernels->softmax_columns(w->y + at, w->x + at, s->n, s->inner,
+                                QN_MIN(COLUMNS, s->inner - column), &s->softmax, scratch);
+}
+
 static void softmax_range(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
     for (int64_t i = first; i < last; i++) {
         for (int64_t r = i * s->part; r < QN_MIN((i + 1) * s->part, s->rows); r++)
-            s->kernels->softmax(w->y + r * s->n, w->x + r * s->n, s->n, &s->softmax,
-                                w->scratch + i * s->n);
+            softmax_row(w, r, w->scratch + i * s->n * (s->inner == 1 ? 1 : LANES));
     }
 }
 
@@ -76,12 +93,14 @@ qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
         !qn_q_param_of(&y, node, 3, 4))
         return QN_OK;
     qn_qsoftmax_shape(&outer, &n, &inner, node->attrs, &shape);
-    if (inner != 1)
+    if (inner != 1 && n > 255)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->kernels = qn_q_kernels_get();
-    s->rows = outer;
+    s->inner = inner;
+    s->bands = inner == 1 ? 1 : (inner + COLUMNS - 1) / COLUMNS;
+    s->rows = outer * s->bands;
     s->n = n;
     cut(s);
     qn_qsoftmax_table(s->table, (float)x.scale);
@@ -92,7 +111,7 @@ qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_out(claim, node->out[0], QN_ROWS);
     claim->in_place = 0;
-    claim->scratch = (size_t)n * PARTS * sizeof(uint32_t);
+    claim->scratch = (size_t)n * PARTS * sizeof(uint32_t) * (inner == 1 ? 1 : LANES);
     claim->state = s;
     claim->kernel = &softmax_kernel;
     *taken = true;
