@@ -248,11 +248,36 @@ static double matmul_case(uint32_t seed)
     return count;
 }
 
+/* Stacks of two computed matrices; either may be the same for all. */
+static double two_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    product p = random_product(&f);
+    const int64_t batch[2] = {1 + pick(&f, 3), 1 + pick(&f, 4)};
+    const int64_t a[] = {pick(&f, 3) ? batch[0] : 1, batch[1], p.rows, p.k};
+    const int64_t b[] = {batch[0], pick(&f, 3) ? batch[1] : 1, p.k, p.columns};
+    const int32_t a_rank = 2 + (int32_t)pick(&f, 3), b_rank = 2 + (int32_t)pick(&f, 3);
+    p.by_column = false;
+    qn_value *const in[] = {add_byte_input(&f, p.a, a_rank, a + 4 - a_rank),
+                            add_scales(&f, 0, 0.02),
+                            add_zero(&f, p.a),
+                            add_byte_input(&f, p.b, b_rank, b + 4 - b_rank),
+                            add_scales(&f, 0, 4e-3 / sqrt((double)p.k)),
+                            pick(&f, 2) ? column_zeros(&f, &p) : add_zero(&f, p.b),
+                            add_scales(&f, 0, 0.01),
+                            add_zero(&f, p.y)};
+    add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
+    const double count = differing(&f, "int8 matmul");
+    fixture_end(&f);
+    return count;
+}
+
 static void test_products(void **state)
 {
     (void)state;
     run_cases(gemm_case, 150, 0);
     run_cases(matmul_case, 100, 0);
+    run_cases(two_case, 150, 0);
 }
 
 static void test_conv(void **state)

@@ -22,6 +22,7 @@ static const struct {
     {&qn_op_Pad, qn_claim_pad},
     {&qn_op_QLinearConv, qn_claim_q_conv},
     {&qn_op_QLinearMatMul, qn_claim_q_matmul},
+    {&qn_op_QLinearMatMul, qn_claim_q_matmul_two},
     {&qn_op_QuantizeLinear, qn_claim_fake_quant},
     {&qn_op_QuantizeLinear, qn_claim_q_quantize},
     {&qn_op_Reshape, qn_claim_reshape},

@@ -13,7 +13,8 @@ typedef struct qn_q_conv {
     int64_t groups;
     int64_t group_channels, group_filters; /* of one group */
     qn_mac_source source;
-    bool narrow; /* weights without zero point fit int8 */
+    bool narrow;     /* weights without zero point fit int8 */
+    int64_t threads; /* 0: those of the plan */
 
     /* From qn_q_conv_plan: how it is done. */
     const qn_mac_kernels *kernels;

@@ -66,6 +66,10 @@ typedef struct qn_mac_kernels {
     bool is_wide;   /* maps and weights have 16 bits */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
+    /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row` bytes
+     * apart. */
+    void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
+                 const qn_mac_source *source);
     qn_depth_fn *depth;
     int depth_block;            /* channels of a block: all lanes of some vectors */
     qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */

@@ -189,6 +189,28 @@ static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_m
 #endif
 }
 
+static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
+                     const qn_mac_source *source)
+{
+#if defined(__AVX512VNNI__)
+    const uint8_t flip = source->is_signed ? 0 : 0x80; /* the zero point is 0, or 128 */
+    for (int64_t i = 0; i < count; i++) {
+        to[4 * i] = from[i] ^ flip;
+        to[4 * i + 1] = from[row + i] ^ flip;
+        to[4 * i + 2] = from[2 * row + i] ^ flip;
+        to[4 * i + 3] = from[3 * row + i] ^ flip;
+    }
+#else
+    int16_t *wide = (int16_t *)(void *)to;
+    const int16_t flip = source->is_signed ? 0x80 : 0; /* (x ^ 0x80) - 0x80 of signed bytes */
+    const int16_t zero = (int16_t)(source->zero + flip);
+    for (int64_t i = 0; i < count; i++) {
+        wide[2 * i] = (int16_t)((from[i] ^ flip) - zero);
+        wide[2 * i + 1] = (int16_t)((from[row + i] ^ flip) - zero);
+    }
+#endif
+}
+
 const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
@@ -196,6 +218,7 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .few = MAC_FEW,
     .is_wide = QI_DOT == 2,
     .copy = mac_copy,
+    .pack = mac_pack,
     .depth = depth_run,
     .depth_block = DEPTH_VECTORS * QI_LANES,
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},

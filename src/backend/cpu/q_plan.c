@@ -177,7 +177,7 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     c->copy_width = seen(c, 1, c->out_width);
     if (c->is_depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
-    choose_parts(c, qn_build_threads(builder));
+    choose_parts(c, c->threads ? c->threads : qn_build_threads(builder));
     choose_band(c);
     return c->is_depthwise ? QN_OK : make_segments(c, builder);
 }
