@@ -68,6 +68,16 @@ qn_status qn_curve_make(qn_curve *c, qn_context *ctx, const qn_stats_entry *entr
     return QN_OK;
 }
 
+void qn_curve_keep(qn_curve *c, const qn_range *range)
+{
+    for (int64_t i = 0; i < c->bins; i++) {
+        const double left = c->origin + (double)i * c->width;
+        if (left + c->width <= range->min || left >= range->max)
+            c->mass[i] = 0;
+    }
+    fill_moments(c);
+}
+
 void qn_curve_free(qn_curve *c, qn_context *ctx)
 {
     qn_free(ctx, c->mass);

@@ -17,6 +17,8 @@ typedef struct qn_curve {
 QN_MUST_CHECK qn_status qn_curve_make(qn_curve *curve, qn_context *ctx, const qn_stats_entry *entry,
                                       bool folded);
 void qn_curve_free(qn_curve *curve, qn_context *ctx);
+/* Forgets the bins that lie outside of the range. */
+void qn_curve_keep(qn_curve *curve, const qn_range *range);
 /* Moments of all that lies below x. */
 void qn_curve_below(double moment[3], const qn_curve *curve, double x);
 

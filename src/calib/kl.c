@@ -132,6 +132,8 @@ qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
     return status;
 }
 
+static const double HANDFUL = 3e-5; /* of the elements that are not 0 */
+
 /* ---- The one without its failures --------------------------------------------------------------------------- */
 
 /* Values that stand alone, so few that each can have a level: clipping can only lose. */
@@ -155,14 +157,16 @@ typedef struct search {
     double cost;
 } search;
 
-/* Clipping must not lose more than rounding does. */
+/* Clipping must not lose more than rounding does, but for a handful of far outliers. */
 static bool clips_little(const search *s, const cut *c)
 {
     const double min = s->curve->origin + (double)c->begin * s->curve->width;
     const double max = s->curve->origin + (double)c->end * s->curve->width;
     const double step = (max - min) / (double)c->levels;
     const double inside = s->entropy->count[c->end] - s->entropy->count[c->begin];
-    return qn_curve_clipped(s->curve, min, max) <= inside * step * step / 12;
+    return s->entropy->count[s->entropy->bins] - inside <=
+               HANDFUL * s->entropy->count[s->entropy->bins] ||
+           qn_curve_clipped(s->curve, min, max) <= inside * step * step / 12;
 }
 
 static void consider(search *s, const cut *c)
@@ -205,20 +209,22 @@ static void search_both(search *s, int64_t zero)
 }
 
 /* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far outlier: the
- * squared error goes on from there. */
-static void finish(qn_range *out, const search *s, const qn_curve *signed_curve)
+ * squared error of what is not clipped goes on from there. */
+static void finish(qn_range *out, const search *s, qn_curve *signed_curve)
 {
     const double width = s->curve->width;
     const double min = s->curve->origin + (double)s->best.begin * width;
     const double max = s->curve->origin + (double)s->best.end * width;
     out->max = fminf(out->max, (float)max);
     out->min = s->options->symmetric ? -out->max : fmaxf(out->min, (float)min);
-    if (4 * (s->best.end - s->best.begin) <= 5 * s->best.levels)
-        qn_curve_least_error(out, signed_curve, s->options);
+    if (4 * (s->best.end - s->best.begin) > 5 * s->best.levels)
+        return;
+    qn_curve_keep(signed_curve, out);
+    qn_curve_least_error(out, signed_curve, s->options);
 }
 
 static qn_status search_v2(qn_range *out, qn_context *ctx, const qn_curve *axis,
-                           const qn_curve *signed_curve, const qn_range_options *options)
+                           qn_curve *signed_curve, const qn_range_options *options)
 {
     const int64_t levels = (int64_t)1 << (options->bits - (options->symmetric ? 1 : 0));
     entropy e;
