@@ -91,9 +91,9 @@ static char *file_bytes(const char *path, size_t *size)
 static void assert_same(job *j, const qn_stats *a, const qn_stats *b)
 {
     size_t na, nb;
-    char first[] = "/tmp/quench-stats-XXXXXX", second[] = "/tmp/quench-stats-XXXXXX";
-    close(mkstemp(first));
-    close(mkstemp(second));
+    char first[64], second[64];
+    snprintf(first, sizeof first, "/tmp/quench-stats-a-%ld", (long)getpid());
+    snprintf(second, sizeof second, "/tmp/quench-stats-b-%ld", (long)getpid());
     assert_int_equal(qn_stats_save(j->ctx, a, first), QN_OK);
     assert_int_equal(qn_stats_save(j->ctx, b, second), QN_OK);
     char *x = file_bytes(first, &na), *y = file_bytes(second, &nb);
@@ -147,7 +147,7 @@ static void cancel_at_seven(void *user, const char *what, int64_t done, int64_t 
 
 static void interrupted(void **unused)
 {
-    char path[] = "/tmp/quench-part-XXXXXX";
+    char path[64];
     qn_context *cancelled = NULL;
     qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_collect_options collect = {.threads = 1, .checkpoint_seconds = 1e-6};
@@ -157,7 +157,7 @@ static void interrupted(void **unused)
     open_job(&j, &shared, NULL);
     assert_int_equal(qn_collect(&whole, NULL, j.plan, j.ctx, &j.source, &collect), QN_OK);
     close_job(&j);
-    close(mkstemp(path));
+    snprintf(path, sizeof path, "/tmp/quench-part-%ld", (long)getpid());
     remove(path);
     collect.checkpoint = path;
     options.progress = cancel_at_seven;
