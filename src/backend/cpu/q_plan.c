@@ -125,8 +125,16 @@ static bool must_copy(const qn_q_conv *c)
 
 /* ---- Shares -------------------------------------------------------------------------------------------------- */
 
-/* The parts of which the largest is smallest. Of two as good, the one that splits what is larger: weights or
- * the map. */
+/* What splitting the filters costs beside the work, in hundredths of it: the map is read by all, and two
+ * threads write to one line of the cache where their filters share it. */
+static int64_t split_cost(const qn_q_conv *c, int64_t parts, bool heavy)
+{
+    enum { LINE = 64, READING = 10, SHARING = 15 };
+    const int64_t filters = c->groups * c->group_filters / parts;
+    return parts == 1 ? 100 : 100 + (heavy ? 0 : READING) + (filters % LINE ? SHARING : 0);
+}
+
+/* The parts of which the largest is smallest. */
 static void choose_parts(qn_q_conv *c, int64_t threads)
 {
     const int64_t rows = c->samples * c->out_height, filters = c->groups * c->group_filters;
@@ -139,7 +147,7 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
-        const int64_t share = rounded_up(blocks, f) * rounded_up(rows, r);
+        const int64_t share = rounded_up(blocks, f) * rounded_up(rows, r) * split_cost(c, f, heavy);
         if (threads % f != 0 || share >= best)
             continue;
         best = share;
