@@ -450,6 +450,26 @@ typedef struct qn_infer_options {
 QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                                               const qn_infer_options *options);
 
+typedef struct qn_eval_options {
+    qn_plan_options plan;
+    const char *const *inputs; /* as of qn_infer_options: the same for all samples */
+    size_t n_inputs;
+    qn_data_options data; /* with labels, or else a float model must be there */
+    const char *task;     /* "classification", which is also NULL's meaning */
+    const char *output;   /* that has the scores; NULL: the only one */
+    int64_t class_offset; /* added to every label */
+} qn_eval_options;
+#define QN_EVAL_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, NULL, NULL, 0                         \
+    }
+
+/* Runs the samples and tells top-1 and top-5 in percent, the time of a sample, and, with the float original
+ * (may be NULL), agreement of the best classes and the mean KL(float || model), natural logarithm, 1e-9
+ * added to both. Softmax comes first where the float model's outputs are no probabilities. */
+QN_API QN_MUST_CHECK qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model,
+                                           qn_model *float_model, const qn_eval_options *options);
+
 typedef struct qn_bench_options {
     qn_plan_options plan;
     const char *const *inputs; /* as of qn_infer_options; the other inputs get random numbers */

@@ -8,6 +8,8 @@
 #include "data/image.h"
 
 enum { FILE_HEADER = 14, OS2_HEADER = 12, WINDOWS_HEADER = 40 };
+/* Runs are up to 255 pixels in 2 bytes, steps over nothing up to 255 rows in 4. */
+enum { MOST_PIXELS_A_BYTE = 1 << 14 };
 enum { PLAIN = 0, RLE8 = 1, RLE4 = 2, MASKS = 3, ALPHA_MASKS = 6 };
 
 typedef struct work {
@@ -301,8 +303,9 @@ qn_status qn_bmp_decode(qn_image *out, int *orientation, qn_context *ctx, const 
     QN_TRY(read_headers(&w));
     if (!is_supported(&w))
         return unsupported(&w);
-    QN_TRY(qn_image_create(out, ctx, w.width, w.height, 3));
     const bool coded = w.compression == RLE8 || w.compression == RLE4;
+    QN_TRY(qn_image_check(ctx, w.width, w.height, size, coded ? MOST_PIXELS_A_BYTE : 8));
+    QN_TRY(qn_image_create(out, ctx, w.width, w.height, 3));
     const qn_status status = coded ? read_coded(&w, out->pixels) : read_plain(&w, out->pixels);
     if (status != QN_OK)
         qn_image_free(out, ctx);

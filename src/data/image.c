@@ -69,6 +69,15 @@ qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width, int64_t
     return QN_OK;
 }
 
+qn_status qn_image_check(qn_context *ctx, int64_t width, int64_t height, size_t size, int64_t most)
+{
+    /* Sizes in files have at most 31 bits. */
+    if (width * height / most <= (int64_t)size)
+        return QN_OK;
+    return qn_fail(ctx, QN_E_FORMAT, "%lld x %lld pixels cannot lie in %zu bytes", (long long)width,
+                   (long long)height, size);
+}
+
 void qn_image_free(qn_image *image, qn_context *ctx)
 {
     qn_free_aligned(&ctx->allocator, image->pixels);

@@ -28,6 +28,10 @@ bool qn_image_is_file(const char *path);
 QN_MUST_CHECK qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width,
                                         int64_t height, int32_t channels);
 void qn_image_free(qn_image *image, qn_context *ctx);
+/* Fails where a file of this size cannot hold a picture of so many pixels: what claims more is broken, and
+ * costs no memory. `most` is what one byte can stand for. */
+QN_MUST_CHECK qn_status qn_image_check(qn_context *ctx, int64_t width, int64_t height, size_t size,
+                                       int64_t most);
 
 /* To one channel, with the decoder's weights; grey stays as it is. */
 QN_MUST_CHECK qn_status qn_image_to_grey(qn_image *image, qn_context *ctx, qn_decoder decoder);

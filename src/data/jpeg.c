@@ -11,8 +11,9 @@
 
 #include "data/image.h"
 
-/* Progressive files have about ten scans; those with thousands are made to keep decoders busy. */
-enum { MOST_SCANS = 500 };
+/* Progressive files have about ten scans; those with thousands are made to keep decoders busy. A block of 64
+ * pixels takes at least a bit, and its colours may be stored for 16 blocks together. */
+enum { MOST_SCANS = 500, MOST_PIXELS_A_BYTE = 64 * 8 * 16 };
 
 typedef struct work {
     struct jpeg_decompress_struct jpeg; /* first: the handlers get a pointer to it */
@@ -21,6 +22,7 @@ typedef struct work {
     jmp_buf back;
     qn_context *ctx;
     qn_image *out;
+    size_t size;  /* of the file */
     uint8_t *row; /* CMYK */
     char message[JMSG_LENGTH_MAX];
 } work;
@@ -90,6 +92,8 @@ static void read_rows(work *w, qn_decoder decoder)
 static qn_status make_image(work *w)
 {
     struct jpeg_decompress_struct *jpeg = &w->jpeg;
+    QN_TRY(
+        qn_image_check(w->ctx, jpeg->image_width, jpeg->image_height, w->size, MOST_PIXELS_A_BYTE));
     const bool grey = jpeg->jpeg_color_space == JCS_GRAYSCALE;
     const bool inks = jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK;
     jpeg->out_color_space = grey ? JCS_GRAYSCALE : inks ? JCS_CMYK : JCS_RGB;
@@ -120,7 +124,7 @@ static qn_status decode(work *w, int *orientation, const uint8_t *file, size_t s
 qn_status qn_jpeg_decode(qn_image *out, int *orientation, qn_context *ctx, const uint8_t *file,
                          size_t size, qn_decoder decoder)
 {
-    work w = {.ctx = ctx, .out = out};
+    work w = {.ctx = ctx, .out = out, .size = size};
     *out = (qn_image){.pixels = NULL};
     w.jpeg.err = jpeg_std_error(&w.errors);
     w.errors.error_exit = on_error;

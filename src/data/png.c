@@ -7,6 +7,9 @@
 
 #include "data/image.h"
 
+/* Deflate packs by a factor of about 1032 at most, and a byte is up to 8 pixels. */
+enum { MOST_PIXELS_A_BYTE = 1100 * 8 };
+
 typedef struct work {
     qn_context *ctx;
     png_structp png;
@@ -92,6 +95,7 @@ static qn_status make_image(work *w, bool keep_16)
 {
     const png_uint_32 width = png_get_image_width(w->png, w->info);
     const png_uint_32 height = png_get_image_height(w->png, w->info);
+    QN_TRY(qn_image_check(w->ctx, width, height, w->size, MOST_PIXELS_A_BYTE));
     QN_TRY(qn_image_create(w->out, w->ctx, width, height, png_get_channels(w->png, w->info)));
     if (keep_16)
         w->wide = qn_alloc(w->ctx, 2 * (size_t)width * height);

@@ -116,6 +116,17 @@ static size_t sample_bytes(const qn_tensor *file)
     return (size_t)(qn_tensor_count(file) / file->dims[0]) * qn_dtype_size(file->dtype);
 }
 
+/* Samples are mostly read in order and once: pages of a mapped file that lie behind are let go, a piece at a
+ * time, so that a large file does not fill the memory. Those that are needed again come back. */
+static void let_go(const qn_tensor *file, size_t begin, size_t end)
+{
+    enum { PIECE = 4 << 20 };
+    const qn_array *array = (const qn_array *)file;
+    const size_t first = begin / PIECE * PIECE, last = end / PIECE * PIECE;
+    if (!array->block && first < last)
+        qn_map_release_pages(&array->map, (const char *)file->data + first, last - first);
+}
+
 static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
 {
     const arrays *a = source->own;
@@ -123,8 +134,9 @@ static qn_status read_sample(void *const *to, const qn_source *source, qn_contex
     for (size_t k = 0; k < a->n_inputs; k++) {
         if (!a->files[k])
             continue;
-        const size_t bytes = sample_bytes(a->files[k]);
-        memcpy(to[k], (const char *)a->files[k]->data + (size_t)i * bytes, bytes);
+        const size_t bytes = sample_bytes(a->files[k]), begin = (size_t)i * bytes;
+        memcpy(to[k], (const char *)a->files[k]->data + begin, bytes);
+        let_go(a->files[k], begin, begin + bytes);
     }
     return QN_OK;
 }

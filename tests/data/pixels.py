@@ -250,6 +250,24 @@ def add_photographs(cases):
         cases.add(path, path, "resize=160,crop=128,bgr,mean=103.939/116.779/123.68,std=2", numbers)
 
 
+def add_words(cases):
+    for path in sorted(glob.glob(os.path.join(DATA, "ocr", "images", "*.png")))[:40]:
+        grey = np.asarray(Image.open(path).convert("L")).astype(np.float32)
+        padded = np.zeros((48, 320), np.float32)
+        padded[:, :grey.shape[1]] = (grey[:, :320] - np.float32(127.5)) / np.float32(127.5)
+        cases.add(path, path, "ppocr", padded)
+
+
+def add_fills(cases):
+    pixels = smooth(20, 40)
+    path = cases.save(encoded("PNG", pixels), ".png")
+    box = np.full((50, 50, 3), (30, 20, 10), np.uint8)
+    box[:25] = np.asarray(Image.fromarray(pixels).resize((50, 25), Image.BILINEAR))
+    cases.add("fill", path, "letterbox=50:top-left,bgr,fill=10/20/30", box[..., ::-1])
+    cases.add("in proportion", path, "resize=10x",
+              np.asarray(Image.fromarray(pixels).resize((20, 10), Image.BILINEAR)))
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
@@ -257,6 +275,8 @@ def main():
         add_rotations(cases)
         add_sizes(cases, 200)
         add_photographs(cases)
+        add_words(cases)
+        add_fills(cases)
         return 1 if cases.run(sys.argv[1]) else 0
 
 

@@ -1,0 +1,98 @@
+/* quench eval: what a model is good for on labelled data. */
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    cli_graph_values graph;
+    cli_engine_values engine;
+    cli_data_values data;
+    cli_list inputs;
+    const char *task, *float_model, *output;
+    int64_t class_offset;
+} values;
+
+static const char *task_name(size_t i)
+{
+    return i == 0 ? "classification" : NULL;
+}
+
+static const cli_option options[] = {
+    {.name = "task",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, task),
+     .value = "TASK",
+     .standard = "classification",
+     .word = task_name,
+     .help = "what to measure"},
+    {.name = "float",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, float_model),
+     .value = "MODEL",
+     .help = "the float original: agreement and KL divergence are measured too"},
+    {.name = "class-offset",
+     .type = CLI_INT,
+     .offset = offsetof(values, class_offset),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e6,
+     .help = "added to every label (1 where class 0 is the background)"},
+    {.name = "output",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, output),
+     .value = "NAME",
+     .help = "the output that has the scores; needed where there are several"},
+    {.name = "input",
+     .shorts = "i",
+     .type = CLI_LIST,
+     .offset = offsetof(values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input that is the same for all samples"},
+};
+static const cli_group own = CLI_GROUP("of eval", options);
+
+static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
+                      const qn_graph_options *graph, const void *parsed)
+{
+    const values *v = parsed;
+    qn_model *original = NULL;
+    qn_eval_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+                              .inputs = v->inputs.at,
+                              .n_inputs = v->inputs.count,
+                              .task = v->task,
+                              .output = v->output,
+                              .class_offset = v->class_offset};
+    wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
+    qn_status status = QN_OK;
+    if (v->float_model)
+        status = qn_model_load(&original, cli->ctx, v->float_model);
+    if (status == QN_OK)
+        status = qn_eval_run(out, cli->ctx, model, original, &wanted);
+    qn_model_free(original);
+    return status;
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    return cli_model_run(cli, eval, &v->graph, v);
+}
+
+const cli_command cli_cmd_eval = {
+    .name = "eval",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .brief = "measure a model's accuracy on labelled data",
+    .notes =
+        "Top-1 and top-5 in percent of the samples (of equal scores the lower class counts as "
+        "the better one); with --float also how many samples have the same best class in both, "
+        "and the mean KL(float || model) in natural logarithms. Classes come from --labels, "
+        "from the data (CIFAR, lists) or from the names of sub-folders.",
+    .parts = {{&own, 0},
+              {&cli_data_group, offsetof(values, data)},
+              {&cli_engine_group, offsetof(values, engine)},
+              {&cli_graph_group, offsetof(values, graph)}},
+    .values_size = sizeof(values),
+    .run = run,
+};
