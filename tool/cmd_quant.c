@@ -9,7 +9,7 @@ typedef struct values {
     cli_list inputs, keep_float, widths;
     double percentile;
     int64_t samples, batch, bits, threads, seed, opset;
-    int list, no_bias_correction, no_weight_clipping;
+    int list, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
 static const cli_option options[] = {
@@ -119,6 +119,10 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, no_weight_clipping),
      .help = "let the largest weight of a channel set its scale"},
+    {.name = "look-through",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, look_through),
+     .help = "choose the range before a function (SiLU, ...) by the error behind it"},
     {.name = "list",
      .type = CLI_FLAG,
      .offset = offsetof(values, list),
@@ -147,6 +151,7 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.n_widths = v->widths.count;
     o.no_bias_correction = v->no_bias_correction;
     o.no_weight_clipping = v->no_weight_clipping;
+    o.look_through = v->look_through;
     return o;
 }
 

@@ -146,20 +146,45 @@ qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
 
-static qn_status choose_value(qn_quantizer *q, const qn_quant_value *root, const qn_stats *stats,
+/* The function of one number that alone reads a value which shares its parameters with none. */
+static const qn_node *only_function(const qn_quantizer *q, const qn_quant_value *root)
+{
+    const qn_node *user = qn_value_only_user(root->value);
+    const qn_quant_node *n = user ? qn_quant_node_of(q, user) : NULL;
+    if (!n || !n->integer || !n->is_function || root->bits != 8)
+        return NULL;
+    for (size_t i = 0; i < q->n_values; i++) {
+        const qn_quant_value *v = &q->values[i];
+        if (v->integer && v != root && qn_quant_root(q, v) == root)
+            return NULL;
+    }
+    return user;
+}
+
+static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_value *root,
+                              const qn_stats_entry *entry, const qn_param_options *options)
+{
+    const qn_node *function = options->look_through ? only_function(q, root) : NULL;
+    qn_range_options wanted = options->range;
+    wanted.bits = root->bits;
+    wanted.symmetric = q->settings.profile->symmetric;
+    root->through = function != NULL;
+    if (function)
+        return qn_range_through(range, q, function, entry);
+    return qn_stats_range(range, q->ctx, entry, options->method, &wanted);
+}
+
+static qn_status choose_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
     qn_value *source = q->values[root->source].value;
     const qn_stats_entry *entry = qn_stats_find(stats, source->name);
-    qn_range_options wanted = options->range;
     qn_range range = {0, 0};
-    wanted.bits = root->bits;
-    wanted.symmetric = profile->symmetric;
     if (!entry)
         qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source->name);
     else
-        QN_TRY(qn_stats_range(&range, q->ctx, entry, options->method, &wanted));
+        QN_TRY(choose_range(&range, q, root, entry, options));
     QN_TRY(qn_qparams_create(&root->value->qparams, q->ctx, q->graph->arena,
                              profile->activation[root->bits > 8], 1));
     qn_params_from_range(root->value->qparams, range.min, range.max, profile->symmetric);
@@ -170,7 +195,8 @@ static qn_status choose_activations(qn_quantizer *q, const qn_stats *stats,
                                     const qn_param_options *options)
 {
     for (size_t i = 0; i < q->n_values; i++) {
-        const qn_quant_value *v = &q->values[i], *root = qn_quant_root(q, v);
+        const qn_quant_value *v = &q->values[i];
+        qn_quant_value *root = qn_quant_root(q, v);
         if (!v->integer)
             continue;
         if (!root->value->qparams)

@@ -9,6 +9,7 @@ typedef struct qn_param_options {
     const qn_method *method;
     qn_range_options range; /* percentile counts; bits and symmetry follow the target */
     bool clip_weights;      /* search for the range of weights with the least error */
+    bool look_through;      /* the range before a function is what its result wants */
     bool correct_bias;      /* take back what rounded weights change in the mean */
 } qn_param_options;
 
@@ -26,6 +27,11 @@ int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
 /* Sets value->qparams of every integer value, and of the weights of every integer node; corrects biases. */
 QN_MUST_CHECK qn_status qn_params_choose(qn_quantizer *q, const qn_stats *stats,
                                          const qn_param_options *options);
+
+/* through.c: the range of a value of 8 bits that only `node`, a function of one number, reads: that with the
+ * least squared error of the function's result. */
+QN_MUST_CHECK qn_status qn_range_through(qn_range *range, const qn_quantizer *q,
+                                         const qn_node *node, const qn_stats_entry *entry);
 
 /* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, corrects
  * them by what the rounding of the weights changes in the mean of the outputs. */

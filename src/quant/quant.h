@@ -71,10 +71,11 @@ typedef enum qn_form {
 
 typedef struct qn_quant_node {
     qn_node *node;
-    qn_form form;    /* what it could be */
-    bool integer;    /* what it is */
-    int32_t n_data;  /* inputs [0, n_data) that become integers */
-    int bits;        /* 8 or 16 */
+    qn_form form;     /* what it could be */
+    bool integer;     /* what it is */
+    bool is_function; /* of one number: a table */
+    int32_t n_data;   /* inputs [0, n_data) that become integers */
+    int bits;         /* 8 or 16 */
     const char *why; /* of a float node that could have been one of integers, or is computed much */
     bool asked_float;        /* by a pattern */
     bool dropped;            /* the integers' limits do its work */
@@ -88,6 +89,7 @@ typedef struct qn_quant_value {
     int32_t parent;         /* of the tree of values that share parameters; itself: the root */
     int32_t source;         /* of a root: the value whose statistics count */
     int bits;               /* of a root */
+    bool through;           /* its range is what the function that reads it wants */
     qn_value *scale, *zero; /* of a root: the constants, once they are made */
 } qn_quant_value;
 

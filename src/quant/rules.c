@@ -226,6 +226,7 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         n->form = QN_FORM_FLOAT;
         return;
     }
+    n->is_function = row->can == QN_CAN_TABLE;
     n->why = refuse(q, n, row);
     if (!n->why && is_bias(n->node)) {
         n->form = QN_FORM_BIAS;

@@ -1,0 +1,207 @@
+/* Which nodes become integer, which values get parameters, who shares them. Each case is a small graph. */
+#include "pass_test.h"
+#include "quant/params.h"
+#include "quant/pattern.h"
+
+#define DIMS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static qn_value *convolve(fixture *f, qn_value *x, int64_t channels)
+{
+    return apply(f, &qn_op_Conv, 2, x, weights(f, 4, DIMS(8, channels, 3, 3)));
+}
+
+static qn_quantizer *quantizer(fixture *f, qn_value *y, const qn_quant_settings *settings)
+{
+    qn_quantizer *q;
+    qn_quant_settings own = *settings;
+    own.profile = own.profile ? own.profile : &qn_profiles[0];
+    own.bits = own.bits ? own.bits : 8;
+    assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
+    assert_int_equal(qn_graph_infer(f->graph), QN_OK);
+    if (qn_quantizer_create(&q, f->model, &own) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    qn_quantizer_number(q);
+    return q;
+}
+
+static void end(fixture *f, qn_quantizer *q)
+{
+    qn_quantizer_free(q);
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
+}
+
+static bool is_integer(const qn_quantizer *q, const qn_value *value)
+{
+    return qn_quant_value_of(q, value)->integer;
+}
+
+static bool computes(const qn_quantizer *q, const qn_value *value)
+{
+    return qn_quant_node_of(q, value->producer)->integer;
+}
+
+static bool shares(const qn_quantizer *q, const qn_value *a, const qn_value *b)
+{
+    return qn_quant_root(q, qn_quant_value_of(q, a)) == qn_quant_root(q, qn_quant_value_of(q, b));
+}
+
+static const qn_quant_settings plain = {.bits = 8};
+
+/* Nothing is rounded between a convolution and its Relu, and the last result stays float. */
+static void relu_belongs_to_its_convolution(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *a = convolve(&f, x, 4);
+    qn_value *b = apply(&f, &qn_op_Relu, 1, a), *c = convolve(&f, b, 8);
+    qn_quantizer *q = quantizer(&f, c, &plain);
+    (void)state;
+    assert_true(is_integer(q, x));
+    assert_false(is_integer(q, a));
+    assert_true(is_integer(q, b));
+    assert_false(is_integer(q, c));
+    assert_true(computes(q, a) && computes(q, b) && computes(q, c));
+    end(&f, q);
+}
+
+/* A function that is no limit gets rounded numbers on both sides. */
+static void functions_have_two_sides(void **state)
+{
+    fixture f = begin();
+    qn_value *a = convolve(&f, input(&f, "x", 4, DIMS(1, 4, 12, 12)), 4);
+    qn_value *b = apply(&f, &qn_op_Swish, 1, a), *c = convolve(&f, b, 8);
+    qn_quantizer *q = quantizer(&f, c, &plain);
+    (void)state;
+    assert_true(is_integer(q, a) && is_integer(q, b));
+    assert_false(shares(q, a, b));
+    end(&f, q);
+}
+
+static void ends_stay_float(void **state)
+{
+    fixture f = begin();
+    qn_value *a = convolve(&f, input(&f, "x", 4, DIMS(1, 4, 12, 12)), 4);
+    qn_value *b = apply(&f, &qn_op_Sigmoid, 1, a), *c = apply(&f, &qn_op_Softmax, 1, b);
+    qn_quantizer *q = quantizer(&f, c, &plain);
+    (void)state;
+    assert_true(computes(q, a));
+    assert_false(computes(q, b) || computes(q, c) || is_integer(q, a) || is_integer(q, b));
+    assert_string_equal(qn_quant_node_of(q, b->producer)->why, "its result is wanted in float");
+    end(&f, q);
+}
+
+static void moves_share_concat_parts_too(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12));
+    qn_value *a = convolve(&f, x, 4), *b = convolve(&f, x, 4);
+    qn_value *t = apply(&f, &qn_op_Transpose, 1, a);
+    ((qn_transpose_attrs *)t->producer->attrs)->perm = (qn_ints){DIMS(0, 1, 3, 2), 4};
+    qn_value *joined = apply(&f, &qn_op_Concat, 2, t, b);
+    ((qn_concat_attrs *)joined->producer->attrs)->axis = 1;
+    qn_value *y = convolve(&f, joined, 16);
+    qn_quantizer *q = quantizer(&f, y, &plain);
+    (void)state;
+    assert_true(is_integer(q, a) && is_integer(q, t) && is_integer(q, joined));
+    assert_true(shares(q, a, t));
+    assert_true(shares(q, b, joined));
+    assert_false(shares(q, t, joined));
+    end(&f, q);
+}
+
+static void sums_have_three_scales(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 8, 12, 12)), *a = convolve(&f, x, 8);
+    qn_value *b = convolve(&f, x, 8), *sum = apply(&f, &qn_op_Add, 2, a, b);
+    qn_quantizer *q = quantizer(&f, convolve(&f, sum, 8), &plain);
+    (void)state;
+    assert_true(is_integer(q, a) && is_integer(q, b) && is_integer(q, sum));
+    assert_false(shares(q, a, b) || shares(q, a, sum));
+    end(&f, q);
+}
+
+static void patterns_choose_nodes(void **state)
+{
+    const char *const patterns[] = {"Rel?"}, *const wide[] = {"Conv=16"};
+    const qn_quant_settings asked = {
+        .keep_float = patterns, .n_float = 1, .widths = wide, .n_widths = 1};
+    fixture f = begin();
+    qn_value *a = convolve(&f, input(&f, "x", 4, DIMS(1, 4, 12, 12)), 4);
+    qn_value *b = apply(&f, &qn_op_Relu, 1, a);
+    qn_quantizer *q = quantizer(&f, convolve(&f, b, 8), &asked);
+    (void)state;
+    assert_false(computes(q, b) || is_integer(q, a));
+    assert_true(is_integer(q, b));
+    assert_int_equal(qn_quant_root(q, qn_quant_value_of(q, b))->bits, 16);
+    end(&f, q);
+    assert_true(qn_pattern_fits("a*c?e", "abbcde") && qn_pattern_fits("*", ""));
+    assert_false(qn_pattern_fits("a*c", "abcd") || qn_pattern_fits("?", ""));
+}
+
+static void zero_is_hit_exactly(void **state)
+{
+    fixture f = begin();
+    qn_qparams *p = NULL;
+    (void)state;
+    assert_int_equal(qn_qparams_create(&p, f.ctx, f.graph->arena, QN_UINT8, 1), QN_OK);
+    qn_params_from_range(p, 0, 6, false);
+    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(qn_params_quantize(p, 0, 6), 255);
+    qn_params_from_range(p, -1, 3, false);
+    assert_int_equal(qn_params_quantize(p, 0, 0), p->zero[0]);
+    assert_int_equal(qn_params_quantize(p, 0, -9), 0);
+    qn_params_from_range(p, 2, 4, false);
+    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(qn_qparams_create(&p, f.ctx, f.graph->arena, QN_INT8, 1), QN_OK);
+    qn_params_from_range(p, -2, 1, true);
+    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(qn_params_quantize(p, 0, -2), -127);
+    end(&f, NULL);
+}
+
+/* Axis, filters and channels follow the operator. */
+static void weights_know_their_channels(void **state)
+{
+    fixture f = begin();
+    int64_t filter, channel;
+    qn_mac mac;
+    qn_value *x = input(&f, "x", 2, DIMS(1, 5));
+    qn_value *y = apply(&f, &qn_op_Gemm, 2, x, weights(&f, 2, DIMS(7, 5)));
+    (void)state;
+    ((qn_gemm_attrs *)y->producer->attrs)->transB = 1;
+    assert_true(qn_mac_of(&mac, y->producer));
+    assert_int_equal(mac.axis, 0);
+    qn_mac_place(&mac, 5 * 3 + 2, &filter, &channel);
+    assert_int_equal(filter, 3);
+    assert_int_equal(channel, 2);
+    qn_value *z = apply(&f, &qn_op_ConvTranspose, 2, input(&f, "z", 4, DIMS(1, 4, 3, 3)),
+                        weights(&f, 4, DIMS(4, 3, 2, 2)));
+    ((qn_window_attrs *)z->producer->attrs)->group = 2;
+    assert_true(qn_mac_of(&mac, z->producer));
+    assert_int_equal(mac.axis, 1);
+    assert_int_equal(mac.filters, 6);
+    qn_mac_place(&mac, (3 * 3 + 1) * 4 + 3, &filter, &channel);
+    assert_int_equal(filter, 4);
+    assert_int_equal(channel, 3);
+    end(&f, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(relu_belongs_to_its_convolution),
+        cmocka_unit_test(functions_have_two_sides),
+        cmocka_unit_test(ends_stay_float),
+        cmocka_unit_test(moves_share_concat_parts_too),
+        cmocka_unit_test(sums_have_three_scales),
+        cmocka_unit_test(patterns_choose_nodes),
+        cmocka_unit_test(zero_is_hit_exactly),
+        cmocka_unit_test(weights_know_their_channels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
