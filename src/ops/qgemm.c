@@ -107,15 +107,14 @@ static qn_status eval(qn_eval *self)
         qn_broadcast_strides(strides, c, out->rank, out->dims);
     for (int64_t at = 0; at < count; at++) {
         const int64_t i = at / out->dims[1], j = at % out->dims[1];
-        const double scale = (double)attrs->alpha * (double)x.scale * per_column(self->in[4], j);
+        const float scale = attrs->alpha * x.scale * (float)per_column(self->in[4], j);
         const float sum = qn_mac_sum(element_sum(self, i, j), c,
                                      qn_offset_of(at, out->rank, out->dims, strides), wide);
         if (out->dtype == QN_FLOAT32) {
-            ((float *)out->data)[at] = sum * (float)scale;
+            ((float *)out->data)[at] = sum * scale;
             continue;
         }
-        const float multiplier = (float)(scale / (double)y.scale);
-        const int64_t q = qn_requantize(sum, multiplier, y.zero, qn_range_of(out->dtype));
+        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_range_of(out->dtype));
         qn_store_i64(out->data, out->dtype, at, &q, 1);
     }
     return QN_OK;

@@ -158,13 +158,13 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
     const int64_t area = count ? count / out->dims[0] / filters : 1;
     for (int64_t i = 0; i < count; i++) {
         const int64_t filter = i / area % filters;
-        const double scale = (double)x.scale * per_filter(self->in[4], filter);
+        const float scale = x.scale * (float)per_filter(self->in[4], filter);
         const float sum = qn_mac_sum(sums[i], b, filter, wide);
         if (!integers) {
-            ((float *)out->data)[i] = sum * (float)scale;
+            ((float *)out->data)[i] = sum * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, (float)(scale / (double)y.scale), y.zero, range);
+        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, range);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

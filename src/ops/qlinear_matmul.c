@@ -165,7 +165,9 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
                                  qn_offset_of(i, out->rank, out->dims, strides[j]));
         const double multiplier = p[0] * p[1] / p[2];
         const double y =
-            integers ? (double)((float)sums[i] * (float)multiplier) : sums[i] * multiplier;
+            integers
+                ? (double)((float)sums[i] * qn_multiplier((float)p[0], (float)p[1], (float)p[2]))
+                : sums[i] * multiplier;
         qn_store_quantized(out, i, y, p[3], true);
     }
     return QN_OK;
@@ -286,14 +288,13 @@ static qn_status product_eval(qn_eval *self)
     QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
     for (int64_t i = 0; i < count; i++) {
         const int64_t column = i % columns;
-        const double scale = (double)a.scale * qn_tensor_f64(b_scale, each ? column : 0);
+        const float scale = a.scale * (float)qn_tensor_f64(b_scale, each ? column : 0);
         const float sum = qn_mac_sum(sums[i], bias, column, wide);
         if (to_float) {
-            ((float *)out->data)[i] = sum * (float)scale;
+            ((float *)out->data)[i] = sum * scale;
             continue;
         }
-        const int64_t q =
-            qn_requantize(sum, (float)(scale / (double)y.scale), y.zero, qn_range_of(out->dtype));
+        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_range_of(out->dtype));
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

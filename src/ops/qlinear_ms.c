@@ -36,20 +36,20 @@ typedef struct binary {
 } binary;
 typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_range range);
 
-/* One fused multiply-add over a rounded product. */
+/* Two fused multiply-adds over what the zero points amount to. */
 static int64_t add(int64_t a, int64_t b, const binary *p, qn_range range)
 {
-    const float of_a = (float)((double)p->a.scale / (double)p->c.scale);
-    const float of_b = (float)((double)p->b.scale / (double)p->c.scale);
-    const float sum = fmaf((float)(b - p->b.zero), of_b, (float)(a - p->a.zero) * of_a);
-    return qn_round_clamp((double)sum, p->c.zero, range);
+    const float ratios[2] = {p->a.scale / p->c.scale, p->b.scale / p->c.scale};
+    const float fixed = qn_sum_fixed(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
+    const float inner = fmaf((float)b, ratios[1], fixed);
+    return qn_round_clamp((double)fmaf((float)a, ratios[0], inner), 0, range);
 }
 
 static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_range range)
 {
-    const double multiplier = (double)p->a.scale * (double)p->b.scale / (double)p->c.scale;
     const float product = (float)((a - p->a.zero) * (b - p->b.zero));
-    return qn_requantize(product, (float)multiplier, p->c.zero, range);
+    const float multiplier = qn_multiplier(p->a.scale, p->b.scale, p->c.scale);
+    return qn_requantize(product, multiplier, p->c.zero, range);
 }
 
 static qn_status eval_binary(qn_eval *self, combine_fn *combine)

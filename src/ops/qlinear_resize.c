@@ -81,7 +81,7 @@ static qn_status eval(qn_eval *self)
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
     QN_TRY(make_run(&r, self));
-    const float multiplier = (float)((double)x.scale / (double)y.scale);
+    const float multiplier = x.scale / y.scale;
     for (int64_t i = 0; i < count; i++) {
         int64_t at[QN_MAX_RANK];
         const int64_t q = qn_resize_at(at, &r, i) ? qn_requantize(weighted(&r, at, 0, 0, x.zero),

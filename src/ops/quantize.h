@@ -33,10 +33,23 @@ static inline int64_t qn_round_clamp(double x, int64_t zero, qn_range range)
 }
 
 /* From a sum of products to the output's type: clamp(rint(sum * multiplier) + zero). The sum is
- * (float)products + (float)bias, the multiplier (float)((double)x_scale * w_scale / y_scale). */
+ * (float)products + (float)bias. */
 static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, qn_range range)
 {
     return qn_round_clamp((double)(sum * multiplier), zero, range);
+}
+
+/* The multiplier from products of scale x * w to scale y: two roundings, as ONNX Runtime takes them. */
+static inline float qn_multiplier(float x, float w, float y)
+{
+    return x * w / y;
+}
+
+/* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb / sy. */
+static inline float qn_sum_fixed(const float ratios[2], const int64_t zeros[3])
+{
+    const float both = ratios[0] * (float)zeros[0] + ratios[1] * (float)zeros[1];
+    return (float)zeros[2] - both;
 }
 
 /* ---- Multiply-accumulate: from an exact sum of products to float ------------------------------------ */
@@ -94,15 +107,19 @@ static inline int64_t qn_quantize(float x, qn_quant q, qn_range range)
 /* x in the scale of y: the requantized copy. */
 static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_range range)
 {
-    const float multiplier = (float)((double)from.scale / (double)to.scale);
-    return qn_requantize((float)(x - from.zero), multiplier, to.zero, range);
+    return qn_requantize((float)(x - from.zero), from.scale / to.scale, to.zero, range);
+}
+/* From a sum of `count` elements of scale x to their mean in scale y. */
+static inline float qn_mean_multiplier(double x, double y, int64_t count)
+{
+    const float whole = (float)y * (float)QN_MAX(count, 1);
+    return (float)x / whole;
 }
 /* The mean of `count` elements whose sum, zero points taken off, is `sum`. */
 static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quant to,
                               qn_range range)
 {
-    const double n = (double)QN_MAX(count, 1);
-    const float multiplier = (float)((double)from.scale / (n * (double)to.scale));
+    const float multiplier = qn_mean_multiplier((double)from.scale, (double)to.scale, count);
     return qn_requantize((float)sum, multiplier, to.zero, range);
 }
 

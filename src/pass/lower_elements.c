@@ -28,24 +28,11 @@ static qn_status replace_pair(qn_node *node, const pair *p, const qn_op *op)
     return qn_lower_replace(node, &p->y, &(qn_lowered){op, in, 8, NULL, 0});
 }
 
-static uint32_t place_of(const qn_value *value)
-{
-    return value->producer ? value->producer->mark : 0;
-}
-
-/* The operand computed later comes first: it may be added while it is being computed. */
 qn_status qn_lower_add(bool *done, qn_node *node)
 {
     pair p;
     QN_TRY(read_pair(done, &p, node));
-    if (!*done)
-        return QN_OK;
-    if (place_of(p.b.value) > place_of(p.a.value)) {
-        const qn_quantized later = p.b;
-        p.b = p.a;
-        p.a = later;
-    }
-    return replace_pair(node, &p, &qn_op_ms_QLinearAdd);
+    return *done ? replace_pair(node, &p, &qn_op_ms_QLinearAdd) : QN_OK;
 }
 
 qn_status qn_lower_mul(bool *done, qn_node *node)

@@ -116,7 +116,6 @@ qn_status qn_lower_replace(qn_node *node, const qn_quantized *y, const qn_lowere
         QN_TRY(qn_node_set_input(fresh, i, lowered->in[i]));
     if (lowered->attrs_size)
         memcpy(fresh->attrs, lowered->attrs, lowered->attrs_size);
-    fresh->mark = place->mark;
     QN_TRY(qn_rewrite_finish(fresh, place));
     if (y)
         qn_node_remove(node);
@@ -246,7 +245,6 @@ static qn_status dequantize_behind(qn_node *node, int32_t o, const qn_quantized 
     node->out[o] = NULL;
     qn_node_set_output(node, o, in[0]);
     qn_node_set_output(fresh, 0, real);
-    fresh->mark = node->mark;
     return QN_OK;
 }
 
@@ -391,20 +389,11 @@ static qn_status lower_node(bool *done, qn_node *node)
     return QN_OK;
 }
 
-/* mark: place in the order, kept by what replaces a node. */
-static void number_nodes(qn_graph *graph)
-{
-    uint32_t place = 0;
-    for (qn_node *node = graph->first; node; node = node->next)
-        node->mark = ++place;
-}
-
 static qn_status lower_graph(qn_pass_context *self)
 {
     if (self->keep_quantization)
         return QN_OK;
     QN_TRY(sink_clips(self));
-    number_nodes(self->graph);
     for (qn_node *node = self->graph->first, *before; node;) {
         bool done = false;
         before = node->prev;

@@ -5,6 +5,7 @@
 #include "backend/cpu/parallel.h"
 #include "backend/cpu/q_elem.h"
 #include "ops/elementwise.h"
+#include "ops/quantize.h"
 
 typedef struct state {
     const qn_q_kernels *kernels;
@@ -134,15 +135,24 @@ static bool read_pair(state *s, const qn_node *node)
         if (!qn_q_is_narrow(types[i]) || qn_dtype_size(types[i]) != qn_dtype_size(types[0]))
             return false;
     }
-    /* Sub is a sum with a negative scale, which says nothing of how the tensor is stored. */
     if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
         !qn_q_param_of(&c, node, 6, 7))
         return false;
-    s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], a.zero),
-                          .b = qn_q_side_of(types[1], b.zero),
-                          .round = qn_q_round_of(types[2], c.zero)};
-    s->pair.a_scale = s->sum ? (float)(a.scale / c.scale) : (float)(a.scale * b.scale / c.scale);
-    s->pair.b_scale = s->sum ? (float)(b.scale / c.scale) : 1;
+    const float ratios[2] = {(float)(a.scale / c.scale), (float)(b.scale / c.scale)};
+    if (s->sum)
+        s->pair =
+            (qn_q_pair){.a = qn_q_side_of(types[0], 0),
+                        .b = qn_q_side_of(types[1], 0),
+                        .a_scale = ratios[0],
+                        .b_scale = ratios[1],
+                        .fixed = qn_sum_fixed(ratios, (const int64_t[3]){a.zero, b.zero, c.zero}),
+                        .round = qn_q_round_of(types[2], 0)};
+    else
+        s->pair =
+            (qn_q_pair){.a = qn_q_side_of(types[0], a.zero),
+                        .b = qn_q_side_of(types[1], b.zero),
+                        .a_scale = qn_multiplier((float)a.scale, (float)b.scale, (float)c.scale),
+                        .round = qn_q_round_of(types[2], c.zero)};
     s->size = (int64_t)qn_dtype_size(types[0]);
     return true;
 }

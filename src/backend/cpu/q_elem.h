@@ -20,10 +20,11 @@ typedef struct qn_q_cast {
     bool wide; /* the result has 16 bits */
 } qn_q_cast;
 
-/* a and b to y: the sum fma(b, b_scale, a * a_scale), or the product times a_scale. All have one width. */
+/* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, fixed)) of numbers as stored, or the product times
+ * a_scale. All have one width. */
 typedef struct qn_q_pair {
     qn_q_side a, b;
-    float a_scale, b_scale;
+    float a_scale, b_scale, fixed;
     qn_q_round round;
 } qn_q_pair;
 

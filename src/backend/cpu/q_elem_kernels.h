@@ -89,11 +89,12 @@ Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_
                        int64_t width, bool wide, bool sum, int single)
 {
     const qn_q_pair p = *pair;
-    const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale);
+    const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale), fixed = qf_set(p.fixed);
     Q_VECTORS(i, width, {
         const qf x = operand(a, i, &p.a, wide, single == 1, lanes);
         const qf z = operand(b, i, &p.b, wide, single == 2, lanes);
-        const qf v = sum ? qf_fma(z, b_scale, qf_mul(x, a_scale)) : qf_mul(qf_mul(x, z), a_scale);
+        const qf v =
+            sum ? qf_fma(x, a_scale, qf_fma(z, b_scale, fixed)) : qf_mul(qf_mul(x, z), a_scale);
         write_round(y, i, v, &p.round, wide, lanes);
     });
 }

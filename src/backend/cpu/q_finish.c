@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cpu/q_elem.h"
+#include "ops/quantize.h"
 
 double qn_q_element(const qn_tensor *list, int64_t i)
 {
@@ -45,13 +46,19 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
 
 /* ---- Growing ------------------------------------------------------------------------------------------------- */
 
-/* The result is the first operand, the other a tensor of the same shape that is ready. */
+/* The operand that is not the result. */
+static qn_value *other_of(const qn_q_tail *tail, const qn_node *node)
+{
+    return node->in[node->in[0] == tail->out ? 3 : 0];
+}
+
+/* The other operand is a tensor of the same shape that is ready. */
 static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
 {
-    const qn_value *b = node->in[3];
+    const qn_value *b = other_of(tail, node);
     qn_tensor shape, other;
-    if (node->in[0] != tail->out || b == tail->out || b->data ||
-        !qn_build_ready(claim->builder, b) || !qn_build_shape(&shape, claim->builder, tail->out) ||
+    if (b == tail->out || b->data || !qn_build_ready(claim->builder, b) ||
+        !qn_build_shape(&shape, claim->builder, tail->out) ||
         !qn_build_shape(&other, claim->builder, b) || shape.rank != other.rank)
         return false;
     for (int32_t d = 0; d < shape.rank; d++) {
@@ -64,8 +71,9 @@ static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_n
 static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
 {
     qn_q_finish *f = &tail->finish;
+    const qn_value *b = other_of(tail, node);
     double scales[3], zeros[3];
-    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_byte(node->in[3]) ||
+    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_byte(b) ||
         !qn_q_is_byte(node->out[0]))
         return false;
     for (int i = 0; i < 3; i++) {
@@ -73,15 +81,19 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
         if (!qn_q_number(&scales[i], node, at) || !number_or(&zeros[i], node, at + 1, 0))
             return false;
     }
-    if ((int32_t)zeros[0] != f->first.zero)
+    const int a = node->in[0] == tail->out ? 0 : 1;
+    if ((int32_t)zeros[a] != f->first.zero)
         return false;
+    const float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
     f->has_sum = true;
-    f->r_signed = node->in[3]->type.dtype == QN_INT8;
+    f->r_signed = b->type.dtype == QN_INT8;
     f->is_signed = node->out[0]->type.dtype == QN_INT8;
-    f->b_zero = (int32_t)zeros[1];
-    f->a_scale = (float)(scales[0] / scales[2]);
-    f->b_scale = (float)(scales[1] / scales[2]);
-    f->second = qn_q_round_of(node->out[0]->type.dtype, (int64_t)zeros[2]);
+    f->a_first = a == 0;
+    f->a_scale = ratios[a];
+    f->b_scale = ratios[1 - a];
+    f->fixed = qn_sum_fixed(
+        ratios, (const int64_t[3]){(int64_t)zeros[0], (int64_t)zeros[1], (int64_t)zeros[2]});
+    f->second = qn_q_round_of(node->out[0]->type.dtype, 0);
     return true;
 }
 
@@ -114,7 +126,8 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
     if (node && node->op == &qn_op_ms_QLinearAdd && take_sum(tail, claim, node)) {
         tail->residual = claim->n_in;
-        qn_claim_in(claim, node->in[3], layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+        qn_claim_in(claim, other_of(tail, node), layout)->strided =
+            layout.kind == QN_LAYOUT_CHANNELS_LAST;
         qn_claim_add(claim, node);
         tail->out = node->out[0];
         qn_q_take_clips(claim, &tail->out, &f->second);
@@ -132,8 +145,10 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
 {
     const double limit = 0x1p30;
-    finish->bounded = !finish->has_sum ||
-                      512 * (fabs((double)finish->a_scale) + fabs((double)finish->b_scale)) < limit;
+    finish->bounded =
+        !finish->has_sum || 512 * (fabs((double)finish->a_scale) + fabs((double)finish->b_scale)) +
+                                    fabs((double)finish->fixed) <
+                                limit;
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
 }

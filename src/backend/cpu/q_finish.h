@@ -15,7 +15,8 @@ typedef struct qn_q_round {
  *
  *   floats:   y = v
  *   else      a = round(v)
- *   sum:      a = round(fma(f32(b - b_zero), b_scale, f32(a - zero) * a_scale))
+ *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
+ *             second operand and b the other
  *   table:    a = table[a]
  *             y = a
  */
@@ -24,8 +25,8 @@ typedef struct qn_q_finish {
     qn_q_round first, second;
     bool floats, has_sum, r_signed, is_signed;
     bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
-    int32_t b_zero;
-    float a_scale, b_scale;
+    bool a_first;
+    float a_scale, b_scale, fixed;
     /* By the byte of a, when a band of results is complete; NULL: none. */
     const uint8_t *table;
     void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);

@@ -21,7 +21,7 @@ typedef struct q_finish_constants {
     qf bias, scale;
     qf low, high, last_low, last_high; /* of the first and the last rounding */
     qi zero;                           /* of the last one */
-    qf a_scale, b_zero, b_scale;
+    qf a_zero, a_scale, b_scale, fixed;
 } q_finish_constants;
 
 Q_INLINE q_finish_constants finish_load(const qn_q_finish *f, int64_t param)
@@ -34,9 +34,10 @@ Q_INLINE q_finish_constants finish_load(const qn_q_finish *f, int64_t param)
                                 .last_low = qf_set(end->low),
                                 .last_high = qf_set(end->high),
                                 .zero = qi_set(end->zero),
+                                .a_zero = qf_set((float)f->first.zero),
                                 .a_scale = qf_set(f->a_scale),
-                                .b_zero = qf_set((float)-f->b_zero),
-                                .b_scale = qf_set(f->b_scale)};
+                                .b_scale = qf_set(f->b_scale),
+                                .fixed = qf_set(f->fixed)};
 }
 
 Q_INLINE qf finish_scaled(const q_finish_constants *k, qi sum)
@@ -47,6 +48,14 @@ Q_INLINE qf finish_scaled(const q_finish_constants *k, qi sum)
 Q_INLINE qi finish_last(const q_finish_constants *k, qf x)
 {
     return qi_add(qf_round(qf_clamp(x, k->last_low, k->last_high)), k->zero);
+}
+
+/* a: the result less its zero point, b: the residual */
+Q_INLINE qf finish_add(const q_finish_constants *k, qf a, qf b, bool a_first)
+{
+    const qf whole = qf_add(a, k->a_zero);
+    return a_first ? qf_fma(whole, k->a_scale, qf_fma(b, k->b_scale, k->fixed))
+                   : qf_fma(b, k->b_scale, qf_fma(whole, k->a_scale, k->fixed));
 }
 
 static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
@@ -66,9 +75,8 @@ Q_INLINE void finish_sums(const qn_q_finish *f, const q_finish_lanes *l, int64_t
         const qf v = finish_scaled(&k, l->sums[i * l->step]);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
         const qi r = qi_load_bytes(l->r + i * l->r_step, is_signed, lanes);
-        const qf b = qf_add(qi_float(r), k.b_zero);
         qi_store_bytes(l->y + i * l->y_step,
-                       finish_last(&k, qf_fma(b, k.b_scale, qf_mul(a, k.a_scale))), lanes);
+                       finish_last(&k, finish_add(&k, a, qi_float(r), f->a_first)), lanes);
     }
 }
 
@@ -128,8 +136,8 @@ Q_INLINE qi finish_one_sum(const qn_q_finish *f, qi sum, int64_t param, const ui
     const qf a = qf_rint(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
     const qi bytes =
         f->r_signed ? qi_load_bytes(r, true, QI_LANES) : qi_load_bytes(r, false, QI_LANES);
-    const qf b = qf_add(qi_float(bytes), qf_set((float)-f->b_zero));
-    return qf_round(qf_fma(b, qf_set(f->b_scale), qf_mul(a, qf_set(f->a_scale))));
+    const q_finish_constants k = finish_load(f, param);
+    return qf_round(finish_add(&k, a, qi_float(bytes), f->a_first));
 }
 
 #endif

@@ -47,7 +47,7 @@ qn_status qn_claim_q_gemm(bool *taken, qn_claim *claim)
         return QN_OK;
     describe(l, x.dims[0], x.dims[1], y.dims[1]);
     l->by_column = !a->transB;
-    l->factor = (double)a->alpha;
+    l->factor = a->alpha;
     return qn_q_layer_claim(taken, claim, l, &gemm_kernel);
 }
 

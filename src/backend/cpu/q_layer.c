@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "ops/eval.h"
+#include "ops/quantize.h"
 
 /* ---- Preparing --------------------------------------------------------------------------------------------- */
 
@@ -23,8 +23,8 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
     qn_q_conv *c = &l->conv;
     const qn_tensor *scales = constant(l->node, l->ports.w_scale);
     const qn_tensor *bias = constant(l->node, l->ports.bias);
-    const double x_scale = l->factor * number_or(l->node, l->ports.x_scale, 1);
-    const double y_scale = number_or(l->node, l->ports.y_scale, 1);
+    const float x_scale = l->factor * (float)number_or(l->node, l->ports.x_scale, 1);
+    const float y_scale = (float)number_or(l->node, l->ports.y_scale, 1);
     const int64_t count = qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
@@ -35,7 +35,7 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
         const int64_t f = qn_q_conv_filter(c, at);
         if (f < 0)
             continue;
-        m[at] = (float)(x_scale * qn_q_element(scales, f) / y_scale);
+        m[at] = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
         b[at] = bias ? (float)qn_q_element(bias, f) : 0;
         most = fmax(most, fabs((double)b[at]));
     }

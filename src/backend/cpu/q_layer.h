@@ -15,7 +15,7 @@ typedef struct qn_q_layer {
     qn_q_tail tail;
     const qn_node *node;
     qn_q_ports ports;
-    double factor;  /* of the multipliers */
+    float factor;   /* of the multipliers */
     bool by_column; /* weights are [k, filters] */
     qn_layout layout;
 } qn_q_layer;

@@ -64,7 +64,7 @@ static void window(const pool_work *w, uint8_t *y, const uint8_t *image, int64_t
     }
     qn_q_cast cast = s->cast;
     const int64_t count = s->with_pads ? padded(g, 0, row) * padded(g, 1, column) : n;
-    cast.scale = (float)(s->x_scale / ((double)QN_MAX(count, 1) * s->y_scale));
+    cast.scale = qn_mean_multiplier(s->x_scale, s->y_scale, count);
     s->kernels->mean(y, &taps, g->channels, &cast);
 }
 
@@ -264,7 +264,7 @@ static qn_status claim_mean(bool *taken, qn_claim *claim, const int64_t *dims, c
                       .x_size = cast.from.wide ? 2 : 1,
                       .y_size = cast.wide ? 2 : 1,
                       .part = 64};
-    s->cast.scale = (float)(scales[0] / ((double)n * scales[1]));
+    s->cast.scale = qn_mean_multiplier(scales[0], scales[1], n);
     s->parts = (inner + s->part - 1) / s->part;
     qn_q_take_clips(claim, &value, &s->cast.round);
     qn_claim_in(claim, node->in[0], layouts[0]);
