@@ -1,7 +1,7 @@
 /* How a convolution of integers is done (q_conv.h): kernels, blocks, bands, shares of threads. */
 #include "backend/cpu/q_conv.h"
 
-enum { SIZE_MOST = 1 << 24, BAND_BYTES = 192 * 1024, ALONE_BELOW = 200 * 1000 };
+enum { SIZE_MOST = 1 << 24, BAND_BYTES = 192 * 1024, ALONE_BELOW = 200 * 1000, HEAVY = 512 * 1024 };
 
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
@@ -140,7 +140,7 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
     const int64_t rows = c->samples * c->out_height, filters = c->groups * c->group_filters;
     const int64_t weights = filters * qn_q_conv_length(c);
     const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks;
-    const bool heavy = weights > c->samples * c->height * c->width * c->channels;
+    const bool heavy = weights > HEAVY && weights > c->samples * c->height * c->width * c->channels;
     int64_t best = INT64_MAX;
     c->filter_parts = c->row_parts = 1;
     if (weights * rows * c->out_width < (c->is_depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
