@@ -209,6 +209,35 @@ static qn_status report_job(qn_report **out, job *j)
     return status;
 }
 
+/* ---- Metadata --------------------------------------------------------------------------------------------------- */
+
+/* What the file was made with; nothing of the way that the data came. */
+static qn_status describe(job *j, const char *method)
+{
+    enum { OWN = 5 };
+    char print[QN_FINGERPRINT_TEXT];
+    qn_model *model = j->quantized;
+    const qn_metadata *old = &j->real->metadata;
+    const qn_quant_settings *settings = &j->quantizer->settings;
+    qn_pair *pairs = qn_arena_array(&model->arena, old->count + OWN, sizeof *pairs);
+    QN_TRY_ALLOC(j->ctx, pairs);
+    for (size_t i = 0; i < old->count; i++)
+        pairs[i] = old->at[i];
+    const qn_pair own[OWN] = {
+        {"quench.version", qn_version()},
+        {"quench.target", settings->profile->name},
+        {"quench.method", qn_arena_text(&model->arena, method, strlen(method))},
+        {"quench.bits", settings->bits == 8 ? "8" : "16"},
+        {"quench.data",
+         qn_arena_format(&model->arena, "%s", qn_fingerprint_format(print, j->stats->data))}};
+    for (size_t i = 0; i < OWN; i++) {
+        QN_TRY_ALLOC(j->ctx, own[i].value);
+        pairs[old->count + i] = own[i];
+    }
+    model->metadata = (qn_metadata){pairs, old->count + OWN};
+    return QN_OK;
+}
+
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
 static qn_status quantize(job *j, qn_report **report, qn_model *model)
@@ -226,6 +255,7 @@ static qn_status quantize(job *j, qn_report **report, qn_model *model)
     QN_TRY(collect(j));
     QN_TRY(qn_params_choose(j->quantizer, j->stats, &params));
     QN_TRY(qn_quant_insert(j->quantizer));
+    QN_TRY(describe(j, params.method->name));
     return report ? report_job(report, j) : QN_OK;
 }
 
