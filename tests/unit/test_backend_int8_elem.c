@@ -333,6 +333,26 @@ static double one_transpose(uint32_t seed)
     return finish(&f, y, NULL);
 }
 
+/* [N, C, W] to [N, W, C] and back: of rank 3 one permutation leads into channels last and out of it. */
+static double one_turn(uint32_t seed)
+{
+    static const int64_t perm[] = {0, 2, 1};
+    const int64_t one = 1;
+    fixture f = fixture_begin(seed);
+    const int64_t dims[] = {1 + pick(&f, 2), channels(&f), 1 + pick(&f, 40)};
+    qn_value *x = add_byte_input(&f, pick_byte(&f), 3, dims);
+    for (int64_t left = 1 + pick(&f, 4); left > 0; left--) {
+        const bool turns = pick(&f, 2);
+        qn_node *node = add_node(&f, turns ? &qn_op_Transpose : &qn_op_MaxPool, 1, &x);
+        if (turns)
+            ((qn_transpose_attrs *)node->attrs)->perm = keep_ints(&f, perm, 3);
+        else
+            ((qn_window_attrs *)node->attrs)->kernel_shape = keep_ints(&f, &one, 1);
+        x = result_of(node);
+    }
+    return finish(&f, x, NULL);
+}
+
 static double one_resize(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
@@ -421,6 +441,7 @@ CASES(slice, 60)
 CASES(split, 40)
 CASES(pad, 40)
 CASES(transpose, 40)
+CASES(turn, 40)
 CASES(resize, 60)
 CASES(softmax, 40)
 CASES(norm, 40)
@@ -435,8 +456,9 @@ int main(void)
         cmocka_unit_test(test_average_pool), cmocka_unit_test(test_mean),
         cmocka_unit_test(test_concat),       cmocka_unit_test(test_slice),
         cmocka_unit_test(test_split),        cmocka_unit_test(test_pad),
-        cmocka_unit_test(test_transpose),    cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_softmax),      cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_transpose),    cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_resize),       cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,9 +162,10 @@ static bool only_renames(qn_layout *from, qn_layout *to, const qn_claim *claim, 
     for (int32_t d = 0; enters && d < rank; d++)
         enters = a->perm.at[d] == (d == 0 ? 0 : d == 1 ? rank - 1 : d - 1);
     *from = qn_build_layout(claim->builder, claim->node->in[0]);
+    leaves = leaves && from->kind == QN_LAYOUT_CHANNELS_LAST; /* of rank 3 both may hold */
+    enters = enters && from->kind == QN_LAYOUT_ROWS;
     *to = leaves ? QN_ROWS : QN_LAST;
-    return (leaves && from->kind == QN_LAYOUT_CHANNELS_LAST) ||
-           (enters && from->kind == QN_LAYOUT_ROWS);
+    return leaves || enters;
 }
 
 qn_status qn_claim_transpose(bool *taken, qn_claim *claim)
