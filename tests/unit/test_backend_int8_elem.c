@@ -134,11 +134,12 @@ static qn_value *partner(fixture *f, const qn_value *x)
     const qn_dtype dtype = qn_dtype_size(x->type.dtype) == 1 ? pick_byte(f)
                            : pick(f, 2)                      ? QN_UINT16
                                                              : QN_INT16;
-    const int64_t kept = pick(f, 2) ? 15 : pick(f, 16);
+    const int64_t kept = pick(f, 2) ? 15 : pick(f, 4) ? pick(f, 16) : 0;
+    const int32_t from = kept ? 0 : (int32_t)pick(f, 5); /* a single number may have fewer dims */
     int64_t dims[4];
     for (int32_t d = 0; d < 4; d++)
         dims[d] = kept & (1 << d) ? dim(x, d) : 1;
-    return add_byte_input(f, dtype, 4, dims);
+    return add_byte_input(f, dtype, 4 - from, dims + from);
 }
 
 static double one_pair(uint32_t seed, const qn_op *op, const char *kernel)

@@ -248,6 +248,39 @@ static double matmul_case(uint32_t seed)
     return count;
 }
 
+/* The same with a bias, into integers or floats. */
+static double biased_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const product p = random_product(&f);
+    const bool floats = pick(&f, 3) == 0, has_bias = pick(&f, 4) || floats;
+    const int64_t a[] = {1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
+    const int32_t rank = 2 + (int32_t)pick(&f, 2);
+    qn_value *const in[] = {add_byte_input(&f, p.a, rank, a + 3 - rank),
+                            add_scales(&f, 0, 0.02),
+                            add_zero(&f, p.a),
+                            add_bytes(&f, p.b, 2, b),
+                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
+                            column_zeros(&f, &p),
+                            floats ? NULL : add_scales(&f, 0, 0.01),
+                            floats ? NULL : add_zero(&f, p.y),
+                            has_bias ? biases(&f, p.columns) : NULL};
+    qn_value *y = result_of(add_wide_node(&f, &qn_op_qn_QMatMul, has_bias ? 9 : 8, in));
+    add_output(&f, floats ? y : follow(&f, y));
+    const double count = differing(&f, "int8 gemm");
+    fixture_end(&f);
+    return count;
+}
+
+/* A scale of results for which many sums lie halfway: then every rounding of the multiplier is seen. */
+static qn_value *halving_scale(fixture *f, const qn_value *a, const qn_value *b)
+{
+    qn_tensor *tensor = constant_tensor(f, QN_FLOAT32, 0, NULL);
+    const float both = ((const float *)a->data->data)[0] * ((const float *)b->data->data)[0];
+    *(float *)tensor->data = both * (float)(2 * (20 + pick(f, 200)));
+    return constant_value(f, tensor);
+}
+
 /* Stacks of two computed matrices; either may be the same for all. */
 static double two_case(uint32_t seed)
 {
@@ -258,14 +291,16 @@ static double two_case(uint32_t seed)
     const int64_t b[] = {batch[0], pick(&f, 3) ? batch[1] : 1, p.k, p.columns};
     const int32_t a_rank = 2 + (int32_t)pick(&f, 3), b_rank = 2 + (int32_t)pick(&f, 3);
     p.by_column = false;
-    qn_value *const in[] = {add_byte_input(&f, p.a, a_rank, a + 4 - a_rank),
-                            add_scales(&f, 0, 0.02),
-                            add_zero(&f, p.a),
-                            add_byte_input(&f, p.b, b_rank, b + 4 - b_rank),
-                            add_scales(&f, 0, 4e-3 / sqrt((double)p.k)),
-                            pick(&f, 2) ? column_zeros(&f, &p) : add_zero(&f, p.b),
-                            add_scales(&f, 0, 0.01),
-                            add_zero(&f, p.y)};
+    qn_value *in[] = {add_byte_input(&f, p.a, a_rank, a + 4 - a_rank),
+                      add_scales(&f, 0, 0.02),
+                      add_zero(&f, p.a),
+                      add_byte_input(&f, p.b, b_rank, b + 4 - b_rank),
+                      add_scales(&f, 0, 4e-3 / sqrt((double)p.k)),
+                      pick(&f, 2) ? column_zeros(&f, &p) : add_zero(&f, p.b),
+                      add_scales(&f, 0, 0.01),
+                      add_zero(&f, p.y)};
+    if (pick(&f, 2))
+        in[6] = halving_scale(&f, in[1], in[4]);
     add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
     const double count = differing(&f, "int8 matmul");
     fixture_end(&f);
@@ -277,6 +312,7 @@ static void test_products(void **state)
     (void)state;
     run_cases(gemm_case, 150, 0);
     run_cases(matmul_case, 100, 0);
+    run_cases(biased_case, 100, 0);
     run_cases(two_case, 150, 0);
 }
 

@@ -60,7 +60,7 @@ qn_claim_fn qn_claim_transpose;
 qn_claim_fn qn_claim_resize;
 /* Multiply-accumulate of 8-bit integers. (q_conv.c, q_gemm.c, q_matmul.c) */
 qn_claim_fn qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_gemm, qn_claim_q_matmul,
-    qn_claim_q_matmul_two;
+    qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
 
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
  * q_rows.c, q_resize.c) */

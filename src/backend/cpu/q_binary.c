@@ -188,7 +188,8 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, bool sum)
     const qn_tensor *const shapes[3] = {&a, &b, &y};
     const qn_layout layout = layout_for(claim, shapes);
     const bool last = layout.kind == QN_LAYOUT_CHANNELS_LAST;
-    if (last && (a.rank != y.rank || b.rank != y.rank))
+    const bool single[2] = {qn_tensor_count(&a) == 1, qn_tensor_count(&b) == 1};
+    if (last && ((a.rank != y.rank && !single[0]) || (b.rank != y.rank && !single[1])))
         return QN_OK;
     for (int i = 0; i < 3; i++)
         in_order(dims[i], shapes[i], y.rank, last);
@@ -197,8 +198,8 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, bool sum)
     join(s, dims[2], a_strides, b_strides, y.rank);
     cut(s);
     qn_q_take_clips(claim, &value, &s->pair.round);
-    qn_claim_in(claim, node->in[0], layout);
-    qn_claim_in(claim, node->in[3], layout);
+    qn_claim_in(claim, node->in[0], single[0] ? QN_ROWS : layout);
+    qn_claim_in(claim, node->in[3], single[1] ? QN_ROWS : layout);
     qn_claim_out(claim, value, layout);
     claim->in_place = qn_tensor_count(&a) == qn_tensor_count(&y)   ? 0
                       : qn_tensor_count(&b) == qn_tensor_count(&y) ? 1

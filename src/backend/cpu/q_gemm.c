@@ -1,4 +1,4 @@
-/* QGemm and QLinearMatMul with constant weights: rows of A are pixels, its columns channels. */
+/* QGemm, QLinearMatMul and QMatMul with constant weights: rows of A are pixels, its columns channels. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/q_layer.h"
 #include "ops/nn_attrs.h"
@@ -51,9 +51,8 @@ qn_status qn_claim_q_gemm(bool *taken, qn_claim *claim)
     return qn_q_layer_claim(taken, claim, l, &gemm_kernel);
 }
 
-qn_status qn_claim_q_matmul(bool *taken, qn_claim *claim)
+static qn_status claim_product(bool *taken, qn_claim *claim, const qn_q_ports *ports)
 {
-    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, -1};
     const qn_node *node = claim->node;
     const qn_tensor *w = node->in[3]->data;
     qn_q_layer *l = NULL;
@@ -62,10 +61,22 @@ qn_status qn_claim_q_matmul(bool *taken, qn_claim *claim)
         !is_by_column(node, 5, w->dims[1]) || !qn_build_shape(&x, claim->builder, node->in[0]) ||
         x.rank < 2 || qn_tensor_count(&x) == 0)
         return QN_OK;
-    QN_TRY(qn_q_layer_create(&l, claim, &ports));
+    QN_TRY(qn_q_layer_create(&l, claim, ports));
     if (!l)
         return QN_OK;
     describe(l, qn_tensor_count(&x) / w->dims[0], w->dims[0], w->dims[1]);
     l->by_column = true;
     return qn_q_layer_claim(taken, claim, l, &gemm_kernel);
+}
+
+qn_status qn_claim_q_matmul(bool *taken, qn_claim *claim)
+{
+    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, -1};
+    return claim_product(taken, claim, &ports);
+}
+
+qn_status qn_claim_q_matmul_bias(bool *taken, qn_claim *claim)
+{
+    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    return claim_product(taken, claim, &ports);
 }

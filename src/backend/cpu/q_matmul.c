@@ -7,6 +7,7 @@
 #include "backend/cpu/q_elem.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
+#include "ops/quantize.h"
 
 typedef struct state {
     qn_q_conv conv; /* of one product; weights and start are of the run */
@@ -157,7 +158,8 @@ static void describe(state *s, const qn_node *node, const qn_q_param params[3])
 {
     const qn_matmul *g = &s->shape;
     s->b = (qn_mac_source){node->in[3]->type.dtype == QN_INT8, (int32_t)params[1].zero};
-    s->multiplier = (float)(params[0].scale * params[1].scale / params[2].scale);
+    s->multiplier =
+        qn_multiplier((float)params[0].scale, (float)params[1].scale, (float)params[2].scale);
     s->conv = (qn_q_conv){.samples = 1,
                           .channels = g->k,
                           .height = 1,

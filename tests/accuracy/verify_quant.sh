@@ -1,0 +1,38 @@
+#!/bin/sh
+# verify_quant.sh MODEL [OPTION...]: a float model quantized by quench (with these options) gives the same integers
+# from the fast kernels as from the reference, on every instruction set and number of threads.
+set -eu
+data=${QUENCH_DATA:-../shared/data}
+norm=unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010
+name=$1
+shift
+case $name in
+mobilenet_v1) model=mobilenet_v1_1.0_224 samples=imagenet steps=imagenet-tf ;;
+resnet20) model=resnet20_cifar10 samples=cifar10 steps=unit,mean=.485/.456/.406,std=.229/.224/.225 ;;
+se_mobilenet) model=tiny_se_mobilenet_cifar10 samples=cifar10 steps=$norm ;;
+vit) model=vit_cifar10 samples=cifar10 steps=$norm ;;
+pp_ocr) model=en_PP-OCRv4_rec samples=ocr/images steps=ppocr ;;
+*)
+    echo "verify_quant.sh: no case for '$name'"
+    exit 2
+    ;;
+esac
+file=$data/onnx/$model.onnx
+[ -f "$file" ] || { echo "skipped: no $file (QUENCH_DATA names the folder)"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+samples=$data/$samples
+if [ -f "$samples/test_first4000.bin.xz" ]; then
+    command -v xz >/dev/null || { echo "skipped: no xz to unpack $samples"; exit 77; }
+    xz -dc "$samples/test_first4000.bin.xz" >"$folder/test.bin"
+    samples=$folder/test.bin
+fi
+"$QUENCH" quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 --save-dir "$folder" "$@" >"$folder/report"
+for isa in SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI; do
+    for threads in 1 2; do
+        result=$(ONEDNN_MAX_CPU_ISA=$isa "$QUENCH" verify -q "$folder/${model}_quantize.onnx" -d "$samples" \
+            --preprocess "$steps" --first 4 --samples 1 --threads "$threads")
+        echo "$isa, $threads threads: ${result%%
+*}"
+    done
+done
