@@ -141,6 +141,16 @@ static void global_pool(fixture *f)
            narrow);
 }
 
+/* A function, a product and a sum with numbers, on either side: one table. */
+static void functions(fixture *f)
+{
+    const meaning unit = {QN_UINT8, 1.0 / 255, 0}, single = {QN_INT8, 0.017, -20};
+    qn_value *y = apply(f, &qn_op_Sigmoid, 1, both(f, input(f, "x", 4, image), wide));
+    y = apply(f, &qn_op_Mul, 2, both(f, number(f, 1.6), single), both(f, y, unit));
+    y = apply(f, &qn_op_Add, 2, both(f, y, centered), both(f, number(f, 0.31), single));
+    finish(f, y, centered);
+}
+
 /* Copies with the same meaning on both sides, then one into another meaning. */
 static void reshape(fixture *f)
 {
@@ -172,6 +182,7 @@ static const struct {
     {"Add", add, &qn_op_ms_QLinearAdd, 4, 0.04},
     {"Mul", mul, &qn_op_ms_QLinearMul, 4, 0.06},
     {"Sigmoid", sigmoid, &qn_op_qn_QTable, 3, 1.0 / 255},
+    {"Sigmoid, Mul, Add", functions, &qn_op_qn_QTable, 3, 0.06},
     {"Softmax", softmax, &qn_op_ms_QLinearSoftmax, 3, 1.0 / 255},
     {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},
     {"ReduceMean", reduce_mean, &qn_op_ms_QLinearReduceMean, 3, 0.025},
@@ -213,6 +224,30 @@ static void test_cases(void **state)
     }
 }
 
+/* Tables that are fused give the numbers of those that are not. */
+static void test_tables(void **state)
+{
+    const char *const skip[1] = {"fuse-tables"};
+    const qn_pass_options options[2] = {{.skip = skip, .n_skip = 1}, {0}};
+    fixture f[2] = {begin(), begin()};
+    const qn_tensor *results[2];
+    qn_arena arena;
+    (void)state;
+    qn_arena_init(&arena, &f[0].ctx->allocator);
+    for (int i = 0; i < 2; i++) {
+        functions(&f[i]);
+        assert_int_equal(qn_passes_run(f[i].model, &options[i], NULL), QN_OK);
+        assert_int_equal(count_op(f[i].graph, &qn_op_ms_QLinearMul), 1 - i);
+        results[i] = evaluate(&f[i], &arena, f[i].graph);
+    }
+    assert_within(results[0], results[1], 0, "fused tables");
+    qn_arena_free(&arena);
+    for (int i = 0; i < 2; i++) {
+        qn_model_free(f[i].model);
+        qn_context_free(f[i].ctx);
+    }
+}
+
 /* Who keeps the quantization of a file keeps its nodes. */
 static void test_kept(void **state)
 {
@@ -229,6 +264,7 @@ static void test_kept(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_kept)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_tables),
+                                       cmocka_unit_test(test_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
