@@ -23,7 +23,12 @@ static bool is_over_last(const qn_node *node)
     return match_reduction(node, &axis) && axis == node->in[0]->type.rank - 1;
 }
 
-/* ---- LayerNormalization: (d / sqrt(mean(d^2) + epsilon)) * scale + bias with d = x - mean(x) ------------------ */
+/* ---- LayerNormalization: d / sqrt(mean(d^2) + epsilon) * scale + bias with d = x - mean(x) --------------------- */
+
+typedef struct layer_norm {
+    qn_value *x, *scale, *bias; /* NULL: ones, zeros */
+    qn_norm_attrs attrs;
+} layer_norm;
 
 /* x - mean(x) over the last axis: its x. */
 static qn_value *match_centred(const qn_value *d)
@@ -42,16 +47,40 @@ static bool is_square_of(const qn_value *square, const qn_value *d)
            (node->op == &qn_op_Mul && node->in[0] == d && node->in[1] == d);
 }
 
-/* d / sqrt(mean(d^2) + epsilon): its d. */
-static qn_value *match_normalized(const qn_node *div, double *epsilon)
+/* mean(d^2) + epsilon. */
+static bool match_variance(double *epsilon, const qn_value *value, const qn_value *d)
 {
     qn_value *variance;
-    const qn_node *root = div ? qn_match_op(div->in[1], &qn_op_Sqrt) : NULL;
-    const qn_node *add = root ? qn_match_op(root->in[0], &qn_op_Add) : NULL;
+    const qn_node *add = qn_match_op(value, &qn_op_Add);
     if (!add || !qn_match_binary(add, &variance, epsilon))
-        return NULL;
+        return false;
     const qn_node *mean = qn_match_op(variance, &qn_op_ReduceMean);
-    return mean && is_over_last(mean) && is_square_of(mean->in[0], div->in[0]) ? div->in[0] : NULL;
+    return mean && is_over_last(mean) && is_square_of(mean->in[0], d);
+}
+
+static const qn_value *match_power(const qn_value *value, double exponent)
+{
+    const qn_node *pow = qn_match_op(value, &qn_op_Pow);
+    return pow && qn_match_is(pow->in[1], exponent) ? pow->in[0] : NULL;
+}
+
+/* sqrt(v): its v. */
+static const qn_value *match_root(const qn_value *value)
+{
+    const qn_node *root = qn_match_op(value, &qn_op_Sqrt);
+    return root ? root->in[0] : match_power(value, 0.5);
+}
+
+/* 1 / sqrt(v): its v. */
+static const qn_value *match_inverse_root(const qn_value *value)
+{
+    const qn_node *inverse = qn_match_op(value, &qn_op_Reciprocal);
+    const qn_node *div = qn_match_op(value, &qn_op_Div);
+    if (inverse)
+        return match_root(inverse->in[0]);
+    if (div)
+        return qn_match_is(div->in[0], 1) ? match_root(div->in[1]) : NULL;
+    return match_power(value, -0.5);
 }
 
 /* A constant of one number per element of the last axis. */
@@ -63,46 +92,99 @@ static bool is_row(const qn_value *constant, const qn_value *x)
            constant->data->dtype == type->dtype;
 }
 
-typedef struct layer_norm {
-    qn_value *x, *scale, *bias;
+/* d, or the product of d and a scale. */
+static bool match_numerator(layer_norm *out, const qn_value *value, const qn_value *variance)
+{
     double epsilon;
-} layer_norm;
-
-/* Normalized times scale; the product may be read by others when it is the last node itself. */
-static bool match_scaled(layer_norm *out, const qn_node *mul)
-{
-    for (int side = 0; mul && mul->op == &qn_op_Mul && side < 2; side++) {
-        const qn_node *div = qn_match_op(mul->in[side], &qn_op_Div);
-        const qn_value *d = match_normalized(div, &out->epsilon);
-        out->x = d ? match_centred(d) : NULL;
-        out->scale = mul->in[1 - side];
-        if (out->x && is_row(out->scale, out->x))
+    const qn_node *mul = qn_match_op(value, &qn_op_Mul);
+    for (int side = -1; side < (mul ? 2 : 0); side++) {
+        const qn_value *d = side < 0 ? value : mul->in[side];
+        out->x = match_variance(&epsilon, variance, d) ? match_centred(d) : NULL;
+        out->scale = side < 0 ? NULL : mul->in[1 - side];
+        out->attrs.epsilon = out->x ? (float)epsilon : 0;
+        if (out->x && (!out->scale || is_row(out->scale, out->x)))
             return true;
     }
     return false;
 }
 
-static bool match_layer_norm(layer_norm *out, const qn_node *node)
+/* The shape of x: constants of higher rank could have made the result larger. Statistics of double precision
+ * have no place in most runtimes. */
+static bool has_type_of(const qn_value *value, const qn_value *x)
 {
-    for (int side = 0; node->op == &qn_op_Add && side < 2; side++) {
-        out->bias = node->in[1 - side];
-        if (match_scaled(out, qn_match_only(node->in[side], &qn_op_Mul)) &&
-            is_row(out->bias, out->x))
-            return true;
+    bool same = value->type.rank == x->type.rank && qn_dtype_is_float(x->type.dtype) &&
+                x->type.dtype != QN_FLOAT64;
+    for (int32_t d = 0; same && d < x->type.rank; d++)
+        same = qn_dim_same(value->type.dims[d], x->type.dims[d]);
+    return same && x->type.rank > 0 && x->type.dims[x->type.rank - 1].value > 0;
+}
+
+/* d divided by the root, or multiplied by its inverse. */
+static bool match_normalized(layer_norm *out, const qn_node *node)
+{
+    const qn_value *variance;
+    out->bias = NULL;
+    if (node->op == &qn_op_Div)
+        return (variance = match_root(node->in[1])) != NULL &&
+               match_numerator(out, node->in[0], variance) && has_type_of(node->out[0], out->x);
+    for (int side = 0; node->op == &qn_op_Mul && side < 2; side++) {
+        if ((variance = match_inverse_root(node->in[1 - side])) != NULL &&
+            match_numerator(out, node->in[side], variance))
+            return has_type_of(node->out[0], out->x);
     }
     return false;
 }
 
-static qn_status fuse_layer_norm(qn_pass_context *self, qn_node *node)
+static bool is_ones(const qn_value *row)
 {
-    layer_norm found;
+    bool ones = row->data != NULL;
+    for (int64_t i = 0; ones && i < qn_tensor_count(row->data); i++)
+        ones = qn_tensor_f64(row->data, i) == 1;
+    return ones;
+}
+
+/* A normalization whose scale of ones, or whose missing bias, this node brings. */
+static bool match_affine(layer_norm *out, const qn_node *node)
+{
+    for (int side = 0; (node->op == &qn_op_Mul || node->op == &qn_op_Add) && side < 2; side++) {
+        const qn_node *norm = qn_match_only(node->in[side], &qn_op_LayerNormalization);
+        if (!norm || (norm->n_in > 2 && norm->in[2]) || !is_row(node->in[1 - side], norm->in[0]))
+            continue;
+        *out = (layer_norm){norm->in[0], norm->in[1], NULL, *(const qn_norm_attrs *)norm->attrs};
+        if (!is_row(out->scale, out->x))
+            continue;
+        const bool scales = node->op == &qn_op_Mul;
+        *(scales ? &out->scale : &out->bias) = node->in[1 - side];
+        return !scales || is_ones(norm->in[1]);
+    }
+    return false;
+}
+
+static qn_status make_ones(qn_value **out, qn_graph *graph, const qn_value *x)
+{
+    const double one = 1;
+    const int64_t count = x->type.dims[x->type.rank - 1].value;
+    const qn_type type = qn_type_tensor(x->type.dtype, 1, &count);
+    qn_tensor *tensor;
+    QN_TRY(qn_tensor_create(&tensor, graph->ctx, graph->arena, &type));
+    for (int64_t i = 0; i < count; i++)
+        qn_store_f64(tensor->data, type.dtype, i, &one, 1);
+    return qn_value_constant(out, graph, "ones", tensor);
+}
+
+/* Node by node: what normalizes first, then each of scale and bias that follows it. */
+static qn_status fuse_layer_norm(bool *done, qn_pass_context *self, qn_node *node)
+{
+    layer_norm found = {.attrs = {.axis = -1, .stash_type = QN_FLOAT32}};
     qn_node *fresh;
-    if (!match_layer_norm(&found, node))
+    *done = match_normalized(&found, node) || match_affine(&found, node);
+    if (!*done)
         return QN_OK;
+    if (!found.scale)
+        QN_TRY(make_ones(&found.scale, self->graph, found.x));
     qn_value *const in[] = {found.x, found.scale, found.bias};
-    QN_TRY(qn_rewrite_begin(&fresh, node, &qn_op_LayerNormalization, in, 3));
-    ((qn_norm_attrs *)fresh->attrs)->axis = -1;
-    ((qn_norm_attrs *)fresh->attrs)->epsilon = (float)found.epsilon;
+    QN_TRY(qn_rewrite_begin(&fresh, node, &qn_op_LayerNormalization, in, found.bias ? 3 : 2));
+    *(qn_norm_attrs *)fresh->attrs = found.attrs;
     self->changes++;
     return qn_rewrite_finish(fresh, node);
 }
@@ -140,9 +222,9 @@ static qn_status fuse_norms(qn_pass_context *self)
 {
     for (qn_node *node = self->graph->first, *next; node; node = next) {
         next = node->next;
-        if (node->op == &qn_op_Add)
-            QN_TRY(fuse_layer_norm(self, node));
-        else if (node->op == &qn_op_Div)
+        bool done = false;
+        QN_TRY(fuse_layer_norm(&done, self, node));
+        if (!done && node->op == &qn_op_Div)
             QN_TRY(fuse_softmax(self, node));
     }
     return QN_OK;
