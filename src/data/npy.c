@@ -206,6 +206,7 @@ static qn_status own_copy(qn_array *array, const qn_npy *npy)
         npy->swapped && npy->fortran ? qn_alloc_aligned(&array->ctx->allocator, npy->bytes) : NULL;
     if (!block || (npy->swapped && npy->fortran && !swapped)) {
         qn_free_aligned(&array->ctx->allocator, block);
+        qn_free_aligned(&array->ctx->allocator, swapped);
         return qn_fail_bytes(array->ctx, npy->bytes, "the array");
     }
     const uint8_t *from = npy->data;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "data/array.h"
+#include "fault.h"
 
 static qn_context *ctx;
 static char path[64];
@@ -101,6 +102,33 @@ static void swapped_columns(void **state)
     assert_int_equal(load(&t, 1, header, big_by_column, 12), QN_OK);
     assert_memory_equal(t->data, rows, sizeof rows);
     qn_tensor_free(t);
+}
+
+/* Memory runs out at each allocation in turn, and nothing stays behind. */
+static void swapped_columns_without_memory(void **state)
+{
+    static const uint8_t data[12] = {0};
+    uint8_t file[1024];
+    int struck = 1;
+    (void)state;
+    write_bytes(file, make_npy(file, 1, "{'descr': '>i2', 'fortran_order': True, 'shape': (2, 3)}",
+                               data, sizeof data));
+    for (long n = 0; struck; n++) {
+        fault f = {.until = -1};
+        const qn_allocator allocator = fault_allocator(&f);
+        qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
+        qn_context *own;
+        qn_tensor *t;
+        options.allocator = &allocator;
+        assert_int_equal(qn_context_create(&own, &options), QN_OK);
+        f.until = n;
+        const qn_status status = qn_tensor_load(&t, own, path, NULL);
+        struck = f.struck;
+        assert_int_equal(status, struck ? QN_E_NOMEM : QN_OK);
+        qn_tensor_free(t);
+        qn_context_free(own);
+        assert_int_equal(f.live, 0);
+    }
 }
 
 static void shapes(void **state)
@@ -251,10 +279,15 @@ static void raw(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders),    cmocka_unit_test(swapped_columns),
-        cmocka_unit_test(shapes),    cmocka_unit_test(refused),
-        cmocka_unit_test(odd_bools), cmocka_unit_test(every_type_comes_back),
-        cmocka_unit_test(widened),   cmocka_unit_test(not_to_be_written),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(swapped_columns),
+        cmocka_unit_test(swapped_columns_without_memory),
+        cmocka_unit_test(shapes),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(odd_bools),
+        cmocka_unit_test(every_type_comes_back),
+        cmocka_unit_test(widened),
+        cmocka_unit_test(not_to_be_written),
         cmocka_unit_test(raw),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
