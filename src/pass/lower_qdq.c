@@ -124,18 +124,6 @@ qn_status qn_lower_replace(qn_node *node, const qn_quantized *y, const qn_lowere
 
 /* ---- Relu and Clip change places with the Q behind them ------------------------------------------------- */
 
-/* Constant limits, infinite where there is none. */
-static bool limits_of(double limits[2], const qn_node *node)
-{
-    limits[0] = node->op == &qn_op_Relu ? 0 : -(double)INFINITY;
-    limits[1] = (double)INFINITY;
-    for (int32_t i = 1; i < node->n_in && node->op == &qn_op_Clip; i++) {
-        if (node->in[i] && !qn_match_number(node->in[i], &limits[i - 1]))
-            return false;
-    }
-    return node->op == &qn_op_Relu || node->op == &qn_op_Clip;
-}
-
 static qn_status limit_constant(qn_value **out, qn_graph *graph, qn_dtype dtype, int64_t limit)
 {
     QN_TRY(zero_constant(out, graph, dtype));
@@ -170,7 +158,7 @@ static qn_status sink_clip(bool *done, qn_node *node)
     double limits[2];
     qn_quantized q;
     QN_TRY(qn_lower_target(done, &q, node->out[0]));
-    if (!*done || !limits_of(limits, node)) {
+    if (!*done || !qn_match_limits(limits, node)) {
         *done = false;
         return QN_OK;
     }

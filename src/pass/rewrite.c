@@ -51,6 +51,17 @@ bool qn_match_binary(const qn_node *node, qn_value **other, double *number)
     return (node->op->flags & QN_OP_COMMUTES) && qn_match_number(node->in[0], number);
 }
 
+bool qn_match_limits(double limits[2], const qn_node *node)
+{
+    limits[0] = node->op == &qn_op_Relu ? 0 : -(double)INFINITY;
+    limits[1] = (double)INFINITY;
+    for (int32_t i = 1; i < node->n_in && node->op == &qn_op_Clip; i++) {
+        if (node->in[i] && !qn_match_number(node->in[i], &limits[i - 1]))
+            return false;
+    }
+    return node->op == &qn_op_Relu || node->op == &qn_op_Clip;
+}
+
 qn_status qn_rewrite_bypass(bool *done, qn_node *node, qn_value *fresh)
 {
     QN_TRY(qn_value_replace(done, node->out[0], fresh));

@@ -16,6 +16,8 @@ bool qn_match_is(const qn_value *value, double number);
 /* A two-input node with a constant number on one side (any side where it commutes, else the second):
  * *other is the other input. */
 bool qn_match_binary(const qn_node *node, qn_value **other, double *number);
+/* A Relu or a Clip with constant limits: these, infinite where there is none. */
+bool qn_match_limits(double limits[2], const qn_node *node);
 
 /* Makes every reader of output 0 of `node` read `fresh` instead, and removes the node when that worked.
  * *done false: nothing was changed, since a graph output cannot be renamed so. */

@@ -108,17 +108,6 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
 
 /* ---- Limits that the integers imply ------------------------------------------------------------------------- */
 
-static bool limits_of(double limits[2], const qn_node *node)
-{
-    limits[0] = node->op == &qn_op_Relu ? 0 : -(double)INFINITY;
-    limits[1] = (double)INFINITY;
-    for (int32_t i = 1; i < node->n_in && node->op == &qn_op_Clip; i++) {
-        if (node->in[i] && !qn_match_number(node->in[i], &limits[i - 1]))
-            return false;
-    }
-    return true;
-}
-
 /* What is cut off would have been cut off by the integers' own limits. */
 static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
 {
@@ -127,7 +116,7 @@ static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
     const qn_qparams *p = out->qparams;
     if (!n->integer || n->form != QN_FORM_LIMIT || !p || out->is_output || in->is_input ||
         !qn_value_only_user(in) || !in->producer || qn_quant_value_of(q, in)->integer ||
-        !limits_of(limits, n->node))
+        !qn_match_limits(limits, n->node))
         return false;
     return (limits[0] == -(double)INFINITY ||
             qn_params_quantize(p, 0, (float)limits[0]) == p->qmin) &&

@@ -1,5 +1,7 @@
 /* Every pass does what it says, keeps what is computed, and can be left out by its name. Each case is a
  * small graph; it is evaluated node by node before and after. */
+#include <float.h>
+
 #include "pass_test.h"
 
 /* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
@@ -122,6 +124,51 @@ static void fuses_pads(void **state)
     check(&f, convolve(&f, padded, 4, 1), "fuse-pads", 1, &qn_op_Conv);
 }
 
+/* A pool of 3x3 behind a Pad of `border`. */
+static qn_value *pool_padded(fixture *f, qn_value *x, double border, int64_t width)
+{
+    const int64_t amounts[8] = {0, 0, width, 1, 0, 0, 0, width};
+    x = apply(f, &qn_op_Pad, 3, x, ints(f, amounts, 8), number(f, border));
+    x = apply(f, &qn_op_MaxPool, 1, x);
+    qn_window_attrs *a = x->producer->attrs;
+    assert_int_equal(qn_ints_copy(&a->kernel_shape, f->graph, DIMS(3, 3), 2), QN_OK);
+    return x;
+}
+
+/* What is never the largest: the least number, or 0 where nothing is below it. */
+static void fuses_pads_into_max_pool(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    check(&f, pool_padded(&f, image(&f), -(double)INFINITY, 1), "fuse-pads", 1, &qn_op_MaxPool);
+    f = begin();
+    check(&f, pool_padded(&f, image(&f), -(double)FLT_MAX, 2), "fuse-pads", 1, &qn_op_MaxPool);
+    f = begin();
+    check(&f, pool_padded(&f, apply(&f, &qn_op_Relu, 1, image(&f)), 0, 2), "fuse-pads", 2,
+          &qn_op_MaxPool);
+    f = begin();
+    qn_value *clipped = apply(&f, &qn_op_Clip, 3, image(&f), number(&f, 0), number(&f, 6));
+    check(&f, pool_padded(&f, clipped, 0, 2), "fuse-pads", 2, &qn_op_MaxPool);
+}
+
+/* Zeros that may be the largest, and windows of nothing but the border. */
+static void keeps_pads_that_count(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 3; wrong++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options all = {.skip = NULL};
+        qn_value *x = wrong ? apply(&f, &qn_op_Relu, 1, image(&f)) : image(&f);
+        qn_value *y = pool_padded(&f, x, wrong == 2 ? 0.5 : 0, wrong == 1 ? 3 : 1);
+        assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
+        assert_int_equal(changes[pass_index("fuse-pads")], 0);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
+}
+
 static void folds_constants(void **state)
 {
     (void)state;
@@ -204,20 +251,80 @@ static void recognizes_gelu(void **state)
           &qn_op_Gelu);
 }
 
+/* How a file may spell LayerNormalization. */
+typedef struct norm_spelling {
+    bool multiplies;                                         /* squares by Mul, not by Pow */
+    enum { DIVIDES, RECIPROCAL, ONE_OVER, POWER, HALF } way; /* in which d meets the deviation */
+    enum { NO_SCALE, ONES, SCALE, EARLY_SCALE } scale;
+    bool bias;
+} norm_spelling;
+
+static qn_value *spell_deviation(fixture *f, const norm_spelling *s, qn_value *variance)
+{
+    qn_value *root;
+    if (s->way == POWER || s->way == HALF)
+        return apply(f, &qn_op_Pow, 2, variance, number(f, s->way == POWER ? -0.5 : 0.5));
+    root = apply(f, &qn_op_Sqrt, 1, variance);
+    if (s->way == RECIPROCAL)
+        return apply(f, &qn_op_Reciprocal, 1, root);
+    return s->way == ONE_OVER ? apply(f, &qn_op_Div, 2, number(f, 1), root) : root;
+}
+
+static qn_value *spell_layer_norm(fixture *f, const norm_spelling *s)
+{
+    qn_value *x = image(f), *axis = ints(f, DIMS(-1), 1);
+    qn_value *d = apply(f, &qn_op_Sub, 2, x, apply(f, &qn_op_ReduceMean, 2, x, axis));
+    qn_value *square =
+        apply(f, s->multiplies ? &qn_op_Mul : &qn_op_Pow, 2, d, s->multiplies ? d : number(f, 2));
+    qn_value *variance = apply(f, &qn_op_ReduceMean, 2, square, ints(f, DIMS(3), 1));
+    variance = apply(f, &qn_op_Add, 2, variance, number(f, 1e-5));
+    qn_value *scale = weights(f, 1, DIMS(6));
+    for (int64_t i = 0; s->scale == ONES && i < 6; i++)
+        ((float *)scale->data->data)[i] = 1;
+    if (s->scale == EARLY_SCALE)
+        d = apply(f, &qn_op_Mul, 2, scale, d);
+    const bool divides = s->way == DIVIDES || s->way == HALF;
+    qn_value *y =
+        apply(f, divides ? &qn_op_Div : &qn_op_Mul, 2, d, spell_deviation(f, s, variance));
+    if (s->scale == ONES || s->scale == SCALE)
+        y = apply(f, &qn_op_Mul, 2, scale, y);
+    return s->bias ? apply(f, &qn_op_Add, 2, y, weights(f, 1, DIMS(6))) : y;
+}
+
 static void recognizes_layer_norm(void **state)
 {
     (void)state;
-    fixture f = begin();
-    qn_value *x = image(&f), *axis = ints(&f, DIMS(-1), 1);
-    qn_value *d = apply(&f, &qn_op_Sub, 2, x, apply(&f, &qn_op_ReduceMean, 2, x, axis));
-    qn_value *square = apply(&f, &qn_op_Pow, 2, d, number(&f, 2));
-    qn_value *variance = apply(&f, &qn_op_ReduceMean, 2, square, ints(&f, DIMS(3), 1));
-    qn_value *root =
-        apply(&f, &qn_op_Sqrt, 1, apply(&f, &qn_op_Add, 2, variance, number(&f, 1e-5)));
-    qn_value *y = apply(&f, &qn_op_Div, 2, d, root);
-    y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 1, DIMS(6)));
-    check(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 1, DIMS(6))), "fuse-norms", 1,
-          &qn_op_LayerNormalization);
+    for (unsigned i = 0; i < 2 * 5 * 4 * 2; i++) {
+        const norm_spelling s = {i & 1, i / 4 % 5, i / 20, i & 2};
+        fixture f = begin();
+        check(&f, spell_layer_norm(&f, &s), "fuse-norms", 1, &qn_op_LayerNormalization);
+    }
+}
+
+/* Squares of something else, cubes, a factor that is no deviation. */
+static void keeps_what_is_no_layer_norm(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 3; wrong++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options all = {.skip = NULL};
+        qn_value *y = spell_layer_norm(&f, &(norm_spelling){false, RECIPROCAL, NO_SCALE, false});
+        qn_node *mul = y->producer, *pow = NULL;
+        for (qn_node *node = f.graph->first; node; node = node->next)
+            pow = node->op == &qn_op_Pow ? node : pow;
+        if (wrong == 0)
+            assert_int_equal(qn_node_set_input(pow, 0, f.graph->inputs[0]), QN_OK);
+        else if (wrong == 1)
+            assert_int_equal(qn_node_set_input(pow, 1, number(&f, 3)), QN_OK);
+        else
+            assert_int_equal(qn_node_set_input(mul, 1, weights(&f, 4, DIMS(2, 4, 5, 1))), QN_OK);
+        assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
+        assert_int_equal(changes[pass_index("fuse-norms")], 0);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
 }
 
 static void recognizes_softmax(void **state)
@@ -252,6 +359,8 @@ int main(void)
         cmocka_unit_test(folds_scales),
         cmocka_unit_test(folds_into_groups_and_transposed),
         cmocka_unit_test(fuses_pads),
+        cmocka_unit_test(fuses_pads_into_max_pool),
+        cmocka_unit_test(keeps_pads_that_count),
         cmocka_unit_test(folds_constants),
         cmocka_unit_test(removes_identities),
         cmocka_unit_test(merges_common),
@@ -261,6 +370,7 @@ int main(void)
         cmocka_unit_test(recognizes_hard_swish),
         cmocka_unit_test(recognizes_gelu),
         cmocka_unit_test(recognizes_layer_norm),
+        cmocka_unit_test(keeps_what_is_no_layer_norm),
         cmocka_unit_test(recognizes_softmax),
         cmocka_unit_test(refuses_an_unknown_name),
     };
