@@ -70,6 +70,18 @@ typedef struct work {
     const char *x;
 } work;
 
+/* Every second byte is what the first layer of detectors takes. */
+static void copy_bytes(char *to, const char *from, int64_t count, int64_t stride)
+{
+    if (stride == 2) {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = from[2 * i];
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = from[i * stride];
+    }
+}
+
 static void copy_row(char *to, const char *from, int64_t count, int64_t stride, size_t unit)
 {
     if (stride == 1) {
@@ -79,6 +91,8 @@ static void copy_row(char *to, const char *from, int64_t count, int64_t stride, 
         const uint32_t *in = (const uint32_t *)(const void *)from;
         for (int64_t i = 0; i < count; i++)
             out[i] = in[i * stride];
+    } else if (unit == 1) {
+        copy_bytes(to, from, count, stride);
     } else {
         for (int64_t i = 0; i < count; i++)
             memcpy(to + (size_t)i * unit, from + i * stride * (int64_t)unit, unit);
