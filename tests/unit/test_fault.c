@@ -1,11 +1,12 @@
-/* Memory runs out at every single allocation between a file and its result: each time there is an error
- * with a message, no crash, and nothing is left behind. */
+/* Memory runs out at every single allocation between a file and its result, and between a model and the
+ * quantized one: each time there is an error with a message, no crash, and nothing is left behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -37,20 +38,26 @@ static void run_session(result *r, qn_context *ctx, qn_plan *plan, const qn_tens
     qn_session_free(session);
 }
 
+static qn_status open_context(qn_context **ctx, const qn_allocator *allocator)
+{
+    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
+    options.allocator = allocator;
+    options.threads = 1;
+    options.log_level = QN_LOG_ERROR;
+    return qn_context_create(ctx, &options);
+}
+
 /* Load, plan, run, with the allocator that fails. */
-static result attempt(fault *f, const subject *s)
+static result load_and_run(fault *f, const subject *s)
 {
     const qn_allocator allocator = fault_allocator(f);
-    qn_context_options context_options = QN_CONTEXT_OPTIONS_INIT;
     qn_plan_options plan_options = QN_PLAN_OPTIONS_INIT;
     qn_context *ctx = NULL;
     qn_model *model = NULL;
     qn_plan *plan = NULL;
     result r = {.status = QN_OK};
-    context_options.allocator = &allocator;
-    context_options.threads = 1;
     plan_options.backend = s->backend;
-    r.status = qn_context_create(&ctx, &context_options);
+    r.status = open_context(&ctx, &allocator);
     if (r.status == QN_OK)
         r.status = qn_model_load(&model, ctx, s->path);
     if (r.status == QN_OK)
@@ -64,7 +71,41 @@ static result attempt(fault *f, const subject *s)
     return r;
 }
 
-static void every_allocation(const subject *s)
+static qn_status quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model)
+{
+    qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+    options.calibrate.data.samples = 1;
+    options.compared = 1;
+    return qn_model_quantize(out, report, ctx, model, &options);
+}
+
+/* Only quantizing meets the fault: loading has its own tests. */
+static result load_and_quantize(fault *f, const subject *s)
+{
+    const qn_allocator allocator = fault_allocator(f);
+    const long until = f->until;
+    qn_context *ctx = NULL;
+    qn_model *model = NULL, *quantized = NULL;
+    qn_report *report = NULL;
+    result r = {.status = QN_OK};
+    f->until = -1;
+    r.status = open_context(&ctx, &allocator);
+    if (r.status == QN_OK)
+        r.status = qn_model_load(&model, ctx, s->path);
+    f->until = until;
+    if (r.status == QN_OK)
+        r.status = quantize(&quantized, &report, ctx, model);
+    if (r.status != QN_OK)
+        assert_true(!quantized && !report);
+    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
+    qn_report_free(report);
+    qn_model_free(quantized);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return r;
+}
+
+static void every_allocation(result (*attempt)(fault *, const subject *), const subject *s)
 {
     fault never = {.until = -1};
     const result good = attempt(&never, s);
@@ -97,6 +138,7 @@ static void reference_backend(void **state)
 {
     (void)state;
     every_allocation(
+        load_and_run,
         &(subject){"examples/fashion.onnx", "ref", {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
 }
 
@@ -104,6 +146,7 @@ static void all_backends(void **state)
 {
     (void)state;
     every_allocation(
+        load_and_run,
         &(subject){"examples/fashion.onnx", NULL, {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
 }
 
@@ -112,13 +155,57 @@ static void deferred_plan(void **state)
 {
     (void)state;
     every_allocation(
+        load_and_run,
         &(subject){"tests/cli/window.onnx", NULL, {QN_FLOAT32, 3, {1, 1, 4 * OUTPUTS}, numbers}});
+}
+
+/* The path of fashion.onnx, quantized: for the caller to remove and free. */
+static char *quantized_file(void)
+{
+    char path[] = "/tmp/quench-fault-XXXXXX";
+    qn_context *ctx = NULL;
+    qn_model *model = NULL, *quantized = NULL;
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    qn_status status = open_context(&ctx, NULL);
+    if (status == QN_OK)
+        status = qn_model_load(&model, ctx, "examples/fashion.onnx");
+    if (status == QN_OK)
+        status = quantize(&quantized, NULL, ctx, model);
+    if (status == QN_OK)
+        status = qn_model_save(ctx, quantized, path, NULL);
+    if (status != QN_OK)
+        fail_msg("%s", qn_context_error(ctx));
+    qn_model_free(quantized);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return strdup(path);
+}
+
+static void quantized_model(void **state)
+{
+    char *path = quantized_file();
+    (void)state;
+    every_allocation(load_and_run,
+                     &(subject){path, NULL, {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    every_allocation(load_and_run,
+                     &(subject){path, "ref", {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    remove(path);
+    free(path);
+}
+
+static void quantizing(void **state)
+{
+    (void)state;
+    every_allocation(load_and_quantize, &(subject){.path = "examples/fashion.onnx"});
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reference_backend),
-                                       cmocka_unit_test(all_backends),
-                                       cmocka_unit_test(deferred_plan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reference_backend), cmocka_unit_test(all_backends),
+        cmocka_unit_test(deferred_plan), cmocka_unit_test(quantized_model),
+        cmocka_unit_test(quantizing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
