@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -68,7 +70,7 @@ struct qn_output_file {
     qn_context *ctx;
     int fd;
     char *path;
-    char *temporary;
+    char *temporary; /* "": a device or pipe, which is written directly */
 };
 
 static void output_free(qn_output_file *file)
@@ -91,10 +93,34 @@ static int open_temporary(char *name, size_t size, const char *path)
     return -1;
 }
 
-qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *path)
+/* Opens what is to be written: a device or pipe itself, else a new file beside the old one, whose mode it takes.
+ * Without the right to write the old one it is not replaced either. */
+static int open_target(qn_output_file *file, size_t size)
 {
-    *out = NULL;
+    struct stat old;
+    const bool there = stat(file->path, &old) == 0;
+    if (there && S_ISDIR(old.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    if (there && access(file->path, W_OK) != 0)
+        return -1;
+    if (there && !S_ISREG(old.st_mode)) {
+        file->temporary[0] = '\0';
+        return open(file->path, O_WRONLY | O_CLOEXEC);
+    }
+    const int fd = open_temporary(file->temporary, size, file->path);
+    if (fd >= 0 && there)
+        (void)fchmod(fd, old.st_mode & 07777);
+    return fd;
+}
+
+qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *name)
+{
+    char resolved[PATH_MAX];
+    const char *path = realpath(name, resolved) ? resolved : name; /* links are followed */
     const size_t length = strlen(path), size = length + 48;
+    *out = NULL;
     qn_output_file *file = qn_alloc_zero(ctx, 1, sizeof *file);
     QN_TRY_ALLOC(ctx, file);
     file->ctx = ctx;
@@ -106,9 +132,9 @@ qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *path
         return qn_fail_nomem(ctx);
     }
     memcpy(file->path, path, length + 1);
-    file->fd = open_temporary(file->temporary, size, path);
+    file->fd = open_target(file, size);
     if (file->fd < 0) {
-        const qn_status status = fail_errno(ctx, path, "create");
+        const qn_status status = fail_errno(ctx, name, "create");
         output_free(file);
         return status;
     }
@@ -134,11 +160,15 @@ qn_status qn_output_write(qn_output_file *file, const void *data, size_t size)
 qn_status qn_output_commit(qn_output_file *file)
 {
     qn_status status = QN_OK;
+    const bool direct = !file->temporary[0];
+    /* On the disk before the name is: after a crash there is the old file or the new one. */
+    const bool kept = direct || fsync(file->fd) == 0;
     const bool closed = close(file->fd) == 0;
     file->fd = -1;
-    if (!closed || rename(file->temporary, file->path) != 0) {
+    if (!kept || !closed || (!direct && rename(file->temporary, file->path) != 0)) {
         status = fail_errno(file->ctx, file->path, "finish writing");
-        unlink(file->temporary);
+        if (!direct)
+            unlink(file->temporary);
     }
     output_free(file);
     return status;
@@ -149,6 +179,7 @@ void qn_output_discard(qn_output_file *file)
     if (!file)
         return;
     close(file->fd);
-    unlink(file->temporary);
+    if (file->temporary[0])
+        unlink(file->temporary);
     output_free(file);
 }

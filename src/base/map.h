@@ -17,7 +17,7 @@ void qn_map_close(qn_map *map);
 void qn_map_release_pages(const qn_map *map, const void *data, size_t size);
 
 /* A file that appears under its name only when it is complete: written to "<path>.tmp-<pid>-<n>" in
- * the same folder, then renamed. */
+ * the same folder, then renamed. Links are followed; a device or a pipe is written to itself. */
 typedef struct qn_output_file qn_output_file;
 
 QN_MUST_CHECK qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *path);
