@@ -53,7 +53,9 @@ static qn_status preprocess(qn_context *ctx, const char *text)
     qn_preprocess p;
     qn_image image;
     QN_TRY(qn_preprocess_parse(&p, ctx, text));
-    if ((int64_t)p.height * QN_MAX(p.width, p.height) > MOST)
+    /* One of the two may be left to the picture's own ratio. */
+    const int64_t side = QN_MAX(p.width, p.height);
+    if (side * side > MOST)
         return QN_OK;
     QN_TRY(qn_image_create(&image, ctx, 7, 5, 3));
     memset(image.pixels, 77, 7 * 5 * 3);
