@@ -94,7 +94,7 @@ static void help_command(const cli_command *command)
 static void help_all(void)
 {
     printf("usage: quench COMMAND [options] [arguments]\n\n"
-           "quench runs neural networks on CPUs; models come and go as ONNX.\n\ncommands:\n");
+           "quench quantizes neural networks and runs them on CPUs; models come and go as ONNX.\n\ncommands:\n");
     for (size_t i = 0; cli_cmds[i]; i++)
         printf("  %-10s%s\n", cli_cmds[i]->name, cli_cmds[i]->brief);
     printf(
@@ -159,7 +159,7 @@ void cli_man_page(void)
                                                 {"2", "wrong usage"},
                                                 {"3", "model or feature not supported"}};
     printf(".TH QUENCH 1 \"\" \"quench %s\" \"User Commands\"\n", qn_version());
-    printf(".SH NAME\nquench \\- run neural networks on CPUs\n");
+    printf(".SH NAME\nquench \\- quantize neural networks and run them on CPUs\n");
     printf(".SH SYNOPSIS\n.B quench\n.I command\n[options] [arguments]\n");
     printf(
         ".SH DESCRIPTION\nReads ONNX models, shows, times, runs and rewrites them. Results go to "
