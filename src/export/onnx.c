@@ -109,15 +109,39 @@ static qn_status write_data(qn_onnx_export *export, qn_output_file *file)
     return QN_OK;
 }
 
-static qn_status write_file(qn_onnx_export *export, const char *path,
-                            qn_status (*write)(qn_onnx_export *, qn_output_file *))
+typedef qn_status write_fn(qn_onnx_export *export, qn_output_file *file);
+
+static qn_status write_file(qn_output_file **out, qn_onnx_export *export, const char *path,
+                            write_fn *write)
 {
-    qn_output_file *file;
-    QN_TRY(qn_output_open(&file, export->ctx, path));
-    const qn_status status = write(export, file);
-    if (status == QN_OK)
-        return qn_output_commit(file);
-    qn_output_discard(file);
+    QN_TRY(qn_output_open(out, export->ctx, path));
+    const qn_status status = write(export, *out);
+    if (status != QN_OK) {
+        qn_output_discard(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+/* Both are complete before either takes the place of an older file, so that whatever fails before leaves an
+ * older pair as it was. The model, which names the other, comes last. */
+static qn_status write_pair(qn_onnx_export *export, const char *path, const char *data_path)
+{
+    qn_output_file *model = NULL, *data = NULL;
+    qn_status status = QN_OK;
+    if (export->n_external)
+        QN_TRY_OR_DONE(write_file(&data, export, data_path, write_data));
+    QN_TRY_OR_DONE(write_file(&model, export, path, write_tree));
+    qn_output_file *finished = data;
+    data = NULL;
+    if (finished)
+        QN_TRY_OR_DONE(qn_output_commit(finished));
+    finished = model;
+    model = NULL;
+    status = qn_output_commit(finished);
+done:
+    qn_output_discard(data);
+    qn_output_discard(model);
     return status;
 }
 
@@ -132,7 +156,6 @@ static uint64_t constant_bytes(const qn_graph *graph)
     return bytes;
 }
 
-/* Model and data file; the model, which names the other, comes last. */
 static qn_status write_files(qn_onnx_export *export, const char *path, size_t external_from)
 {
     const char *slash = strrchr(path, '/');
@@ -145,9 +168,7 @@ static qn_status write_files(qn_onnx_export *export, const char *path, size_t ex
     if (external_from == 0 && constant_bytes(export->model->graph) > LARGEST_FILE)
         export->external_from = EXTERNAL_FROM;
     QN_TRY(write_model(export));
-    if (export->n_external)
-        QN_TRY(write_file(export, data_path, write_data));
-    return write_file(export, path, write_tree);
+    return write_pair(export, path, data_path);
 }
 
 /* ---- Opset -------------------------------------------------------------------------------------------- */

@@ -272,6 +272,10 @@ static void test_every_allocation_may_fail(void **state)
     assert_int_equal(qn_context_create(&plain, NULL), QN_OK);
     const bytes wire = encode(plain, &qn_onnx_model_schema, everything);
     qn_context_free(plain);
+    /* An older pair, which every failure leaves as it is. */
+    FILE *old = fopen(f->data_path, "wb");
+    assert_non_null(old);
+    assert_int_equal(fclose(old), 0);
     qn_status status = QN_E_NOMEM;
     long steps = 0;
     for (; status != QN_OK; steps++) {
@@ -287,6 +291,10 @@ static void test_every_allocation_may_fail(void **state)
         injected.until = steps;
         status = qn_export_onnx(ctx, model, f->path, &out);
         assert_int_equal(status, injected.struck ? QN_E_NOMEM : QN_OK);
+        old = fopen(f->data_path, "rb");
+        assert_non_null(old);
+        assert_int_equal(fgetc(old) == EOF, injected.struck);
+        assert_int_equal(fclose(old), 0);
         qn_model_free(model);
         qn_context_free(ctx);
         assert_int_equal(injected.live, 0);
