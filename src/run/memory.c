@@ -43,7 +43,7 @@ static bool overlap_in_time(const qn_slot *a, const qn_slot *b)
 }
 
 /* Neighbours in address order among the `count` already placed that live at the same time as `slot`:
- * the lowest gap that holds it. `placed` is kept sorted by address. */
+ * the lowest gap that holds it. `sorted` is kept in that order. */
 static size_t lowest_gap(const qn_plan *plan, const int32_t *sorted, size_t count,
                          const qn_slot *slot)
 {
