@@ -240,6 +240,9 @@ typedef struct qn_input_shape {
 /* The passes that graphs go through, in their order; NULL past the last. */
 QN_API const char *qn_pass_name(size_t i);
 
+/* The backends of this build, the fastest first; NULL past the last. */
+QN_API const char *qn_backend_name(size_t i);
+
 /* What is done to a model's graph before it is planned, shown or written. */
 typedef struct qn_graph_options {
     const qn_input_shape *shapes;

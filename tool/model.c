@@ -119,6 +119,7 @@ static const cli_option engine_options[] = {
      .type = CLI_TEXT,
      .offset = offsetof(cli_engine_values, backend),
      .value = "NAME",
+     .word = qn_backend_name,
      .help = "use only this backend ('quench version' lists them)"},
 };
 const cli_group cli_engine_group = CLI_GROUP("for the engine", engine_options);

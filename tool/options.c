@@ -319,6 +319,10 @@ static bool set_standards(void *values, const cli_command *command, int argc)
 static bool check_arguments(const cli_common *common, const cli_command *command)
 {
     const int given = (int)common->arguments.count;
+    if (common->json && common->markdown) {
+        cli_error("%s: --json and --markdown exclude each other", command->name);
+        return false;
+    }
     if (common->help || (given >= command->least && given <= command->most))
         return true;
     if (given < command->least)

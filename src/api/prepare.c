@@ -17,11 +17,19 @@ static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn
     return QN_OK;
 }
 
+static qn_status fail_no_input(const qn_graph *graph, const char *name)
+{
+    const char *names[QN_INPUTS_SHOWN];
+    for (size_t i = 0; i < QN_MIN(graph->n_inputs, QN_INPUTS_SHOWN); i++)
+        names[i] = graph->inputs[i]->name;
+    return qn_fail_no_input(graph->ctx, (qn_string){name, strlen(name)}, names, graph->n_inputs);
+}
+
 static qn_status bind_shape(qn_graph *graph, const qn_input_shape *shape)
 {
     qn_value *value = qn_graph_value(graph, shape->name);
     if (!value || !value->is_input)
-        return qn_fail(graph->ctx, QN_E_INVALID, "the model has no input '%s'", shape->name);
+        return fail_no_input(graph, shape->name);
     qn_type *type = &value->type;
     QN_TRY(check_rank(graph, type, shape));
     for (int32_t d = 0; d < shape->rank; d++) {

@@ -54,6 +54,15 @@ const char *qn_pass_name(size_t i)
     return i < qn_passes_count ? qn_passes[i]->name : NULL;
 }
 
+const char *qn_backend_name(size_t i)
+{
+    for (size_t k = 0; qn_backends[k]; k++) {
+        if (k == i)
+            return qn_backends[k]->name;
+    }
+    return NULL;
+}
+
 qn_status qn_passes_report(qn_report **out, qn_context *ctx)
 {
     qn_report *report;

@@ -45,6 +45,11 @@ QN_MUST_CHECK qn_status qn_fail(qn_context *ctx, qn_status status, const char *f
 QN_MUST_CHECK qn_status qn_fail_nomem(qn_context *ctx);
 QN_MUST_CHECK qn_status qn_fail_bytes(qn_context *ctx, size_t bytes, const char *format, ...)
     QN_PRINTF(3, 4);
+/* "the model has no input 'z'; it has 'x', 'y'": the model has `count`, of which `names` are the first
+ * QN_INPUTS_SHOWN or all. */
+enum { QN_INPUTS_SHOWN = 8 };
+QN_MUST_CHECK qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const char *const *names,
+                                         size_t count);
 /* Puts "prefix: " before the message of a failure that is being passed up: for the one place that
  * knows the file or the node when the place that saw the fault does not. Returns `status`. */
 QN_MUST_CHECK qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)

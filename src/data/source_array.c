@@ -6,6 +6,14 @@
 
 /* ---- "[input=]file" ---------------------------------------------------------------------------------------- */
 
+static qn_status fail_no_input(qn_context *ctx, const qn_input_list *inputs, qn_string name)
+{
+    const char *names[QN_INPUTS_SHOWN];
+    for (size_t i = 0; i < QN_MIN(inputs->count, QN_INPUTS_SHOWN); i++)
+        names[i] = inputs->at[i].name;
+    return qn_fail_no_input(ctx, name, names, inputs->count);
+}
+
 qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
                          const qn_input_list *inputs, const char *text)
 {
@@ -23,8 +31,9 @@ qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
     }
     const char *equals = strchr(text, '=');
     if (*input == SIZE_MAX && equals)
-        return qn_fail(ctx, QN_E_INVALID, "the model has no input '%.*s'", (int)(equals - text),
-                       text);
+        return fail_no_input(ctx, inputs, (qn_string){text, (size_t)(equals - text)});
+    if (**path == 0)
+        return qn_fail(ctx, QN_E_INVALID, "'%s': the name of a file is missing", text);
     return QN_OK;
 }
 

@@ -34,7 +34,7 @@ static qn_status check_versions(qn_onnx_import *import)
                        (long long)model->ir_version, QN_ONNX_IR_VERSION);
     for (size_t i = 0; i < model->n_opsets; i++) {
         if (*model->opsets[i].domain == 0 && model->opsets[i].version > QN_LATEST_OPSET)
-            qn_log(import->ctx, QN_LOG_INFO,
+            qn_log(import->ctx, QN_LOG_WARN,
                    "opset %lld is newer than %d: operators are read as far as their form is known",
                    (long long)model->opsets[i].version, QN_LATEST_OPSET);
     }
@@ -65,6 +65,26 @@ static qn_status read_header(qn_onnx_import *import)
     return qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS);
 }
 
+/* Printable from the start: what stands in a file of the wrong kind, or in a model of Git's large file
+ * storage that was not fetched. */
+static bool is_text(const uint8_t *data, size_t size)
+{
+    enum { ENOUGH = 64 };
+    bool text = size > 0;
+    for (size_t i = 0; text && i < QN_MIN(size, ENOUGH); i++)
+        text = (data[i] >= ' ' && data[i] != 0x7f) || data[i] == '\n' || data[i] == '\r' ||
+               data[i] == '\t';
+    return text;
+}
+
+static qn_status parse_bytes(qn_onnx_import *import, const void *data, size_t size)
+{
+    const qn_status status = qn_proto_parse_wire(&import->tree, data, size);
+    if (status == QN_E_FORMAT && is_text(data, size))
+        return qn_fail(import->ctx, status, "this is text, no ONNX file");
+    return status;
+}
+
 static qn_status read_model(qn_onnx_import *import, const void *data, size_t size)
 {
     qn_status status;
@@ -72,7 +92,7 @@ static qn_status read_model(qn_onnx_import *import, const void *data, size_t siz
     qn_names_init(&scope.values, import->ctx);
     qn_names_init(&scope.declared, import->ctx);
     import->input = (qn_string){data, size};
-    QN_TRY_OR_DONE(qn_proto_parse_wire(&import->tree, data, size));
+    QN_TRY_OR_DONE(parse_bytes(import, data, size));
     QN_TRY_OR_DONE(read_header(import));
     const qn_proto_message *graph = qn_proto_get_message(&import->tree.root, QN_ONNX_MODEL_GRAPH);
     if (!graph) {

@@ -145,6 +145,33 @@ static void test_old_forms_are_upgraded(void **state)
     unload(&l);
 }
 
+static void count_warning(void *user, qn_log_level level, const char *line)
+{
+    if (level == QN_LOG_WARN && strstr(line, "opset 99 is newer than 23"))
+        ++*(int *)user;
+}
+
+/* Heard without asking for more than warnings. */
+static void test_newer_opsets_are_told(void **state)
+{
+    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
+    qn_context *ctx;
+    qn_model *model;
+    int count = 0;
+    (void)state;
+    options.log_level = QN_LOG_WARN;
+    options.log = count_warning;
+    options.log_user = &count;
+    assert_int_equal(qn_context_create(&ctx, &options), QN_OK);
+    const bytes wire = encode(ctx, &qn_onnx_model_schema,
+                              "ir_version: 13 opset_import { version: 99 } graph { name: 'g' }");
+    assert_int_equal(qn_import_onnx_memory(&model, ctx, wire.data, wire.size), QN_OK);
+    assert_int_equal(count, 1);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    free(wire.data);
+}
+
 static void test_newer_opsets(void **state)
 {
     (void)state;
@@ -347,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_constant_nodes),
         cmocka_unit_test(test_old_forms_are_upgraded),
         cmocka_unit_test(test_newer_opsets),
+        cmocka_unit_test(test_newer_opsets_are_told),
         cmocka_unit_test(test_bad_structure),
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_string_normalizer_with_open_dims),
