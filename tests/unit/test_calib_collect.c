@@ -152,11 +152,11 @@ static void interrupted(void **unused)
     qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_collect_options collect = {.threads = 1, .checkpoint_seconds = 1e-6};
     qn_stats *whole, *out;
-    job j;
+    job j, first; /* whose context the statistics in `whole` belong to */
     (void)unused;
-    open_job(&j, &shared, NULL);
-    assert_int_equal(qn_collect(&whole, NULL, j.plan, j.ctx, &j.source, &collect), QN_OK);
-    close_job(&j);
+    open_job(&first, &shared, NULL);
+    assert_int_equal(qn_collect(&whole, NULL, first.plan, first.ctx, &first.source, &collect),
+                     QN_OK);
     snprintf(path, sizeof path, "/tmp/quench-part-%ld", (long)getpid());
     remove(path);
     collect.checkpoint = path;
@@ -182,6 +182,7 @@ static void interrupted(void **unused)
     remove(path);
     qn_stats_free(out);
     qn_stats_free(whole);
+    close_job(&first);
     close_job(&j);
 }
 
