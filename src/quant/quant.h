@@ -110,6 +110,8 @@ typedef struct qn_quantizer {
 QN_MUST_CHECK qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
                                             const qn_quant_settings *settings);
 void qn_quantizer_free(qn_quantizer *q);
+/* Fills the tables of a quantizer being created. (rules.c) */
+QN_MUST_CHECK qn_status qn_rules_apply(qn_quantizer *q);
 /* Makes node->mark and value->mark places in q's tables; others may use the marks in between. */
 void qn_quantizer_number(qn_quantizer *q);
 /* After qn_quantizer_number. */

@@ -417,36 +417,9 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 
 /* ---- All of it ------------------------------------------------------------------------------------------------------- */
 
-static qn_status make_tables(qn_quantizer *q)
-{
-    const qn_graph *graph = q->graph;
-    q->nodes = qn_arena_array(&q->arena, graph->n_nodes + 1, sizeof *q->nodes);
-    q->values = qn_arena_array(&q->arena, graph->n_values + 1, sizeof *q->values);
-    if (!q->nodes || !q->values)
-        return qn_fail_nomem(q->ctx);
-    for (qn_node *node = graph->first; node; node = node->next)
-        q->nodes[q->n_nodes++].node = node;
-    for (size_t i = 0; i < graph->n_values; i++) {
-        q->values[i] =
-            (qn_quant_value){.value = graph->values[i], .parent = (int32_t)i, .source = (int32_t)i};
-    }
-    q->n_values = graph->n_values;
-    return QN_OK;
-}
-
-void qn_quantizer_number(qn_quantizer *q)
-{
-    for (size_t i = 0; i < q->n_nodes; i++)
-        q->nodes[i].node->mark = (uint32_t)i;
-    for (size_t i = 0; i < q->n_values; i++)
-        q->values[i].value->mark = (uint32_t)i;
-}
-
-static qn_status apply_rules(qn_quantizer *q)
+qn_status qn_rules_apply(qn_quantizer *q)
 {
     bool any = false;
-    QN_TRY(make_tables(q));
-    qn_quantizer_number(q);
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(q, &q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));
@@ -465,49 +438,7 @@ static qn_status apply_rules(qn_quantizer *q)
     return QN_OK;
 }
 
-qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
-                              const qn_quant_settings *settings)
-{
-    qn_quantizer *q = qn_alloc_zero(model->ctx, 1, sizeof *q);
-    *out = NULL;
-    QN_TRY_ALLOC(model->ctx, q);
-    q->ctx = model->ctx;
-    q->model = model;
-    q->graph = model->graph;
-    q->settings = *settings;
-    qn_arena_init(&q->arena, &model->ctx->allocator);
-    const qn_status status = apply_rules(q);
-    if (status == QN_OK)
-        *out = q;
-    else
-        qn_quantizer_free(q);
-    return status;
-}
-
-void qn_quantizer_free(qn_quantizer *q)
-{
-    if (!q)
-        return;
-    qn_arena_free(&q->arena);
-    qn_free(q->ctx, q);
-}
-
-qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node)
-{
-    return &q->nodes[node->mark];
-}
-
-qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
-{
-    return &q->values[value->mark];
-}
-
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value)
 {
     return &q->values[root_of(q, value->parent)];
-}
-
-bool qn_quant_is_data(const qn_quant_node *node, int32_t i)
-{
-    return node->integer && i < node->n_data;
 }
