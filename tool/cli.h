@@ -146,8 +146,15 @@ typedef struct cli_data_values {
     int64_t first, samples, loaders;
 } cli_data_values;
 
+/* The model that is calibrated, and how. */
+typedef struct cli_subject_values {
+    const char *model;
+    cli_list inputs;
+    int64_t threads, seed;
+} cli_subject_values;
+
 extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
-    cli_data_group;
+    cli_data_group, cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,

@@ -8,20 +8,14 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *model, *output;
+    const char *output;
     cli_data_values data;
-    cli_list inputs;
-    int64_t number, batch, threads, seed;
+    cli_subject_values subject;
+    int64_t number, batch;
     int merge, show;
 } values;
 
 static const cli_option options[] = {
-    {.name = "model",
-     .shorts = "m",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, model),
-     .value = "FILE",
-     .help = "the model; the same as the argument"},
     {.name = "output",
      .shorts = "o",
      .type = CLI_TEXT,
@@ -45,27 +39,6 @@ static const cli_option options[] = {
      .most = 65536,
      .help = "accepted for scripts that give it: statistics do not depend on it, and samples are "
              "run one by one"},
-    {.name = "threads",
-     .shorts = "t cn",
-     .type = CLI_INT,
-     .offset = offsetof(values, threads),
-     .value = "N",
-     .least = 1,
-     .most = 1024,
-     .help = "samples to run side by side; default: one per core"},
-    {.name = "input",
-     .type = CLI_LIST,
-     .offset = offsetof(values, inputs),
-     .value = "NAME=FILE",
-     .help = "an input that is the same for all samples"},
-    {.name = "seed",
-     .type = CLI_INT,
-     .offset = offsetof(values, seed),
-     .value = "N",
-     .standard = "0",
-     .least = 0,
-     .most = 1e15,
-     .help = "of the random numbers that inputs without a file get"},
     {.name = "merge",
      .type = CLI_FLAG,
      .offset = offsetof(values, merge),
@@ -172,10 +145,10 @@ static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
     const values *v = parsed;
     char *checkpoint = v->output ? checkpoint_name(v->output) : NULL;
     qn_calibrate_options wanted = {.graph = *graph,
-                                   .inputs = v->inputs.at,
-                                   .n_inputs = v->inputs.count,
-                                   .threads = (int)v->threads,
-                                   .seed = (uint64_t)v->seed,
+                                   .inputs = v->subject.inputs.at,
+                                   .n_inputs = v->subject.inputs.count,
+                                   .threads = (int)v->subject.threads,
+                                   .seed = (uint64_t)v->subject.seed,
                                    .checkpoint = checkpoint};
     wanted.data = cli_data_options(&v->data, &wanted.graph);
     if (v->number)
@@ -196,12 +169,12 @@ static int run(cli_work *cli, const void *parsed)
         return merge(cli, v);
     if (v->show)
         return show(cli, v);
-    if (v->common.arguments.count + (v->model != NULL) != 1) {
+    if (v->common.arguments.count + (v->subject.model != NULL) != 1) {
         cli_error("calibrate: name one model: quench calibrate -m MODEL -d DATA -o FILE");
         return CLI_USAGE;
     }
-    return cli_model_file_run(cli, v->model ? v->model : v->common.arguments.at[0], calibrate,
-                              &v->graph, v);
+    return cli_model_file_run(cli, v->subject.model ? v->subject.model : v->common.arguments.at[0],
+                              calibrate, &v->graph, v);
 }
 
 const cli_command cli_cmd_calibrate = {
@@ -214,6 +187,7 @@ const cli_command cli_cmd_calibrate = {
              "threads. A run that was killed goes on from FILE.part when it is started again. "
              "docs/calibration.md tells what each method makes of them.",
     .parts = {{&own, 0},
+              {&cli_subject_group, offsetof(values, subject)},
               {&cli_data_group, offsetof(values, data)},
               {&cli_graph_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

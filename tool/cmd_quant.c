@@ -4,21 +4,16 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *model, *method, *target, *save_dir;
+    const char *method, *target, *save_dir;
     cli_data_values data;
-    cli_list inputs, keep_float, widths;
+    cli_subject_values subject;
+    cli_list keep_float, widths;
     double percentile;
-    int64_t samples, batch, bits, threads, seed, opset;
+    int64_t samples, batch, bits, opset;
     int list, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
 static const cli_option options[] = {
-    {.name = "model",
-     .shorts = "m",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, model),
-     .value = "MODEL",
-     .help = "the float model; the same as the argument"},
     {.name = "quant-mode",
      .shorts = "qm",
      .type = CLI_TEXT,
@@ -61,27 +56,6 @@ static const cli_option options[] = {
      .least = 8,
      .most = 16,
      .help = "bits of activations and weights"},
-    {.name = "threads",
-     .shorts = "t cn",
-     .type = CLI_INT,
-     .offset = offsetof(values, threads),
-     .value = "N",
-     .least = 1,
-     .most = 1024,
-     .help = "threads to work with; default: one per core"},
-    {.name = "input",
-     .type = CLI_LIST,
-     .offset = offsetof(values, inputs),
-     .value = "NAME=FILE",
-     .help = "an input that is the same for all samples"},
-    {.name = "seed",
-     .type = CLI_INT,
-     .offset = offsetof(values, seed),
-     .value = "N",
-     .standard = "0",
-     .least = 0,
-     .most = 1e15,
-     .help = "of the random numbers that serve where no data is given"},
     {.name = "target",
      .type = CLI_TEXT,
      .offset = offsetof(values, target),
@@ -137,10 +111,10 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.calibrate.data = cli_data_options(&v->data, &o.calibrate.graph);
     if (v->samples)
         o.calibrate.data.samples = v->samples * v->batch;
-    o.calibrate.inputs = v->inputs.at;
-    o.calibrate.n_inputs = v->inputs.count;
-    o.calibrate.threads = (int)v->threads;
-    o.calibrate.seed = (uint64_t)v->seed;
+    o.calibrate.inputs = v->subject.inputs.at;
+    o.calibrate.n_inputs = v->subject.inputs.count;
+    o.calibrate.threads = (int)v->subject.threads;
+    o.calibrate.seed = (uint64_t)v->subject.seed;
     o.target = v->target;
     o.method = v->method;
     o.percentile = v->percentile;
@@ -170,8 +144,8 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
 static int run(cli_work *cli, const void *parsed)
 {
     const values *v = parsed;
-    const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->model;
-    if (!path || (v->common.arguments.count && v->model)) {
+    const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
+    if (!path || (v->common.arguments.count && v->subject.model)) {
         cli_error("quant: name one model: quench quant -m MODEL");
         return CLI_USAGE;
     }
@@ -189,6 +163,7 @@ const cli_command cli_cmd_quant = {
         "and DequantizeLinear nodes. Without data the inputs are random numbers: the file "
         "is good for measuring speed only.",
     .parts = {{&own, 0},
+              {&cli_subject_group, offsetof(values, subject)},
               {&cli_data_group, offsetof(values, data)},
               {&cli_shape_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

@@ -1,4 +1,4 @@
-/* The samples that a model is run with: one group of options for all commands. */
+/* The samples that a model is run or calibrated with: groups of options that commands share. */
 #include "cli.h"
 
 static const cli_option data_options[] = {
@@ -47,6 +47,37 @@ static const cli_option data_options[] = {
      .help = "threads that read samples ahead; default: one per core"},
 };
 const cli_group cli_data_group = CLI_GROUP("for the data", data_options);
+
+static const cli_option subject_options[] = {
+    {.name = "model",
+     .shorts = "m",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_subject_values, model),
+     .value = "MODEL",
+     .help = "the float model; the same as the argument"},
+    {.name = "threads",
+     .shorts = "t cn",
+     .type = CLI_INT,
+     .offset = offsetof(cli_subject_values, threads),
+     .value = "N",
+     .least = 1,
+     .most = 1024,
+     .help = "samples to run side by side; default: one per core"},
+    {.name = "input",
+     .type = CLI_LIST,
+     .offset = offsetof(cli_subject_values, inputs),
+     .value = "NAME=FILE",
+     .help = "an input that is the same for all samples"},
+    {.name = "seed",
+     .type = CLI_INT,
+     .offset = offsetof(cli_subject_values, seed),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e15,
+     .help = "of the random numbers that inputs without data get"},
+};
+const cli_group cli_subject_group = CLI_GROUP("for the calibration", subject_options);
 
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph)
 {
