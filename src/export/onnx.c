@@ -77,10 +77,25 @@ static qn_status write_header(qn_onnx_export *export)
                                   &model->metadata);
 }
 
+/* Beforehand, since what the IR version has no place for is not written. */
+static void note_types(qn_onnx_export *export, const qn_graph *graph)
+{
+    const qn_graph *body;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const qn_value *value = graph->values[i];
+        qn_onnx_note_type(export, value->data ? value->data->dtype : value->type.dtype);
+    }
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            note_types(export, body);
+    }
+}
+
 static qn_status write_model(qn_onnx_export *export)
 {
     qn_proto_message *graph;
     export->ir_version = ir_version_for(export->opset);
+    note_types(export, export->model->graph);
     QN_TRY(write_header(export));
     QN_TRY(qn_proto_add_message(&graph, &export->tree, &export->tree.root, QN_ONNX_MODEL_GRAPH));
     QN_TRY(qn_onnx_write_graph(export, graph, export->model->graph, NULL));

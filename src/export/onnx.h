@@ -47,6 +47,9 @@ static inline const char *qn_onnx_written_name(const qn_onnx_export *export, con
     return value ? export->names[value->mark] : "";
 }
 
+/* Of anything but the model itself; IR versions before 10 have no place for it. */
+QN_MUST_CHECK qn_status qn_onnx_write_metadata_of(qn_onnx_export *export, qn_proto_message *to,
+                                                  uint32_t field, const qn_metadata *metadata);
 QN_MUST_CHECK qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to,
                                                uint32_t field, const qn_metadata *metadata);
 
@@ -55,6 +58,8 @@ QN_MUST_CHECK qn_status qn_onnx_write_node(qn_onnx_export *export, qn_proto_mess
                                            const qn_node *node, const qn_onnx_names *names);
 
 /* onnx_write_tensor.c */
+/* The file's IR version must know the element type. */
+void qn_onnx_note_type(qn_onnx_export *export, qn_dtype dtype);
 QN_MUST_CHECK qn_status qn_onnx_write_tensor(qn_onnx_export *export, qn_proto_message *to,
                                              const qn_tensor *tensor);
 QN_MUST_CHECK qn_status qn_onnx_write_type(qn_onnx_export *export, qn_proto_message *to,

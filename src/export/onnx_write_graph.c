@@ -59,6 +59,23 @@ qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to, u
     return QN_OK;
 }
 
+qn_status qn_onnx_write_metadata_of(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
+                                    const qn_metadata *metadata)
+{
+    return export->ir_version < 10 ? QN_OK : qn_onnx_write_metadata(export, to, field, metadata);
+}
+
+/* What is known of it now, with the words that the file had for it. */
+static qn_type written_type(const qn_value *value)
+{
+    qn_type type = value->type;
+    const qn_type *declared = value->declared;
+    const bool fits = declared && declared->kind == type.kind;
+    type.denotation = fits ? declared->denotation : NULL;
+    type.dim_denotations = fits && declared->rank == type.rank ? declared->dim_denotations : NULL;
+    return type;
+}
+
 static qn_status write_info(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
                             const qn_value *value, const char *name)
 {
@@ -68,12 +85,13 @@ static qn_status write_info(qn_onnx_export *export, qn_proto_message *to, uint32
     QN_TRY(qn_proto_add_text(tree, info, QN_ONNX_VALUE_INFO_NAME, name));
     if (value->doc)
         QN_TRY(qn_proto_add_text(tree, info, QN_ONNX_VALUE_INFO_DOC_STRING, value->doc));
-    QN_TRY(
-        qn_onnx_write_metadata(export, info, QN_ONNX_VALUE_INFO_METADATA_PROPS, &value->metadata));
+    QN_TRY(qn_onnx_write_metadata_of(export, info, QN_ONNX_VALUE_INFO_METADATA_PROPS,
+                                     &value->metadata));
     if (value->type.kind == QN_TYPE_UNKNOWN)
         return QN_OK;
+    const qn_type known = written_type(value);
     QN_TRY(qn_proto_add_message(&type, tree, info, QN_ONNX_VALUE_INFO_TYPE));
-    return qn_onnx_write_type(export, type, &value->type);
+    return qn_onnx_write_type(export, type, &known);
 }
 
 static bool is_constant(const qn_value *value)
@@ -99,8 +117,8 @@ static qn_status write_initializers(qn_onnx_export *export, qn_proto_message *to
                                  qn_onnx_written_name(export, value)));
         if (value->doc)
             QN_TRY(qn_proto_add_text(tree, tensor, QN_ONNX_TENSOR_DOC_STRING, value->doc));
-        QN_TRY(qn_onnx_write_metadata(export, tensor, QN_ONNX_TENSOR_METADATA_PROPS,
-                                      &value->metadata));
+        QN_TRY(qn_onnx_write_metadata_of(export, tensor, QN_ONNX_TENSOR_METADATA_PROPS,
+                                         &value->metadata));
         QN_TRY(qn_onnx_write_tensor(export, tensor, value->data));
     }
     return QN_OK;
@@ -160,7 +178,7 @@ static qn_status write_parts(qn_onnx_export *export, qn_proto_message *to, const
     QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_GRAPH_NAME, graph->name));
     if (graph->doc)
         QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_GRAPH_DOC_STRING, graph->doc));
-    QN_TRY(qn_onnx_write_metadata(export, to, QN_ONNX_GRAPH_METADATA_PROPS, &graph->metadata));
+    QN_TRY(qn_onnx_write_metadata_of(export, to, QN_ONNX_GRAPH_METADATA_PROPS, &graph->metadata));
     QN_TRY(write_initializers(export, to, graph));
     for (size_t i = 0; i < graph->n_inputs; i++)
         QN_TRY(write_info(export, to, QN_ONNX_GRAPH_INPUT, graph->inputs[i],

@@ -116,7 +116,7 @@ qn_status qn_onnx_write_node(qn_onnx_export *export, qn_proto_message *to, const
         QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_NODE_DOMAIN, node->op->domain));
     if (node->doc)
         QN_TRY(qn_proto_add_text(tree, to, QN_ONNX_NODE_DOC_STRING, node->doc));
-    QN_TRY(qn_onnx_write_metadata(export, to, QN_ONNX_NODE_METADATA_PROPS, &node->metadata));
+    QN_TRY(qn_onnx_write_metadata_of(export, to, QN_ONNX_NODE_METADATA_PROPS, &node->metadata));
     for (size_t i = 0; i < node->op->n_attrs; i++) {
         if (is_written(node, &node->op->attrs[i], version))
             QN_TRY(write_attribute(export, to, node, &node->op->attrs[i], names));

@@ -19,6 +19,9 @@ static qn_status write_shape(qn_onnx_export *export, qn_proto_message *to, const
         else if (type->dims[i].symbol)
             QN_TRY(qn_proto_add_text(&export->tree, dim, QN_ONNX_DIMENSION_DIM_PARAM,
                                      type->dims[i].symbol));
+        if (type->dim_denotations && type->dim_denotations[i])
+            QN_TRY(qn_proto_add_text(&export->tree, dim, QN_ONNX_DIMENSION_DENOTATION,
+                                     type->dim_denotations[i]));
     }
     return QN_OK;
 }
@@ -43,7 +46,7 @@ static int64_t ir_version_of(qn_dtype dtype)
     }
 }
 
-static void note_type(qn_onnx_export *export, qn_dtype dtype)
+void qn_onnx_note_type(qn_onnx_export *export, qn_dtype dtype)
 {
     export->ir_version = QN_MAX(export->ir_version, ir_version_of(dtype));
 }
@@ -59,8 +62,10 @@ qn_status qn_onnx_write_type(qn_onnx_export *export, qn_proto_message *to, const
     qn_proto_message *message, *element;
     if (type->kind == QN_TYPE_UNKNOWN)
         return QN_OK;
+    if (type->denotation)
+        QN_TRY(qn_proto_add_text(&export->tree, to, QN_ONNX_TYPE_DENOTATION, type->denotation));
     if (type->kind == QN_TYPE_TENSOR) {
-        note_type(export, type->dtype);
+        qn_onnx_note_type(export, type->dtype);
         QN_TRY(qn_proto_add_message(&message, &export->tree, to, QN_ONNX_TYPE_TENSOR_TYPE));
         QN_TRY(
             qn_proto_add_int(&export->tree, message, QN_ONNX_TENSOR_TYPE_ELEM_TYPE, type->dtype));
@@ -140,7 +145,7 @@ qn_status qn_onnx_write_tensor(qn_onnx_export *export, qn_proto_message *to,
                                const qn_tensor *tensor)
 {
     const size_t count = (size_t)qn_tensor_count(tensor);
-    note_type(export, tensor->dtype);
+    qn_onnx_note_type(export, tensor->dtype);
     for (int32_t i = 0; i < tensor->rank; i++)
         QN_TRY(qn_proto_add_int(&export->tree, to, QN_ONNX_TENSOR_DIMS, tensor->dims[i]));
     QN_TRY(qn_proto_add_int(&export->tree, to, QN_ONNX_TENSOR_DATA_TYPE, tensor->dtype));

@@ -71,6 +71,25 @@ static qn_status read_dim(qn_dim *out, qn_onnx_import *import, const qn_proto_me
     return qn_onnx_text(&out->symbol, import, qn_proto_string(dim, QN_ONNX_DIMENSION_DIM_PARAM));
 }
 
+/* Made only where a dimension has one. */
+static qn_status read_denotations(qn_type *out, qn_onnx_import *import,
+                                  const qn_proto_message *shape)
+{
+    const char **all = NULL;
+    for (int32_t i = 0; i < out->rank; i++) {
+        const qn_proto_message *dim = qn_proto_message_at(shape, QN_ONNX_SHAPE_DIM, (size_t)i);
+        const qn_string text = qn_proto_string(dim, QN_ONNX_DIMENSION_DENOTATION);
+        if (text.length == 0)
+            continue;
+        if (!all)
+            all = qn_arena_array(import->arena, (size_t)out->rank, sizeof *all);
+        QN_TRY_ALLOC(import->ctx, all);
+        QN_TRY(qn_onnx_text(&all[i], import, text));
+    }
+    out->dim_denotations = all;
+    return QN_OK;
+}
+
 static qn_status read_tensor_type(qn_type *out, qn_onnx_import *import,
                                   const qn_proto_message *tensor)
 {
@@ -91,7 +110,7 @@ static qn_status read_tensor_type(qn_type *out, qn_onnx_import *import,
         qn_type_format(text, sizeof text, out);
         return qn_fail(import->ctx, QN_E_FORMAT, "no memory can hold a tensor %s", text);
     }
-    return QN_OK;
+    return read_denotations(out, import, shape);
 }
 
 static qn_status read_element(qn_type *out, qn_onnx_import *import, qn_type_kind kind,
@@ -106,7 +125,7 @@ static qn_status read_element(qn_type *out, qn_onnx_import *import, qn_type_kind
     return qn_onnx_type(type, import, element);
 }
 
-qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import, const qn_proto_message *type)
+static qn_status read_type(qn_type *out, qn_onnx_import *import, const qn_proto_message *type)
 {
     const qn_proto_message *tensor = qn_proto_get_message(type, QN_ONNX_TYPE_TENSOR_TYPE);
     const qn_proto_message *sequence = qn_proto_get_message(type, QN_ONNX_TYPE_SEQUENCE_TYPE);
@@ -126,4 +145,10 @@ qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import, const qn_proto_mess
     QN_TRY(read_element(out, import, QN_TYPE_MAP,
                         qn_proto_get_message(map, QN_ONNX_MAP_TYPE_VALUE_TYPE)));
     return read_dtype(&out->dtype, import, qn_proto_int(map, QN_ONNX_MAP_TYPE_KEY_TYPE, 0));
+}
+
+qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import, const qn_proto_message *type)
+{
+    QN_TRY(read_type(out, import, type));
+    return qn_onnx_text(&out->denotation, import, qn_proto_string(type, QN_ONNX_TYPE_DENOTATION));
 }

@@ -30,6 +30,10 @@ struct qn_type {
      * computed by the graph itself. NULL, or one per element. Unlike a dim, a known element may be
      * negative (Reshape's -1): the unknown value is QN_UNKNOWN_ELEMENT. */
     const qn_dim *elements;
+    /* What a file calls the whole and each dimension ("IMAGE", "DATA_BATCH"): said again when it is written.
+     * NULL: nothing; dim_denotations are as many as dims, each or NULL. */
+    const char *denotation;
+    const char *const *dim_denotations;
 };
 #define QN_UNKNOWN_ELEMENT INT64_MIN
 

@@ -144,7 +144,9 @@ static const char everything[] =
     "initializer { dims: 0 data_type: 1 name: 'empty' }\n"
     "input { name: 'x' doc_string: 'xd' metadata_props { key: 'x' } type { tensor_type { "
     "elem_type: 1 shape {\n"
-    "  dim { dim_param: 'N' } dim { dim_value: 2 } } } } }\n"
+    "  dim { dim_param: 'N' denotation: 'DATA_BATCH' } dim { dim_value: 2 } } } denotation: "
+    "'TENSOR' } "
+    "}\n"
     "output { name: 'y' doc_string: 'yd' } output { name: 'four' } output { name: 'text' }\n"
     "output { name: 'empty' } }";
 
@@ -157,6 +159,40 @@ static void test_round_trip(void **state)
     assert_int_equal(again.model->ir_version, 10); /* int4 came with it */
     same_model(l.model, again.model);
     free_again(&again);
+    unload(&l);
+}
+
+static void test_denotations(void **state)
+{
+    const fixture *f = *state;
+    loaded l = expect_model(everything);
+    loaded again = written(f, &l, 0, 0);
+    const qn_type *type = &again.model->graph->inputs[0]->type;
+    same_text(type->denotation, "TENSOR");
+    assert_non_null(type->dim_denotations);
+    same_text(type->dim_denotations[0], "DATA_BATCH");
+    assert_null(type->dim_denotations[1]);
+    free_again(&again);
+    unload(&l);
+}
+
+/* Only the model itself had metadata before IR version 10. */
+static void test_metadata_of_old_versions(void **state)
+{
+    const fixture *f = *state;
+    loaded l =
+        expect_model("ir_version: 10 metadata_props { key: 'm' } opset_import { version: 13 }"
+                     "graph { name: 'g' metadata_props { key: 'g' }"
+                     "node { input: 'x' output: 'y' op_type: 'Relu' metadata_props { key: 'n' } }"
+                     "input " FLOATS("x", DIM(2)) "output " FLOATS("y", DIM(2)) "}");
+    loaded old = written(f, &l, 0, 0), new = written(f, &l, 21, 0);
+    assert_int_equal(old.model->ir_version, 7);
+    assert_int_equal(old.model->metadata.count, 1);
+    assert_int_equal(old.model->graph->metadata.count + old.model->graph->first->metadata.count, 0);
+    assert_int_equal(new.model->ir_version, 10);
+    assert_int_equal(new.model->graph->metadata.count + new.model->graph->first->metadata.count, 2);
+    free_again(&old);
+    free_again(&new);
     unload(&l);
 }
 
@@ -308,6 +344,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_round_trip),      TEST(test_same_bytes),
+        TEST(test_denotations),     TEST(test_metadata_of_old_versions),
         TEST(test_external_data),   TEST(test_opset_is_lowered),
         TEST(test_subgraphs),       TEST(test_what_prevents_an_opset),
         TEST(test_unwritable_path), TEST(test_every_allocation_may_fail),
