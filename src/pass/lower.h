@@ -42,6 +42,10 @@ typedef struct qn_quantized_pair {
     qn_quantized x, y;
 } qn_quantized_pair;
 QN_MUST_CHECK qn_status qn_lower_pair(bool *found, qn_quantized_pair *out, const qn_node *node);
+/* qn_lower_replace by an operator of x and y with their scales and zero points; attrs NULL: its defaults. */
+QN_MUST_CHECK qn_status qn_lower_replace_pair(qn_node *node, const qn_quantized_pair *pair,
+                                              const qn_op *op, const void *attrs,
+                                              size_t attrs_size);
 
 /* One rule: *done says whether `node` has become integer, and is gone. */
 typedef qn_status qn_lower_fn(bool *done, qn_node *node);

@@ -71,13 +71,6 @@ qn_status qn_lower_concat(bool *done, qn_node *node)
 
 /* ---- One input, one output ------------------------------------------------------------------------------------ */
 
-static qn_status replace_single(qn_node *node, const qn_quantized_pair *s, const qn_op *op,
-                                size_t attrs_size)
-{
-    qn_value *const in[5] = {s->x.value, s->x.scale, s->x.zero, s->y.scale, s->y.zero};
-    return qn_lower_replace(node, &s->y, &(qn_lowered){op, in, 5, node->attrs, attrs_size});
-}
-
 qn_status qn_lower_average_pool(bool *done, qn_node *node)
 {
     const qn_window_attrs *attrs = node->attrs;
@@ -87,14 +80,17 @@ qn_status qn_lower_average_pool(bool *done, qn_node *node)
             return QN_OK;
     }
     QN_TRY(qn_lower_pair(done, &s, node));
-    return *done ? replace_single(node, &s, &qn_op_ms_QLinearAveragePool, sizeof *attrs) : QN_OK;
+    return *done
+               ? qn_lower_replace_pair(node, &s, &qn_op_ms_QLinearAveragePool, attrs, sizeof *attrs)
+               : QN_OK;
 }
 
 qn_status qn_lower_global_pool(bool *done, qn_node *node)
 {
     qn_quantized_pair s;
     QN_TRY(qn_lower_pair(done, &s, node));
-    return *done ? replace_single(node, &s, &qn_op_ms_QLinearGlobalAveragePool, 0) : QN_OK;
+    return *done ? qn_lower_replace_pair(node, &s, &qn_op_ms_QLinearGlobalAveragePool, NULL, 0)
+                 : QN_OK;
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */

@@ -85,6 +85,14 @@ qn_status qn_lower_pair(bool *found, qn_quantized_pair *out, const qn_node *node
     return QN_OK;
 }
 
+qn_status qn_lower_replace_pair(qn_node *node, const qn_quantized_pair *pair, const qn_op *op,
+                                const void *attrs, size_t attrs_size)
+{
+    qn_value *const in[5] = {pair->x.value, pair->x.scale, pair->x.zero, pair->y.scale,
+                             pair->y.zero};
+    return qn_lower_replace(node, &pair->y, &(qn_lowered){op, in, 5, attrs, attrs_size});
+}
+
 bool qn_quantized_is_byte(const qn_quantized *q)
 {
     return (qn_type_set(&q->value->type) & BYTES) != 0;

@@ -4,14 +4,6 @@
 #include "ops/resize.h"
 #include "pass/lower.h"
 
-static qn_status replace_pair(qn_node *node, const qn_quantized_pair *p, qn_lowered lowered)
-{
-    qn_value *const in[5] = {p->x.value, p->x.scale, p->x.zero, p->y.scale, p->y.zero};
-    lowered.in = in;
-    lowered.n_in = 5;
-    return qn_lower_replace(node, &p->y, &lowered);
-}
-
 qn_status qn_lower_softmax(bool *done, qn_node *node)
 {
     const int32_t rank = node->in[0]->type.rank;
@@ -20,10 +12,7 @@ qn_status qn_lower_softmax(bool *done, qn_node *node)
         return QN_OK;
     QN_TRY(qn_lower_pair(done, &p, node));
     const qn_qsoftmax_attrs attrs = {.axis = qn_softmax_axis(node->attrs, rank), .opset = 13};
-    return *done ? replace_pair(node, &p,
-                                (qn_lowered){.op = &qn_op_ms_QLinearSoftmax,
-                                             .attrs = &attrs,
-                                             .attrs_size = sizeof attrs})
+    return *done ? qn_lower_replace_pair(node, &p, &qn_op_ms_QLinearSoftmax, &attrs, sizeof attrs)
                  : QN_OK;
 }
 
@@ -52,11 +41,9 @@ qn_status qn_lower_reduce_mean(bool *done, qn_node *node)
     if (!read_axes(&attrs, node, axes))
         return QN_OK;
     QN_TRY(qn_lower_pair(done, &p, node));
-    return *done ? replace_pair(node, &p,
-                                (qn_lowered){.op = &qn_op_ms_QLinearReduceMean,
-                                             .attrs = &attrs,
-                                             .attrs_size = sizeof attrs})
-                 : QN_OK;
+    return *done
+               ? qn_lower_replace_pair(node, &p, &qn_op_ms_QLinearReduceMean, &attrs, sizeof attrs)
+               : QN_OK;
 }
 
 static bool is_float_constant(const qn_value *value)
