@@ -65,6 +65,11 @@ typedef struct qn_q_softmax {
     qn_q_round round;
 } qn_q_softmax;
 
+/* `count` columns of n elements side by side; element k lies k * stride behind the first. */
+typedef struct qn_q_columns {
+    int64_t n, stride, count;
+} qn_q_columns;
+
 typedef struct qn_q_kernels {
     void (*quantize)(void *y, const float *x, int64_t count, const qn_q_cast *cast);
     void (*dequantize)(float *y, const void *x, int64_t count, const qn_q_cast *cast);
@@ -87,8 +92,8 @@ typedef struct qn_q_kernels {
     /* Rows of n bytes; `scratch` has room for n numbers of 32 bits. */
     void (*softmax)(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_softmax *softmax,
                     uint32_t *scratch);
-    /* `count` columns of n bytes, n < 256; element k lies k * stride behind the first. scratch: n vectors. */
-    void (*softmax_columns)(uint8_t *y, const uint8_t *x, int64_t n, int64_t stride, int64_t count,
+    /* scratch: n vectors, n < 256. */
+    void (*softmax_columns)(uint8_t *y, const uint8_t *x, const qn_q_columns *columns,
                             const qn_q_softmax *softmax, uint32_t *scratch);
     void (*norm)(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_norm *norm);
     /* y[c * y_step + r] = x[r * x_step + c], bytes; steps in elements. */

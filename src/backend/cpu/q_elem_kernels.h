@@ -85,23 +85,29 @@ Q_INLINE qf operand(const void *p, int64_t i, const qn_q_side *s, bool wide, boo
     return qf_set((float)((stored ^ s->flip) - s->zero));
 }
 
+/* What the compiler makes a loop of its own for. `single`: which operand is one number a row; 0: none is.
+ * Where both are, the row is one element. */
+typedef struct pair_form {
+    bool sum, wide;
+    int single;
+} pair_form;
+
 Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
-                       int64_t width, bool wide, bool sum, int single)
+                       int64_t width, pair_form form)
 {
     const qn_q_pair p = *pair;
     const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale), fixed = qf_set(p.fixed);
     Q_VECTORS(i, width, {
-        const qf x = operand(a, i, &p.a, wide, single == 1, lanes);
-        const qf z = operand(b, i, &p.b, wide, single == 2, lanes);
-        const qf v =
-            sum ? qf_fma(x, a_scale, qf_fma(z, b_scale, fixed)) : qf_mul(qf_mul(x, z), a_scale);
-        write_round(y, i, v, &p.round, wide, lanes);
+        const qf x = operand(a, i, &p.a, form.wide, form.single == 1, lanes);
+        const qf z = operand(b, i, &p.b, form.wide, form.single == 2, lanes);
+        const qf v = form.sum ? qf_fma(x, a_scale, qf_fma(z, b_scale, fixed))
+                              : qf_mul(qf_mul(x, z), a_scale);
+        write_round(y, i, v, &p.round, form.wide, lanes);
     });
 }
 
-/* `single`: which operand is one number a row; 0: none is. Where both are, the row is one element. */
 Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *p,
-                        const qn_q_rows *rows, bool sum, int single)
+                        const qn_q_rows *rows, pair_form form)
 {
     const qn_q_rows r = *rows;
     const int64_t size = p->a.wide ? 2 : 1;
@@ -110,9 +116,9 @@ Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *
         const uint8_t *x = (const uint8_t *)a + i * r.a_step * size;
         const uint8_t *z = (const uint8_t *)b + i * r.b_step * size;
         if (size == 2)
-            pair_row(to, x, z, p, r.width, true, sum, single);
+            pair_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single});
         else
-            pair_row(to, x, z, p, r.width, false, sum, single);
+            pair_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single});
     }
 }
 
@@ -120,11 +126,11 @@ Q_INLINE void pair_any(void *y, const void *a, const void *b, const qn_q_pair *p
                        const qn_q_rows *r, bool sum)
 {
     if (r->a_single)
-        pair_rows(y, a, b, p, r, sum, 1);
+        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 1});
     else if (r->b_single)
-        pair_rows(y, a, b, p, r, sum, 2);
+        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 2});
     else
-        pair_rows(y, a, b, p, r, sum, 0);
+        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 0});
 }
 
 static void add(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
@@ -181,10 +187,18 @@ static void largest(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
         largest_of(y, t, c, top, width - c);
 }
 
+/* So many vectors of numbers from c on, of which `lanes` count each. */
+typedef struct mean_part {
+    int64_t c, lanes;
+    int vectors;
+} mean_part;
+
 /* Four vectors of sums at a time, so that each tap's cache line is used whole. */
-Q_INLINE void mean_group(void *y, const qn_q_taps *t, int64_t c, int vectors, int64_t lanes,
-                         const qn_q_cast *cast, bool from, bool to)
+Q_INLINE void mean_group(void *y, const qn_q_taps *t, mean_part part, const qn_q_cast *cast,
+                         bool from, bool to)
 {
+    const int64_t c = part.c, lanes = part.lanes;
+    const int vectors = part.vectors;
     const qn_q_cast m = *cast;
     const int64_t zeros = t->n * (int64_t)m.from.zero;
     qi sums[4];
@@ -206,9 +220,10 @@ Q_INLINE void mean_as(void *y, const qn_q_taps *t, int64_t width, const qn_q_cas
 {
     int64_t c = 0;
     for (; c + 4 * QI_LANES <= width; c += 4 * QI_LANES)
-        mean_group(y, t, c, 4, QI_LANES, m, from, to);
+        mean_group(y, t, (mean_part){c, QI_LANES, 4}, m, from, to);
     for (; c < width; c += QI_LANES)
-        mean_group(y, t, c, 1, width - c < QI_LANES ? width - c : QI_LANES, m, from, to);
+        mean_group(y, t, (mean_part){c, width - c < QI_LANES ? width - c : QI_LANES, 1}, m, from,
+                   to);
 }
 
 static void mean(void *y, const qn_q_taps *t, int64_t width, const qn_q_cast *m)
@@ -239,12 +254,20 @@ static void mean_row(void *y, const void *x, int64_t n, const qn_q_cast *m)
 
 /* ---- Resize ---------------------------------------------------------------------------------------------------------- */
 
+/* The two taps along a row of one position. */
+typedef struct linear_taps {
+    int64_t at[2];
+    float weight[2];
+} linear_taps;
+
 /* x[i0] * c0 + x[i1] * c1, each rounded by itself */
-Q_INLINE qf between(const uint8_t *row, const int64_t at[2], int64_t c, const float w[2],
-                    const qn_q_side *s, bool wide, int64_t lanes)
+Q_INLINE qf between(const uint8_t *row, const linear_taps *t, int64_t c, const qn_q_side *s,
+                    bool wide, int64_t lanes)
 {
-    const qf a = qf_mul(qi_float(read_side(row, at[0] + c, s, wide, lanes)), qf_set(w[0]));
-    const qf b = qf_mul(qi_float(read_side(row, at[1] + c, s, wide, lanes)), qf_set(w[1]));
+    const qf a =
+        qf_mul(qi_float(read_side(row, t->at[0] + c, s, wide, lanes)), qf_set(t->weight[0]));
+    const qf b =
+        qf_mul(qi_float(read_side(row, t->at[1] + c, s, wide, lanes)), qf_set(t->weight[1]));
     return qf_add(a, b);
 }
 
@@ -254,11 +277,12 @@ Q_INLINE void linear_as(void *y, const qn_q_linear *line, const qn_q_cast *cast,
     const qn_q_cast how = *cast, *m = &how;
     const qf d0 = qf_set(l->top_weight), d1 = qf_set(l->low_weight), scale = qf_set(m->scale);
     for (int64_t w = 0; w < l->out_w; w++) {
-        const int64_t at[2] = {l->index[2 * w] * l->channels, l->index[2 * w + 1] * l->channels};
-        const float *weight = l->weight + 2 * w;
+        const linear_taps taps = {
+            {l->index[2 * w] * l->channels, l->index[2 * w + 1] * l->channels},
+            {l->weight[2 * w], l->weight[2 * w + 1]}};
         Q_VECTORS(c, l->channels, {
-            const qf h0 = between(l->top, at, c, weight, &m->from, wide, lanes);
-            const qf h1 = between(l->low, at, c, weight, &m->from, wide, lanes);
+            const qf h0 = between(l->top, &taps, c, &m->from, wide, lanes);
+            const qf h1 = between(l->low, &taps, c, &m->from, wide, lanes);
             const qf v = qf_add(qf_mul(h0, d0), qf_mul(h1, d1));
             write_round(y, w * l->channels + c, qf_mul(v, scale), &m->round, wide, lanes);
         });

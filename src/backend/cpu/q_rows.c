@@ -57,8 +57,8 @@ static void softmax_row(const work *w, int64_t r, uint32_t *scratch)
     }
     const int64_t column = r % s->bands * COLUMNS;
     const int64_t at = r / s->bands * s->n * s->inner + column;
-    s->kernels->softmax_columns(w->y + at, w->x + at, s->n, s->inner,
-                                QN_MIN(COLUMNS, s->inner - column), &s->softmax, scratch);
+    const qn_q_columns columns = {s->n, s->inner, QN_MIN(COLUMNS, s->inner - column)};
+    s->kernels->softmax_columns(w->y + at, w->x + at, &columns, &s->softmax, scratch);
 }
 
 static void softmax_range(const void *opaque, int64_t first, int64_t last)

@@ -89,11 +89,11 @@ static void softmax(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_softmax 
     });
 }
 
-/* Columns side by side, at most QI_LANES: element k of each lies k * stride behind the first. Lanes beyond
- * the last column read zeros, whose largest is zero as well. */
-Q_INLINE void softmax_vector(uint8_t *y, const uint8_t *x, int64_t n, int64_t stride,
+/* At most QI_LANES of the columns. Lanes beyond the last one read zeros, whose largest is zero as well. */
+Q_INLINE void softmax_vector(uint8_t *y, const uint8_t *x, const qn_q_columns *columns,
                              const qn_q_softmax *s, uint32_t *e, int64_t lanes)
 {
+    const int64_t n = columns->n, stride = columns->stride;
     const uint8_t flip = s->is_signed ? 128 : 0;
     const bool halves = is_power2(s->y_scale);
     uint8_t largest_of_column[QB_BYTES];
@@ -115,11 +115,12 @@ Q_INLINE void softmax_vector(uint8_t *y, const uint8_t *x, int64_t n, int64_t st
         write_share(y + k * stride, qi_load(e + k * QI_LANES), total, s, halves, lanes);
 }
 
-static void softmax_columns(uint8_t *y, const uint8_t *x, int64_t n, int64_t stride, int64_t count,
+static void softmax_columns(uint8_t *y, const uint8_t *x, const qn_q_columns *columns,
                             const qn_q_softmax *softmax_of, uint32_t *e)
 {
     const qn_q_softmax s = *softmax_of;
-    Q_VECTORS(i, count, softmax_vector(y + i, x + i, n, stride, &s, e, lanes));
+    const qn_q_columns all = *columns;
+    Q_VECTORS(i, all.count, softmax_vector(y + i, x + i, &all, &s, e, lanes));
 }
 
 static void norm(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_norm *p)
