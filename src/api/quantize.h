@@ -1,4 +1,4 @@
-/* The parts of qn_quantize. */
+/* A quantization on its way: a float graph, statistics of it, and the integer graph made of both. */
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
@@ -6,6 +6,33 @@
 #include "api/prepare.h"
 #include "quant/insert.h"
 #include "report/report.h"
+
+typedef struct qn_quantize_job {
+    qn_context *ctx;
+    const qn_quantize_options *options;
+    qn_quant_settings settings; /* may change from one qn_job_make to the next */
+    qn_param_options params;
+    qn_model *real;          /* after the passes */
+    qn_model *quantized;     /* the last one made */
+    qn_quantizer *quantizer; /* of it */
+    qn_stats *stats;
+    qn_feed feed;
+    qn_feed_options feed_options;
+    qn_data_options data;
+    qn_feed_source samples;
+    qn_graph_options graph;
+    const char **skip; /* of graph */
+    bool fed;
+} qn_quantize_job;
+
+/* Passes and rules: the quantizer is there, no sample has been read. */
+QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
+/* Reads the samples and collects statistics of every value that the settings make an integer. */
+QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
+/* Makes the quantized model of the settings as they are now; a former one is freed. */
+QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
+/* All but the quantized model, which the caller frees or keeps. */
+void qn_job_free(qn_quantize_job *j);
 
 /* Compares the float graph with the quantized one on the first samples. `tensors` are the names of values
  * of the float graph that the other has as integers. */
