@@ -74,7 +74,8 @@ typedef struct job {
 
 static qn_status make_plan(job *j, const qn_calibrate_options *o)
 {
-    const qn_watch watch = {true, qn_observe_default, NULL};
+    const qn_watch watch = {
+        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
     qn_plan_options plan = {.threads = 1, .graph = o->graph};
     qn_input_shape *shapes;
     const double start = qn_clock_ms();

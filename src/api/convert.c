@@ -21,7 +21,7 @@ static qn_status convert(qn_item *root, qn_model *model, const char *path,
     int64_t *changes = qn_arena_array(&root->report->arena, qn_passes_count, sizeof *changes);
     qn_model *better;
     QN_TRY_ALLOC(ctx, changes);
-    QN_TRY(qn_prepare_optimized(&better, ctx, model, &options->graph, changes));
+    QN_TRY(qn_prepare_optimized(&better, ctx, model, &options->graph, QN_PURPOSE_CONVERT, changes));
     const qn_status status = qn_model_save(ctx, better, path, &options->save);
     qn_model_free(better);
     QN_TRY(status);

@@ -1,4 +1,5 @@
 /* qn_model_inspect: what is in a model and what the passes do to it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,6 +181,19 @@ static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph 
     return QN_OK;
 }
 
+void qn_inspect_purposes(qn_item *row, size_t pass)
+{
+    char text[64] = "";
+    for (int i = 0; i < QN_PURPOSES; i++) {
+        if (!qn_pass_serves(pass, (qn_purpose)i))
+            continue;
+        const size_t length = strlen(text);
+        snprintf(text + length, sizeof text - length, "%s%s", length ? ", " : "",
+                 qn_purpose_names[i]);
+    }
+    qn_item_text(row, "for", text);
+}
+
 void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
 {
     qn_item *table = qn_item_table(root, "passes");
@@ -190,6 +204,7 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "pass", qn_passes[p]->name);
         qn_item_int(row, "changes", changes[p]);
+        qn_inspect_purposes(row, p);
         qn_item_text(row, "what", skipped ? "(left out)" : qn_passes[p]->brief);
     }
 }
@@ -201,7 +216,7 @@ static qn_status fold_shapes(qn_model *model)
 {
     const char **skip = qn_alloc_zero(model->ctx, qn_passes_count, sizeof *skip);
     QN_TRY_ALLOC(model->ctx, skip);
-    qn_pass_options options = {.skip = skip, .keep_quantization = true};
+    qn_pass_options options = {.skip = skip, .purpose = QN_PURPOSE_CONVERT};
     for (size_t p = 0; p < qn_passes_count; p++) {
         if (qn_passes[p] != &qn_pass_fold_constants)
             skip[options.n_skip++] = qn_passes[p]->name;
@@ -217,7 +232,7 @@ static qn_status make_closed(qn_model **out, qn_context *ctx, qn_model *model,
                              const qn_graph_options *graph, bool optimized)
 {
     const qn_pass_options passes = {
-        .skip = graph->skip, .n_skip = graph->n_skip, .keep_quantization = true};
+        .skip = graph->skip, .n_skip = graph->n_skip, .purpose = QN_PURPOSE_CONVERT};
     qn_model *closed;
     *out = NULL;
     QN_TRY(qn_prepare_shapes(&closed, ctx, model, graph, true));
@@ -253,7 +268,8 @@ static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_option
                              int64_t *changes)
 {
     QN_TRY(qn_graph_infer(g->plain->graph));
-    QN_TRY(qn_prepare_optimized(&g->optimized, g->plain->ctx, model, &o->graph, changes));
+    QN_TRY(qn_prepare_optimized(&g->optimized, g->plain->ctx, model, &o->graph, QN_PURPOSE_CONVERT,
+                                changes));
     return make_closed(&g->closed, g->plain->ctx, model, &o->graph, o->optimized != 0);
 }
 

@@ -9,6 +9,8 @@
 void qn_inspect_head(qn_item *root, const qn_model *file);
 /* That, and sizes, inputs, outputs, operators. */
 QN_MUST_CHECK qn_status qn_inspect_model(qn_item *root, qn_model *model);
+/* Into a row: what the pass is for. */
+void qn_inspect_purposes(qn_item *row, size_t pass);
 /* What each pass did. */
 void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes);
 

@@ -55,7 +55,8 @@ qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                             const qn_graph_options *options)
 {
     const qn_graph_options defaults = QN_GRAPH_OPTIONS_INIT;
-    return qn_prepare_optimized(out, ctx, model, options ? options : &defaults, NULL);
+    return qn_prepare_optimized(out, ctx, model, options ? options : &defaults, QN_PURPOSE_CONVERT,
+                                NULL);
 }
 
 qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,

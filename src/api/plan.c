@@ -4,7 +4,6 @@
 
 #include "api/prepare.h"
 #include "ops/infer.h"
-#include "pass/pass.h"
 
 /* ---- Backends ------------------------------------------------------------------------------------------- */
 
@@ -169,9 +168,10 @@ static const qn_value *open_input(const qn_graph *graph)
 
 /* The plan's own model, passes done; *changes lives as long as it. */
 static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, qn_model *model,
-                            const qn_graph_options *options)
+                            const qn_graph_options *options, qn_purpose purpose)
 {
-    const qn_pass_options passes = {.skip = options->skip, .n_skip = options->n_skip};
+    const qn_pass_options passes = {
+        .skip = options->skip, .n_skip = options->n_skip, .purpose = purpose};
     QN_TRY(qn_passes_check(ctx, &passes));
     QN_TRY(qn_prepare_shapes(out, ctx, model, options, true));
     forget_declared(*out);
@@ -183,11 +183,12 @@ static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, 
 }
 
 static qn_status plan_now(qn_plan **out, qn_context *ctx, qn_model *model,
-                          const qn_graph_options *graph, const qn_plan_config *config)
+                          const qn_graph_options *graph, qn_purpose purpose,
+                          const qn_plan_config *config)
 {
     qn_model *own;
     int64_t *changes;
-    QN_TRY(make_ready(&own, &changes, ctx, model, graph));
+    QN_TRY(make_ready(&own, &changes, ctx, model, graph, purpose));
     QN_TRY(qn_plan_build(out, own, config));
     log_plan(ctx, *out, changes);
     return QN_OK;
@@ -231,7 +232,7 @@ qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model
                                    .observe_user = watch->user};
     *out = NULL;
     QN_TRY(choose_backends(backends, ctx, o->backend));
-    qn_status status = plan_now(out, ctx, model, &o->graph, &config);
+    qn_status status = plan_now(out, ctx, model, &o->graph, watch->purpose, &config);
     if (status != QN_OK)
         QN_TRY(plan_later(out, ctx, model, &o->graph, &config, status));
     status = keep_recipe(*out, o, watch);
@@ -245,7 +246,7 @@ qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model
 qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn_model *model,
                          const qn_plan_options *options)
 {
-    const qn_watch nothing = {false, NULL, NULL};
+    const qn_watch nothing = {.purpose = QN_PURPOSE_RUN};
     return qn_plan_create_watched(out, ctx, model, options, &nothing);
 }
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "ops/clone.h"
-#include "pass/pass.h"
 
 static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn_input_shape *shape)
 {
@@ -118,10 +117,11 @@ qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
 }
 
 qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
-                               const qn_graph_options *options, int64_t *changes)
+                               const qn_graph_options *options, qn_purpose purpose,
+                               int64_t *changes)
 {
     const qn_pass_options passes = {
-        .skip = options->skip, .n_skip = options->n_skip, .keep_quantization = true};
+        .skip = options->skip, .n_skip = options->n_skip, .purpose = purpose};
     QN_TRY(qn_prepare_shapes(out, ctx, model, options, false));
     const qn_status status = qn_passes_run(*out, &passes, changes);
     if (status != QN_OK) {

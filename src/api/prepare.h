@@ -3,19 +3,22 @@
 #define QN_PREPARE_H
 
 #include "ops/op.h"
+#include "pass/pass.h"
 #include "run/plan.h"
 
 /* A clone of the model with its inputs shaped as the options say. With `close` the dimensions that stay
  * open become 1. Types are not inferred yet. */
 QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
                                           const qn_graph_options *options, bool close);
-/* The same with the passes done, as files want it: open dimensions stay open, and a quantized model
- * stays one. `changes` as of qn_passes_run. */
+/* The same with the passes of the purpose done; open dimensions stay open. `changes` as of
+ * qn_passes_run. */
 QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
-                                             const qn_graph_options *options, int64_t *changes);
+                                             const qn_graph_options *options, qn_purpose purpose,
+                                             int64_t *changes);
 
-/* What a plan for calibration is asked beyond the options. */
+/* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_watch {
+    qn_purpose purpose;     /* whose passes are done */
     bool direct;            /* as of qn_plan_config */
     qn_observe_fn *observe; /* must hold for plans of other shapes too: goes by names and types */
     const void *user;       /* lives longer than the plan and its sessions */

@@ -21,7 +21,6 @@ typedef struct qn_quantize_job {
     qn_data_options data;
     qn_feed_source samples;
     qn_graph_options graph;
-    const char **skip; /* of graph */
     bool fed;
 } qn_quantize_job;
 

@@ -24,21 +24,6 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
     return qn_profile_find(&out->profile, ctx, o->target);
 }
 
-/* Attention as one operator hides the products that are to be quantized. */
-static qn_status choose_passes(qn_quantize_job *j)
-{
-    const qn_graph_options *asked = &j->options->calibrate.graph;
-    j->skip = qn_alloc_zero(j->ctx, asked->n_skip + 1, sizeof *j->skip);
-    QN_TRY_ALLOC(j->ctx, j->skip);
-    for (size_t i = 0; i < asked->n_skip; i++)
-        j->skip[i] = asked->skip[i];
-    j->skip[asked->n_skip] = "fuse-attention";
-    j->graph = *asked;
-    j->graph.skip = j->skip;
-    j->graph.n_skip = asked->n_skip + 1;
-    return QN_OK;
-}
-
 static qn_status choose_refinements(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
@@ -67,8 +52,8 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
     QN_TRY(choose_refinements(j));
-    QN_TRY(choose_passes(j));
-    QN_TRY(qn_prepare_optimized(&j->real, j->ctx, model, &j->graph, NULL));
+    j->graph = j->options->calibrate.graph;
+    QN_TRY(qn_prepare_optimized(&j->real, j->ctx, model, &j->graph, QN_PURPOSE_QUANTIZE, NULL));
     return apply_rules(j);
 }
 
@@ -112,7 +97,8 @@ static qn_status collect_with(qn_quantize_job *j, const qn_names *names)
 {
     const qn_calibrate_options *c = &j->options->calibrate;
     const qn_plan_options options = {.threads = 1, .graph = j->graph};
-    const qn_watch watch = {.direct = true, .observe = is_observed, .user = names};
+    const qn_watch watch = {
+        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = is_observed, .user = names};
     const qn_collect_options collecting = {.threads = c->threads > 0 ? c->threads : j->ctx->threads,
                                            .checkpoint = c->checkpoint,
                                            .axis = qn_axis_default,
@@ -191,5 +177,4 @@ void qn_job_free(qn_quantize_job *j)
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
     qn_model_free(j->real);
-    qn_free(j->ctx, j->skip);
 }

@@ -1,9 +1,9 @@
 /* Tables that the library knows of itself: operators, passes, the build. */
 #include <stdio.h>
 
+#include "api/inspect.h"
 #include "base/cpu.h"
 #include "pass/pass.h"
-#include "report/report.h"
 #include "run/backend.h"
 
 static const char *const quant_rules[] = {
@@ -72,6 +72,7 @@ qn_status qn_passes_report(qn_report **out, qn_context *ctx)
     for (size_t p = 0; p < qn_passes_count; p++) {
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "pass", qn_passes[p]->name);
+        qn_inspect_purposes(row, p);
         qn_item_text(row, "what", qn_passes[p]->brief);
     }
     return finish(out, report);

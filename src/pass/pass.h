@@ -5,6 +5,15 @@
 
 #include "ops/op.h"
 
+/* What a graph is rewritten for; passes.def says which passes serve which. */
+typedef enum qn_purpose {
+    QN_PURPOSE_RUN,      /* to be planned and run, as the file means it */
+    QN_PURPOSE_QUANTIZE, /* to be observed and quantized: calibrate and quant see the same values */
+    QN_PURPOSE_CONVERT,  /* to be written as a file */
+    QN_PURPOSES
+} qn_purpose;
+extern const char *const qn_purpose_names[QN_PURPOSES];
+
 /* What a pass works with. */
 typedef struct qn_pass_context {
     qn_context *ctx;
@@ -19,23 +28,24 @@ typedef struct qn_pass {
     qn_status (*run)(qn_pass_context *self);
 } qn_pass;
 
-#define QN_PASS(id) extern const qn_pass qn_pass_##id;
+#define QN_PASS(id, run, quantize, convert) extern const qn_pass qn_pass_##id;
 #include "pass/passes.def"
 #undef QN_PASS
 
 /* In the order in which they run. */
 extern const qn_pass *const qn_passes[];
 extern const size_t qn_passes_count;
+bool qn_pass_serves(size_t pass, qn_purpose purpose);
 
 typedef struct qn_pass_options {
     const char *const *skip; /* names of passes to leave out; an unknown one is an error */
     size_t n_skip;
-    bool keep_quantization;
+    qn_purpose purpose; /* QuantizeLinear and its kin stay unless it is to run */
 } qn_pass_options;
 
 /* Fails where the options name a pass that does not exist; qn_passes_run does so too. */
 QN_MUST_CHECK qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options);
-/* Runs all passes over the graphs of the model, again and again until none changes anything. Types are
+/* Runs the passes of the purpose over the graphs of the model, again and again until none changes anything. Types are
  * inferred on entry and stay so. changes (may be NULL) has one count per pass, in the table's order. */
 QN_MUST_CHECK qn_status qn_passes_run(qn_model *model, const qn_pass_options *options,
                                       int64_t *changes);

@@ -8,11 +8,24 @@
 enum { MOST_ROUNDS = 32 };
 
 const qn_pass *const qn_passes[] = {
-#define QN_PASS(id) &qn_pass_##id,
+#define QN_PASS(id, run, quantize, convert) &qn_pass_##id,
 #include "pass/passes.def"
 #undef QN_PASS
 };
 const size_t qn_passes_count = QN_COUNT_OF(qn_passes);
+
+const char *const qn_purpose_names[QN_PURPOSES] = {"run", "quantize", "convert"};
+
+static const bool serves[][QN_PURPOSES] = {
+#define QN_PASS(id, run, quantize, convert) {run, quantize, convert},
+#include "pass/passes.def"
+#undef QN_PASS
+};
+
+bool qn_pass_serves(size_t pass, qn_purpose purpose)
+{
+    return serves[pass][purpose];
+}
 
 static bool is_skipped(const qn_pass_options *options, const char *name)
 {
@@ -52,7 +65,7 @@ static qn_status run_on(qn_graph *graph, const qn_pass *pass, bool keep_quantiza
     return QN_OK;
 }
 
-/* All passes, again and again until none changes anything. */
+/* The passes of the purpose, again and again until none changes anything. */
 static qn_status run_rounds(qn_model *model, const qn_pass_options *options, bool keep_quantization,
                             int64_t *changes)
 {
@@ -62,7 +75,7 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
         QN_TRY(qn_graph_infer(model->graph));
         for (size_t p = 0; p < qn_passes_count; p++) {
             int64_t count = 0;
-            if (is_skipped(options, qn_passes[p]->name))
+            if (!serves[p][options->purpose] || is_skipped(options, qn_passes[p]->name))
                 continue;
             QN_TRY(qn_check_cancel(model->ctx));
             QN_TRY(run_on(model->graph, qn_passes[p], keep_quantization, &count));
@@ -90,7 +103,9 @@ qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t
     QN_TRY(qn_passes_check(model->ctx, options));
     for (size_t p = 0; changes && p < qn_passes_count; p++)
         changes[p] = 0;
-    if (!options->keep_quantization && is_quantized(model->graph))
+    if (options->purpose != QN_PURPOSE_RUN)
+        return run_rounds(model, options, true, changes);
+    if (is_quantized(model->graph))
         QN_TRY(run_rounds(model, options, true, changes));
-    return run_rounds(model, options, options->keep_quantization, changes);
+    return run_rounds(model, options, false, changes);
 }

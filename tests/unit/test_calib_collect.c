@@ -59,7 +59,8 @@ typedef struct job {
 
 static void open_job(job *j, pictures *p, const qn_context_options *options)
 {
-    const qn_watch watch = {true, qn_observe_default, NULL};
+    const qn_watch watch = {
+        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
     const qn_plan_options plan = {.threads = 1};
     *j = (job){.source = {p, SAMPLES, 0, read_picture, name_picture}};
     make_pictures(p);

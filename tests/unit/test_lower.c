@@ -252,7 +252,7 @@ static void test_tables(void **state)
 static void test_kept(void **state)
 {
     fixture f = begin();
-    const qn_pass_options options = {.keep_quantization = true};
+    const qn_pass_options options = {.purpose = QN_PURPOSE_CONVERT};
     (void)state;
     conv_relu(&f);
     assert_int_equal(qn_passes_run(f.model, &options, NULL), QN_OK);

@@ -4,6 +4,12 @@
 
 #include "pass_test.h"
 
+static qn_purpose purpose_of(const char *pass)
+{
+    const bool runs = qn_pass_serves(pass_index(pass), QN_PURPOSE_RUN);
+    return runs ? QN_PURPOSE_RUN : QN_PURPOSE_CONVERT;
+}
+
 /* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
  * out it must not. The result stays. Ends the fixture. */
 static void check(fixture *f, qn_value *y, const char *pass, size_t nodes, const qn_op *left)
@@ -11,7 +17,9 @@ static void check(fixture *f, qn_value *y, const char *pass, size_t nodes, const
     int64_t changes[64];
     qn_model *without;
     qn_arena arena;
-    const qn_pass_options all = {.skip = NULL}, skipping = {.skip = &pass, .n_skip = 1};
+    const qn_purpose purpose = purpose_of(pass);
+    const qn_pass_options all = {.purpose = purpose},
+                          skipping = {.skip = &pass, .n_skip = 1, .purpose = purpose};
     qn_arena_init(&arena, &f->ctx->allocator);
     assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
     assert_int_equal(qn_graph_infer(f->graph), QN_OK);
@@ -104,6 +112,27 @@ static void folds_scales(void **state)
     y = apply(&f, &qn_op_Sub, 2, number(&f, 0.5), y);
     check(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 4, DIMS(1, 6, 1, 1))), "fold-scales", 1,
           &qn_op_Conv);
+}
+
+/* Constants folded into weights round them: a model that is run keeps the numbers of its file. */
+static void folds_scales_for_files_only(void **state)
+{
+    (void)state;
+    static const int64_t expected[QN_PURPOSES] = {
+        [QN_PURPOSE_QUANTIZE] = 1, [QN_PURPOSE_CONVERT] = 1};
+    for (int i = 0; i < QN_PURPOSES; i++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options options = {.purpose = (qn_purpose)i};
+        qn_value *y = convolve(&f, image(&f), 4, 1);
+        y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 3, DIMS(6, 1, 1)));
+        assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &options, changes), QN_OK);
+        assert_int_equal(changes[pass_index("fold-scales")], expected[i]);
+        assert_int_equal(count_op(f.graph, &qn_op_Mul), 1 - expected[i]);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
 }
 
 static void folds_into_groups_and_transposed(void **state)
@@ -357,6 +386,7 @@ int main(void)
         cmocka_unit_test(folds_batchnorm_backward),
         cmocka_unit_test(keeps_batchnorm_before_a_border),
         cmocka_unit_test(folds_scales),
+        cmocka_unit_test(folds_scales_for_files_only),
         cmocka_unit_test(folds_into_groups_and_transposed),
         cmocka_unit_test(fuses_pads),
         cmocka_unit_test(fuses_pads_into_max_pool),
