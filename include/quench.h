@@ -414,12 +414,14 @@ typedef struct qn_quantize_options {
     const char *const *widths; /* "PATTERN=8" or "PATTERN=16"; the last one that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
-    int look_through; /* the range before a function is the one that its result wants */
-    int64_t compared; /* samples of the comparison with float; 0: 16 */
+    int look_through;  /* the range before a function is the one that its result wants */
+    int64_t compared;  /* samples of the comparison with float; 0: 16 */
+    const char *stats; /* file of qn_stats_save: ranges come from it, and data, which may be left
+                          out, are for the comparison only. NULL: calibrate */
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0                \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL          \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may

@@ -4,7 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *method, *target, *save_dir;
+    const char *method, *target, *save_dir, *stats;
     cli_data_values data;
     cli_subject_values subject;
     cli_list keep_float, widths;
@@ -30,6 +30,11 @@ static const cli_option options[] = {
      .least = 0.5,
      .most = 1,
      .help = "share of the numbers inside the range of method percentile"},
+    {.name = "stats",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, stats),
+     .value = "FILE",
+     .help = "statistics of calibrate; data are for the comparison with float only"},
     {.name = "iteration",
      .shorts = "i",
      .type = CLI_INT,
@@ -126,6 +131,7 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.no_bias_correction = v->no_bias_correction;
     o.no_weight_clipping = v->no_weight_clipping;
     o.look_through = v->look_through;
+    o.stats = v->stats;
     return o;
 }
 

@@ -1,7 +1,7 @@
 /* Samples of a feed for calibration: several threads read at once. */
 #include <stdio.h>
 
-#include "api/calibrate.h"
+#include "api/calibration.h"
 
 enum { RANDOM_SAMPLES = 8 };
 

@@ -42,27 +42,33 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
-static qn_status report_job(qn_report **out, qn_quantize_job *j)
+static qn_status report_errors(qn_report *report, qn_quantize_job *j)
 {
     const qn_quantizer *q = j->quantizer;
-    qn_report *report;
-    QN_TRY(qn_report_create(&report, j->ctx));
-    report_counts(&report->root, q);
-    qn_compare_options options = {.source = &j->samples.source,
-                                  .n_inputs = j->feed.n_in,
-                                  .graph = &j->graph,
+    qn_calibration *c = &j->calibration;
+    qn_compare_options options = {.source = &c->samples.source,
+                                  .n_inputs = c->feed.n_in,
+                                  .graph = &c->graph,
                                   .samples = j->options->compared ? j->options->compared
                                                                   : DEFAULT_COMPARED,
                                   .tensors = NULL};
     options.tensors = qn_arena_array(&report->arena, q->n_values + 1, sizeof *options.tensors);
-    qn_status status = options.tensors ? QN_OK : qn_fail_nomem(j->ctx);
-    for (size_t i = 0; i < q->n_values && status == QN_OK; i++) {
+    QN_TRY_ALLOC(j->ctx, options.tensors);
+    for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && !q->values[i].through)
             options.tensors[options.n_tensors++] = q->values[i].value->name;
     }
-    if (status == QN_OK)
-        status = qn_compare_models(&report->root, j->ctx, j->real, j->quantized, &options);
-    report_float(&report->root, q);
+    return qn_compare_models(&report->root, j->ctx, c->real, j->quantized, &options);
+}
+
+/* Statistics without data leave nothing to compare on. */
+static qn_status report_job(qn_report **out, qn_quantize_job *j)
+{
+    qn_report *report;
+    QN_TRY(qn_report_create(&report, j->ctx));
+    report_counts(&report->root, j->quantizer);
+    qn_status status = j->calibration.fed ? report_errors(report, j) : QN_OK;
+    report_float(&report->root, j->quantizer);
     if (status == QN_OK)
         status = qn_report_finish(report);
     if (status == QN_OK)

@@ -2,7 +2,7 @@
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
-#include "api/calibrate.h"
+#include "api/calibration.h"
 #include "api/prepare.h"
 #include "quant/insert.h"
 #include "report/report.h"
@@ -12,21 +12,15 @@ typedef struct qn_quantize_job {
     const qn_quantize_options *options;
     qn_quant_settings settings; /* may change from one qn_job_make to the next */
     qn_param_options params;
-    qn_model *real;          /* after the passes */
+    qn_calibration calibration;
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
-    qn_feed feed;
-    qn_feed_options feed_options;
-    qn_data_options data;
-    qn_feed_source samples;
-    qn_graph_options graph;
-    bool fed;
 } qn_quantize_job;
 
 /* Passes and rules: the quantizer is there, no sample has been read. */
 QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
-/* Reads the samples and collects statistics of every value that the settings make an integer. */
+/* Reads the samples and collects statistics of them, or reads a file of statistics. */
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);

@@ -3,9 +3,7 @@
 
 #include "api/quantize.h"
 #include "ops/clone.h"
-#include "ops/fingerprint.h"
 #include "ops/infer.h"
-#include "pass/pass.h"
 
 /* The least KL to float on the classifiers that this was tried with. */
 #define DEFAULT_METHOD "mse"
@@ -43,7 +41,7 @@ static qn_status apply_rules(qn_quantize_job *j)
     qn_model_free(j->quantized);
     j->quantizer = NULL;
     j->quantized = NULL;
-    QN_TRY(qn_model_clone(&j->quantized, j->ctx, j->real));
+    QN_TRY(qn_model_clone(&j->quantized, j->ctx, j->calibration.real));
     QN_TRY(qn_graph_infer(j->quantized->graph));
     return qn_quantizer_create(&j->quantizer, j->quantized, &j->settings);
 }
@@ -52,83 +50,28 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
     QN_TRY(choose_refinements(j));
-    j->graph = j->options->calibrate.graph;
-    QN_TRY(qn_prepare_optimized(&j->real, j->ctx, model, &j->graph, QN_PURPOSE_QUANTIZE, NULL));
+    QN_TRY(qn_calibration_open(&j->calibration, j->ctx, model, &j->options->calibrate));
     return apply_rules(j);
 }
 
 /* ---- Statistics --------------------------------------------------------------------------------------------- */
 
-static bool is_observed(const void *user, const qn_value *value)
+static bool has_data(const qn_calibrate_options *o)
 {
-    const qn_names *names = user;
-    return qn_names_get(names, value->name) != NULL;
+    return o->n_inputs || o->data.n_data;
 }
 
-static qn_status open_feed(qn_quantize_job *j)
-{
-    const qn_calibrate_options *c = &j->options->calibrate;
-    qn_input_shape *shapes = NULL;
-    j->data = c->data;
-    j->data.batch = 1;
-    j->data.loaders = -1;
-    j->feed_options = (qn_feed_options){.inputs = c->inputs,
-                                        .n_inputs = c->n_inputs,
-                                        .data = &j->data,
-                                        .seed = c->seed,
-                                        .graph = &c->graph};
-    j->fed = true;
-    QN_TRY(qn_feed_open(&j->feed, j->ctx, j->real, &j->feed_options));
-    QN_TRY(qn_feed_shapes(&shapes, &j->graph.n_shapes, &j->feed));
-    j->graph.shapes = shapes;
-    return QN_OK;
-}
-
-static void warn_random(const qn_quantize_job *j)
-{
-    if (!j->feed.dataset)
-        qn_log(j->ctx, QN_LOG_WARN,
-               "no data were given: %lld samples of random numbers stand in for them, and ranges "
-               "and accuracy mean nothing",
-               (long long)j->samples.source.count);
-}
-
-static qn_status collect_with(qn_quantize_job *j, const qn_names *names)
-{
-    const qn_calibrate_options *c = &j->options->calibrate;
-    const qn_plan_options options = {.threads = 1, .graph = j->graph};
-    const qn_watch watch = {
-        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = is_observed, .user = names};
-    const qn_collect_options collecting = {.threads = c->threads > 0 ? c->threads : j->ctx->threads,
-                                           .checkpoint = c->checkpoint,
-                                           .axis = qn_axis_default,
-                                           .model = qn_model_fingerprint(j->real)};
-    qn_plan *plan = NULL;
-    QN_TRY(qn_plan_create_watched(&plan, j->ctx, j->real, &options, &watch));
-    qn_status status = qn_feed_source_open(&j->samples, &j->feed, plan, collecting.threads);
-    if (status == QN_OK) {
-        warn_random(j);
-        status = qn_collect(&j->stats, NULL, plan, j->ctx, &j->samples.source, &collecting);
-    }
-    qn_plan_free(plan);
-    return status;
-}
-
+/* Data that come with statistics only serve the comparison. */
 qn_status qn_job_calibrate(qn_quantize_job *j)
 {
-    qn_names names;
-    QN_TRY(open_feed(j));
-    qn_status status = QN_OK;
-    qn_names_init(&names, j->ctx);
-    for (size_t i = 0; i < j->quantizer->n_values && status == QN_OK; i++) {
-        qn_quant_value *v = &j->quantizer->values[i];
-        if (v->integer)
-            status = qn_names_set(&names, v->value->name, v);
-    }
-    if (status == QN_OK)
-        status = collect_with(j, &names);
-    qn_names_free(&names);
-    return status;
+    const char *path = j->options->stats;
+    if (!path || has_data(&j->options->calibrate))
+        QN_TRY(qn_calibration_feed(&j->calibration));
+    if (!path)
+        return qn_calibration_collect(&j->stats, NULL, &j->calibration);
+    QN_TRY(qn_stats_load(&j->stats, j->ctx, path));
+    const qn_status status = qn_stats_check(j->stats, &j->calibration.print, NULL);
+    return status == QN_OK ? QN_OK : qn_fail_within(j->ctx, status, "%s", path);
 }
 
 /* ---- Metadata --------------------------------------------------------------------------------------------------- */
@@ -139,7 +82,7 @@ static qn_status describe(qn_quantize_job *j)
     enum { OWN = 5 };
     char print[QN_FINGERPRINT_TEXT];
     qn_model *model = j->quantized;
-    const qn_metadata *old = &j->real->metadata;
+    const qn_metadata *old = &j->calibration.real->metadata;
     const qn_quant_settings *settings = &j->quantizer->settings;
     qn_pair *pairs = qn_arena_array(&model->arena, old->count + OWN, sizeof *pairs);
     QN_TRY_ALLOC(j->ctx, pairs);
@@ -172,9 +115,7 @@ qn_status qn_job_make(qn_quantize_job *j)
 
 void qn_job_free(qn_quantize_job *j)
 {
-    if (j->fed)
-        qn_feed_close(&j->feed);
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
-    qn_model_free(j->real);
+    qn_calibration_close(&j->calibration);
 }

@@ -112,6 +112,8 @@ QN_MUST_CHECK qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
 void qn_quantizer_free(qn_quantizer *q);
 /* Fills the tables of a quantizer being created. (rules.c) */
 QN_MUST_CHECK qn_status qn_rules_apply(qn_quantizer *q);
+/* Add of a constant row to the product of a matrix: its bias. (rules.c) */
+bool qn_rule_is_bias(const qn_node *node);
 /* Makes node->mark and value->mark places in q's tables; others may use the marks in between. */
 void qn_quantizer_number(qn_quantizer *q);
 /* After qn_quantizer_number. */

@@ -150,8 +150,7 @@ static bool is_float32(const qn_value *value)
 
 /* ---- Constants behind products ----------------------------------------------------------------------------- */
 
-/* Add of a constant row to the product of a matrix: its bias. */
-static bool is_bias(const qn_node *node)
+bool qn_rule_is_bias(const qn_node *node)
 {
     if (node->op != &qn_op_Add)
         return false;
@@ -228,7 +227,7 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
     }
     n->is_function = row->can == QN_CAN_TABLE;
     n->why = refuse(q, n, row);
-    if (!n->why && is_bias(n->node)) {
+    if (!n->why && qn_rule_is_bias(n->node)) {
         n->form = QN_FORM_BIAS;
         n->n_data = 0;
     }

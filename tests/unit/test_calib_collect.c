@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "api/calibrate.h"
+#include "api/calibration.h"
 #include "api/prepare.h"
 #include "fault.h"
 

@@ -1,0 +1,145 @@
+/* What calibrating and quantizing have in common: the float graph, its data, and statistics of them. */
+#include "api/calibration.h"
+
+#include "api/prepare.h"
+#include "base/clock.h"
+#include "ops/fingerprint.h"
+#include "quant/quant.h"
+
+/* ---- What is looked at ------------------------------------------------------------------------------------ */
+
+static bool is_one_of(const qn_op *op, const qn_op *const *list)
+{
+    while (*list && *list != op)
+        list++;
+    return *list != NULL;
+}
+
+/* A quantized network does these by the limits of the integers before them. */
+static const qn_op *const limits[] = {&qn_op_Relu, &qn_op_Clip, NULL};
+static const qn_op *const channels_first[] = {&qn_op_Conv,
+                                              &qn_op_ConvTranspose,
+                                              &qn_op_MaxPool,
+                                              &qn_op_AveragePool,
+                                              &qn_op_GlobalAveragePool,
+                                              &qn_op_GlobalMaxPool,
+                                              &qn_op_BatchNormalization,
+                                              &qn_op_InstanceNormalization,
+                                              NULL};
+
+static bool is_cut_off(const qn_value *value)
+{
+    const qn_node *user = qn_value_only_user(value), *node = value->producer;
+    return user && is_one_of(user->op, limits) &&
+           (node->op->quant == QN_QUANT_MAC || node->op->quant == QN_QUANT_ELEMENT);
+}
+
+/* A product that gets its bias at once is not rounded in between. */
+static bool is_unfinished(const qn_value *value)
+{
+    const qn_node *user = qn_value_only_user(value);
+    return user && value->producer->op == &qn_op_MatMul && qn_rule_is_bias(user);
+}
+
+bool qn_observe_default(const void *user, const qn_value *value)
+{
+    (void)user;
+    if (value->data || value->is_capture || value->type.kind != QN_TYPE_TENSOR ||
+        !qn_dtype_is_float(value->type.dtype))
+        return false;
+    if (value->is_input)
+        return value->n_users > 0;
+    return value->producer && !is_cut_off(value) && !is_unfinished(value);
+}
+
+/* The dimension of a value that counts channels, as its neighbours see it. */
+static int32_t channel_axis(const void *user, const qn_value *value)
+{
+    const int32_t rank = value->type.rank;
+    (void)user;
+    if (rank != 3)
+        return rank < 2 ? -1 : 1;
+    if (value->producer && is_one_of(value->producer->op, channels_first))
+        return 1;
+    for (size_t i = 0; i < value->n_users; i++) {
+        if (is_one_of(value->users[i]->op, channels_first))
+            return 1;
+    }
+    return 2;
+}
+
+/* ---- The graph -------------------------------------------------------------------------------------------- */
+
+qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *model,
+                              const qn_calibrate_options *options)
+{
+    *c = (qn_calibration){.ctx = ctx, .options = options};
+    c->graph = options->graph;
+    QN_TRY(qn_prepare_optimized(&c->real, ctx, model, &c->graph, QN_PURPOSE_QUANTIZE, NULL));
+    c->print = qn_model_fingerprint(c->real);
+    return QN_OK;
+}
+
+void qn_calibration_close(qn_calibration *c)
+{
+    qn_plan_free(c->plan);
+    if (c->fed)
+        qn_feed_close(&c->feed);
+    qn_model_free(c->real);
+}
+
+/* ---- Data ------------------------------------------------------------------------------------------------- */
+
+static qn_status open_feed(qn_calibration *c)
+{
+    const qn_calibrate_options *o = c->options;
+    qn_input_shape *shapes = NULL;
+    c->data = o->data;
+    c->data.batch = 1;
+    c->data.loaders = -1; /* the workers read */
+    c->feed_options = (qn_feed_options){.inputs = o->inputs,
+                                        .n_inputs = o->n_inputs,
+                                        .data = &c->data,
+                                        .seed = o->seed,
+                                        .graph = &o->graph};
+    c->fed = true;
+    QN_TRY(qn_feed_open(&c->feed, c->ctx, c->real, &c->feed_options));
+    QN_TRY(qn_feed_shapes(&shapes, &c->graph.n_shapes, &c->feed));
+    c->graph.shapes = shapes;
+    return QN_OK;
+}
+
+static int workers(const qn_calibration *c)
+{
+    return c->options->threads > 0 ? c->options->threads : c->ctx->threads;
+}
+
+qn_status qn_calibration_feed(qn_calibration *c)
+{
+    const qn_watch watch = {
+        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
+    QN_TRY(open_feed(c));
+    const double start = qn_clock_ms();
+    const qn_plan_options options = {.threads = 1, .graph = c->graph};
+    QN_TRY(qn_plan_create_watched(&c->plan, c->ctx, c->real, &options, &watch));
+    c->plan_ms = qn_clock_ms() - start;
+    QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, workers(c)));
+    if (!c->feed.dataset)
+        qn_log(c->ctx, QN_LOG_WARN,
+               "no data were given: %lld samples of random numbers stand in for them, and ranges "
+               "and accuracy mean nothing",
+               (long long)c->samples.source.count);
+    return QN_OK;
+}
+
+qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibration *c)
+{
+    const qn_collect_options collect = {.threads = workers(c),
+                                        .checkpoint = c->options->checkpoint,
+                                        .axis = channel_axis,
+                                        .model = c->print};
+    const double start = qn_clock_ms();
+    QN_TRY(qn_collect(out, course, c->plan, c->ctx, &c->samples.source, &collect));
+    c->run_ms = qn_clock_ms() - start;
+    return QN_OK;
+}

@@ -1,0 +1,52 @@
+/* A float graph and its data, for those who calibrate or quantize it: what one of them observes is what the
+ * other one would have observed, bit for bit. */
+#ifndef QN_CALIBRATION_H
+#define QN_CALIBRATION_H
+
+#include "api/feed.h"
+#include "calib/calib.h"
+
+/* The runs of a feed, one sample each unless the model fixes another batch, or random ones where nothing is
+ * sampled. */
+typedef struct qn_feed_source {
+    qn_source source;
+    const qn_feed *feed;
+    qn_tensor *tensors; /* [slots, inputs] */
+    void **buffers;     /* [slots, inputs], of those that are sampled */
+    uint64_t seed;
+} qn_feed_source;
+/* Everything lives as long as the feed. */
+QN_MUST_CHECK qn_status qn_feed_source_open(qn_feed_source *out, qn_feed *feed, const qn_plan *plan,
+                                            int slots);
+
+/* The values of a graph (passes done) that are looked at: floats that are no constants, except those that a
+ * Relu, Clip or bias behind them changes at once. Whatever target and patterns a model is quantized with,
+ * its integers are among these. A qn_observe_fn. */
+bool qn_observe_default(const void *user, const qn_value *value);
+
+typedef struct qn_calibration {
+    qn_context *ctx;
+    const qn_calibrate_options *options;
+    qn_model *real;         /* after the passes */
+    qn_fingerprint print;   /* of it */
+    qn_graph_options graph; /* of its plans: with the shapes of the data once there are any */
+    qn_data_options data;
+    qn_feed_options feed_options;
+    qn_feed feed;
+    bool fed;
+    qn_plan *plan; /* with one thread, and the values that a quantized graph would carry observed */
+    qn_feed_source samples;
+    double plan_ms, run_ms;
+} qn_calibration;
+
+/* The passes. The options must outlive it; qn_calibration_close in any case. */
+QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *model,
+                                            const qn_calibrate_options *options);
+/* Opens the data; without any, c->samples are random numbers, with a warning. */
+QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
+/* After qn_calibration_feed. `course` may be NULL. */
+QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
+                                               qn_calibration *c);
+void qn_calibration_close(qn_calibration *c);
+
+#endif
