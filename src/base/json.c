@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 
 enum { DIGITS = 9 };
@@ -50,6 +51,16 @@ qn_json *qn_json_int(int64_t value)
 qn_json *qn_json_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* The text of a float has at most 9 digits, so those of the double next to it are the same. */
+qn_json *qn_json_float(float value)
+{
+    char text[QN_NUMBER_SIZE];
+    double nearest = (double)value;
+    qn_number_format_float(text, value);
+    qn_number_parse(&nearest, text, strlen(text));
+    return qn_json_real(nearest);
 }
 
 qn_json *qn_json_bool(bool value)

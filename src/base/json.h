@@ -12,7 +12,8 @@ qn_json *qn_json_object(void);
 qn_json *qn_json_array(void);
 qn_json *qn_json_text(qn_context *ctx, const char *text);
 qn_json *qn_json_int(int64_t value);
-qn_json *qn_json_real(double value);
+qn_json *qn_json_real(double value); /* 9 digits of it are written */
+qn_json *qn_json_float(float value); /* as few digits as read back to the same float */
 qn_json *qn_json_bool(bool value);
 /* Takes `value`, also on failure: false when it is NULL or memory is short. */
 bool qn_json_set(qn_json *object, const char *key, qn_json *value);
@@ -20,5 +21,57 @@ bool qn_json_push(qn_json *array, qn_json *value);
 /* The document, indented and with a newline at the end; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json);
 void qn_json_free(qn_json *json);
+
+/* ---- Reading ----------------------------------------------------------------------------------------
+ * Whatever is wrong with a document, its text or what it says, is told with file, line, column and the way
+ * to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number". Status QN_E_FORMAT. */
+
+enum { QN_JSON_DEPTH = 64, QN_JSON_BYTES = 64 << 20 };
+
+typedef struct qn_json_document qn_json_document;
+
+/* The text must outlive the document; `name` is for messages. An object with the same key twice is refused,
+ * and so is a text larger or nested deeper than the limits. */
+QN_MUST_CHECK qn_status qn_json_read(qn_json_document **out, qn_context *ctx, const void *data,
+                                     size_t size, const char *name);
+QN_MUST_CHECK qn_status qn_json_load(qn_json_document **out, qn_context *ctx, const char *path);
+void qn_json_document_free(qn_json_document *document);
+
+/* An item and the way to it. It points to the place that it was found from, which must live as long. */
+typedef struct qn_json_place {
+    const qn_json_document *document;
+    const qn_json *item;
+    const struct qn_json_place *parent; /* NULL: the whole document */
+    const char *key;                    /* in an object; NULL: in a list */
+    size_t index;                       /* in a list */
+} qn_json_place;
+
+qn_json_place qn_json_root(const qn_json_document *document);
+/* A message about the item. Returns `status`. */
+QN_MUST_CHECK qn_status qn_json_fail(const qn_json_place *place, qn_status status,
+                                     const char *format, ...) QN_PRINTF(3, 4);
+
+/* False where there is none (or no object). */
+bool qn_json_find(qn_json_place *out, const qn_json_place *object, const char *key);
+/* The same for a member that must be there. */
+QN_MUST_CHECK qn_status qn_json_member(qn_json_place *out, const qn_json_place *object,
+                                       const char *key);
+QN_MUST_CHECK qn_status qn_json_members(size_t *count, const qn_json_place *object);
+/* All members in the order of the text: *iterator begins as NULL; false past the last. */
+bool qn_json_next(qn_json_place *out, const qn_json_place *object, void **iterator);
+/* Fails at a member whose key is none of these (the last is NULL). */
+QN_MUST_CHECK qn_status qn_json_only(const qn_json_place *object, const char *const *keys);
+bool qn_json_is_list(const qn_json_place *place);
+QN_MUST_CHECK qn_status qn_json_length(size_t *count, const qn_json_place *list);
+qn_json_place qn_json_element(const qn_json_place *list, size_t i);
+
+/* The text lives as long as the document. */
+QN_MUST_CHECK qn_status qn_json_get_text(const char **out, const qn_json_place *place);
+QN_MUST_CHECK qn_status qn_json_get_int(int64_t *out, const qn_json_place *place, int64_t least,
+                                        int64_t most);
+QN_MUST_CHECK qn_status qn_json_get_bool(bool *out, const qn_json_place *place);
+QN_MUST_CHECK qn_status qn_json_get_double(double *out, const qn_json_place *place);
+/* What qn_json_float wrote reads back as the same float. */
+QN_MUST_CHECK qn_status qn_json_get_float(float *out, const qn_json_place *place);
 
 #endif
