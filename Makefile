@@ -61,6 +61,7 @@ bench:
 	@scripts/setup build test
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	@scripts/venv
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@$(PYTHON) bench/compare.py $(BENCH_FLAGS)
 	@$(PYTHON) bench/startup.py
 

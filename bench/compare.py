@@ -2,12 +2,16 @@
 
 Each round lets every engine run for a while after a warm-up and keeps its median; the best round counts.
 quench runs as a process of its own (quench bench), the peers inside this one; an engine's turn begins
-when the threads of the one before have gone to sleep. Prints milliseconds and quench's time relative to
-each peer's, and the geometric means. With --check the exit code tells whether quench is where it has to
-be: on every model at most 3 % slower than ONNX Runtime, in the mean at most 0.85 of ONNX Runtime's time
-and 1.0 of OpenVINO's."""
+when the threads of the one before have gone to sleep. Prints milliseconds and quench's share of the
+others' times. With --check the exit code tells whether every share is where it has to be, within 3 %.
+
+  float   the float models; in the geometric mean at most 0.85 of ONNX Runtime's time and 1.0 of OpenVINO's
+  int8    each engine with the file that its own tool makes, and quench with the float original
+  ort     files of quench quant --target ort beside those of ONNX Runtime's tool, both in ONNX Runtime
+  wide    ResNet-50 with 16 bits beside its float original"""
 
 import argparse
+import collections
 import json
 import math
 import os
@@ -18,18 +22,66 @@ import time
 
 import numpy as np
 
+import int8
 import models
 
-REST = 0.15  # seconds after which a peer's spinning threads are asleep
+REST = 0.15       # seconds after which a peer's spinning threads are asleep
+TOLERANCE = 1.03  # what noise may add to a share
+
+# ---- Engines ----------------------------------------------------------------------------------------------
 
 
-class OnnxRuntime:
+class Quench:
+    name = "quench"
+
+    def __init__(self, path, inputs, arguments):
+        self.folder = tempfile.TemporaryDirectory()
+        self.command = [models.QUENCH, "bench", path, "--threads", str(arguments.threads),
+                        "--seconds", str(arguments.seconds), "--json"]
+        self.field = "min_ms" if arguments.minimum else "median_ms"
+        for i, (key, value) in enumerate(inputs.items()):
+            file = os.path.join(self.folder.name, f"{i}.npy")
+            np.save(file, value)
+            self.command += ["--input", f"{key}={file}"]
+
+    def turn(self):
+        result = subprocess.run(self.command, stdout=subprocess.PIPE, text=True)
+        if result.returncode != 0:
+            sys.exit(f"compare: {' '.join(self.command)} ended with exit code {result.returncode}")
+        return json.loads(result.stdout)[self.field]
+
+
+class Peer:
+    """run() computes once."""
+
+    def __init__(self, arguments):
+        self.seconds = arguments.seconds
+        self.choose = np.min if arguments.minimum else np.median
+
+    def turn(self):
+        """The chosen time of `seconds` of runs after a tenth of that as warm-up."""
+        until = time.perf_counter() + self.seconds / 10
+        while True:
+            self.run()
+            if time.perf_counter() >= until:
+                break
+        times, until = [], time.perf_counter() + self.seconds
+        while len(times) < 5 or time.perf_counter() < until:
+            start = time.perf_counter()
+            self.run()
+            times.append(time.perf_counter() - start)
+        time.sleep(REST)
+        return 1e3 * float(self.choose(times))
+
+
+class OnnxRuntime(Peer):
     name = "ONNX Runtime"
 
-    def __init__(self, path, inputs, threads):
+    def __init__(self, path, inputs, arguments):
+        super().__init__(arguments)
         import onnxruntime
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = arguments.threads
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(path, options,
                                                     providers=["CPUExecutionProvider"])
@@ -39,16 +91,17 @@ class OnnxRuntime:
         self.session.run(None, self.inputs)
 
 
-class OpenVino:
+class OpenVino(Peer):
     name = "OpenVINO"
 
-    def __init__(self, path, inputs, threads):
+    def __init__(self, path, inputs, arguments):
+        super().__init__(arguments)
         import openvino
         core = openvino.Core()
         model = core.read_model(path)
         model.reshape({key: list(value.shape) for key, value in inputs.items()})
         # It would compute with bfloat16 where the CPU can.
-        options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads,
+        options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": arguments.threads,
                    "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
         self.request = core.compile_model(model, "CPU", options).create_infer_request()
         for key, value in inputs.items():
@@ -58,114 +111,142 @@ class OpenVino:
         self.request.infer()
 
 
-def peer_ms(run, seconds, choose):
-    """The chosen time of `seconds` of runs after a tenth of that as warm-up."""
-    until = time.perf_counter() + seconds / 10
-    while True:
-        run()
-        if time.perf_counter() >= until:
-            break
-    times, until = [], time.perf_counter() + seconds
-    while len(times) < 5 or time.perf_counter() < until:
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return 1e3 * float(choose(times))
-
-
-def quench_ms(path, files, arguments):
-    command = [models.QUENCH, "bench", path, "--threads", str(arguments.threads), "--seconds",
-               str(arguments.seconds), "--json"]
-    for key, file in files.items():
-        command += ["--input", f"{key}={file}"]
-    result = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if result.returncode != 0:
-        sys.exit(f"compare: {' '.join(command)} ended with exit code {result.returncode}")
-    return json.loads(result.stdout)["min_ms" if arguments.minimum else "median_ms"]
-
-
-def save_inputs(inputs, folder):
-    files = {}
-    for i, (key, value) in enumerate(inputs.items()):
-        files[key] = os.path.join(folder, f"{i}.npy")
-        np.save(files[key], value)
-    return files
-
-
-def start(peer, path, inputs, threads):
-    """None where the engine cannot take the model."""
+def start(engine, path, inputs, arguments):
+    """None where there is no file, or the engine cannot take it."""
     try:
-        return peer(path, inputs, threads)
+        return engine(path, inputs, arguments) if path else None
     except RuntimeError:
         return None
 
 
-def measure(name, batch, arguments):
-    """Best round of each engine in milliseconds: quench, then the peers; None: cannot run it."""
-    path, inputs = models.path_of(name), models.random_inputs(name, batch)
-    peers = [start(peer, path, inputs, arguments.threads) for peer in arguments.peers]
-    best = [math.inf] * (1 + len(peers))
-    choose = np.min if arguments.minimum else np.median
-    with tempfile.TemporaryDirectory() as folder:
-        files = save_inputs(inputs, folder)
-        for _ in range(arguments.rounds):
-            best[0] = min(best[0], quench_ms(path, files, arguments))
-            for i, peer in enumerate(peers):
-                if not peer:
-                    continue
-                best[1 + i] = min(best[1 + i], peer_ms(peer.run, arguments.seconds, choose))
-                time.sleep(REST)
+def measure(lanes, inputs, arguments):
+    """Best round of each lane (an engine and its file) in milliseconds; None: cannot run it."""
+    engines = [start(engine, path, inputs, arguments) for engine, path in lanes]
+    best = [math.inf] * len(engines)
+    for _ in range(arguments.rounds):
+        for i, engine in enumerate(engines):
+            if engine:
+                best[i] = min(best[i], engine.turn())
     return [ms if math.isfinite(ms) else None for ms in best]
 
 
+# ---- Suites: columns, and rows of lanes (one per column) and shares ----------------------------------------------
+
+# The time of column `ours` divided by the least of the columns `theirs`, and the most that it may be.
+Share = collections.namedtuple("Share", "heading ours theirs bound")
+Row = collections.namedtuple("Row", "label inputs lanes shares")
+
+
+def float_rows(names, batches):
+    for name in names:
+        for batch in models.MODELS[name][2]:
+            if batch in batches:
+                yield Row(f"{name}, {batch}", models.random_inputs(name, batch),
+                          [(engine, models.path_of(name)) for engine in (Quench, OnnxRuntime, OpenVino)],
+                          [Share("/ONNX", 0, [1], 1.0), Share("/OpenVINO", 0, [2], None)])
+
+
+def int8_rows(names, _):
+    for name, bound in models.INT8_BOUNDS.items():
+        if name in names:
+            yield Row(name, models.random_inputs(name, 1),
+                      [(Quench, int8.quench_file(name)), (OnnxRuntime, int8.ort_file(name)),
+                       (OpenVino, int8.nncf_file(name)), (Quench, models.path_of(name))],
+                      [Share("/better", 0, [1, 2], bound), Share("/float", 0, [3], 1.0)])
+
+
+def ort_rows(names, _):
+    for name in models.INT8_BOUNDS:
+        if name in names:
+            bound = None if name in models.ORT_LOSES else 1.0
+            yield Row(name, models.random_inputs(name, 1),
+                      [(OnnxRuntime, int8.quench_file(name, "--target", "ort")),
+                       (OnnxRuntime, int8.ort_file(name))], [Share("share", 0, [1], bound)])
+
+
+def wide_rows(names, _):
+    if "resnet50" in names:
+        yield Row("resnet50", models.random_inputs("resnet50", 1),
+                  [(Quench, models.path_of("resnet50"))] +
+                  [(Quench, int8.quench_file("resnet50", *options)) for options in models.WIDE],
+                  [Share(f"/float {i}", i, [0], bound)
+                   for i, bound in enumerate(models.WIDE.values(), 1)])
+
+
+Suite = collections.namedtuple("Suite", "columns rows means")
+SUITES = {
+    "float": Suite(["quench", "ONNX Runtime", "OpenVINO"], float_rows, [0.85, 1.0]),
+    "int8": Suite(["quench int8", "ONNX Runtime", "OpenVINO", "quench float"], int8_rows, []),
+    "ort": Suite(["by quench", "by its tool"], ort_rows, []),
+    "wide": Suite(["float", "W16A16"], wide_rows, []),
+}
+
+
+def shares_of(row, best):
+    """None where one side could not run."""
+    result = []
+    for share in row.shares:
+        theirs = [best[i] for i in share.theirs if best[i]]
+        result.append(best[share.ours] / min(theirs) if theirs and best[share.ours] else None)
+    return result
+
+
 def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
-
-
-def shares(rows, peer):
-    """quench's time divided by the peer's, where both ran."""
-    return {label: best[0] / best[peer] for label, best in rows.items() if best[peer]}
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
 def cells(values, width, digits):
     return "".join(f"{v:{width}.{digits}f}" if v else f"{'-':>{width}}" for v in values)
 
 
-def print_line(label, best):
-    ratios = [best[0] / ms if ms else None for ms in best[1:]]
-    print(f"{label:20}{cells(best, 14, 3)}   {cells(ratios, 10, 2)}", flush=True)
+def mark(share, value):
+    """A bound behind a share, with a cross where it is missed."""
+    if share.bound is None or value is None:
+        return f"{value:10.2f}        " if value else f"{'-':>10}        "
+    return f"{value:10.2f} {'x' if value > share.bound * TOLERANCE else ' '}<={share.bound:<4} "
 
 
-def verdict(rows, peers):
-    """What --check finds wrong."""
-    wrong = []
-    limits = {"ONNX Runtime": 0.85, "OpenVINO": 1.0}
-    for i, peer in enumerate(peers):
-        ratios = shares(rows, 1 + i)
-        mean = geometric_mean(ratios.values())
-        if mean > limits[peer.name]:
-            wrong.append(f"geometric mean {mean:.3f} of {peer.name}'s time, wanted "
-                         f"{limits[peer.name]}")
-        if peer is OnnxRuntime:
-            wrong += [f"{label}: {ratio:.3f} of ONNX Runtime's time"
-                      for label, ratio in ratios.items() if ratio > 1.03]
-    return wrong
+def run_suite(name, arguments):
+    """Prints the table. Returns milliseconds by label, and what is wrong."""
+    suite, rows, all_shares, wrong = SUITES[name], {}, [], []
+    for row in suite.rows(arguments.names, arguments.batch):
+        if not rows:
+            print(f"\n{name:20}" + "".join(f"{column:>14}" for column in suite.columns) + "   " +
+                  "".join(f"{share.heading:>10}{'':8}" for share in row.shares), flush=True)
+        best = rows[row.label] = measure(row.lanes, row.inputs, arguments)
+        shares = shares_of(row, best)
+        all_shares.append(shares)
+        print(f"{row.label:20}{cells(best, 14, 3)}   " + "".join(map(mark, row.shares, shares)),
+              flush=True)
+        wrong += [f"{name}: {row.label}: {share.heading} is {value:.3f}, wanted {share.bound}"
+                  for share, value in zip(row.shares, shares)
+                  if value and share.bound and value > share.bound * TOLERANCE]
+    if not rows:
+        return rows, wrong
+    means = [geometric_mean([v for v in column if v]) for column in zip(*all_shares)]
+    print(f"{'geometric mean':{20 + 14 * len(suite.columns)}}   " +
+          "".join(f"{cells([mean], 10, 2)}{'':8}" for mean in means))
+    wrong += [f"{name}: geometric mean is {mean:.3f}, wanted {bound}"
+              for mean, bound in zip(means, suite.means) if mean and mean > bound]
+    return rows, wrong
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="MODEL", help=" ".join(models.MODELS))
+    parser.add_argument("--suite", action="append", choices=SUITES, help="all unless given")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of one engine's turn")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--batch", type=int, action="append", help="1 and 8 unless given")
+    parser.add_argument("--batch", type=int, action="append",
+                        help="of the float models; 1 and 8 unless given")
     parser.add_argument("--minimum", action="store_true",
                         help="take the fastest run of a turn instead of the median")
     parser.add_argument("--json", help="write the numbers to this file as well")
-    parser.add_argument("--no-openvino", action="store_true")
     parser.add_argument("--check", action="store_true", help="fail where quench is too slow")
     arguments = parser.parse_args()
-    arguments.peers = [OnnxRuntime] if arguments.no_openvino else [OnnxRuntime, OpenVino]
+    arguments.names = arguments.names or models.all_names()
+    arguments.batch = arguments.batch or [1, 8]
     return arguments
 
 
@@ -174,26 +255,18 @@ def main():
     reason = models.missing()
     if reason:
         print(f"compare: {reason}; comparing on the embedded network")
-    print(f"{arguments.threads} threads, best of {arguments.rounds} rounds, ms and quench's share")
-    print(f"{'model, batch':20}{'quench':>14}" + "".join(f"{p.name:>14}" for p in arguments.peers) +
-          "   " + "".join(f"{'/' + p.name.split()[0]:>10}" for p in arguments.peers), flush=True)
-    rows = {}
-    for name in arguments.names or models.all_names():
-        for batch in models.MODELS[name][2]:
-            if batch in (arguments.batch or (1, 8)):
-                label = f"{name}, {batch}"
-                rows[label] = measure(name, batch, arguments)
-                print_line(label, rows[label])
-    means = [geometric_mean(shares(rows, 1 + i).values()) for i in range(len(arguments.peers))]
-    print(f"{'geometric mean':{20 + 14 * (1 + len(means))}}   {cells(means, 10, 2)}")
+    print(f"{arguments.threads} threads, best of {arguments.rounds} rounds, ms and shares")
+    result, wrong = {}, []
+    for name in arguments.suite or SUITES:
+        rows, missed = run_suite(name, arguments)
+        result[name] = {"columns": SUITES[name].columns, "ms": rows}
+        wrong += missed
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"engines": ["quench"] + [p.name for p in arguments.peers], "ms": rows}, file,
-                      indent=2)
-    wrong = verdict(rows, arguments.peers) if arguments.check else []
-    for line in wrong:
+            json.dump(result, file, indent=2)
+    for line in wrong if arguments.check else []:
         print("not reached:", line)
-    return 1 if wrong else 0
+    return 1 if arguments.check and wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""models.py: the float models that benchmarks and accuracy tests share, and where they lie."""
+"""models.py: the models that benchmarks and accuracy tests share, where they lie, the data they are calibrated
+with, and how fast their integers have to be."""
 
 import lzma
 import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 
@@ -25,6 +28,41 @@ MODELS = {
     "silero_vad": ("silero_vad_16k_op15.onnx",
                    {"input": ("B", 576), "state": (2, "B", 128), "sr": ()}, (1, 8)),
 }
+
+IMAGENET = os.path.join(DATA, "imagenet")
+COCO = ["-d", os.path.join(DATA, "coco", "images"), "--data-list",
+        os.path.join(DATA, "coco", "calib.txt")]
+WORDS = os.path.join(DATA, "ocr", "images")
+CIFAR_STEPS = "unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010"
+# How a picture becomes an input, in the words of quench --preprocess.
+STEPS = {
+    "resnet50": "imagenet-caffe",
+    "mobilenet_v1": "imagenet-tf",
+    "squeezenet": "crop=224,bgr,mean=104/117/123",
+    "yolov8n": "yolo",
+    "yolox_nano": "yolox",
+    "resnet20": "unit,mean=.485/.456/.406,std=.229/.224/.225",
+    "se_mobilenet": CIFAR_STEPS,
+    "vit": CIFAR_STEPS,
+    "pp_ocr": "ppocr",
+}
+# Quantized models: batch 1, 2 threads. The most that quench's int8 file may take of the time of the better
+# peer's int8 file; none may take longer than its float original.
+INT8_BOUNDS = {
+    "resnet50": 0.95,
+    "mobilenet_v1": 0.9,
+    "squeezenet": 0.9,
+    "yolov8n": 0.9,
+    "yolox_nano": 0.9,
+    "resnet20": 0.9,
+    "se_mobilenet": 1.0,
+    "vit": 1.0,
+    "pp_ocr": 0.9,
+}
+# Models of which the file of ONNX Runtime's tool loses more than a point, so that nobody would run it.
+ORT_LOSES = {"yolov8n"}
+# ResNet-50 with 16 bits: the options, and the most that it may take of the float time.
+WIDE = {("-b", "16"): 1.3}
 
 
 def missing():
@@ -54,6 +92,31 @@ def path_of(name):
             shutil.copyfileobj(source, target)
         os.replace(part, unpacked)
     return unpacked
+
+
+def calibration(name):
+    """Which samples a quantizer gets to see, as options of quench: never those that accuracy is measured on,
+    but for the words of pp_ocr, of which there are no others."""
+    if name in ("resnet50", "mobilenet_v1", "squeezenet"):
+        return ["-d", IMAGENET, "--samples", "100", "--preprocess", STEPS[name]]
+    if name.startswith("yolo"):
+        return [*COCO, "--preprocess", STEPS[name]]
+    if name == "pp_ocr":
+        return ["-d", WORDS, "--samples", "50", "--preprocess", STEPS[name]]
+    return ["-d", cifar_training(), "--samples", "256", "--preprocess", STEPS[name]]
+
+
+def cifar_training():
+    """The first 10,000 training pictures as CIFAR's own file, unpacked into build/models."""
+    folder = os.path.join(ROOT, "build", "models")
+    path = os.path.join(folder, "data_batch_1.bin")
+    if not os.path.exists(path):
+        part = os.path.join(folder, f"part.{os.getpid()}")
+        subprocess.run([sys.executable, os.path.join(DATA, "cifar10", "unpack.py"), part, "1"],
+                       check=True)
+        os.replace(os.path.join(part, "data_batch_1.bin"), path)
+        os.rmdir(part)
+    return path
 
 
 def shapes_of(name, batch):

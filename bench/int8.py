@@ -1,0 +1,150 @@
+"""int8.py [MODEL...]: quantized files of the shared models, each tool's from the same calibration data: quench's own
+(any options), ONNX Runtime's (quant_pre_process, quantize_static) and NNCF's for OpenVINO. They are made once
+and kept under build/int8, in a folder that names the version of the tool; run as a program it makes them all."""
+
+import contextlib
+import glob
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import models
+
+FOLDER = os.path.join(models.ROOT, "build", "int8")
+
+
+def cached(tool, name, make):
+    """Folder of what make(folder) leaves there, or None with the reason printed where it fails: a peer's tool
+    that cannot take a model is a result too, and is kept as the file `failed`."""
+    folder = os.path.join(FOLDER, tool, name)
+    if not os.path.isdir(folder):
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        part = tempfile.mkdtemp(dir=os.path.dirname(folder))
+        try:
+            make(part)
+        except Exception as error:  # whatever a tool throws
+            with open(os.path.join(part, "failed"), "w", encoding="utf-8") as file:
+                file.write(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+        os.rename(part, folder)
+    failed = os.path.join(folder, "failed")
+    if os.path.exists(failed):
+        with open(failed, encoding="utf-8") as file:
+            print(f"{tool} cannot quantize {name}: {file.read()[:160]}")
+        return None
+    return folder
+
+
+# ---- quench ------------------------------------------------------------------------------------------------
+
+
+def build_key():
+    """Tells one build of quench from another."""
+    digest = hashlib.sha256()
+    for path in (models.QUENCH, *sorted(glob.glob(os.path.dirname(models.QUENCH) + "/libquench.so"))):
+        with open(path, "rb") as file:
+            digest.update(file.read())
+    return digest.hexdigest()[:12]
+
+
+def quant_command(name, folder, *options):
+    return [models.QUENCH, "quant", "-q", "-m", models.path_of(name), *models.calibration(name),
+            "--save-dir", folder, *options]
+
+
+def quench_file(name, *options):
+    """quench's file; one that an older build made is thrown away."""
+    tool = "quench" + "".join(options).replace("/", "_")
+    version = f"{tool}-{build_key()}"
+    for old in glob.glob(os.path.join(FOLDER, glob.escape(tool) + "-" + "[0-9a-f]" * 12)):
+        if os.path.basename(old) != version:
+            shutil.rmtree(old)
+    folder = cached(version, name, lambda part: subprocess.run(
+        quant_command(name, part, *options), stdout=subprocess.DEVNULL, check=True))
+    return folder and glob.glob(os.path.join(folder, "*_quantize.onnx"))[0]
+
+
+# ---- The peers -----------------------------------------------------------------------------------------------
+
+
+def samples(name):
+    """The calibration data as quench reads them, one array of batch 1 each: what Identity makes of them."""
+    import onnx
+    key, shape = next(iter(models.shapes_of(name, 1).items()))
+    ends = [onnx.helper.make_tensor_value_info(end, onnx.TensorProto.FLOAT, shape)
+            for end in (key, "samples")]
+    node = onnx.helper.make_node("Identity", [key], ["samples"])
+    graph = onnx.helper.make_graph([node], "identity", ends[:1], ends[1:])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)],
+                                   ir_version=8)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "identity.onnx")
+        onnx.save(model, path)
+        subprocess.run([models.QUENCH, "infer", "-q", path, *models.calibration(name),
+                        "--output-dir", folder], stdout=subprocess.DEVNULL, check=True)
+        return np.split(values := np.load(os.path.join(folder, "samples.npy")), len(values))
+
+
+def ort_file(name):
+    """ONNX Runtime's: activations uint8, weights int8 per channel, ranges by min-max, its default."""
+    import onnxruntime
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            key = next(iter(models.MODELS[name][1]))
+            self.rest = iter([{key: sample} for sample in samples(name)])
+
+        def get_next(self):
+            return next(self.rest, None)
+
+    def make(folder):
+        logging.disable(logging.WARNING)
+        prepared = os.path.join(folder, "prepared.onnx")
+        quantization.shape_inference.quant_pre_process(models.path_of(name), prepared)
+        path = os.path.join(folder, name + ".onnx")
+        quantization.quantize_static(
+            prepared, path, Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8)
+        os.remove(prepared)
+        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+    folder = cached(f"ort-{onnxruntime.__version__}", name, make)
+    return folder and os.path.join(folder, name + ".onnx")
+
+
+def nncf_file(name):
+    """OpenVINO's: NNCF with its defaults; `transformer` is what its manual asks for where there is attention."""
+    import nncf
+    import openvino
+
+    def make(folder):
+        nncf.set_log_level(logging.ERROR)
+        model = openvino.Core().read_model(models.path_of(name))
+        model.reshape({key: list(shape) for key, shape in models.shapes_of(name, 1).items()})
+        data = samples(name)
+        kind = nncf.ModelType.TRANSFORMER if name in ("vit", "pp_ocr") else None
+        with contextlib.redirect_stdout(sys.stderr):
+            quantized = nncf.quantize(model, nncf.Dataset(data), subset_size=len(data),
+                                      model_type=kind)
+        openvino.save_model(quantized, os.path.join(folder, name + ".xml"), compress_to_fp16=False)
+
+    folder = cached(f"nncf-{nncf.__version__}-openvino-{openvino.get_version().split('-')[0]}", name,
+                    make)
+    return folder and os.path.join(folder, name + ".xml")
+
+
+def main():
+    for name in sys.argv[1:] or models.INT8_BOUNDS:
+        for make in (quench_file, ort_file, nncf_file):
+            print(f"{name}: {make(name)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
