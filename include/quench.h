@@ -2,13 +2,14 @@
  *
  * The shortest use:
  *
- *     qn_context *ctx;  qn_model *model;  qn_plan *plan;  qn_session *session;
- *     qn_context_create(&ctx, NULL);
- *     qn_model_load(&model, ctx, "model.onnx");
- *     qn_plan_create(&plan, ctx, model, NULL);
- *     qn_session_create(&session, ctx, plan);
- *     qn_session_run(session, inputs, n_inputs);
- *     const qn_tensor *y = qn_session_output(session, 0);
+ *     qn_context *ctx = NULL;  qn_model *model = NULL;
+ *     qn_plan *plan = NULL;    qn_session *session = NULL;
+ *     if (qn_context_create(&ctx, NULL) || qn_model_load(&model, ctx, "model.onnx") ||
+ *         qn_plan_create(&plan, ctx, model, NULL) || qn_session_create(&session, ctx, plan) ||
+ *         qn_session_run(session, inputs, n_inputs))
+ *         fprintf(stderr, "%s\n", qn_context_error(ctx));
+ *     else
+ *         use(qn_session_output(session, 0));
  *
  * Rules that hold everywhere:
  * - A function that can fail returns qn_status; the one-line message is qn_context_error(ctx).
@@ -101,7 +102,8 @@ typedef struct qn_context_options {
 QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
                                                  const qn_context_options *options);
 QN_API void qn_context_free(qn_context *ctx);
-/* The message of the last failure, "" if there was none. Never NULL. */
+/* The message of the last failure, "" if there was none. Never NULL; `ctx` may be: where
+ * qn_context_create failed. */
 QN_API const char *qn_context_error(const qn_context *ctx);
 /* Makes the call in progress return QN_E_CANCELLED soon, and every later one with this context too
  * until qn_context_resume: a request that comes between two calls is not lost. Safe from any thread

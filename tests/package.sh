@@ -27,6 +27,10 @@ libdir=$(pkg-config --variable=libdir quench)
 cc -o "$box/main" "$box/main.c" $(pkg-config --cflags --libs quench)
 [ "$(LD_LIBRARY_PATH=$libdir "$box/main")" = "$version" ]
 readelf -d "$libdir/libquench.so" | grep -q "SONAME.*libquench.so.${version%%.*}\]"
+# shellcheck disable=SC2046 # one word per flag
+cc -Wall -Wextra -Werror -o "$box/classify" examples/classify.c $(pkg-config --cflags --libs quench)
+tests/cli/make-npy "$box/black.npy" '<f4' 1,1,28,28
+LD_LIBRARY_PATH=$libdir "$box/classify" examples/fashion.onnx "$box/black.npy" >/dev/null
 
 cat >"$box/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
