@@ -1,0 +1,35 @@
+#!/bin/sh
+# front.sh: what the Makefile promises. A plain build has no tests and so needs nothing that only they use;
+# scripts/test tells what was skipped and why, ends with CTest's summary, and fails when a test does.
+set -eu
+box=$(mktemp -d)
+trap 'rm -rf "$box"' EXIT
+fail() { echo "$*"; exit 1; }
+
+cmake -S . -B "$box/plain" -G Ninja >/dev/null
+ninja -C "$box/plain" -t targets all >"$box/targets"
+grep -q '^quench: ' "$box/targets" || fail "a plain build does not make build/quench"
+! grep -q cmocka "$box/plain/build.ninja" || fail "a plain build asks for cmocka"
+
+run() { # WANTED-CODE: the tests that stand in $box/CTestTestfile.cmake
+    code=0
+    scripts/test "$box" 2 >"$box/out" 2>&1 || code=$?
+    [ "$code" = "$1" ] || fail "exit code $code, not $1: $(cat "$box/out")"
+    tail -15 "$box/out" | grep -q 'tests failed out of' || fail "no summary at the end: $(cat "$box/out")"
+}
+cat >"$box/CTestTestfile.cmake" <<'END'
+add_test(good true)
+add_test(absent sh -c "echo 'skipped: no such thing here'; exit 77")
+add_test(mute sh -c "exit 77")
+set_tests_properties(absent mute PROPERTIES SKIP_RETURN_CODE 77)
+END
+run 0
+grep -q '^== 2 SKIPPED' "$box/out" || fail "the skipped are not counted: $(cat "$box/out")"
+grep -q '^  absent: no such thing here$' "$box/out" || fail "no reason: $(cat "$box/out")"
+grep -q '^  mute: it does not say why$' "$box/out" || fail "no word of a mute one: $(cat "$box/out")"
+echo 'add_test(bad false)' >>"$box/CTestTestfile.cmake"
+run 1
+echo "add_test(good true)" >"$box/CTestTestfile.cmake"
+run 0
+! grep -q SKIPPED "$box/out" || fail "nothing was skipped: $(cat "$box/out")"
+echo "the front door holds what it promises"
