@@ -1,4 +1,4 @@
-/* Graphs of 8-bit integers for backend_test.h: the fast backends must give the reference's bits. */
+/* Graphs of 8- and 16-bit integers for backend_test.h: the fast backends must give the reference's bits. */
 #ifndef QN_INT8_TEST_H
 #define QN_INT8_TEST_H
 
@@ -7,6 +7,18 @@
 static inline qn_dtype pick_byte(fixture *f)
 {
     return pick(f, 2) ? QN_UINT8 : QN_INT8;
+}
+
+/* 16 bits one time in three. */
+static inline qn_dtype pick_width(fixture *f, qn_dtype byte)
+{
+    return pick(f, 3) ? byte : byte == QN_UINT8 ? QN_UINT16 : QN_INT16;
+}
+
+/* Numbers of 16 bits are 256 times as many in the same range. */
+static inline double unit_of(qn_dtype dtype)
+{
+    return qn_dtype_size(dtype) == 2 ? 1 / 256.0 : 1;
 }
 
 /* All values of a byte, the extreme ones more often. */
@@ -52,7 +64,8 @@ static inline qn_value *constant_value(fixture *f, const qn_tensor *tensor)
 static inline qn_value *add_bytes(fixture *f, qn_dtype dtype, int32_t rank, const int64_t *dims)
 {
     qn_tensor *tensor = constant_tensor(f, dtype, rank, dims);
-    fill_bytes(f, tensor->data, qn_tensor_count(tensor), pick(f, 4) == 0);
+    fill_bytes(f, tensor->data, qn_tensor_count(tensor) * (int64_t)qn_dtype_size(dtype),
+               pick(f, 4) == 0);
     return constant_value(f, tensor);
 }
 
@@ -61,7 +74,12 @@ static inline qn_value *add_zero(fixture *f, qn_dtype dtype)
 {
     static const uint8_t usual[] = {0, 128, 255, 127};
     qn_tensor *tensor = constant_tensor(f, dtype, 0, NULL);
-    *(uint8_t *)tensor->data = pick(f, 3) ? usual[pick(f, 4)] : (uint8_t)pick(f, 256);
+    const uint8_t byte = pick(f, 3) ? usual[pick(f, 4)] : (uint8_t)pick(f, 256);
+    const bool low = pick(f, 2);
+    if (qn_dtype_size(dtype) == 2)
+        *(uint16_t *)tensor->data = (uint16_t)(byte << 8 | (low ? byte & 1 ? 255 : 0 : byte));
+    else
+        *(uint8_t *)tensor->data = byte;
     return constant_value(f, tensor);
 }
 

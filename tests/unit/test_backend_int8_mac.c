@@ -1,4 +1,4 @@
-/* Convolutions and products of 8-bit integers against the reference, bit for bit: random shapes, odd
+/* Convolutions and products of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
  * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
 #include "int8_test.h"
 
@@ -12,11 +12,15 @@ typedef struct conv {
 
 static conv random_conv(fixture *f)
 {
-    conv c = {.x = pick_byte(f), .w = pick(f, 4) ? QN_INT8 : QN_UINT8, .y = pick_byte(f)};
+    conv c = {.w = pick(f, 4) ? QN_INT8 : QN_UINT8};
+    c.x = pick_width(f, pick_byte(f));
+    c.y = pick_width(f, pick_byte(f));
     c.samples = 1 + pick(f, 2);
     c.groups = pick(f, 4) ? 1 : 1 + pick(f, 4);
     c.channels = c.groups * (1 + pick(f, pick(f, 3) ? 12 : 80));
     c.filters = c.groups * (1 + pick(f, pick(f, 3) ? 40 : 150));
+    if (pick(f, 4) == 0)
+        c.w = QN_INT16;
     c.w_zero = c.w == QN_UINT8 || pick(f, 6) == 0;
     c.by_filter = pick(f, 2);
     const bool single = pick(f, 3) == 0;
@@ -35,34 +39,47 @@ static conv random_conv(fixture *f)
 static qn_value *weight_zeros(fixture *f, const conv *c)
 {
     qn_tensor *t = constant_tensor(f, c->w, c->by_filter ? 1 : 0, &c->filters);
-    fill_bytes(f, t->data, c->w_zero ? qn_tensor_count(t) : 0, false);
+    fill_bytes(f, t->data, c->w_zero ? qn_tensor_count(t) * (int64_t)qn_dtype_size(c->w) : 0,
+               false);
     return constant_value(f, t);
 }
 
-static qn_value *biases(fixture *f, int64_t count)
+/* Of sums of such numbers. */
+static qn_value *biases(fixture *f, int64_t count, qn_dtype x, qn_dtype w)
 {
-    qn_tensor *t = constant_tensor(f, QN_INT32, 1, &count);
+    const bool wide = qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
+    qn_tensor *t = constant_tensor(f, wide && pick(f, 4) ? QN_INT64 : QN_INT32, 1, &count);
     const int64_t size =
         pick(f, 4) ? 2000 : 1 << 23; /* beyond what floats hold exactly, sometimes */
-    for (int64_t i = 0; i < count; i++)
-        ((int32_t *)t->data)[i] = (int32_t)((pick(f, 2 * size) - size) * (pick(f, 8) ? 1 : 200));
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t b = (pick(f, 2 * size) - size) * (pick(f, 8) ? 1 : 200);
+        if (t->dtype == QN_INT64)
+            ((int64_t *)t->data)[i] = b * (1 + pick(f, 1 << 16));
+        else
+            ((int32_t *)t->data)[i] = (int32_t)b;
+    }
     return constant_value(f, t);
 }
 
-/* With a result of 8 bits, or in float. */
+static bool is_wide(qn_dtype x, qn_dtype w)
+{
+    return qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
+}
+
+/* With a result of 8 or 16 bits, or in float. */
 static qn_value *add_conv(fixture *f, qn_value *x, const conv *c)
 {
     const int64_t dims[] = {c->filters, c->channels / c->groups, c->kernel[0], c->kernel[1]};
     const double size = 40.0 / sqrt((double)(dims[1] * dims[2] * dims[3]));
     qn_value *in[] = {x,
-                      add_scales(f, 0, 0.02),
+                      add_scales(f, 0, 0.02 * unit_of(c->x)),
                       add_zero(f, c->x),
                       add_bytes(f, c->w, 4, dims),
-                      add_scales(f, c->by_filter ? c->filters : 0, size * 1e-4),
+                      add_scales(f, c->by_filter ? c->filters : 0, size * 1e-4 * unit_of(c->w)),
                       weight_zeros(f, c),
-                      add_scales(f, 0, 0.01),
+                      add_scales(f, 0, 0.01 * unit_of(c->y)),
                       add_zero(f, c->y),
-                      biases(f, c->filters)};
+                      biases(f, c->filters, c->x, c->w)};
     const qn_op *op = c->floats ? &qn_op_qn_ConvIntegerToFloat : &qn_op_QLinearConv;
     if (c->floats)
         in[6] = in[8];
@@ -95,27 +112,29 @@ static qn_value *sum(fixture *f, qn_value *x)
     int64_t dims[QN_MAX_RANK];
     const qn_dtype dtype = x->type.dtype;
     assert_true(qn_type_is_static(&x->type, dims));
-    qn_value *r = add_byte_input(f, dtype, x->type.rank, dims);
+    const qn_dtype other = pick_width(f, pick_byte(f)), result = pick_width(f, pick_byte(f));
+    qn_value *r = add_byte_input(f, other, x->type.rank, dims);
     if (pick(f, 2)) /* a tensor whose memory may be reused */
         r = clip(f, r);
-    qn_value *in[] = {x,
-                      add_scales(f, 0, 0.01),
-                      add_zero(f, dtype),
-                      r,
-                      add_scales(f, 0, 0.01),
-                      add_zero(f, dtype),
-                      add_scales(f, 0, 0.02),
-                      add_zero(f, dtype)};
-    if (pick(f, 4) == 0) { /* the other way round it is not the same */
-        in[0] = r;
-        in[3] = x;
-    }
+    qn_value *const zeros[] = {add_zero(f, dtype), add_zero(f, other)};
+    const int first = pick(f, 4) == 0; /* the other way round it is not the same */
+    qn_value *const sides[] = {x, r};
+    qn_value *in[] = {sides[first],
+                      add_scales(f, 0, 0.01 * unit_of(sides[first]->type.dtype)),
+                      zeros[first],
+                      sides[!first],
+                      add_scales(f, 0, 0.01 * unit_of(sides[!first]->type.dtype)),
+                      zeros[!first],
+                      add_scales(f, 0, 0.02 * unit_of(result)),
+                      add_zero(f, result)};
     return result_of(add_wide_node(f, &qn_op_ms_QLinearAdd, 8, in));
 }
 
 static qn_value *table(fixture *f, qn_value *x)
 {
     const int64_t size = 256;
+    if (qn_dtype_size(x->type.dtype) == 2)
+        return x;
     return apply(f, &qn_op_qn_QTable, x, add_bytes(f, pick_byte(f), 1, &size));
 }
 
@@ -137,7 +156,7 @@ static double conv_case(uint32_t seed)
     c.floats = pick(&f, 6) == 0;
     qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
     add_output(&f, c.floats ? y : follow(&f, y));
-    const double count = differing(&f, "int8 conv");
+    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -149,7 +168,7 @@ static double depthwise_case(uint32_t seed)
     conv c = random_conv(&f);
     c.channels = c.filters = c.groups = 2 + pick(&f, pick(&f, 2) ? 30 : 200);
     add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
-    const double count = differing(&f, "int8 conv");
+    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -169,7 +188,7 @@ static double chain_case(uint32_t seed)
         next.pads[d] = next.pads[d + 2] = (next.kernel[d] - 1) * next.dilation[d];
     add_output(&f, x);
     add_output(&f, follow(&f, add_conv(&f, x, &next)));
-    const double count = differing(&f, "int8 conv");
+    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -184,7 +203,11 @@ typedef struct product {
 
 static product random_product(fixture *f)
 {
-    product p = {.a = pick_byte(f), .b = pick(f, 4) ? QN_INT8 : QN_UINT8, .y = pick_byte(f)};
+    product p = {.b = pick(f, 4) ? QN_INT8 : QN_UINT8};
+    p.a = pick_width(f, pick_byte(f));
+    p.y = pick_width(f, pick_byte(f));
+    if (pick(f, 4) == 0)
+        p.b = QN_INT16;
     p.rows = 1 + pick(f, pick(f, 2) ? 4 : 60);
     p.k = 1 + pick(f, pick(f, 2) ? 40 : 300);
     p.columns = 1 + pick(f, pick(f, 2) ? 40 : 300);
@@ -196,7 +219,8 @@ static product random_product(fixture *f)
 static qn_value *column_zeros(fixture *f, const product *p)
 {
     qn_tensor *t = constant_tensor(f, p->b, p->by_column ? 1 : 0, &p->columns);
-    fill_bytes(f, t->data, p->b_zero ? qn_tensor_count(t) : 0, false);
+    fill_bytes(f, t->data, p->b_zero ? qn_tensor_count(t) * (int64_t)qn_dtype_size(p->b) : 0,
+               false);
     return constant_value(f, t);
 }
 
@@ -207,22 +231,23 @@ static double gemm_case(uint32_t seed)
     const bool turned = pick(&f, 2), floats = pick(&f, 3) == 0;
     const int64_t a[] = {p.rows, p.k};
     const int64_t b[] = {turned ? p.columns : p.k, turned ? p.k : p.columns};
-    qn_value *const in[] = {add_byte_input(&f, p.a, 2, a),
-                            add_scales(&f, 0, 0.02),
-                            add_zero(&f, p.a),
-                            add_bytes(&f, p.b, 2, b),
-                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
-                            column_zeros(&f, &p),
-                            pick(&f, 3) ? biases(&f, p.columns) : NULL,
-                            floats ? NULL : add_scales(&f, 0, 0.01),
-                            floats ? NULL : add_zero(&f, p.y)};
+    qn_value *const in[] = {
+        add_byte_input(&f, p.a, 2, a),
+        add_scales(&f, 0, 0.02 * unit_of(p.a)),
+        add_zero(&f, p.a),
+        add_bytes(&f, p.b, 2, b),
+        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
+        column_zeros(&f, &p),
+        pick(&f, 3) ? biases(&f, p.columns, p.a, p.b) : NULL,
+        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
+        floats ? NULL : add_zero(&f, p.y)};
     qn_node *node = add_wide_node(&f, &qn_op_ms_QGemm, floats ? 7 : 9, in);
     qn_gemm_attrs *attrs = node->attrs;
     attrs->transB = turned;
     attrs->alpha = pick(&f, 2) ? 1.0f : 0.75f;
     qn_value *y = result_of(node);
     add_output(&f, floats ? y : follow(&f, y));
-    const double count = differing(&f, "int8 gemm");
+    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -234,16 +259,17 @@ static double matmul_case(uint32_t seed)
     const product p = random_product(&f);
     const int64_t a[] = {1 + pick(&f, 3), 1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
     const int32_t rank = 2 + (int32_t)pick(&f, 3);
-    qn_value *const in[] = {add_byte_input(&f, p.a, rank, a + 4 - rank),
-                            add_scales(&f, 0, 0.02),
-                            add_zero(&f, p.a),
-                            add_bytes(&f, p.b, 2, b),
-                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
-                            column_zeros(&f, &p),
-                            add_scales(&f, 0, 0.01),
-                            add_zero(&f, p.y)};
+    qn_value *const in[] = {
+        add_byte_input(&f, p.a, rank, a + 4 - rank),
+        add_scales(&f, 0, 0.02 * unit_of(p.a)),
+        add_zero(&f, p.a),
+        add_bytes(&f, p.b, 2, b),
+        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
+        column_zeros(&f, &p),
+        add_scales(&f, 0, 0.01 * unit_of(p.y)),
+        add_zero(&f, p.y)};
     add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
-    const double count = differing(&f, "int8 gemm");
+    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -256,18 +282,19 @@ static double biased_case(uint32_t seed)
     const bool floats = pick(&f, 3) == 0, has_bias = pick(&f, 4) || floats;
     const int64_t a[] = {1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
     const int32_t rank = 2 + (int32_t)pick(&f, 2);
-    qn_value *const in[] = {add_byte_input(&f, p.a, rank, a + 3 - rank),
-                            add_scales(&f, 0, 0.02),
-                            add_zero(&f, p.a),
-                            add_bytes(&f, p.b, 2, b),
-                            add_scales(&f, p.by_column ? p.columns : 0, 4e-3 / sqrt((double)p.k)),
-                            column_zeros(&f, &p),
-                            floats ? NULL : add_scales(&f, 0, 0.01),
-                            floats ? NULL : add_zero(&f, p.y),
-                            has_bias ? biases(&f, p.columns) : NULL};
+    qn_value *const in[] = {
+        add_byte_input(&f, p.a, rank, a + 3 - rank),
+        add_scales(&f, 0, 0.02 * unit_of(p.a)),
+        add_zero(&f, p.a),
+        add_bytes(&f, p.b, 2, b),
+        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
+        column_zeros(&f, &p),
+        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
+        floats ? NULL : add_zero(&f, p.y),
+        has_bias ? biases(&f, p.columns, p.a, p.b) : NULL};
     qn_value *y = result_of(add_wide_node(&f, &qn_op_qn_QMatMul, has_bias ? 9 : 8, in));
     add_output(&f, floats ? y : follow(&f, y));
-    const double count = differing(&f, "int8 gemm");
+    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -295,14 +322,14 @@ static double two_case(uint32_t seed)
                       add_scales(&f, 0, 0.02),
                       add_zero(&f, p.a),
                       add_byte_input(&f, p.b, b_rank, b + 4 - b_rank),
-                      add_scales(&f, 0, 4e-3 / sqrt((double)p.k)),
+                      add_scales(&f, 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
                       pick(&f, 2) ? column_zeros(&f, &p) : add_zero(&f, p.b),
-                      add_scales(&f, 0, 0.01),
+                      add_scales(&f, 0, 0.01 * unit_of(p.y)),
                       add_zero(&f, p.y)};
     if (pick(&f, 2))
         in[6] = halving_scale(&f, in[1], in[4]);
     add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
-    const double count = differing(&f, "int8 matmul");
+    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 matmul" : "int8 matmul");
     fixture_end(&f);
     return count;
 }

@@ -2,7 +2,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/q_layer.h"
 
-static const qn_kernel conv_kernel = QN_Q_LAYER_KERNEL("int8 conv");
+static const qn_kernel conv_kernels[] = {QN_Q_LAYER_KERNEL("int8 conv"),
+                                         QN_Q_LAYER_KERNEL("int16 conv")};
 
 static void describe(qn_q_conv *c, const qn_geometry *g)
 {
@@ -34,7 +35,7 @@ static qn_status claim_conv(bool *taken, qn_claim *claim, const qn_q_ports *port
         return QN_OK;
     describe(&l->conv, &g);
     l->layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
-    return qn_q_layer_claim(taken, claim, l, &conv_kernel);
+    return qn_q_layer_claim(taken, claim, l, conv_kernels);
 }
 
 qn_status qn_claim_q_conv(bool *taken, qn_claim *claim)

@@ -1,4 +1,4 @@
-/* Convolutions and products of 8-bit integers on the tiles of q_mac.h: the shape, the packed weights and the
+/* Convolutions and products of 8- and 16-bit integers on the tiles of q_mac.h: the shape, the packed weights and the
  * walk over them. A product of matrices is a convolution of one row of pixels by a kernel of one element. */
 #ifndef QN_Q_CONV_H
 #define QN_Q_CONV_H
@@ -13,6 +13,7 @@ typedef struct qn_q_conv {
     int64_t groups;
     int64_t group_channels, group_filters; /* of one group */
     qn_mac_source source;
+    qn_mac_kind kind;
     bool narrow;     /* weights without zero point fit int8 */
     int64_t threads; /* 0: those of the plan */
 
@@ -43,7 +44,7 @@ typedef struct qn_q_conv {
 /* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
 typedef struct qn_q_weights {
     const uint8_t *data;
-    bool is_signed;
+    bool is_signed, wide; /* wide: 16 bits */
     bool by_column;       /* data is [k, filters] instead of [filters, k] */
     const int32_t *zeros; /* by filter */
 } qn_q_weights;
@@ -67,8 +68,17 @@ int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
 
 /* Weight k of a filter. */
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
-/* All weights without zero points fit int8. */
-bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length);
+/* All weights without zero points fit a signed type of so many bits. */
+bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits);
+/* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
+ * it is x - zero + this. The number that padding has there. */
+static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
+{
+    const qn_mac_source *s = &c->source;
+    if (c->kind != QN_MAC_BYTES && s->wide)
+        return s->zero - (s->is_signed ? 0 : 0x8000);
+    return c->kernels->is_wide ? 0 : s->zero + (s->is_signed ? 128 : 0);
+}
 /* Packs weights and sets mac.start. */
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
 /* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */

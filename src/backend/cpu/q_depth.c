@@ -62,11 +62,11 @@ int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param)
 }
 
 /* All taps of one lane: [group][vector][lane][dot] beginning at `to`. Returns their sum. */
-static int32_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w, int64_t channel)
+static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w, int64_t channel)
 {
     const qn_mac_kernels *k = c->kernels;
     const int64_t taps = qn_q_conv_length(c), group = (int64_t)k->depth_block * 4;
-    int32_t sum = 0;
+    int64_t sum = 0;
     for (int64_t t = 0; t < taps; t++) {
         const int32_t x = qn_q_weight(w, channel, channel * taps + t);
         const int16_t wide = (int16_t)x;
@@ -85,21 +85,24 @@ qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights 
     const qn_mac_kernels *k = c->kernels;
     const int64_t lanes = c->depth.period * k->depth_block, groups = c->depth.n_taps / k->dot;
     const size_t bytes = (size_t)(lanes * groups * 4);
-    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
+    const int32_t padding = qn_q_conv_padding(c);
     uint8_t *to = qn_build_alloc_weights(builder, bytes);
     int32_t *start = qn_build_alloc(builder, (size_t)lanes * sizeof *start);
-    if (!to || !start)
+    double *begin = qn_build_alloc(builder, (size_t)lanes * sizeof *begin);
+    if (!to || !start || !begin)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
     for (int64_t i = 0; i < lanes; i++) {
         const int64_t block = i / k->depth_block, at = i % k->depth_block;
         const int64_t first = block * k->depth_block;
-        const int64_t channel = (first + mixed(k, at / k->lanes, at % k->lanes)) % c->channels;
-        const int32_t sum = pack_lane(c, to + first * groups * 4 + at * 4, w, channel);
-        if (!k->is_wide)
-            start[i] = (int32_t)(0u - (uint32_t)zero * (uint32_t)sum);
+        const int64_t place = first + mixed(k, at / k->lanes, at % k->lanes);
+        const int64_t sum = pack_lane(c, to + first * groups * 4 + at * 4, w, place % c->channels);
+        start[i] = (int32_t)(0u - (uint32_t)padding * (uint32_t)sum);
+        begin[place] = -(double)padding * (double)sum;
     }
     c->depth.weights = to;
     c->depth.start = start;
+    c->mac.begin = begin;
+    c->depth.begin = begin;
     return QN_OK;
 }

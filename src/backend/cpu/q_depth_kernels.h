@@ -68,7 +68,8 @@ Q_INLINE void depth_finish(const qn_depth *d, uint8_t *y, const qi *sums, int64_
                            int64_t count)
 {
     for (int v = 0; v < 2 && v * QI_LANES < count; v++) {
-        const q_finish_lanes lanes = {.sums = sums + v,
+        const qf sum = qi_float(sums[v]);
+        const q_finish_lanes lanes = {.sums = &sum,
                                       .count = 1,
                                       .y = y + v * QI_LANES,
                                       .param = (block * 2 + v) * QI_LANES,

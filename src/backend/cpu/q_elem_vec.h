@@ -88,6 +88,24 @@ Q_INLINE qf qf_div(qf a, qf b)
 {
     return _mm_div_ps(a, b);
 }
+Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
+{
+    int64_t four = 0;
+    if (count >= QI_LANES)
+        memcpy(&four, p, sizeof four);
+    else
+        memcpy(&four, p, (size_t)count * 2);
+    return _mm_unpacklo_epi16(_mm_cvtsi64_si128(four), _mm_setzero_si128());
+}
+Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
+{
+    const __m128i low = _mm_srai_epi32(_mm_slli_epi32(a, 16), 16); /* packing must not limit */
+    const int64_t four = _mm_cvtsi128_si64(_mm_packs_epi32(low, low));
+    if (count >= QI_LANES)
+        memcpy(p, &four, sizeof four);
+    else
+        memcpy(p, &four, (size_t)count * 2);
+}
 #else
 Q_INLINE qi qi_xor(qi a, qi b)
 {
@@ -101,7 +119,6 @@ Q_INLINE qi qi_mul(qi a, qi b) /* wraps */
 {
     QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] * (uint32_t)b.i[i]));
 }
-#endif
 Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
 {
     int32_t lanes[QI_LANES] = {0};
@@ -121,6 +138,7 @@ Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
         part[i] = (uint16_t)lanes[i];
     memcpy(p, part, (size_t)(count < QI_LANES ? count : QI_LANES) * 2);
 }
+#endif
 Q_INLINE qf qf_load_first(const float *p, int64_t count)
 {
     float part[QI_LANES] = {0};

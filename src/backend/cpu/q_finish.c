@@ -42,6 +42,7 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
     else
         tail->finish.first = qn_q_round_of(dtype, zero);
     tail->finish.is_signed = dtype == QN_INT8;
+    tail->finish.wide = qn_dtype_size(dtype) == 2;
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------------------- */
@@ -73,8 +74,8 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     qn_q_finish *f = &tail->finish;
     const qn_value *b = other_of(tail, node);
     double scales[3], zeros[3];
-    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_byte(b) ||
-        !qn_q_is_byte(node->out[0]))
+    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_narrow(b->type.dtype) ||
+        !qn_q_is_narrow(node->out[0]->type.dtype))
         return false;
     for (int i = 0; i < 3; i++) {
         const int32_t at = i == 2 ? 6 : 3 * i + 1;
@@ -86,8 +87,10 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
         return false;
     const float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
     f->has_sum = true;
-    f->r_signed = b->type.dtype == QN_INT8;
+    f->r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
+    f->r_wide = qn_dtype_size(b->type.dtype) == 2;
     f->is_signed = node->out[0]->type.dtype == QN_INT8;
+    f->wide = qn_dtype_size(node->out[0]->type.dtype) == 2;
     f->a_first = a == 0;
     f->a_scale = ratios[a];
     f->b_scale = ratios[1 - a];
@@ -103,7 +106,7 @@ static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
 {
     const qn_tensor *from = node->in[1] ? node->in[1]->data : NULL;
     const int flip = tail->out->type.dtype == QN_INT8 ? 128 : 0;
-    if (!from || qn_tensor_count(from) != 256)
+    if (!from || qn_tensor_count(from) != 256 || qn_dtype_size(from->dtype) != 1)
         return QN_OK;
     uint8_t *table = qn_build_alloc(claim->builder, 256);
     QN_TRY_ALLOC(qn_build_context(claim->builder), table);
@@ -156,7 +159,8 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_claim_out(claim, tail->out, layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
-    if (tail->residual >= 0 && claim->in[tail->residual].value != claim->in[0].value &&
+    if (tail->residual >= 0 && tail->finish.r_wide == tail->finish.wide &&
+        claim->in[tail->residual].value != claim->in[0].value &&
         qn_build_dies(claim, claim->in[tail->residual].value))
         claim->in_place = tail->residual;
 }

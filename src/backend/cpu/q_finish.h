@@ -11,7 +11,8 @@ typedef struct qn_q_round {
     int32_t zero;
 } qn_q_round;
 
-/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c]
+/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where a side has 16 bits the bias is part of acc,
+ * and bias[] is zero)
  *
  *   floats:   y = v
  *   else      a = round(v)
@@ -24,7 +25,8 @@ typedef struct qn_q_finish {
     const float *bias, *scale; /* by filter, up to whole vectors */
     qn_q_round first, second;
     bool floats, has_sum, r_signed, is_signed;
-    bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
+    bool wide, r_wide; /* results, residual of 16 bits */
+    bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
     bool a_first;
     float a_scale, b_scale, fixed;
     /* By the byte of a, when a band of results is complete; NULL: none. */
@@ -39,7 +41,17 @@ typedef struct qn_q_tail {
     qn_value *out;    /* the last value of the group */
 } qn_q_tail;
 
-/* Begins behind `value`, a result of floats, or of 8 bits with this zero point. */
+/* Bytes of a result, and of a number of the residual. */
+static inline int64_t qn_q_finish_size(const qn_q_finish *finish)
+{
+    return finish->floats ? (int64_t)sizeof(float) : finish->wide ? 2 : 1;
+}
+static inline int64_t qn_q_finish_r_size(const qn_q_finish *finish)
+{
+    return finish->r_wide ? 2 : 1;
+}
+
+/* Begins behind `value`, a result of floats, or of 8 or 16 bits with this zero point. */
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);

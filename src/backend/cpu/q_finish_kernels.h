@@ -2,13 +2,13 @@
 #ifndef QN_Q_FINISH_KERNELS_H
 #define QN_Q_FINISH_KERNELS_H
 
+#include "backend/cpu/q_elem_vec.h"
 #include "backend/cpu/q_finish.h"
-#include "backend/cpu/q_vec.h"
 
-/* `count` vectors of the same lanes, at sums, sums + step, ...; results and residual lie `y_step` and
- * `r_step` bytes apart. */
+/* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
+ * and `r_step` bytes apart. */
 typedef struct q_finish_lanes {
-    const qi *sums;
+    const qf *sums;
     int count, step;
     uint8_t *y;
     const uint8_t *r;
@@ -40,9 +40,9 @@ Q_INLINE q_finish_constants finish_load(const qn_q_finish *f, int64_t param)
                                 .fixed = qf_set(f->fixed)};
 }
 
-Q_INLINE qf finish_scaled(const q_finish_constants *k, qi sum)
+Q_INLINE qf finish_scaled(const q_finish_constants *k, qf sum)
 {
-    return qf_mul(qf_add(qi_float(sum), k->bias), k->scale);
+    return qf_mul(qf_add(sum, k->bias), k->scale);
 }
 
 Q_INLINE qi finish_last(const q_finish_constants *k, qf x)
@@ -66,26 +66,45 @@ static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
                  l->lanes);
 }
 
+/* Numbers of the residual, as stored. */
+Q_INLINE qi finish_residual(const uint8_t *r, bool is_signed, bool wide, int64_t lanes)
+{
+    const qi top = qi_set(0x8000);
+    if (!wide)
+        return qi_load_bytes(r, is_signed, lanes);
+    const qi words = qi_load_words(r, lanes);
+    return is_signed ? qi_add(qi_xor(words, top), qi_set(-0x8000)) : words;
+}
+
+Q_INLINE void finish_store(uint8_t *y, qi a, bool wide, int64_t lanes)
+{
+    if (wide)
+        qi_store_words(y, a, lanes);
+    else
+        qi_store_bytes(y, a, lanes);
+}
+
 /* `lanes` is a number that the compiler knows where all are real. */
 Q_INLINE void finish_sums(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
 {
     const q_finish_constants k = finish_load(f, l->param);
-    const bool is_signed = f->r_signed;
+    const bool is_signed = f->r_signed, wide = f->wide, r_wide = f->r_wide;
     for (int i = 0; i < l->count; i++) {
         const qf v = finish_scaled(&k, l->sums[i * l->step]);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
-        const qi r = qi_load_bytes(l->r + i * l->r_step, is_signed, lanes);
-        qi_store_bytes(l->y + i * l->y_step,
-                       finish_last(&k, finish_add(&k, a, qi_float(r), f->a_first)), lanes);
+        const qi r = finish_residual(l->r + i * l->r_step, is_signed, r_wide, lanes);
+        const qf sum = finish_add(&k, a, qi_float(r), f->a_first);
+        finish_store(l->y + i * l->y_step, finish_last(&k, sum), wide, lanes);
     }
 }
 
-Q_INLINE void finish_bytes(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
+Q_INLINE void finish_alone(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
 {
     const q_finish_constants k = finish_load(f, l->param);
+    const bool wide = f->wide;
     for (int i = 0; i < l->count; i++)
-        qi_store_bytes(l->y + i * l->y_step,
-                       finish_last(&k, finish_scaled(&k, l->sums[i * l->step])), lanes);
+        finish_store(l->y + i * l->y_step, finish_last(&k, finish_scaled(&k, l->sums[i * l->step])),
+                     wide, lanes);
 }
 
 static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
@@ -100,9 +119,9 @@ static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
     else if (f->has_sum)
         finish_sums(f, l, l->lanes);
     else if (whole)
-        finish_bytes(f, l, QI_LANES);
+        finish_alone(f, l, QI_LANES);
     else
-        finish_bytes(f, l, l->lanes);
+        finish_alone(f, l, l->lanes);
 }
 
 /* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */

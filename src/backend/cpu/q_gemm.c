@@ -3,7 +3,8 @@
 #include "backend/cpu/q_layer.h"
 #include "ops/nn_attrs.h"
 
-static const qn_kernel gemm_kernel = QN_Q_LAYER_KERNEL("int8 gemm");
+static const qn_kernel gemm_kernels[] = {QN_Q_LAYER_KERNEL("int8 gemm"),
+                                         QN_Q_LAYER_KERNEL("int16 gemm")};
 
 /* A [rows, k] B [k, columns] */
 static void describe(qn_q_layer *l, int64_t rows, int64_t k, int64_t columns)
@@ -48,7 +49,7 @@ qn_status qn_claim_q_gemm(bool *taken, qn_claim *claim)
     describe(l, x.dims[0], x.dims[1], y.dims[1]);
     l->by_column = !a->transB;
     l->factor = a->alpha;
-    return qn_q_layer_claim(taken, claim, l, &gemm_kernel);
+    return qn_q_layer_claim(taken, claim, l, gemm_kernels);
 }
 
 static qn_status claim_product(bool *taken, qn_claim *claim, const qn_q_ports *ports)
@@ -66,7 +67,7 @@ static qn_status claim_product(bool *taken, qn_claim *claim, const qn_q_ports *p
         return QN_OK;
     describe(l, qn_tensor_count(&x) / w->dims[0], w->dims[0], w->dims[1]);
     l->by_column = true;
-    return qn_q_layer_claim(taken, claim, l, &gemm_kernel);
+    return qn_q_layer_claim(taken, claim, l, gemm_kernels);
 }
 
 qn_status qn_claim_q_matmul(bool *taken, qn_claim *claim)

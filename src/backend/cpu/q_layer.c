@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "backend/cpu/q_elem.h"
 #include "ops/quantize.h"
 
 /* ---- Preparing --------------------------------------------------------------------------------------------- */
@@ -36,8 +37,10 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
         if (f < 0)
             continue;
         m[at] = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
-        b[at] = bias ? (float)qn_q_element(bias, f) : 0;
-        most = fmax(most, fabs((double)b[at]));
+        const double added = bias ? qn_q_element(bias, f) : 0;
+        c->mac.begin[at] += added;
+        b[at] = c->kind == QN_MAC_BYTES ? (float)added : 0;
+        most = fmax(most, fabs(added));
     }
     c->mac.finish.bias = b;
     c->mac.finish.scale = m;
@@ -57,7 +60,8 @@ static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_cla
     for (int64_t f = 0; zeros && f < filters; f++)
         list[f] = (int32_t)qn_q_element(zeros, f);
     *out = (qn_q_weights){.data = w->data,
-                          .is_signed = w->dtype == QN_INT8,
+                          .is_signed = qn_dtype_get(w->dtype)->kind == QN_KIND_INT,
+                          .wide = qn_dtype_size(w->dtype) == 2,
                           .by_column = l->by_column,
                           .zeros = list};
     return QN_OK;
@@ -99,7 +103,20 @@ static bool is_single(const qn_node *node, int32_t i)
     return i < 0 || i >= node->n_in || !node->in[i] || (data && qn_tensor_count(data) == 1);
 }
 
-/* 8-bit numbers, everything but x constant, lists only for filters. */
+/* int32, and int64 of a reasonable size where a side has 16 bits: then the bias is part of an exact sum. */
+static bool is_bias(const qn_tensor *bias, bool wide)
+{
+    const double most = 0x1p50;
+    if (!bias || bias->dtype == QN_INT32)
+        return true;
+    for (int64_t i = 0; wide && i < qn_tensor_count(bias); i++) {
+        if (!(fabs(qn_q_element(bias, i)) < most))
+            return false;
+    }
+    return wide && bias->dtype == QN_INT64;
+}
+
+/* Numbers of 8 and 16 bits, everything but x constant, lists only for filters. */
 static bool is_wanted(const qn_node *node, const qn_q_ports *p)
 {
     const qn_value *x = node->in[p->x], *w = node->in[p->w], *y = node->out[0];
@@ -108,10 +125,12 @@ static bool is_wanted(const qn_node *node, const qn_q_ports *p)
         if (i != p->x && node->in[i] && !node->in[i]->data)
             return false;
     }
-    return x && w && y && scales && qn_q_is_byte(x) && qn_q_is_byte(w) &&
-           (qn_q_is_byte(y) || y->type.dtype == QN_FLOAT32) && scales->dtype == QN_FLOAT32 &&
-           (!bias || bias->dtype == QN_INT32) && is_single(node, p->x_scale) &&
-           is_single(node, p->x_zero) && is_single(node, p->y_scale) && is_single(node, p->y_zero);
+    return x && w && y && scales && qn_q_is_narrow(x->type.dtype) &&
+           qn_q_is_narrow(w->type.dtype) &&
+           (qn_q_is_narrow(y->type.dtype) || y->type.dtype == QN_FLOAT32) &&
+           scales->dtype == QN_FLOAT32 && is_bias(bias, !qn_q_is_byte(x) || !qn_q_is_byte(w)) &&
+           is_single(node, p->x_scale) && is_single(node, p->x_zero) &&
+           is_single(node, p->y_scale) && is_single(node, p->y_zero);
 }
 
 qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_ports *ports)
@@ -128,16 +147,29 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
-qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel *kernel)
+static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
+{
+    const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
+    c->narrow = qn_q_weights_fit(w, filters, length, 8);
+    if (!c->source.wide && !w->wide)
+        c->kind = QN_MAC_BYTES;
+    else if (c->narrow)
+        c->kind = QN_MAC_WIDE_BYTES;
+    else
+        c->kind = qn_q_weights_fit(w, filters, length, 16) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
+}
+
+qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel kernels[2])
 {
     qn_node *node = claim->node;
     qn_value *x = node->in[l->ports.x], *y = node->out[0];
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
-    c->source =
-        (qn_mac_source){x->type.dtype == QN_INT8, (int32_t)number_or(node, l->ports.x_zero, 0)};
+    c->source = (qn_mac_source){.is_signed = qn_dtype_get(x->type.dtype)->kind == QN_KIND_INT,
+                                .zero = (int32_t)number_or(node, l->ports.x_zero, 0),
+                                .wide = !qn_q_is_byte(x)};
     QN_TRY(weights_of(&w, l, claim));
-    c->narrow = qn_q_weights_narrow(&w, c->groups * c->group_filters, qn_q_conv_length(c));
+    choose_kind(c, &w);
     if (!qn_q_conv_fits(c))
         return QN_OK;
     const bool strided = l->layout.kind == QN_LAYOUT_CHANNELS_LAST;
@@ -146,7 +178,7 @@ qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn
     QN_TRY(qn_q_tail_grow(&l->tail, claim, l->layout));
     qn_q_tail_finish(&l->tail, claim, l->layout);
     claim->state = l;
-    claim->kernel = kernel;
+    claim->kernel = &kernels[c->kind != QN_MAC_BYTES];
     *taken = true;
     return QN_OK;
 }

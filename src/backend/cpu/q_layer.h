@@ -1,4 +1,4 @@
-/* A node that multiplies and accumulates 8-bit integers with constant weights, with what is fused behind it:
+/* A node that multiplies and accumulates 8- or 16-bit integers with constant weights, with what is fused behind it:
  * the kernel that all claims of such nodes share. */
 #ifndef QN_Q_LAYER_H
 #define QN_Q_LAYER_H
@@ -20,13 +20,13 @@ typedef struct qn_q_layer {
     qn_layout layout;
 } qn_q_layer;
 
-/* Starts a layer for the claim's node; *out NULL where it is not one of 8 bits with constant parameters. Then
+/* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant parameters. Then
  * the shape of conv, layout and by_column have to be set. */
 QN_MUST_CHECK qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim,
                                           const qn_q_ports *ports);
-/* Takes the node and what can be fused, where the sums fit. */
+/* Takes the node and what can be fused, where the sums fit. kernels: for 8 bits, and where a side has 16. */
 QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *layer,
-                                         const qn_kernel *kernel);
+                                         const qn_kernel kernels[2]);
 
 /* Functions of the kernel. */
 qn_status qn_q_layer_prepare(qn_claim *claim);

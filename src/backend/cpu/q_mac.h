@@ -8,7 +8,19 @@
  *   sums[window][filter] += dot(bytes of the window, weights of the filter)
  *
  * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened to 16
- * bits; see q_vec.h. */
+ * bits; see q_vec.h.
+ *
+ * Where a side has 16 bits (q_wide_kernels.h) the map is int16, shifted by the middle of its range (x = s +
+ * 2^15 for uint16), and two products are summed a lane and step. Sums of 32 bits are added to doubles before
+ * they can overflow:
+ *
+ *   weights of 8 bits    |s w| <= 2^15 * 2^7 = 2^22: at most 255 steps, 255 * 2 * 2^22 < 2^31
+ *   weights of 16 bits   w = 256 h + l, -128 <= h <= 127, 0 <= l <= 255, two sums: |s l| <= 2^15 * 255, at
+ *                        most 128 steps, 128 * 2 * 2^15 * 255 < 2^31; together 256 * sum(s h) + sum(s l)
+ *   less a zero point    17 bits, split when they are packed: -256 <= h <= 255, at most 127 steps
+ *
+ * A double holds every integer up to 2^53, and no sum of 65,536 products with its bias (limited to 2^50)
+ * reaches that: all is exact up to the rounding to float, f32(acc + bias) of docs/numerics.md. */
 #ifndef QN_Q_MAC_H
 #define QN_Q_MAC_H
 
@@ -23,6 +35,7 @@ typedef struct qn_mac_segment {
 typedef struct qn_mac {
     int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
     const int32_t *start;           /* by filter: what sums begin with */
+    double *begin;                  /* the same where a side has 16 bits, bias included; start: 0 */
     qn_q_finish finish;
 } qn_mac;
 
@@ -43,7 +56,16 @@ typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
 typedef struct qn_mac_source {
     bool is_signed;
     int32_t zero; /* the zero point */
+    bool wide;    /* 16 bits */
 } qn_mac_source;
+
+/* Which numbers are multiplied. */
+typedef enum qn_mac_kind {
+    QN_MAC_BYTES,      /* both of 8 bits */
+    QN_MAC_WIDE_BYTES, /* a map of 16 bits by weights of 8 */
+    QN_MAC_WIDE_WORDS, /* any map by weights of 16 */
+    QN_MAC_WIDE_SPLIT  /* any map by weights of 17 */
+} qn_mac_kind;
 
 /* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks, and is the
  * sum over `taps`: bytes from the output's own place in the map to the elements of its window. Maps are in
@@ -53,6 +75,7 @@ typedef struct qn_depth {
     int64_t n_taps;
     const uint8_t *weights; /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
     const int32_t *start;   /* [period][vector][lane] */
+    const double *begin;    /* where a side has 16 bits, in the order of the channels */
     int64_t period;         /* blocks */
     int64_t count;          /* outputs of a run */
     qn_q_finish finish;     /* bias and scale: [period][vector][lane] */
@@ -60,25 +83,30 @@ typedef struct qn_depth {
 typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
 
 typedef struct qn_mac_kernels {
-    int lanes, dot; /* filters a vector; products a lane and step */
-    int windows;    /* most windows of a tile with blocks of two vectors */
-    int few;        /* the same with blocks of four */
-    bool is_wide;   /* maps and weights have 16 bits */
+    int lanes, dot;   /* filters a vector; products a lane and step */
+    int weight_bytes; /* of a lane and step */
+    int vectors;      /* most of a block */
+    int windows;      /* most windows of a tile with blocks of up to two vectors */
+    int few;          /* the same with blocks of four */
+    bool is_wide;     /* maps have 16 bits as tiles read them */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
     /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row` bytes
-     * apart. */
+     * apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depth_fn *depth;
+    qn_depth_fn *depth;         /* NULL: tiles only */
     int depth_block;            /* channels of a block: all lanes of some vectors */
     qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
 } qn_mac_kernels;
 
-/* The best that CPU and environment allow. `narrow`: weights fit int8. */
-const qn_mac_kernels *qn_mac_kernels_get(bool narrow);
+/* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */
+const qn_mac_kernels *qn_mac_kernels_get(qn_mac_kind kind, bool narrow);
 
 extern const qn_mac_kernels qn_mac_kernels_base, qn_mac_kernels_avx2, qn_mac_kernels_avx512,
     qn_mac_kernels_vnni;
+/* By kind, from QN_MAC_WIDE_BYTES on. */
+extern const qn_mac_kernels qn_wide_kernels_base[3], qn_wide_kernels_avx2[3],
+    qn_wide_kernels_avx512[3], qn_wide_kernels_vnni[3];
 
 #endif

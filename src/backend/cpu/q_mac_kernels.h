@@ -1,44 +1,9 @@
-/* The tiles of q_mac.h. */
+/* The tiles of q_mac.h for maps and weights of 8 bits. */
 #ifndef QN_Q_MAC_KERNELS_H
 #define QN_Q_MAC_KERNELS_H
 
 #include "backend/cpu/q_depth_kernels.h"
-#include "backend/cpu/q_mac.h"
-
-/* What fits into the registers: windows * vectors sums, the vectors' weights and one broadcast. */
-#if defined(__AVX512F__)
-enum { MAC_WINDOWS = 14, MAC_FEW = 6 };
-#else
-enum { MAC_WINDOWS = 5, MAC_FEW = 2 };
-#endif
-
-/* A tile's windows in four groups, so that every one is at most three steps from a pointer: the halves of
- * the tile, each in halves. */
-typedef struct mac_groups {
-    const uint8_t *at[4];
-} mac_groups;
-
-Q_INLINE int mac_half(int windows)
-{
-    return (windows + 1) / 2;
-}
-
-/* The group of window i and its place there. */
-Q_INLINE const uint8_t *mac_window(const mac_groups *g, int64_t step, int windows, int i)
-{
-    const int first = mac_half(windows), second = i >= first;
-    const int at = second ? i - first : i;
-    const int split = mac_half(second ? windows - first : first);
-    return at < split ? g->at[second * 2] + at * step : g->at[second * 2 + 1] + (at - split) * step;
-}
-
-Q_INLINE mac_groups mac_begin(const qn_mac *m, const qn_mac_tile *t, int64_t offset, int windows)
-{
-    const int first = mac_half(windows);
-    const uint8_t *a = t->x[0] + offset, *b = t->x[1] + offset;
-    return (mac_groups){
-        {a, a + mac_half(first) * m->x_step, b, b + mac_half(windows - first) * m->x_step}};
-}
+#include "backend/cpu/q_tile_kernels.h"
 
 /* The sums of a tile, [windows][vectors]. */
 Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
@@ -70,27 +35,6 @@ Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int wind
 #pragma GCC unroll 28
     for (int i = 0; i < windows * vectors; i++)
         sums[i] = sum[i];
-}
-
-static void mac_finish(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
-                       int vectors)
-{
-    const int first = mac_half(windows);
-    for (int v = 0; v < vectors && t->filters > v * QI_LANES; v++) {
-        const int64_t at = v * QI_LANES, size = m->finish.floats ? sizeof(float) : 1;
-        for (int h = 0; h < 2; h++) {
-            const q_finish_lanes lanes = {.sums = sums + (h * first * vectors + v),
-                                          .count = h ? windows - first : first,
-                                          .step = vectors,
-                                          .y = t->y[h] + at * size,
-                                          .r = t->r[h] + at,
-                                          .y_step = m->y_step,
-                                          .r_step = m->r_step,
-                                          .param = t->param + at,
-                                          .lanes = t->filters - at};
-            finish_lanes(&m->finish, &lanes);
-        }
-    }
 }
 
 /* Results of window i: where they go, and where the residual lies. */
@@ -127,13 +71,23 @@ Q_INLINE void mac_finish_pairs(const qi *sums, const qn_mac *m, const qn_mac_til
     }
 }
 
+static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
+                              int vectors)
+{
+    qf floats[QN_MAC_WINDOWS * 2];
+    for (int i = 0; i < windows * vectors; i++)
+        floats[i] = qi_float(sums[i]);
+    mac_finish(floats, m, t, windows, vectors);
+}
+
 Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
 {
     qi sums[QN_MAC_WINDOWS * 2];
     const qn_q_finish *f = &m->finish;
     mac_sums(sums, m, t, windows, vectors);
-    if (vectors != 2 || !f->bounded || f->floats || t->filters < 2 * QI_LANES)
-        mac_finish(sums, m, t, windows, vectors);
+    if (vectors != 2 || !f->bounded || f->floats || f->wide || f->r_wide ||
+        t->filters < 2 * QI_LANES)
+        mac_finish_floats(sums, m, t, windows, vectors);
     else if (f->has_sum)
         mac_finish_pairs(sums, m, t, windows, true);
     else
@@ -145,19 +99,6 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
     {                                                                                              \
         mac_tile(m, t, n, v);                                                                      \
     }
-#define MAC_UP_TO_2(F, v) F(1, v) F(2, v)
-#define MAC_UP_TO_5(F, v) MAC_UP_TO_2(F, v) F(3, v) F(4, v) F(5, v)
-#define MAC_UP_TO_6(F, v) MAC_UP_TO_5(F, v) F(6, v)
-#define MAC_UP_TO_14(F, v)                                                                         \
-    MAC_UP_TO_6(F, v) F(7, v) F(8, v) F(9, v) F(10, v) F(11, v) F(12, v) F(13, v) F(14, v)
-#if defined(__AVX512F__)
-#define MAC_TILES(F, v) MAC_UP_TO_14(F, v)
-#define MAC_FEW_TILES(F, v) MAC_UP_TO_6(F, v)
-#else
-#define MAC_TILES(F, v) MAC_UP_TO_5(F, v)
-#define MAC_FEW_TILES(F, v) MAC_UP_TO_2(F, v)
-#endif
-
 MAC_TILES(MAC_TILE, 1)
 MAC_TILES(MAC_TILE, 2)
 MAC_FEW_TILES(MAC_TILE, 4)
@@ -214,6 +155,8 @@ static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t coun
 const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
+    .weight_bytes = 4,
+    .vectors = QN_MAC_VECTORS,
     .windows = MAC_WINDOWS,
     .few = MAC_FEW,
     .is_wide = QI_DOT == 2,

@@ -5,16 +5,22 @@
 
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
 {
-    const int32_t raw = w->is_signed ? (int8_t)w->data[at] : w->data[at];
+    int32_t raw = w->is_signed ? (int8_t)w->data[at] : w->data[at];
+    if (w->wide) {
+        uint16_t word;
+        memcpy(&word, w->data + 2 * at, sizeof word);
+        raw = w->is_signed ? (int16_t)word : word;
+    }
     return raw - w->zeros[filter];
 }
 
-bool qn_q_weights_narrow(const qn_q_weights *w, int64_t filters, int64_t length)
+bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
 {
+    const int32_t half = 1 << (bits - 1);
     for (int64_t f = 0; f < filters; f++) {
         for (int64_t k = 0; k < length; k++) {
             const int32_t x = qn_q_weight(w, f, w->by_column ? k * filters + f : f * length + k);
-            if (x < -128 || x > 127)
+            if (x < -half || x >= half)
                 return false;
         }
     }
@@ -28,7 +34,7 @@ typedef struct packer {
     int64_t filter;
     uint8_t *to;  /* its lane of the first step */
     int64_t step; /* bytes from step to step */
-    int32_t sum;  /* of its weights */
+    int64_t sum;  /* of its weights */
 } packer;
 
 static void put(packer *p, int64_t place, int32_t x)
@@ -37,7 +43,11 @@ static void put(packer *p, int64_t place, int32_t x)
     uint8_t *at = p->to + place / dot * p->step;
     const int16_t wide = (int16_t)x;
     p->sum += x;
-    if (p->c->kernels->is_wide)
+    if (p->c->kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
+        const int16_t low = (int16_t)(x & 255), high = (int16_t)((x - low) / 256);
+        memcpy(at + place % dot * 2, &low, sizeof low);
+        memcpy(at + (int64_t)p->c->kernels->lanes * 4 + place % dot * 2, &high, sizeof high);
+    } else if (p->c->kernels->weight_bytes == 2 * dot)
         memcpy(at + place % dot * 2, &wide, sizeof wide);
     else
         at[place % dot] = (uint8_t)x;
@@ -76,27 +86,30 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
 {
     if (c->is_depthwise)
         return qn_q_depth_pack(c, builder, w);
-    const int64_t width = c->vectors * c->kernels->lanes;
-    const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * 4);
-    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
+    const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
+    const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * size);
+    const int64_t count = qn_q_conv_params(c);
     uint8_t *to = qn_build_alloc_weights(builder, bytes);
-    int32_t *start = qn_build_alloc(builder, (size_t)qn_q_conv_params(c) * sizeof *start);
-    if (!to || !start)
+    int32_t *start = qn_build_alloc(builder, (size_t)count * sizeof *start);
+    double *begin = qn_build_alloc(builder, (size_t)count * sizeof *begin);
+    if (!to || !start || !begin)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
-    for (int64_t param = 0; param < qn_q_conv_params(c); param++) {
+    for (int64_t param = 0; param < count; param++) {
         const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
         packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param)};
-        p.step = vectors * c->kernels->lanes * 4;
+        p.step = vectors * c->kernels->lanes * size;
         if (p.filter < 0)
             continue;
-        p.to = to + block * c->steps * width * 4 + param % width * 4;
+        p.to = to + block * c->steps * width * size + param % width * QN_MIN(size, 4);
         pack_filter(&p);
-        /* The zero point that the map still has: sum of (x - zero) w = sum of x w - zero * sum of w */
-        if (!c->kernels->is_wide)
-            start[param] = (int32_t)(0u - (uint32_t)zero * (uint32_t)p.sum);
+        /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
+        if (c->kind == QN_MAC_BYTES)
+            start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
+        begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
     }
     c->weights = to;
     c->mac.start = start;
+    c->mac.begin = begin;
     return QN_OK;
 }

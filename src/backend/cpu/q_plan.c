@@ -5,8 +5,8 @@ enum { SIZE_MOST = 1 << 24, BAND_BYTES = 192 * 1024, ALONE_BELOW = 200 * 1000, H
 
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
-    const int64_t most =
-        c->narrow ? 65536 : 32768; /* products of a sum: 255 * 128 or 255 * 255 each */
+    /* Products of a sum: 255 * 128 or 255 * 255 each; for others see q_mac.h. */
+    const int64_t most = c->narrow || c->kind != QN_MAC_BYTES ? 65536 : 32768;
     const int64_t sizes[] = {c->kernel[0], c->kernel[1],   c->stride[0],   c->stride[1],
                              c->pad[0],    c->dilation[0], c->dilation[1], c->pad[1]};
     for (size_t i = 0; i < QN_COUNT_OF(sizes); i++) {
@@ -56,11 +56,10 @@ static bool is_inside(const qn_q_conv *c)
 
 static bool is_side_by_side(const qn_q_conv *c)
 {
-    const int64_t in = c->height * c->width * c->channels;
-    const int64_t out = c->out_height * c->out_width * c->groups * c->group_filters;
-    const int64_t y = c->mac.finish.floats ? (int64_t)sizeof(float) * out : out;
-    return c->samples == 1 ||
-           (c->x_stride == in && c->y_stride == y && (c->r_stride == 0 || c->r_stride == out));
+    const int64_t in = c->height * c->width * c->channels * (c->source.wide ? 2 : 1);
+    const int64_t area = c->out_height * c->out_width;
+    return c->samples == 1 || (c->x_stride == in && c->y_stride == area * c->mac.y_step &&
+                               (c->r_stride == 0 || c->r_stride == area * c->mac.r_step));
 }
 
 /* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
@@ -88,6 +87,7 @@ static void choose_blocks(qn_q_conv *c)
     c->vectors = c->group_filters <= lanes                                    ? 1
                  : windows <= c->kernels->few && c->group_filters > 2 * lanes ? 4
                                                                               : 2;
+    c->vectors = QN_MIN(c->vectors, (int64_t)c->kernels->vectors);
     c->blocks = rounded_up(c->group_filters, c->vectors * lanes);
 }
 
@@ -111,7 +111,7 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     }
     c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
-    c->skips = c->kernels->is_wide || c->source.zero + (c->source.is_signed ? 128 : 0) == 0;
+    c->skips = qn_q_conv_padding(c) == 0;
     return QN_OK;
 }
 
@@ -168,14 +168,25 @@ static void choose_band(qn_q_conv *c)
     c->band = QN_MIN(c->band, c->out_height);
 }
 
+/* Runs of outputs instead of tiles. Sums of 16-bit products have no place to go before the last tap. */
+static bool is_depthwise(const qn_q_conv *c)
+{
+    enum { WIDE_TAPS = 256 };
+    const qn_q_finish *f = &c->mac.finish;
+    const bool fits = c->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
+    if (!c->kernels->depth)
+        return false;
+    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !f->has_sum &&
+           !f->floats && fits;
+}
+
 qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
 {
-    c->kernels = qn_mac_kernels_get(c->narrow);
+    c->kernels = qn_mac_kernels_get(c->kind, c->narrow);
     c->last_width = c->out_width;
-    c->mac.r_step = c->groups * c->group_filters;
-    c->mac.y_step = c->mac.r_step * (c->mac.finish.floats ? (int64_t)sizeof(float) : 1);
-    c->is_depthwise = c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 &&
-                      !c->mac.finish.has_sum && !c->mac.finish.floats;
+    c->mac.r_step = c->groups * c->group_filters * qn_q_finish_r_size(&c->mac.finish);
+    c->mac.y_step = c->groups * c->group_filters * qn_q_finish_size(&c->mac.finish);
+    c->is_depthwise = is_depthwise(c);
     if (!c->is_depthwise && c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
         c->stride[1] == 1 && is_inside(c) && c->out_width == c->width && c->out_height == c->height)
         count_off(c);

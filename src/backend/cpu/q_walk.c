@@ -22,9 +22,14 @@ static int64_t element_bytes(const qn_q_conv *c)
     return c->copies && c->kernels->is_wide ? 2 : 1;
 }
 
+static int64_t source_bytes(const qn_q_conv *c)
+{
+    return c->source.wide ? 2 : 1;
+}
+
 static int64_t out_bytes(const qn_q_conv *c)
 {
-    return c->mac.finish.floats ? (int64_t)sizeof(float) : 1;
+    return qn_q_finish_size(&c->mac.finish);
 }
 
 /* ---- Bands --------------------------------------------------------------------------------------------- */
@@ -49,10 +54,12 @@ static size_t copy_bytes(const qn_q_conv *c)
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
 {
-    const int32_t zero = c->source.zero + (c->source.is_signed ? 128 : 0);
-    if (pixels > 0)
-        memset(to, c->kernels->is_wide ? 0 : zero,
-               (size_t)(pixels * c->channels * element_bytes(c)));
+    const int32_t padding = qn_q_conv_padding(c);
+    if (pixels > 0 && (!c->kernels->is_wide || padding == 0))
+        memset(to, padding, (size_t)(pixels * c->channels * element_bytes(c)));
+    else
+        for (int64_t i = 0; i < pixels * c->channels; i++)
+            ((int16_t *)(void *)to)[i] = (int16_t)padding;
 }
 
 /* Row `row` of the map, which may lie outside, with what stands left and right of it. */
@@ -68,8 +75,8 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
     const int64_t inside = QN_MIN(width, c->copy_width - left);
     fill(c, to, QN_MIN(left, c->copy_width));
     if (inside > 0)
-        c->kernels->copy(to + left * bytes, x + row * c->width * c->channels, inside * c->channels,
-                         &c->source);
+        c->kernels->copy(to + left * bytes, x + row * c->width * c->channels * source_bytes(c),
+                         inside * c->channels, &c->source);
     if (inside > 0)
         fill(c, to + (left + inside) * bytes, c->copy_width - left - inside);
 }
@@ -102,7 +109,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
                .y = group * c->group_filters + first,
                .vectors = qn_q_conv_vectors(c, index)};
     b.fns = c->kernels->tiles[b.vectors / 2];
-    b.tile.weights = c->weights + index * c->steps * width * 4;
+    b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
     b.tile.param = index * width;
     b.tile.filters = QN_MIN(width, c->group_filters - first);
     return b;
@@ -142,13 +149,13 @@ static void run_tile(const qn_q_conv *c, const band *b, const block *k, piece p)
     rows_inside(&from, &to, c, b->first + p.row);
     t.segments = c->segments + from * across;
     t.n_segments = (to - from) * across;
-    t.weights += from * across * c->segments[0].steps * lanes * 4;
+    t.weights += from * across * c->segments[0].steps * lanes * c->kernels->weight_bytes;
     for (int64_t h = 0; h < 2; h++) {
         const int64_t row = p.row + (p.two ? h : 0), column = p.two ? p.at : p.at + h * first;
         const int64_t pixel = row * c->out_width + column;
         t.x[h] = b->x + row * b->x_row + column * m->x_step + k->x;
         t.y[h] = b->y + pixel * m->y_step + y;
-        t.r[h] = b->r ? b->r + pixel * m->r_step + k->y : t.y[h];
+        t.r[h] = b->r ? b->r + pixel * m->r_step + k->y * qn_q_finish_r_size(&m->finish) : t.y[h];
     }
     k->fns[(p.two ? 2 * p.count : p.count) - 1](m, &t);
 }
@@ -185,7 +192,8 @@ static void run_depth(const qn_q_conv *c, const band *b)
     for (int64_t row = 0; row < b->count; row++) {
         for (int64_t i = 0; i < c->runs; i++)
             c->kernels->depth(&c->depth,
-                              b->y + row * c->out_width * c->mac.y_step + i * c->depth.count,
+                              b->y + row * c->out_width * c->mac.y_step +
+                                  i * c->depth.count * out_bytes(c),
                               b->x + row * b->x_row + i * c->x_run);
     }
 }

@@ -1,0 +1,1 @@
+#include "backend/cpu/q_wide_kernels.h"
