@@ -413,7 +413,7 @@ typedef struct qn_quantize_options {
     const char *const *keep_float;  /* patterns of nodes that stay float: '*' and '?' over names of
                                        nodes and tensors and over operators */
     size_t n_float;
-    const char *const *widths; /* "PATTERN=8" or "PATTERN=16"; the last one that fits counts */
+    const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
     int look_through;  /* the range before a function is the one that its result wants */

@@ -67,7 +67,7 @@ qn_status qn_bias_settle(qn_quantizer *q, const qn_mac *m, const qn_stats *stats
     qn_qparams *w = qn_quant_node_of(q, m->node)->weights;
     const qn_stats_entry *entry = qn_stats_find(stats, x->name);
     qn_status status = QN_OK;
-    if (x->qparams && w->qmax < 256)
+    if (x->qparams && w->qmax < 256 && x->qparams->qmax - x->qparams->qmin < 256)
         raise_scales(w, m, (double)x->qparams->scale[0]);
     if (!options->correct_bias || !has_means(m, entry))
         return QN_OK;

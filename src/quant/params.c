@@ -131,7 +131,7 @@ static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool c
 qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
                                const qn_param_options *options)
 {
-    const int bits = qn_quant_node_of(q, mac->node)->bits;
+    const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
     const bool several = is_per_channel(q, mac);
     float *w;
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],

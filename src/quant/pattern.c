@@ -106,21 +106,33 @@ static qn_status apply_float(qn_quantizer *q, const char *pattern)
     return found ? QN_OK : fail_unfit(q, pattern);
 }
 
+/* What may stand behind "PATTERN=". */
+static const struct {
+    const char *name;
+    int bits, weight_bits;
+} widths[] = {{"8", 8, 8}, {"16", 16, 16}, {"w8a16", 16, 8}};
+
+static const size_t n_widths = sizeof widths / sizeof *widths;
+
 /* "PATTERN=16" */
 static qn_status apply_width(qn_quantizer *q, const char *text)
 {
     const char *equals = strrchr(text, '=');
-    const int bits = equals ? atoi(equals + 1) : 0;
     bool found = false;
-    if (!equals || equals == text || (bits != 8 && bits != 16))
-        return qn_fail(q->ctx, QN_E_INVALID, "'%s' is not PATTERN=8 or PATTERN=16", text);
+    size_t width = 0;
+    while (equals && width < n_widths && strcmp(equals + 1, widths[width].name) != 0)
+        width++;
+    if (!equals || equals == text || width == n_widths)
+        return qn_fail(q->ctx, QN_E_INVALID, "'%s' is not PATTERN=8, PATTERN=16 or PATTERN=w8a16",
+                       text);
     char *pattern = qn_arena_text(&q->arena, text, (size_t)(equals - text));
     QN_TRY_ALLOC(q->ctx, pattern);
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (!fits_node(pattern, q->nodes[i].node))
             continue;
         found = true;
-        q->nodes[i].bits = bits;
+        q->nodes[i].bits = widths[width].bits;
+        q->nodes[i].weight_bits = widths[width].weight_bits;
     }
     return found ? QN_OK : fail_unfit(q, pattern);
 }

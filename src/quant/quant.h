@@ -53,7 +53,7 @@ typedef struct qn_quant_settings {
     int bits;                      /* 8 or 16, where no pattern says otherwise */
     const char *const *keep_float; /* patterns, see pattern.h */
     size_t n_float;
-    const char *const *widths; /* "PATTERN=8", "PATTERN=16"; the last that fits counts */
+    const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
 } qn_quant_settings;
 
@@ -76,6 +76,7 @@ typedef struct qn_quant_node {
     bool is_function; /* of one number: a table */
     int32_t n_data;   /* inputs [0, n_data) that become integers */
     int bits;         /* 8 or 16 */
+    int weight_bits;  /* of constant weights */
     const char *why; /* of a float node that could have been one of integers, or is computed much */
     bool asked_float;        /* by a pattern */
     bool dropped;            /* the integers' limits do its work */

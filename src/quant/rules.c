@@ -216,7 +216,7 @@ static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const f
 static void guess_node(qn_quantizer *q, qn_quant_node *n)
 {
     const form_row *row = form_of(n->node);
-    n->bits = q->settings.bits;
+    n->bits = n->weight_bits = q->settings.bits;
     if (!row)
         return;
     n->form = row->form;
