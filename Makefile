@@ -67,6 +67,7 @@ bench:
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
 	@$(PYTHON) bench/compare.py $(BENCH_FLAGS)
 	@$(PYTHON) bench/startup.py
+	@$(PYTHON) bench/calibration.py
 
 asan tsan:
 	@scripts/setup build test $(if $(filter tsan,$@),clang)

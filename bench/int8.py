@@ -7,6 +7,7 @@ import glob
 import hashlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import models
 FOLDER = os.path.join(models.ROOT, "build", "int8")
 
 
-def cached(tool, name, make):
+def cached(tool, name, make, may_fail=True):
     """Folder of what make(folder) leaves there, or None with the reason printed where it fails: a peer's tool
     that cannot take a model is a result too, and is kept as the file `failed`."""
     folder = os.path.join(FOLDER, tool, name)
@@ -29,9 +30,15 @@ def cached(tool, name, make):
         try:
             make(part)
         except Exception as error:  # whatever a tool throws
+            if not may_fail:
+                shutil.rmtree(part)
+                raise
             with open(os.path.join(part, "failed"), "w", encoding="utf-8") as file:
                 file.write(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
-        os.rename(part, folder)
+        try:
+            os.rename(part, folder)
+        except OSError:  # somebody else was faster
+            shutil.rmtree(part)
     failed = os.path.join(folder, "failed")
     if os.path.exists(failed):
         with open(failed, encoding="utf-8") as file:
@@ -59,14 +66,15 @@ def quant_command(name, folder, *options):
 
 def quench_file(name, *options):
     """quench's file; one that an older build made is thrown away."""
-    tool = "quench" + "".join(options).replace("/", "_")
+    tool = "quench" + re.sub(r"[^0-9A-Za-z-]", "_", "".join(options))
     version = f"{tool}-{build_key()}"
     for old in glob.glob(os.path.join(FOLDER, glob.escape(tool) + "-" + "[0-9a-f]" * 12)):
         if os.path.basename(old) != version:
             shutil.rmtree(old)
     folder = cached(version, name, lambda part: subprocess.run(
-        quant_command(name, part, *options), stdout=subprocess.DEVNULL, check=True))
-    return folder and glob.glob(os.path.join(folder, "*_quantize.onnx"))[0]
+        quant_command(name, part, *options), stdout=subprocess.DEVNULL, check=True),
+        may_fail=False)
+    return glob.glob(os.path.join(folder, "*_quantize.onnx"))[0]
 
 
 # ---- The peers -----------------------------------------------------------------------------------------------

@@ -110,11 +110,12 @@ def model_path(name):
     return os.path.join(models.DATA, "quantized", name + ".onnx")
 
 
-def quench_outputs(path, inputs):
+def quench_outputs(path, inputs, *options):
     with tempfile.TemporaryDirectory() as folder:
         np.save(os.path.join(folder, "in.npy"), inputs)
         subprocess.run([models.QUENCH, "infer", path, "-d", os.path.join(folder, "in.npy"),
-                        "--output-dir", os.path.join(folder, "out")], check=True)
+                        "--output-dir", os.path.join(folder, "out"), *options], check=True,
+                       stdout=subprocess.DEVNULL)
         files = os.listdir(os.path.join(folder, "out"))
         return np.load(os.path.join(folder, "out", files[0]))
 

@@ -12,30 +12,28 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "bench"))
 import models  # noqa: E402
 
-IMAGENET = ["-d", os.path.join(models.DATA, "imagenet"), "--labels",
-            os.path.join(models.DATA, "imagenet", "labels.txt")]
+IMAGENET = ["-d", models.IMAGENET, "--labels", os.path.join(models.IMAGENET, "labels.txt")]
 CIFAR = os.path.join(models.DATA, "cifar10", "test_first4000.bin.xz")
-NORM = "unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010"
 
-# preprocessing, further options, hits among the best and the best five (None: not stated)
+# further options, hits among the best and the best five (None: not stated)
 CASES = {
-    "resnet50": ("imagenet-caffe", IMAGENET, 445, 491),
-    "mobilenet_v1": ("imagenet-tf", [*IMAGENET, "--class-offset", "1"], 441, 490),
-    "squeezenet": ("crop=224,bgr,mean=104/117/123", IMAGENET, 300, 403),
-    "resnet20": ("unit,mean=.485/.456/.406,std=.229/.224/.225", None, 3660, None),
-    "se_mobilenet": (NORM, None, 3629, None),
-    "vit": (NORM, None, 2931, None),
+    "resnet50": (IMAGENET, 445, 491),
+    "mobilenet_v1": ([*IMAGENET, "--class-offset", "1"], 441, 490),
+    "squeezenet": (IMAGENET, 300, 403),
+    "resnet20": (None, 3660, None),
+    "se_mobilenet": (None, 3629, None),
+    "vit": (None, 2931, None),
 }
 
 
 def evaluate(name, folder):
-    steps, data, top1, top5 = CASES[name]
+    data, top1, top5 = CASES[name]
     if data is None:
         data = ["-d", os.path.join(folder, "test.bin")]
         with lzma.open(CIFAR) as packed, open(data[1], "wb") as file:
             file.write(packed.read())
-    done = subprocess.run([models.QUENCH, "eval", models.path_of(name), *data, "--preprocess", steps,
-                           "--json"], check=True, capture_output=True, text=True)
+    done = subprocess.run([models.QUENCH, "eval", models.path_of(name), *data, "--preprocess",
+                           models.STEPS[name], "--json"], check=True, capture_output=True, text=True)
     row = json.loads(done.stdout)["models"][0]
     print(f"top-1 {row['top_1_hits']}, expected {top1}; top-5 {row['top_5_hits']}, expected {top5}")
     return row["top_1_hits"] == top1 and top5 in (None, row["top_5_hits"])

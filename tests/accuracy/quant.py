@@ -1,7 +1,8 @@
 """quant.py MODEL: what the default command makes of a float model. Its integers must keep the accuracy that
 stands in the table below, in quench, and in ONNX Runtime and OpenVINO within 0.3 point of that; quantizing again with
 other threads and batches must give the same file, and the fast kernels must equal the reference bit for bit.
-quant.py MODEL 16: the same with 16 bits: a hundredth of the error of 8 bits, top-1 within one sample of float."""
+quant.py MODEL 16: with 16 bits, a hundredth of the error of 8 bits, top-1 within one sample of float.
+quant.py MODEL peers: no test; tells how accurate the files of the peers' own tools are (bench/requirements.txt)."""
 
 import filecmp
 import os
@@ -25,6 +26,7 @@ NNCF = {
     "resnet50": (0.0150, 97.75),
 }
 TWO_PICTURES = 0.5
+BATCH = ["--batch", "8"]
 # What may be lost beside float, in points of the measure, or what has to be reached.
 DROPS = {"resnet20": ("top-1", 0.2), "se_mobilenet": ("top-1", 0.2), "vit": ("top-1", 0.5),
          "pp_ocr": ("words", 1 * SCALE["words"])}
@@ -105,8 +107,8 @@ def check(name):
     inputs, truth = inputs[FIRST.get(name, 0):], truth[FIRST.get(name, 0):]
     path = int8.quench_file(name)
     outputs = {
-        "float": accuracy.quench_outputs(models.path_of(name), inputs),
-        "quench": accuracy.quench_outputs(path, inputs),
+        "float": accuracy.quench_outputs(models.path_of(name), inputs, *BATCH),
+        "quench": accuracy.quench_outputs(path, inputs, *BATCH),
         "ONNX Runtime": accuracy.runtime_outputs(path, inputs),
         "OpenVINO": openvino_outputs(path, inputs),
     }
@@ -121,7 +123,7 @@ def check_wide(name):
     data, judge, _, _ = accuracy.CASES[name]
     inputs, truth = data()
     inputs, truth = inputs[-400:], truth[-400:]
-    original, narrow, wide = (accuracy.quench_outputs(path, inputs) for path in (
+    original, narrow, wide = (accuracy.quench_outputs(path, inputs, *BATCH) for path in (
         models.path_of(name), int8.quench_file(name), int8.quench_file(name, "-b", "16")))
     errors = [np.abs(values - original).sum() / np.abs(original).sum() for values in (narrow, wide)]
     hits = [judge(values, truth)["top-1"] * len(truth) / 100 for values in (original, wide)]
@@ -131,13 +133,30 @@ def check_wide(name):
     return wrong + ([] if abs(hits[1] - hits[0]) < 1.5 else ["16 bits: other classes than float"])
 
 
+def tell_peers(name):
+    data, judge, _, _ = accuracy.CASES[name]
+    inputs, truth = data()
+    inputs, truth = inputs[FIRST.get(name, 0):], truth[FIRST.get(name, 0):]
+    original = accuracy.quench_outputs(models.path_of(name), inputs, *BATCH)
+    for engine, path, outputs in (("ONNX Runtime", int8.ort_file(name), accuracy.runtime_outputs),
+                                  ("NNCF", int8.nncf_file(name), openvino_outputs)):
+        if path:
+            values = outputs(path, inputs)
+            line = [f"{key} {value:.4g}" for key, value in judge(values, truth).items()]
+            line += ["KL {:.4f}, agreement {:.2f} %".format(*distances(original, values))] \
+                if name in NNCF else []
+            print(f"{engine:13}", ", ".join(line), flush=True)
+    return []
+
+
 def main():
     reason = models.missing()
     if reason:
         print("skipped:", reason)
         return 77
     name = sys.argv[1]
-    wrong = check_wide(name) if sys.argv[2:] == ["16"] else check(name)
+    what = {"": check, "16": check_wide, "peers": tell_peers}["".join(sys.argv[2:])]
+    wrong = what(name)
     for line in wrong:
         print(f"{name}: {line}")
     return 1 if wrong else 0
