@@ -71,6 +71,7 @@ typedef struct cli_command {
     const char *name;
     const char *arguments; /* of the usage line */
     int least, most;       /* arguments */
+    cli_word_fn *word;     /* that an argument may be; NULL: files */
     const char *brief;
     const char *notes; /* a paragraph for help and man page; may be NULL */
     cli_part parts[6]; /* its options; ends with a part without group. The common ones follow */
@@ -142,7 +143,7 @@ typedef struct cli_feed_values {
 /* The samples it is run with. */
 typedef struct cli_data_values {
     cli_list data;
-    const char *list, *labels, *preprocess;
+    const char *list, *preprocess;
     int64_t first, samples, loaders;
 } cli_data_values;
 

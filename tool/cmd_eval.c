@@ -7,7 +7,7 @@ typedef struct values {
     cli_engine_values engine;
     cli_data_values data;
     cli_list inputs;
-    const char *task, *float_model, *output;
+    const char *task, *labels, *float_model, *output;
     int64_t class_offset;
 } values;
 
@@ -24,6 +24,11 @@ static const cli_option options[] = {
      .standard = "classification",
      .word = task_name,
      .help = "what to measure"},
+    {.name = "labels",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, labels),
+     .value = "FILE",
+     .help = "classes: lines 'NAME CLASS' or 'CLASS', .npy, or IDX"},
     {.name = "float",
      .type = CLI_TEXT,
      .offset = offsetof(values, float_model),
@@ -63,6 +68,7 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
                               .output = v->output,
                               .class_offset = v->class_offset};
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
+    wanted.data.labels = v->labels;
     qn_status status = QN_OK;
     if (v->float_model)
         status = qn_model_load(&original, cli->ctx, v->float_model);

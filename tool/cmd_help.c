@@ -23,6 +23,16 @@ static const cli_option options[] = {
 };
 static const cli_group own = CLI_GROUP("of help", options);
 
+/* The commands, then the one other topic. */
+static const char *topic_name(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (!cli_cmds[k])
+            return NULL;
+    }
+    return cli_cmds[i] ? cli_cmds[i]->name : "passes";
+}
+
 static int show_passes(cli_work *cli)
 {
     qn_report *report;
@@ -60,6 +70,7 @@ const cli_command cli_cmd_help = {
     .arguments = "[COMMAND | passes]",
     .least = 0,
     .most = 1,
+    .word = topic_name,
     .brief = "explain a command, or list the passes",
     .parts = {{&own, 0}},
     .values_size = sizeof(values),

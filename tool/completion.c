@@ -13,36 +13,97 @@ static void each_option(const cli_command *command, option_fn *call)
         call(command, field.option);
 }
 
+typedef void short_fn(const cli_option *option, int length, const char *name);
+
+static void each_short(const cli_option *option, short_fn *call)
+{
+    for (const char *s = option->shorts; s && *s;) {
+        const size_t own = strcspn(s, " ");
+        call(option, (int)own, s);
+        s += own + strspn(s + own, " ");
+    }
+}
+
+/* Names of tensors, numbers and the like are no files: nothing is offered for them. */
+static bool takes_path(const cli_option *option)
+{
+    static const char *const words[] = {"FILE", "FOLDER", "PATH", "MODEL"};
+    for (size_t i = 0; option->value && i < sizeof words / sizeof *words; i++) {
+        if (strstr(option->value, words[i]))
+            return true;
+    }
+    return false;
+}
+
 static void print_words(cli_word_fn *word)
 {
     for (size_t i = 0; word(i); i++)
         printf("%s%s", i ? " " : "", word(i));
 }
 
+static const char *command_name(size_t i)
+{
+    return cli_cmds[i] ? cli_cmds[i]->name : NULL;
+}
+
 /* ---- bash ------------------------------------------------------------------------------------------------- */
 
-static void bash_word(const cli_command *command, const cli_option *option)
+static void bash_name(const cli_command *command, const cli_option *option)
 {
     (void)command;
     printf(" --%s", option->name);
 }
 
+static void bash_short(const cli_option *option, int length, const char *name)
+{
+    (void)option;
+    printf(" | -%.*s", length, name);
+}
+
+static void bash_value(const cli_command *command, const cli_option *option)
+{
+    (void)command;
+    if (!option->value)
+        return;
+    printf("                --%s", option->name);
+    each_short(option, bash_short);
+    printf(") files=%s words=\"", takes_path(option) ? "yes" : "");
+    if (option->word)
+        print_words(option->word);
+    printf("\" ;;\n");
+}
+
+static void bash_command(const cli_command *command)
+{
+    printf("        %s)\n            options=\"", command->name);
+    each_option(command, bash_name);
+    printf("\" words=\"");
+    if (command->word)
+        print_words(command->word);
+    printf("\" files=%s\n            case $before in\n",
+           command->most > 0 && !command->word ? "yes" : "");
+    each_option(command, bash_value);
+    printf("            esac ;;\n");
+}
+
+/* bash takes '=' for a word of its own. */
 static void bash(void)
 {
     printf("# bash completion for quench\n_quench()\n{\n"
-           "    local word=${COMP_WORDS[COMP_CWORD]} options=\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+           "    local options= words= files=\n"
+           "    [ \"$word\" != = ] || word=\n"
+           "    [ \"$before\" != = ] || before=${COMP_WORDS[COMP_CWORD-2]}\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"");
-    for (size_t i = 0; cli_cmds[i]; i++)
-        printf("%s%s", i ? " " : "", cli_cmds[i]->name);
+    print_words(command_name);
     printf("\" -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
-    for (size_t i = 0; cli_cmds[i]; i++) {
-        printf("        %s) options=\"", cli_cmds[i]->name);
-        each_option(cli_cmds[i], bash_word);
-        printf("\" ;;\n");
-    }
-    printf("    esac\n    case $word in\n"
+    for (size_t i = 0; cli_cmds[i]; i++)
+        bash_command(cli_cmds[i]);
+    printf("    esac\n    COMPREPLY=()\n    case $word in\n"
            "        -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-           "        *) COMPREPLY=($(compgen -f -- \"${word##*=}\")) ;;\n"
+           "        *)\n"
+           "            [ -z \"$words\" ] || COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "            [ -z \"$files\" ] || COMPREPLY=($(compgen -f -- \"${word##*=}\")) ;;\n"
            "    esac\n}\ncomplete -o filenames -F _quench quench\n");
 }
 
@@ -61,25 +122,56 @@ static void zsh_text(const char *text)
     }
 }
 
-static void zsh_option(const cli_command *command, const cli_option *option)
+static void zsh_words(cli_word_fn *word)
 {
-    (void)command;
-    printf(" \\\n                '%s--%s%s[", option->type == CLI_LIST ? "*" : "", option->name,
-           option->value ? "=" : "");
+    printf(":(");
+    print_words(word);
+    putchar(')');
+}
+
+static void zsh_rest(const cli_option *option)
+{
+    putchar('[');
     zsh_text(option->help);
     putchar(']');
     if (option->value) {
         putchar(':');
         zsh_text(option->value);
-        if (option->word) {
-            printf(":(");
-            print_words(option->word);
-            putchar(')');
-        } else {
-            printf(":%s", option->type == CLI_INT || option->type == CLI_REAL ? "" : "_files");
-        }
+        if (option->word)
+            zsh_words(option->word);
+        else
+            printf(":%s", takes_path(option) ? "_files" : "");
     }
     putchar('\'');
+}
+
+static void zsh_short(const cli_option *option, int length, const char *name)
+{
+    printf(" \\\n                '%s-%.*s", option->type == CLI_LIST ? "*" : "", length, name);
+    zsh_rest(option);
+}
+
+static void zsh_option(const cli_command *command, const cli_option *option)
+{
+    (void)command;
+    each_short(option, zsh_short);
+    printf(" \\\n                '%s--%s%s", option->type == CLI_LIST ? "*" : "", option->name,
+           option->value ? "=" : "");
+    zsh_rest(option);
+}
+
+static void zsh_command(const cli_command *command)
+{
+    printf("        %s)\n            _arguments", command->name);
+    each_option(command, zsh_option);
+    if (command->word) {
+        printf(" \\\n                '*:topic");
+        zsh_words(command->word);
+        putchar('\'');
+    } else if (command->most > 0) {
+        printf(" \\\n                '*:file:_files'");
+    }
+    printf("\n            ;;\n");
 }
 
 static void zsh(void)
@@ -93,11 +185,8 @@ static void zsh(void)
     printf("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n"
            "        return\n    fi\n    local command=$words[2]\n    shift words\n"
            "    (( CURRENT-- ))\n    case $command in\n");
-    for (size_t i = 0; cli_cmds[i]; i++) {
-        printf("        %s)\n            _arguments", cli_cmds[i]->name);
-        each_option(cli_cmds[i], zsh_option);
-        printf(" \\\n                '*:file:_files'\n            ;;\n");
-    }
+    for (size_t i = 0; cli_cmds[i]; i++)
+        zsh_command(cli_cmds[i]);
     printf("    esac\n}\n_quench \"$@\"\n");
 }
 
@@ -114,27 +203,52 @@ static void fish_text(const char *text)
     putchar('\'');
 }
 
+static void fish_words(cli_word_fn *word)
+{
+    printf(" -a '");
+    print_words(word);
+    putchar('\'');
+}
+
+/* -o: several letters behind one dash */
+static void fish_short(const cli_option *option, int length, const char *name)
+{
+    (void)option;
+    printf(" -%c %.*s", length == 1 ? 's' : 'o', length, name);
+}
+
 static void fish_option(const cli_command *command, const cli_option *option)
 {
-    printf("complete -c quench -n '__fish_seen_subcommand_from %s' -l %s%s -d ", command->name,
-           option->name, option->value ? " -r" : "");
+    printf("complete -c quench -n '__fish_seen_subcommand_from %s' -l %s", command->name,
+           option->name);
+    each_short(option, fish_short);
+    if (option->value)
+        printf(takes_path(option) ? " -r -F" : " -x");
+    printf(" -d ");
     fish_text(option->help);
-    if (option->word) {
-        printf(" -f -a '");
-        print_words(option->word);
-        putchar('\'');
-    }
+    if (option->word)
+        fish_words(option->word);
+    putchar('\n');
+}
+
+static void fish_command(const cli_command *command)
+{
+    printf("complete -c quench -n __fish_use_subcommand -f -a %s -d ", command->name);
+    fish_text(command->brief);
+    putchar('\n');
+    each_option(command, fish_option);
+    if (!command->word && command->most > 0)
+        return;
+    printf("complete -c quench -n '__fish_seen_subcommand_from %s' -f", command->name);
+    if (command->word)
+        fish_words(command->word);
     putchar('\n');
 }
 
 static void fish(void)
 {
-    for (size_t i = 0; cli_cmds[i]; i++) {
-        printf("complete -c quench -n __fish_use_subcommand -f -a %s -d ", cli_cmds[i]->name);
-        fish_text(cli_cmds[i]->brief);
-        putchar('\n');
-        each_option(cli_cmds[i], fish_option);
-    }
+    for (size_t i = 0; cli_cmds[i]; i++)
+        fish_command(cli_cmds[i]);
 }
 
 /* ---- The shells ------------------------------------------------------------------------------------------- */

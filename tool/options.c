@@ -91,7 +91,7 @@ static const cli_option common_options[] = {
      .shorts = "v",
      .type = CLI_FLAG,
      .offset = offsetof(cli_common, verbose),
-     .help = "tell more on stderr; twice: everything"},
+     .help = "tell more on stderr; -vv: everything"},
     {.name = "quiet",
      .shorts = "q",
      .type = CLI_FLAG,
@@ -268,6 +268,13 @@ static bool unknown_option(const cli_command *command, const char *argument, con
     return false;
 }
 
+/* "-vv": the letter of a flag, again and again. */
+static bool find_repeated(cli_field *out, const cli_command *command, const char *letters)
+{
+    return letters[0] && strspn(letters, (const char[]){letters[0], 0}) == strlen(letters) &&
+           find_option(out, command, letters, 1, false) && out->option->type == CLI_FLAG;
+}
+
 /* argv[*i] is an option; its value may be the next argument. */
 static bool parse_option(void *values, const cli_command *command, int argc, char **argv, int *i)
 {
@@ -277,8 +284,11 @@ static bool parse_option(void *values, const cli_command *command, int argc, cha
     const size_t length = strcspn(name, "=");
     const char *text = name[length] ? name + length + 1 : NULL;
     cli_field field;
-    if (!find_option(&field, command, name, length, is_long))
-        return unknown_option(command, argument, name);
+    if (!find_option(&field, command, name, length, is_long)) {
+        if (is_long || !find_repeated(&field, command, name))
+            return unknown_option(command, argument, name);
+        *(int *)((char *)values + field.offset) += (int)length - 1;
+    }
     const cli_option *option = field.option;
     if (option->type == CLI_FLAG && text) {
         cli_error("%s: --%s takes no value", command->name, option->name);

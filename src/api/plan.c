@@ -134,6 +134,17 @@ static void log_slow_steps(qn_context *ctx, const qn_plan *plan, const qn_backen
     }
 }
 
+static void log_steps(qn_context *ctx, const qn_plan *plan)
+{
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        const qn_step *step = &plan->steps[i];
+        const qn_node *node = step->n_nodes > 0 ? step->nodes[0] : NULL;
+        qn_log(ctx, QN_LOG_DEBUG, "step %zu: '%s' (%s) and %d more by %s: %s", i,
+               node ? node->name : "", node ? node->op->name : "layout",
+               step->n_nodes > 1 ? step->n_nodes - 1 : 0, step->backend->name, step->kernel->name);
+    }
+}
+
 static void log_plan(qn_context *ctx, const qn_plan *plan, const int64_t *changes)
 {
     size_t last = 0;
@@ -150,6 +161,7 @@ static void log_plan(qn_context *ctx, const qn_plan *plan, const int64_t *change
     qn_log(ctx, QN_LOG_INFO, "plan: %d threads, %zu bytes of packed weights, %zu of activations",
            plan->threads, plan->weight_bytes, plan->arena_bytes + plan->scratch_bytes);
     log_slow_steps(ctx, plan, plan->backends[last]);
+    log_steps(ctx, plan);
 }
 
 /* ---- Making --------------------------------------------------------------------------------------------- */

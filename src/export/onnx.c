@@ -1,6 +1,9 @@
 #include "export/onnx.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ops/clone.h"
 
@@ -138,14 +141,64 @@ static qn_status write_file(qn_output_file **out, qn_onnx_export *export, const 
     return status;
 }
 
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static bool holds(const qn_map *map, const char *bytes)
+{
+    const size_t length = strlen(bytes);
+    const uint8_t *at = map->data;
+    for (size_t left = map->size; left >= length; left = map->size - (size_t)(at - map->data)) {
+        at = memchr(at, bytes[0], left - length + 1);
+        if (!at)
+            return false;
+        if (memcmp(at, bytes, length) == 0)
+            return true;
+        at++;
+    }
+    return false;
+}
+
+/* Whether the model at `path`, from an earlier time, has tensors in the data file: it then holds the entry
+ * {key: "location", value: data_name}, in wire form. */
+static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *path)
+{
+    const size_t length = strlen(export->data_name);
+    const char size[] = {(char)(length < 128 ? length : (length & 127) | 128),
+                         (char)(length < 128 ? 0 : length >> 7), 0};
+    const char *entry =
+        qn_arena_format(&export->tree.arena, "\n\blocation\x12%s%s", size, export->data_name);
+    qn_map map;
+    QN_TRY_ALLOC(export->ctx, entry);
+    if (qn_map_open(&map, export->ctx, path) != QN_OK)
+        return QN_OK; /* one that cannot be read tells nothing */
+    *out = holds(&map, entry);
+    qn_map_close(&map);
+    return QN_OK;
+}
+
+/* What only the older model needed goes with it. */
+static void remove_data(qn_onnx_export *export, const char *data_path)
+{
+    if (unlink(data_path) != 0)
+        qn_log(export->ctx, QN_LOG_WARN, "%s: belonged to the older model, cannot remove it: %s",
+               data_path, strerror(errno));
+}
+
 /* Both are complete before either takes the place of an older file, so that whatever fails before leaves an
  * older pair as it was. The model, which names the other, comes last. */
 static qn_status write_pair(qn_onnx_export *export, const char *path, const char *data_path)
 {
     qn_output_file *model = NULL, *data = NULL;
     qn_status status = QN_OK;
+    bool left_behind = false;
     if (export->n_external)
         QN_TRY_OR_DONE(write_file(&data, export, data_path, write_data));
+    else if (is_file(path) && is_file(data_path))
+        QN_TRY_OR_DONE(refers_to_data(&left_behind, export, path));
     QN_TRY_OR_DONE(write_file(&model, export, path, write_tree));
     qn_output_file *finished = data;
     data = NULL;
@@ -154,6 +207,8 @@ static qn_status write_pair(qn_onnx_export *export, const char *path, const char
     finished = model;
     model = NULL;
     status = qn_output_commit(finished);
+    if (status == QN_OK && left_behind)
+        remove_data(export, data_path);
 done:
     qn_output_discard(data);
     qn_output_discard(model);
