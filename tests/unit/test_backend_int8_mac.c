@@ -155,6 +155,8 @@ static double conv_case(uint32_t seed)
     conv c = random_conv(&f);
     c.floats = pick(&f, 6) == 0;
     qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    if (c.floats && pick(&f, 2))
+        y = result_of(add_node(&f, &qn_op_Relu, 1, &y));
     add_output(&f, c.floats ? y : follow(&f, y));
     const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);

@@ -14,6 +14,7 @@ static const struct {
     {&qn_op_DequantizeLinear, qn_claim_q_dequantize},
     {&qn_op_Dropout, qn_claim_dropout},
     {&qn_op_Flatten, qn_claim_reshape},
+    {&qn_op_GlobalAveragePool, qn_claim_mean_last},
     {&qn_op_Identity, qn_claim_reshape},
     {&qn_op_LSTM, qn_claim_lstm},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},

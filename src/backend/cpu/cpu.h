@@ -67,7 +67,7 @@ qn_claim_fn qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_gemm, qn_claim_q_
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
 qn_claim_fn qn_claim_q_add, qn_claim_q_multiply;
-qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool;
+qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool, qn_claim_mean_last;
 qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
 qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;
 qn_claim_fn qn_claim_q_nearest, qn_claim_q_linear;

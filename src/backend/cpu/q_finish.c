@@ -37,10 +37,12 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
 {
     const qn_dtype dtype = value->type.dtype;
     *tail = (qn_q_tail){.residual = -1, .out = value};
-    if (dtype == QN_FLOAT32)
+    if (dtype == QN_FLOAT32) {
         tail->finish.floats = true;
-    else
+        tail->finish.first = (qn_q_round){-INFINITY, INFINITY, 0};
+    } else {
         tail->finish.first = qn_q_round_of(dtype, zero);
+    }
     tail->finish.is_signed = dtype == QN_INT8;
     tail->finish.wide = qn_dtype_size(dtype) == 2;
 }
@@ -118,13 +120,26 @@ static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
     return QN_OK;
 }
 
+/* Behind a float result. */
+static void take_relu(qn_q_tail *tail, qn_claim *claim)
+{
+    qn_node *node = qn_build_fusible(claim->builder, tail->out);
+    if (!node || node->op != &qn_op_Relu)
+        return;
+    tail->finish.first.low = 0;
+    qn_claim_add(claim, node);
+    tail->out = node->out[0];
+}
+
 /* Limits, a sum with limits behind it, a table: each may be missing. */
 qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_q_finish *f = &tail->finish;
     bool taken = false;
-    if (f->floats)
+    if (f->floats) {
+        take_relu(tail, claim);
         return QN_OK;
+    }
     qn_q_take_clips(claim, &tail->out, &f->first);
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
     if (node && node->op == &qn_op_ms_QLinearAdd && take_sum(tail, claim, node)) {

@@ -14,7 +14,7 @@ typedef struct qn_q_round {
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where a side has 16 bits the bias is part of acc,
  * and bias[] is zero)
  *
- *   floats:   y = v
+ *   floats:   y = v, limited to first's limits where a Relu stands behind
  *   else      a = round(v)
  *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
  *             second operand and b the other

@@ -62,8 +62,8 @@ static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
 {
     const q_finish_constants k = finish_load(f, l->param);
     for (int i = 0; i < l->count; i++)
-        qf_store((float *)(void *)(l->y + i * l->y_step), finish_scaled(&k, l->sums[i * l->step]),
-                 l->lanes);
+        qf_store((float *)(void *)(l->y + i * l->y_step),
+                 qf_clamp(finish_scaled(&k, l->sums[i * l->step]), k.low, k.high), l->lanes);
 }
 
 /* Numbers of the residual, as stored. */
