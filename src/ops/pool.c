@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/quantize.h"
 #include "ops/window.h"
 
 /* ---- Inference --------------------------------------------------------------------------------------------- */
@@ -164,8 +165,9 @@ static qn_status max_eval(qn_eval *self)
 
 static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule max_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
-                                         {22, QN_SET(QN_BFLOAT16)}};
-#define MAX_SET (QN_SET_FLOAT | QN_SET(QN_INT8) | QN_SET(QN_UINT8))
+                                         {22, QN_SET(QN_BFLOAT16)},
+                                         {QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
+#define MAX_SET (QN_SET_FLOAT | QN_SET_QUANTIZED)
 static const qn_port float_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 static const qn_port max_in[] = {{"X", 'T', MAX_SET, 0}};

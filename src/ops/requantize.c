@@ -2,7 +2,6 @@
 #include "ops/quantize.h"
 
 #define SCALE QN_SET(QN_FLOAT32)
-#define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
 
 /* ---- Requantize --------------------------------------------------------------------------------------- */
 
@@ -49,28 +48,38 @@ const qn_op qn_op_qn_Requantize = {.name = "Requantize",
 
 /* ---- QTable: y = table[x - least value of x's type] ---------------------------------------------------- */
 
-static const qn_port table_in[] = {{"x", 'X', BYTES, 0}, {"table", 'Y', BYTES, 0}};
-static const qn_port table_out[] = {{"y", 'Y', BYTES, 0}};
+static const qn_port table_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
+                                   {"table", 'Y', QN_SET_QUANTIZED, 0}};
+static const qn_port table_out[] = {{"y", 'Y', QN_SET_QUANTIZED, 0}};
+
+static int64_t table_entries(qn_dtype dtype)
+{
+    const qn_range range = qn_range_of(dtype);
+    return range.max - range.min + 1;
+}
 
 static qn_status table_infer(qn_infer *self)
 {
     const qn_type *table = self->in[1];
+    const int64_t entries = table_entries(self->in[0]->dtype);
     if (table->rank >= 0 &&
-        (table->rank != 1 || (table->dims[0].value >= 0 && table->dims[0].value != 256)))
-        return qn_infer_fail(self, "the table must be a list of 256 numbers");
+        (table->rank != 1 || (table->dims[0].value >= 0 && table->dims[0].value != entries)))
+        return qn_infer_fail(self, "the table must be a list of %lld numbers", (long long)entries);
     qn_infer_copy_dims(self, 0, 0, table->dtype);
     return QN_OK;
 }
 
 static qn_status table_eval(qn_eval *self)
 {
-    const qn_tensor *in = self->in[0], *table = self->in[1];
+    const qn_tensor *in = self->in[0], *table = self->in[1], *out = self->out[0];
     const int64_t count = qn_tensor_count(in), least = qn_range_of(in->dtype).min;
-    uint8_t *y = self->out[0]->data;
-    if (qn_tensor_count(table) != 256)
-        return qn_eval_fail(self, "the table must be a list of 256 numbers");
-    for (int64_t i = 0; i < count; i++)
-        y[i] = ((const uint8_t *)table->data)[qn_tensor_i64(in, i) - least];
+    const int64_t entries = table_entries(in->dtype);
+    if (qn_tensor_count(table) != entries)
+        return qn_eval_fail(self, "the table must be a list of %lld numbers", (long long)entries);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t y = qn_tensor_i64(table, qn_tensor_i64(in, i) - least);
+        qn_store_i64(out->data, out->dtype, i, &y, 1);
+    }
     return QN_OK;
 }
 
@@ -83,4 +92,4 @@ const qn_op qn_op_qn_QTable = {.name = "QTable",
                                .quant = QN_QUANT_ALREADY,
                                .infer = table_infer,
                                .eval = table_eval,
-                               .brief = "a function of 8-bit integers as a table"};
+                               .brief = "a function of integers as a table"};

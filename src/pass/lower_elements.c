@@ -95,20 +95,18 @@ qn_status qn_lower_global_pool(bool *done, qn_node *node)
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
 
-enum { ENTRIES = 256 };
-
-/* The 256 numbers that x can be, as the operator's own kernel maps them. */
+/* The 256 or 65,536 numbers that x can be, as the operator's own kernel maps them. */
 static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
                          const qn_quantized *x)
 {
-    static const int64_t dims[1] = {ENTRIES};
     const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
     const qn_range range = qn_range_of(x->value->type.dtype);
-    const qn_type type = qn_type_tensor(QN_FLOAT64, 1, dims);
+    const int64_t entries = range.max - range.min + 1;
+    const qn_type type = qn_type_tensor(QN_FLOAT64, 1, &entries);
     qn_context *ctx = node->graph->ctx;
     qn_tensor *reals;
     QN_TRY(qn_tensor_create(&reals, ctx, arena, &type));
-    for (int64_t i = 0; i < ENTRIES; i++)
+    for (int64_t i = 0; i < entries; i++)
         ((double *)reals->data)[i] = (double)qn_dequantize(range.min + i, quant);
     return qn_node_eval(out, ctx, arena, node, &(const qn_tensor *){reals});
 }
@@ -116,14 +114,13 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
 static qn_status make_table(qn_value **out, const qn_node *node, const qn_quantized_pair *s,
                             qn_arena *arena)
 {
-    static const int64_t dims[1] = {ENTRIES};
     const qn_dtype dtype = s->y.value->type.dtype;
     const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y)};
-    const qn_type type = qn_type_tensor(dtype, 1, dims);
     qn_tensor *table, *mapped = NULL;
     QN_TRY(map_all(&mapped, arena, node, &s->x));
+    const qn_type type = qn_type_tensor(dtype, 1, mapped->dims);
     QN_TRY(qn_tensor_create(&table, node->graph->ctx, node->graph->arena, &type));
-    for (int64_t i = 0; i < ENTRIES; i++) {
+    for (int64_t i = 0; i < mapped->dims[0]; i++) {
         const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_range_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
@@ -138,7 +135,7 @@ qn_status qn_lower_table(bool *done, qn_node *node)
     if (node->n_in != 1 || !(node->op->in[0].types & QN_SET(QN_FLOAT64)))
         return QN_OK;
     QN_TRY(qn_lower_pair(done, &s, node));
-    *done = *done && qn_quantized_is_byte(&s.x) && qn_quantized_is_byte(&s.y);
+    *done = *done && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
     if (!*done)
         return QN_OK;
     qn_arena_init(&arena, &node->graph->ctx->allocator);

@@ -98,6 +98,11 @@ bool qn_quantized_is_byte(const qn_quantized *q)
     return (qn_type_set(&q->value->type) & BYTES) != 0;
 }
 
+bool qn_quantized_is_short(const qn_quantized *q)
+{
+    return (qn_type_set(&q->value->type) & (BYTES | WORDS)) != 0;
+}
+
 float qn_quantized_scale(const qn_quantized *q, int64_t i)
 {
     return (float)qn_tensor_f64(q->scale->data, q->axis < 0 ? 0 : i);

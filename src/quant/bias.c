@@ -3,8 +3,9 @@
 #include "ops/eval.h"
 #include "quant/params.h"
 
-/* Units of sx * sw that a bias may have: half of int32, since sums are added to it. */
-#define MOST_UNITS 1073741824.0
+/* Units of sx * sw that a bias may have: half of int32, since sums are added to it; with 16 bits what leaves
+ * room for exact sums in doubles. */
+static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
 static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
 {
@@ -13,10 +14,10 @@ static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
 }
 
 /* Weights whose scale is so small that the bias would not fit get a larger one. */
-static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale)
+static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale, double most)
 {
     for (int64_t k = 0; k < m->filters; k++) {
-        const double least = fabs(qn_mac_bias(m, k)) / (x_scale * MOST_UNITS);
+        const double least = fabs(qn_mac_bias(m, k)) / (x_scale * most);
         float *scale = &w->scale[scale_index(w, m, k)];
         if ((double)*scale < least)
             *scale = nextafterf((float)least, INFINITY);
@@ -67,8 +68,10 @@ qn_status qn_bias_settle(qn_quantizer *q, const qn_mac *m, const qn_stats *stats
     qn_qparams *w = qn_quant_node_of(q, m->node)->weights;
     const qn_stats_entry *entry = qn_stats_find(stats, x->name);
     qn_status status = QN_OK;
-    if (x->qparams && w->qmax < 256 && x->qparams->qmax - x->qparams->qmin < 256)
-        raise_scales(w, m, (double)x->qparams->scale[0]);
+    if (x->qparams) {
+        const bool wide = w->qmax > 255 || x->qparams->qmax - x->qparams->qmin > 255;
+        raise_scales(w, m, (double)x->qparams->scale[0], wide ? most_units_wide : most_units);
+    }
     if (!options->correct_bias || !has_means(m, entry))
         return QN_OK;
     double *shift = qn_alloc_zero(q->ctx, (size_t)m->filters, sizeof *shift);

@@ -85,8 +85,9 @@ static double one_requantize(uint32_t seed)
 static double one_table(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
-    const int64_t size = 256;
-    qn_value *const in[] = {image(&f, pick_byte(&f)), add_bytes(&f, pick_byte(&f), 1, &size)};
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    const int64_t size = qn_dtype_size(from) == 1 ? 256 : 65536;
+    qn_value *const in[] = {image(&f, from), add_bytes(&f, to, 1, &size)};
     return finish(&f, result_of(add_node(&f, &qn_op_qn_QTable, 2, in)), "table");
 }
 
@@ -198,7 +199,7 @@ static void random_window(fixture *f, qn_window_attrs *a, const qn_value *x)
 static double one_max_pool(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
-    qn_value *x = image(&f, pick_byte(&f));
+    qn_value *x = image(&f, pick_narrow(&f));
     qn_node *node = add_node(&f, &qn_op_MaxPool, 1, &x);
     random_window(&f, node->attrs, x);
     return finish(&f, result_of(node), NULL);

@@ -187,6 +187,19 @@ static void largest(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
         largest_of(y, t, c, top, width - c);
 }
 
+static void largest_words(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
+{
+    uint16_t *most = (uint16_t *)(void *)y;
+    const uint16_t top = (uint16_t)flip;
+    for (int64_t c = 0; c < width; c++)
+        most[c] = top; /* the least there is */
+    for (int64_t i = 0; i < t->n; i++) {
+        const uint16_t *x = (const uint16_t *)(const void *)tap(t, i);
+        for (int64_t c = 0; c < width; c++)
+            most[c] = (x[c] ^ top) > (most[c] ^ top) ? x[c] : most[c];
+    }
+}
+
 /* So many vectors of numbers from c on, of which `lanes` count each. */
 typedef struct mean_part {
     int64_t c, lanes;
@@ -308,6 +321,7 @@ const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .clip = clip,
     .table = look_up,
     .largest = largest,
+    .largest_words = largest_words,
     .mean = mean,
     .mean_row = mean_row,
     .linear = linear,

@@ -59,7 +59,8 @@ static void window(const pool_work *w, uint8_t *y, const uint8_t *image, int64_t
     }
     const qn_q_taps taps = {image, offsets, n, 0};
     if (!s->mean) {
-        s->kernels->largest(y, &taps, g->channels, s->flip);
+        (s->size == 2 ? s->kernels->largest_words : s->kernels->largest)(y, &taps, g->channels,
+                                                                         s->flip);
         return;
     }
     qn_q_cast cast = s->cast;
@@ -132,12 +133,13 @@ qn_status qn_claim_q_max_pool(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     pool_state *s;
-    if (!qn_q_is_byte(node->in[0]) || !node->out[0] || (node->n_out > 1 && node->out[1]))
+    if (!qn_q_is_narrow(node->in[0]->type.dtype) || !node->out[0] ||
+        (node->n_out > 1 && node->out[1]))
         return QN_OK;
     QN_TRY(pool_begin(&s, claim));
     if (!s)
         return QN_OK;
-    s->flip = node->in[0]->type.dtype == QN_INT8 ? 128 : 0;
+    s->flip = qn_q_side_of(node->in[0]->type.dtype, 0).flip;
     qn_claim_in(claim, node->in[0], QN_LAST);
     qn_claim_out(claim, node->out[0], QN_LAST);
     claim->state = s;

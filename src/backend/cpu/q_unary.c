@@ -15,7 +15,8 @@ struct state {
     int64_t count, x_size, y_size; /* elements, and their bytes */
     qn_q_cast cast;
     int32_t limits[2];
-    uint8_t table[256]; /* by the byte itself */
+    uint8_t table[256];   /* by the byte itself */
+    uint16_t *wide_table; /* by the number itself, where a side has 16 bits */
     qn_q_look_up_fn *look_up;
 };
 
@@ -147,7 +148,44 @@ static void table_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t co
     s->look_up(y, x, count, s->table);
 }
 
+/* 8 to 16 bits, 16 to 8, 16 to 16: the table has 16 bits. */
+static void wide_table_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
+{
+    const uint16_t *from = (const uint16_t *)(const void *)x, *table = s->wide_table;
+    uint16_t *to = (uint16_t *)(void *)y;
+    if (s->x_size == 1) {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = table[x[i]];
+    } else if (s->y_size == 1) {
+        for (int64_t i = 0; i < count; i++)
+            y[i] = (uint8_t)table[from[i]];
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            to[i] = table[from[i]];
+    }
+}
+
 static const qn_kernel table_kernel = {.name = "table", .run = unary_run};
+
+/* The table by the bits of x themselves. */
+static qn_status make_table(state *s, const qn_claim *claim, const qn_tensor *from)
+{
+    const int64_t count = qn_tensor_count(from);
+    const int64_t flip = qn_q_side_of(claim->node->in[0]->type.dtype, 0).flip;
+    if (s->x_size == 1 && qn_dtype_size(from->dtype) == 1) {
+        for (int64_t i = 0; i < count; i++)
+            s->table[i] = ((const uint8_t *)from->data)[i ^ flip];
+        s->look_up = qn_q_look_up_get();
+        s->chunk = table_chunk;
+        return QN_OK;
+    }
+    s->wide_table = qn_build_alloc(claim->builder, (size_t)count * sizeof *s->wide_table);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s->wide_table);
+    for (int64_t i = 0; i < count; i++)
+        s->wide_table[i] = (uint16_t)(int64_t)qn_q_element(from, i ^ flip);
+    s->chunk = wide_table_chunk;
+    return QN_OK;
+}
 
 qn_status qn_claim_q_table(bool *taken, qn_claim *claim)
 {
@@ -155,13 +193,9 @@ qn_status qn_claim_q_table(bool *taken, qn_claim *claim)
     const qn_tensor *table = node->in[1] ? node->in[1]->data : NULL;
     state *s;
     QN_TRY(begin(&s, claim));
-    if (!s || !table || qn_tensor_count(table) != 256)
+    if (!s || !table || qn_tensor_count(table) != (s->x_size == 1 ? 256 : 65536))
         return QN_OK;
-    const int flip = node->in[0]->type.dtype == QN_INT8 ? 128 : 0;
-    for (int i = 0; i < 256; i++)
-        s->table[i] = ((const uint8_t *)table->data)[i ^ flip];
-    s->look_up = qn_q_look_up_get();
-    s->chunk = table_chunk;
+    QN_TRY(make_table(s, claim, table));
     finish(s, claim, node->out[0], &table_kernel);
     *taken = true;
     return QN_OK;
