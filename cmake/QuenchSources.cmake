@@ -5,8 +5,8 @@ set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/c
     calib quant export train dist data task report api)
 
 # Kernels for one instruction set are named after it; everything else is baseline code.
-set(QUENCH_ISA_avx2 -mavx2 -mfma -mf16c)
-set(QUENCH_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c)
+set(QUENCH_ISA_avx2 -mavx2 -mfma -mf16c -mprfchw)
+set(QUENCH_ISA_avx512 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprfchw)
 set(QUENCH_ISA_vnni ${QUENCH_ISA_avx512} -mavx512vnni)
 set(QUENCH_ISA_vbmi ${QUENCH_ISA_avx512} -mavx512vbmi)
 string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" quench_processor)

@@ -154,6 +154,49 @@ static double depthwise_case(uint32_t seed)
     return worst;
 }
 
+/* Kernels of 1x1 without strides: any number of filters and places, whole tiles and rests of them. */
+static conv random_pointwise(fixture *f)
+{
+    conv c = {.samples = 1 + pick(f, 3), .groups = 1, .spatial = 2, .kernel = 1, .stride = 1};
+    c.dilation = 1;
+    c.channels = 8 + pick(f, 120);
+    c.filters = 1 + pick(f, 150);
+    for (int d = 0; d < 2; d++)
+        c.size[d] = 3 + pick(f, 14);
+    return c;
+}
+
+static double pointwise_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const conv c = random_pointwise(&f);
+    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c), NULL));
+    const double worst = compare(&f, qn_cpu_isa() >= QN_ISA_AVX2 ? "pointwise" : NULL);
+    fixture_end(&f);
+    return worst;
+}
+
+/* Both behind each other, with nothing or a function between them that the first one can do. */
+static double separable_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv after = random_pointwise(&f), c = after;
+    c.kernel = 3 + 2 * pick(&f, 2);
+    c.stride = 1 + pick(&f, 2);
+    c.filters = c.groups = c.channels;
+    for (int d = 0; d < 2; d++)
+        c.size[d] = 20 + pick(&f, 30);
+    for (int i = 0; i < 4; i++)
+        c.pads[i] = pick(&f, c.kernel / 2 + 1);
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    if (pick(&f, 3))
+        y = apply(&f, pick(&f, 2) ? &qn_op_Relu : &qn_op_Swish, y, NULL);
+    add_output(&f, follow(&f, add_conv(&f, y, &after), NULL));
+    const double worst = compare(&f, qn_cpu_isa() >= QN_ISA_AVX2 ? "separable" : NULL);
+    fixture_end(&f);
+    return worst;
+}
+
 /* What the rule for Winograd takes, alone and behind a convolution whose result is added again. */
 static double winograd_case(uint32_t seed)
 {
@@ -291,6 +334,18 @@ static void test_depthwise(void **state)
     run_cases(depthwise_case, 60, 1e-5);
 }
 
+static void test_pointwise(void **state)
+{
+    (void)state;
+    run_cases(pointwise_case, 80, 1e-5);
+}
+
+static void test_separable(void **state)
+{
+    (void)state;
+    run_cases(separable_case, 60, 1e-5);
+}
+
 static void test_winograd(void **state)
 {
     (void)state;
@@ -319,9 +374,10 @@ static void test_pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),     cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_winograd), cmocka_unit_test(test_transposed),
-        cmocka_unit_test(test_matmul),   cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_conv),      cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_pointwise), cmocka_unit_test(test_separable),
+        cmocka_unit_test(test_winograd),  cmocka_unit_test(test_transposed),
+        cmocka_unit_test(test_matmul),    cmocka_unit_test(test_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@ static const struct {
     {&qn_op_Clip, qn_claim_q_clip},
     {&qn_op_Concat, qn_claim_concat},
     {&qn_op_Conv, qn_claim_depthwise},
+    {&qn_op_Conv, qn_claim_pointwise},
     {&qn_op_Conv, qn_claim_winograd},
     {&qn_op_DequantizeLinear, qn_claim_q_dequantize},
     {&qn_op_Dropout, qn_claim_dropout},

@@ -34,8 +34,8 @@ typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
-/* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c) */
-qn_claim_fn qn_claim_winograd, qn_claim_depthwise;
+/* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c, pointwise.c) */
+qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
 qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice;
 qn_claim_fn qn_claim_concat, qn_claim_q_concat;

@@ -1,19 +1,24 @@
 #include "backend/cpu/depthwise.h"
 
+#include <omp.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
+#include "backend/cpu/pointwise.h"
 
+/* A 1x1 convolution behind it is computed on rows that are still in the cache, so that its input is never
+ * in memory as a whole. */
 typedef struct state {
     qn_depthwise d;
     int64_t block, kernel, channels;
     qn_depthwise_fn *row;
-    qn_tail tail;
-    int32_t n_fused;
+    bool split_channels;
     const qn_tensor *weights, *bias;
+    qn_pointwise *then; /* NULL: none */
+    int64_t at_once;    /* rows before `then` takes them */
 } state;
 
 /* ---- Running --------------------------------------------------------------------------------------------- */
@@ -22,42 +27,156 @@ typedef struct work {
     const state *s;
     float *y;
     const float *x, *r;
+    float *scratch;
 } work;
 
-/* Rows [first, last) of those of all samples, every block of channels: threads get the part of the map
- * that the convolutions before and after give them, and find it in their cache. */
+/* Rows [first, last) of a sample; y, r: their place in the first block of channels. */
+typedef struct part {
+    float *y;
+    const float *x, *r;
+    int64_t y_step; /* floats from block to block, as in r */
+    int64_t first, last;
+} part;
+
+/* What will be read and written some vectors later, in this block or in the one behind it. */
+static void look_ahead(qn_depthwise_row *row, const state *s, const part *p)
+{
+    enum { VECTORS = 32 };
+    const qn_depthwise *d = &s->d;
+    const int64_t rows = p->last - p->first, b = s->block;
+    const int64_t ahead = row->row - p->first + (VECTORS + d->out_width - 1) / d->out_width;
+    const int64_t to = p->first + ahead % rows, block = ahead / rows;
+    const int64_t below = to * d->stride_down - d->pad_top + s->kernel - d->stride_down;
+    const int64_t from = QN_MAX(QN_MIN(below, d->height - d->stride_down), 0);
+    row->y_soon = row->y + block * p->y_step + (to - row->row) * d->out_width * b;
+    row->x_soon = row->x + (block * d->height + from) * d->width * b;
+}
+
+static void run_block(const state *s, const part *p, int64_t block)
+{
+    const qn_depthwise *d = &s->d;
+    const int64_t b = s->block, across = d->out_width * b;
+    qn_depthwise_row row = {.x = p->x + block * d->height * d->width * b,
+                            .weights = d->weights + block * s->kernel * s->kernel * b,
+                            .bias = d->bias + block * b};
+    for (row.row = p->first; row.row < p->last; row.row++) {
+        const int64_t at = block * p->y_step + (row.row - p->first) * across;
+        row.y = p->y + at;
+        row.r = p->r ? p->r + at : row.y;
+        look_ahead(&row, s, p);
+        s->row(d, &row);
+    }
+}
+
+/* Rows [from, to) of sample n in the tensors. */
+static part part_of(const work *w, int64_t n, int64_t from, int64_t to)
+{
+    const qn_depthwise *d = &w->s->d;
+    const int64_t across = d->out_width * w->s->block;
+    return (part){.y = w->y + n * d->end.y_stride + from * across,
+                  .x = w->x + n * d->x_stride,
+                  .r = w->r ? w->r + n * d->end.r_stride + from * across : NULL,
+                  .y_step = d->out_height * across,
+                  .first = from,
+                  .last = to};
+}
+
+/* Rows [first, last) of those of all samples, every block of channels. */
 static void run_rows(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
-    const qn_depthwise *d = &w->s->d;
-    const int64_t b = w->s->block, height = d->out_height;
+    const int64_t height = w->s->d.out_height;
     for (int64_t n = first / height; n * height < last; n++) {
-        const int64_t from = QN_MAX(first - n * height, 0), to = QN_MIN(last - n * height, height);
-        for (int64_t block = 0; block < d->blocks; block++) {
-            const int64_t plane = block * height * d->out_width * b;
-            qn_depthwise_row row = {.x = w->x + n * d->x_stride + block * d->height * d->width * b,
-                                    .weights = d->weights + block * w->s->kernel * w->s->kernel * b,
-                                    .bias = d->bias + block * b};
-            for (row.row = from; row.row < to; row.row++) {
-                const int64_t at = plane + row.row * d->out_width * b;
-                row.y = w->y + n * d->y_stride + at;
-                row.r = w->r ? w->r + n * d->r_stride + at : row.y;
-                w->s->row(d, &row);
-            }
-        }
+        const part p =
+            part_of(w, n, QN_MAX(first - n * height, 0), QN_MIN(last - n * height, height));
+        for (int64_t block = 0; block < w->s->d.blocks; block++)
+            run_block(w->s, &p, block);
+    }
+}
+
+/* Blocks [first, last) of channels of every sample. */
+static void run_channels(const void *opaque, int64_t first, int64_t last)
+{
+    const work *w = opaque;
+    for (int64_t n = 0; n < w->s->d.samples; n++) {
+        const part p = part_of(w, n, 0, w->s->d.out_height);
+        for (int64_t block = first; block < last; block++)
+            run_block(w->s, &p, block);
     }
 }
 
 static qn_status depthwise_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
-    work w = {s, io->out[0]->data, io->in[0]->data, NULL};
+    const work w = {.s = s,
+                    .y = io->out[0]->data,
+                    .x = io->in[0]->data,
+                    .r = qn_ending_residual(&s->d.end, io)};
     (void)bound;
-    if (s->d.finish.operand >= 0)
-        w.r = io->in[s->tail.operands[s->d.finish.operand].in]->data;
-    qn_parallel(io->threads, s->d.samples * s->d.out_height, 2, run_rows, &w);
-    if (s->tail.chain.n_stages > 0)
-        qn_tail_run(&s->tail, io->out[0]->data, io);
+    if (s->split_channels)
+        qn_parallel(io->threads, s->d.blocks, 2, run_channels, &w);
+    else
+        qn_parallel(io->threads, s->d.samples * s->d.out_height, 2, run_rows, &w);
+    qn_ending_run(&s->d.end, io);
+    return QN_OK;
+}
+
+/* ---- Running with a 1x1 convolution behind it ---------------------------------------------------------- */
+
+/* Floats of the rows between the two, which every thread has for itself. */
+static int64_t between(const state *s)
+{
+    return s->d.blocks * s->at_once * s->d.out_width * s->block;
+}
+
+/* Rows [from, to) of sample n. */
+static void run_both(const work *w, float *rows, int64_t n, int64_t from, int64_t to)
+{
+    const state *s = w->s;
+    const qn_depthwise *d = &s->d;
+    const int64_t step = s->at_once * d->out_width * s->block;
+    const part p = {
+        .y = rows, .x = w->x + n * d->x_stride, .y_step = step, .first = from, .last = to};
+    for (int64_t block = 0; block < d->blocks; block++)
+        run_block(s, &p, block);
+    const qn_pointwise_part then = {.y = w->y + n * s->then->end.y_stride,
+                                    .r = w->r ? w->r + n * s->then->end.r_stride : NULL,
+                                    .x = rows,
+                                    .x_step = step,
+                                    .first = from * d->out_width,
+                                    .count = (to - from) * d->out_width,
+                                    .from = 0,
+                                    .to = (s->then->filter_blocks + 1) / 2};
+    qn_pointwise_compute(s->then, &then);
+}
+
+/* Thread `id` of `count` does its rows of those of all samples. */
+static void run_share(const work *w, int64_t id, int64_t count)
+{
+    const state *s = w->s;
+    const int64_t height = s->d.out_height, all = s->d.samples * height;
+    const int64_t last = all * (id + 1) / count;
+    float *rows = w->scratch + id * between(s);
+    for (int64_t first = all * id / count; first < last;) {
+        const int64_t n = first / height, from = first % height;
+        const int64_t to = QN_MIN(QN_MIN(from + s->at_once, height), from + last - first);
+        run_both(w, rows, n, from, to);
+        first += to - from;
+    }
+}
+
+static qn_status separable_run(const void *opaque, void *bound, const qn_step_io *io)
+{
+    const state *s = opaque;
+    const work w = {.s = s,
+                    .y = io->out[0]->data,
+                    .x = io->in[0]->data,
+                    .r = qn_ending_residual(&s->then->end, io),
+                    .scratch = io->scratch};
+    (void)bound;
+#pragma omp parallel num_threads(io->threads)
+    run_share(&w, omp_get_thread_num(), omp_get_num_threads());
+    qn_ending_run(&s->then->end, io);
     return QN_OK;
 }
 
@@ -91,17 +210,18 @@ static qn_status depthwise_prepare(qn_claim *claim)
     d->weights = weights;
     d->bias = bias;
     d->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    d->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
-    if (d->finish.operand >= 0)
-        d->r_stride =
-            (int64_t)(claim->in[s->tail.operands[d->finish.operand].in].stride / sizeof(float));
-    qn_tail_prepare(&s->tail, claim, -1);
-    qn_tail_skip(&s->tail, s->n_fused);
-    return QN_OK;
+    if (!s->then) {
+        qn_ending_prepare(&d->end, claim);
+        return QN_OK;
+    }
+    claim->scratch = (size_t)(qn_build_threads(claim->builder) * between(s)) * sizeof(float);
+    return qn_pointwise_prepare(s->then, claim);
 }
 
 static const qn_kernel depthwise_kernel = {
     .name = "depthwise", .prepare = depthwise_prepare, .run = depthwise_run};
+static const qn_kernel separable_kernel = {
+    .name = "separable", .prepare = depthwise_prepare, .run = separable_run};
 
 /* ---- Claiming ---------------------------------------------------------------------------------------------- */
 
@@ -130,29 +250,50 @@ static void describe(state *s, const qn_geometry *g)
                           .stride_down = g->stride[0]};
 }
 
+/* Takes the 1x1 convolution behind it, where threads share both by rows, and where its weights are so few
+ * that reading them for some rows at a time costs less than the map between the two. */
+static qn_status take_pointwise(state *s, qn_claim *claim)
+{
+    enum { MOST_WEIGHTS = 1 << 16 };
+    const qn_depthwise *d = &s->d;
+    const int64_t rows = d->samples * d->out_height, threads = qn_build_threads(claim->builder);
+    qn_value *y = d->end.tail.out;
+    qn_node *next = qn_build_fusible(claim->builder, y);
+    qn_pointwise p;
+    if (!qn_ending_is_inner(&d->end) || (rows % threads != 0 && rows < 8 * threads) || !next ||
+        next->op != &qn_op_Conv || next->in[0] != y ||
+        !qn_pointwise_describe(&p, claim->builder, next) || p.split_filters ||
+        p.channels * p.filters > MOST_WEIGHTS)
+        return QN_OK;
+    s->then = qn_build_alloc(claim->builder, sizeof *s->then);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s->then);
+    *s->then = p;
+    s->at_once = QN_MIN(QN_MAX(qn_pointwise_places(s->channels) / d->out_width, 1), d->out_height);
+    qn_claim_add(claim, next);
+    return qn_ending_take(&s->then->end, claim, next->out[0]);
+}
+
 qn_status qn_claim_depthwise(bool *taken, qn_claim *claim)
 {
     const qn_kernels *kernels = qn_kernels_get();
     const qn_node *node = claim->node;
     qn_geometry g;
-    if (!kernels->depthwise || !qn_geometry_conv(&g, claim) || !is_wanted(&g))
+    if (!kernels->depthwise || !qn_geometry_conv(&g, claim->builder, node) || !is_wanted(&g))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->block = kernels->width;
     s->row = kernels->depthwise[g.kernel[0] == 5][g.stride[1] == 2];
+    s->split_channels = qn_split_filters(&g, qn_build_threads(claim->builder));
     s->weights = node->in[1]->data;
     s->bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
     describe(s, &g);
-    const qn_layout layout = qn_layout_native();
-    qn_claim_in(claim, node->in[0], layout)->strided = true;
-    (void)qn_tail_begin(&s->tail, claim, node->out[0], layout);
-    QN_TRY(qn_tail_grow(&s->tail, claim));
-    s->n_fused = qn_finish_take(&s->d.finish, &s->tail, g.channels % s->block != 0);
-    qn_tail_finish(&s->tail, claim);
-    qn_finish_place(claim, &s->d.finish, &s->tail);
+    qn_claim_in(claim, node->in[0], qn_layout_native())->strided = true;
+    QN_TRY(qn_ending_take(&s->d.end, claim, node->out[0]));
+    QN_TRY(take_pointwise(s, claim));
+    qn_ending_close(s->then ? &s->then->end : &s->d.end, claim);
     claim->state = s;
-    claim->kernel = &depthwise_kernel;
+    claim->kernel = s->then ? &separable_kernel : &depthwise_kernel;
     *taken = true;
     return QN_OK;
 }

@@ -9,10 +9,10 @@ typedef struct qn_depthwise {
     int64_t samples, blocks;
     int64_t height, width, out_height, out_width;
     int64_t pad_top, pad_left, stride_down;
-    int64_t x_stride, y_stride, r_stride; /* floats from sample to sample */
-    const float *weights;                 /* [blocks, kernel, kernel, b] */
-    const float *bias;                    /* [blocks * b] */
-    qn_finish finish;
+    int64_t x_stride;     /* floats from sample to sample */
+    const float *weights; /* [blocks, kernel, kernel, b] */
+    const float *bias;    /* [blocks * b] */
+    qn_ending end;
 } qn_depthwise;
 
 /* One row of outputs of one block: y and r (residual; or y itself) at the row, x, weights and bias at the
@@ -20,6 +20,7 @@ typedef struct qn_depthwise {
 typedef struct qn_depthwise_row {
     float *y;
     const float *x, *r, *weights, *bias;
+    const float *x_soon, *y_soon; /* rows that will be read and written next but a few */
     int64_t row;
 } qn_depthwise_row;
 typedef void qn_depthwise_fn(const qn_depthwise *d, const qn_depthwise_row *row);

@@ -28,8 +28,14 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
     const qn_depthwise *d = l->d;
     const float *x = l->x + (at * stride - d->pad_left) * VEC_WIDTH;
     vec sums[DEPTHWISE_MOST];
-    for (int g = 0; g < count; g++)
+#pragma GCC unroll 8
+    for (int g = 0; g < count; g++) {
         sums[g] = vec_set(0);
+        VEC_PREFETCH_WRITE(l->row->y_soon + (at + g) * VEC_WIDTH);
+        for (int j = 0; j < stride * stride; j++)
+            VEC_PREFETCH(l->row->x_soon +
+                         ((at + g) * stride + j % stride + j / stride * d->width) * VEC_WIDTH);
+    }
     for (int64_t i = l->window.y0; i < l->window.y1; i++) {
         const float *line = x + i * d->width * VEC_WIDTH;
         vec in[DEPTHWISE_INPUTS], w[DEPTHWISE_KERNEL];
@@ -49,7 +55,7 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
     const vec bias = vec_load(l->row->bias);
     for (int g = 0; g < count; g++)
         sums[g] = vec_add(sums[g], bias);
-    finish_vectors(sums, count, &d->finish, l->row->r + at * VEC_WIDTH);
+    finish_vectors(sums, count, &d->end.finish, l->row->r + at * VEC_WIDTH);
     for (int g = 0; g < count; g++)
         vec_store(l->row->y + (at + g) * VEC_WIDTH, sums[g]);
 }
@@ -65,7 +71,7 @@ VEC_INLINE void depthwise_edge(const depthwise_line *l, const float *x, int64_t 
                           vec_load(l->row->weights + (i * kernel + j) * VEC_WIDTH), sum);
     }
     sum = vec_add(sum, vec_load(l->row->bias));
-    finish_vectors(&sum, 1, &l->d->finish, l->row->r + at * VEC_WIDTH);
+    finish_vectors(&sum, 1, &l->d->end.finish, l->row->r + at * VEC_WIDTH);
     vec_store(l->row->y + at * VEC_WIDTH, sum);
 }
 
@@ -89,7 +95,7 @@ VEC_INLINE void depthwise_inside(const depthwise_line *l, int64_t first, int64_t
     int64_t at = first;
     for (; at + group <= last; at += group)
         depthwise_group(l, at, kernel, stride, group);
-    if (at < last && last - first >= group && l->d->finish.residual == QN_RESIDUAL_NONE) {
+    if (at < last && last - first >= group && l->d->end.finish.residual == QN_RESIDUAL_NONE) {
         /* Some again, which is quicker than one by one. */
         depthwise_group(l, last - group, kernel, stride, group);
         return;

@@ -16,7 +16,9 @@ static bool is_known(const qn_stage *stage)
     }
 }
 
-int32_t qn_finish_take(qn_finish *f, const qn_tail *t, bool padded)
+/* The first stages of the tail that fit into `f`; returns how many. `padded`: the result has padding
+ * that must stay 0. */
+static int32_t take_stages(qn_finish *f, const qn_tail *t, bool padded)
 {
     int32_t taken = 0;
     *f = (qn_finish){.fn = QN_FN_COUNT, .operand = -1};
@@ -36,7 +38,7 @@ int32_t qn_finish_take(qn_finish *f, const qn_tail *t, bool padded)
     return taken;
 }
 
-void qn_finish_place(qn_claim *claim, const qn_finish *f, const qn_tail *t)
+static void share_memory(qn_claim *claim, const qn_finish *f, const qn_tail *t)
 {
     if (f->operand < 0)
         return;
@@ -47,4 +49,47 @@ void qn_finish_place(qn_claim *claim, const qn_finish *f, const qn_tail *t)
     }
     if (o->value != claim->node->in[0] && qn_build_dies(claim, o->value))
         claim->in_place = o->in;
+}
+
+qn_status qn_ending_take(qn_ending *e, qn_claim *claim, qn_value *y)
+{
+    const qn_layout layout = qn_layout_native();
+    *e = (qn_ending){.n_fused = 0};
+    (void)qn_tail_begin(&e->tail, claim, y, layout);
+    QN_TRY(qn_tail_grow(&e->tail, claim));
+    e->n_fused =
+        take_stages(&e->finish, &e->tail, e->tail.shape.dims[1] % (int64_t)layout.block != 0);
+    return QN_OK;
+}
+
+void qn_ending_close(qn_ending *e, qn_claim *claim)
+{
+    qn_tail_finish(&e->tail, claim);
+    share_memory(claim, &e->finish, &e->tail);
+}
+
+bool qn_ending_is_inner(const qn_ending *e)
+{
+    return e->n_fused == e->tail.chain.n_stages && e->finish.operand < 0;
+}
+
+void qn_ending_prepare(qn_ending *e, const qn_claim *claim)
+{
+    e->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
+    if (e->finish.operand >= 0)
+        e->r_stride =
+            (int64_t)(claim->in[e->tail.operands[e->finish.operand].in].stride / sizeof(float));
+    qn_tail_prepare(&e->tail, claim, -1);
+    qn_tail_skip(&e->tail, e->n_fused);
+}
+
+const float *qn_ending_residual(const qn_ending *e, const qn_step_io *io)
+{
+    return e->finish.operand < 0 ? NULL : io->in[e->tail.operands[e->finish.operand].in]->data;
+}
+
+void qn_ending_run(const qn_ending *e, const qn_step_io *io)
+{
+    if (e->tail.chain.n_stages > 0)
+        qn_tail_run(&e->tail, io->out[0]->data, io);
 }

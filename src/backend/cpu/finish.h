@@ -18,11 +18,26 @@ typedef struct qn_finish {
     int32_t operand; /* of the tail: the residual; -1: none */
 } qn_finish;
 
-/* The first stages of the tail that fit into `out`; returns how many. `padded`: the result has padding
- * that must stay 0. */
-int32_t qn_finish_take(qn_finish *out, const qn_tail *tail, bool padded);
+/* The end of an own convolution: what stands behind it, and how much of that is in `finish`. */
+typedef struct qn_ending {
+    qn_finish finish;
+    qn_tail tail;
+    int32_t n_fused;            /* stages that are in `finish` */
+    int64_t y_stride, r_stride; /* floats from sample to sample, of the result and the residual */
+} qn_ending;
 
-/* Lets the result take the memory of the residual, when that ends here and is not the source itself. */
-void qn_finish_place(qn_claim *claim, const qn_finish *finish, const qn_tail *tail);
+/* Takes the nodes behind `y`, which is in the native layout; the claim gets no output yet. */
+QN_MUST_CHECK qn_status qn_ending_take(qn_ending *out, qn_claim *claim, qn_value *y);
+/* Gives the claim the operands and the output, which takes the memory of the residual when that ends
+ * here and is not the source itself. */
+void qn_ending_close(qn_ending *ending, qn_claim *claim);
+/* Nothing is left for the chain and nothing is read: the end can stay inside of a claim. */
+bool qn_ending_is_inner(const qn_ending *ending);
+/* In the kernel's prepare. */
+void qn_ending_prepare(qn_ending *ending, const qn_claim *claim);
+/* The residual's data, or NULL. */
+const float *qn_ending_residual(const qn_ending *ending, const qn_step_io *io);
+/* What the kernel has left to the chain. */
+void qn_ending_run(const qn_ending *ending, const qn_step_io *io);
 
 #endif

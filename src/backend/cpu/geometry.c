@@ -28,12 +28,10 @@ static bool take_window(qn_geometry *g, const qn_window *w)
     return g->samples > 0 && g->channels > 0 && g->filters > 0;
 }
 
-static bool shapes_of(qn_tensor *x, qn_tensor *y, const qn_claim *claim)
+static bool shapes_of(qn_tensor *x, qn_tensor *y, const qn_builder *builder, const qn_node *node)
 {
-    const qn_node *node = claim->node;
-    return node->in[0] && node->out[0] && qn_build_shape(x, claim->builder, node->in[0]) &&
-           qn_build_shape(y, claim->builder, node->out[0]) && x->rank >= 3 &&
-           x->rank - 2 <= QN_SPATIAL;
+    return node->in[0] && node->out[0] && qn_build_shape(x, builder, node->in[0]) &&
+           qn_build_shape(y, builder, node->out[0]) && x->rank >= 3 && x->rank - 2 <= QN_SPATIAL;
 }
 
 static const qn_tensor *constant(const qn_node *node, int32_t i)
@@ -41,14 +39,14 @@ static const qn_tensor *constant(const qn_node *node, int32_t i)
     return i < node->n_in && node->in[i] ? node->in[i]->data : NULL;
 }
 
-static bool geometry_of(qn_geometry *g, const qn_claim *claim, const qn_tensor *weights)
+static bool geometry_of(qn_geometry *g, const qn_builder *builder, const qn_node *node,
+                        const qn_tensor *weights)
 {
-    const qn_node *node = claim->node;
     const qn_window_attrs *a = node->attrs;
     const bool transposed = node->op == &qn_op_ConvTranspose;
     qn_tensor x, y;
     qn_window w;
-    if (!weights || !shapes_of(&x, &y, claim))
+    if (!weights || !shapes_of(&x, &y, builder, node))
         return false;
     const qn_dim *in = node->in[0]->type.dims + 2;
     if (!(transposed ? qn_window_resolve_transposed : qn_window_resolve)(&w, a, x.rank - 2, in,
@@ -59,17 +57,17 @@ static bool geometry_of(qn_geometry *g, const qn_claim *claim, const qn_tensor *
     return take_window(g, &w);
 }
 
-bool qn_geometry_conv(qn_geometry *g, const qn_claim *claim)
+bool qn_geometry_conv(qn_geometry *g, const qn_builder *builder, const qn_node *node)
 {
-    const qn_node *node = claim->node;
     const qn_tensor *weights = constant(node, 1);
     return weights && weights->dtype == QN_FLOAT32 && node->in[0]->type.dtype == QN_FLOAT32 &&
-           (node->n_in <= 2 || !node->in[2] || constant(node, 2)) && geometry_of(g, claim, weights);
+           (node->n_in <= 2 || !node->in[2] || constant(node, 2)) &&
+           geometry_of(g, builder, node, weights);
 }
 
 bool qn_geometry_q_conv(qn_geometry *g, const qn_claim *claim)
 {
-    return geometry_of(g, claim, constant(claim->node, 3));
+    return geometry_of(g, claim->builder, claim->node, constant(claim->node, 3));
 }
 
 bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
@@ -77,7 +75,7 @@ bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
     const qn_node *node = claim->node;
     qn_tensor x, y;
     qn_window w;
-    if (!shapes_of(&x, &y, claim))
+    if (!shapes_of(&x, &y, claim->builder, node))
         return false;
     *g = (qn_geometry){.samples = x.dims[0], .channels = x.dims[1], .filters = x.dims[1]};
     g->groups = 1;
@@ -88,4 +86,13 @@ bool qn_geometry_pool(qn_geometry *g, const qn_claim *claim)
     }
     return qn_window_resolve(&w, node->attrs, x.rank - 2, node->in[0]->type.dims + 2, NULL) &&
            take_window(g, &w);
+}
+
+/* The larger side is shared, the smaller one is what every thread reads whole. */
+bool qn_split_filters(const qn_geometry *g, int threads)
+{
+    enum { PAIR = 32 }; /* filters that a kernel computes at once, at most */
+    const int64_t pairs = (g->filters + PAIR - 1) / PAIR;
+    return g->filters > g->samples * g->out[0] * g->out[1] &&
+           (pairs % threads == 0 || pairs >= 4 * threads);
 }

@@ -18,10 +18,14 @@ typedef struct qn_geometry {
 
 /* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights and
  * bias must be constants. */
-bool qn_geometry_conv(qn_geometry *out, const qn_claim *claim);
+bool qn_geometry_conv(qn_geometry *out, const qn_builder *builder, const qn_node *node);
 /* Of a QLinearConv with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
 /* Of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */
 bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);
+
+/* How threads share own convolutions: true by filters, false by places of all samples. A thread finds
+ * what it wrote in its own cache, so a rule of shapes alone keeps parts the same from step to step. */
+bool qn_split_filters(const qn_geometry *g, int threads);
 
 #endif

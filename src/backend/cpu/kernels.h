@@ -5,6 +5,7 @@
 
 #include "backend/cpu/chain.h"
 #include "backend/cpu/depthwise.h"
+#include "backend/cpu/pointwise.h"
 #include "backend/cpu/wino.h"
 
 /* y[i] = f(x[i]) for `count` floats. `operand` NULL: the function has none. */
@@ -41,6 +42,7 @@ struct qn_kernels {
     qn_map_fn *const *map; /* by qn_fn */
     void (*turn)(const qn_turn *turn);
     const qn_wino_kernels *wino;            /* NULL: none */
+    const qn_pointwise_kernels *pointwise;  /* NULL: none */
     qn_depthwise_fn *const (*depthwise)[2]; /* by kernel (3, 5) and stride (1, 2); NULL: none */
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);

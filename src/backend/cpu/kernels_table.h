@@ -6,6 +6,9 @@
 #endif
 #include "backend/cpu/lstm_kernels.h"
 #include "backend/cpu/peak_kernels.h"
+#if defined(__AVX2__)
+#include "backend/cpu/pointwise_kernels.h"
+#endif
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/turn_kernels.h"
 #if defined(__AVX2__)
@@ -18,6 +21,7 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .turn = turn,
 #if defined(__AVX2__) /* below it oneDNN's are better */
     .wino = &wino_kernels,
+    .pointwise = &pointwise_kernels,
     .depthwise = depthwise_kernels,
 #endif
     .softmax_rows = softmax_rows,

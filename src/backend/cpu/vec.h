@@ -10,6 +10,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#define VEC_APART static __attribute__((noinline))
+/* Ask for the cache line at p, to be read, or to be written: the core gets it for itself then. */
+#define VEC_PREFETCH(p) __builtin_prefetch((p), 0, 3)
+#define VEC_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 

@@ -167,8 +167,6 @@ static void run_share(const run *r, int64_t id, int64_t count)
 typedef struct state {
     qn_wino wino;
     qn_geometry g;
-    qn_tail tail;
-    int32_t n_fused;
     int64_t block;
     const qn_wino_kernels *kernels;
     const qn_tensor *weights, *bias;
@@ -192,13 +190,7 @@ static qn_status wino_prepare(qn_claim *claim)
     w->weights = weights;
     w->bias = bias;
     w->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    w->y_stride = (int64_t)(claim->out[0].stride / sizeof(float));
-    if (w->finish.operand >= 0) {
-        const int32_t in = s->tail.operands[w->finish.operand].in;
-        w->r_stride = (int64_t)(claim->in[in].stride / sizeof(float));
-    }
-    qn_tail_prepare(&s->tail, claim, -1);
-    qn_tail_skip(&s->tail, s->n_fused);
+    qn_ending_prepare(&w->end, claim);
     claim->scratch =
         (size_t)(threads * QN_WINO_XI * w->batch * (w->channel_blocks + 2) * s->block) *
         sizeof(float);
@@ -208,15 +200,17 @@ static qn_status wino_prepare(qn_claim *claim)
 static qn_status wino_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
-    const int32_t operand = s->wino.finish.operand;
-    run r = {&s->wino, s->kernels, s->block, io->out[0]->data, io->in[0]->data, NULL, io->scratch};
+    const run r = {.w = &s->wino,
+                   .kernels = s->kernels,
+                   .block = s->block,
+                   .y = io->out[0]->data,
+                   .x = io->in[0]->data,
+                   .r = qn_ending_residual(&s->wino.end, io),
+                   .scratch = io->scratch};
     (void)bound;
-    if (operand >= 0)
-        r.r = io->in[s->tail.operands[operand].in]->data;
 #pragma omp parallel num_threads(io->threads)
     run_share(&r, omp_get_thread_num(), omp_get_num_threads());
-    if (s->tail.chain.n_stages > 0)
-        qn_tail_run(&s->tail, io->out[0]->data, io);
+    qn_ending_run(&s->wino.end, io);
     return QN_OK;
 }
 
@@ -292,7 +286,8 @@ qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
     qn_geometry g;
     qn_cpu_plan *plan;
     QN_TRY(qn_cpu_plan_get(&plan, claim->builder));
-    if (!kernels->wino || qn_build_direct(claim->builder) || !qn_geometry_conv(&g, claim) ||
+    if (!kernels->wino || qn_build_direct(claim->builder) ||
+        !qn_geometry_conv(&g, claim->builder, node) ||
         !wanted(&g, &plan->winograd_bytes, plan->model_bytes))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
@@ -303,13 +298,9 @@ qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
     s->bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
     describe(s, &g);
     choose_batch(s, qn_build_threads(claim->builder));
-    const qn_layout layout = qn_layout_native();
-    qn_claim_in(claim, node->in[0], layout)->strided = true;
-    (void)qn_tail_begin(&s->tail, claim, node->out[0], layout);
-    QN_TRY(qn_tail_grow(&s->tail, claim));
-    s->n_fused = qn_finish_take(&s->wino.finish, &s->tail, g.filters % s->block != 0);
-    qn_tail_finish(&s->tail, claim);
-    qn_finish_place(claim, &s->wino.finish, &s->tail);
+    qn_claim_in(claim, node->in[0], qn_layout_native())->strided = true;
+    QN_TRY(qn_ending_take(&s->wino.end, claim, node->out[0]));
+    qn_ending_close(&s->wino.end, claim);
     claim->state = s;
     claim->kernel = &wino_kernel;
     *taken = true;

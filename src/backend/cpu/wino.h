@@ -22,12 +22,12 @@ typedef struct qn_wino {
     int64_t height, width, out_height, out_width, pad_top, pad_left;
     int64_t channel_blocks, filter_blocks;
     int64_t tiles_across, tiles_of_sample, tiles; /* tiles: of all samples */
-    int64_t x_stride, y_stride, r_stride;         /* floats from sample to sample */
+    int64_t x_stride;                             /* floats from sample to sample */
     int64_t batch;                                /* tiles that are transformed at once */
     bool split_filters;   /* few tiles: threads share V and split the filters */
     const float *weights; /* U: [filter_blocks / 2, xi, channels, 2, b] */
     const float *bias;    /* [filter_blocks * b] */
-    qn_finish finish;
+    qn_ending end;
 } qn_wino;
 
 /* Transforms tiles [first, last) of one block of channels: v[xi * xi_step + (tile - first) * b]. */

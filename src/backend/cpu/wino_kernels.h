@@ -180,13 +180,13 @@ VEC_INLINE void wino_output_tile(const qn_wino *w, const qn_wino_result *to, con
             o[j] = vec_add(o[j], bias);
         const int64_t at = offset + i * w->out_width * VEC_WIDTH;
         if (columns == QN_WINO_OUT) {
-            finish_vectors(o, QN_WINO_OUT, &w->finish, to->r + at);
+            finish_vectors(o, QN_WINO_OUT, &w->end.finish, to->r + at);
             for (int j = 0; j < QN_WINO_OUT; j++)
                 vec_store(to->y + at + j * VEC_WIDTH, o[j]);
             continue;
         }
         for (int j = 0; j < columns; j++) {
-            finish_vectors(o + j, 1, &w->finish, to->r + at + j * VEC_WIDTH);
+            finish_vectors(o + j, 1, &w->end.finish, to->r + at + j * VEC_WIDTH);
             vec_store(to->y + at + j * VEC_WIDTH, o[j]);
         }
     }
@@ -202,8 +202,9 @@ static void wino_output(const qn_wino *w, const qn_wino_result *to, int64_t firs
         const int64_t rows = w->out_height - y < QN_WINO_OUT ? w->out_height - y : QN_WINO_OUT;
         const int64_t columns = w->out_width - x < QN_WINO_OUT ? w->out_width - x : QN_WINO_OUT;
         const int64_t inside = (y * w->out_width + x) * VEC_WIDTH;
-        const qn_wino_result sample = {to->y + n * w->y_stride,
-                                       to->r ? to->r + n * w->r_stride : to->y + n * w->y_stride,
+        const qn_wino_result sample = {to->y + n * w->end.y_stride,
+                                       to->r ? to->r + n * w->end.r_stride
+                                             : to->y + n * w->end.y_stride,
                                        NULL, to->xi_step, to->block};
         wino_output_tile(w, &sample, m, inside, rows, columns);
     }

@@ -132,7 +132,7 @@ static qn_status claim_conv(bool *taken, qn_claim *claim, qn_prim_kind kind)
     qn_dnnl_step *s;
     const qn_node *node = claim->node;
     const qn_tensor *bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
-    if (!qn_geometry_conv(&g, claim))
+    if (!qn_geometry_conv(&g, claim->builder, node))
         return QN_OK;
     QN_TRY(qn_dnnl_step_create(&s, claim));
     s->spec.kind = kind;
