@@ -7,6 +7,10 @@ norm=unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010
 name=$1
 shift
 case $name in
+resnet50) model=resnet50_keras_bf16w samples=imagenet steps=imagenet-caffe ;;
+squeezenet) model=squeezenet_v1.1 samples=imagenet steps=crop=224,bgr,mean=104/117/123 ;;
+yolov8n) model=yolov8n samples=coco/images steps=yolo ;;
+yolox_nano) model=yolox_nano samples=coco/images steps=yolox ;;
 mobilenet_v1) model=mobilenet_v1_1.0_224 samples=imagenet steps=imagenet-tf ;;
 resnet20) model=resnet20_cifar10 samples=cifar10 steps=unit,mean=.485/.456/.406,std=.229/.224/.225 ;;
 se_mobilenet) model=tiny_se_mobilenet_cifar10 samples=cifar10 steps=$norm ;;
@@ -18,9 +22,14 @@ pp_ocr) model=en_PP-OCRv4_rec samples=ocr/images steps=ppocr ;;
     ;;
 esac
 file=$data/onnx/$model.onnx
-[ -f "$file" ] || { echo "skipped: no $file (QUENCH_DATA names the folder)"; exit 77; }
+[ -f "$file" ] || [ -f "$file.xz" ] || { echo "skipped: no $file (QUENCH_DATA names the folder)"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+if [ ! -f "$file" ]; then
+    command -v xz >/dev/null || { echo "skipped: no xz to unpack $file.xz"; exit 77; }
+    xz -dc "$file.xz" >"$folder/$model.onnx"
+    file=$folder/$model.onnx
+fi
 samples=$data/$samples
 if [ -f "$samples/test_first4000.bin.xz" ]; then
     command -v xz >/dev/null || { echo "skipped: no xz to unpack $samples"; exit 77; }
