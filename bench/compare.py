@@ -8,7 +8,8 @@ others' times. With --check the exit code tells whether every share is where it 
   float   the float models; in the geometric mean at most 0.85 of ONNX Runtime's time and 1.0 of OpenVINO's
   int8    each engine with the file that its own tool makes, and quench with the float original
   ort     files of quench quant --target ort beside those of ONNX Runtime's tool, both in ONNX Runtime
-  wide    ResNet-50 with 16 bits beside its float original"""
+  wide    ResNet-50 with 16 bits beside its float original
+  primitives  ResNet-50's int8 file beside the sum of its convolutions as oneDNN's own primitives"""
 
 import argparse
 import collections
@@ -49,6 +50,25 @@ class Quench:
         if result.returncode != 0:
             sys.exit(f"compare: {' '.join(self.command)} ended with exit code {result.returncode}")
         return json.loads(result.stdout)[self.field]
+
+
+class OneDnn:
+    """oneDNN's own int8 convolution primitives, one after another: the path is a list of layers."""
+    name = "oneDNN"
+
+    def __init__(self, path, _, arguments):
+        build = os.path.dirname(models.QUENCH)
+        made = subprocess.run(["cmake", "--build", build, "--target", "onednn_conv"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if made.returncode != 0:
+            raise RuntimeError("built without oneDNN")
+        self.command = [os.path.join(build, "onednn_conv"), path]
+        self.environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
+
+    def turn(self):
+        result = subprocess.run(self.command, stdout=subprocess.PIPE, text=True, check=True,
+                                env=self.environment)
+        return float(result.stdout)
 
 
 class Peer:
@@ -173,12 +193,21 @@ def wide_rows(names, _):
                    zip(("/float", "/float"), (1, 2), models.WIDE.values())])
 
 
+def primitive_rows(names, _):
+    if "resnet50" in names:
+        layers = os.path.join(models.ROOT, "bench", "resnet50.layers")
+        yield Row("resnet50", models.random_inputs("resnet50", 1),
+                  [(Quench, int8.quench_file("resnet50")), (OneDnn, layers)],
+                  [Share("/primitives", 0, [1], models.PRIMITIVES_BOUND)])
+
+
 Suite = collections.namedtuple("Suite", "columns rows means")
 SUITES = {
     "float": Suite(["quench", "ONNX Runtime", "OpenVINO"], float_rows, [0.85, 1.0]),
     "int8": Suite(["quench int8", "ONNX Runtime", "OpenVINO", "quench float"], int8_rows, []),
     "ort": Suite(["by quench", "by its tool"], ort_rows, []),
     "wide": Suite(["float", "W16A16", "W8A16"], wide_rows, []),
+    "primitives": Suite(["quench int8", "convolutions"], primitive_rows, []),
 }
 
 
