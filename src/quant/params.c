@@ -161,6 +161,20 @@ static const qn_node *only_function(const qn_quantizer *q, const qn_quant_value 
     return user;
 }
 
+/* 16 bits resolve what was seen with room to spare: nothing is cut off, and half as much is added on both sides
+ * for what other data may bring. A side that is 0, as behind a Relu, stays. */
+static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
+                                const qn_range_options *wanted)
+{
+    const float more = 1.5f;
+    const qn_method *method = NULL;
+    QN_TRY(qn_method_find(&method, q->ctx, "min_max"));
+    QN_TRY(qn_stats_range(range, q->ctx, entry, method, wanted));
+    range->min *= more;
+    range->max *= more;
+    return QN_OK;
+}
+
 static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_value *root,
                               const qn_stats_entry *entry, const qn_param_options *options)
 {
@@ -171,6 +185,8 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     root->through = function != NULL;
     if (function)
         return qn_range_through(range, q, function, entry);
+    if (root->bits > 8)
+        return range_of_words(range, q, entry, &wanted);
     return qn_stats_range(range, q->ctx, entry, options->method, &wanted);
 }
 
