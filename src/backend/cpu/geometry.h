@@ -19,7 +19,7 @@ typedef struct qn_geometry {
 /* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights and
  * bias must be constants. */
 bool qn_geometry_conv(qn_geometry *out, const qn_builder *builder, const qn_node *node);
-/* Of a QLinearConv with constant weights. */
+/* Of a QLinearConv or QLinearConvTranspose with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
 /* Of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */
 bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);

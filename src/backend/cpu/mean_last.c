@@ -1,5 +1,5 @@
 /* GlobalAveragePool of floats that lie channels last, as integer convolutions leave them: pixels are added one
- * after another, all channels side by side, so that the order of additions is the same everywhere. */
+ * after another in doubles, all channels side by side: the reference's bits on every machine. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 
@@ -18,18 +18,18 @@ typedef struct work {
 
 static void mean_chunk(const state *s, float *y, const float *x, int64_t count)
 {
-    float sums[CHANNELS] = {0};
+    double sums[CHANNELS] = {0};
     for (int64_t p = 0; p < s->area; p++, x += s->channels) {
         if (count == CHANNELS) {
             for (int c = 0; c < CHANNELS; c++)
-                sums[c] += x[c];
+                sums[c] += (double)x[c];
         } else {
             for (int64_t c = 0; c < count; c++)
-                sums[c] += x[c];
+                sums[c] += (double)x[c];
         }
     }
     for (int64_t c = 0; c < count; c++)
-        y[c] = sums[c] / (float)s->area;
+        y[c] = (float)(sums[c] / (double)s->area);
 }
 
 static void mean_range(const void *opaque, int64_t first, int64_t last)

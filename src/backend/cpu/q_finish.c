@@ -76,8 +76,8 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     qn_q_finish *f = &tail->finish;
     const qn_value *b = other_of(tail, node);
     double scales[3], zeros[3];
-    if (f->has_sum || !is_residual(tail, claim, node) || !qn_q_is_narrow(b->type.dtype) ||
-        !qn_q_is_narrow(node->out[0]->type.dtype))
+    if (tail->alone || f->has_sum || !is_residual(tail, claim, node) ||
+        !qn_q_is_narrow(b->type.dtype) || !qn_q_is_narrow(node->out[0]->type.dtype))
         return false;
     for (int i = 0; i < 3; i++) {
         const int32_t at = i == 2 ? 6 : 3 * i + 1;

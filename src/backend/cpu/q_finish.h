@@ -38,6 +38,7 @@ typedef struct qn_q_finish {
 typedef struct qn_q_tail {
     qn_q_finish finish;
     int32_t residual; /* which input of the claim; -1: none */
+    bool alone;       /* none may be taken */
     qn_value *out;    /* the last value of the group */
 } qn_q_tail;
 

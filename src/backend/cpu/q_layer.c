@@ -18,6 +18,12 @@ static double number_or(const qn_node *node, int32_t i, double otherwise)
     return data ? qn_q_element(data, 0) : otherwise;
 }
 
+/* The node's filter that one of the kernel's stands for. */
+static int64_t filter_of(const qn_q_layer *l, int64_t filter)
+{
+    return l->period ? filter % l->period : filter;
+}
+
 /* Bias and multipliers in the order of the packed filters. */
 static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 {
@@ -33,8 +39,8 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
     if (!b || !m)
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t at = 0; at < count; at++) {
-        const int64_t f = qn_q_conv_filter(c, at);
-        if (f < 0)
+        const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
+        if (place < 0)
             continue;
         m[at] = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
         const double added = bias ? qn_q_element(bias, f) : 0;
@@ -58,8 +64,8 @@ static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_cla
     int32_t *list = qn_build_alloc(claim->builder, (size_t)filters * sizeof *list);
     QN_TRY_ALLOC(qn_build_context(claim->builder), list);
     for (int64_t f = 0; zeros && f < filters; f++)
-        list[f] = (int32_t)qn_q_element(zeros, f);
-    *out = (qn_q_weights){.data = w->data,
+        list[f] = (int32_t)qn_q_element(zeros, filter_of(l, f));
+    *out = (qn_q_weights){.data = l->weights ? l->weights : w->data,
                           .is_signed = qn_dtype_get(w->dtype)->kind == QN_KIND_INT,
                           .wide = qn_dtype_size(w->dtype) == 2,
                           .by_column = l->by_column,
@@ -74,7 +80,7 @@ qn_status qn_q_layer_prepare(qn_claim *claim)
     qn_q_weights w;
     c->mac.finish = l->tail.finish;
     c->x_stride = (int64_t)claim->in[0].stride;
-    c->y_stride = (int64_t)claim->out[0].stride;
+    c->y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
     if (l->tail.residual >= 0)
         c->r_stride = (int64_t)claim->in[l->tail.residual].stride;
     QN_TRY(weights_of(&w, l, claim));
@@ -175,6 +181,7 @@ qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn
     const bool strided = l->layout.kind == QN_LAYOUT_CHANNELS_LAST;
     qn_claim_in(claim, x, l->layout)->strided = strided;
     qn_q_tail_begin(&l->tail, y, (int64_t)number_or(node, l->ports.y_zero, 0));
+    l->tail.alone = l->period > 0;
     QN_TRY(qn_q_tail_grow(&l->tail, claim, l->layout));
     qn_q_tail_finish(&l->tail, claim, l->layout);
     claim->state = l;

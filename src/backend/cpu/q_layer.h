@@ -18,6 +18,10 @@ typedef struct qn_q_layer {
     float factor;   /* of the multipliers */
     bool by_column; /* weights are [k, filters] */
     qn_layout layout;
+    /* Of a kernel that puts results elsewhere (q_deconv.c), else 0: its weights, whose filters repeat those of
+     * the node after `period`, samples, and bytes from one sample of the results to the next. */
+    const uint8_t *weights;
+    int64_t period, samples, y_stride;
 } qn_q_layer;
 
 /* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant parameters. Then
