@@ -267,11 +267,16 @@ typedef struct qn_save_options {
                              for every node */
     size_t external_from; /* tensors of at least this many bytes go to "<path>.data"; 0: only those
                              of a model that one file cannot hold */
+    const char *form;     /* of a quantized model, see qn_form_name; NULL: as it is */
 } qn_save_options;
+
 #define QN_SAVE_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        0, 0                                                                                       \
+        0, 0, NULL                                                                                 \
     }
+
+/* The forms of quantized files ("qdq", "qoperator", "fake"); NULL past the last. */
+QN_API const char *qn_form_name(size_t i);
 
 /* Writes ONNX, under a temporary name first: the file appears complete or not at all. */
 QN_API QN_MUST_CHECK qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
@@ -529,11 +534,12 @@ QN_API QN_MUST_CHECK qn_status qn_convert_file(qn_report **out, qn_context *ctx,
 typedef struct qn_quantize_file_options {
     qn_quantize_options quantize;
     const char *save_dir; /* made where it is missing; NULL: "quench_out" */
-    int opset; /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
+    int opset;        /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
+    const char *form; /* as of qn_save_options */
 } qn_quantize_file_options;
 #define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
     {                                                                                              \
-        QN_QUANTIZE_OPTIONS_INIT, NULL, 0                                                          \
+        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL                                                    \
     }
 
 /* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx". */

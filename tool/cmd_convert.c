@@ -4,7 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *output;
+    const char *output, *form;
     int64_t opset, external;
 } values;
 
@@ -22,6 +22,12 @@ static const cli_option options[] = {
      .least = 1,
      .most = 23,
      .help = "opset to write; default: the model's own where it has a form for every node"},
+    {.name = "format",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, form),
+     .value = "FORM",
+     .word = qn_form_name,
+     .help = "form of a quantized model; default: as it is"},
     {.name = "external",
      .type = CLI_INT,
      .offset = offsetof(values, external),
@@ -42,7 +48,8 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
 {
     const values *v = parsed;
     const qn_convert_options wanted = {
-        .graph = *graph, .save = {.opset = (int)v->opset, .external_from = (size_t)v->external}};
+        .graph = *graph,
+        .save = {.opset = (int)v->opset, .external_from = (size_t)v->external, .form = v->form}};
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }
 

@@ -4,7 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *method, *target, *save_dir, *stats;
+    const char *method, *target, *save_dir, *stats, *form;
     cli_data_values data;
     cli_subject_values subject;
     cli_list keep_float, widths;
@@ -80,6 +80,12 @@ static const cli_option options[] = {
      .least = 10,
      .most = 23,
      .help = "opset to write; default: 13, or 21 with 16 bits, or the next that can say it"},
+    {.name = "format",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, form),
+     .value = "FORM",
+     .word = qn_form_name,
+     .help = "how the file says what is quantized"},
     {.name = "float",
      .type = CLI_LIST,
      .offset = offsetof(values, keep_float),
@@ -143,7 +149,7 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
     const qn_quantize_file_options file = {
-        .quantize = o, .save_dir = v->save_dir, .opset = (int)v->opset};
+        .quantize = o, .save_dir = v->save_dir, .opset = (int)v->opset, .form = v->form};
     return qn_quantize_file(out, cli->ctx, model, &file);
 }
 
@@ -166,7 +172,8 @@ const cli_command cli_cmd_quant = {
     .brief = "quantize a model",
     .notes =
         "Calibrates with the data, chooses scales, and writes an ONNX file with QuantizeLinear "
-        "and DequantizeLinear nodes. Without data the inputs are random numbers: the file "
+        "and DequantizeLinear nodes (or in another form, see --format). Without data the inputs "
+        "are random numbers: the file "
         "is good for measuring speed only.",
     .parts = {{&own, 0},
               {&cli_subject_group, offsetof(values, subject)},

@@ -2,6 +2,8 @@
 #include "api/prepare.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "ops/clone.h"
+#include "pass/forms.h"
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 {
@@ -59,11 +61,33 @@ qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                                 NULL);
 }
 
+const char *qn_form_name(size_t i)
+{
+    return i < qn_form_rows_count ? qn_form_rows[i].name : NULL;
+}
+
+/* A clone in the form asked for, so that the model stays what it is. */
+static qn_status in_form(qn_model **out, qn_context *ctx, qn_model *model, const char *name)
+{
+    const qn_form_row *form = NULL;
+    *out = NULL;
+    QN_TRY(qn_form_find(&form, ctx, name));
+    QN_TRY(qn_model_clone(out, ctx, model));
+    return form->apply(*out);
+}
+
 qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
                         const qn_save_options *options)
 {
     const qn_save_options defaults = QN_SAVE_OPTIONS_INIT;
     const qn_save_options *o = options ? options : &defaults;
     const qn_export_options wanted = {.opset = o->opset, .external_from = o->external_from};
-    return qn_export_onnx(ctx, model, path, &wanted);
+    qn_model *formed = NULL;
+    if (!o->form)
+        return qn_export_onnx(ctx, model, path, &wanted);
+    qn_status status = in_form(&formed, ctx, model, o->form);
+    if (status == QN_OK)
+        status = qn_export_onnx(ctx, formed, path, &wanted);
+    qn_model_free(formed);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "api/quantize.h"
+#include "pass/forms.h"
 
 enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
 
@@ -38,14 +39,21 @@ static bool is_wide(const qn_model *model)
     return false;
 }
 
-/* The first opset that has a form for every node. */
-static qn_status save(int *opset, qn_context *ctx, qn_model *model, const char *path)
+static int first_opset(const qn_model *model, const char *form)
 {
-    const int first = *opset ? *opset : is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
+    const bool has_integers = !form || strcmp(form, "fake") != 0;
+    return has_integers && is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
+}
+
+/* The first opset that has a form for every node. */
+static qn_status save(int *opset, qn_context *ctx, qn_model *model, const char *path,
+                      const char *form)
+{
+    const int first = *opset ? *opset : first_opset(model, form);
     const int last = *opset ? *opset : QN_LATEST_OPSET;
     qn_status status = QN_E_UNSUPPORTED;
     for (*opset = first; status == QN_E_UNSUPPORTED; ++*opset) {
-        const qn_save_options options = {.opset = *opset};
+        const qn_save_options options = {.opset = *opset, .form = form};
         status = qn_model_save(ctx, model, path, &options);
         if (status != QN_E_UNSUPPORTED || *opset == last)
             break;
@@ -84,15 +92,18 @@ qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
     qn_model *quantized = NULL;
     qn_report *report = NULL;
     char *path = NULL;
+    const qn_form_row *form;
     int opset = o->opset;
     *out = NULL;
-    qn_status status = make_folder(ctx, folder);
+    qn_status status = o->form ? qn_form_find(&form, ctx, o->form) : QN_OK;
+    if (status == QN_OK)
+        status = make_folder(ctx, folder);
     if (status == QN_OK)
         status = qn_model_quantize(&quantized, &report, ctx, model, &o->quantize);
     if (status == QN_OK)
         status = output_path(&path, &report->arena, model, folder);
     if (status == QN_OK)
-        status = save(&opset, ctx, quantized, path);
+        status = save(&opset, ctx, quantized, path, o->form);
     if (status == QN_OK) {
         tell_file(report, model, path, opset);
         status = qn_report_finish(report);

@@ -13,10 +13,9 @@ static const struct {
     int32_t sides[2];
     bool alone;
 } functions[] = {
-    {&qn_op_ms_QLinearAdd, {0, 3}, true},
-    {&qn_op_ms_QLinearMul, {0, 3}, true},
-    {&qn_op_qn_QTable, {0, 0}, false},
-    {&qn_op_qn_Requantize, {0, 0}, false},
+    {&qn_op_ms_QLinearAdd, {0, 3}, true},       {&qn_op_ms_QLinearMul, {0, 3}, true},
+    {&qn_op_ms_QLinearLeakyRelu, {0, 0}, true}, {&qn_op_ms_QLinearSigmoid, {0, 0}, true},
+    {&qn_op_qn_QTable, {0, 0}, false},          {&qn_op_qn_Requantize, {0, 0}, false},
 };
 
 /* Input x is of 8 bits, all others are constants of one number (or a table), and x has the result's shape. */

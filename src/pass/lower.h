@@ -13,6 +13,9 @@ typedef struct qn_quantized {
     int64_t axis;           /* along which there are several scales; -1: there is one */
 } qn_quantized;
 
+/* Of ONNX or of com.microsoft. */
+bool qn_is_quantize(const qn_node *node);
+bool qn_is_dequantize(const qn_node *node);
 /* `value` comes out of a D with constant parameters: *found. */
 QN_MUST_CHECK qn_status qn_lower_source(bool *found, qn_quantized *out, const qn_value *value);
 /* `value` is read by one Q with constant parameters, and nobody else. */
@@ -56,6 +59,10 @@ qn_lower_fn qn_lower_conv, qn_lower_conv_transpose, qn_lower_gemm, qn_lower_matm
 /* Operators on single numbers or windows of them. (lower_elements.c) */
 qn_lower_fn qn_lower_add, qn_lower_mul, qn_lower_concat, qn_lower_average_pool,
     qn_lower_global_pool, qn_lower_table;
+/* Whether ONNX Runtime has what the node would become; and functions that it has an operator for, where others
+ * become tables. (lower_portable.c) */
+QN_MUST_CHECK qn_status qn_lower_is_portable(bool *found, const qn_node *node);
+qn_lower_fn qn_lower_sigmoid, qn_lower_leaky_relu;
 /* Operators on many numbers at once. (lower_rows.c) */
 qn_lower_fn qn_lower_softmax, qn_lower_layer_norm, qn_lower_reduce_mean, qn_lower_resize;
 

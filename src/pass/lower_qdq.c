@@ -13,12 +13,12 @@
 
 /* ---- Reading Q and D ------------------------------------------------------------------------------------ */
 
-static bool is_quantize(const qn_node *node)
+bool qn_is_quantize(const qn_node *node)
 {
     return node && (node->op == &qn_op_QuantizeLinear || node->op == &qn_op_ms_QuantizeLinear);
 }
 
-static bool is_dequantize(const qn_node *node)
+bool qn_is_dequantize(const qn_node *node)
 {
     return node && (node->op == &qn_op_DequantizeLinear || node->op == &qn_op_ms_DequantizeLinear);
 }
@@ -58,7 +58,7 @@ static qn_status read_parameters(bool *found, qn_quantized *q, qn_node *node)
 qn_status qn_lower_source(bool *found, qn_quantized *out, const qn_value *value)
 {
     *found = false;
-    if (!value || !is_dequantize(value->producer))
+    if (!value || !qn_is_dequantize(value->producer))
         return QN_OK;
     out->value = value->producer->in[0];
     return read_parameters(found, out, value->producer);
@@ -68,7 +68,7 @@ qn_status qn_lower_target(bool *found, qn_quantized *out, const qn_value *value)
 {
     qn_node *user = value ? qn_value_only_user(value) : NULL;
     *found = false;
-    if (!is_quantize(user) || user->in[0] != value)
+    if (!qn_is_quantize(user) || user->in[0] != value)
         return QN_OK;
     out->value = user->out[0];
     QN_TRY(read_parameters(found, out, user));
@@ -166,12 +166,12 @@ static qn_status clip_integers(const qn_quantized *q, const int64_t limits[2], c
 }
 
 /* quantize(clip(x)) = clip(quantize(x)), since rounding is monotone. */
-static qn_status sink_clip(bool *done, qn_node *node)
+static qn_status sink_clip(bool *done, qn_node *node, bool only_bytes)
 {
     double limits[2];
     qn_quantized q;
     QN_TRY(qn_lower_target(done, &q, node->out[0]));
-    if (!*done || !qn_match_limits(limits, node)) {
+    if (!*done || !qn_match_limits(limits, node) || (only_bytes && !qn_quantized_is_byte(&q))) {
         *done = false;
         return QN_OK;
     }
@@ -192,7 +192,7 @@ static qn_status sink_clips(qn_pass_context *self)
         bool done = false;
         before = node->prev;
         if (node->op == &qn_op_Relu || node->op == &qn_op_Clip)
-            QN_TRY(sink_clip(&done, node));
+            QN_TRY(sink_clip(&done, node, self->portable));
         self->changes += done;
     }
     return QN_OK;
@@ -309,7 +309,7 @@ static qn_status requantize(bool *done, qn_node *node)
 {
     qn_quantized x, y = {.value = node->out[0]};
     bool is_target = false;
-    if (!is_quantize(node))
+    if (!qn_is_quantize(node))
         return QN_OK;
     QN_TRY(qn_lower_source(done, &x, node->in[0]));
     QN_TRY(read_parameters(&is_target, &y, node));
@@ -333,7 +333,7 @@ static qn_status quantize_constant(bool *done, qn_node *node)
     qn_tensor *result = NULL, *kept;
     const qn_tensor *in[3] = {NULL, NULL, NULL};
     qn_model *model = node->graph->model;
-    if (!is_quantize(node))
+    if (!qn_is_quantize(node))
         return QN_OK;
     for (int32_t i = 0; i < node->n_in && i < 3; i++) {
         if (node->in[i] && !node->in[i]->data)
@@ -375,6 +375,26 @@ static const struct {
     {&qn_op_Softmax, qn_lower_softmax},
 };
 
+/* The same integers on both sides need no pair, whoever runs the file. */
+static qn_status drop_requantize(bool *done, qn_node *node)
+{
+    qn_quantized x, y = {.value = node->out[0]};
+    bool is_target = false, is_source = false;
+    QN_TRY(qn_lower_source(&is_source, &x, node->in[0]));
+    QN_TRY(read_parameters(&is_target, &y, node));
+    if (is_source && is_target && qn_quantized_alike(&x, &y))
+        return qn_rewrite_bypass(done, node, x.value);
+    return QN_OK;
+}
+
+static const struct {
+    const qn_op *op;
+    qn_lower_fn *lower;
+} portable_rules[] = {
+    {&qn_op_LeakyRelu, qn_lower_leaky_relu},
+    {&qn_op_Sigmoid, qn_lower_sigmoid},
+};
+
 static qn_status lower_node(bool *done, qn_node *node)
 {
     for (size_t i = 0; i < QN_COUNT_OF(rules) && !*done; i++) {
@@ -390,6 +410,23 @@ static qn_status lower_node(bool *done, qn_node *node)
     return QN_OK;
 }
 
+static qn_status lower_portably(bool *done, qn_node *node)
+{
+    bool is_portable = false;
+    if (qn_is_quantize(node)) {
+        QN_TRY(quantize_constant(done, node));
+        return *done ? QN_OK : drop_requantize(done, node);
+    }
+    QN_TRY(qn_lower_is_portable(&is_portable, node));
+    if (!is_portable)
+        return QN_OK;
+    for (size_t i = 0; i < QN_COUNT_OF(portable_rules); i++) {
+        if (portable_rules[i].op == node->op)
+            return portable_rules[i].lower(done, node);
+    }
+    return lower_node(done, node);
+}
+
 static qn_status lower_graph(qn_pass_context *self)
 {
     if (self->keep_quantization)
@@ -398,7 +435,7 @@ static qn_status lower_graph(qn_pass_context *self)
     for (qn_node *node = self->graph->first, *before; node;) {
         bool done = false;
         before = node->prev;
-        QN_TRY(lower_node(&done, node));
+        QN_TRY(self->portable ? lower_portably(&done, node) : lower_node(&done, node));
         self->changes += done;
         if (!done)
             node = node->next;

@@ -19,6 +19,7 @@ typedef struct qn_pass_context {
     qn_context *ctx;
     qn_graph *graph;
     bool keep_quantization; /* leave QuantizeLinear and DequantizeLinear as they are */
+    bool portable;          /* lower-qdq: only into operators that ONNX Runtime has too */
     int64_t changes;        /* the pass counts what it did */
 } qn_pass_context;
 

@@ -1,5 +1,6 @@
 /* The pass lower-qdq: what stands between DequantizeLinear and QuantizeLinear becomes the integer operator that
  * docs/numerics.md names, and stays within one step of the float result. */
+#include "pass/forms.h"
 #include "pass_test.h"
 
 /* ---- Quantized graphs -------------------------------------------------------------------------------------- */
@@ -262,9 +263,109 @@ static void test_kept(void **state)
     qn_context_free(f.ctx);
 }
 
+/* ---- Forms of files ----------------------------------------------------------------------------------------- */
+
+static const qn_tensor *result_of(fixture *f, qn_arena *arena, size_t c, const char *form)
+{
+    const qn_form_row *row;
+    const qn_pass_options options = {0};
+    *f = begin();
+    cases[c].build(f);
+    assert_int_equal(qn_graph_infer(f->graph), QN_OK);
+    assert_int_equal(qn_form_find(&row, f->ctx, form), QN_OK);
+    if (row->apply(f->model) != QN_OK)
+        fail_msg("%s as %s: %s", cases[c].name, form, qn_context_error(f->ctx));
+    for (const qn_node *node = f->graph->first; node; node = node->next)
+        assert_string_not_equal(node->op->domain, "quench");
+    if (strcmp(form, "fake") == 0)
+        assert_int_equal(count_op(f->graph, &qn_op_QuantizeLinear) +
+                             count_op(f->graph, &qn_op_DequantizeLinear),
+                         0);
+    else
+        assert_int_equal(qn_passes_run(f->model, &options, NULL), QN_OK);
+    return evaluate(f, arena, f->graph);
+}
+
+static void end(fixture *f)
+{
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
+}
+
+/* Operators of integers give what Q and D give; float operators are off by a step where a sum is. */
+static void test_forms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(cases); i++) {
+        fixture f[3];
+        qn_arena arena;
+        qn_context *ctx;
+        assert_int_equal(qn_context_create(&ctx, NULL), QN_OK);
+        qn_arena_init(&arena, &ctx->allocator);
+        const qn_tensor *pairs = result_of(&f[0], &arena, i, "qdq");
+        assert_within(pairs, result_of(&f[1], &arena, i, "qoperator"), 0, cases[i].name);
+        assert_within(pairs, result_of(&f[2], &arena, i, "fake"), cases[i].step * 1.01,
+                      cases[i].name);
+        for (int k = 0; k < 3; k++)
+            end(&f[k]);
+        qn_arena_free(&arena);
+        qn_context_free(ctx);
+    }
+}
+
+/* What the file holds: operators of ONNX Runtime where there are any, else Q and D around those of float. */
+static void test_operators(void **state)
+{
+    static const struct {
+        void (*build)(fixture *f);
+        const qn_op *op;
+        size_t pairs; /* Q that are left: the input's, and those around a float operator */
+    } rows[] = {
+        {conv_relu, &qn_op_QLinearConv, 1},
+        {conv_clip, &qn_op_Clip, 1},
+        {conv_to_float, &qn_op_Conv, 1},
+        {gemm, &qn_op_ms_QGemm, 1},
+        {matmul_bias, &qn_op_MatMul, 2},
+        {matmul_of_two, &qn_op_QLinearMatMul, 2},
+        {add, &qn_op_ms_QLinearAdd, 2},
+        {sigmoid, &qn_op_ms_QLinearSigmoid, 1},
+        {softmax, &qn_op_ms_QLinearSoftmax, 1},
+        {layer_norm, &qn_op_LayerNormalization, 2},
+        {global_pool, &qn_op_ms_QLinearGlobalAveragePool, 1},
+        {reduce_mean, &qn_op_ReduceMean, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
+        fixture f = begin();
+        rows[i].build(&f);
+        assert_int_equal(qn_form_rows[1].apply(f.model), QN_OK);
+        if (count_op(f.graph, rows[i].op) != 1 ||
+            count_op(f.graph, &qn_op_QuantizeLinear) != rows[i].pairs)
+            fail_msg("%s: %zu of them, %zu Q", rows[i].op->name, count_op(f.graph, rows[i].op),
+                     count_op(f.graph, &qn_op_QuantizeLinear));
+        end(&f);
+    }
+}
+
+/* The form without integers cannot be made where a result is one. */
+static void test_no_fake(void **state)
+{
+    fixture f = begin();
+    (void)state;
+    assert_int_equal(qn_graph_add_output(f.graph, quantize(&f, input(&f, "x", 2, matrix), wide)),
+                     QN_OK);
+    assert_int_equal(qn_fake_quantize(f.model), QN_E_UNSUPPORTED);
+    assert_non_null(strstr(qn_context_error(f.ctx), "output of the model"));
+    const qn_form_row *row;
+    assert_int_equal(qn_form_find(&row, f.ctx, "float"), QN_E_INVALID);
+    end(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_tables),
-                                       cmocka_unit_test(test_kept)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),     cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_kept),      cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_operators), cmocka_unit_test(test_no_fake)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,55 @@
+#include "pass/forms.h"
+
+#include <string.h>
+
+#include "ops/infer.h"
+
+static qn_status keep(qn_model *model)
+{
+    (void)model;
+    return QN_OK;
+}
+
+static qn_status run_on(qn_graph *graph, const qn_pass *pass, int64_t *changes)
+{
+    qn_pass_context self = {.ctx = graph->ctx, .graph = graph, .portable = true};
+    QN_TRY(pass->run(&self));
+    *changes += self.changes;
+    for (qn_node *node = graph->first; node; node = node->next) {
+        qn_graph *body;
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            QN_TRY(run_on(body, pass, changes));
+    }
+    return QN_OK;
+}
+
+/* Only these two: others would make floats of the integers that stay between Q and D. */
+static qn_status to_operators(qn_model *model)
+{
+    int64_t changes = 1;
+    while (changes) {
+        changes = 0;
+        QN_TRY(qn_check_cancel(model->ctx));
+        QN_TRY(qn_graph_infer(model->graph));
+        QN_TRY(run_on(model->graph, &qn_pass_lower_qdq, &changes));
+        QN_TRY(run_on(model->graph, &qn_pass_remove_dead, &changes));
+    }
+    return QN_OK;
+}
+
+const qn_form_row qn_form_rows[] = {
+    {"qdq", "float operators between QuantizeLinear and DequantizeLinear", keep},
+    {"qoperator", "operators of integers, where ONNX Runtime has them", to_operators},
+    {"fake", "float operators only, with rounding inside", qn_fake_quantize},
+};
+const size_t qn_form_rows_count = QN_COUNT_OF(qn_form_rows);
+
+qn_status qn_form_find(const qn_form_row **out, qn_context *ctx, const char *name)
+{
+    for (size_t i = 0; i < qn_form_rows_count; i++) {
+        *out = &qn_form_rows[i];
+        if (strcmp(qn_form_rows[i].name, name) == 0)
+            return QN_OK;
+    }
+    return qn_fail(ctx, QN_E_INVALID, "there is no form '%s': it is qdq, qoperator or fake", name);
+}

@@ -1,0 +1,22 @@
+/* The forms in which a file can say that a network is quantized; docs/quantization.md tells what each is for. */
+#ifndef QN_FORMS_H
+#define QN_FORMS_H
+
+#include "pass/pass.h"
+
+typedef struct qn_form_row {
+    const char *name;  /* "qdq" */
+    const char *brief; /* one line for help and docs */
+    /* Brings a model with pairs of QuantizeLinear and DequantizeLinear into the form. */
+    qn_status (*apply)(qn_model *model);
+} qn_form_row;
+
+extern const qn_form_row qn_form_rows[];
+extern const size_t qn_form_rows_count;
+/* Fails, naming those there are, where there is no such form. */
+QN_MUST_CHECK qn_status qn_form_find(const qn_form_row **out, qn_context *ctx, const char *name);
+
+/* Float operators instead of every Q and D: (fake.c) */
+QN_MUST_CHECK qn_status qn_fake_quantize(qn_model *model);
+
+#endif

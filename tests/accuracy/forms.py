@@ -1,0 +1,86 @@
+"""forms.py MODEL [OPTION...]: a model quantized by quench (with these options), written in its three forms. All
+are valid ONNX; "qdq" and "qoperator" give the same numbers to the last bit in quench, "fake" gives them but for
+sums in float; ONNX Runtime loads all three, and its results lie as near as they do to quench's own."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+
+import accuracy
+import models
+
+SAMPLES = 8
+FORMS = ("qdq", "qoperator", "fake")
+# How far results may lie from quench's own of the QDQ file, in units of what quantization itself changes. Sums in
+# float round a few numbers to the neighbouring integer, and what follows carries that on.
+LIMIT = 1
+INTEGER = {"QuantizeLinear", "DequantizeLinear"}
+
+
+def far(a, b):
+    return np.abs(a.astype(np.float64) - b).mean() / np.abs(b).mean()
+
+
+def check_file(form, path):
+    """The form holds what it should."""
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    kinds = {node.op_type for node in model.graph.node}
+    linear = sum(node.op_type.startswith(("QLinear", "QGemm")) for node in model.graph.node)
+    print(f"{form}: opset {model.opset_import[0].version}, {len(model.graph.node)} nodes, "
+          f"{linear} of integers, {os.path.getsize(path)} bytes")
+    types = {onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL}
+    if form == "fake" and (kinds & INTEGER or linear or
+                           {t.data_type for t in model.graph.initializer} - types):
+        return ["fake: has operators or constants of integers"]
+    if form == "qdq" and linear:
+        return ["qdq: has operators of integers"]
+    return []
+
+
+def run(name, options, folder):
+    inputs, _ = accuracy.CASES[name][0]()
+    inputs = inputs[:SAMPLES]
+    data, source = os.path.join(folder, "in.npy"), accuracy.model_path(name)
+    np.save(data, inputs)
+    ours, theirs, wrong = {}, {}, []
+    real = accuracy.quench_outputs(source, inputs)
+    for form in FORMS:
+        where = os.path.join(folder, form)
+        subprocess.run([models.QUENCH, "quant", "-q", "-m", source, "-d", data, "--format", form,
+                        "--save-dir", where, *options], check=True, stdout=subprocess.DEVNULL)
+        path = os.path.join(where, os.listdir(where)[0])
+        wrong += check_file(form, path)
+        ours[form] = accuracy.quench_outputs(path, inputs)
+        theirs[form] = accuracy.runtime_outputs(path, inputs)
+        noise = far(ours["qdq"], real)
+        found = [far(results[form], ours["qdq"]) / noise for results in (ours, theirs)]
+        print(f"{form}: quantization changes {noise:.2g} of the result; quench is {found[0]:.2g} of that "
+              f"from qdq, ONNX Runtime {found[1]:.2g}")
+        if found[1] > LIMIT:
+            wrong.append(f"{form}: ONNX Runtime gives other results")
+        if found[0] > LIMIT:
+            wrong.append(f"{form}: differs from qdq by more than sums in float explain")
+    if ours["qoperator"].tobytes() != ours["qdq"].tobytes():
+        wrong.append("qoperator: differs from qdq")
+    return wrong
+
+
+def main():
+    reason = models.missing()
+    if reason:
+        print("skipped:", reason)
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        wrong = run(sys.argv[1], sys.argv[2:], folder)
+    for line in wrong:
+        print(f"{sys.argv[1]}: {line}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
