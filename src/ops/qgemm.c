@@ -114,7 +114,7 @@ static qn_status eval(qn_eval *self)
             ((float *)out->data)[at] = sum * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_range_of(out->dtype));
+        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_limits_of(out->dtype));
         qn_store_i64(out->data, out->dtype, at, &q, 1);
     }
     return QN_OK;

@@ -150,7 +150,7 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
     const qn_tensor *out = self->out[0], *b = qn_eval_in(self, bias);
     const int64_t count = qn_tensor_count(out);
     const bool integers = out->dtype != QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     qn_quant x, y = {1, 0};
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     if (integers)

@@ -294,7 +294,7 @@ static qn_status product_eval(qn_eval *self)
             ((float *)out->data)[i] = sum * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_range_of(out->dtype));
+        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_limits_of(out->dtype));
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -34,10 +34,10 @@ static qn_status binary_infer(qn_infer *self)
 typedef struct binary {
     qn_quant a, b, c;
 } binary;
-typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_range range);
+typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_limits range);
 
 /* Two fused multiply-adds over what the zero points amount to. */
-static int64_t add(int64_t a, int64_t b, const binary *p, qn_range range)
+static int64_t add(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const float ratios[2] = {p->a.scale / p->c.scale, p->b.scale / p->c.scale};
     const float fixed = qn_sum_fixed(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
@@ -45,7 +45,7 @@ static int64_t add(int64_t a, int64_t b, const binary *p, qn_range range)
     return qn_round_clamp((double)fmaf((float)a, ratios[0], inner), 0, range);
 }
 
-static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_range range)
+static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const float product = (float)((a - p->a.zero) * (b - p->b.zero));
     const float multiplier = qn_multiplier(p->a.scale, p->b.scale, p->c.scale);
@@ -56,7 +56,7 @@ static qn_status eval_binary(qn_eval *self, combine_fn *combine)
 {
     const qn_tensor *a = self->in[0], *b = self->in[3], *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
     binary p;
     QN_TRY(qn_eval_quant(&p.a, self, 1, 2));
@@ -133,7 +133,7 @@ static qn_status eval_unary(qn_eval *self, qn_unary_f64 *f)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t count = qn_tensor_count(in);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
@@ -210,7 +210,7 @@ static qn_status concat_infer(qn_infer *self)
 static qn_status concat_eval(qn_eval *self)
 {
     const qn_tensor *out = self->out[0];
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     int64_t axis = ((const qn_qconcat_attrs *)self->attrs)->axis, strides[QN_MAX_RANK], start = 0;
     qn_quant x, y;
     axis += axis < 0 ? out->rank : 0;
@@ -291,7 +291,7 @@ static qn_status pool_infer(qn_infer *self)
 static qn_status average(qn_eval *self, const qn_window *w, bool with_pads)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     const bool last = first_spatial(self->attrs) == 1;
     const int64_t most = qn_window_most_taps(w), area = qn_window_out_size(w);
     const int64_t plane = qn_window_in_size(w), channels = in->dims[last ? in->rank - 1 : 1];

@@ -75,7 +75,7 @@ static qn_status eval(qn_eval *self)
 {
     const qn_tensor *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     qn_resize_run r;
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));

@@ -83,7 +83,7 @@ static int64_t exponential(const line *l, int64_t d)
 
 static void softmax_line(const qn_tensor *out, const qn_tensor *in, const line *l, qn_quant y)
 {
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     int64_t most = INT64_MIN, sum = 0;
     for (int64_t i = 0; i < l->n; i++) {
         const int64_t x = qn_tensor_i64(in, l->first + i * l->step);
@@ -203,7 +203,7 @@ static qn_status reduce_eval(qn_eval *self)
     for (int64_t i = 0; i < count; i++)
         sums[qn_offset_of(i, in->rank, in->dims, strides)] += qn_tensor_i64(in, i) - x.zero;
     for (int64_t i = 0; i < n_out; i++)
-        store(out, i, qn_mean(sums[i], count / n_out, x, y, qn_range_of(out->dtype)));
+        store(out, i, qn_mean(sums[i], count / n_out, x, y, qn_limits_of(out->dtype)));
     return QN_OK;
 }
 
@@ -261,7 +261,7 @@ float qn_qnorm_factor(int64_t n, int64_t s1, int64_t s2, float scale, float epsi
 static void norm_row(const qn_eval *self, int64_t first, int64_t n, const qn_quant *q)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0], *shift = qn_eval_in(self, 4);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     int64_t gammas[QN_MAX_RANK], betas[QN_MAX_RANK], s1 = 0, s2 = 0;
     for (int64_t i = first; i < first + n; i++) {
         const int64_t a = qn_tensor_i64(in, i) - q[0].zero;

@@ -73,7 +73,7 @@ void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, 
         ((uint8_t *)out->data)[i] = (uint8_t)qn_minifloat_encode(small, x + zero, saturate);
         return;
     }
-    const int64_t q = qn_round_clamp(x, (int64_t)zero, qn_range_of(out->dtype));
+    const int64_t q = qn_round_clamp(x, (int64_t)zero, qn_limits_of(out->dtype));
     qn_store_i64(out->data, out->dtype, i, &q, 1);
 }
 
@@ -354,7 +354,7 @@ static qn_status dynamic_eval(qn_eval *self)
     const qn_tensor *in = self->in[0], *y = qn_eval_out(self, 0);
     const float *x = in->data;
     const int64_t count = qn_tensor_count(in);
-    const qn_range range = {0, 255};
+    const qn_limits range = {0, 255};
     float low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
         low = x[i] < low ? x[i] : low;

@@ -8,23 +8,23 @@
 #include "ops/infer.h"
 
 /* Least and greatest value of an integer type. */
-typedef struct qn_range {
+typedef struct qn_limits {
     int64_t min, max;
-} qn_range;
+} qn_limits;
 
-static inline qn_range qn_range_of(qn_dtype dtype)
+static inline qn_limits qn_limits_of(qn_dtype dtype)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);
     const int bits = QN_MIN(info->bits, 63);
     if (info->kind == QN_KIND_UINT)
-        return (qn_range){0, (int64_t)((UINT64_C(1) << bits) - 1)};
+        return (qn_limits){0, (int64_t)((UINT64_C(1) << bits) - 1)};
     const int64_t half = (int64_t)(UINT64_C(1) << (QN_MAX(info->bits, 1) - 1));
-    return (qn_range){info->bits == 64 ? INT64_MIN : -half,
-                      info->bits == 64 ? INT64_MAX : half - 1};
+    return (qn_limits){info->bits == 64 ? INT64_MIN : -half,
+                       info->bits == 64 ? INT64_MAX : half - 1};
 }
 
 /* clamp(rint(x) + zero), halves to even; NaN gives the least value. */
-static inline int64_t qn_round_clamp(double x, int64_t zero, qn_range range)
+static inline int64_t qn_round_clamp(double x, int64_t zero, qn_limits range)
 {
     const double y = nearbyint(x) + (double)zero;
     if (!(y > (double)range.min))
@@ -34,7 +34,7 @@ static inline int64_t qn_round_clamp(double x, int64_t zero, qn_range range)
 
 /* From a sum of products to the output's type: clamp(rint(sum * multiplier) + zero). The sum is
  * (float)products + (float)bias. */
-static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, qn_range range)
+static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, qn_limits range)
 {
     return qn_round_clamp((double)(sum * multiplier), zero, range);
 }
@@ -100,12 +100,12 @@ static inline float qn_dequantize(int64_t x, qn_quant q)
 {
     return (float)(x - q.zero) * q.scale;
 }
-static inline int64_t qn_quantize(float x, qn_quant q, qn_range range)
+static inline int64_t qn_quantize(float x, qn_quant q, qn_limits range)
 {
     return qn_round_clamp((double)(x / q.scale), q.zero, range);
 }
 /* x in the scale of y: the requantized copy. */
-static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_range range)
+static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_limits range)
 {
     return qn_requantize((float)(x - from.zero), from.scale / to.scale, to.zero, range);
 }
@@ -117,7 +117,7 @@ static inline float qn_mean_multiplier(double x, double y, int64_t count)
 }
 /* The mean of `count` elements whose sum, zero points taken off, is `sum`. */
 static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quant to,
-                              qn_range range)
+                              qn_limits range)
 {
     const float multiplier = qn_mean_multiplier((double)from.scale, (double)to.scale, count);
     return qn_requantize((float)sum, multiplier, to.zero, range);

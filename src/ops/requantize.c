@@ -24,7 +24,7 @@ static qn_status requantize_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t count = qn_tensor_count(in);
-    const qn_range range = qn_range_of(out->dtype);
+    const qn_limits range = qn_limits_of(out->dtype);
     qn_quant x, y;
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
@@ -54,7 +54,7 @@ static const qn_port table_out[] = {{"y", 'Y', QN_SET_QUANTIZED, 0}};
 
 static int64_t table_entries(qn_dtype dtype)
 {
-    const qn_range range = qn_range_of(dtype);
+    const qn_limits range = qn_limits_of(dtype);
     return range.max - range.min + 1;
 }
 
@@ -72,7 +72,7 @@ static qn_status table_infer(qn_infer *self)
 static qn_status table_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *table = self->in[1], *out = self->out[0];
-    const int64_t count = qn_tensor_count(in), least = qn_range_of(in->dtype).min;
+    const int64_t count = qn_tensor_count(in), least = qn_limits_of(in->dtype).min;
     const int64_t entries = table_entries(in->dtype);
     if (qn_tensor_count(table) != entries)
         return qn_eval_fail(self, "the table must be a list of %lld numbers", (long long)entries);

@@ -48,7 +48,7 @@ static qn_status all_numbers(qn_tensor **out, const qn_graph *graph, qn_dtype dt
     const qn_type type = qn_type_tensor(dtype, 1, dims);
     QN_TRY(qn_tensor_create(out, graph->ctx, graph->arena, &type));
     for (int64_t i = 0; i < ENTRIES; i++) {
-        const int64_t q = qn_range_of(dtype).min + i;
+        const int64_t q = qn_limits_of(dtype).min + i;
         qn_store_i64((*out)->data, dtype, i, &q, 1);
     }
     return QN_OK;

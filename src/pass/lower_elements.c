@@ -100,7 +100,7 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
                          const qn_quantized *x)
 {
     const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
-    const qn_range range = qn_range_of(x->value->type.dtype);
+    const qn_limits range = qn_limits_of(x->value->type.dtype);
     const int64_t entries = range.max - range.min + 1;
     const qn_type type = qn_type_tensor(QN_FLOAT64, 1, &entries);
     qn_context *ctx = node->graph->ctx;
@@ -121,7 +121,7 @@ static qn_status make_table(qn_value **out, const qn_node *node, const qn_quanti
     const qn_type type = qn_type_tensor(dtype, 1, mapped->dims);
     QN_TRY(qn_tensor_create(&table, node->graph->ctx, node->graph->arena, &type));
     for (int64_t i = 0; i < mapped->dims[0]; i++) {
-        const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_range_of(dtype));
+        const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_limits_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
     return qn_value_constant(out, node->graph, node->name, table);

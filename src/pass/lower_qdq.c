@@ -175,7 +175,7 @@ static qn_status sink_clip(bool *done, qn_node *node, bool only_bytes)
         *done = false;
         return QN_OK;
     }
-    const qn_range range = qn_range_of(q.value->type.dtype);
+    const qn_limits range = qn_limits_of(q.value->type.dtype);
     const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q)};
     const int64_t bounds[2] = {qn_quantize((float)limits[0], quant, range),
                                qn_quantize((float)limits[1], quant, range)};
@@ -215,7 +215,7 @@ static qn_status fill_pads(qn_node *node, const qn_quantized *x)
     if (node->n_in > 2 && node->in[2])
         pad = qn_tensor_f64(node->in[2]->data, 0);
     QN_TRY(limit_constant(&value, node->graph, dtype,
-                          qn_quantize((float)pad, quant, qn_range_of(dtype))));
+                          qn_quantize((float)pad, quant, qn_limits_of(dtype))));
     if (node->n_in < 3)
         QN_TRY(qn_node_resize_inputs(node, 3));
     return qn_node_set_input(node, 2, value);

@@ -345,7 +345,7 @@ TEST(blocks_have_scales_of_their_own)
 TEST(requantization_rounds_once_in_float)
 {
     (void)state;
-    const qn_range bytes = {0, 255};
+    const qn_limits bytes = {0, 255};
     assert_int_equal(qn_requantize(5, 0.5f, 3, bytes), 5); /* 2.5 -> 2 */
     assert_int_equal(qn_requantize(7, 0.5f, 3, bytes), 7); /* 3.5 -> 4 */
     assert_int_equal(qn_requantize(-9, 1, 3, bytes), 0);

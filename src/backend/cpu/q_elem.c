@@ -50,7 +50,7 @@ qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero)
 
 qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero)
 {
-    const qn_range range = qn_range_of(dtype);
+    const qn_limits range = qn_limits_of(dtype);
     return (qn_q_round){(float)(range.min - zero), (float)(range.max - zero), (int32_t)zero};
 }
 
@@ -65,7 +65,7 @@ void qn_q_take_clips(qn_claim *claim, qn_value **value, qn_q_round *round)
 {
     for (;;) {
         qn_node *node = qn_build_fusible(claim->builder, *value);
-        const qn_range all = qn_range_of((*value)->type.dtype);
+        const qn_limits all = qn_limits_of((*value)->type.dtype);
         double low, high;
         if (!node || node->op != &qn_op_Clip || node->in[0] != *value ||
             claim->n_nodes >= QN_CLAIM_SPARE || !limit_of(&low, node, 1, (double)all.min) ||

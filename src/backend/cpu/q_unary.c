@@ -120,7 +120,7 @@ qn_status qn_claim_q_clip(bool *taken, qn_claim *claim)
     QN_TRY(begin(&s, claim));
     if (!s)
         return QN_OK;
-    const qn_range all = qn_range_of(value->type.dtype);
+    const qn_limits all = qn_limits_of(value->type.dtype);
     const double ends[2] = {(double)all.min, (double)all.max};
     for (int32_t i = 0; i < 2; i++) {
         limits[i] = ends[i];
