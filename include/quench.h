@@ -341,15 +341,15 @@ QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
 
 /* The same for every call that takes samples; docs/data.md tells all. */
 typedef struct qn_data_options {
-    const char *const
-        *data; /* each "[input=]path": a file whose first axis counts samples (.npy, .npz,
-                                raw bytes), IDX or CIFAR, a folder of pictures (its sub-folders are
-                                classes) or of one file per sample, a list of files (.txt, .lst) */
+    /* Each "[input=]path": a file whose first axis counts samples (.npy, .npz, raw bytes), IDX or
+     * CIFAR, a folder of pictures (its sub-folders are classes) or of one file per sample, a list of
+     * files (.txt, .lst). */
+    const char *const *data;
     size_t n_data;
     const char *list;   /* file with the names of the samples of a folder to use; NULL: all */
     const char *labels; /* file of classes; NULL: those that the data have, if any */
-    const char
-        *preprocess; /* of pictures, as "resize=256,crop=224,bgr,mean=104/117/123"; NULL: none */
+    /* Of pictures, as "resize=256,crop=224,bgr,mean=104/117/123"; NULL: none. */
+    const char *preprocess;
     int64_t first, samples; /* use so many from the first one on; 0 samples: all */
     int64_t batch;          /* of a run, where nothing fixes it; 0: 8 */
     int loaders;            /* threads that read ahead; 0: one per core; negative: none */
@@ -385,13 +385,13 @@ typedef struct qn_calibrate_options {
     qn_graph_options graph;
     const char *const *inputs; /* as of qn_infer_options */
     size_t n_inputs;
-    qn_data_options
-        data;      /* none: 8 samples of random numbers, or as many as it says, with a warning */
+    /* None: 8 samples of random numbers, or as many as it says, with a warning. */
+    qn_data_options data;
     int threads;   /* samples run at once; 0: the context's */
     uint64_t seed; /* of the random numbers */
-    const char
-        *checkpoint; /* file that a killed run continues from; removed by qn_stats_save's caller
-                               once the statistics are safe. NULL: none */
+    /* File that a killed run continues from; removed by qn_stats_save's caller once the statistics are
+     * safe. NULL: none. */
+    const char *checkpoint;
 } qn_calibrate_options;
 #define QN_CALIBRATE_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -445,14 +445,15 @@ QN_API QN_MUST_CHECK qn_status qn_quantize_list(qn_report **out, qn_context *ctx
 
 typedef struct qn_infer_options {
     qn_plan_options plan;
-    const char *const *inputs; /* "name=file", see qn_tensor_load; a model's only input needs no
-                                  name, and a .npz without one gives all inputs it has arrays for */
+    /* "name=file", see qn_tensor_load; a model's only input needs no name, and a .npz without one gives
+     * all inputs it has arrays for. */
+    const char *const *inputs;
     size_t n_inputs;
-    qn_data_options data; /* all samples are run, in the batch that the model or plan.graph.shapes
-                             fixes, or else its own */
-    uint64_t seed;        /* of the random numbers that inputs without a file get */
-    const char
-        *output_dir; /* gets one "<output name, / as _>.npy" each; NULL: nothing is written */
+    /* All samples are run, in the batch that the model or plan.graph.shapes fixes, or else its own. */
+    qn_data_options data;
+    uint64_t seed; /* of the random numbers that inputs without a file get */
+    /* Gets one "<output name, / as _>.npy" each; NULL: nothing is written. */
+    const char *output_dir;
 } qn_infer_options;
 #define QN_INFER_OPTIONS_INIT                                                                      \
     {                                                                                              \

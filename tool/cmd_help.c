@@ -43,8 +43,10 @@ static int show_passes(cli_work *cli)
 static int unknown_topic(const char *topic)
 {
     const char *best = cli_nearest_command(topic);
-    cli_error("help: no command '%s'%s%s%s", topic, best ? "; did you mean '" : "",
-              best ? best : "", best ? "'?" : "");
+    if (best)
+        cli_error("help: no command '%s'; did you mean '%s'?", topic, best);
+    else
+        cli_error("help: no command '%s' ('quench help' lists them)", topic);
     return CLI_USAGE;
 }
 

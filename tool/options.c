@@ -216,6 +216,15 @@ static bool check_word(const cli_option *option, const char *text)
     return !option->word || bad_word(option, text);
 }
 
+/* No text that an option takes makes sense when it is empty: mostly a variable was, in a script. */
+static bool check_text(const cli_option *option, const char *text)
+{
+    if (*text)
+        return check_word(option, text);
+    cli_error("--%s: the value is empty (%s)", option->name, option->value);
+    return false;
+}
+
 static bool set_value(void *values, const cli_field *to, const char *text)
 {
     void *field = (char *)values + to->offset;
@@ -223,11 +232,11 @@ static bool set_value(void *values, const cli_field *to, const char *text)
     case CLI_FLAG: ++*(int *)field; return true;
     case CLI_INT: return set_int(field, to->option, text);
     case CLI_REAL: return set_real(field, to->option, text);
-    case CLI_TEXT: *(const char **)field = text; return check_word(to->option, text);
+    case CLI_TEXT: *(const char **)field = text; return check_text(to->option, text);
     default: {
         cli_list *list = field;
         list->at[list->count++] = text;
-        return check_word(to->option, text);
+        return check_text(to->option, text);
     }
     }
 }
@@ -332,6 +341,13 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     if (common->json && common->markdown) {
         cli_error("%s: --json and --markdown exclude each other", command->name);
         return false;
+    }
+    for (int i = 0; i < given; i++) {
+        if (!*common->arguments.at[i]) {
+            cli_error("%s: argument %d is empty; usage: quench %s [options] %s", command->name,
+                      i + 1, command->name, command->arguments);
+            return false;
+        }
     }
     if (common->help || (given >= command->least && given <= command->most))
         return true;

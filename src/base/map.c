@@ -22,7 +22,9 @@ static qn_status map_descriptor(qn_map *out, qn_context *ctx, const char *path, 
     if (fstat(fd, &info) != 0)
         return fail_errno(ctx, path, "stat");
     if (!S_ISREG(info.st_mode))
-        return qn_fail(ctx, QN_E_IO, "%s: not a regular file", path);
+        return qn_fail(
+            ctx, QN_E_IO,
+            S_ISDIR(info.st_mode) ? "%s: a folder, not a file" : "%s: not a regular file", path);
     if (info.st_size == 0)
         return QN_OK;
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);

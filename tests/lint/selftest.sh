@@ -16,6 +16,18 @@ expect() { # pass|fail WHAT COMMAND...
     rc=1
 }
 
+# params: six are allowed, in prototypes, bodies and pointers to functions; a call may have more
+printf 'int f(int a, int b, const char *c, int *d, int e, int (*g)(int, int));\nint x(void) { return y(1, 2, 3, 4, 5, 6, 7); }\n' \
+    >"$box/p.c"
+expect pass "params: six" python3 "$here/params.py" "$box/p.c"
+for line in 'int f(int a, int b, const char *c, int *d, int e,\n    int g, int h);' \
+    'static int f(int a, int b, int c, int d, int e, int g, const int *h)\n{\n}' \
+    'int (*f)(int a, int b, int c, int d, int e, int g, int h);'; do
+    # shellcheck disable=SC2059 # the line has its own newlines
+    printf "$line\n" >"$box/p.c"
+    expect fail "params: $line" python3 "$here/params.py" "$box/p.c"
+done
+
 # rooms: ir may not know ops, however the include is spelt; a room must have its row
 mkdir -p "$box/src/ir" "$box/src/ops" "$box/src/base" "$box/include" "$box/tool"
 touch "$box/include/quench.h" "$box/src/ops/ops.h" "$box/src/base/base.h"
