@@ -96,7 +96,7 @@ static qn_status refuse(const qn_node *node, const char *why)
 static qn_status round_in_float(qn_value **out, const qn_quantized *q)
 {
     qn_node *node = q->node;
-    const qn_range range = qn_range_of(q->value->type.dtype);
+    const qn_limits range = qn_limits_of(q->value->type.dtype);
     const int64_t zero = qn_quantized_zero(q);
     qn_value *scale = NULL, *low, *high;
     QN_TRY(scale_of(&scale, q, &node->in[0]->type));
