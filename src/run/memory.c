@@ -1,5 +1,5 @@
 /* Memory for values between steps: the largest first, each at the lowest address where it meets no
- * other that is alive at the same time. */
+ * other that is alive at the same time; or, for batches, in lanes. */
 #include <stdlib.h>
 
 #include "run/plan.h"
@@ -26,7 +26,7 @@ static void extend_roots(qn_slots *slots)
 
 typedef struct placed {
     size_t bytes;
-    int32_t slot;
+    int32_t slot, lane;
 } placed;
 
 static int by_size(const void *a, const void *b)
@@ -81,15 +81,69 @@ static void place_all(qn_plan *plan, const placed *order, int32_t *sorted, size_
     }
 }
 
+/* ---- Lanes --------------------------------------------------------------------------------------------- */
+
+/* Threads share a batch by samples: of two, one works on the first half of every value and the other on
+ * the second. A line of memory that one core has written comes slowly to another, so values that take
+ * turns at the same memory, a lane, have their middles at one address and every core keeps its side. */
+static bool wants_lanes(const qn_plan *plan, const placed *order, size_t count)
+{
+    if (plan->threads < 2 || count == 0)
+        return false;
+    const qn_tensor *largest = &plan->slots.at[order[0].slot].shape;
+    return largest->rank > 1 && largest->dims[0] > 1;
+}
+
+typedef struct lane {
+    size_t middle;
+    size_t blocked; /* 1 + the number of the last value that cannot live here */
+} lane;
+
+/* The first lane in which nothing lives at the same time as value i. */
+static int32_t free_lane(const qn_plan *plan, const placed *order, lane *lanes, size_t i)
+{
+    const qn_slot *slot = &plan->slots.at[order[i].slot];
+    int32_t at = 0;
+    for (size_t j = 0; j < i; j++) {
+        if (overlap_in_time(slot, &plan->slots.at[order[j].slot]))
+            lanes[order[j].lane].blocked = i + 1;
+    }
+    while (lanes[at].blocked == i + 1)
+        at++;
+    return at;
+}
+
+/* lanes: [count], zeroed. Leaves the addresses as they are where lanes need much more memory. */
+static void place_lanes(qn_plan *plan, placed *order, lane *lanes, size_t count)
+{
+    const size_t most = plan->arena_bytes + plan->arena_bytes / 4;
+    size_t bytes = 0;
+    int32_t n_lanes = 0;
+    for (size_t i = 0; i < count; i++) {
+        order[i].lane = free_lane(plan, order, lanes, i);
+        if (order[i].lane < n_lanes)
+            continue;
+        if (order[i].bytes > most - bytes)
+            return;
+        lanes[n_lanes++].middle = bytes + order[i].bytes / 2; /* its first value is its largest */
+        bytes += order[i].bytes;
+    }
+    for (size_t i = 0; i < count; i++)
+        plan->slots.at[order[i].slot].address =
+            (lanes[order[i].lane].middle - order[i].bytes / 2) / ALIGNMENT * ALIGNMENT;
+    plan->arena_bytes = bytes;
+}
+
 qn_status qn_plan_memory(qn_plan *plan)
 {
     extend_roots(&plan->slots);
     const size_t n = plan->slots.count;
     placed *order = qn_alloc_zero(plan->ctx, n, sizeof *order);
     int32_t *sorted = qn_alloc_zero(plan->ctx, n, sizeof *sorted);
+    lane *lanes = qn_alloc_zero(plan->ctx, n, sizeof *lanes);
     size_t count = 0;
     qn_status status = QN_OK;
-    if (!order || !sorted) {
+    if (!order || !sorted || !lanes) {
         status = qn_fail_nomem(plan->ctx);
         goto done;
     }
@@ -98,12 +152,15 @@ qn_status qn_plan_memory(qn_plan *plan)
             continue;
         qn_slot *slot = &plan->slots.at[i];
         slot->bytes = (slot->bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        order[count++] = (placed){slot->bytes, (int32_t)i};
+        order[count++] = (placed){.bytes = slot->bytes, .slot = (int32_t)i};
     }
     qsort(order, count, sizeof *order, by_size);
     place_all(plan, order, sorted, count);
+    if (wants_lanes(plan, order, count))
+        place_lanes(plan, order, lanes, count);
 done:
     qn_free(plan->ctx, order);
     qn_free(plan->ctx, sorted);
+    qn_free(plan->ctx, lanes);
     return status;
 }
