@@ -5,8 +5,8 @@
 
 #include "backend/cpu/finish.h"
 
-/* Some places by one or two blocks of filters. The sums stay in registers from the first channel to the
- * last, always in this order; the bias comes last. */
+/* Some places by one or two blocks of filters. The sums stay in registers; runs of 256 channels are added
+ * up one after another, always in this order, and the bias comes last. */
 typedef struct qn_pointwise_tile {
     float *y;
     const float *x, *r;             /* r: residual; or y itself */
