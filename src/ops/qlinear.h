@@ -16,7 +16,12 @@ typedef struct qn_qsoftmax_attrs {
 void qn_qsoftmax_shape(int64_t *outer, int64_t *n, int64_t *inner, const qn_qsoftmax_attrs *attrs,
                        const qn_tensor *x);
 /* e^(-d * scale) * 2^23, rounded, for d in 0..255. */
-void qn_qsoftmax_table(uint32_t *table, float scale);
+void qn_qsoftmax_table(uint32_t *table, float scale, int64_t entries);
+/* Differences of two numbers of the type: 256 or 65,536. */
+static inline int64_t qn_qsoftmax_entries(qn_dtype dtype)
+{
+    return (int64_t)1 << qn_dtype_get(dtype)->bits;
+}
 
 /* Which axes QLinearReduceMean reduces; false: one is wrong or there twice. */
 bool qn_qreduce_axes(bool *reduced, const qn_reduce_attrs *attrs, int32_t rank);

@@ -47,39 +47,16 @@ void qn_qsoftmax_shape(int64_t *outer, int64_t *n, int64_t *inner, const qn_qsof
         *(d < axis ? outer : d == axis || attrs->opset < 13 ? n : inner) *= x->dims[d];
 }
 
-void qn_qsoftmax_table(uint32_t *table, float scale)
+void qn_qsoftmax_table(uint32_t *table, float scale, int64_t entries)
 {
-    for (int d = 0; d < 256; d++)
+    for (int64_t d = 0; d < entries; d++)
         table[d] = (uint32_t)nearbyint(qn_real_exp((double)-d * (double)scale) * 0x1p23);
-}
-
-/* The exponentials of 16-bit differences, by interpolation in a table over all of them. */
-enum { STEP_BITS = 4, ENTRIES = (1 << (16 - STEP_BITS)) + 1 };
-
-static void wide_table(float *table, float scale)
-{
-    for (int i = 0; i < ENTRIES; i++)
-        table[i] = (float)qn_real_exp((double)((i << STEP_BITS) - 65535) * (double)scale);
-}
-
-static int64_t wide_exp(const float *table, int64_t d)
-{
-    const int64_t u = 65535 - d, i = u >> STEP_BITS;
-    const float r = (float)(u & ((1 << STEP_BITS) - 1)) * (1.0f / (1 << STEP_BITS));
-    const float e = table[i] + r * (table[i + 1] - table[i]);
-    return (int64_t)nearbyint((double)(e * 0x1p23f));
 }
 
 typedef struct line {
     int64_t first, n, step; /* elements */
-    const uint32_t *table;  /* of 8 bits */
-    const float *wide;      /* of 16 */
+    const uint32_t *table;
 } line;
-
-static int64_t exponential(const line *l, int64_t d)
-{
-    return l->wide ? wide_exp(l->wide, d) : (int64_t)l->table[d];
-}
 
 static void softmax_line(const qn_tensor *out, const qn_tensor *in, const line *l, qn_quant y)
 {
@@ -90,10 +67,10 @@ static void softmax_line(const qn_tensor *out, const qn_tensor *in, const line *
         most = QN_MAX(most, x);
     }
     for (int64_t i = 0; i < l->n; i++)
-        sum += exponential(l, most - qn_tensor_i64(in, l->first + i * l->step));
+        sum += l->table[most - qn_tensor_i64(in, l->first + i * l->step)];
     for (int64_t i = 0; i < l->n; i++) {
         const int64_t at = l->first + i * l->step;
-        const float e = (float)exponential(l, most - qn_tensor_i64(in, at));
+        const float e = (float)l->table[most - qn_tensor_i64(in, at)];
         store(out, at, qn_quantize(e / (float)sum, y, range));
     }
 }
@@ -103,19 +80,15 @@ static qn_status softmax_eval(qn_eval *self)
     const qn_tensor *in = self->in[0], *out = self->out[0];
     int64_t outer, inner;
     qn_quant x, y;
-    uint32_t table[256];
-    void *wide = NULL;
-    line l = {.table = table};
+    void *table = NULL;
+    line l;
+    const int64_t entries = qn_qsoftmax_entries(in->dtype);
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     QN_TRY(qn_eval_quant(&y, self, 3, 4));
     qn_qsoftmax_shape(&outer, &l.n, &inner, self->attrs, in);
-    if (qn_dtype_get(in->dtype)->bits > 8) {
-        QN_TRY(qn_eval_scratch(self, &wide, ENTRIES, sizeof(float)));
-        wide_table(wide, x.scale);
-        l.wide = wide;
-    } else {
-        qn_qsoftmax_table(table, x.scale);
-    }
+    QN_TRY(qn_eval_scratch(self, &table, entries, sizeof(uint32_t)));
+    qn_qsoftmax_table(table, x.scale, entries);
+    l.table = table;
     l.step = inner;
     for (int64_t i = 0; i < outer * inner && l.n; i++) {
         l.first = i / inner * l.n * inner + i % inner;

@@ -401,7 +401,7 @@ static double one_softmax(uint32_t seed)
     qn_qsoftmax_attrs *a = node->attrs;
     a->axis = pick(&f, 4) ? -1 : pick(&f, 3);
     a->opset = pick(&f, 4) ? 13 : 12;
-    return finish(&f, result_of(node), bytes ? "int softmax" : NULL);
+    return finish(&f, result_of(node), bytes ? "int softmax" : "int16 softmax");
 }
 
 static double one_norm(uint32_t seed)
@@ -419,7 +419,8 @@ static double one_norm(uint32_t seed)
                             zero_of(&f, to)};
     qn_value *y = result_of(add_node(&f, &qn_op_qn_QLayerNormalization, 7, in));
     return finish(&f, y,
-                  qn_dtype_size(from) == 1 && qn_dtype_size(to) == 1 ? "int layer norm" : NULL);
+                  qn_dtype_size(from) == 1 && qn_dtype_size(to) == 1 ? "int layer norm"
+                                                                     : "int16 layer norm");
 }
 
 #define CASES(name, count)                                                                         \

@@ -63,13 +63,14 @@ qn_claim_fn qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_deconv, qn_claim_
     qn_claim_q_matmul, qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
 
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
- * q_rows.c, q_resize.c) */
+ * q_rows.c, q_rows_wide.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
 qn_claim_fn qn_claim_q_add, qn_claim_q_multiply;
 qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool, qn_claim_mean_last;
 qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
 qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;
+qn_claim_fn qn_claim_q_softmax_wide, qn_claim_q_layer_norm_wide;
 qn_claim_fn qn_claim_q_nearest, qn_claim_q_linear;
 
 #endif

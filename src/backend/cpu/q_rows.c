@@ -103,7 +103,7 @@ qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
     s->rows = outer * s->bands;
     s->n = n;
     cut(s);
-    qn_qsoftmax_table(s->table, (float)x.scale);
+    qn_qsoftmax_table(s->table, (float)x.scale, 256);
     s->softmax = (qn_q_softmax){.table = s->table,
                                 .is_signed = shape.dtype == QN_INT8,
                                 .y_scale = (float)y.scale,
