@@ -26,7 +26,9 @@ NNCF = {
     "resnet50": (0.0150, 97.75),
 }
 TWO_PICTURES = 0.5
-BATCH = ["--batch", "8"]
+# Of the command; small networks gain nothing from a second thread.
+OPTIONS = {name: ["--batch", "8", "--threads", "1" if name in ("resnet20", "se_mobilenet", "vit") else "2"]
+           for name in models.STEPS}
 # What may be lost beside float, in points of the measure, or what has to be reached.
 DROPS = {"resnet20": ("top-1", 0.2), "se_mobilenet": ("top-1", 0.2), "vit": ("top-1", 0.5),
          "pp_ocr": ("words", 1 * SCALE["words"])}
@@ -107,8 +109,8 @@ def check(name):
     inputs, truth = inputs[FIRST.get(name, 0):], truth[FIRST.get(name, 0):]
     path = int8.quench_file(name)
     outputs = {
-        "float": accuracy.quench_outputs(models.path_of(name), inputs, *BATCH),
-        "quench": accuracy.quench_outputs(path, inputs, *BATCH),
+        "float": accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name]),
+        "quench": accuracy.quench_outputs(path, inputs, *OPTIONS[name]),
         "ONNX Runtime": accuracy.runtime_outputs(path, inputs),
         "OpenVINO": openvino_outputs(path, inputs),
     }
@@ -123,7 +125,7 @@ def check_wide(name):
     data, judge, _, _ = accuracy.CASES[name]
     inputs, truth = data()
     inputs, truth = inputs[-400:], truth[-400:]
-    original, narrow, wide = (accuracy.quench_outputs(path, inputs, *BATCH) for path in (
+    original, narrow, wide = (accuracy.quench_outputs(path, inputs, *OPTIONS[name]) for path in (
         models.path_of(name), int8.quench_file(name), int8.quench_file(name, "-b", "16")))
     errors = [np.abs(values - original).sum() / np.abs(original).sum() for values in (narrow, wide)]
     hits = [judge(values, truth)["top-1"] * len(truth) / 100 for values in (original, wide)]
@@ -137,7 +139,7 @@ def tell_peers(name):
     data, judge, _, _ = accuracy.CASES[name]
     inputs, truth = data()
     inputs, truth = inputs[FIRST.get(name, 0):], truth[FIRST.get(name, 0):]
-    original = accuracy.quench_outputs(models.path_of(name), inputs, *BATCH)
+    original = accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name])
     for engine, path, outputs in (("ONNX Runtime", int8.ort_file(name), accuracy.runtime_outputs),
                                   ("NNCF", int8.nncf_file(name), openvino_outputs)):
         if path:
