@@ -108,7 +108,8 @@ static qn_status describe(qn_quantize_job *j)
 qn_status qn_job_make(qn_quantize_job *j)
 {
     QN_TRY(apply_rules(j));
-    QN_TRY(qn_params_choose(j->quantizer, j->stats, &j->params));
+    QN_TRY(qn_derive(j->quantizer, j->stats, &j->params));
+    QN_TRY(qn_derived_apply(j->quantizer));
     QN_TRY(qn_quant_insert(j->quantizer));
     return describe(j);
 }

@@ -41,44 +41,35 @@ static qn_status mean_shift(double *shift, const qn_mac *m, const qn_qparams *w,
     return QN_OK;
 }
 
-static qn_status put_bias(const qn_mac *m, const double *shift)
-{
-    const qn_node *node = m->bias_node;
-    qn_tensor *fresh;
-    const qn_value *old = m->bias_slot < node->n_in ? node->in[m->bias_slot] : NULL;
-    const qn_type type = old && qn_tensor_count(old->data) == m->filters
-                             ? qn_type_of(old->data)
-                             : qn_type_tensor(QN_FLOAT32, 1, &m->filters);
-    QN_TRY(qn_model_tensor(&fresh, node->graph->model, &type));
-    for (int64_t k = 0; k < m->filters; k++)
-        ((float *)fresh->data)[k] = (float)(qn_mac_bias(m, k) - shift[k]);
-    return qn_mac_put(m->bias_node, m->bias_slot, fresh, "bias");
-}
-
 /* The axis along which the input's statistics must have been kept. */
 static bool has_means(const qn_mac *m, const qn_stats_entry *entry)
 {
     return entry && entry->channels == m->channels && m->bias_node;
 }
 
-qn_status qn_bias_settle(qn_quantizer *q, const qn_mac *m, const qn_stats *stats,
-                         const qn_param_options *options)
+static qn_status correct(qn_derived_node *out, const qn_quantizer *q, const qn_mac *m,
+                         const qn_stats_entry *input)
 {
-    const qn_value *x = m->node->in[0];
-    qn_qparams *w = qn_quant_node_of(q, m->node)->weights;
-    const qn_stats_entry *entry = qn_stats_find(stats, x->name);
-    qn_status status = QN_OK;
-    if (x->qparams) {
-        const bool wide = w->qmax > 255 || x->qparams->qmax - x->qparams->qmin > 255;
-        raise_scales(w, m, (double)x->qparams->scale[0], wide ? most_units_wide : most_units);
-    }
-    if (!options->correct_bias || !has_means(m, entry))
-        return QN_OK;
     double *shift = qn_alloc_zero(q->ctx, (size_t)m->filters, sizeof *shift);
     QN_TRY_ALLOC(q->ctx, shift);
-    status = mean_shift(shift, m, w, entry);
-    if (status == QN_OK)
-        status = put_bias(m, shift);
+    qn_status status = mean_shift(shift, m, out->weights, input);
+    out->correction = qn_arena_array(q->graph->arena, (size_t)m->filters, sizeof *out->correction);
+    if (status == QN_OK && !out->correction)
+        status = qn_fail_nomem(q->ctx);
+    for (int64_t k = 0; k < m->filters && status == QN_OK; k++)
+        out->correction[k] = (float)-shift[k];
     qn_free(q->ctx, shift);
     return status;
+}
+
+qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
+                         const qn_stats_entry *input, const qn_qparams *x,
+                         const qn_param_options *options)
+{
+    out->filters = m->filters;
+    if (x) {
+        const bool wide = out->weights->qmax > 255 || x->qmax - x->qmin > 255;
+        raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
+    }
+    return options->correct_bias && has_means(m, input) ? correct(out, q, m, input) : QN_OK;
 }

@@ -190,57 +190,71 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     return qn_stats_range(range, q->ctx, entry, options->method, &wanted);
 }
 
-static qn_status choose_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
+static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
-    qn_value *source = q->values[root->source].value;
-    const qn_stats_entry *entry = qn_stats_find(stats, source->name);
-    qn_range range = {0, 0};
+    const char *source = q->values[root->source].value->name;
+    const qn_stats_entry *entry = qn_stats_find(stats, source);
+    qn_derived_value *out = &q->derived.values[q->derived.n_values++];
+    *out = (qn_derived_value){.name = root->value->name, .method = options->method->name};
     if (!entry)
-        qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source->name);
+        qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source);
     else
-        QN_TRY(choose_range(&range, q, root, entry, options));
-    QN_TRY(qn_qparams_create(&root->value->qparams, q->ctx, q->graph->arena,
+        QN_TRY(choose_range(&out->range, q, root, entry, options));
+    if (root->through)
+        out->method = "function";
+    QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena,
                              profile->activation[root->bits > 8], 1));
-    qn_params_from_range(root->value->qparams, range.min, range.max, profile->symmetric);
+    qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
+    root->derived = out;
     return QN_OK;
 }
 
-static qn_status choose_activations(qn_quantizer *q, const qn_stats *stats,
-                                    const qn_param_options *options)
+static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,
+                               const qn_param_options *options)
 {
+    q->derived.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->derived.values);
+    QN_TRY_ALLOC(q->ctx, q->derived.values);
     for (size_t i = 0; i < q->n_values; i++) {
-        const qn_quant_value *v = &q->values[i];
-        qn_quant_value *root = qn_quant_root(q, v);
-        if (!v->integer)
-            continue;
-        if (!root->value->qparams)
-            QN_TRY(choose_value(q, root, stats, options));
-        v->value->qparams = root->value->qparams;
+        qn_quant_value *root = qn_quant_root(q, &q->values[i]);
+        if (q->values[i].integer && !root->derived)
+            QN_TRY(derive_value(q, root, stats, options));
     }
     return QN_OK;
 }
 
-static qn_status choose_weights(qn_quantizer *q, const qn_stats *stats,
-                                const qn_param_options *options)
+static const qn_qparams *params_of(const qn_quantizer *q, const qn_value *value)
 {
+    const qn_derived_value *d = qn_quant_root(q, qn_quant_value_of(q, value))->derived;
+    return d ? d->params : NULL;
+}
+
+static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
+                              const qn_param_options *options)
+{
+    q->derived.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->derived.nodes);
+    QN_TRY_ALLOC(q->ctx, q->derived.nodes);
     for (size_t i = 0; i < q->n_nodes; i++) {
-        qn_quant_node *n = &q->nodes[i];
+        const qn_quant_node *n = &q->nodes[i];
         qn_mac mac;
         if (!n->integer || n->form != QN_FORM_MAC || !qn_mac_of(&mac, n->node))
             continue;
+        qn_derived_node *out = &q->derived.nodes[q->derived.n_nodes++];
+        const qn_value *x = n->node->in[0];
         QN_TRY(qn_check_cancel(q->ctx));
-        QN_TRY(qn_params_of_weights(&n->weights, q, &mac, options));
-        QN_TRY(qn_bias_settle(q, &mac, stats, options));
+        out->name = n->node->out[0]->name;
+        QN_TRY(qn_params_of_weights(&out->weights, q, &mac, options));
+        QN_TRY(
+            qn_bias_settle(out, q, &mac, qn_stats_find(stats, x->name), params_of(q, x), options));
         qn_progress(q->ctx, "weights", (int64_t)i, (int64_t)q->n_nodes);
     }
     return QN_OK;
 }
 
-qn_status qn_params_choose(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
+qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
 {
     qn_quantizer_number(q);
-    QN_TRY(choose_activations(q, stats, options));
-    return choose_weights(q, stats, options);
+    QN_TRY(derive_values(q, stats, options));
+    return derive_nodes(q, stats, options);
 }

@@ -24,18 +24,23 @@ QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, const qn_quantize
 /* q = clamp(rint(x / s) + z) as docs/numerics.md has it. */
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
 
-/* Sets value->qparams of every integer value, and of the weights of every integer node; corrects biases. */
-QN_MUST_CHECK qn_status qn_params_choose(qn_quantizer *q, const qn_stats *stats,
-                                         const qn_param_options *options);
+/* Fills q->derived from statistics, and applies what must be applied on the way. */
+QN_MUST_CHECK qn_status qn_derive(qn_quantizer *q, const qn_stats *stats,
+                                  const qn_param_options *options);
+
+/* derived.c: makes the graph and the quantizer's tables follow q->derived, whose arrays may also come from
+ * elsewhere (a file), in q->arena. Fails where a name or a count does not fit the graph. */
+QN_MUST_CHECK qn_status qn_derived_apply(qn_quantizer *q);
 
 /* through.c: the range of a value of 8 bits that only `node`, a function of one number, reads: that with the
  * least squared error of the function's result. */
 QN_MUST_CHECK qn_status qn_range_through(qn_range *range, const qn_quantizer *q,
                                          const qn_node *node, const qn_stats_entry *entry);
 
-/* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, corrects
- * them by what the rounding of the weights changes in the mean of the outputs. */
-QN_MUST_CHECK qn_status qn_bias_settle(qn_quantizer *q, const qn_mac *mac, const qn_stats *stats,
+/* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, finds how much
+ * the rounding of the weights changes the mean of the outputs. `x` is of the input; NULL: it stays float. */
+QN_MUST_CHECK qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *mac,
+                                       const qn_stats_entry *input, const qn_qparams *x,
                                        const qn_param_options *options);
 
 #endif

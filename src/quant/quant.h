@@ -8,8 +8,8 @@
 #ifndef QN_QUANT_H
 #define QN_QUANT_H
 
-#include "ir/qparams.h"
 #include "ops/op.h"
+#include "quant/derived.h"
 
 /* ---- Targets: what an engine computes with integers, one row each ------------------------------------- */
 
@@ -86,12 +86,13 @@ typedef struct qn_quant_node {
 
 typedef struct qn_quant_value {
     qn_value *value;
-    bool integer;           /* gets a Q and a D */
-    int32_t parent;         /* of the tree of values that share parameters; itself: the root */
-    int32_t source;         /* of a root: the value whose statistics count */
-    int bits;               /* of a root */
-    bool through;           /* its range is what the function that reads it wants */
-    qn_value *scale, *zero; /* of a root: the constants, once they are made */
+    bool integer;              /* gets a Q and a D */
+    int32_t parent;            /* of the tree of values that share parameters; itself: the root */
+    int32_t source;            /* of a root: the value whose statistics count */
+    int bits;                  /* of a root */
+    bool through;              /* its range is what the function that reads it wants */
+    qn_derived_value *derived; /* of a root */
+    qn_value *scale, *zero;    /* of a root: the constants, once they are made */
 } qn_quant_value;
 
 typedef struct qn_quantizer {
@@ -104,6 +105,7 @@ typedef struct qn_quantizer {
     size_t n_nodes;
     qn_quant_value *values;
     size_t n_values;
+    qn_derived derived; /* once it is: see params.h */
 } qn_quantizer;
 
 /* Applies the rules to the model's main graph, whose types are inferred. The strings of the settings must

@@ -1,0 +1,90 @@
+/* What was derived from data becomes the parameters of values and nodes. */
+#include "quant/derived.h"
+
+#include "ops/eval.h"
+#include "quant/params.h"
+
+static qn_status find_value(qn_value **out, const qn_quantizer *q, const char *name)
+{
+    *out = qn_graph_value(q->graph, name);
+    return *out ? QN_OK
+                : qn_fail(q->ctx, QN_E_INVALID, "scales: the model has no tensor '%s'", name);
+}
+
+/* ---- Values ----------------------------------------------------------------------------------------------- */
+
+static qn_status apply_values(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->derived.n_values; i++) {
+        qn_derived_value *d = &q->derived.values[i];
+        qn_value *value = NULL;
+        QN_TRY(find_value(&value, q, d->name));
+        qn_quant_root(q, qn_quant_value_of(q, value))->derived = d;
+    }
+    for (size_t i = 0; i < q->n_values; i++) {
+        const qn_quant_value *v = &q->values[i];
+        const qn_derived_value *d = qn_quant_root(q, v)->derived;
+        if (!v->integer)
+            continue;
+        if (!d)
+            return qn_fail(q->ctx, QN_E_INVALID, "scales: there is none of tensor '%s'",
+                           v->value->name);
+        v->value->qparams = d->params;
+    }
+    return QN_OK;
+}
+
+/* ---- Weights and biases ----------------------------------------------------------------------------------- */
+
+static qn_status correct_bias(const qn_mac *m, const float *correction)
+{
+    const qn_node *node = m->bias_node;
+    qn_tensor *fresh;
+    const qn_value *old = m->bias_slot < node->n_in ? node->in[m->bias_slot] : NULL;
+    const qn_type type = old && qn_tensor_count(old->data) == m->filters
+                             ? qn_type_of(old->data)
+                             : qn_type_tensor(QN_FLOAT32, 1, &m->filters);
+    QN_TRY(qn_model_tensor(&fresh, node->graph->model, &type));
+    for (int64_t k = 0; k < m->filters; k++)
+        ((float *)fresh->data)[k] = (float)(qn_mac_bias(m, k) + (double)correction[k]);
+    return qn_mac_put(m->bias_node, m->bias_slot, fresh, "bias");
+}
+
+static qn_status apply_node(qn_quantizer *q, const qn_derived_node *d)
+{
+    qn_value *value = NULL;
+    qn_mac mac;
+    QN_TRY(find_value(&value, q, d->name));
+    qn_quant_node *n = value->producer ? qn_quant_node_of(q, value->producer) : NULL;
+    const bool fits = n && n->integer && n->form == QN_FORM_MAC && qn_mac_of(&mac, n->node) &&
+                      mac.filters == d->filters &&
+                      (d->weights->axis < 0 || (d->weights->axis == mac.axis &&
+                                                d->weights->count == mac.w->dims[mac.axis]));
+    if (!fits || (d->correction && !mac.bias_node))
+        return qn_fail(q->ctx, QN_E_INVALID,
+                       "scales: what is said of '%s' does not fit the weights of its node",
+                       d->name);
+    n->weights = d->weights;
+    return d->correction ? correct_bias(&mac, d->correction) : QN_OK;
+}
+
+static qn_status check_nodes(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        qn_mac mac;
+        if (n->integer && n->form == QN_FORM_MAC && !n->weights && qn_mac_of(&mac, n->node))
+            return qn_fail(q->ctx, QN_E_INVALID, "scales: there are none of the weights of '%s'",
+                           n->node->out[0]->name);
+    }
+    return QN_OK;
+}
+
+qn_status qn_derived_apply(qn_quantizer *q)
+{
+    qn_quantizer_number(q);
+    QN_TRY(apply_values(q));
+    for (size_t i = 0; i < q->derived.n_nodes; i++)
+        QN_TRY(apply_node(q, &q->derived.nodes[i]));
+    return check_nodes(q);
+}

@@ -1,0 +1,43 @@
+/* Everything that a quantization takes from data, in one place: with the float graph, the rules and this
+ * the integer graph is determined. A scale file tells exactly this. What is computed in between (moments,
+ * samples, errors) stays where it is used. */
+#ifndef QN_DERIVED_H
+#define QN_DERIVED_H
+
+#include "calib/calib.h"
+#include "ir/qparams.h"
+
+/* Channels of a value that were made alike: channel c is divided by factor[c] where it is computed (weights and
+ * bias of the node before it) and multiplied again where it is read (weights of the nodes behind it). */
+typedef struct qn_derived_balance {
+    const char *name; /* of the value, as the node that computes it writes it */
+    int64_t channels;
+    float *factor; /* [channels], positive */
+} qn_derived_balance;
+
+/* A value, for all that share its parameters. */
+typedef struct qn_derived_value {
+    const char *name;
+    const char *method; /* that chose the range */
+    qn_range range;     /* after balancing; what the file's integers reach is params */
+    qn_qparams *params;
+} qn_derived_value;
+
+/* A node with constant weights. */
+typedef struct qn_derived_node {
+    const char *name;    /* of its first output: nodes need not have names */
+    qn_qparams *weights; /* of the balanced weights */
+    int64_t filters;
+    float *correction; /* [filters], added to the bias; NULL: none */
+} qn_derived_node;
+
+typedef struct qn_derived {
+    qn_derived_balance *balances; /* in the order in which they are applied */
+    size_t n_balances;
+    qn_derived_value *values;
+    size_t n_values;
+    qn_derived_node *nodes;
+    size_t n_nodes;
+} qn_derived;
+
+#endif
