@@ -9,6 +9,26 @@
 
 /* ---- Computing ------------------------------------------------------------------------------------------- */
 
+/* Long sums are sums of shorter ones, which keeps rounding errors small. The order is always the same, and
+ * the bias comes last. */
+static void compute_tile(const qn_pointwise *p, qn_pointwise_tile *t)
+{
+    enum { CHANNELS = 256, WIDEST = 16 };
+    _Alignas(64) float total[2 * QN_POINTWISE_PLACES * WIDEST];
+    const int64_t b = p->block, run = CHANNELS / b, all = p->channel_blocks;
+    const float *next = t->next, *weights = t->weights;
+    t->total = total;
+    for (int64_t from = 0; from < all; from += run, t->x = t->next) {
+        t->channel_blocks = QN_MIN(run, all - from);
+        t->has_total = from > 0;
+        t->to_total = from + run < all;
+        t->next = t->to_total ? t->x + run * t->x_step : next;
+        t->weights = weights + from * b * t->blocks * b;
+        p->kernels->tile(t, &p->end.finish);
+    }
+    t->weights = weights;
+}
+
 static void compute_pair(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair)
 {
     const int64_t b = p->block, plane = p->places * b, most = p->kernels->places;
@@ -18,7 +38,6 @@ static void compute_pair(const qn_pointwise *p, const qn_pointwise_part *part, i
                            .x_step = part->x_step,
                            .y_step = plane,
                            .r_step = plane,
-                           .channel_blocks = p->channel_blocks,
                            .blocks = p->filter_blocks - pair * 2 > 1 ? 2 : 1};
     for (int64_t i = 0, at = 0; i < tiles; i++, at += t.places) {
         const int64_t offset = pair * 2 * plane + (part->first + at) * b;
@@ -27,7 +46,7 @@ static void compute_pair(const qn_pointwise *p, const qn_pointwise_part *part, i
         t.next = i + 1 < tiles ? t.x + t.places * b : part->x;
         t.y = part->y + offset;
         t.r = part->r ? part->r + offset : t.y;
-        p->kernels->tile(&t, &p->end.finish);
+        compute_tile(p, &t);
     }
 }
 
@@ -39,7 +58,7 @@ void qn_pointwise_compute(const qn_pointwise *p, const qn_pointwise_part *part)
 
 int64_t qn_pointwise_places(int64_t channels)
 {
-    enum { CACHE_BYTES = 256 * 1024, LEAST = 14 };
+    enum { CACHE_BYTES = 256 * 1024, LEAST = QN_POINTWISE_PLACES };
     return QN_MAX(CACHE_BYTES / (channels * (int64_t)sizeof(float)), LEAST);
 }
 

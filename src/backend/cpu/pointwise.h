@@ -5,8 +5,9 @@
 
 #include "backend/cpu/finish.h"
 
-/* Some places by one or two blocks of filters. The sums stay in registers; runs of 256 channels are added
- * up one after another, always in this order, and the bias comes last. */
+enum { QN_POINTWISE_PLACES = 14 }; /* of a tile, at most */
+
+/* Some places by one or two blocks of filters: the sums over a run of channels, which stay in registers. */
 typedef struct qn_pointwise_tile {
     float *y;
     const float *x, *r;             /* r: residual; or y itself */
@@ -17,10 +18,12 @@ typedef struct qn_pointwise_tile {
     int64_t channel_blocks;
     int64_t places;
     int blocks;
+    float *total;             /* [blocks, places, b] */
+    bool has_total, to_total; /* there are runs before this one, or behind it: y is not written */
 } qn_pointwise_tile;
 
 typedef struct qn_pointwise_kernels {
-    int places; /* most of a tile */
+    int places; /* most of a tile, up to QN_POINTWISE_PLACES */
     void (*tile)(const qn_pointwise_tile *tile, const qn_finish *finish);
 } qn_pointwise_kernels;
 

@@ -6,7 +6,7 @@
 #include "backend/cpu/pointwise.h"
 
 /* Sums kept in registers: places by two blocks of filters, with room for the operands. */
-enum { POINTWISE_PLACES = VEC_WIDTH == 16 ? 14 : 6 };
+enum { POINTWISE_PLACES = VEC_WIDTH == 16 ? QN_POINTWISE_PLACES : 6 };
 
 /* Every loop over sums is unrolled: an index that is no constant would send them all to memory. */
 #define POINTWISE_EACH(i, count) _Pragma("GCC unroll 14") for (int i = 0; i < (count); i++)
@@ -19,14 +19,12 @@ VEC_INLINE const float *pointwise_soon(const qn_pointwise_tile *t, int64_t block
                     : t->next + (over < t->channel_blocks ? over : 0) * t->x_step;
 }
 
-/* Sums of blocks [from, to) of channels. */
-VEC_INLINE void pointwise_run(vec sums[2][POINTWISE_PLACES], const qn_pointwise_tile *t,
-                              int64_t from, int64_t to, int places, int blocks)
+VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise_tile *t,
+                               int places, int blocks)
 {
-    const float *x = t->x + from * t->x_step;
-    const float *w = t->weights + from * VEC_WIDTH * blocks * VEC_WIDTH;
+    const float *x = t->x, *w = t->weights;
     POINTWISE_EACH(p, places) sums[0][p] = sums[1][p] = vec_set(0);
-    for (int64_t block = from; block < to; block++, x += t->x_step) {
+    for (int64_t block = 0; block < t->channel_blocks; block++, x += t->x_step) {
         const float *soon = pointwise_soon(t, block);
         POINTWISE_EACH(p, places) VEC_PREFETCH(soon + p * VEC_WIDTH);
         for (int c = 0; c < VEC_WIDTH; c++, w += blocks * VEC_WIDTH) {
@@ -39,26 +37,6 @@ VEC_INLINE void pointwise_run(vec sums[2][POINTWISE_PLACES], const qn_pointwise_
                     sums[1][p] = vec_fma(v, w1, sums[1][p]);
             }
         }
-    }
-}
-
-/* Long sums are sums of shorter ones, which keeps rounding errors small. */
-VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise_tile *t,
-                               int places, int blocks)
-{
-    enum { RUN = 256 / VEC_WIDTH };
-    const int64_t n = t->channel_blocks;
-    pointwise_run(sums, t, 0, n < RUN ? n : RUN, places, blocks);
-    for (int64_t from = RUN; from < n; from += RUN) {
-        float total[2][POINTWISE_PLACES * VEC_WIDTH];
-#pragma GCC unroll 2
-        for (int k = 0; k < blocks; k++)
-            POINTWISE_EACH(p, places) vec_store(total[k] + p * VEC_WIDTH, sums[k][p]);
-        pointwise_run(sums, t, from, from + RUN < n ? from + RUN : n, places, blocks);
-#pragma GCC unroll 2
-        for (int k = 0; k < blocks; k++)
-            POINTWISE_EACH(p, places)
-        sums[k][p] = vec_add(vec_load(total[k] + p * VEC_WIDTH), sums[k][p]);
     }
 }
 
@@ -106,6 +84,14 @@ VEC_INLINE void pointwise_block(const qn_pointwise_tile *t, const qn_finish *f, 
         float *y = t->y + k * t->y_step;
         const float *r = t->r + k * t->r_step;
         const vec bias = vec_load(t->bias + k * VEC_WIDTH);
+        float *total = t->total + k * places * VEC_WIDTH;
+        if (t->has_total)
+            POINTWISE_EACH(p, places)
+        sums[k][p] = vec_add(vec_load(total + p * VEC_WIDTH), sums[k][p]);
+        if (t->to_total) {
+            POINTWISE_EACH(p, places) vec_store(total + p * VEC_WIDTH, sums[k][p]);
+            continue;
+        }
         POINTWISE_EACH(p, places) sums[k][p] = vec_add(sums[k][p], bias);
         if (pointwise_finish(sums[k], places, f, r)) {
             POINTWISE_EACH(p, places) vec_store(y + p * VEC_WIDTH, sums[k][p]);
