@@ -71,11 +71,14 @@ static inline void copy_row(char *to, const char *from, size_t width)
 
 static void copy_share(char *to, const char *from, const qn_rectangle *r, int64_t id, int64_t count)
 {
-    const int64_t rows = r->planes * r->rows;
-    for (int64_t i = rows * id / count; i < rows * (id + 1) / count; i++) {
-        const size_t plane = (size_t)(i / r->rows), row = (size_t)(i % r->rows);
-        copy_row(to + plane * r->to_plane + row * r->to_row,
-                 from + plane * r->from_plane + row * r->from_row, r->width);
+    const int64_t rows = r->planes * r->rows, last = rows * (id + 1) / count;
+    int64_t plane = rows * id / count / r->rows, row = rows * id / count % r->rows;
+    for (int64_t i = rows * id / count; i < last;
+         i++) { /* short rows: a division would cost more */
+        copy_row(to + (size_t)plane * r->to_plane + (size_t)row * r->to_row,
+                 from + (size_t)plane * r->from_plane + (size_t)row * r->from_row, r->width);
+        plane += ++row == r->rows;
+        row = row == r->rows ? 0 : row;
     }
 }
 
