@@ -409,6 +409,15 @@ QN_API const char *qn_target_name(size_t i);
 /* The methods of choosing ranges; NULL past the last. */
 QN_API const char *qn_method_name(size_t i);
 
+/* A budget of accuracy: layers get 16 bits, or stay float, the most harmful first, until it holds. */
+typedef struct qn_goal {
+    double max_drop;                    /* points of top-1 on `eval`, or percent of the outputs */
+    const struct qn_eval_options *eval; /* labelled samples; NULL: the outputs' error
+                                           sum|fix - float| / sum|float| on the calibration data */
+} qn_goal;
+/* Shows a model that lives no longer than the call. */
+typedef qn_status qn_model_fn(void *user, qn_model *model);
+
 typedef struct qn_quantize_options {
     qn_calibrate_options calibrate; /* model shapes and data */
     const char *target;             /* NULL: the first */
@@ -421,19 +430,24 @@ typedef struct qn_quantize_options {
     const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
-    int look_through;  /* the range before a function is the one that its result wants */
-    int64_t compared;  /* samples of the comparison with float; 0: 16 */
-    const char *stats; /* file of qn_stats_save: ranges come from it, and data, which may be left
-                          out, are for the comparison only. NULL: calibrate */
+    int look_through;    /* the range before a function is the one that its result wants */
+    int64_t compared;    /* samples of the comparison with float; 0: 16 */
+    const char *stats;   /* file of qn_stats_save: ranges come from it, and data, which may be left
+                            out, are for the comparison only. NULL: calibrate */
+    int fastest;         /* layers that this machine runs faster in float stay float */
+    const qn_goal *goal; /* NULL: none */
+    qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
+    void *better_user;
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL          \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0,      \
+            NULL, NULL, NULL                                                                       \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
  * be NULL) compares both: error of every output, signal-to-noise ratio of every tensor, what stayed
- * float and why. */
+ * float and why; how fast both are, layer by layer. QN_E_GOAL: both are there, but miss the goal. */
 QN_API QN_MUST_CHECK qn_status qn_model_quantize(qn_model **out, qn_report **report,
                                                  qn_context *ctx, qn_model *model,
                                                  const qn_quantize_options *options);
@@ -543,7 +557,8 @@ typedef struct qn_quantize_file_options {
         QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL                                                    \
     }
 
-/* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx". */
+/* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a goal anew at
+ * every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
 

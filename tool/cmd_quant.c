@@ -10,7 +10,11 @@ typedef struct values {
     cli_list keep_float, widths;
     double percentile;
     int64_t samples, batch, bits, opset;
-    int list, no_bias_correction, no_weight_clipping, look_through;
+    double max_drop;
+    cli_list eval_data;
+    const char *eval_list;
+    int64_t class_offset;
+    int list, fastest, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
 static const cli_option options[] = {
@@ -108,6 +112,37 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, look_through),
      .help = "choose the range before a function (SiLU, ...) by the error behind it"},
+    {.name = "max-drop",
+     .type = CLI_REAL,
+     .offset = offsetof(values, max_drop),
+     .value = "X",
+     .standard = "100",
+     .least = 0,
+     .most = 100,
+     .help = "raise layers to 16 bits, or leave them float, until top-1 (with labels; else the "
+             "outputs) loses at most X points (percent)"},
+    {.name = "eval-data",
+     .type = CLI_LIST,
+     .offset = offsetof(values, eval_data),
+     .value = "[INPUT=]PATH",
+     .help = "labelled samples for --max-drop; default: those of -d, if --labels has them"},
+    {.name = "eval-list",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, eval_list),
+     .value = "FILE",
+     .help = "names of the samples of --eval-data to use, one a line"},
+    {.name = "class-offset",
+     .type = CLI_INT,
+     .offset = offsetof(values, class_offset),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e6,
+     .help = "added to every label of --max-drop"},
+    {.name = "fastest",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, fastest),
+     .help = "leave layers float that this machine runs slower with integers"},
     {.name = "list",
      .type = CLI_FLAG,
      .offset = offsetof(values, list),
@@ -138,14 +173,38 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.no_weight_clipping = v->no_weight_clipping;
     o.look_through = v->look_through;
     o.stats = v->stats;
+    o.fastest = v->fastest;
     return o;
+}
+
+/* What --max-drop is measured on: the data of --eval-data, else those that are calibrated with. */
+static qn_eval_options eval_options(const values *v, const qn_graph_options *graph)
+{
+    qn_eval_options eval = QN_EVAL_OPTIONS_INIT;
+    cli_data_values data = v->data;
+    if (v->eval_data.count) {
+        data.data = v->eval_data;
+        data.list = v->eval_list;
+        data.first = data.samples = 0;
+    }
+    eval.plan.graph = *graph;
+    eval.data = cli_data_options(&data, &eval.plan.graph);
+    eval.inputs = v->subject.inputs.at;
+    eval.n_inputs = v->subject.inputs.count;
+    eval.class_offset = v->class_offset;
+    return eval;
 }
 
 static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_quantize_options o = options_of(v, graph);
+    qn_quantize_options o = options_of(v, graph);
+    const qn_eval_options eval = eval_options(v, graph);
+    const bool labelled = v->data.labels || v->eval_data.count;
+    const qn_goal goal = {.max_drop = v->max_drop, .eval = labelled ? &eval : NULL};
+    if (v->max_drop < 100)
+        o.goal = &goal;
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
     const qn_quantize_file_options file = {

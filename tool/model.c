@@ -161,7 +161,10 @@ int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
         qn_status status = qn_model_load(&model, cli->ctx, path);
         if (status == QN_OK)
             status = job(&report, cli, model, &p.options, all);
-        code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
+        if (status == QN_OK || report)
+            code = cli_show(cli, report);
+        if (status != QN_OK)
+            code = cli_fail(cli, status);
     }
     qn_model_free(model);
     prepared_free(&p);

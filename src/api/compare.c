@@ -186,9 +186,12 @@ static void tell(qn_item *root, comparison *c, const qn_model *real)
     const qn_graph *graph = real->graph;
     qn_item *outputs = qn_item_table(root, "outputs");
     for (size_t i = 0; i < graph->n_outputs; i++) {
+        const double error = c->size[i] > 0 ? c->error[i] / c->size[i] : 0;
         qn_item *row = qn_item_row(outputs);
         qn_item_text(row, "output", graph->outputs[i]->name);
-        qn_item_real(row, "relative_error", c->size[i] > 0 ? c->error[i] / c->size[i] : 0, 6);
+        qn_item_real(row, "relative_error", error, 6);
+        if (c->options->worst)
+            *c->options->worst = QN_MAX(*c->options->worst, error);
     }
     qsort(c->pairs, c->options->n_tensors, sizeof *c->pairs, by_decibel);
     qn_item *worst = qn_item_table(root, "worst_tensors");

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/eval.h"
 #include "api/feed.h"
 #include "base/clock.h"
 #include "base/pin.h"
@@ -28,6 +29,7 @@ typedef struct job {
     qn_classify task;
     int64_t done;
     double wall_ms;
+    bool opened; /* feed */
 } job;
 
 /* ---- Preparing ---------------------------------------------------------------------------------------------- */
@@ -227,15 +229,14 @@ static qn_status fill_report(qn_report *report, const job *j)
 
 /* ---- The job -------------------------------------------------------------------------------------------------------- */
 
-static qn_status run_job(qn_report *report, job *j)
+static qn_status run_pinned(job *j)
 {
     QN_TRY(prepare(j));
     const bool pinned = qn_threads_pin(j->own.plan->threads);
     const qn_status status = run_all(j);
     if (pinned)
         qn_threads_unpin(j->own.plan->threads);
-    QN_TRY(status);
-    return fill_report(report, j);
+    return status;
 }
 
 static qn_status check_options(qn_context *ctx, const qn_eval_options *o)
@@ -254,28 +255,51 @@ static void free_player(player *p, qn_context *ctx)
     qn_free(ctx, p->scores);
 }
 
+/* Runs all samples; the job is to be closed in any case. */
+static qn_status run_job(job *j)
+{
+    const qn_eval_options *o = j->options;
+    QN_TRY(check_options(j->ctx, o));
+    const qn_feed_options feed = {
+        .inputs = o->inputs, .n_inputs = o->n_inputs, .data = &o->data, .graph = &o->plan.graph};
+    j->opened = true;
+    QN_TRY(qn_feed_open(&j->feed, j->ctx, j->own.model, &feed));
+    return run_pinned(j);
+}
+
+static void close_job(job *j)
+{
+    free_player(&j->own, j->ctx);
+    free_player(&j->other, j->ctx);
+    qn_classify_free(&j->task, j->ctx);
+    if (j->opened)
+        qn_feed_close(&j->feed);
+}
+
 qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model, qn_model *float_model,
                       const qn_eval_options *options)
 {
     job j = {.ctx = ctx, .options = options, .own.model = model, .other.model = float_model};
     qn_report *report;
     *out = NULL;
-    QN_TRY(check_options(ctx, options));
     QN_TRY(qn_report_create(&report, ctx));
-    const qn_feed_options feed = {.inputs = options->inputs,
-                                  .n_inputs = options->n_inputs,
-                                  .data = &options->data,
-                                  .graph = &options->plan.graph};
-    qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
+    qn_status status = run_job(&j);
     if (status == QN_OK)
-        status = run_job(report, &j);
-    free_player(&j.own, ctx);
-    free_player(&j.other, ctx);
-    qn_classify_free(&j.task, ctx);
-    qn_feed_close(&j.feed);
+        status = fill_report(report, &j);
+    close_job(&j);
     if (status == QN_OK)
         *out = report;
     else
         qn_report_free(report);
+    return status;
+}
+
+qn_status qn_eval_top1(double *percent, qn_context *ctx, qn_model *model,
+                       const qn_eval_options *options)
+{
+    job j = {.ctx = ctx, .options = options, .own.model = model};
+    const qn_status status = run_job(&j);
+    *percent = j.task.labelled ? 100.0 * (double)j.task.hits.top1 / (double)j.task.labelled : 0;
+    close_job(&j);
     return status;
 }

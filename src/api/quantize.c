@@ -1,5 +1,6 @@
 /* qn_model_quantize: from a float model to an integer one, and the comparison of both. */
-#include "api/quantize.h"
+#include "api/goal.h"
+#include "api/speed.h"
 
 enum { DEFAULT_COMPARED = 16 };
 
@@ -42,7 +43,7 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
-static qn_status report_errors(qn_report *report, qn_quantize_job *j)
+static qn_status report_errors(qn_item *root, qn_quantize_job *j)
 {
     const qn_quantizer *q = j->quantizer;
     qn_calibration *c = &j->calibration;
@@ -52,56 +53,91 @@ static qn_status report_errors(qn_report *report, qn_quantize_job *j)
                                   .samples = j->options->compared ? j->options->compared
                                                                   : DEFAULT_COMPARED,
                                   .tensors = NULL};
-    options.tensors = qn_arena_array(&report->arena, q->n_values + 1, sizeof *options.tensors);
+    options.tensors =
+        qn_arena_array(&root->report->arena, q->n_values + 1, sizeof *options.tensors);
     QN_TRY_ALLOC(j->ctx, options.tensors);
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && !q->values[i].through)
             options.tensors[options.n_tensors++] = q->values[i].value->name;
     }
-    return qn_compare_models(&report->root, j->ctx, c->real, j->quantized, &options);
+    return qn_compare_models(root, j->ctx, c->real, j->quantized, &options);
 }
 
-/* Statistics without data leave nothing to compare on. */
-static qn_status report_job(qn_report **out, qn_quantize_job *j)
+static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *speed)
 {
-    qn_report *report;
-    QN_TRY(qn_report_create(&report, j->ctx));
-    report_counts(&report->root, j->quantizer);
-    qn_status status = j->calibration.fed ? report_errors(report, j) : QN_OK;
-    report_float(&report->root, j->quantizer);
-    if (status == QN_OK)
-        status = qn_report_finish(report);
-    if (status == QN_OK)
-        *out = report;
-    else
-        qn_report_free(report);
-    return status;
+    report_counts(root, j->quantizer);
+    if (speed) {
+        qn_speed_report(root, speed);
+        QN_TRY(report_errors(root, j));
+    }
+    report_float(root, j->quantizer);
+    return qn_report_finish(root->report);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
-static qn_status quantize(qn_quantize_job *j, qn_report **report, qn_model *model)
+/* The last model of the job, made faster where asked, beside the float one; statistics without data leave
+ * nothing to run either on. */
+static qn_status compare(qn_item *root, qn_quantize_job *j, bool reported)
 {
+    const bool fastest = j->options->fastest != 0;
+    qn_speed speed;
+    if (!j->calibration.fed || (!reported && !fastest))
+        return reported ? report_job(root, j, NULL) : QN_OK;
+    qn_status status = qn_speed_measure(&speed, j);
+    if (status == QN_OK && fastest)
+        status = qn_speed_search(&speed, j);
+    if (status == QN_OK && reported)
+        status = report_job(root, j, &speed);
+    qn_speed_free(&speed);
+    return status;
+}
+
+static qn_status check_runs(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    if (j->calibration.fed || (!o->fastest && !o->goal))
+        return QN_OK;
+    return qn_fail(j->ctx, QN_E_INVALID, "%s measures: beside statistics it needs data too (-d)",
+                   o->goal ? "--max-drop" : "--fastest");
+}
+
+static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bool reported)
+{
+    qn_status reached = QN_OK;
     QN_TRY(qn_job_prepare(j, model));
     QN_TRY(qn_job_calibrate(j));
-    QN_TRY(qn_job_make(j));
-    return report ? report_job(report, j) : QN_OK;
+    QN_TRY(check_runs(j));
+    if (j->options->goal)
+        reached = qn_goal_search(root, j);
+    else
+        QN_TRY(qn_job_make(j));
+    if (reached == QN_OK || reached == QN_E_GOAL)
+        QN_TRY(compare(root, j, reported));
+    return reached;
 }
 
 qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model,
                             const qn_quantize_options *options)
 {
-    const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
-    qn_quantize_job j = {.ctx = ctx, .options = options ? options : &defaults};
+    qn_quantize_job j;
+    qn_report *told;
     *out = NULL;
     if (report)
         *report = NULL;
-    const qn_status status = quantize(&j, report, model);
-    if (status == QN_OK)
+    QN_TRY(qn_report_create(&told, ctx));
+    qn_job_init(&j, ctx, options);
+    const qn_status status = quantize(&told->root, &j, model, report != NULL);
+    const bool made = status == QN_OK || status == QN_E_GOAL;
+    if (made)
         *out = j.quantized;
     else
         qn_model_free(j.quantized);
     qn_job_free(&j);
+    if (made && report)
+        *report = told;
+    else
+        qn_report_free(told);
     return status;
 }
 
@@ -125,8 +161,8 @@ static void list_nodes(qn_item *root, const qn_quantizer *q)
 qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
                            const qn_quantize_options *options)
 {
-    const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
-    qn_quantize_job j = {.ctx = ctx, .options = options ? options : &defaults};
+    qn_quantize_job j;
+    qn_job_init(&j, ctx, options);
     qn_report *report = NULL;
     *out = NULL;
     qn_status status = qn_job_prepare(&j, model);

@@ -16,7 +16,11 @@ typedef struct qn_quantize_job {
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
+    qn_arena arena; /* for the strings of changed settings */
 } qn_quantize_job;
+
+/* qn_job_free in any case. */
+void qn_job_init(qn_quantize_job *j, qn_context *ctx, const qn_quantize_options *options);
 
 /* Passes and rules: the quantizer is there, no sample has been read. */
 QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
@@ -36,6 +40,7 @@ typedef struct qn_compare_options {
     int64_t samples;
     const char **tensors;
     size_t n_tensors;
+    double *worst; /* gets the largest relative error of an output; may be NULL */
 } qn_compare_options;
 QN_MUST_CHECK qn_status qn_compare_models(qn_item *root, qn_context *ctx, qn_model *real,
                                           qn_model *quantized, const qn_compare_options *options);

@@ -45,20 +45,27 @@ static int first_opset(const qn_model *model, const char *form)
     return has_integers && is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
 }
 
-/* The first opset that has a form for every node. */
-static qn_status save(int *opset, qn_context *ctx, qn_model *model, const char *path,
-                      const char *form)
+typedef struct target_file {
+    qn_context *ctx;
+    const char *path;
+    const char *form; /* NULL: the default */
+    int asked;        /* opset; 0: the least */
+    int opset;        /* that was written */
+} target_file;
+
+/* With the first opset that has a form for every node. A qn_model_fn. */
+static qn_status save(void *user, qn_model *model)
 {
-    const int first = *opset ? *opset : first_opset(model, form);
-    const int last = *opset ? *opset : QN_LATEST_OPSET;
+    target_file *file = user;
+    const int last = file->asked ? file->asked : QN_LATEST_OPSET;
     qn_status status = QN_E_UNSUPPORTED;
-    for (*opset = first; status == QN_E_UNSUPPORTED; ++*opset) {
-        const qn_save_options options = {.opset = *opset, .form = form};
-        status = qn_model_save(ctx, model, path, &options);
-        if (status != QN_E_UNSUPPORTED || *opset == last)
-            break;
+    file->opset = file->asked ? file->asked : first_opset(model, file->form);
+    for (;; file->opset++) {
+        const qn_save_options options = {.opset = file->opset, .form = file->form};
+        status = qn_model_save(file->ctx, model, file->path, &options);
+        if (status != QN_E_UNSUPPORTED || file->opset == last)
+            return status;
     }
-    return status;
 }
 
 static int64_t file_size(const char *path)
@@ -83,35 +90,49 @@ static void tell_file(qn_report *report, const qn_model *model, const char *path
     }
 }
 
+static qn_status quantize_to(qn_report **out, target_file *file, qn_model *model,
+                             const qn_quantize_options *options)
+{
+    qn_quantize_options watched = *options;
+    qn_model *quantized = NULL;
+    watched.better = save;
+    watched.better_user = file;
+    const qn_status reached = qn_model_quantize(&quantized, out, file->ctx, model, &watched);
+    qn_status status = reached == QN_E_GOAL ? QN_OK : reached;
+    if (status == QN_OK)
+        status = save(file, quantized);
+    qn_model_free(quantized);
+    if (status == QN_OK) {
+        tell_file(*out, model, file->path, file->opset);
+        status = qn_report_finish(*out);
+    }
+    return status == QN_OK ? reached : status;
+}
+
 qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                            const qn_quantize_file_options *options)
 {
     const qn_quantize_file_options defaults = QN_QUANTIZE_FILE_OPTIONS_INIT;
     const qn_quantize_file_options *o = options ? options : &defaults;
     const char *folder = o->save_dir ? o->save_dir : "quench_out";
-    qn_model *quantized = NULL;
-    qn_report *report = NULL;
+    target_file file = {.ctx = ctx, .form = o->form, .asked = o->opset};
     char *path = NULL;
     const qn_form_row *form;
-    int opset = o->opset;
+    qn_arena arena;
     *out = NULL;
+    qn_arena_init(&arena, &ctx->allocator);
     qn_status status = o->form ? qn_form_find(&form, ctx, o->form) : QN_OK;
     if (status == QN_OK)
         status = make_folder(ctx, folder);
     if (status == QN_OK)
-        status = qn_model_quantize(&quantized, &report, ctx, model, &o->quantize);
+        status = output_path(&path, &arena, model, folder);
+    file.path = path;
     if (status == QN_OK)
-        status = output_path(&path, &report->arena, model, folder);
-    if (status == QN_OK)
-        status = save(&opset, ctx, quantized, path, o->form);
-    if (status == QN_OK) {
-        tell_file(report, model, path, opset);
-        status = qn_report_finish(report);
+        status = quantize_to(out, &file, model, &o->quantize);
+    qn_arena_free(&arena);
+    if (status != QN_OK && status != QN_E_GOAL) {
+        qn_report_free(*out);
+        *out = NULL;
     }
-    qn_model_free(quantized);
-    if (status == QN_OK)
-        *out = report;
-    else
-        qn_report_free(report);
     return status;
 }

@@ -8,6 +8,13 @@
 /* The least KL to float on the classifiers that this was tried with. */
 #define DEFAULT_METHOD "mse"
 
+void qn_job_init(qn_quantize_job *j, qn_context *ctx, const qn_quantize_options *options)
+{
+    static const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
+    *j = (qn_quantize_job){.ctx = ctx, .options = options ? options : &defaults};
+    qn_arena_init(&j->arena, &ctx->allocator);
+}
+
 /* ---- Ready to be quantized -------------------------------------------------------------------------------- */
 
 static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_quantize_options *o)
@@ -119,4 +126,5 @@ void qn_job_free(qn_quantize_job *j)
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
     qn_calibration_close(&j->calibration);
+    qn_arena_free(&j->arena);
 }
