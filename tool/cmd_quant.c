@@ -12,7 +12,7 @@ typedef struct values {
     int64_t samples, batch, bits, opset;
     double max_drop;
     cli_list eval_data;
-    const char *eval_list;
+    const char *labels, *eval_list;
     int64_t class_offset;
     int list, fastest, no_bias_correction, no_weight_clipping, look_through;
 } values;
@@ -121,6 +121,11 @@ static const cli_option options[] = {
      .most = 100,
      .help = "raise layers to 16 bits, or leave them float, until top-1 (with labels; else the "
              "outputs) loses at most X points (percent)"},
+    {.name = "labels",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, labels),
+     .value = "FILE",
+     .help = "classes of the samples of --max-drop, as of eval"},
     {.name = "eval-data",
      .type = CLI_LIST,
      .offset = offsetof(values, eval_data),
@@ -189,6 +194,7 @@ static qn_eval_options eval_options(const values *v, const qn_graph_options *gra
     }
     eval.plan.graph = *graph;
     eval.data = cli_data_options(&data, &eval.plan.graph);
+    eval.data.labels = v->labels;
     eval.inputs = v->subject.inputs.at;
     eval.n_inputs = v->subject.inputs.count;
     eval.class_offset = v->class_offset;
@@ -201,7 +207,7 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const values *v = parsed;
     qn_quantize_options o = options_of(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
-    const bool labelled = v->data.labels || v->eval_data.count;
+    const bool labelled = v->labels || v->eval_data.count;
     const qn_goal goal = {.max_drop = v->max_drop, .eval = labelled ? &eval : NULL};
     if (v->max_drop < 100)
         o.goal = &goal;
