@@ -15,10 +15,17 @@ if(quench_processor MATCHES "^(x86_64|amd64)$")
 endif()
 target_compile_definitions(quench_parts INTERFACE QN_X86=$<BOOL:${QUENCH_X86}>)
 
+# Folders of backends that are compiled. oneDNN's uses own kernels for what it fuses behind a primitive, so
+# that those are there too where only it is offered.
+set(quench_backend_rooms ${QUENCH_BACKENDS})
+if(dnnl IN_LIST QUENCH_BACKENDS)
+    list(APPEND quench_backend_rooms cpu)
+endif()
+
 # quench_sources(VAR): all library sources, with the instruction-set flags set on those that name one.
 function(quench_sources out)
     foreach(room IN LISTS QUENCH_ROOMS)
-        if(room STREQUAL "backend/dnnl" AND NOT quench_have_dnnl)
+        if(room MATCHES "^backend/(.+)$" AND NOT CMAKE_MATCH_1 IN_LIST quench_backend_rooms)
             continue()
         endif()
         file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*.c")
@@ -35,5 +42,8 @@ function(quench_sources out)
             list(REMOVE_ITEM all ${chosen})
         endif()
     endforeach()
+    string(TOUPPER "${QUENCH_BACKENDS}" rows)
+    list(TRANSFORM rows PREPEND QN_BACKEND_)
+    set_source_files_properties(src/backend/backends.c PROPERTIES COMPILE_DEFINITIONS "${rows}")
     set(${out} ${all} PARENT_SCOPE)
 endfunction()

@@ -5,7 +5,6 @@
 
 #include "api/feed.h"
 #include "api/prepare.h"
-#include "backend/cpu/peak.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/pin.h"
@@ -141,8 +140,10 @@ static void add_times(qn_item *root, const bench *b, double peak)
     qn_item_real(root, "plan_ms", b->plan_ms, 1);
     qn_item_int(root, "macs", macs);
     qn_item_real(root, "gmacs", rate, 2);
-    qn_item_real(root, "peak_gmacs", peak, 2);
-    qn_item_real(root, "peak_share", rate / peak, 3);
+    if (peak > 0) {
+        qn_item_real(root, "peak_gmacs", peak, 2);
+        qn_item_real(root, "peak_share", rate / peak, 3);
+    }
     qn_item_int(root, "weight_bytes", (int64_t)b->plan->weight_bytes);
     qn_item_int(root, "arena_bytes", (int64_t)b->plan->arena_bytes);
     qn_item_int(root, "scratch_bytes", (int64_t)b->plan->scratch_bytes);
@@ -287,6 +288,16 @@ static qn_status bench_prepare(bench *b)
     return qn_feed_fill(&b->feed, b->plan);
 }
 
+/* Of the first backend of the build that knows it; 0: none does. */
+static double measure_peak(int threads)
+{
+    for (size_t i = 0; qn_backends[i]; i++) {
+        if (qn_backends[i]->peak)
+            return qn_backends[i]->peak(threads);
+    }
+    return 0;
+}
+
 static qn_status bench_measure(bench *b, qn_item *root)
 {
     const double seconds = b->options->seconds > 0 ? b->options->seconds : 1.0;
@@ -296,7 +307,7 @@ static qn_status bench_measure(bench *b, qn_item *root)
         status = measure(b, seconds);
     if (status == QN_OK && b->options->profile)
         status = measure_steps(b, seconds);
-    const double peak = status == QN_OK ? qn_peak_measure(b->plan->threads) : 1;
+    const double peak = status == QN_OK ? measure_peak(b->plan->threads) : 0;
     if (pinned)
         qn_threads_unpin(b->plan->threads);
     QN_TRY(status);

@@ -1,12 +1,16 @@
+#include "backend/ref/ref.h"
+#ifdef QN_BACKEND_CPU
 #include "backend/cpu/cpu.h"
-#if QN_HAVE_DNNL
+#endif
+#ifdef QN_BACKEND_DNNL
 #include "backend/dnnl/dnnl.h"
 #endif
-#include "backend/ref/ref.h"
 
 const qn_backend *const qn_backends[] = {
+#ifdef QN_BACKEND_CPU
     &qn_backend_cpu,
-#if QN_HAVE_DNNL
+#endif
+#ifdef QN_BACKEND_DNNL
     &qn_backend_dnnl,
 #endif
     &qn_backend_ref,

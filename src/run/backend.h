@@ -98,6 +98,9 @@ struct qn_backend {
     /* Frees what *qn_build_shared has been set to, where that is not the plan's own memory. May be
      * NULL. */
     void (*release)(void *shared);
+    /* Float multiply-accumulates a second, in 1e9, that its processor can do at most on so many threads: a
+     * measure for kernels. NULL: not known. */
+    double (*peak)(int threads);
 };
 
 /* The backends of this build, preferred first; ends with NULL. */

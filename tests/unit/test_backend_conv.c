@@ -331,6 +331,8 @@ static void test_conv(void **state)
 static void test_depthwise(void **state)
 {
     (void)state;
+    if (lacks_backend("cpu"))
+        skip();
     run_cases(depthwise_case, 60, 1e-5);
 }
 
@@ -349,6 +351,8 @@ static void test_separable(void **state)
 static void test_winograd(void **state)
 {
     (void)state;
+    if (lacks_backend("cpu"))
+        skip();
     run_cases(winograd_case, 40, 2e-5);
 }
 

@@ -1,5 +1,7 @@
 #include "backend/cpu/cpu.h"
 
+#include "backend/cpu/peak.h"
+
 /* Operators with claim functions of their own, the first that takes the node has it. The others are
  * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take. */
 static const struct {
@@ -79,4 +81,5 @@ static qn_status cpu_claim(bool *taken, qn_claim *claim)
     return *taken ? QN_OK : qn_claim_elementwise(taken, claim);
 }
 
-const qn_backend qn_backend_cpu = {.name = "cpu", .claim = cpu_claim, .convert = qn_convert_layout};
+const qn_backend qn_backend_cpu = {
+    .name = "cpu", .claim = cpu_claim, .convert = qn_convert_layout, .peak = qn_peak_measure};

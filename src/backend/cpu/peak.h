@@ -4,7 +4,7 @@
 
 enum { QN_PEAK_CHAINS = 12 }; /* latency times units of today's cores, and then some */
 
-/* Float multiply-accumulates a second, in 1e9, of this many threads at once; takes some 20 ms. */
+/* As of qn_backend.peak; takes some 20 ms. */
 double qn_peak_measure(int threads);
 
 #endif

@@ -1,5 +1,6 @@
 #include "backend/dnnl/dnnl.h"
 
+#include "backend/cpu/peak.h"
 #include "backend/dnnl/prim.h"
 
 static const struct {
@@ -31,4 +32,5 @@ static void dnnl_release(void *shared)
     qn_prim_engine_free(shared);
 }
 
-const qn_backend qn_backend_dnnl = {.name = "dnnl", .claim = dnnl_claim, .release = dnnl_release};
+const qn_backend qn_backend_dnnl = {
+    .name = "dnnl", .claim = dnnl_claim, .release = dnnl_release, .peak = qn_peak_measure};
