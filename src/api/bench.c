@@ -145,8 +145,8 @@ static void add_times(qn_item *root, const bench *b, double peak)
         qn_item_real(root, "peak_share", rate / peak, 3);
     }
     qn_item_int(root, "weight_bytes", (int64_t)b->plan->weight_bytes);
-    qn_item_int(root, "arena_bytes", (int64_t)b->plan->arena_bytes);
-    qn_item_int(root, "scratch_bytes", (int64_t)b->plan->scratch_bytes);
+    qn_item_int(root, "arena_bytes", (int64_t)qn_plan_arena_bytes(b->plan));
+    qn_item_int(root, "scratch_bytes", (int64_t)qn_plan_scratch_bytes(b->plan));
 }
 
 /* "Conv+Relu" of the step's nodes; a step without nodes changes a layout. */

@@ -159,7 +159,8 @@ static void log_plan(qn_context *ctx, const qn_plan *plan, const int64_t *change
                steps_of(plan, plan->backends[i]), plan->n_steps);
     }
     qn_log(ctx, QN_LOG_INFO, "plan: %d threads, %zu bytes of packed weights, %zu of activations",
-           plan->threads, plan->weight_bytes, plan->arena_bytes + plan->scratch_bytes);
+           plan->threads, plan->weight_bytes,
+           qn_plan_arena_bytes(plan) + qn_plan_scratch_bytes(plan));
     log_slow_steps(ctx, plan, plan->backends[last]);
     log_steps(ctx, plan);
 }

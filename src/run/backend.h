@@ -7,6 +7,11 @@
  * planned earlier; where a claim wants another one the planner puts a conversion in between (one per
  * value and layout). The last backend, `ref`, takes everything in row-major form.
  *
+ * A backend works in one memory space, that of the host or another one (a device with its own memory). All
+ * that its kernels are given lies there: values, scratch. Callers see the host's; where a value is
+ * produced in one space and read in another the planner puts a copy in between, row-major on both sides, which
+ * the backend of the other space claims like any conversion.
+ *
  * When all nodes are claimed it is known where every value lies (a part may have been placed in the
  * whole that a later Concat makes of it), and the kernels are prepared, in the order of the steps.
  *
@@ -23,6 +28,14 @@
 typedef struct qn_backend qn_backend;
 typedef struct qn_kernel qn_kernel;
 typedef struct qn_builder qn_builder; /* the plan being made */
+
+/* Memory in which the values of a session lie. NULL stands for that of the host. */
+typedef struct qn_space {
+    const char *name;
+    /* 64-byte aligned; NULL when short. */
+    void *(*alloc)(qn_context *ctx, size_t size);
+    void (*free)(qn_context *ctx, void *block); /* block may be NULL */
+} qn_space;
 
 enum { QN_CLAIM_SPARE = 64 }; /* nodes and values that a claim can have beyond those of its node */
 
@@ -43,6 +56,8 @@ typedef struct qn_claim_value {
     size_t offset; /* into the first sample */
     /* Set before prepare: bytes from one sample to the next. */
     size_t stride;
+    /* Set by the planner: the backend's own, or the other one that a conversion copies from or to. */
+    const qn_space *space;
 } qn_claim_value;
 
 typedef struct qn_claim {
@@ -92,8 +107,10 @@ struct qn_backend {
     const char *name;
     /* *taken says whether the node was claimed. */
     qn_status (*claim)(bool *taken, qn_claim *claim);
+    const qn_space *space; /* NULL: the host's */
     /* Claims the copy of in[0] to out[0] between their layouts; leaves the kernel NULL where it has
-     * none. Either side may be strided. NULL: the plain copy of layout.h. */
+     * none. Either side may be strided. NULL: the plain copy of layout.h. A backend of another space must
+     * have it, for row-major values to and from the host and for the layouts that it asks for. */
     qn_status (*convert)(qn_claim *claim);
     /* Frees what *qn_build_shared has been set to, where that is not the plan's own memory. May be
      * NULL. */
@@ -126,7 +143,8 @@ bool qn_build_direct(const qn_builder *builder);
 /* Somebody outside wants to see the value: a graph output, or one to be observed. No group may keep it
  * inside. */
 bool qn_build_shown(const qn_builder *builder, const qn_value *value);
-/* The layout in which a value has been planned. Constants and graph inputs are row-major. */
+/* The layout in which a value has been planned in the space of the backend that asks. Constants, graph
+ * inputs and what comes from another space are row-major. */
 qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value);
 /* Dims and type of a value, all known; false where they depend on contents. */
 bool qn_build_shape(qn_tensor *out, const qn_builder *builder, const qn_value *value);

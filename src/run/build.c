@@ -45,6 +45,7 @@ qn_status qn_build_step(qn_step **out, qn_builder *b, const qn_claim *claim)
     QN_TRY(step_room(plan, claim));
     qn_step *step = &plan->steps[plan->n_steps];
     *step = (qn_step){.backend = plan->backends[b->backend],
+                      .space = qn_build_own_space(b),
                       .kernel = claim->kernel,
                       .state = claim->state,
                       .n_nodes = claim->n_nodes,
@@ -78,11 +79,14 @@ static void release_packed(qn_builder *b, const qn_claim *claim)
     }
 }
 
-static void claim_strides(qn_claim_value *values, const qn_plan *plan, const int32_t *slots,
-                          int32_t count)
+static void claim_memory(qn_claim_value *values, const qn_plan *plan, const int32_t *slots,
+                         int32_t count)
 {
-    for (int32_t i = 0; i < count; i++)
-        values[i].stride = slots[i] < 0 ? 0 : plan->slots.at[slots[i]].stride;
+    for (int32_t i = 0; i < count; i++) {
+        const qn_slot *slot = slots[i] < 0 ? NULL : &plan->slots.at[slots[i]];
+        values[i].stride = slot ? slot->stride : 0;
+        values[i].space = slot ? plan->spaces[slot->space].space : NULL;
+    }
 }
 
 /* Packed weights for which memory is short: the backend does not know their name. */
@@ -98,14 +102,15 @@ static qn_status step_prepare(qn_builder *b, qn_step *step)
 {
     qn_plan *plan = b->plan;
     qn_claim *claim = step->claim;
-    claim_strides(claim->in, plan, step->in, step->n_in);
-    claim_strides(claim->out, plan, step->out, step->n_out);
+    claim_memory(claim->in, plan, step->in, step->n_in);
+    claim_memory(claim->out, plan, step->out, step->n_out);
     while (plan->backends[b->backend] != step->backend)
         b->backend = plan->backends[b->backend + 1] ? b->backend + 1 : 0;
     if (claim->kernel->prepare)
         QN_TRY(name_refused(b, claim, claim->kernel->prepare(claim)));
+    qn_plan_space *space = &plan->spaces[step->space];
     step->scratch = claim->scratch;
-    plan->scratch_bytes = QN_MAX(plan->scratch_bytes, claim->scratch);
+    space->scratch_bytes = QN_MAX(space->scratch_bytes, claim->scratch);
     release_packed(b, claim);
     step->claim = NULL;
     return QN_OK;
@@ -156,6 +161,20 @@ static qn_status record_slots(qn_builder *b, qn_claim *claim, int32_t *in, int32
     return QN_OK;
 }
 
+/* Observed values that lie elsewhere come to the host at once: later steps may write over them. */
+static qn_status show_outputs(qn_builder *b, const qn_claim *claim)
+{
+    int32_t copy;
+    if (qn_build_own_space(b) == QN_HOST)
+        return QN_OK;
+    for (int32_t o = 0; o < claim->n_out; o++) {
+        const qn_value *value = claim->out[o].value;
+        if (value && qn_planned_of(b, value)->observed)
+            QN_TRY(qn_slot_find(&copy, b, value, (qn_wanted){QN_HOST, QN_ROWS, true}));
+    }
+    return QN_OK;
+}
+
 static qn_status record(qn_builder *b, qn_claim *claim)
 {
     /* One spare, since a copy of zero bytes needs a pointer too. */
@@ -166,6 +185,7 @@ static qn_status record(qn_builder *b, qn_claim *claim)
         return qn_fail_nomem(b->plan->ctx);
     }
     QN_TRY(record_slots(b, claim, in, out));
+    QN_TRY(show_outputs(b, claim));
     mark_taken(b, claim);
     return QN_OK;
 }
@@ -206,6 +226,28 @@ static qn_status claim_room(qn_builder *b)
     return b->nodes && b->in && b->out ? QN_OK : qn_fail_nomem(b->plan->ctx);
 }
 
+/* The spaces of the backends, each once. */
+static qn_status keep_spaces(qn_plan *plan, size_t n_backends)
+{
+    plan->spaces = qn_arena_array(&plan->arena, n_backends + 1, sizeof *plan->spaces);
+    QN_TRY_ALLOC(plan->ctx, plan->spaces);
+    plan->n_spaces = 1; /* the host's */
+    for (size_t i = 0; i < n_backends; i++) {
+        const qn_backend *backend = plan->backends[i];
+        size_t known = 0;
+        if (backend->space && !backend->convert)
+            return qn_fail(plan->ctx, QN_E_UNSUPPORTED,
+                           "backend '%s' works in the memory of '%s' and has no way to copy values "
+                           "there and back: leave it out",
+                           backend->name, backend->space->name);
+        while (known < plan->n_spaces && plan->spaces[known].space != backend->space)
+            known++;
+        if (known == plan->n_spaces)
+            plan->spaces[plan->n_spaces++].space = backend->space;
+    }
+    return QN_OK;
+}
+
 static qn_status keep_backends(qn_builder *b)
 {
     qn_plan *plan = b->plan;
@@ -215,7 +257,9 @@ static qn_status keep_backends(qn_builder *b)
     plan->shared = qn_arena_array(&plan->arena, count + 1, sizeof *plan->shared);
     plan->backends =
         qn_arena_copy(&plan->arena, b->config->backends, (count + 1) * sizeof *b->config->backends);
-    return plan->shared && plan->backends ? QN_OK : qn_fail_nomem(plan->ctx);
+    if (!plan->shared || !plan->backends)
+        return qn_fail_nomem(plan->ctx);
+    return keep_spaces(plan, count);
 }
 
 static qn_status builder_init(qn_builder *b)
@@ -279,7 +323,9 @@ static qn_status list_observed(qn_builder *b)
             continue;
         if (graph->values[i]->data && b->planned[i].slot < 0)
             QN_TRY(qn_slot_add_ready(b, graph->values[i], QN_PLACE_CONSTANT));
-        const int32_t slot = b->planned[i].slot;
+        int32_t slot = b->planned[i].slot;
+        if (slot >= 0 && plan->slots.at[slot].space != QN_HOST)
+            QN_TRY(qn_slot_find(&slot, b, graph->values[i], (qn_wanted){QN_HOST, QN_ROWS, true}));
         if (slot >= 0)
             plan->observed[plan->n_observed++] = (qn_observed){slot, plan->slots.at[slot].first};
     }

@@ -83,10 +83,23 @@ qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value)
     return slot < 0 ? NULL : &builder->plan->slots.at[slot];
 }
 
+int32_t qn_build_space(const qn_builder *builder, const qn_backend *backend)
+{
+    int32_t i = 0;
+    while (builder->plan->spaces[i].space != backend->space)
+        i++;
+    return i;
+}
+
+int32_t qn_build_own_space(const qn_builder *builder)
+{
+    return qn_build_space(builder, builder->plan->backends[builder->backend]);
+}
+
 qn_layout qn_build_layout(const qn_builder *builder, const qn_value *value)
 {
     const qn_slot *slot = qn_build_slot(builder, value);
-    return slot ? slot->layout : QN_ROWS;
+    return slot && slot->space == qn_build_own_space(builder) ? slot->layout : QN_ROWS;
 }
 
 bool qn_build_shape(qn_tensor *out, const qn_builder *builder, const qn_value *value)
@@ -171,6 +184,7 @@ bool qn_build_dies(const qn_claim *claim, const qn_value *value)
 {
     const qn_slot *slot = qn_build_slot(claim->builder, value);
     return slot && slot->place == QN_PLACE_ARENA && qn_slot_is_together(slot) &&
+           slot->space == qn_build_own_space(claim->builder) &&
            group_dies(claim, slot->root, value);
 }
 
@@ -211,8 +225,9 @@ bool qn_build_can_place(const qn_claim *claim, int32_t i)
     const qn_slots *slots = &claim->builder->plan->slots;
     const qn_claim_value *in = &claim->in[i];
     const qn_slot *slot = in->value ? qn_build_slot(claim->builder, in->value) : NULL;
-    if (!slot || slot->place != QN_PLACE_ARENA || !qn_layout_same(slot->layout, in->layout) ||
-        in->offset < slot->offset)
+    if (!slot || slot->place != QN_PLACE_ARENA ||
+        slot->space != qn_build_own_space(claim->builder) ||
+        !qn_layout_same(slot->layout, in->layout) || in->offset < slot->offset)
         return false;
     const qn_slot *root = &slots->at[slot->root];
     if (filled(claim, slot->root, in->offset - slot->offset) != qn_slot_sample(root))

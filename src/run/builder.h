@@ -29,6 +29,10 @@ static inline qn_planned *qn_planned_of(const qn_builder *builder, const qn_valu
     return &builder->planned[value->mark];
 }
 qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value);
+/* The place among the plan's spaces of a backend's. */
+int32_t qn_build_space(const qn_builder *builder, const qn_backend *backend);
+/* That of the backend being asked. */
+int32_t qn_build_own_space(const qn_builder *builder);
 
 /* One node has packed this constant, and nobody reads it while running. */
 bool qn_build_is_packed(const qn_builder *builder, const qn_value *value);
@@ -41,11 +45,16 @@ QN_MUST_CHECK qn_status qn_build_step(qn_step **out, qn_builder *builder, const 
 /* A slot for a value that is there before the first step: a constant or an input. */
 QN_MUST_CHECK qn_status qn_slot_add_ready(qn_builder *builder, const qn_value *value,
                                           qn_place place);
-/* The slot of `value` in `layout`, with samples side by side unless `strided`: there already, or made by
- * a view or a conversion. */
+/* What a slot is asked to be. */
+typedef struct qn_wanted {
+    int32_t space;
+    qn_layout layout;
+    bool strided; /* else with samples side by side */
+} qn_wanted;
+/* The slot of `value` that is so: there already, or made by a view, a conversion, a copy. */
 QN_MUST_CHECK qn_status qn_slot_find(int32_t *out, qn_builder *builder, const qn_value *value,
-                                     qn_layout layout, bool strided);
-/* The same for a graph output: row-major, and never the caller's own memory. */
+                                     qn_wanted wanted);
+/* The same for a graph output: row-major on the host, and never the caller's own memory. */
 QN_MUST_CHECK qn_status qn_slot_output(int32_t *out, qn_builder *builder, const qn_value *value);
 /* The slots that a claim reads and writes, one per claim value, -1 where it has none. */
 QN_MUST_CHECK qn_status qn_slot_inputs(int32_t *slots, qn_builder *builder, const qn_claim *claim);

@@ -50,7 +50,7 @@ static size_t lowest_gap(const qn_plan *plan, const int32_t *sorted, size_t coun
     size_t address = 0;
     for (size_t i = 0; i < count; i++) {
         const qn_slot *other = &plan->slots.at[sorted[i]];
-        if (!overlap_in_time(slot, other))
+        if (other->space != slot->space || !overlap_in_time(slot, other))
             continue;
         if (other->address >= address && other->address - address >= slot->bytes)
             break;
@@ -71,13 +71,13 @@ static void insert_sorted(const qn_plan *plan, int32_t *sorted, size_t count, in
 
 static void place_all(qn_plan *plan, const placed *order, int32_t *sorted, size_t count)
 {
-    plan->arena_bytes = 0;
     for (size_t i = 0; i < count; i++) {
         qn_slot *slot = &plan->slots.at[order[i].slot];
         slot->address = lowest_gap(plan, sorted, i, slot);
         insert_sorted(plan, sorted, i, order[i].slot);
+        qn_plan_space *space = &plan->spaces[slot->space];
         const size_t end = slot->address + slot->bytes;
-        plan->arena_bytes = QN_MAX(plan->arena_bytes, end);
+        space->arena_bytes = QN_MAX(space->arena_bytes, end);
     }
 }
 
@@ -85,10 +85,11 @@ static void place_all(qn_plan *plan, const placed *order, int32_t *sorted, size_
 
 /* Threads share a batch by samples: of two, one works on the first half of every value and the other on
  * the second. A line of memory that one core has written comes slowly to another, so values that take
- * turns at the same memory, a lane, have their middles at one address and every core keeps its side. */
+ * turns at the same memory, a lane, have their middles at one address and every core keeps its side. Where
+ * values also lie in other memory than the host's, it is not the cores that do most. */
 static bool wants_lanes(const qn_plan *plan, const placed *order, size_t count)
 {
-    if (plan->threads < 2 || count == 0)
+    if (plan->threads < 2 || plan->n_spaces > 1 || count == 0)
         return false;
     const qn_tensor *largest = &plan->slots.at[order[0].slot].shape;
     return largest->rank > 1 && largest->dims[0] > 1;
@@ -116,7 +117,8 @@ static int32_t free_lane(const qn_plan *plan, const placed *order, lane *lanes, 
 /* lanes: [count], zeroed. Leaves the addresses as they are where lanes need much more memory. */
 static void place_lanes(qn_plan *plan, placed *order, lane *lanes, size_t count)
 {
-    const size_t most = plan->arena_bytes + plan->arena_bytes / 4;
+    qn_plan_space *host = &plan->spaces[QN_HOST];
+    const size_t most = host->arena_bytes + host->arena_bytes / 4;
     size_t bytes = 0;
     int32_t n_lanes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +133,25 @@ static void place_lanes(qn_plan *plan, placed *order, lane *lanes, size_t count)
     for (size_t i = 0; i < count; i++)
         plan->slots.at[order[i].slot].address =
             (lanes[order[i].lane].middle - order[i].bytes / 2) / ALIGNMENT * ALIGNMENT;
-    plan->arena_bytes = bytes;
+    host->arena_bytes = bytes;
+}
+
+/* ---- The whole ----------------------------------------------------------------------------------------- */
+
+size_t qn_plan_arena_bytes(const qn_plan *plan)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->n_spaces; i++)
+        bytes += plan->spaces[i].arena_bytes;
+    return bytes;
+}
+
+size_t qn_plan_scratch_bytes(const qn_plan *plan)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < plan->n_spaces; i++)
+        bytes += plan->spaces[i].scratch_bytes;
+    return bytes;
 }
 
 qn_status qn_plan_memory(qn_plan *plan)

@@ -12,9 +12,12 @@ typedef enum qn_place {
     QN_PLACE_DYNAMIC   /* shape depends on contents: allocated while running */
 } qn_place;
 
-/* One value in one layout. */
+enum { QN_HOST = 0 }; /* the first of a plan's spaces */
+
+/* One value in one layout in one memory space. */
 typedef struct qn_slot {
     const qn_value *value;
+    int32_t space;   /* of the plan's */
     qn_tensor shape; /* dims where they are known; rank -1 of a dynamic value */
     qn_layout layout;
     qn_place place;
@@ -25,11 +28,12 @@ typedef struct qn_slot {
     size_t offset;  /* inside the root */
     int32_t first;  /* step that writes it, -1: there from the start */
     int32_t last;   /* last step that reads it or a view of it */
-    size_t address; /* in the arena, of a root */
+    size_t address; /* in the arena of its space, of a root */
 } qn_slot;
 
 typedef struct qn_step {
     const qn_backend *backend;
+    int32_t space; /* of the backend, among the plan's */
     const qn_kernel *kernel;
     void *state;
     qn_node **nodes; /* the group; none for a layout conversion */
@@ -51,6 +55,12 @@ typedef struct qn_slots {
     size_t count, capacity;
 } qn_slots;
 
+/* What a session needs in one memory space. */
+typedef struct qn_plan_space {
+    const qn_space *space; /* NULL: the host's */
+    size_t arena_bytes, scratch_bytes;
+} qn_plan_space;
+
 /* Plans the same model in the same way for inputs of other shapes. */
 typedef qn_status qn_sibling_fn(qn_plan **out, qn_context *ctx, const qn_plan *plan,
                                 const qn_tensor *inputs);
@@ -63,13 +73,15 @@ struct qn_plan {
     int threads;
     const qn_backend **backends; /* ends with NULL */
     void **shared;               /* one per backend, see qn_build_shared */
+    qn_plan_space *spaces;       /* of the backends, the host's first */
+    size_t n_spaces;
     qn_slots slots;
     qn_step *steps;
     size_t n_steps, steps_capacity;
     int32_t *inputs, *outputs; /* slots, in the graph's order */
     qn_observed *observed;     /* in the order of steps */
     size_t n_observed;
-    size_t arena_bytes, scratch_bytes, weight_bytes;
+    size_t weight_bytes;
     void **weights; /* packed, see qn_build_alloc_weights */
     size_t n_weights, weights_capacity;
     qn_sibling_fn *sibling; /* set by whoever chose passes and backends; NULL: no other shapes */
@@ -98,9 +110,12 @@ QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_p
 QN_MUST_CHECK qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
                                       const char *why);
 qn_plan *qn_plan_retain(qn_plan *plan);
+/* Bytes that one session takes in all spaces. */
+size_t qn_plan_arena_bytes(const qn_plan *plan);
+size_t qn_plan_scratch_bytes(const qn_plan *plan);
 
 /* Gives every root in the arena its address so that slots alive at the same time do not overlap;
- * sets plan->arena_bytes. (memory.c) */
+ * sets arena_bytes of every space. (memory.c) */
 QN_MUST_CHECK qn_status qn_plan_memory(qn_plan *plan);
 
 #endif

@@ -12,7 +12,7 @@ static void slot_address(qn_session *s, size_t i)
     qn_tensor *tensor = &s->tensors[i];
     char *base = s->tensors[slot->root].data;
     if (root->place == QN_PLACE_ARENA)
-        base = (char *)s->memory + root->address;
+        base = (char *)s->memory[root->space] + root->address;
     tensor->data = base ? base + slot->offset : NULL;
 }
 
@@ -56,7 +56,7 @@ static qn_status place_steps(qn_session *s)
         at += (size_t)(step->n_in + step->n_out);
         step_tensors(s, in, step->in, step->n_in);
         step_tensors(s, out, step->out, step->n_out);
-        s->io[i] = (qn_step_io){s->ctx, in, out, s->scratch, plan->threads};
+        s->io[i] = (qn_step_io){s->ctx, in, out, s->scratch[step->space], plan->threads};
     }
     return QN_OK;
 }
@@ -74,32 +74,78 @@ static qn_status bind_steps(qn_session *s)
 /* ---- Making ------------------------------------------------------------------------------------------- */
 
 /* Memory is short: which value or step is to blame. */
-static qn_status fail_memory(const qn_session *s)
+static qn_status fail_memory(const qn_session *s, size_t space)
 {
     const qn_plan *plan = s->plan;
     const qn_slot *largest = NULL;
     for (size_t i = 0; i < plan->slots.count; i++) {
         const qn_slot *slot = &plan->slots.at[i];
-        if (slot->place == QN_PLACE_ARENA && (!largest || slot->bytes > largest->bytes))
+        if (slot->place == QN_PLACE_ARENA && slot->space == (int32_t)space &&
+            (!largest || slot->bytes > largest->bytes))
             largest = slot;
     }
     if (!largest)
         return qn_fail_nomem(s->ctx);
-    return qn_fail_bytes(s->ctx, plan->arena_bytes,
+    return qn_fail_bytes(s->ctx, plan->spaces[space].arena_bytes,
                          "values between steps, the largest of them '%s' with %zu bytes",
                          largest->value->name, largest->bytes);
 }
 
-static qn_status fail_scratch(const qn_session *s)
+static qn_status fail_scratch(const qn_session *s, size_t space)
 {
     const qn_plan *plan = s->plan;
+    const size_t bytes = plan->spaces[space].scratch_bytes;
     for (size_t i = 0; i < plan->n_steps; i++) {
         const qn_step *step = &plan->steps[i];
-        if (step->scratch == plan->scratch_bytes && step->n_nodes > 0)
-            return qn_fail_bytes(s->ctx, plan->scratch_bytes, "scratch of node '%s' (%s)",
-                                 step->nodes[0]->name, step->nodes[0]->op->name);
+        if (step->space == (int32_t)space && step->scratch == bytes && step->n_nodes > 0)
+            return qn_fail_bytes(s->ctx, bytes, "scratch of node '%s' (%s)", step->nodes[0]->name,
+                                 step->nodes[0]->op->name);
     }
     return qn_fail_nomem(s->ctx);
+}
+
+static void *space_alloc(qn_context *ctx, const qn_space *space, size_t size)
+{
+    return space ? space->alloc(ctx, size) : qn_alloc_aligned(&ctx->allocator, size);
+}
+
+static void space_free(qn_context *ctx, const qn_space *space, void *block)
+{
+    if (space)
+        space->free(ctx, block);
+    else
+        qn_free_aligned(&ctx->allocator, block);
+}
+
+static qn_status session_memory(qn_session *s)
+{
+    const qn_plan *plan = s->plan;
+    s->memory = qn_alloc_zero(s->ctx, plan->n_spaces, sizeof *s->memory);
+    s->scratch = qn_alloc_zero(s->ctx, plan->n_spaces, sizeof *s->scratch);
+    if (!s->memory || !s->scratch)
+        return qn_fail_nomem(s->ctx);
+    for (size_t i = 0; i < plan->n_spaces; i++) {
+        const qn_plan_space *space = &plan->spaces[i];
+        s->memory[i] = space_alloc(s->ctx, space->space, space->arena_bytes);
+        if (!s->memory[i])
+            return fail_memory(s, i);
+        s->scratch[i] = space_alloc(s->ctx, space->space, space->scratch_bytes);
+        if (!s->scratch[i])
+            return fail_scratch(s, i);
+    }
+    return QN_OK;
+}
+
+static void session_memory_free(qn_session *s)
+{
+    for (size_t i = 0; i < s->plan->n_spaces; i++) {
+        if (s->memory)
+            space_free(s->ctx, s->plan->spaces[i].space, s->memory[i]);
+        if (s->scratch)
+            space_free(s->ctx, s->plan->spaces[i].space, s->scratch[i]);
+    }
+    qn_free(s->ctx, s->memory);
+    qn_free(s->ctx, s->scratch);
 }
 
 static qn_status session_fill(qn_session *s)
@@ -108,14 +154,9 @@ static qn_status session_fill(qn_session *s)
     const size_t n_outputs = plan->model->graph->n_outputs;
     s->tensors = qn_alloc_zero(s->ctx, plan->slots.count + 1, sizeof *s->tensors);
     s->outputs = qn_alloc_zero(s->ctx, n_outputs + 1, sizeof *s->outputs);
-    s->memory = qn_alloc_aligned(&s->ctx->allocator, plan->arena_bytes);
-    s->scratch = qn_alloc_aligned(&s->ctx->allocator, plan->scratch_bytes);
     if (!s->tensors || !s->outputs)
         return qn_fail_nomem(s->ctx);
-    if (!s->memory)
-        return fail_memory(s);
-    if (!s->scratch)
-        return fail_scratch(s);
+    QN_TRY(session_memory(s));
     for (size_t i = 0; i < n_outputs; i++)
         s->outputs[i] = &s->tensors[plan->outputs[i]];
     QN_TRY(place_tensors(s));
@@ -151,8 +192,7 @@ void qn_session_free(qn_session *s)
         if (step->kernel->unbind)
             step->kernel->unbind(ctx, step->state, s->bound[i]);
     }
-    qn_free_aligned(&ctx->allocator, s->memory);
-    qn_free_aligned(&ctx->allocator, s->scratch);
+    session_memory_free(s);
     qn_free(ctx, s->tensors);
     qn_free(ctx, s->outputs);
     qn_free(ctx, s->moving);

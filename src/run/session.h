@@ -10,8 +10,8 @@ struct qn_session {
     qn_context *ctx;
     qn_plan *plan;
     qn_tensor *tensors; /* one per slot */
-    void *memory;       /* the arena of values */
-    void *scratch;
+    void **memory;      /* the arenas of values, one per space of the plan */
+    void **scratch;
     qn_tensor **pointers; /* in and out of all steps, one after the other */
     qn_step_io *io;       /* one per step */
     void **bound;         /* one per step */

@@ -1,21 +1,29 @@
-/* Where values lie: slots, conversions between layouts, views, parts placed in a whole. */
+/* Where values lie: slots, conversions between layouts and memory spaces, views, parts placed in a whole. */
 #include <string.h>
 
 #include "run/builder.h"
 
-static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, qn_layout layout)
+static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, int32_t space,
+                          qn_layout layout)
 {
     qn_plan *plan = b->plan;
     QN_TRY_GROW(plan->ctx, plan->slots.at, plan->slots.capacity, plan->slots.count + 1);
     const int32_t index = (int32_t)plan->slots.count++;
     qn_slot *slot = &plan->slots.at[index];
-    *slot = (qn_slot){.value = value, .layout = layout, .place = QN_PLACE_ARENA, .root = index};
+    *slot = (qn_slot){
+        .value = value, .space = space, .layout = layout, .place = QN_PLACE_ARENA, .root = index};
     slot->first = slot->last = (int32_t)plan->n_steps - 1; /* the step just added */
     *out = index;
     if (!qn_build_shape(&slot->shape, b, value)) {
         slot->place = QN_PLACE_DYNAMIC;
         slot->shape.rank = -1;
-        return QN_OK;
+        return space == QN_HOST
+                   ? QN_OK
+                   : qn_fail(
+                         plan->ctx, QN_E_UNSUPPORTED,
+                         "value '%s' has a shape that is known only while running: it cannot lie "
+                         "in the memory of '%s'",
+                         value->name, plan->spaces[space].space->name);
     }
     if (!qn_layout_bytes(&slot->bytes, layout, &slot->shape) || slot->bytes > SIZE_MAX / 2)
         return qn_fail(plan->ctx, QN_E_INVALID, "value '%s' is too large", value->name);
@@ -41,7 +49,7 @@ static qn_status align_constant(qn_builder *b, qn_tensor *shape, const char *nam
 qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place)
 {
     qn_planned *planned = qn_planned_of(b, value);
-    QN_TRY(slot_add(&planned->slot, b, value, QN_ROWS));
+    QN_TRY(slot_add(&planned->slot, b, value, QN_HOST, QN_ROWS));
     qn_slot *slot = &b->plan->slots.at[planned->slot];
     slot->place = place;
     slot->first = -1;
@@ -95,16 +103,22 @@ static qn_status convert_run(const void *state, void *bound, const qn_step_io *i
 static const qn_kernel convert_kernel = {
     .name = "convert", .prepare = convert_prepare, .run = convert_run};
 
+/* A copy between spaces is asked of the backends of that one which is not the host's. */
 static qn_status convert_claim(qn_builder *b, qn_claim *claim)
 {
+    const qn_space *space = claim->in[0].space ? claim->in[0].space : claim->out[0].space;
     for (b->backend = 0; b->plan->backends[b->backend]; b->backend++) {
         const qn_backend *backend = b->plan->backends[b->backend];
-        if (!backend->convert)
+        if (!backend->convert || backend->space != space)
             continue;
         QN_TRY(backend->convert(claim));
         if (claim->kernel)
             return QN_OK;
     }
+    if (space)
+        return qn_fail(b->plan->ctx, QN_E_UNSUPPORTED,
+                       "value '%s': no backend converts it to what is wanted in the memory of '%s'",
+                       claim->in[0].value->name, space->name);
     b->backend--;
     claim->state = qn_build_alloc(b, sizeof(conversion));
     QN_TRY_ALLOC(b->plan->ctx, claim->state);
@@ -112,18 +126,29 @@ static qn_status convert_claim(qn_builder *b, qn_claim *claim)
     return QN_OK;
 }
 
-/* The step that brings slot `from` into `layout`; *out is the new slot. */
-static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, qn_layout layout)
+/* The step that brings slot `from` into `layout` in `space`; *out is the new slot. */
+static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, int32_t space,
+                              qn_layout layout)
 {
-    qn_value *value = (qn_value *)(uintptr_t)b->plan->slots.at[from].value;
-    qn_claim_value in = {value, b->plan->slots.at[from].layout, .strided = true, .view_of = -1};
-    qn_claim_value to = {value, layout, .strided = true, .view_of = -1};
+    const qn_plan_space *spaces = b->plan->spaces;
+    const qn_slot source = b->plan->slots.at[from];
+    qn_value *value = (qn_value *)(uintptr_t)source.value;
+    qn_claim_value in = {.value = value,
+                         .layout = source.layout,
+                         .strided = true,
+                         .view_of = -1,
+                         .space = spaces[source.space].space};
+    qn_claim_value to = {.value = value,
+                         .layout = layout,
+                         .strided = true,
+                         .view_of = -1,
+                         .space = spaces[space].space};
     qn_claim claim = {.builder = b, .in = &in, .out = &to, .n_in = 1, .n_out = 1, .in_place = -1};
     const size_t asked = b->backend;
     qn_step *step;
     QN_TRY(convert_claim(b, &claim));
     QN_TRY(qn_build_step(&step, b, &claim));
-    QN_TRY(slot_add(out, b, value, layout));
+    QN_TRY(slot_add(out, b, value, space, layout));
     step->in[0] = from;
     step->out[0] = *out;
     b->plan->slots.at[from].last = (int32_t)b->plan->n_steps - 1;
@@ -131,33 +156,62 @@ static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, qn_layo
     return QN_OK;
 }
 
-qn_status qn_slot_find(int32_t *out, qn_builder *b, const qn_value *value, qn_layout layout,
-                       bool strided)
+static bool slot_serves(const qn_slot *slot, const qn_value *value, qn_wanted w)
+{
+    return slot->value == value && slot->space == w.space &&
+           qn_layout_same(slot->layout, w.layout) && (w.strided || qn_slot_is_together(slot));
+}
+
+/* The first slot of the value in the space, -1: none. */
+static int32_t first_in_space(const qn_builder *b, const qn_value *value, int32_t space)
 {
     const int32_t primary = qn_planned_of(b, value)->slot;
+    if (b->plan->slots.at[primary].space == space)
+        return primary;
+    for (size_t i = 0; i < b->plan->slots.count; i++) {
+        if (b->plan->slots.at[i].value == value && b->plan->slots.at[i].space == space)
+            return (int32_t)i;
+    }
+    return -1;
+}
+
+/* A row-major copy of the value in a space where it is not yet, by way of the host. */
+static qn_status copy_to_space(int32_t *out, qn_builder *b, const qn_value *value, int32_t space)
+{
+    const qn_slot *primary = qn_build_slot(b, value);
+    const int32_t from = space == QN_HOST ? primary->space : QN_HOST;
+    int32_t rows;
+    QN_TRY(qn_slot_find(&rows, b, value, (qn_wanted){from, QN_ROWS, false}));
+    return convert_slot(out, b, rows, space, QN_ROWS);
+}
+
+qn_status qn_slot_find(int32_t *out, qn_builder *b, const qn_value *value, qn_wanted w)
+{
+    int32_t from = first_in_space(b, value, w.space);
+    if (from < 0)
+        QN_TRY(copy_to_space(&from, b, value, w.space));
     for (size_t i = 0; i < b->plan->slots.count; i++) {
         qn_slot *slot = &b->plan->slots.at[i];
-        if (slot->value == value && qn_layout_same(slot->layout, layout) &&
-            (strided || qn_slot_is_together(slot))) {
-            slot->together = slot->together || !strided;
+        if (slot_serves(slot, value, w)) {
+            slot->together = slot->together || !w.strided;
             *out = (int32_t)i;
             return QN_OK;
         }
     }
-    const qn_slot *first = &b->plan->slots.at[primary];
-    if (first->shape.rank < 0 || !qn_layout_alike(first->layout, layout, &first->shape) ||
-        !(strided || qn_slot_is_together(first)))
-        return convert_slot(out, b, primary, layout);
-    QN_TRY(slot_add(out, b, value, layout));
-    make_view(b, *out, primary, 0, strided);
+    const qn_slot *first = &b->plan->slots.at[from];
+    if (first->shape.rank < 0 || !qn_layout_alike(first->layout, w.layout, &first->shape) ||
+        !(w.strided || qn_slot_is_together(first)))
+        return convert_slot(out, b, from, w.space, w.layout);
+    QN_TRY(slot_add(out, b, value, w.space, w.layout));
+    make_view(b, *out, from, 0, w.strided);
     return QN_OK;
 }
 
 qn_status qn_slot_output(int32_t *out, qn_builder *b, const qn_value *value)
 {
-    QN_TRY(qn_slot_find(out, b, value, QN_ROWS, false));
+    QN_TRY(qn_slot_find(out, b, value, (qn_wanted){QN_HOST, QN_ROWS, false}));
     if (b->plan->slots.at[*out].place == QN_PLACE_INPUT)
-        return convert_slot(out, b, *out, QN_ROWS);
+        return convert_slot(out, b, *out, QN_HOST, QN_ROWS);
     return QN_OK;
 }
 
@@ -165,6 +219,7 @@ qn_status qn_slot_output(int32_t *out, qn_builder *b, const qn_value *value)
 
 qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
 {
+    const int32_t space = qn_build_own_space(b);
     for (int32_t i = 0; i < claim->n_in; i++) {
         const qn_claim_value *in = &claim->in[i];
         slots[i] = -1;
@@ -172,7 +227,7 @@ qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
             continue;
         if (in->value->data && qn_planned_of(b, in->value)->slot < 0)
             QN_TRY(qn_slot_add_ready(b, in->value, QN_PLACE_CONSTANT));
-        QN_TRY(qn_slot_find(&slots[i], b, in->value, in->layout, in->strided));
+        QN_TRY(qn_slot_find(&slots[i], b, in->value, (qn_wanted){space, in->layout, in->strided}));
     }
     return QN_OK;
 }
@@ -227,7 +282,7 @@ qn_status qn_slot_outputs(int32_t *slots, qn_builder *b, const qn_claim *claim, 
         slots[o] = -1;
         if (!out->value)
             continue;
-        QN_TRY(slot_add(&slots[o], b, out->value, out->layout));
+        QN_TRY(slot_add(&slots[o], b, out->value, qn_build_own_space(b), out->layout));
         qn_planned_of(b, out->value)->slot = slots[o];
         if (out->view_of >= 0)
             make_view(b, slots[o], in[out->view_of], out->offset, out->strided);
