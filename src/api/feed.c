@@ -257,6 +257,16 @@ qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan)
 
 /* ---- A run's inputs ------------------------------------------------------------------------------------ */
 
+int64_t qn_feed_count(const qn_feed *feed, int64_t run)
+{
+    return QN_MIN(feed->samples - run * feed->batch, feed->batch);
+}
+
+int64_t qn_feed_filled(const qn_feed *feed, int64_t run)
+{
+    return is_filled(feed) ? feed->batch : qn_feed_count(feed, run);
+}
+
 qn_status qn_feed_next(int64_t *count, qn_feed *feed)
 {
     const qn_batch *batch = NULL;

@@ -57,6 +57,9 @@ QN_MUST_CHECK qn_status qn_feed_next(int64_t *count, qn_feed *feed);
  * i alone (counted from feed->first on), those that are sampled with their data in to[k]. */
 QN_MUST_CHECK qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed,
                                      qn_context *ctx, int64_t i);
+/* Samples of run i, and those that its inputs have: a last run may be smaller, or filled up. */
+int64_t qn_feed_count(const qn_feed *feed, int64_t run);
+int64_t qn_feed_filled(const qn_feed *feed, int64_t run);
 void qn_feed_close(qn_feed *feed);
 
 #endif

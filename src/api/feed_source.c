@@ -19,7 +19,7 @@ static void places_of(void **out, const qn_feed *feed, void *const *buffers, int
     }
 }
 
-/* A last run that is not full ends with its last sample again and again, as in qn_feed_next. */
+/* A last run that is filled up ends with its last sample again and again, as in qn_feed_next. */
 static qn_status read_run(void *user, qn_context *ctx, int slot, int64_t run,
                           const qn_tensor **inputs)
 {
@@ -28,9 +28,10 @@ static qn_status read_run(void *user, qn_context *ctx, int slot, int64_t run,
     qn_tensor *tensors = s->tensors + slot_place(s, slot);
     void *const *buffers = s->buffers + slot_place(s, slot);
     void **places = qn_alloc_zero(ctx, feed->n_in + 1, sizeof *places);
+    const int64_t count = qn_feed_filled(feed, run);
     qn_status status = QN_OK;
     QN_TRY_ALLOC(ctx, places);
-    for (int64_t k = 0; k < feed->batch && status == QN_OK; k++) {
+    for (int64_t k = 0; k < count && status == QN_OK; k++) {
         places_of(places, feed, buffers, k);
         status = qn_feed_read(tensors, places, feed, ctx,
                               QN_MIN(run * feed->batch + k, feed->samples - 1));
@@ -41,7 +42,7 @@ static qn_status read_run(void *user, qn_context *ctx, int slot, int64_t run,
             continue;
         tensors[i].data = buffers[i];
         if (!feed->in[i].stacked && tensors[i].rank > 0)
-            tensors[i].dims[0] = feed->batch;
+            tensors[i].dims[0] = count;
     }
     *inputs = tensors;
     return status;

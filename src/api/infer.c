@@ -1,49 +1,185 @@
 /* qn_infer_files: from files through a model to files. */
 #include "api/infer.h"
 
+#include <omp.h>
+#include <pthread.h>
+
+#include "api/calibration.h"
 #include "api/prepare.h"
 #include "base/clock.h"
 #include "base/pin.h"
 #include "run/plan.h"
 
+/* One thread of those that run samples side by side. */
+typedef struct worker {
+    qn_context *ctx;
+    qn_session *session;
+} worker;
+
 typedef struct job {
     qn_feed feed;
     qn_infer_outputs outputs;
     qn_plan *plan;
-    qn_session *session;
     double plan_ms, run_ms;
+    worker *workers; /* the first has the caller's context */
+    int n_workers;
+    qn_feed_source samples; /* of several workers */
+    pthread_mutex_t lock;   /* of all below, and of the outputs */
+    pthread_cond_t turn;    /* `due` has changed */
+    int64_t next, due;      /* runs to be begun and to be written next */
+    qn_status status;       /* of the first run that failed */
 } job;
 
-static qn_status make_session(job *j, const qn_plan_options *options)
+/* ---- Making ------------------------------------------------------------------------------------------- */
+
+/* Several runs share the threads among them: none waits for its neighbours inside a run, which costs little
+ * while the cores are free and nearly all the time while they are not. */
+static int workers_of(const qn_feed *feed, int threads)
 {
-    qn_plan_options plan = *options;
-    qn_input_shape *shapes;
-    QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
-    plan.graph.shapes = shapes;
-    const double start = qn_clock_ms();
-    QN_TRY(qn_plan_create_now(&j->plan, j->feed.ctx, j->feed.model, &plan));
-    QN_TRY(qn_session_create(&j->session, j->feed.ctx, j->plan));
-    j->plan_ms = qn_clock_ms() - start;
-    return qn_feed_fill(&j->feed, j->plan);
+    const int64_t runs = feed->samples < 0 ? 1 : (feed->samples + feed->batch - 1) / feed->batch;
+    return (int)QN_MIN(runs, threads);
 }
 
-static qn_status run_all(job *j)
+static qn_status make_plan(job *j, const qn_plan_options *options)
+{
+    qn_context *ctx = j->feed.ctx;
+    qn_plan_options plan = *options;
+    qn_input_shape *shapes;
+    plan.threads = plan.threads > 0 ? plan.threads : ctx->threads;
+    j->n_workers = workers_of(&j->feed, plan.threads);
+    if (j->n_workers > 1)
+        plan.threads = 1;
+    QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
+    plan.graph.shapes = shapes;
+    return qn_plan_create_now(&j->plan, ctx, j->feed.model, &plan);
+}
+
+/* A session of the plan for each worker; where memory is short those that there are do the work. */
+static qn_status make_workers(job *j)
+{
+    qn_context *ctx = j->feed.ctx;
+    j->workers = qn_alloc_zero(ctx, (size_t)j->n_workers, sizeof *j->workers);
+    QN_TRY_ALLOC(ctx, j->workers);
+    for (int i = 0; i < j->n_workers; i++) {
+        worker *w = &j->workers[i];
+        w->ctx = ctx;
+        if (i > 0)
+            QN_TRY(qn_context_create_child(&w->ctx, ctx));
+        const qn_status status = qn_session_create(&w->session, w->ctx, j->plan);
+        if (status == QN_E_NOMEM && i > 0) {
+            qn_context_free(w->ctx);
+            j->n_workers = i;
+        } else if (status != QN_OK) {
+            return i > 0 ? qn_fail(ctx, status, "%s", qn_context_error(w->ctx)) : status;
+        }
+    }
+    return QN_OK;
+}
+
+static void free_workers(job *j)
+{
+    for (int i = 0; j->workers && i < j->n_workers; i++) {
+        qn_session_free(j->workers[i].session);
+        if (i > 0)
+            qn_context_free(j->workers[i].ctx);
+    }
+    qn_free(j->feed.ctx, j->workers);
+}
+
+/* ---- Run after run -------------------------------------------------------------------------------------- */
+
+static qn_status run_in_turn(job *j)
 {
     qn_feed *feed = &j->feed;
+    qn_session *session = j->workers[0].session;
     const int64_t samples = QN_MAX(feed->samples, 1);
     int64_t count;
+    QN_TRY(qn_feed_fill(feed, j->plan));
     for (int64_t done = 0;; done += count) {
         QN_TRY(qn_feed_next(&count, feed));
         if (count == 0)
             break;
-        const double start = qn_clock_ms();
-        QN_TRY(qn_session_run(j->session, feed->tensors, feed->n_in));
-        j->run_ms += qn_clock_ms() - start;
-        QN_TRY(qn_infer_outputs_take(&j->outputs, j->session, count));
+        QN_TRY(qn_session_run(session, feed->tensors, feed->n_in));
+        QN_TRY(qn_infer_outputs_take(&j->outputs, session, count));
         qn_progress(feed->ctx, "samples", done + count, samples);
     }
+    return QN_OK;
+}
+
+/* ---- Runs side by side ------------------------------------------------------------------------------------ */
+
+static qn_status run_one(job *j, int slot, int64_t run)
+{
+    const worker *w = &j->workers[slot];
+    const qn_source *source = &j->samples.source;
+    const qn_tensor *inputs = NULL;
+    QN_TRY(source->read(source->user, w->ctx, slot, run, &inputs));
+    return qn_session_run(w->session, inputs, j->feed.n_in);
+}
+
+/* In the order of the runs, with the lock held. */
+static void finish_one(job *j, const worker *w, int64_t run, qn_status status)
+{
+    const qn_feed *feed = &j->feed;
+    if (j->status != QN_OK)
+        return;
+    if (status == QN_OK)
+        status = qn_infer_outputs_take(&j->outputs, w->session, qn_feed_count(feed, run));
+    else if (w->ctx != feed->ctx)
+        status = qn_fail(feed->ctx, status, "%s", qn_context_error(w->ctx));
+    j->status = status;
+    if (w == j->workers) /* the caller's own thread */
+        qn_progress(feed->ctx, "samples", QN_MIN((run + 1) * feed->batch, feed->samples),
+                    feed->samples);
+}
+
+/* Waiting is sleeping here: OpenMP's own ways of keeping an order spin. */
+static void work(job *j, int slot)
+{
+    const int64_t runs = j->samples.source.count;
+    pthread_mutex_lock(&j->lock);
+    while (j->status == QN_OK && j->next < runs) {
+        const int64_t run = j->next++;
+        pthread_mutex_unlock(&j->lock);
+        const qn_status status = run_one(j, slot, run);
+        pthread_mutex_lock(&j->lock);
+        while (j->due != run)
+            pthread_cond_wait(&j->turn, &j->lock);
+        finish_one(j, &j->workers[slot], run, status);
+        j->due++;
+        pthread_cond_broadcast(&j->turn);
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
+static qn_status run_side_by_side(job *j)
+{
+    QN_TRY(qn_feed_source_open(&j->samples, &j->feed, j->plan, j->n_workers));
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_cond_init(&j->turn, NULL);
+#pragma omp parallel num_threads(j->n_workers)
+    work(j, omp_get_thread_num());
+    pthread_cond_destroy(&j->turn);
+    pthread_mutex_destroy(&j->lock);
+    QN_TRY(j->status);
+    qn_progress(j->feed.ctx, "samples", j->feed.samples, j->feed.samples);
+    return QN_OK;
+}
+
+/* ---- The job -------------------------------------------------------------------------------------------- */
+
+static qn_status run_all(job *j)
+{
+    const bool alone = j->n_workers == 1;
+    const bool pinned = alone && qn_threads_pin(j->plan->threads);
+    const double start = qn_clock_ms();
+    const qn_status status = alone ? run_in_turn(j) : run_side_by_side(j);
+    j->run_ms = qn_clock_ms() - start;
+    if (pinned)
+        qn_threads_unpin(j->plan->threads);
+    QN_TRY(status);
     /* From here on names appear: the last moment to turn back. */
-    QN_TRY(qn_check_cancel(feed->ctx));
+    QN_TRY(qn_check_cancel(j->feed.ctx));
     return qn_infer_outputs_commit(&j->outputs);
 }
 
@@ -58,15 +194,17 @@ static qn_status fill_report(qn_report *report, const job *j)
     return qn_report_finish(report);
 }
 
-static qn_status run_job(qn_report *report, job *j, const qn_infer_options *options)
+static qn_status run_job(qn_report *report, job *j, const qn_infer_options *options,
+                         qn_data_options *data)
 {
-    QN_TRY(make_session(j, &options->plan));
+    const double start = qn_clock_ms();
+    QN_TRY(make_plan(j, &options->plan));
+    QN_TRY(make_workers(j));
+    j->plan_ms = qn_clock_ms() - start;
+    if (j->n_workers > 1)
+        data->loaders = -1; /* they read themselves */
     QN_TRY(qn_infer_outputs_init(&j->outputs, &j->feed, options->output_dir));
-    const bool pinned = qn_threads_pin(j->plan->threads);
-    const qn_status status = run_all(j);
-    if (pinned)
-        qn_threads_unpin(j->plan->threads);
-    QN_TRY(status);
+    QN_TRY(run_all(j));
     return fill_report(report, j);
 }
 
@@ -75,9 +213,10 @@ qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
 {
     const qn_infer_options defaults = QN_INFER_OPTIONS_INIT;
     const qn_infer_options *o = options ? options : &defaults;
+    qn_data_options data = o->data;
     const qn_feed_options feed = {.inputs = o->inputs,
                                   .n_inputs = o->n_inputs,
-                                  .data = &o->data,
+                                  .data = &data,
                                   .seed = o->seed,
                                   .graph = &o->plan.graph};
     job j = {.plan = NULL};
@@ -86,9 +225,9 @@ qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)
-        status = run_job(report, &j, o);
+        status = run_job(report, &j, o, &data);
     qn_infer_outputs_discard(&j.outputs);
-    qn_session_free(j.session);
+    free_workers(&j);
     qn_plan_free(j.plan);
     qn_feed_close(&j.feed);
     if (status == QN_OK)

@@ -68,11 +68,15 @@ struct qn_context {
     qn_progress_fn *progress;
     void *progress_user;
     atomic_int cancelled;
+    const qn_context *parent; /* whose cancelling counts too; NULL: none */
     char error[QN_ERROR_SIZE];
 };
 
 void qn_log(qn_context *ctx, qn_log_level level, const char *format, ...) QN_PRINTF(3, 4);
 void qn_progress(qn_context *ctx, const char *what, int64_t done, int64_t total);
+/* A quiet context for a thread that works for the parent's caller: one thread, the same allocator, cancelled
+ * with the parent, which must live longer. qn_context_free. */
+QN_MUST_CHECK qn_status qn_context_create_child(qn_context **out, qn_context *parent);
 /* QN_E_CANCELLED once qn_context_cancel was called: long loops ask now and then. */
 QN_MUST_CHECK qn_status qn_check_cancel(qn_context *ctx);
 

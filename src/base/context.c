@@ -51,6 +51,15 @@ qn_status qn_context_create(qn_context **out, const qn_context_options *options)
     return QN_OK;
 }
 
+qn_status qn_context_create_child(qn_context **out, qn_context *parent)
+{
+    const qn_context_options options = {.threads = 1, .allocator = &parent->allocator};
+    if (qn_context_create(out, &options) != QN_OK)
+        return qn_fail_nomem(parent);
+    (*out)->parent = parent;
+    return QN_OK;
+}
+
 void qn_context_free(qn_context *ctx)
 {
     if (ctx)
@@ -74,8 +83,10 @@ int qn_context_resume(qn_context *ctx)
 
 qn_status qn_check_cancel(qn_context *ctx)
 {
-    if (atomic_load_explicit(&ctx->cancelled, memory_order_relaxed))
-        return qn_fail(ctx, QN_E_CANCELLED, "cancelled");
+    for (const qn_context *c = ctx; c; c = c->parent) {
+        if (atomic_load_explicit(&c->cancelled, memory_order_relaxed))
+            return qn_fail(ctx, QN_E_CANCELLED, "cancelled");
+    }
     return QN_OK;
 }
 
