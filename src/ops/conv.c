@@ -136,6 +136,7 @@ qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const doubl
     for (int64_t at = 0; at < area; at++) {
         const int64_t taps = qn_window_taps(window, at, positions, elements);
         for (int64_t n = 0; n < conv->batch; n++) {
+            QN_TRY(qn_check_cancel(self->ctx));
             for (int64_t m = 0; m < conv->filters; m++) {
                 const int64_t g = m / (conv->filters / conv->group);
                 const double *from = x + (n * conv->channels + g * each) * plane;

@@ -136,8 +136,10 @@ qn_status qn_conv_transpose_f64(double *y, qn_eval *self, int32_t w_at, const do
     QN_TRY(spread_make(&s, self, self->in[0], self->in[w_at]));
     const int64_t plane = qn_window_out_size(&s.window), area = qn_window_in_size(&s.window);
     for (int64_t n = 0; n < self->in[0]->dims[0]; n++) {
-        for (int64_t at = 0; at < plane; at++)
+        for (int64_t at = 0; at < plane; at++) {
+            QN_TRY(qn_check_cancel(self->ctx));
             spread_position(&s, y + n * s.filters * area, x + n * s.channels * plane, w, at);
+        }
     }
     return QN_OK;
 }

@@ -295,6 +295,7 @@ static qn_status einsum_eval(qn_eval *self)
     QN_TRY(space_make(&s, self));
     QN_TRY(qn_eval_scratch(self, &offsets, self->n_in, sizeof(int64_t)));
     for (int64_t at = 0; at < count; at++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         for (int32_t i = 0; i < self->n_in; i++)
             ((int64_t *)offsets)[i] =
                 qn_offset_of(at, s.out_rank, s.size, s.strides + (ptrdiff_t)i * LABELS);

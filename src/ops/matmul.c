@@ -95,39 +95,47 @@ int64_t qn_matmul_batches(const qn_matmul *g)
     return count;
 }
 
-void qn_matmul_f64(double *y, const double *a, const double *b, const qn_matmul *g)
+qn_status qn_matmul_f64(double *y, qn_context *ctx, const double *a, const double *b,
+                        const qn_matmul *g)
 {
     for (int64_t i = 0; i < g->m; i++) {
+        QN_TRY(qn_check_cancel(ctx));
         for (int64_t l = 0; l < g->k; l++) {
             const double x = a[i * g->k + l];
             for (int64_t j = 0; j < g->n; j++)
                 y[i * g->n + j] += x * b[l * g->n + j];
         }
     }
+    return QN_OK;
 }
 
 /* Sums wrap around, as the integers of any type do. */
-void qn_matmul_i64(int64_t *y, const int64_t *a, const int64_t *b, const qn_matmul *g)
+qn_status qn_matmul_i64(int64_t *y, qn_context *ctx, const int64_t *a, const int64_t *b,
+                        const qn_matmul *g)
 {
     uint64_t *sums = (uint64_t *)y;
     for (int64_t i = 0; i < g->m; i++) {
+        QN_TRY(qn_check_cancel(ctx));
         for (int64_t l = 0; l < g->k; l++) {
             const uint64_t x = (uint64_t)a[i * g->k + l];
             for (int64_t j = 0; j < g->n; j++)
                 sums[i * g->n + j] += x * (uint64_t)b[l * g->n + j];
         }
     }
+    return QN_OK;
 }
 
 #define ALL(suffix, type)                                                                          \
-    void qn_matmul_all_##suffix(type *y, const type *a, const type *b, const qn_matmul *g)         \
+    qn_status qn_matmul_all_##suffix(type *y, qn_context *ctx, const type *a, const type *b,       \
+                                     const qn_matmul *g)                                           \
     {                                                                                              \
         const int64_t batches = qn_matmul_batches(g);                                              \
         for (int64_t i = 0; i < batches; i++) {                                                    \
             const int64_t at_a = qn_offset_of(i, g->batch_rank, g->batch, g->a_strides);           \
             const int64_t at_b = qn_offset_of(i, g->batch_rank, g->batch, g->b_strides);           \
-            qn_matmul_##suffix(y + i * g->m * g->n, a + at_a, b + at_b, g);                        \
+            QN_TRY(qn_matmul_##suffix(y + i * g->m * g->n, ctx, a + at_a, b + at_b, g));           \
         }                                                                                          \
+        return QN_OK;                                                                              \
     }
 ALL(f64, double)
 ALL(i64, int64_t)
@@ -169,13 +177,13 @@ static qn_status matmul_eval(qn_eval *self)
         double *a, *b;
         QN_TRY(qn_eval_doubles(self, &a, self->in[0]));
         QN_TRY(qn_eval_doubles(self, &b, self->in[1]));
-        qn_matmul_all_f64(y, a, b, &g);
+        QN_TRY(qn_matmul_all_f64(y, self->ctx, a, b, &g));
         qn_store_f64(out->data, out->dtype, 0, y, count);
     } else {
         int64_t *a, *b;
         QN_TRY(qn_eval_ints(self, &a, self->in[0]));
         QN_TRY(qn_eval_ints(self, &b, self->in[1]));
-        qn_matmul_all_i64(y, a, b, &g);
+        QN_TRY(qn_matmul_all_i64(y, self->ctx, a, b, &g));
         qn_store_i64(out->data, out->dtype, 0, y, count);
     }
     return QN_OK;
@@ -320,9 +328,9 @@ static qn_status gemm_eval(qn_eval *self)
     QN_TRY(gemm_operand(&w, self, 1, attrs->transB));
     QN_TRY(zeroed(self, &product, count, sizeof(double)));
     if (qn_dtype_is_float(out->dtype))
-        qn_matmul_f64(product, x, w, &g);
+        QN_TRY(qn_matmul_f64(product, self->ctx, x, w, &g));
     else
-        qn_matmul_i64(product, x, w, &g);
+        QN_TRY(qn_matmul_i64(product, self->ctx, x, w, &g));
     if (qn_eval_in(self, 2))
         qn_broadcast_strides(c_strides, self->in[2], 2, out->dims);
     for (int64_t i = 0; i < count; i++)

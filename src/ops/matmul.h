@@ -20,10 +20,14 @@ int64_t qn_matmul_macs(const qn_infer *self, int32_t a);
 void qn_matmul_geometry(qn_matmul *out, const qn_tensor *a, const qn_tensor *b);
 int64_t qn_matmul_batches(const qn_matmul *g);
 /* Y += A B, row-major. */
-void qn_matmul_f64(double *y, const double *a, const double *b, const qn_matmul *g);
-void qn_matmul_i64(int64_t *y, const int64_t *a, const int64_t *b, const qn_matmul *g);
+QN_MUST_CHECK qn_status qn_matmul_f64(double *y, qn_context *ctx, const double *a, const double *b,
+                                      const qn_matmul *g);
+QN_MUST_CHECK qn_status qn_matmul_i64(int64_t *y, qn_context *ctx, const int64_t *a,
+                                      const int64_t *b, const qn_matmul *g);
 /* All of Y [batch, m, n] (zeroed before) from all of A and B. */
-void qn_matmul_all_f64(double *y, const double *a, const double *b, const qn_matmul *g);
-void qn_matmul_all_i64(int64_t *y, const int64_t *a, const int64_t *b, const qn_matmul *g);
+QN_MUST_CHECK qn_status qn_matmul_all_f64(double *y, qn_context *ctx, const double *a,
+                                          const double *b, const qn_matmul *g);
+QN_MUST_CHECK qn_status qn_matmul_all_i64(int64_t *y, qn_context *ctx, const int64_t *a,
+                                          const int64_t *b, const qn_matmul *g);
 
 #endif

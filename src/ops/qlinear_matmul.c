@@ -74,8 +74,7 @@ static qn_status matmul_sums(double **out, qn_eval *self, const int32_t a[2], co
     QN_TRY(centered(&x, self, a[0], a[1], true));
     QN_TRY(centered(&w, self, b[0], b[1], false));
     QN_TRY(zeroed(self, out, qn_tensor_count(self->out[0])));
-    qn_matmul_all_f64(*out, x, w, &g);
-    return QN_OK;
+    return qn_matmul_all_f64(*out, self->ctx, x, w, &g);
 }
 
 /* ---- MatMulInteger -------------------------------------------------------------------------------------------- */

@@ -223,7 +223,7 @@ static int64_t output_at(const run *r, int64_t d, int64_t b, int64_t t)
 }
 
 /* One direction of one batch item; times behind its length give zeros. */
-static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b)
+static qn_status run_item(const qn_eval *self, const run *r, int64_t d, int64_t b)
 {
     const bool backward = r->attrs->direction == QN_DIRECTION_REVERSE || d == 1;
     const int64_t length = r->in[LENGTHS] ? (int64_t)r->in[LENGTHS][b] : r->sequence;
@@ -233,6 +233,7 @@ static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b)
     state_load(r, r->c, INITIAL_C, d, b);
     for (int64_t s = 0; s < length; s++) {
         const int64_t t = backward ? length - 1 - s : s;
+        QN_TRY(qn_check_cancel(self->ctx));
         project(r, d, b, t);
         r->kind->step(&cell, r->projected, r->h, r->c, r->work);
         store(self, 0, output_at(r, d, b, t), r->h, r->hidden);
@@ -243,6 +244,7 @@ static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b)
     store(self, 1, state_at(r, d, b), r->h, r->hidden);
     if (r->kind->has_cell)
         store(self, 2, state_at(r, d, b), r->c, r->hidden);
+    return QN_OK;
 }
 
 static qn_status eval_recurrent(qn_eval *self, const kind *k)
@@ -256,7 +258,7 @@ static qn_status eval_recurrent(qn_eval *self, const kind *k)
     }
     for (int64_t d = 0; d < r.directions; d++) {
         for (int64_t b = 0; b < r.batch; b++)
-            run_item(self, &r, d, b);
+            QN_TRY(run_item(self, &r, d, b));
     }
     return QN_OK;
 }

@@ -430,8 +430,10 @@ qn_status qn_eval_resize(qn_eval *self)
     qn_resize_run r;
     QN_TRY(qn_resize_run_make(&r, self));
     const int64_t count = qn_tensor_count(r.out);
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         resize_element(self, &r, i);
+    }
     return QN_OK;
 }
 
