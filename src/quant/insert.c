@@ -1,5 +1,6 @@
 #include "quant/insert.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -108,7 +109,8 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
 
 /* ---- Limits that the integers imply ------------------------------------------------------------------------- */
 
-/* What is cut off would have been cut off by the integers' own limits. */
+/* What is cut off would have been cut off by the integers' own limits. Those of 16 bits stay: OpenVINO computes in
+ * float there and leaves Q and D out, limits and all. */
 static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
 {
     double limits[2];
@@ -116,7 +118,7 @@ static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
     const qn_qparams *p = out->qparams;
     if (!n->integer || n->form != QN_FORM_LIMIT || !p || out->is_output || in->is_input ||
         !qn_value_only_user(in) || !in->producer || qn_quant_value_of(q, in)->integer ||
-        !qn_match_limits(limits, n->node))
+        p->qmax - p->qmin > 255 || !qn_match_limits(limits, n->node))
         return false;
     return (limits[0] == -(double)INFINITY ||
             qn_params_quantize(p, 0, (float)limits[0]) == p->qmin) &&
@@ -248,23 +250,48 @@ static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
 
 /* ---- Weights, biases and constant operands --------------------------------------------------------------------- */
 
-/* int32 in units of sx * sw. */
+/* Units of sx * sw, in which int32 holds the biases of 8-bit products. */
+static qn_status product_units(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
+                               const qn_qparams *x, const qn_qparams *w)
+{
+    const bool several = w->count > 1;
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, several ? mac->filters : 1));
+    (*out)->axis = several ? 0 : -1;
+    for (int64_t k = 0; k < (*out)->count; k++)
+        (*out)->scale[k] = (float)((double)x->scale[0] *
+                                   (double)w->scale[several ? k % mac->w->dims[mac->axis] : 0]);
+    return QN_OK;
+}
+
+/* Units that are powers of two, in which int32 holds every float as it is: those of 16-bit products would not
+ * do, and ONNX Runtime takes just those for biases that it finds as floats, whatever overflows. */
+static qn_status exact_units(qn_qparams **out, const qn_quantizer *q, const qn_tensor *bias)
+{
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, bias->dims[0]));
+    (*out)->axis = 0;
+    for (int64_t k = 0; k < (*out)->count; k++) {
+        int exponent = 0;
+        (void)frexp(qn_tensor_f64(bias, k), &exponent);
+        (*out)->scale[k] = (float)ldexp(1, QN_MAX(exponent - FLT_MANT_DIG, FLT_MIN_EXP));
+    }
+    return QN_OK;
+}
+
+/* int32, in the units that suit the product. */
 static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_qparams *x,
                              const qn_qparams *w)
 {
     qn_node *node = mac->node;
     const qn_value *bias = node->n_in > 2 ? node->in[2] : NULL;
-    qn_qparams *p;
+    qn_qparams *p = NULL;
     qn_value *real = NULL;
-    if (!bias || mac->bias_node != node || x->qmax - x->qmin > 255 || w->qmax > 255 ||
-        !q->settings.profile->bias_integer || bias->data->rank != 1)
+    if (!bias || mac->bias_node != node || !q->settings.profile->bias_integer ||
+        bias->data->rank != 1)
         return QN_OK;
-    const bool several = w->count > 1;
-    QN_TRY(qn_qparams_create(&p, q->ctx, q->graph->arena, QN_INT32, several ? mac->filters : 1));
-    p->axis = several ? 0 : -1;
-    for (int64_t k = 0; k < p->count; k++)
-        p->scale[k] = (float)((double)x->scale[0] *
-                              (double)w->scale[several ? k % mac->w->dims[mac->axis] : 0]);
+    if (x->qmax - x->qmin > 255 || w->qmax > 255)
+        QN_TRY(exact_units(&p, q, bias->data));
+    else
+        QN_TRY(product_units(&p, q, mac, x, w));
     QN_TRY(add_constant(&real, q, bias, p, node));
     return qn_node_set_input(node, 2, real);
 }
