@@ -521,17 +521,33 @@ typedef struct qn_verify_options {
     size_t n_inputs;
     qn_data_options data;
     uint64_t seed;
+    const char *runtime; /* ONNX Runtime's shared library, to be compared with too; NULL: not */
 } qn_verify_options;
 #define QN_VERIFY_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0                                     \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, NULL                               \
     }
 
 /* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
  * compares every tensor. Fails with the first difference; the report tells how many tensors are equal
- * bit for bit, and how far apart those are that lie behind arithmetic in float. */
+ * bit for bit, and how far apart those are that lie behind arithmetic in float. With ONNX Runtime's library it
+ * also tells how far that one's results are, and which of its operators make the difference. */
 QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_verify_options *options);
+
+typedef struct qn_lint_options {
+    qn_graph_options graph;
+    const char *target; /* NULL: the first */
+} qn_lint_options;
+#define QN_LINT_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        QN_GRAPH_OPTIONS_INIT, NULL                                                                \
+    }
+
+/* What in a quantized model, whoever made it, would not run as integers on the target, and why. The passes run
+ * first, so that what they recognize counts as one operator. *findings (may be NULL): how many there are. */
+QN_API QN_MUST_CHECK qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx,
+                                             qn_model *model, const qn_lint_options *options);
 
 typedef struct qn_convert_options {
     qn_graph_options graph;

@@ -100,7 +100,8 @@ static qn_status layer_norm(qn_value **out, qn_node *node)
                             "before opset 17 only float32 of known rank has a form");
     QN_TRY(mean_from(&centred, node, x, first));
     QN_TRY(qn_emit(&centred, node, &qn_op_Sub, x, centred));
-    QN_TRY(qn_emit(&spread, node, &qn_op_Mul, centred, centred));
+    /* Other engines know the normalization again by its Pow. */
+    QN_TRY(qn_emit_number(&spread, node, &qn_op_Pow, centred, 2));
     QN_TRY(mean_from(&spread, node, spread, first));
     QN_TRY(qn_emit_number(&spread, node, &qn_op_Add, spread, (double)a->epsilon));
     QN_TRY(qn_emit(&spread, node, &qn_op_Sqrt, spread, NULL));

@@ -2,7 +2,7 @@
 
 #include "quant/quant.h"
 
-#define ORT_CAN                                                                                    \
+#define COMMON_CAN                                                                                 \
     (QN_CAN_ADD | QN_CAN_MUL | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE)
 
 const qn_profile qn_profiles[] = {
@@ -14,6 +14,10 @@ const qn_profile qn_profiles[] = {
      .per_channel_transposed = true,
      .drop_limits = true,
      .bias_integer = true,
+     .wide = true,
+     .operators = true,
+     .any_limit = true,
+     .float_result = true,
      .can = QN_CAN_ALL,
      .opset = {13, 21}},
     {.name = "ort",
@@ -23,7 +27,8 @@ const qn_profile qn_profiles[] = {
      .per_channel = true,
      .drop_limits = true,
      .bias_integer = true,
-     .can = ORT_CAN,
+     .operators = true,
+     .can = COMMON_CAN | QN_CAN_SIGMOID,
      .opset = {13, 21}},
     {.name = "openvino",
      .brief = "OpenVINO on a CPU",
@@ -32,7 +37,9 @@ const qn_profile qn_profiles[] = {
      .per_channel = true,
      .per_channel_transposed = true,
      .unify_concat = true,
-     .can = QN_CAN_ADD | QN_CAN_MUL | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE,
+     .any_limit = true,
+     .float_result = true,
+     .can = COMMON_CAN,
      .opset = {13, 21}},
     {.name = "tensorrt",
      .brief = "TensorRT with explicit quantization",
@@ -41,6 +48,8 @@ const qn_profile qn_profiles[] = {
      .symmetric = true,
      .per_channel = true,
      .unify_concat = true,
+     .any_limit = true,
+     .float_result = true,
      .can = QN_CAN_ADD | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE,
      .opset = {13, 21}},
     {.name = "qdq-generic",
@@ -48,7 +57,9 @@ const qn_profile qn_profiles[] = {
      .activation = {QN_UINT8, QN_UINT16},
      .weight = {QN_INT8, QN_INT16},
      .unify_concat = true,
-     .can = ORT_CAN,
+     .any_limit = true,
+     .float_result = true,
+     .can = COMMON_CAN,
      .opset = {13, 21}},
 };
 const size_t qn_profiles_count = QN_COUNT_OF(qn_profiles);

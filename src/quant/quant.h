@@ -23,9 +23,10 @@ enum {
     QN_CAN_NORM = 64,
     QN_CAN_RESIZE = 128,
     QN_CAN_MEAN = 256,
-    QN_CAN_PRODUCT = 512, /* MatMul of two activations */
-    QN_CAN_MOVE = 1024,   /* pass-through operators keep integers */
-    QN_CAN_ALL = 2047
+    QN_CAN_PRODUCT = 512,  /* MatMul of two activations */
+    QN_CAN_MOVE = 1024,    /* pass-through operators keep integers */
+    QN_CAN_SIGMOID = 2048, /* Sigmoid and LeakyRelu, where other functions of one number are not */
+    QN_CAN_ALL = 4095
 };
 
 typedef struct qn_profile {
@@ -37,6 +38,10 @@ typedef struct qn_profile {
     bool unify_concat;                 /* all inputs of a Concat have its output's parameters */
     bool drop_limits;                  /* Relu and Clip that the integers' limits imply go away */
     bool bias_integer;                 /* biases are int32 with a D; else float */
+    bool wide;                         /* 16 bits are computed with as integers */
+    bool operators;                    /* knows QLinearConv and its kin */
+    bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
+    bool float_result;                 /* a convolution of integers may have a float result */
     unsigned can;                      /* QN_CAN_... */
     int opset[2];                      /* least to write, with 8 and with 16 bits */
 } qn_profile;
@@ -123,6 +128,9 @@ void qn_quantizer_number(qn_quantizer *q);
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
+/* What the node's operator could be, what the target must be able to do (*can), and how many of its inputs are
+ * data. */
+qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node);
 /* Input i of an integer node that is an integer, constant or not. */
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
 

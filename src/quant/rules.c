@@ -116,10 +116,10 @@ static const form_row forms[] = {
     {&qn_op_Gelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_HardSigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_HardSwish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Mish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Selu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Softplus, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Softsign, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Swish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
@@ -141,6 +141,14 @@ static const form_row *form_of(const qn_node *node)
             return &forms[i];
     }
     return node->op->quant == QN_QUANT_PASS && node->n_in > 0 ? &moving : NULL;
+}
+
+qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)
+{
+    const form_row *row = form_of(node);
+    *can = row ? row->can : 0;
+    *n_data = row ? (row->n_data ? row->n_data : node->n_in) : 0;
+    return row ? row->form : QN_FORM_FLOAT;
 }
 
 static bool is_float32(const qn_value *value)
@@ -225,7 +233,7 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         n->form = QN_FORM_FLOAT;
         return;
     }
-    n->is_function = row->can == QN_CAN_TABLE;
+    n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID;
     n->why = refuse(q, n, row);
     if (!n->why && qn_rule_is_bias(n->node)) {
         n->form = QN_FORM_BIAS;
@@ -300,8 +308,35 @@ static bool has_integer_user(const qn_quantizer *q, const qn_value *value)
     return false;
 }
 
+/* The product that the node limits or adds a bias to, or the node itself. */
+static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_node *n)
+{
+    for (int32_t i = 0; i < 2 && i < n->node->n_in; i++) {
+        const qn_value *value = n->node->in[i];
+        if ((n->form != QN_FORM_LIMIT && n->form != QN_FORM_BIAS) || !value || !value->producer ||
+            !qn_value_only_user(value))
+            continue;
+        const qn_quant_node *before = &q->nodes[value->producer->mark];
+        if (before->form == QN_FORM_MAC || before->form == QN_FORM_BIAS)
+            return product_of(q, before);
+    }
+    return n;
+}
+
+/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias. */
+static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
+{
+    const qn_quant_node *product = product_of(q, n);
+    if (q->settings.profile->float_result || product->form != QN_FORM_MAC || !product->integer ||
+        !n->node->out[0] || n->node->out[0]->is_output)
+        return false;
+    return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
+}
+
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
+    if (must_be_rounded(q, n))
+        return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
             return true;
@@ -353,6 +388,8 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
         const qn_quant_node *user = &q->nodes[value->users[u]->mark];
         v->integer = user->form != QN_FORM_BIAS && reads_integer(user, value);
     }
+    if (value->producer && q->nodes[value->producer->mark].integer)
+        v->integer = v->integer || must_be_rounded(q, &q->nodes[value->producer->mark]);
 }
 
 /* ---- Values that share parameters ----------------------------------------------------------------------------------- */

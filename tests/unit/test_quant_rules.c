@@ -191,6 +191,25 @@ static void weights_know_their_channels(void **state)
     end(&f, NULL);
 }
 
+/* ONNX Runtime has integer convolutions only with integer results, and Sigmoid, but no other function. */
+static void runtime_wants_rounded_results(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        fixture f = begin();
+        qn_quant_settings settings = plain;
+        qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *a = convolve(&f, x, 4);
+        qn_value *b = apply(&f, &qn_op_Sigmoid, 1, a), *c = convolve(&f, b, 8);
+        qn_value *d = apply(&f, &qn_op_Relu, 1, c);
+        assert_int_equal(qn_profile_find(&settings.profile, f.ctx, i ? "ort" : "quench"), QN_OK);
+        qn_quantizer *q = quantizer(&f, apply(&f, &qn_op_Exp, 1, d), &settings);
+        assert_true(computes(q, b));
+        assert_false(is_integer(q, c));
+        assert_int_equal(is_integer(q, d), i);
+        end(&f, q);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +221,7 @@ int main(void)
         cmocka_unit_test(patterns_choose_nodes),
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),
+        cmocka_unit_test(runtime_wants_rounded_results),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

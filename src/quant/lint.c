@@ -1,0 +1,474 @@
+#include "quant/lint.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/eval.h"
+#include "ops/nn_attrs.h"
+#include "ops/quantize.h"
+#include "pass/lower.h"
+#include "pass/rewrite.h"
+
+enum { BEHIND_INTEGERS = 1, BEFORE_INTEGERS = 2, BETWEEN = 3 };
+
+typedef struct lint {
+    const qn_profile *profile;
+    const qn_lint_sink *sink;
+    const qn_lint_rule *rule;
+    const qn_node *node;
+    /* Of the node: */
+    qn_form form;
+    unsigned can;
+    int32_t n_data;
+} lint;
+
+struct qn_lint_rule {
+    const char *name, *brief;
+    qn_status (*check)(lint *l);
+};
+
+static void tell(const lint *l, const char *format, ...) QN_PRINTF(2, 3);
+static void tell(const lint *l, const char *format, ...)
+{
+    char why[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, sizeof why, format, args);
+    va_end(args);
+    l->sink->tell(l->sink->user, &(qn_lint_finding){l->rule->name, l->node, why});
+}
+
+/* ---- Looking around a node ----------------------------------------------------------------------------------- */
+
+static bool is_pair_node(const qn_node *node)
+{
+    return qn_is_quantize(node) || qn_is_dequantize(node);
+}
+
+static bool is_dequantized(const qn_value *value)
+{
+    return value && qn_is_dequantize(value->producer);
+}
+
+static bool is_product(const lint *l)
+{
+    return l->form == QN_FORM_MAC;
+}
+
+/* Data that are no constants. */
+static bool is_activation(const lint *l, int32_t i)
+{
+    const qn_value *value = i < l->node->n_in ? l->node->in[i] : NULL;
+    if (i >= l->n_data || !value || value->data || value->type.dtype != QN_FLOAT32)
+        return false;
+    return !is_dequantized(value) || !value->producer->in[0]->data;
+}
+
+static bool is_float_constant(const qn_value *value)
+{
+    return value && value->data && value->data->dtype == QN_FLOAT32;
+}
+
+static int32_t count_integers(const lint *l)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < l->n_data && i < l->node->n_in; i++)
+        count += is_dequantized(l->node->in[i]);
+    return count;
+}
+
+/* A constant added to a product is part of it. */
+static bool is_bias(const qn_node *node)
+{
+    for (int side = 0; side < 2 && node->op == &qn_op_Add; side++) {
+        const qn_value *row = node->in[1 - side];
+        if (qn_match_only(node->in[side], &qn_op_MatMul) && row &&
+            (row->data || (is_dequantized(row) && row->producer->in[0]->data)))
+            return true;
+    }
+    return false;
+}
+
+/* The node whose result is rounded for this one: behind it stand only its bias and its limit. */
+static const qn_node *last_of(const lint *l, const qn_node **limit)
+{
+    const qn_node *last = l->node;
+    *limit = NULL;
+    for (;;) {
+        const qn_value *out = last->n_out ? last->out[0] : NULL;
+        const qn_node *user = out ? qn_value_only_user(out) : NULL;
+        const bool is_limit = user && (user->op == &qn_op_Relu || user->op == &qn_op_Clip);
+        if (!user || (!is_limit && !is_bias(user)))
+            return last;
+        if (is_limit)
+            *limit = user;
+        last = user;
+    }
+}
+
+/* The Q that reads what the node and its limit give, or NULL. */
+static const qn_node *rounded_by(const lint *l)
+{
+    const qn_node *limit;
+    const qn_value *out = last_of(l, &limit)->out[0];
+    for (size_t u = 0; out && u < out->n_users; u++) {
+        if (qn_is_quantize(out->users[u]))
+            return out->users[u];
+    }
+    return NULL;
+}
+
+static bool is_between(const lint *l)
+{
+    return (l->node->mark & BETWEEN) == BETWEEN;
+}
+
+/* ---- The file ---------------------------------------------------------------------------------------------------- */
+
+static qn_status check_opset(lint *l)
+{
+    const qn_model *model = l->node->graph->model;
+    if (l->node != l->node->graph->first)
+        return QN_OK;
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        if (*model->opsets[i].domain == 0 && model->opsets[i].version < l->profile->opset[0])
+            tell(l, "the file has opset %lld, %s wants %d or later for scales per channel",
+                 (long long)model->opsets[i].version, l->profile->name, l->profile->opset[0]);
+    }
+    return QN_OK;
+}
+
+static qn_status check_operators(lint *l)
+{
+    if (l->node->op->quant == QN_QUANT_ALREADY && !is_pair_node(l->node) && !l->profile->operators)
+        tell(l, "%s reads QuantizeLinear and DequantizeLinear, not operators of integers",
+             l->profile->name);
+    return QN_OK;
+}
+
+static qn_status check_dynamic(lint *l)
+{
+    const qn_node *node = l->node;
+    if (node->op == &qn_op_DynamicQuantizeLinear)
+        tell(l, "scales are computed while running");
+    else if (is_pair_node(node) &&
+             (!node->in[1]->data || (node->n_in > 2 && node->in[2] && !node->in[2]->data)))
+        tell(l, "its scale or zero point is computed while running");
+    return QN_OK;
+}
+
+/* ---- Q and D ---------------------------------------------------------------------------------------------------- */
+
+/* What a Q of activations, or a D of constants, makes of its integers. */
+static qn_status integers_of(bool *found, qn_quantized *q, const qn_node *node)
+{
+    *found = false;
+    if (qn_is_dequantize(node))
+        return qn_lower_source(found, q, node->out[0]);
+    const qn_value *out = qn_is_quantize(node) ? node->out[0] : NULL;
+    for (size_t u = 0; out && u < out->n_users && !*found; u++)
+        QN_TRY(qn_lower_source(found, q, out->users[u]->n_out ? out->users[u]->out[0] : NULL));
+    return QN_OK;
+}
+
+static qn_status check_width(lint *l)
+{
+    const qn_value *integers = !is_pair_node(l->node)         ? NULL
+                               : qn_is_quantize(l->node)      ? l->node->out[0]
+                               : l->node->in[0]->data != NULL ? l->node->in[0]
+                                                              : NULL;
+    if (!integers || integers->type.dtype == QN_INT32)
+        return QN_OK;
+    const int bits = qn_dtype_get(integers->type.dtype)->bits;
+    if (bits != 8 && !(bits == 16 && l->profile->wide))
+        tell(l, "'%s' has %d bits (%s); %s computes with 8 as integers", integers->name, bits,
+             qn_dtype_get(integers->type.dtype)->name, l->profile->name);
+    return QN_OK;
+}
+
+static qn_status check_zero(lint *l)
+{
+    qn_quantized q;
+    bool found = false;
+    QN_TRY(integers_of(&found, &q, l->node));
+    if (!found || !l->profile->symmetric || (!qn_is_quantize(l->node) && !q.value->data))
+        return QN_OK;
+    const qn_dtype dtype = q.value->type.dtype;
+    if (dtype == QN_UINT8 || dtype == QN_UINT16)
+        tell(l, "'%s' is unsigned, %s wants signed integers", q.value->name, l->profile->name);
+    else if (qn_quantized_zero(&q) != 0)
+        tell(l, "'%s' has zero point %lld, %s wants 0", q.value->name,
+             (long long)qn_quantized_zero(&q), l->profile->name);
+    return QN_OK;
+}
+
+static qn_status check_activation_axis(lint *l)
+{
+    qn_quantized q;
+    bool found = false;
+    QN_TRY(integers_of(&found, &q, l->node));
+    if (found && qn_is_quantize(l->node) && !l->node->in[0]->data && q.axis >= 0)
+        tell(l, "'%s' is an activation with scales per channel", q.value->name);
+    return QN_OK;
+}
+
+/* ---- Products ---------------------------------------------------------------------------------------------------- */
+
+static int64_t filter_axis(const qn_node *node, int32_t rank)
+{
+    if (node->op == &qn_op_Gemm)
+        return ((const qn_gemm_attrs *)node->attrs)->transB ? 0 : 1;
+    return node->op == &qn_op_MatMul ? rank - 1 : node->op == &qn_op_ConvTranspose;
+}
+
+static qn_status check_weights(lint *l)
+{
+    const qn_node *node = l->node;
+    qn_quantized w;
+    bool found = false;
+    if (!is_product(l) || !is_dequantized(node->in[0]))
+        return QN_OK;
+    if (node->in[1]->data) {
+        tell(l, "its weights '%s' are float", node->in[1]->name);
+        return QN_OK;
+    }
+    QN_TRY(qn_lower_source(&found, &w, node->in[1]));
+    if (!found || w.axis < 0)
+        return QN_OK;
+    const int64_t axis = filter_axis(node, w.value->type.rank);
+    if (w.axis != axis)
+        tell(l, "scales of its weights lie along axis %lld, the filters along %lld",
+             (long long)w.axis, (long long)axis);
+    else if (!l->profile->per_channel)
+        tell(l, "its weights have scales per channel, %s wants one scale", l->profile->name);
+    else if (node->op == &qn_op_ConvTranspose && !l->profile->per_channel_transposed)
+        tell(l, "%s wants one scale for the weights of ConvTranspose", l->profile->name);
+    return QN_OK;
+}
+
+typedef struct product {
+    qn_quantized x, w;
+} product;
+
+static void check_integer_bias(const lint *l, const product *p, const qn_quantized *b)
+{
+    const int64_t count = qn_tensor_count(b->scale->data);
+    if (!l->profile->bias_integer) {
+        if (l->profile->symmetric)
+            tell(l, "its bias is int32, %s wants it float", l->profile->name);
+        return;
+    }
+    if (!qn_quantized_is_byte(&p->x) || !qn_quantized_is_byte(&p->w))
+        return;
+    for (int64_t k = 0; k < count; k++) {
+        const double unit =
+            (double)qn_quantized_scale(&p->x, 0) * (double)qn_quantized_scale(&p->w, k);
+        const double scale = (double)qn_quantized_scale(b, k);
+        if (scale < unit * (1 - 1e-4) || scale > unit * (1 + 1e-4)) {
+            tell(l, "scale %lld of its bias is %.7g, that of input times weights is %.7g",
+                 (long long)k, scale, unit);
+            return;
+        }
+    }
+}
+
+/* It would be made int32 while loading. */
+static void check_float_bias(const lint *l, const product *p, const qn_tensor *bias)
+{
+    if (l->profile->bias_integer)
+        tell(l, "its bias is float, %s wants int32 in units of input times weights",
+             l->profile->name);
+    for (int64_t k = 0; k < qn_tensor_count(bias) && l->profile->bias_integer; k++) {
+        const double unit =
+            (double)qn_quantized_scale(&p->x, 0) * (double)qn_quantized_scale(&p->w, k);
+        const double units = qn_tensor_f64(bias, k) / unit;
+        if (units > INT32_MAX || units < INT32_MIN) {
+            tell(l, "bias %lld is %.3g units of input times weights and does not fit into int32",
+                 (long long)k, units);
+            return;
+        }
+    }
+}
+
+static qn_status check_bias(lint *l)
+{
+    const qn_node *node = l->node;
+    const qn_value *bias =
+        is_product(l) && node->op != &qn_op_MatMul && node->n_in > 2 ? node->in[2] : NULL;
+    product p;
+    qn_quantized b;
+    bool found = false;
+    if (!bias)
+        return QN_OK;
+    QN_TRY(qn_lower_source(&found, &p.x, node->in[0]));
+    if (found)
+        QN_TRY(qn_lower_source(&found, &p.w, node->in[1]));
+    if (!found)
+        return QN_OK;
+    QN_TRY(qn_lower_source(&found, &b, bias));
+    if (found)
+        check_integer_bias(l, &p, &b);
+    else if (bias->data)
+        check_float_bias(l, &p, bias->data);
+    return QN_OK;
+}
+
+/* ---- What feeds a node, and what reads it --------------------------------------------------------------------------- */
+
+static bool is_able(const lint *l)
+{
+    return l->form != QN_FORM_FLOAT && (l->can & ~l->profile->can) == 0;
+}
+
+/* A node that could compute with integers lacks some. */
+static qn_status check_inputs(lint *l)
+{
+    const bool wanted = is_product(l)
+                            ? is_able(l)
+                            : is_able(l) && is_between(l) &&
+                                  (l->form == QN_FORM_ELEMENT || l->form == QN_FORM_CONCAT);
+    for (int32_t i = 0; i < l->n_data && wanted; i++) {
+        if (is_activation(l, i) && !is_dequantized(l->node->in[i]))
+            tell(
+                l,
+                "its input '%s' is float: a pair of QuantizeLinear and DequantizeLinear is missing",
+                l->node->in[i]->name);
+        else if (!is_product(l) && is_float_constant(l->node->in[i]) && count_integers(l))
+            tell(l, "its constant '%s' is float", l->node->in[i]->name);
+    }
+    return QN_OK;
+}
+
+static qn_status check_result(lint *l)
+{
+    const bool is_plain = l->node->op == &qn_op_Gemm || l->node->op == &qn_op_MatMul;
+    const bool wanted = is_product(l) ? !l->profile->float_result && !is_plain
+                                      : l->form == QN_FORM_ELEMENT && is_between(l);
+    if (wanted && is_able(l) && count_integers(l) && !rounded_by(l))
+        tell(l, "no QuantizeLinear reads its result '%s'", l->node->out[0]->name);
+    return QN_OK;
+}
+
+/* An operator without integers between those that have them. */
+static qn_status check_kernel(lint *l)
+{
+    const qn_quant_rule rule = l->node->op->quant;
+    if (is_between(l) && !is_able(l) && rule != QN_QUANT_SHAPE && rule != QN_QUANT_ALREADY)
+        tell(l, "%s computes %s in float", l->profile->name, l->node->op->name);
+    return QN_OK;
+}
+
+static qn_status check_limit(lint *l)
+{
+    const qn_node *limit;
+    const qn_node *quantize = rounded_by(l);
+    qn_quantized q;
+    double limits[2];
+    bool found = false;
+    (void)last_of(l, &limit);
+    if (l->profile->any_limit || !is_product(l) || !limit || !quantize ||
+        !qn_match_limits(limits, limit))
+        return QN_OK;
+    QN_TRY(integers_of(&found, &q, quantize));
+    if (!found)
+        return QN_OK;
+    const qn_limits range = qn_limits_of(q.value->type.dtype);
+    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q)};
+    if (qn_quantize((float)limits[0], quant, range) > range.min ||
+        qn_quantize((float)limits[1], quant, range) < range.max)
+        tell(l,
+             "limits of '%s' behind it are not those of the integers, so that %s computes both in "
+             "float",
+             limit->name, l->profile->name);
+    return QN_OK;
+}
+
+/* ---- Scales that must be alike -------------------------------------------------------------------------------------- */
+
+static qn_status check_alike(lint *l)
+{
+    const qn_node *quantize = rounded_by(l);
+    const bool is_concat = l->form == QN_FORM_CONCAT && l->profile->unify_concat;
+    qn_quantized x, y;
+    bool found = false;
+    if ((l->form != QN_FORM_MOVE && !is_concat) || !quantize || !is_able(l))
+        return QN_OK;
+    QN_TRY(integers_of(&found, &y, quantize));
+    for (int32_t i = 0; i < l->n_data && i < l->node->n_in && found; i++) {
+        bool is_integer = false;
+        QN_TRY(qn_lower_source(&is_integer, &x, l->node->in[i]));
+        if (is_integer && !qn_quantized_alike(&x, &y)) {
+            tell(l, "scale or zero point of '%s' differ from its result's", l->node->in[i]->name);
+            break;
+        }
+    }
+    return QN_OK;
+}
+
+/* ---- The walk ------------------------------------------------------------------------------------------------------------ */
+
+static const qn_lint_rule rules[] = {
+    {"opset", "the file's opset is older than the target wants", check_opset},
+    {"operators", "operators of integers where the target reads Q and D", check_operators},
+    {"dynamic", "scales that are computed while running", check_dynamic},
+    {"width", "integers of a width that the target does not compute with", check_width},
+    {"zero-point", "zero points or unsigned integers where the target is symmetric", check_zero},
+    {"activation-axis", "activations with scales per channel", check_activation_axis},
+    {"weights", "weights in float, or scales along an axis that is not allowed", check_weights},
+    {"bias", "a bias in another form than the target wants, or too large for it", check_bias},
+    {"input", "an input without Q and D", check_inputs},
+    {"result", "a result without Q", check_result},
+    {"kernel", "an operator that the target computes in float", check_kernel},
+    {"limit", "Relu or Clip that the integers' limits do not imply", check_limit},
+    {"scales", "scales that must be alike: of Concat, of operators that move numbers", check_alike},
+};
+
+const char *qn_lint_rule_name(size_t i, const char **brief)
+{
+    if (i >= QN_COUNT_OF(rules))
+        return NULL;
+    *brief = rules[i].brief;
+    return rules[i].name;
+}
+
+static bool makes_integers(const qn_node *node)
+{
+    return node->op->quant == QN_QUANT_ALREADY;
+}
+
+/* Which nodes have integers before and behind them. */
+static void mark_between(qn_graph *graph)
+{
+    for (qn_node *node = graph->first; node; node = node->next) {
+        node->mark =
+            makes_integers(node) && node->in[0] && !node->in[0]->data ? BEHIND_INTEGERS : 0;
+        for (int32_t i = 0; i < node->n_in; i++) {
+            const qn_node *before = node->in[i] ? node->in[i]->producer : NULL;
+            node->mark |= before ? before->mark & BEHIND_INTEGERS : 0;
+        }
+    }
+    for (qn_node *node = graph->last; node; node = node->prev) {
+        if (makes_integers(node) && !qn_is_dequantize(node))
+            node->mark |= BEFORE_INTEGERS;
+        for (int32_t i = 0; i < node->n_in; i++) {
+            if (node->in[i] && node->in[i]->producer)
+                node->in[i]->producer->mark |= node->mark & BEFORE_INTEGERS;
+        }
+    }
+}
+
+qn_status qn_lint(qn_model *model, const qn_profile *profile, const qn_lint_sink *sink)
+{
+    lint l = {.profile = profile, .sink = sink};
+    mark_between(model->graph);
+    for (const qn_node *node = model->graph->first; node; node = node->next) {
+        l.node = node;
+        l.form = is_bias(node) ? QN_FORM_BIAS : qn_rule_form(&l.can, &l.n_data, node);
+        for (size_t r = 0; r < QN_COUNT_OF(rules); r++) {
+            l.rule = &rules[r];
+            QN_TRY(rules[r].check(&l));
+        }
+    }
+    return QN_OK;
+}

@@ -1,0 +1,52 @@
+/* quench lint: what in a quantized model would not run as integers on a target. */
+#include "cli.h"
+
+typedef struct values {
+    cli_common common;
+    cli_graph_values graph;
+    const char *target;
+} values;
+
+static const cli_option options[] = {
+    {.name = "target",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, target),
+     .value = "NAME",
+     .word = qn_target_name,
+     .help = "the engine that is to run it"},
+};
+static const cli_group own = CLI_GROUP("of lint", options);
+
+typedef struct work {
+    const values *values;
+    size_t *findings;
+} work;
+
+static qn_status lint(qn_report **out, cli_work *cli, qn_model *model,
+                      const qn_graph_options *graph, const void *all)
+{
+    const work *w = all;
+    const qn_lint_options wanted = {.graph = *graph, .target = w->values->target};
+    return qn_model_lint(out, w->findings, cli->ctx, model, &wanted);
+}
+
+static int run(cli_work *cli, const void *parsed)
+{
+    const values *v = parsed;
+    size_t findings = 0;
+    const work w = {v, &findings};
+    const int code = cli_model_run(cli, lint, &v->graph, &w);
+    return code == CLI_DONE && findings ? CLI_GOAL : code;
+}
+
+const cli_command cli_cmd_lint = {
+    .name = "lint",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .brief = "tell what in a quantized model would not run as integers",
+    .notes = "Works on files of any tool. The exit code is 0 where nothing is found, else 4.",
+    .parts = {{&own, 0}, {&cli_graph_group, offsetof(values, graph)}},
+    .values_size = sizeof(values),
+    .run = run,
+};
