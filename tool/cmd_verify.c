@@ -1,4 +1,6 @@
 /* quench verify: prove that the fast kernels compute what the reference does. */
+#include <stdlib.h>
+
 #include "cli.h"
 
 typedef struct values {
@@ -7,7 +9,17 @@ typedef struct values {
     cli_engine_values engine;
     cli_feed_values feed;
     cli_data_values data;
+    const char *runtime;
 } values;
+
+static const cli_option options[] = {
+    {.name = "ort",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, runtime),
+     .value = "LIBRARY",
+     .help = "compare with ONNX Runtime too: its libonnxruntime.so; default: $QUENCH_ORT"},
+};
+static const cli_group own = CLI_GROUP("of verify", options);
 
 static qn_status verify(qn_report **out, cli_work *cli, qn_model *model,
                         const qn_graph_options *graph, const void *parsed)
@@ -16,7 +28,10 @@ static qn_status verify(qn_report **out, cli_work *cli, qn_model *model,
     qn_verify_options wanted = {.plan = cli_plan_options(&v->engine, graph),
                                 .inputs = v->feed.inputs.at,
                                 .n_inputs = v->feed.inputs.count,
-                                .seed = (uint64_t)v->feed.seed};
+                                .seed = (uint64_t)v->feed.seed,
+                                .runtime = v->runtime ? v->runtime : getenv("QUENCH_ORT")};
+    if (wanted.runtime && !*wanted.runtime)
+        wanted.runtime = NULL;
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
     return qn_verify_files(out, cli->ctx, model, &wanted);
 }
@@ -38,7 +53,8 @@ const cli_command cli_cmd_verify = {
         "the "
         "fast kernels compute it alone, and as the plan leaves it that fuses them. Without data "
         "the inputs are random numbers. ONEDNN_MAX_CPU_ISA limits the instruction set.",
-    .parts = {{&cli_data_group, offsetof(values, data)},
+    .parts = {{&own, 0},
+              {&cli_data_group, offsetof(values, data)},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)}},

@@ -2,6 +2,7 @@
  *
  * Three plans see the same inputs: the reference; the fast backends with every value to be shown, so that
  * nothing is fused; and the plan that a user gets, whose steps are compared with what they leave behind. */
+#include "api/beside.h"
 #include "api/feed.h"
 #include "api/prepare.h"
 #include "api/truth.h"
@@ -15,7 +16,8 @@ typedef struct job {
     qn_plan *reference, *single, *fused;
     qn_session *sessions[3];
     qn_session *running;
-    qn_status status; /* of comparisons inside a run */
+    qn_beside *beside; /* NULL: ONNX Runtime was not asked for */
+    qn_status status;  /* of comparisons inside a run */
 } job;
 
 /* ---- What runs tell ----------------------------------------------------------------------------------------- */
@@ -97,6 +99,8 @@ static qn_status verify_all(job *j)
         if (count == 0)
             break;
         QN_TRY(verify_batch(j));
+        if (j->beside)
+            QN_TRY(qn_beside_run(j->beside, j->feed.tensors, &j->truth));
         qn_progress(j->feed.ctx, "samples", done + count, samples);
         QN_TRY(qn_check_cancel(j->feed.ctx));
     }
@@ -128,12 +132,18 @@ static qn_status fill_report(qn_report *report, const job *j)
         qn_item_text(&report->root, "float_from", first_float);
         qn_item_real(&report->root, "float_error", truth->float_error, 9);
     }
+    if (j->beside)
+        qn_beside_report(&report->root, j->beside);
+    else
+        qn_item_text(&report->root, "onnx_runtime", "not compared: its library was not named");
     return qn_report_finish(report);
 }
 
 static qn_status run_job(qn_report *report, job *j, const qn_verify_options *options)
 {
     QN_TRY(make_plans(j, &options->plan));
+    if (options->runtime)
+        QN_TRY(qn_beside_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
     QN_TRY(verify_all(j));
     return fill_report(report, j);
 }
@@ -160,6 +170,7 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
     qn_plan_free(j.reference);
     qn_plan_free(j.single);
     qn_plan_free(j.fused);
+    qn_beside_close(j.beside);
     qn_truth_free(&j.truth);
     qn_feed_close(&j.feed);
     if (status == QN_OK)

@@ -2,6 +2,8 @@
 are valid ONNX; "qdq" and "qoperator" give the same numbers to the last bit in quench, "fake" gives them but for
 sums in float; ONNX Runtime loads all three, and its results lie as near as they do to quench's own."""
 
+import glob
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import tempfile
 
 import numpy as np
 import onnx
+import onnxruntime
 
 import accuracy
 import models
@@ -18,6 +21,8 @@ FORMS = ("qdq", "qoperator", "fake")
 # How far results may lie from quench's own of the QDQ file, in units of what quantization itself changes. Sums in
 # float round a few numbers to the neighbouring integer, and what follows carries that on.
 LIMIT = 1
+# Models whose integers are ONNX Runtime's own, every one.
+EXACT = {"resnet20", "se_mobilenet"}
 INTEGER = {"QuantizeLinear", "DequantizeLinear"}
 
 
@@ -42,6 +47,27 @@ def check_file(form, path):
     return []
 
 
+def check_beside(name, path, data):
+    """`verify` beside ONNX Runtime, through its C library."""
+    folder = os.path.dirname(onnxruntime.__file__)
+    library = glob.glob(os.path.join(folder, "capi", "libonnxruntime.so*"))
+    if not library:
+        print("verify --ort: this onnxruntime has no shared library")
+        return []
+    output = subprocess.run([models.QUENCH, "verify", "-q", path, "-d", data, "--ort", library[0],
+                             "--samples", "1", "--json"], check=True, capture_output=True).stdout
+    found = json.loads(output)["onnx_runtime"]
+    equal, differ = found["integer_tensors_equal"], found["integer_tensors_differ"]
+    makers = [row["operator"] for row in found["operators"] if row["make_it"]]
+    print(f"verify --ort: {equal} tensors equal, {differ} differ, made by {makers}")
+    wrong = []
+    if found["version"] != onnxruntime.__version__ or not equal:
+        wrong.append("verify --ort: compared nothing")
+    if differ and (name in EXACT or not makers):
+        wrong.append("verify --ort: integers differ")
+    return wrong
+
+
 def run(name, options, folder):
     inputs, _ = accuracy.CASES[name][0]()
     inputs = inputs[:SAMPLES]
@@ -55,6 +81,8 @@ def run(name, options, folder):
                         "--save-dir", where, *options], check=True, stdout=subprocess.DEVNULL)
         path = os.path.join(where, os.listdir(where)[0])
         wrong += check_file(form, path)
+        if form == "qdq" and not options:
+            wrong += check_beside(name, path, data)
         ours[form] = accuracy.quench_outputs(path, inputs)
         theirs[form] = accuracy.runtime_outputs(path, inputs)
         noise = far(ours["qdq"], real)
