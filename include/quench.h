@@ -434,6 +434,8 @@ typedef struct qn_quantize_options {
     int64_t compared;    /* samples of the comparison with float; 0: 16 */
     const char *stats;   /* file of qn_stats_save: ranges come from it, and data, which may be left
                             out, are for the comparison only. NULL: calibrate */
+    int dynamic;         /* weights of Gemm, MatMul, LSTM and GRU ahead of time, activations while
+                            running: no data are needed */
     int fastest;         /* layers that this machine runs faster in float stay float */
     const qn_goal *goal; /* NULL: none */
     qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
@@ -441,7 +443,7 @@ typedef struct qn_quantize_options {
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0,      \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0,   \
             NULL, NULL, NULL                                                                       \
     }
 

@@ -14,7 +14,7 @@ typedef struct values {
     cli_list eval_data;
     const char *labels, *eval_list;
     int64_t class_offset;
-    int list, fastest, no_bias_correction, no_weight_clipping, look_through;
+    int list, dynamic, fastest, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
 static const cli_option options[] = {
@@ -100,6 +100,11 @@ static const cli_option options[] = {
      .offset = offsetof(values, widths),
      .value = "PATTERN=8|16|w8a16",
      .help = "nodes of another width; w8a16: weights of 8, the rest of 16 bits"},
+    {.name = "dynamic",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, dynamic),
+     .help = "quantize the weights of Gemm, MatMul, LSTM and GRU, and activations while running; "
+             "needs no data"},
     {.name = "no-bias-correction",
      .type = CLI_FLAG,
      .offset = offsetof(values, no_bias_correction),
@@ -179,6 +184,7 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.look_through = v->look_through;
     o.stats = v->stats;
     o.fastest = v->fastest;
+    o.dynamic = v->dynamic;
     return o;
 }
 

@@ -4,6 +4,7 @@
 #include "api/quantize.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
+#include "quant/dynamic.h"
 
 /* The least KL to float on the classifiers that this was tried with. */
 #define DEFAULT_METHOD "mse"
@@ -23,7 +24,8 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .keep_float = o->keep_float,
                                .n_float = o->n_float,
                                .widths = o->widths,
-                               .n_widths = o->n_widths};
+                               .n_widths = o->n_widths,
+                               .dynamic = o->dynamic != 0};
     if (out->bits != 8 && out->bits != 16)
         return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
     return qn_profile_find(&out->profile, ctx, o->target);
@@ -68,12 +70,15 @@ static bool has_data(const qn_calibrate_options *o)
     return o->n_inputs || o->data.n_data;
 }
 
-/* Data that come with statistics only serve the comparison. */
+/* Data that come with statistics, or where none are needed, only serve the comparison. */
 qn_status qn_job_calibrate(qn_quantize_job *j)
 {
     const char *path = j->options->stats;
-    if (!path || has_data(&j->options->calibrate))
+    const bool dynamic = j->settings.dynamic;
+    if ((!path && !dynamic) || has_data(&j->options->calibrate))
         QN_TRY(qn_calibration_feed(&j->calibration));
+    if (dynamic)
+        return QN_OK;
     if (!path)
         return qn_calibration_collect(&j->stats, NULL, &j->calibration);
     QN_TRY(qn_stats_load(&j->stats, j->ctx, path));
@@ -95,18 +100,18 @@ static qn_status describe(qn_quantize_job *j)
     QN_TRY_ALLOC(j->ctx, pairs);
     for (size_t i = 0; i < old->count; i++)
         pairs[i] = old->at[i];
-    const qn_pair own[OWN] = {
-        {"quench.version", qn_version()},
-        {"quench.target", settings->profile->name},
-        {"quench.method", j->params.method->name},
-        {"quench.bits", settings->bits == 8 ? "8" : "16"},
-        {"quench.data",
-         qn_arena_format(&model->arena, "%s", qn_fingerprint_format(print, j->stats->data))}};
-    for (size_t i = 0; i < OWN; i++) {
-        QN_TRY_ALLOC(j->ctx, own[i].value);
-        pairs[old->count + i] = own[i];
-    }
-    model->metadata = (qn_metadata){pairs, old->count + OWN};
+    qn_pair *own = pairs + old->count;
+    own[0] = (qn_pair){"quench.version", qn_version()};
+    own[1] = (qn_pair){"quench.target", settings->profile->name};
+    own[2] = (qn_pair){"quench.method", settings->dynamic ? "dynamic" : j->params.method->name};
+    own[3] = (qn_pair){"quench.bits", settings->bits == 8 ? "8" : "16"};
+    model->metadata = (qn_metadata){pairs, old->count + OWN - settings->dynamic};
+    if (settings->dynamic)
+        return QN_OK;
+    own[4] =
+        (qn_pair){"quench.data", qn_arena_format(&model->arena, "%s",
+                                                 qn_fingerprint_format(print, j->stats->data))};
+    QN_TRY_ALLOC(j->ctx, own[4].value);
     return QN_OK;
 }
 
@@ -115,6 +120,10 @@ static qn_status describe(qn_quantize_job *j)
 qn_status qn_job_make(qn_quantize_job *j)
 {
     QN_TRY(apply_rules(j));
+    if (j->settings.dynamic) {
+        QN_TRY(qn_dynamic_insert(j->quantizer, &j->params));
+        return describe(j);
+    }
     QN_TRY(qn_derive(j->quantizer, j->stats, &j->params));
     QN_TRY(qn_derived_apply(j->quantizer));
     QN_TRY(qn_quant_insert(j->quantizer));

@@ -1,4 +1,4 @@
-/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat, QMatMul. Products are summed in doubles, exactly: 2^53 holds
+/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat, DynamicQuantizeMatMul, QMatMul. Products are summed in doubles, exactly: 2^53 holds
  * 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
 #include <string.h>
 
@@ -242,6 +242,64 @@ const qn_op qn_op_ms_MatMulIntegerToFloat = {
     .eval = to_float_eval,
     .macs = matmul_integer_macs,
     .brief = "matrix product of quantized tensors into float32"};
+
+/* ---- DynamicQuantizeMatMul: DynamicQuantizeLinear, then MatMulIntegerToFloat ---------------------------------------- */
+
+static const qn_port dynamic_in[] = {{"A", '\0', QN_SET(QN_FLOAT32), 0},
+                                     {"B", 'B', BYTES, 0},
+                                     {"b_scale", '\0', QN_SET(QN_FLOAT32), 0},
+                                     {"b_zero_point", 'B', BYTES, QN_OPTIONAL},
+                                     {"bias", '\0', QN_SET(QN_FLOAT32), QN_OPTIONAL}};
+
+static qn_status dynamic_infer(qn_infer *self)
+{
+    QN_TRY(qn_infer_matmul(self, 0, 1, QN_FLOAT32));
+    QN_TRY(check_along(self, 2, self->in[1], false));
+    QN_TRY(check_along(self, 3, self->in[1], false));
+    if (qn_infer_wants(self, 0) && self->out[0]->rank >= 0)
+        QN_TRY(qn_infer_broadcast_to(self, 4, self->out[0]->rank, self->out[0]->dims));
+    return QN_OK;
+}
+
+static qn_status dynamic_eval(qn_eval *self)
+{
+    const qn_tensor *out = self->out[0], *bias = qn_eval_in(self, 4);
+    const int64_t count = qn_tensor_count(out), inputs = qn_tensor_count(self->in[0]);
+    const qn_quant a = qn_dynamic_quant(self->in[0]->data, inputs);
+    int64_t scales[QN_MAX_RANK], biases[QN_MAX_RANK];
+    double *x, *w, *sums;
+    qn_matmul g;
+    qn_matmul_geometry(&g, self->in[0], self->in[1]);
+    QN_TRY(qn_eval_doubles(self, &x, self->in[0]));
+    for (int64_t i = 0; i < inputs; i++)
+        x[i] = (double)(qn_quantize((float)x[i], a, qn_limits_of(QN_UINT8)) - a.zero);
+    QN_TRY(centered(&w, self, 1, 3, false));
+    QN_TRY(zeroed(self, &sums, count));
+    qn_matmul_all_f64(sums, x, w, &g);
+    along_strides(scales, self->in[2], out, false);
+    if (bias)
+        qn_broadcast_strides(biases, bias, out->rank, out->dims);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t at = qn_offset_of(i, out->rank, out->dims, scales);
+        float y = (float)sums[i] * (a.scale * (float)qn_tensor_f64(self->in[2], at));
+        if (bias)
+            y += ((const float *)bias->data)[qn_offset_of(i, out->rank, out->dims, biases)];
+        ((float *)out->data)[i] = y;
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_ms_DynamicQuantizeMatMul = {
+    .name = "DynamicQuantizeMatMul",
+    .domain = "com.microsoft",
+    .since = 1,
+    QN_PORTS(in, dynamic_in),
+    QN_PORTS(out, to_float_out),
+    .quant = QN_QUANT_ALREADY,
+    .infer = dynamic_infer,
+    .eval = dynamic_eval,
+    .macs = matmul_integer_macs,
+    .brief = "matrix product of floats, quantized while running, with quantized weights"};
 
 /* ---- QMatMul: QLinearMatMul with an integer bias; without a scale for y it stays float ---------------------------- */
 

@@ -348,22 +348,24 @@ static qn_status dynamic_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* The range always holds 0; a tensor of zeros gets scale 1. */
-static qn_status dynamic_eval(qn_eval *self)
+qn_quant qn_dynamic_quant(const float *x, int64_t count)
 {
-    const qn_tensor *in = self->in[0], *y = qn_eval_out(self, 0);
-    const float *x = in->data;
-    const int64_t count = qn_tensor_count(in);
-    const qn_limits range = {0, 255};
     float low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
         low = x[i] < low ? x[i] : low;
         high = x[i] > high ? x[i] : high;
     }
-    qn_quant q = {high > low ? (high - low) / 255.0f : 1, 0};
-    q.zero = qn_round_clamp((double)(-low / q.scale), 0, range);
+    return qn_dynamic_ends(low, high);
+}
+
+static qn_status dynamic_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *y = qn_eval_out(self, 0);
+    const float *x = in->data;
+    const int64_t count = qn_tensor_count(in);
+    const qn_quant q = qn_dynamic_quant(x, count);
     for (int64_t i = 0; y && i < count; i++)
-        ((uint8_t *)y->data)[i] = (uint8_t)qn_quantize(x[i], q, range);
+        ((uint8_t *)y->data)[i] = (uint8_t)qn_quantize(x[i], q, qn_limits_of(QN_UINT8));
     if (qn_eval_out(self, 1))
         *(float *)self->out[1]->data = q.scale;
     if (qn_eval_out(self, 2))

@@ -104,6 +104,15 @@ static inline int64_t qn_quantize(float x, qn_quant q, qn_limits range)
 {
     return qn_round_clamp((double)(x / q.scale), q.zero, range);
 }
+/* DynamicQuantizeLinear: the uint8 that reach from low <= 0 to high >= 0. Zeros get scale 1. */
+static inline qn_quant qn_dynamic_ends(float low, float high)
+{
+    qn_quant q = {high > low ? (high - low) / 255.0f : 1.0f, 0};
+    q.zero = qn_round_clamp((double)(-low / q.scale), 0, (qn_limits){0, 255});
+    return q;
+}
+/* Those of numbers, and of 0. */
+qn_quant qn_dynamic_quant(const float *x, int64_t count);
 /* x in the scale of y: the requantized copy. */
 static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_limits range)
 {

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "ops/recurrent.h"
 
 /* ---- Activations ------------------------------------------------------------------------------------------- */
@@ -72,10 +73,10 @@ static double apply(const qn_activation *a, double x)
     case QN_SQUASH_LEAKY_RELU: return x >= 0 ? x : a->alpha * x;
     case QN_SQUASH_RELU: return fmax(0, x);
     case QN_SQUASH_SCALED_TANH: return a->alpha * tanh(a->beta * x);
-    case QN_SQUASH_SIGMOID: return 1 / (1 + exp(-x));
+    case QN_SQUASH_SIGMOID: return qn_real_sigmoid(x);
     case QN_SQUASH_SOFTPLUS: return fmax(x, 0) + log1p(exp(-fabs(x)));
     case QN_SQUASH_SOFTSIGN: return x / (1 + fabs(x));
-    case QN_SQUASH_TANH: return tanh(x);
+    case QN_SQUASH_TANH: return qn_real_tanh(x);
     case QN_SQUASH_THRESHOLDED_RELU: return x > a->alpha ? x : 0;
     case QN_SQUASH_COUNT: break;
     }
@@ -140,13 +141,13 @@ void qn_cell_gru(const qn_cell *cell, const double *input, double *h, double *c,
 /* i, o, f and the fresh cell in this order; peepholes look at the cell:
  * C = f . C + i . g(...);  H = o . h(C). The clip is for the gates: ONNX Runtime, whose results files
  * were made with, leaves C alone. */
-void qn_cell_lstm(const qn_cell *cell, const double *input, double *h, double *c, double *work)
+void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *recurrent,
+                        double *h, double *c)
 {
     const int64_t n = cell->hidden;
     const double *p = cell->peephole;
-    recur(work, cell, h, 0, 4 * n);
     for (int64_t k = 0; k < n; k++) {
-        const double *in = input + k, *re = work + k;
+        const double *in = input + k, *re = recurrent + k;
         const double i = squash(cell, &cell->f, in[0] + re[0] + (p ? p[k] * c[k] : 0));
         const double forget =
             cell->attrs->input_forget
@@ -157,4 +158,10 @@ void qn_cell_lstm(const qn_cell *cell, const double *input, double *h, double *c
         const double o = squash(cell, &cell->f, in[n] + re[n] + (p ? p[n + k] * c[k] : 0));
         h[k] = o * apply(&cell->h, c[k]);
     }
+}
+
+void qn_cell_lstm(const qn_cell *cell, const double *input, double *h, double *c, double *work)
+{
+    recur(work, cell, h, 0, 4 * cell->hidden);
+    qn_cell_lstm_gates(cell, input, work, h, c);
 }

@@ -60,6 +60,7 @@ typedef struct qn_quant_settings {
     size_t n_float;
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
+    bool dynamic; /* activations are quantized while running */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* The tables of nodes and values that the rules fill. */
-#include "quant/quant.h"
+#include "quant/dynamic.h"
 
 static qn_status make_tables(qn_quantizer *q)
 {
@@ -40,7 +40,7 @@ qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
     qn_status status = make_tables(q);
     if (status == QN_OK) {
         qn_quantizer_number(q);
-        status = qn_rules_apply(q);
+        status = settings->dynamic ? qn_dynamic_rules(q) : qn_rules_apply(q);
     }
     if (status == QN_OK)
         *out = q;

@@ -1,0 +1,335 @@
+/* com.microsoft's DynamicQuantizeLSTM: an LSTM with weights of 8 bits. The sequence is quantized as a whole, as
+ * DynamicQuantizeLinear does it, the state of each item before every step. W is [directions, inputs, 4 hidden]
+ * and R [directions, hidden, 4 hidden]; their scales and zero points are one for a direction, or one for each
+ * of the 4 hidden columns. */
+#include "ops/dynamic_lstm.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "ops/eval.h"
+#include "ops/infer.h"
+
+enum { GATES = 4 };
+
+/* ---- Shared with fast kernels ------------------------------------------------------------------------------- */
+
+void qn_dlstm_step(const qn_dlstm *l, const float *const sums[2], const float scales[2], float *h,
+                   double *c, double *work)
+{
+    const int64_t n = l->cell.hidden, columns = GATES * n;
+    double *state = work + 2 * columns;
+    for (int part = 0; part < 2; part++) {
+        for (int64_t j = 0; j < columns; j++)
+            work[part * columns + j] =
+                (double)sums[part][j] * ((double)scales[part] * (double)l->scale[part][j]) +
+                (l->bias[part] ? l->bias[part][j] : 0);
+    }
+    qn_cell_lstm_gates(&l->cell, work, work + columns, state, c);
+    for (int64_t k = 0; k < n; k++)
+        h[k] = (float)state[k];
+}
+
+void qn_dlstm_cell(qn_cell *cell, const qn_recurrent_attrs *attrs, int64_t hidden, int64_t d)
+{
+    static const qn_squash standard[3] = {QN_SQUASH_SIGMOID, QN_SQUASH_TANH, QN_SQUASH_TANH};
+    qn_activation list[3];
+    for (size_t i = 0; i < 3; i++)
+        (void)qn_activation_of(&list[i], attrs, (size_t)d * 3 + i, standard[i]);
+    *cell = (qn_cell){.attrs = attrs, .hidden = hidden, .f = list[0], .g = list[1], .h = list[2]};
+}
+
+/* ---- Inference ---------------------------------------------------------------------------------------------- */
+
+static int64_t directions(const qn_recurrent_attrs *a)
+{
+    return a->direction == QN_DIRECTION_BOTH ? 2 : 1;
+}
+
+static qn_status check_dims(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
+{
+    qn_dim merged;
+    const int32_t own = qn_infer_rank(self, i);
+    if (own >= 0 && own != rank)
+        return qn_infer_fail(self, "input %d has %d dimensions instead of %d", i, own, rank);
+    for (int32_t d = 0; d < own; d++) {
+        if (!qn_dim_merge(&merged, self->in[i]->dims[d], dims[d]))
+            return qn_infer_fail(self, "dimension %d of input %d is %lld instead of %lld", d, i,
+                                 (long long)self->in[i]->dims[d].value, (long long)dims[d].value);
+    }
+    return QN_OK;
+}
+
+/* One for a direction, or one for a column. */
+static qn_status check_params(const qn_infer *self, int32_t i, const qn_dim dims[2])
+{
+    return check_dims(self, i, qn_infer_rank(self, i) == 1 ? 1 : 2, dims);
+}
+
+static qn_status check_activations(const qn_infer *self)
+{
+    const qn_recurrent_attrs *a = self->attrs;
+    const size_t count = a->activations.count;
+    qn_activation found;
+    if (count != 0 && count != 3 && count != 3 * (size_t)directions(a))
+        return qn_infer_fail(self, "%zu activations are given, 3 for each direction are needed",
+                             count);
+    for (size_t i = 0; i < count; i++) {
+        if (!qn_activation_of(&found, a, i, QN_SQUASH_TANH))
+            return qn_infer_fail(self, "activation %zu is not known", i);
+    }
+    return a->clip > 0 ? QN_OK : qn_infer_fail(self, "clip must be above 0");
+}
+
+static qn_status find_hidden(qn_dim *hidden, const qn_infer *self)
+{
+    const qn_recurrent_attrs *a = self->attrs;
+    const qn_type *x = self->in[QN_DLSTM_X], *r = self->in[QN_DLSTM_R];
+    if ((x->rank >= 0 && x->rank != 3) || (r->rank >= 0 && r->rank != 3))
+        return qn_infer_fail(self, "the sequence and the recurrent weights need 3 dimensions");
+    *hidden = r->rank == 3 ? r->dims[1] : qn_dim_unknown();
+    if (a->hidden_size != QN_ABSENT &&
+        (a->hidden_size < 1 || !qn_dim_merge(hidden, *hidden, qn_dim_of(a->hidden_size))))
+        return qn_infer_fail(self, "hidden_size is %lld, the weights have %lld",
+                             (long long)a->hidden_size, (long long)hidden->value);
+    return QN_OK;
+}
+
+static qn_status dlstm_infer(qn_infer *self)
+{
+    const qn_type *x = self->in[QN_DLSTM_X];
+    const qn_dim both = qn_dim_of(directions(self->attrs)), any = qn_dim_unknown();
+    qn_dim hidden;
+    QN_TRY(check_activations(self));
+    QN_TRY(find_hidden(&hidden, self));
+    const qn_dim time = x->rank == 3 ? x->dims[0] : any, batch = x->rank == 3 ? x->dims[1] : any;
+    const qn_dim columns = qn_dim_mul(hidden, qn_dim_of(GATES));
+    const qn_dim w[3] = {both, x->rank == 3 ? x->dims[2] : any, columns};
+    const qn_dim r[3] = {both, hidden, columns}, state[3] = {both, batch, hidden};
+    const qn_dim b[2] = {both, qn_dim_mul(columns, qn_dim_of(2))}, params[2] = {both, columns};
+    const qn_dim p[2] = {both, qn_dim_mul(hidden, qn_dim_of(3))};
+    const qn_dim y[4] = {time, both, batch, hidden};
+    QN_TRY(check_dims(self, QN_DLSTM_W, 3, w));
+    QN_TRY(check_dims(self, QN_DLSTM_R, 3, r));
+    QN_TRY(check_dims(self, QN_DLSTM_B, 2, b));
+    QN_TRY(check_dims(self, QN_DLSTM_LENGTHS, 1, &batch));
+    QN_TRY(check_dims(self, QN_DLSTM_H, 3, state));
+    QN_TRY(check_dims(self, QN_DLSTM_C, 3, state));
+    QN_TRY(check_dims(self, QN_DLSTM_P, 2, p));
+    for (int32_t i = QN_DLSTM_W_SCALE; i < QN_DLSTM_INPUTS; i++)
+        QN_TRY(check_params(self, i, params));
+    qn_infer_set(self, 0, QN_FLOAT32, 4, y);
+    qn_infer_set(self, 1, QN_FLOAT32, 3, state);
+    qn_infer_set(self, 2, QN_FLOAT32, 3, state);
+    return QN_OK;
+}
+
+static int64_t dlstm_macs(const qn_infer *self)
+{
+    int64_t x[QN_MAX_RANK], r[QN_MAX_RANK], steps, each;
+    if (!qn_type_is_static(self->in[QN_DLSTM_X], x) ||
+        !qn_type_is_static(self->in[QN_DLSTM_R], r) || !qn_mul_int64(&steps, x[0], x[1]) ||
+        !qn_mul_int64(&each, r[0] * r[2], x[2] + r[1]) || !qn_mul_int64(&each, each, steps))
+        return 0;
+    return each;
+}
+
+/* ---- Kernel ------------------------------------------------------------------------------------------------- */
+
+typedef struct run {
+    const qn_recurrent_attrs *attrs;
+    int64_t time, batch, inputs, hidden, columns;
+    double *weights[2];      /* [directions][rows][columns], zero points taken off */
+    float *scales[2];        /* [directions][columns] */
+    double *bias, *peephole; /* NULL: none */
+    double *x;               /* integers without zero point */
+    float x_scale;
+    float *sums, *h;      /* [2][columns], [hidden] */
+    double *c, *work, *q; /* [hidden], [9 hidden], [hidden] */
+} run;
+
+/* The parameters of every column. */
+static double param(const qn_tensor *t, int64_t d, int64_t j, int64_t columns)
+{
+    return t->rank == 1 ? qn_tensor_f64(t, d) : qn_tensor_f64(t, d * columns + j);
+}
+
+static qn_status prepare_weights(run *r, qn_eval *self, int part, int64_t both)
+{
+    const int32_t slot = part ? QN_DLSTM_R : QN_DLSTM_W;
+    const qn_tensor *w = self->in[slot], *scale = self->in[QN_DLSTM_W_SCALE + 2 * part];
+    const qn_tensor *zero = self->in[QN_DLSTM_W_ZERO + 2 * part];
+    const int64_t count = qn_tensor_count(w), each = w->dims[1] * r->columns;
+    void *block;
+    QN_TRY(qn_eval_doubles(self, &r->weights[part], w));
+    for (int64_t i = 0; i < count; i++)
+        r->weights[part][i] -= param(zero, i / each, i % r->columns, r->columns);
+    QN_TRY(qn_eval_scratch(self, &block, both * r->columns, sizeof(float)));
+    r->scales[part] = block;
+    for (int64_t i = 0; i < both * r->columns; i++)
+        r->scales[part][i] = (float)param(scale, i / r->columns, i % r->columns, r->columns);
+    return QN_OK;
+}
+
+static qn_status run_make(run *r, qn_eval *self)
+{
+    const qn_tensor *x = self->in[QN_DLSTM_X];
+    const int64_t count = qn_tensor_count(x), both = directions(self->attrs);
+    const qn_quant q = qn_dynamic_quant(x->data, count);
+    void *block;
+    *r = (run){.attrs = self->attrs,
+               .time = x->dims[0],
+               .batch = x->dims[1],
+               .inputs = x->dims[2],
+               .hidden = self->in[QN_DLSTM_R]->dims[1],
+               .x_scale = q.scale};
+    r->columns = GATES * r->hidden;
+    for (int part = 0; part < 2; part++)
+        QN_TRY(prepare_weights(r, self, part, both));
+    if (qn_eval_in(self, QN_DLSTM_B))
+        QN_TRY(qn_eval_doubles(self, &r->bias, self->in[QN_DLSTM_B]));
+    if (qn_eval_in(self, QN_DLSTM_P))
+        QN_TRY(qn_eval_doubles(self, &r->peephole, self->in[QN_DLSTM_P]));
+    QN_TRY(qn_eval_doubles(self, &r->x, x));
+    for (int64_t i = 0; i < count; i++)
+        r->x[i] = (double)(qn_quantize((float)r->x[i], q, qn_limits_of(QN_UINT8)) - q.zero);
+    QN_TRY(qn_eval_scratch(self, &block, 11 * r->hidden, sizeof(double)));
+    r->c = block;
+    r->q = r->c + r->hidden;
+    r->work = r->q + r->hidden;
+    QN_TRY(qn_eval_scratch(self, &block, 9 * r->hidden, sizeof(float)));
+    r->sums = block;
+    r->h = r->sums + 2 * r->columns;
+    return QN_OK;
+}
+
+/* out[j] = f32(sum over i of x[i] * w[i][j]) */
+static void products(float *out, const double *x, const double *w, int64_t rows, int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j++) {
+        double sum = 0;
+        for (int64_t i = 0; i < rows; i++)
+            sum += x[i] * w[i * columns + j];
+        out[j] = (float)sum;
+    }
+}
+
+static void step(const run *r, const qn_dlstm *l, int64_t d, int64_t at)
+{
+    const qn_quant q = qn_dynamic_quant(r->h, r->hidden);
+    const float *const sums[2] = {r->sums, r->sums + r->columns};
+    for (int64_t i = 0; i < r->hidden; i++)
+        r->q[i] = (double)(qn_quantize(r->h[i], q, qn_limits_of(QN_UINT8)) - q.zero);
+    products(r->sums, r->x + at * r->inputs, r->weights[0] + d * r->inputs * r->columns, r->inputs,
+             r->columns);
+    products(r->sums + r->columns, r->q, r->weights[1] + d * r->hidden * r->columns, r->hidden,
+             r->columns);
+    qn_dlstm_step(l, sums, (const float[2]){r->x_scale, q.scale}, r->h, r->c, r->work);
+}
+
+static void direction_make(qn_dlstm *l, const run *r, int64_t d)
+{
+    qn_dlstm_cell(&l->cell, r->attrs, r->hidden, d);
+    l->cell.peephole = r->peephole ? r->peephole + d * 3 * r->hidden : NULL;
+    for (int part = 0; part < 2; part++) {
+        l->scale[part] = r->scales[part] + d * r->columns;
+        l->bias[part] = r->bias ? r->bias + (2 * d + part) * r->columns : NULL;
+    }
+}
+
+static void store(const qn_eval *self, int32_t o, int64_t at, const float *h, const run *r)
+{
+    if (qn_eval_out(self, o))
+        memcpy((float *)self->out[o]->data + at * r->hidden, h, (size_t)r->hidden * sizeof *h);
+}
+
+static float initial(const qn_eval *self, int32_t slot, int64_t i)
+{
+    const qn_tensor *t = qn_eval_in(self, slot);
+    return t ? ((const float *)t->data)[i] : 0;
+}
+
+/* Times behind the item's length give zeros. */
+static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b, int64_t length)
+{
+    const bool backward = r->attrs->direction == QN_DIRECTION_REVERSE || d == 1;
+    const int64_t both = directions(r->attrs), at = d * r->batch + b;
+    qn_dlstm l;
+    direction_make(&l, r, d);
+    for (int64_t k = 0; k < r->hidden; k++) {
+        r->h[k] = initial(self, QN_DLSTM_H, at * r->hidden + k);
+        r->c[k] = (double)initial(self, QN_DLSTM_C, at * r->hidden + k);
+    }
+    for (int64_t s = 0; s < length; s++) {
+        const int64_t t = backward ? length - 1 - s : s;
+        step(r, &l, d, t * r->batch + b);
+        store(self, 0, (t * both + d) * r->batch + b, r->h, r);
+    }
+    store(self, 1, at, r->h, r);
+    for (int64_t k = 0; k < r->hidden; k++)
+        r->h[k] = (float)r->c[k];
+    store(self, 2, at, r->h, r);
+    memset(r->h, 0, (size_t)r->hidden * sizeof *r->h);
+    for (int64_t t = length; t < r->time; t++)
+        store(self, 0, (t * both + d) * r->batch + b, r->h, r);
+}
+
+static qn_status dlstm_eval(qn_eval *self)
+{
+    const qn_tensor *lengths = qn_eval_in(self, QN_DLSTM_LENGTHS);
+    run r;
+    QN_TRY(run_make(&r, self));
+    for (int64_t b = 0; b < r.batch; b++) {
+        const int64_t length = lengths ? ((const int32_t *)lengths->data)[b] : r.time;
+        if (length < 0 || length > r.time)
+            return qn_eval_fail(self, "sequence length %lld is outside [0, %lld]",
+                                (long long)length, (long long)r.time);
+        for (int64_t d = 0; d < directions(r.attrs); d++)
+            run_item(self, &r, d, b, length);
+    }
+    return QN_OK;
+}
+
+/* ---- Operator ----------------------------------------------------------------------------------------------- */
+
+static const char *const direction_words[] = {"forward", "reverse", "bidirectional", NULL};
+static const qn_attr_spec specs[] = {
+    QN_ATTR(qn_recurrent_attrs, activations, STRINGS),
+    QN_ATTR(qn_recurrent_attrs, activation_alpha, FLOATS),
+    QN_ATTR(qn_recurrent_attrs, activation_beta, FLOATS),
+    QN_FLOAT_ATTR(qn_recurrent_attrs, clip, INFINITY),
+    QN_ENUM_ATTR(qn_recurrent_attrs, direction, QN_DIRECTION_FORWARD, direction_words),
+    QN_INT_ATTR(qn_recurrent_attrs, hidden_size, QN_ABSENT),
+    QN_INT_ATTR(qn_recurrent_attrs, input_forget, 0)};
+
+#define FLOATS_OPTIONAL(name)                                                                      \
+    {                                                                                              \
+        name, '\0', QN_SET(QN_FLOAT32), QN_OPTIONAL                                                \
+    }
+#define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
+static const qn_port in[] = {{"X", '\0', QN_SET(QN_FLOAT32), 0},
+                             {"W", 'Q', BYTES, 0},
+                             {"R", 'Q', BYTES, 0},
+                             FLOATS_OPTIONAL("B"),
+                             {"sequence_lens", '\0', QN_SET(QN_INT32), QN_OPTIONAL},
+                             FLOATS_OPTIONAL("initial_h"),
+                             FLOATS_OPTIONAL("initial_c"),
+                             FLOATS_OPTIONAL("P"),
+                             {"W_scale", '\0', QN_SET(QN_FLOAT32), 0},
+                             {"W_zero_point", 'Q', BYTES, 0},
+                             {"R_scale", '\0', QN_SET(QN_FLOAT32), 0},
+                             {"R_zero_point", 'Q', BYTES, 0}};
+static const qn_port out[] = {FLOATS_OPTIONAL("Y"), FLOATS_OPTIONAL("Y_h"), FLOATS_OPTIONAL("Y_c")};
+
+const qn_op qn_op_ms_DynamicQuantizeLSTM = {
+    .name = "DynamicQuantizeLSTM",
+    .domain = "com.microsoft",
+    .since = 1,
+    QN_PORTS(in, in),
+    QN_PORTS(out, out),
+    QN_ATTRS(specs, qn_recurrent_attrs),
+    .quant = QN_QUANT_ALREADY,
+    .infer = dlstm_infer,
+    .eval = dlstm_eval,
+    .macs = dlstm_macs,
+    .brief = "LSTM of quantized weights whose activations are quantized while running"};
