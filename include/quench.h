@@ -430,21 +430,25 @@ typedef struct qn_quantize_options {
     const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
-    int look_through;    /* the range before a function is the one that its result wants */
-    int64_t compared;    /* samples of the comparison with float; 0: 16 */
-    const char *stats;   /* file of qn_stats_save: ranges come from it, and data, which may be left
+    int look_through;  /* the range before a function is the one that its result wants */
+    int64_t compared;  /* samples of the comparison with float; 0: 16 */
+    const char *stats; /* file of qn_stats_save: ranges come from it, and data, which may be left
                             out, are for the comparison only. NULL: calibrate */
-    int dynamic;         /* weights of Gemm, MatMul, LSTM and GRU ahead of time, activations while
+    int dynamic;       /* weights of Gemm, MatMul, LSTM and GRU ahead of time, activations while
                             running: no data are needed */
-    int fastest;         /* layers that this machine runs faster in float stay float */
-    const qn_goal *goal; /* NULL: none */
+    const char
+        *scales; /* scale file that says everything that is derived from data, and the target,
+                           widths and patterns it was made with; NULL: derive it */
+    const char *save_scales; /* where to write such a file; NULL: nowhere */
+    int fastest;             /* layers that this machine runs faster in float stay float */
+    const qn_goal *goal;     /* NULL: none */
     qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
     void *better_user;
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0, 0,   \
-            NULL, NULL, NULL                                                                       \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0,      \
+            NULL, NULL, 0, NULL, NULL, NULL                                                        \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
@@ -569,10 +573,11 @@ typedef struct qn_quantize_file_options {
     const char *save_dir; /* made where it is missing; NULL: "quench_out" */
     int opset;        /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
     const char *form; /* as of qn_save_options */
+    int scale_file;   /* write "<save_dir>/<name>_scales.json" as well */
 } qn_quantize_file_options;
 #define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
     {                                                                                              \
-        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL                                                    \
+        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL, 0                                                 \
     }
 
 /* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a goal anew at

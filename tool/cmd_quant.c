@@ -4,7 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *method, *target, *save_dir, *stats, *form;
+    const char *method, *target, *save_dir, *stats, *scales, *form;
     cli_data_values data;
     cli_subject_values subject;
     cli_list keep_float, widths;
@@ -14,7 +14,7 @@ typedef struct values {
     cli_list eval_data;
     const char *labels, *eval_list;
     int64_t class_offset;
-    int list, dynamic, fastest, no_bias_correction, no_weight_clipping, look_through;
+    int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
 static const cli_option options[] = {
@@ -39,6 +39,17 @@ static const cli_option options[] = {
      .offset = offsetof(values, stats),
      .value = "FILE",
      .help = "statistics of calibrate; data are for the comparison with float only"},
+    {.name = "generate-scale-json",
+     .shorts = "gsj",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, save_scales),
+     .help = "write <model>_scales.json too: all that was derived from the data"},
+    {.name = "load-scale-json",
+     .shorts = "lsj",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, scales),
+     .value = "FILE",
+     .help = "take scales from such a file instead of data"},
     {.name = "iteration",
      .shorts = "i",
      .type = CLI_INT,
@@ -185,6 +196,7 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.stats = v->stats;
     o.fastest = v->fastest;
     o.dynamic = v->dynamic;
+    o.scales = v->scales;
     return o;
 }
 
@@ -219,8 +231,11 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
         o.goal = &goal;
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
-    const qn_quantize_file_options file = {
-        .quantize = o, .save_dir = v->save_dir, .opset = (int)v->opset, .form = v->form};
+    const qn_quantize_file_options file = {.quantize = o,
+                                           .save_dir = v->save_dir,
+                                           .opset = (int)v->opset,
+                                           .form = v->form,
+                                           .scale_file = v->save_scales};
     return qn_quantize_file(out, cli->ctx, model, &file);
 }
 

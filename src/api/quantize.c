@@ -112,8 +112,10 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
         reached = qn_goal_search(root, j);
     else
         QN_TRY(qn_job_make(j));
-    if (reached == QN_OK || reached == QN_E_GOAL)
-        QN_TRY(compare(root, j, reported));
+    if (reached != QN_OK && reached != QN_E_GOAL)
+        return reached;
+    QN_TRY(compare(root, j, reported));
+    QN_TRY(qn_job_save_scales(j));
     return reached;
 }
 

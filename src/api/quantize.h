@@ -5,6 +5,7 @@
 #include "api/calibration.h"
 #include "api/prepare.h"
 #include "quant/insert.h"
+#include "quant/scales.h"
 #include "report/report.h"
 
 typedef struct qn_quantize_job {
@@ -16,7 +17,9 @@ typedef struct qn_quantize_job {
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
-    qn_arena arena; /* for the strings of changed settings */
+    qn_arena arena;    /* for the strings of changed settings */
+    qn_scales *scales; /* of a file: nothing is derived from data */
+    char *scale_text;  /* of a scale file to be written; of the last model made */
 } qn_quantize_job;
 
 /* qn_job_free in any case. */
@@ -28,6 +31,8 @@ QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
+/* Writes the scale file that the options ask for. */
+QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 

@@ -8,13 +8,14 @@
 
 enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
 
-/* "<folder>/<name>_quantize.onnx" */
-static qn_status output_path(char **out, qn_arena *arena, const qn_model *model, const char *folder)
+/* "<folder>/<name><suffix>" */
+static qn_status output_path(char **out, qn_arena *arena, const qn_model *model, const char *folder,
+                             const char *suffix)
 {
     const char *path = model->path ? model->path : "model", *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     const size_t length = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    *out = qn_arena_format(arena, "%s/%.*s_quantize.onnx", folder, (int)length, name);
+    *out = qn_arena_format(arena, "%s/%.*s%s", folder, (int)length, name, suffix);
     QN_TRY_ALLOC(model->ctx, *out);
     return QN_OK;
 }
@@ -116,7 +117,8 @@ qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
     const qn_quantize_file_options *o = options ? options : &defaults;
     const char *folder = o->save_dir ? o->save_dir : "quench_out";
     target_file file = {.ctx = ctx, .form = o->form, .asked = o->opset};
-    char *path = NULL;
+    qn_quantize_options quantize = o->quantize;
+    char *path = NULL, *scales = NULL;
     const qn_form_row *form;
     qn_arena arena;
     *out = NULL;
@@ -125,10 +127,14 @@ qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
     if (status == QN_OK)
         status = make_folder(ctx, folder);
     if (status == QN_OK)
-        status = output_path(&path, &arena, model, folder);
+        status = output_path(&path, &arena, model, folder, "_quantize.onnx");
     file.path = path;
+    if (status == QN_OK && o->scale_file)
+        status = output_path(&scales, &arena, model, folder, "_scales.json");
+    if (scales)
+        quantize.save_scales = scales;
     if (status == QN_OK)
-        status = quantize_to(out, &file, model, &o->quantize);
+        status = quantize_to(out, &file, model, &quantize);
     qn_arena_free(&arena);
     if (status != QN_OK && status != QN_E_GOAL) {
         qn_report_free(*out);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/quantize.h"
+#include "base/map.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
 #include "quant/dynamic.h"
@@ -55,11 +56,37 @@ static qn_status apply_rules(qn_quantize_job *j)
     return qn_quantizer_create(&j->quantizer, j->quantized, &j->settings);
 }
 
+/* The file says what for and how it was made. */
+static qn_status open_scales(qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    if (o->dynamic || o->stats || o->n_float || o->n_widths || o->save_scales || o->goal ||
+        o->fastest)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "%s: a scale file says which nodes are integers and what their scales are: "
+                       "statistics, patterns, goals and dynamic quantization do not go with it",
+                       o->scales);
+    QN_TRY(qn_scales_load(&j->scales, j->ctx, o->scales));
+    if (o->target && j->settings.profile != j->scales->settings.profile)
+        return qn_fail(j->ctx, QN_E_INVALID, "%s: the scales are for target '%s', not '%s'",
+                       o->scales, j->scales->settings.profile->name, o->target);
+    j->settings = j->scales->settings;
+    j->params.method = j->scales->method;
+    return QN_OK;
+}
+
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
     QN_TRY(choose_refinements(j));
+    if (j->settings.dynamic && j->options->save_scales)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "dynamic quantization takes no scales from data: there is no scale file");
+    if (j->options->scales)
+        QN_TRY(open_scales(j));
     QN_TRY(qn_calibration_open(&j->calibration, j->ctx, model, &j->options->calibrate));
+    if (j->scales)
+        QN_TRY(qn_scales_check(j->scales, j->calibration.print));
     return apply_rules(j);
 }
 
@@ -74,10 +101,10 @@ static bool has_data(const qn_calibrate_options *o)
 qn_status qn_job_calibrate(qn_quantize_job *j)
 {
     const char *path = j->options->stats;
-    const bool dynamic = j->settings.dynamic;
-    if ((!path && !dynamic) || has_data(&j->options->calibrate))
+    const bool none = j->settings.dynamic || j->scales;
+    if ((!path && !none) || has_data(&j->options->calibrate))
         QN_TRY(qn_calibration_feed(&j->calibration));
-    if (dynamic)
+    if (none)
         return QN_OK;
     if (!path)
         return qn_calibration_collect(&j->stats, NULL, &j->calibration);
@@ -87,6 +114,11 @@ qn_status qn_job_calibrate(qn_quantize_job *j)
 }
 
 /* ---- Metadata --------------------------------------------------------------------------------------------------- */
+
+static qn_fingerprint data_of(const qn_quantize_job *j)
+{
+    return j->scales ? j->scales->data : j->stats->data;
+}
 
 /* What the file was made with; nothing of the way that the data came. */
 static qn_status describe(qn_quantize_job *j)
@@ -108,14 +140,26 @@ static qn_status describe(qn_quantize_job *j)
     model->metadata = (qn_metadata){pairs, old->count + OWN - settings->dynamic};
     if (settings->dynamic)
         return QN_OK;
-    own[4] =
-        (qn_pair){"quench.data", qn_arena_format(&model->arena, "%s",
-                                                 qn_fingerprint_format(print, j->stats->data))};
+    own[4] = (qn_pair){"quench.data", qn_arena_format(&model->arena, "%s",
+                                                      qn_fingerprint_format(print, data_of(j)))};
     QN_TRY_ALLOC(j->ctx, own[4].value);
     return QN_OK;
 }
 
 /* ---- Made --------------------------------------------------------------------------------------------------------- */
+
+static qn_status derive(qn_quantize_job *j)
+{
+    if (j->scales)
+        return qn_scales_derive(j->quantizer, j->scales);
+    QN_TRY(qn_derive(j->quantizer, j->stats, &j->params));
+    if (!j->options->save_scales)
+        return QN_OK;
+    qn_text_free(j->ctx, j->scale_text);
+    j->scale_text = NULL;
+    return qn_scales_write(&j->scale_text, j->quantizer, j->calibration.print, data_of(j),
+                           j->params.method);
+}
 
 qn_status qn_job_make(qn_quantize_job *j)
 {
@@ -124,14 +168,29 @@ qn_status qn_job_make(qn_quantize_job *j)
         QN_TRY(qn_dynamic_insert(j->quantizer, &j->params));
         return describe(j);
     }
-    QN_TRY(qn_derive(j->quantizer, j->stats, &j->params));
+    QN_TRY(derive(j));
     QN_TRY(qn_derived_apply(j->quantizer));
     QN_TRY(qn_quant_insert(j->quantizer));
     return describe(j);
 }
 
+qn_status qn_job_save_scales(const qn_quantize_job *j)
+{
+    qn_output_file *file;
+    if (!j->scale_text)
+        return QN_OK;
+    QN_TRY(qn_output_open(&file, j->ctx, j->options->save_scales));
+    const qn_status status = qn_output_write(file, j->scale_text, strlen(j->scale_text));
+    if (status == QN_OK)
+        return qn_output_commit(file);
+    qn_output_discard(file);
+    return status;
+}
+
 void qn_job_free(qn_quantize_job *j)
 {
+    qn_text_free(j->ctx, j->scale_text);
+    qn_scales_free(j->scales);
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
     qn_calibration_close(&j->calibration);

@@ -96,3 +96,20 @@ const char *qn_fingerprint_format(char out[QN_FINGERPRINT_TEXT], qn_fingerprint 
              (unsigned long long)print.word[0]);
     return out;
 }
+
+bool qn_fingerprint_parse(qn_fingerprint *out, const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    qn_fingerprint print = {{0, 0}};
+    for (size_t i = 0; i < QN_FINGERPRINT_TEXT - 1; i++) {
+        const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+        if (!digit)
+            return false;
+        uint64_t *word = &print.word[i < 16];
+        *word = *word << 4 | (uint64_t)(digit - digits);
+    }
+    if (text[QN_FINGERPRINT_TEXT - 1])
+        return false;
+    *out = print;
+    return true;
+}

@@ -23,5 +23,7 @@ static inline bool qn_fingerprint_same(qn_fingerprint a, qn_fingerprint b)
 enum { QN_FINGERPRINT_TEXT = 33 };
 /* 32 hexadecimal digits. Returns out. */
 const char *qn_fingerprint_format(char out[QN_FINGERPRINT_TEXT], qn_fingerprint print);
+/* False, and *out untouched, where the text is not such digits. */
+bool qn_fingerprint_parse(qn_fingerprint *out, const char *text);
 
 #endif

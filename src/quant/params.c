@@ -128,16 +128,22 @@ static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool c
     }
 }
 
-qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
-                               const qn_param_options *options)
+qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac)
 {
     const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
     const bool several = is_per_channel(q, mac);
-    float *w;
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],
                              several ? mac->w->dims[mac->axis] : 1));
     (*out)->axis = several ? mac->axis : -1;
     (*out)->qmin = -(*out)->qmax;
+    return QN_OK;
+}
+
+qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
+                               const qn_param_options *options)
+{
+    float *w;
+    QN_TRY(qn_params_weight_form(out, q, mac));
     QN_TRY(qn_mac_weights(&w, mac));
     weight_scales(*out, mac, w, options->clip_weights);
     qn_free(q->ctx, w);

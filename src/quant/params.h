@@ -18,6 +18,9 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
 /* One scale for a whole constant; one number is hit exactly. */
 QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
                                               const qn_tensor *tensor, int bits);
+/* Parameters of weights as the target wants them, all scales 1. */
+QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,
+                                              const qn_mac *mac);
 /* Scales of weights, one for each index of the mac's axis or one for all. */
 QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q,
                                              const qn_mac *mac, const qn_param_options *options);

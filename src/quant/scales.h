@@ -1,0 +1,44 @@
+/* The scale file: everything that was derived from data, as JSON. Read back it gives the same quantized model,
+ * byte for byte, without the data; people may change it by hand. docs/quantization.md describes it.
+ *
+ *   {"format": "quench-scales", "version": 1,
+ *    "model": fingerprint, "data": fingerprint, "target", "bits", "method", "float": [], "widths": [],
+ *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range"} or {"same_as": NAME}},
+ *    "balances": [{"tensor", "factor": []}],
+ *    "layers": {NAME of the result: {"node", "operator", "weight", "type", "bits", "axis", "scale",
+ *                                    "zero_point", "range", "bias_correction": []}}} */
+#ifndef QN_SCALES_H
+#define QN_SCALES_H
+
+#include "base/fingerprint.h"
+#include "base/json.h"
+#include "quant/params.h"
+
+#define QN_SCALES_FORMAT "quench-scales"
+enum { QN_SCALES_VERSION = 1 };
+
+typedef struct qn_scales {
+    qn_context *ctx;
+    qn_json_document *document;
+    qn_arena arena;
+    qn_fingerprint model, data;
+    const qn_method *method;
+    qn_quant_settings settings;
+} qn_scales;
+
+/* What the rules and the model's metadata go by. */
+QN_MUST_CHECK qn_status qn_scales_load(qn_scales **out, qn_context *ctx, const char *path);
+/* From bytes that outlive it; `name` is for messages. */
+QN_MUST_CHECK qn_status qn_scales_read(qn_scales **out, qn_context *ctx, const void *data,
+                                       size_t size, const char *name);
+void qn_scales_free(qn_scales *scales);
+/* Fails where they are not those of this float graph. */
+QN_MUST_CHECK qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model);
+/* Takes the place of qn_derive. The quantizer was made with scales->settings. */
+QN_MUST_CHECK qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scales);
+
+/* The text of the file, of a quantizer after qn_derive; freed with qn_text_free. */
+QN_MUST_CHECK qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
+                                        qn_fingerprint data, const qn_method *method);
+
+#endif

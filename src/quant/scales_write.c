@@ -1,0 +1,174 @@
+#include <string.h>
+
+#include "base/text.h"
+#include "quant/scales.h"
+
+/* What has been written so far, or that it could not be. */
+typedef struct writer {
+    qn_context *ctx;
+    const qn_quantizer *q;
+    const char *method;
+    const char *bad; /* a name that JSON cannot have */
+    bool failed;     /* memory */
+} writer;
+
+static bool is_utf8(const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t length = qn_utf8_length(text, left);
+        if (length == 0)
+            return false;
+        text += length;
+        left -= length;
+    }
+    return true;
+}
+
+static void put(writer *w, qn_json *object, const char *key, qn_json *value)
+{
+    if (!is_utf8(key)) {
+        w->bad = key;
+        qn_json_free(value);
+    } else if (!qn_json_set(object, key, value)) {
+        w->failed = true;
+    }
+}
+
+static void push(writer *w, qn_json *list, qn_json *value)
+{
+    w->failed = !qn_json_push(list, value) || w->failed;
+}
+
+static void put_text(writer *w, qn_json *object, const char *key, const char *text)
+{
+    put(w, object, key, qn_json_text(w->ctx, text));
+}
+
+/* ---- Parameters --------------------------------------------------------------------------------------------- */
+
+static qn_json *floats(writer *w, const float *numbers, int64_t count)
+{
+    qn_json *list = qn_json_array();
+    for (int64_t i = 0; list && i < count; i++)
+        push(w, list, qn_json_float(numbers[i]));
+    return list;
+}
+
+/* Zero points differ only where there is one scale. */
+static void put_params(writer *w, qn_json *object, const qn_qparams *p, qn_range range)
+{
+    const qn_dtype_info *info = qn_dtype_get(p->dtype);
+    put_text(w, object, "type", info->name);
+    put(w, object, "bits", qn_json_int(info->bits));
+    if (p->axis >= 0)
+        put(w, object, "axis", qn_json_int(p->axis));
+    put(w, object, "scale",
+        p->axis < 0 ? qn_json_float(p->scale[0]) : floats(w, p->scale, p->count));
+    put(w, object, "zero_point", qn_json_int(p->zero[0]));
+    put(w, object, "range", floats(w, (const float[2]){range.min, range.max}, 2));
+}
+
+static qn_json *tensors_of(writer *w)
+{
+    qn_json *tensors = qn_json_object();
+    for (size_t i = 0; i < w->q->n_values; i++) {
+        const qn_quant_value *v = &w->q->values[i], *root = qn_quant_root(w->q, v);
+        if (!v->integer)
+            continue;
+        qn_json *object = qn_json_object();
+        if (root == v) {
+            put_text(w, object, "method", v->derived->method);
+            put_params(w, object, v->derived->params, v->derived->range);
+        } else {
+            put_text(w, object, "same_as", root->value->name);
+        }
+        put(w, tensors, v->value->name, object);
+    }
+    return tensors;
+}
+
+static qn_json *balances_of(writer *w)
+{
+    qn_json *list = qn_json_array();
+    for (size_t i = 0; i < w->q->derived.n_balances; i++) {
+        const qn_derived_balance *b = &w->q->derived.balances[i];
+        qn_json *object = qn_json_object();
+        put_text(w, object, "tensor", b->name);
+        put(w, object, "factor", floats(w, b->factor, b->channels));
+        push(w, list, object);
+    }
+    return list;
+}
+
+/* What the integers of the weights reach, over all channels. */
+static qn_range reach(const qn_qparams *p)
+{
+    float most = 0;
+    for (int64_t i = 0; i < p->count; i++)
+        most = QN_MAX(most, (float)p->qmax * p->scale[i]);
+    return (qn_range){-most, most};
+}
+
+static qn_json *layers_of(writer *w)
+{
+    qn_json *layers = qn_json_object();
+    for (size_t i = 0; i < w->q->derived.n_nodes; i++) {
+        const qn_derived_node *d = &w->q->derived.nodes[i];
+        const qn_node *node = qn_graph_value(w->q->graph, d->name)->producer;
+        qn_json *object = qn_json_object();
+        put_text(w, object, "node", node->name);
+        put_text(w, object, "operator", node->op->name);
+        put_text(w, object, "weight", node->in[1]->name);
+        put_params(w, object, d->weights, reach(d->weights));
+        if (d->correction)
+            put(w, object, "bias_correction", floats(w, d->correction, d->filters));
+        put(w, layers, d->name, object);
+    }
+    return layers;
+}
+
+/* ---- The file ------------------------------------------------------------------------------------------------- */
+
+static qn_json *texts(writer *w, const char *const *at, size_t count)
+{
+    qn_json *list = qn_json_array();
+    for (size_t i = 0; i < count; i++)
+        push(w, list, qn_json_text(w->ctx, at[i]));
+    return list;
+}
+
+static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerprint data)
+{
+    const qn_quant_settings *s = &w->q->settings;
+    char print[QN_FINGERPRINT_TEXT];
+    put_text(w, root, "format", QN_SCALES_FORMAT);
+    put(w, root, "version", qn_json_int(QN_SCALES_VERSION));
+    put_text(w, root, "model", qn_fingerprint_format(print, model));
+    put_text(w, root, "data", qn_fingerprint_format(print, data));
+    put_text(w, root, "target", s->profile->name);
+    put(w, root, "bits", qn_json_int(s->bits));
+    put_text(w, root, "method", w->method);
+    put(w, root, "float", texts(w, s->keep_float, s->n_float));
+    put(w, root, "widths", texts(w, s->widths, s->n_widths));
+}
+
+qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
+                          qn_fingerprint data, const qn_method *method)
+{
+    writer w = {.ctx = q->ctx, .q = q, .method = method->name};
+    qn_json *root = qn_json_object();
+    put_head(&w, root, model, data);
+    put(&w, root, "tensors", tensors_of(&w));
+    put(&w, root, "balances", balances_of(&w));
+    put(&w, root, "layers", layers_of(&w));
+    qn_status status = QN_OK;
+    if (w.bad)
+        status = qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                         "the name of tensor '%s' is no UTF-8: no scale file can have it", w.bad);
+    else if (w.failed)
+        status = qn_fail_nomem(q->ctx);
+    else
+        status = qn_json_write(out, q->ctx, root);
+    qn_json_free(root);
+    return status;
+}
