@@ -275,7 +275,7 @@ static qn_status dynamic_eval(qn_eval *self)
         x[i] = (double)(qn_quantize((float)x[i], a, qn_limits_of(QN_UINT8)) - a.zero);
     QN_TRY(centered(&w, self, 1, 3, false));
     QN_TRY(zeroed(self, &sums, count));
-    qn_matmul_all_f64(sums, x, w, &g);
+    QN_TRY(qn_matmul_all_f64(sums, self->ctx, x, w, &g));
     along_strides(scales, self->in[2], out, false);
     if (bias)
         qn_broadcast_strides(biases, bias, out->rank, out->dims);
