@@ -24,10 +24,17 @@ static bool is_constant_or_absent(const qn_node *node, int32_t i)
     return i >= node->n_in || !node->in[i] || node->in[i]->data;
 }
 
+static bool is_dequantized(const qn_value *value)
+{
+    return value && value->producer && value->producer->op == &qn_op_DequantizeLinear;
+}
+
+/* Weights that the model has as integers keep their scales, and with them the node as it is. */
 static const char *refuse_window(const qn_node *node)
 {
     if (!node->in[1]->data)
-        return "its weights are computed while running";
+        return is_dequantized(node->in[1]) ? "its weights are integers already"
+                                           : "its weights are computed while running";
     return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
 }
 
@@ -269,11 +276,6 @@ static void leave_small_tail(qn_quantizer *q)
 
 /* ---- What stays: integers come from integers and go to integers -------------------------------------------------- */
 
-static bool is_dequantized(const qn_value *value)
-{
-    return value && value->producer && value->producer->op == &qn_op_DequantizeLinear;
-}
-
 static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
 {
     const bool moves = n->form == QN_FORM_MOVE || n->form == QN_FORM_CONCAT;
@@ -453,6 +455,15 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 
 /* ---- All of it ------------------------------------------------------------------------------------------------------- */
 
+static bool has_integers(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        if (q->nodes[i].node->op == &qn_op_DequantizeLinear)
+            return true;
+    }
+    return false;
+}
+
 qn_status qn_rules_apply(qn_quantizer *q)
 {
     bool any = false;
@@ -469,7 +480,10 @@ qn_status qn_rules_apply(qn_quantizer *q)
     join_values(q);
     if (!any)
         return qn_fail(q->ctx, QN_E_UNSUPPORTED,
-                       "nothing in this model can be quantized for target '%s'",
+                       has_integers(q)
+                           ? "this model is quantized already, and nothing in it is left "
+                             "to be quantized for target '%s'"
+                           : "nothing in this model can be quantized for target '%s'",
                        q->settings.profile->name);
     return QN_OK;
 }

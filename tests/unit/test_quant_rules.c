@@ -143,6 +143,47 @@ static void patterns_choose_nodes(void **state)
     assert_false(qn_pattern_fits("a*c", "abcd") || qn_pattern_fits("?", ""));
 }
 
+static qn_value *pair(fixture *f, qn_value *x, qn_value *scale)
+{
+    return apply(f, &qn_op_DequantizeLinear, 2, apply(f, &qn_op_QuantizeLinear, 2, x, scale),
+                 scale);
+}
+
+/* Scales that are there stay: what has a pair gets no other, and only the rest is calibrated. */
+static void given_scales_stay(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *scale = weights(&f, 0, NULL);
+    qn_value *given = pair(&f, x, scale), *w = pair(&f, weights(&f, 4, DIMS(8, 4, 3, 3)), scale);
+    qn_value *a = apply(&f, &qn_op_Conv, 2, given, w), *b = apply(&f, &qn_op_Relu, 1, a);
+    qn_value *c = convolve(&f, given, 4), *y = convolve(&f, b, 8);
+    qn_quantizer *q = quantizer(&f, apply(&f, &qn_op_Add, 2, y, convolve(&f, c, 8)), &plain);
+    (void)state;
+    assert_false(is_integer(q, x) || is_integer(q, given) || is_integer(q, w));
+    assert_false(computes(q, a));
+    assert_string_equal(qn_quant_node_of(q, a->producer)->why, "its weights are integers already");
+    assert_true(computes(q, c) && computes(q, y));
+    assert_true(is_integer(q, b) && is_integer(q, c));
+    end(&f, q);
+}
+
+static void nothing_is_left_of_integers(void **state)
+{
+    qn_quantizer *q;
+    qn_quant_settings own = plain;
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *scale = weights(&f, 0, NULL);
+    qn_value *w = pair(&f, weights(&f, 4, DIMS(8, 4, 3, 3)), scale);
+    qn_value *y = apply(&f, &qn_op_Conv, 2, pair(&f, x, scale), w);
+    (void)state;
+    own.profile = &qn_profiles[0];
+    assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+    assert_int_equal(qn_graph_infer(f.graph), QN_OK);
+    assert_int_equal(qn_quantizer_create(&q, f.model, &own), QN_E_UNSUPPORTED);
+    assert_non_null(strstr(qn_context_error(f.ctx), "quantized already"));
+    end(&f, NULL);
+}
+
 static void zero_is_hit_exactly(void **state)
 {
     fixture f = begin();
@@ -219,6 +260,8 @@ int main(void)
         cmocka_unit_test(moves_share_concat_parts_too),
         cmocka_unit_test(sums_have_three_scales),
         cmocka_unit_test(patterns_choose_nodes),
+        cmocka_unit_test(given_scales_stay),
+        cmocka_unit_test(nothing_is_left_of_integers),
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),
         cmocka_unit_test(runtime_wants_rounded_results),
