@@ -185,12 +185,13 @@ static int by_decibel(const void *a, const void *b)
 
 static qn_compare_result judge(const comparison *c)
 {
-    qn_compare_result result = {0, 0};
+    qn_compare_result result = {0, 0, 0};
     for (size_t i = 0; i < c->options->n_tensors; i++) {
         const pair *p = &c->pairs[i];
         const bool seen = p->name && p->signal > 0;
         result.tensors += seen;
         result.poor += seen && decibel(p) < poor_decibel;
+        result.lost += seen && p->noise > p->signal;
     }
     return result;
 }

@@ -114,11 +114,19 @@ static bool may_widen(const qn_quantize_job *j)
            j->settings.profile->wide && j->calibration.fed && j->calibration.feed.dataset;
 }
 
-/* A network in which a twentieth of the tensors are mostly noise has lost what it computes, however its ranges
+static void warn_noise(const qn_quantize_job *j, const qn_compare_result *result)
+{
+    qn_log(j->ctx, QN_LOG_WARN,
+           "with 8 bits %zu of %zu tensors have noise half as large as what they say: look at the "
+           "accuracy, and at --bits '*=w8a16', -b 16 and --max-drop",
+           result->poor, result->tensors);
+}
+
+/* A network in which one of 50 tensors has more noise than signal has lost what it computes, however its ranges
  * are chosen: it needs more bits. */
 static qn_status make_wide_enough(qn_quantize_job *j)
 {
-    qn_compare_result result = {0, 0};
+    qn_compare_result result = {0, 0, 0};
     qn_report *scratch;
     QN_TRY(qn_job_make(j));
     if (!may_widen(j))
@@ -126,9 +134,11 @@ static qn_status make_wide_enough(qn_quantize_job *j)
     QN_TRY(qn_report_create(&scratch, j->ctx));
     const qn_status status = report_errors(&scratch->root, &result, j, SAMPLES_OF_WIDTH);
     qn_report_free(scratch);
-    if (status != QN_OK || result.poor * 20 < result.tensors || !result.poor)
+    if (status == QN_OK && result.poor && result.poor * 20 >= result.tensors)
+        warn_noise(j, &result);
+    if (status != QN_OK || result.lost * 50 < result.tensors || !result.lost)
         return status;
-    j->widened = "8 bits left little more than noise in many tensors; -b 8 keeps them";
+    j->widened = "8 bits left more noise than signal in many tensors; -b 8 keeps them";
     j->settings.bits = 16;
     return qn_job_make(j);
 }

@@ -37,9 +37,10 @@ QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 
-/* How many tensors were compared, and how many of them are mostly noise. */
+/* How many tensors were compared, how many of them have noise half as large as the signal, and how many
+ * more noise than signal. */
 typedef struct qn_compare_result {
-    size_t tensors, poor;
+    size_t tensors, poor, lost;
 } qn_compare_result;
 
 /* Compares the float graph with the quantized one on the first samples. `tensors` are the names of values
