@@ -286,10 +286,11 @@ typedef struct qn_inspect_options {
     qn_graph_options graph;
     int nodes;     /* list every node */
     int optimized; /* show the graph as it is after the passes */
+    int passes;    /* list the nodes that each pass added, changed or removed */
 } qn_inspect_options;
 #define QN_INSPECT_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, 0, 0                                                                \
+        QN_GRAPH_OPTIONS_INIT, 0, 0, 0                                                             \
     }
 
 /* Inputs, outputs, operators, sizes, multiply-accumulates, and what each pass does to the graph. */

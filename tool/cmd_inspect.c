@@ -4,7 +4,7 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    int nodes, optimized;
+    int nodes, optimized, passes;
 } values;
 
 static const cli_option options[] = {
@@ -17,6 +17,10 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, optimized),
      .help = "show the graph as it is after the passes"},
+    {.name = "passes",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, passes),
+     .help = "a line per node that a pass added, changed or removed"},
 };
 static const cli_group own = CLI_GROUP("of inspect", options);
 
@@ -25,7 +29,7 @@ static qn_status inspect(qn_report **out, cli_work *cli, qn_model *model,
 {
     const values *v = parsed;
     const qn_inspect_options wanted = {
-        .graph = *graph, .nodes = v->nodes, .optimized = v->optimized};
+        .graph = *graph, .nodes = v->nodes, .optimized = v->optimized, .passes = v->passes};
     return qn_model_inspect(out, cli->ctx, model, &wanted);
 }
 

@@ -264,23 +264,47 @@ typedef struct graphs {
     qn_model *closed;    /* what is shown, with open dimensions bound to 1; NULL: makes no sense */
 } graphs;
 
-static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o,
-                             int64_t *changes)
+static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o)
 {
     QN_TRY(qn_graph_infer(g->plain->graph));
-    QN_TRY(qn_prepare_optimized(&g->optimized, g->plain->ctx, model, &o->graph, QN_PURPOSE_CONVERT,
-                                changes));
+    QN_TRY(qn_prepare_shapes(&g->optimized, g->plain->ctx, model, &o->graph, false));
     return make_closed(&g->closed, g->plain->ctx, model, &o->graph, o->optimized != 0);
+}
+
+/* One line for a node and what became of it. */
+static void add_touched(void *table, const qn_pass *pass, const char *what, const char *node,
+                        const qn_op *op)
+{
+    qn_item *row = qn_item_row(table);
+    qn_item_text(row, "pass", pass->name);
+    qn_item_text(row, "what", what);
+    qn_item_text(row, "operator", op->name);
+    qn_item_text(row, "node", node);
+}
+
+static qn_status optimize(int64_t *changes, qn_item *touched, graphs *g,
+                          const qn_inspect_options *o)
+{
+    const qn_pass_watch watch = {.user = touched, .tell = add_touched};
+    const qn_pass_options passes = {.skip = o->graph.skip,
+                                    .n_skip = o->graph.n_skip,
+                                    .purpose = QN_PURPOSE_CONVERT,
+                                    .watch = o->passes ? &watch : NULL};
+    return qn_passes_run(g->optimized, &passes, changes);
 }
 
 static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspect_options *o)
 {
+    qn_item touched = {.report = root->report, .kind = QN_ITEM_TABLE, .key = "touched"};
     int64_t *changes = qn_arena_array(&root->report->arena, qn_passes_count, sizeof *changes);
     QN_TRY_ALLOC(g->plain->ctx, changes);
-    QN_TRY(make_graphs(g, model, o, changes));
+    QN_TRY(make_graphs(g, model, o));
+    QN_TRY(optimize(changes, &touched, g, o));
     const qn_graph *shown = o->optimized ? g->optimized->graph : g->plain->graph;
     QN_TRY(add_graph(root, shown, g->closed ? g->closed->graph : NULL, o->nodes != 0));
     qn_inspect_passes(root, &o->graph, changes);
+    if (o->passes)
+        *qn_item_table(root, touched.key) = touched;
     return QN_OK;
 }
 

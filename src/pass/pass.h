@@ -38,10 +38,18 @@ extern const qn_pass *const qn_passes[];
 extern const size_t qn_passes_count;
 bool qn_pass_serves(size_t pass, qn_purpose purpose);
 
+/* Is told of each node that a pass added, changed or removed, one pass after the other. */
+typedef struct qn_pass_watch {
+    void *user;
+    void (*tell)(void *user, const qn_pass *pass, const char *what, const char *node,
+                 const qn_op *op);
+} qn_pass_watch;
+
 typedef struct qn_pass_options {
     const char *const *skip; /* names of passes to leave out; an unknown one is an error */
     size_t n_skip;
-    qn_purpose purpose; /* QuantizeLinear and its kin stay unless it is to run */
+    qn_purpose purpose;         /* QuantizeLinear and its kin stay unless it is to run */
+    const qn_pass_watch *watch; /* NULL: nobody looks */
 } qn_pass_options;
 
 /* Fails where the options name a pass that does not exist; qn_passes_run does so too. */

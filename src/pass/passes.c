@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "ops/infer.h"
-#include "pass/pass.h"
+#include "pass/watch.h"
 
 /* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes that
  * undo each other. */
@@ -50,17 +50,36 @@ qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options)
     return QN_OK;
 }
 
-static qn_status run_on(qn_graph *graph, const qn_pass *pass, bool keep_quantization,
+/* One run of passes over the graphs of a model. */
+typedef struct round_of {
+    const qn_pass_options *options;
+    bool keep_quantization;
+} round_of;
+
+static qn_status run_watched(qn_pass_context *self, const qn_pass *pass, const qn_pass_watch *watch)
+{
+    qn_pass_snapshot before;
+    qn_status status = qn_watch_begin(&before, self->graph);
+    if (status == QN_OK)
+        status = pass->run(self);
+    if (status == QN_OK && self->changes)
+        qn_watch_end(&before, self->graph, watch, pass);
+    qn_watch_free(&before, self->graph);
+    return status;
+}
+
+static qn_status run_on(qn_graph *graph, const qn_pass *pass, const round_of *round,
                         int64_t *changes)
 {
+    const qn_pass_watch *watch = round->options->watch;
     qn_pass_context self = {
-        .ctx = graph->ctx, .graph = graph, .keep_quantization = keep_quantization};
-    QN_TRY(pass->run(&self));
+        .ctx = graph->ctx, .graph = graph, .keep_quantization = round->keep_quantization};
+    QN_TRY(watch ? run_watched(&self, pass, watch) : pass->run(&self));
     *changes += self.changes;
     for (qn_node *node = graph->first; node; node = node->next) {
         qn_graph *body;
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            QN_TRY(run_on(body, pass, keep_quantization, changes));
+            QN_TRY(run_on(body, pass, round, changes));
     }
     return QN_OK;
 }
@@ -69,6 +88,7 @@ static qn_status run_on(qn_graph *graph, const qn_pass *pass, bool keep_quantiza
 static qn_status run_rounds(qn_model *model, const qn_pass_options *options, bool keep_quantization,
                             int64_t *changes)
 {
+    const round_of this = {.options = options, .keep_quantization = keep_quantization};
     bool changed = true;
     for (int round = 0; round < MOST_ROUNDS && changed; round++) {
         changed = false;
@@ -78,7 +98,7 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
             if (!serves[p][options->purpose] || is_skipped(options, qn_passes[p]->name))
                 continue;
             QN_TRY(qn_check_cancel(model->ctx));
-            QN_TRY(run_on(model->graph, qn_passes[p], keep_quantization, &count));
+            QN_TRY(run_on(model->graph, qn_passes[p], &this, &count));
             changed = changed || count > 0;
             if (changes)
                 changes[p] += count;
