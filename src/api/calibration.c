@@ -80,9 +80,15 @@ qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *mode
     return QN_OK;
 }
 
-void qn_calibration_close(qn_calibration *c)
+void qn_calibration_drop_plan(qn_calibration *c)
 {
     qn_plan_free(c->plan);
+    c->plan = NULL;
+}
+
+void qn_calibration_close(qn_calibration *c)
+{
+    qn_calibration_drop_plan(c);
     if (c->fed)
         qn_feed_close(&c->feed);
     qn_model_free(c->real);

@@ -34,7 +34,8 @@ typedef struct qn_calibration {
     qn_feed_options feed_options;
     qn_feed feed;
     bool fed;
-    qn_plan *plan; /* with one thread, and the values that a quantized graph would carry observed */
+    qn_plan *
+        plan; /* until it is dropped: with one thread, and the values that a quantized graph would carry observed */
     qn_feed_source samples;
     double plan_ms, run_ms;
 } qn_calibration;
@@ -47,6 +48,8 @@ QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
 /* After qn_calibration_feed. `course` may be NULL. */
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
                                                qn_calibration *c);
+/* The plan's memory, when nothing is left to collect; the samples stay. */
+void qn_calibration_drop_plan(qn_calibration *c);
 void qn_calibration_close(qn_calibration *c);
 
 #endif

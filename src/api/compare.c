@@ -127,7 +127,9 @@ static qn_status make_pairs(comparison *c, qn_arena *arena, const qn_model *quan
 static qn_status make_session(comparison *c, int which, qn_model *model)
 {
     const qn_plan_options options = {.graph = *c->options->graph};
+    /* Direct, so that what the comparison decides does not depend on the number of threads. */
     const qn_watch watch = {.purpose = which ? QN_PURPOSE_RUN : QN_PURPOSE_QUANTIZE,
+                            .direct = true,
                             .observe = is_named,
                             .user = which ? &c->by_integer : &c->by_real};
     QN_TRY(qn_plan_create_watched(&c->plan[which], c->ctx, model, &options, &watch));

@@ -98,19 +98,24 @@ static bool has_data(const qn_calibrate_options *o)
 }
 
 /* Data that come with statistics, or where none are needed, only serve the comparison. */
-qn_status qn_job_calibrate(qn_quantize_job *j)
+static qn_status find_stats(qn_quantize_job *j)
 {
     const char *path = j->options->stats;
-    const bool none = j->settings.dynamic || j->scales;
-    if ((!path && !none) || has_data(&j->options->calibrate))
-        QN_TRY(qn_calibration_feed(&j->calibration));
-    if (none)
-        return QN_OK;
     if (!path)
         return qn_calibration_collect(&j->stats, NULL, &j->calibration);
     QN_TRY(qn_stats_load(&j->stats, j->ctx, path));
     const qn_status status = qn_stats_check(j->stats, &j->calibration.print, NULL);
     return status == QN_OK ? QN_OK : qn_fail_within(j->ctx, status, "%s", path);
+}
+
+qn_status qn_job_calibrate(qn_quantize_job *j)
+{
+    const bool none = j->settings.dynamic || j->scales;
+    if ((!j->options->stats && !none) || has_data(&j->options->calibrate))
+        QN_TRY(qn_calibration_feed(&j->calibration));
+    const qn_status status = none ? QN_OK : find_stats(j);
+    qn_calibration_drop_plan(&j->calibration);
+    return status;
 }
 
 /* ---- Metadata --------------------------------------------------------------------------------------------------- */

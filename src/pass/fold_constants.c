@@ -3,6 +3,7 @@
 
 #include "ops/eval.h"
 #include "pass/pass.h"
+#include "pass/rewrite.h"
 
 /* A result much larger than its inputs (a filled tensor, an expanded one) is cheaper to compute. */
 enum { ALWAYS_SMALL = 64 * 1024, MOST_GROWTH = 4 };
@@ -53,6 +54,9 @@ static bool worth_it(const qn_node *node)
 static bool can_fold(const qn_pass_context *self, const qn_node *node)
 {
     if ((node->op->flags & QN_OP_RANDOM) || qn_node_subgraph(node, 0) || !inputs_constant(node))
+        return false;
+    /* Such as the DequantizeLinear of weights that an integer operator has taken: four times their memory. */
+    if (qn_node_is_dead(node))
         return false;
     if (self->keep_quantization && node->op->quant == QN_QUANT_ALREADY)
         return false;

@@ -89,3 +89,12 @@ qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node)
     qn_node_remove(node);
     return qn_node_infer(fresh);
 }
+
+bool qn_node_is_dead(const qn_node *node)
+{
+    for (int32_t o = 0; o < node->n_out; o++) {
+        if (node->out[o] && (node->out[o]->n_users || node->out[o]->is_output))
+            return false;
+    }
+    return true;
+}

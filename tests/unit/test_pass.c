@@ -209,6 +209,23 @@ static void folds_constants(void **state)
     check(&f, apply(&f, &qn_op_Reshape, 2, x, target), "fold-constants", 1, &qn_op_Reshape);
 }
 
+/* The result of a dead node is memory for nothing. */
+static void leaves_the_dead_unfolded(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    int64_t changes[64];
+    const qn_pass_options options = {.purpose = QN_PURPOSE_RUN};
+    qn_value *y = apply(&f, &qn_op_Exp, 1, image(&f));
+    apply(&f, &qn_op_Exp, 1, weights(&f, 2, DIMS(4, 4)));
+    assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+    assert_int_equal(qn_passes_run(f.model, &options, changes), QN_OK);
+    assert_int_equal(changes[pass_index("fold-constants")], 0);
+    assert_int_equal(count_op(f.graph, &qn_op_Exp), 1);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
 static void removes_identities(void **state)
 {
     (void)state;
@@ -392,6 +409,7 @@ int main(void)
         cmocka_unit_test(fuses_pads_into_max_pool),
         cmocka_unit_test(keeps_pads_that_count),
         cmocka_unit_test(folds_constants),
+        cmocka_unit_test(leaves_the_dead_unfolded),
         cmocka_unit_test(removes_identities),
         cmocka_unit_test(merges_common),
         cmocka_unit_test(removes_dead),
