@@ -147,6 +147,12 @@ typedef struct cli_data_values {
     int64_t first, samples, loaders;
 } cli_data_values;
 
+/* What labelled samples are, for those who measure accuracy. */
+typedef struct cli_class_values {
+    const char *labels;
+    int64_t offset;
+} cli_class_values;
+
 /* The model that is calibrated, and how. */
 typedef struct cli_subject_values {
     const char *model;
@@ -155,7 +161,7 @@ typedef struct cli_subject_values {
 } cli_subject_values;
 
 extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
-    cli_data_group, cli_subject_group;
+    cli_data_group, cli_class_group, cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,

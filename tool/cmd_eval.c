@@ -7,8 +7,8 @@ typedef struct values {
     cli_engine_values engine;
     cli_data_values data;
     cli_list inputs;
-    const char *task, *labels, *float_model, *output;
-    int64_t class_offset;
+    cli_class_values classes;
+    const char *task, *float_model, *output;
 } values;
 
 static const char *task_name(size_t i)
@@ -24,24 +24,11 @@ static const cli_option options[] = {
      .standard = "classification",
      .word = task_name,
      .help = "what to measure"},
-    {.name = "labels",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, labels),
-     .value = "FILE",
-     .help = "classes: lines 'NAME CLASS' or 'CLASS', .npy, or IDX"},
     {.name = "float",
      .type = CLI_TEXT,
      .offset = offsetof(values, float_model),
      .value = "MODEL",
      .help = "the float original: agreement and KL divergence are measured too"},
-    {.name = "class-offset",
-     .type = CLI_INT,
-     .offset = offsetof(values, class_offset),
-     .value = "N",
-     .standard = "0",
-     .least = 0,
-     .most = 1e6,
-     .help = "added to every label (1 where class 0 is the background)"},
     {.name = "output",
      .type = CLI_TEXT,
      .offset = offsetof(values, output),
@@ -66,9 +53,9 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
                               .n_inputs = v->inputs.count,
                               .task = v->task,
                               .output = v->output,
-                              .class_offset = v->class_offset};
+                              .class_offset = v->classes.offset};
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
-    wanted.data.labels = v->labels;
+    wanted.data.labels = v->classes.labels;
     qn_status status = QN_OK;
     if (v->float_model)
         status = qn_model_load(&original, cli->ctx, v->float_model);
@@ -97,6 +84,7 @@ const cli_command cli_cmd_eval = {
         "from the data (CIFAR, lists) or from the names of sub-folders.",
     .parts = {{&own, 0},
               {&cli_data_group, offsetof(values, data)},
+              {&cli_class_group, offsetof(values, classes)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

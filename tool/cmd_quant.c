@@ -12,8 +12,8 @@ typedef struct values {
     int64_t samples, batch, bits, opset;
     double max_drop;
     cli_list eval_data;
-    const char *labels, *eval_list;
-    int64_t class_offset;
+    const char *eval_list;
+    cli_class_values classes;
     int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping, look_through;
 } values;
 
@@ -136,11 +136,6 @@ static const cli_option options[] = {
      .most = 100,
      .help = "raise layers to 16 bits, or leave them float, until top-1 (with labels; else the "
              "outputs) loses at most X points (percent)"},
-    {.name = "labels",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, labels),
-     .value = "FILE",
-     .help = "classes of the samples of --max-drop, as of eval"},
     {.name = "eval-data",
      .type = CLI_LIST,
      .offset = offsetof(values, eval_data),
@@ -151,14 +146,6 @@ static const cli_option options[] = {
      .offset = offsetof(values, eval_list),
      .value = "FILE",
      .help = "names of the samples of --eval-data to use, one a line"},
-    {.name = "class-offset",
-     .type = CLI_INT,
-     .offset = offsetof(values, class_offset),
-     .value = "N",
-     .standard = "0",
-     .least = 0,
-     .most = 1e6,
-     .help = "added to every label of --max-drop"},
     {.name = "fastest",
      .type = CLI_FLAG,
      .offset = offsetof(values, fastest),
@@ -211,10 +198,10 @@ static qn_eval_options eval_options(const values *v, const qn_graph_options *gra
     }
     eval.plan.graph = *graph;
     eval.data = cli_data_options(&data, &eval.plan.graph);
-    eval.data.labels = v->labels;
+    eval.data.labels = v->classes.labels;
     eval.inputs = v->subject.inputs.at;
     eval.n_inputs = v->subject.inputs.count;
-    eval.class_offset = v->class_offset;
+    eval.class_offset = v->classes.offset;
     return eval;
 }
 
@@ -224,7 +211,7 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const values *v = parsed;
     qn_quantize_options o = options_of(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
-    const bool labelled = v->labels || v->eval_data.count;
+    const bool labelled = v->classes.labels || v->eval_data.count;
     const qn_goal goal = {.max_drop = v->max_drop, .eval = labelled ? &eval : NULL};
     if (v->max_drop < 100)
         o.goal = &goal;
@@ -263,6 +250,7 @@ const cli_command cli_cmd_quant = {
     .parts = {{&own, 0},
               {&cli_subject_group, offsetof(values, subject)},
               {&cli_data_group, offsetof(values, data)},
+              {&cli_class_group, offsetof(values, classes)},
               {&cli_shape_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,

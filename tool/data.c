@@ -43,6 +43,23 @@ static const cli_option data_options[] = {
 };
 const cli_group cli_data_group = CLI_GROUP("for the data", data_options);
 
+static const cli_option class_options[] = {
+    {.name = "labels",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_class_values, labels),
+     .value = "FILE",
+     .help = "classes: lines 'NAME CLASS' or 'CLASS', .npy, or IDX"},
+    {.name = "class-offset",
+     .type = CLI_INT,
+     .offset = offsetof(cli_class_values, offset),
+     .value = "N",
+     .standard = "0",
+     .least = 0,
+     .most = 1e6,
+     .help = "added to every label (1 where class 0 is the background)"},
+};
+const cli_group cli_class_group = CLI_GROUP("for the classes", class_options);
+
 static const cli_option subject_options[] = {
     {.name = "model",
      .shorts = "m",

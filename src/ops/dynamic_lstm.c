@@ -41,29 +41,10 @@ void qn_dlstm_cell(qn_cell *cell, const qn_recurrent_attrs *attrs, int64_t hidde
 
 /* ---- Inference ---------------------------------------------------------------------------------------------- */
 
-static int64_t directions(const qn_recurrent_attrs *a)
-{
-    return a->direction == QN_DIRECTION_BOTH ? 2 : 1;
-}
-
-static qn_status check_dims(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
-{
-    qn_dim merged;
-    const int32_t own = qn_infer_rank(self, i);
-    if (own >= 0 && own != rank)
-        return qn_infer_fail(self, "input %d has %d dimensions instead of %d", i, own, rank);
-    for (int32_t d = 0; d < own; d++) {
-        if (!qn_dim_merge(&merged, self->in[i]->dims[d], dims[d]))
-            return qn_infer_fail(self, "dimension %d of input %d is %lld instead of %lld", d, i,
-                                 (long long)self->in[i]->dims[d].value, (long long)dims[d].value);
-    }
-    return QN_OK;
-}
-
 /* One for a direction, or one for a column. */
 static qn_status check_params(const qn_infer *self, int32_t i, const qn_dim dims[2])
 {
-    return check_dims(self, i, qn_infer_rank(self, i) == 1 ? 1 : 2, dims);
+    return qn_recurrent_check_dims(self, i, qn_infer_rank(self, i) == 1 ? 1 : 2, dims);
 }
 
 static qn_status check_activations(const qn_infer *self)
@@ -71,7 +52,7 @@ static qn_status check_activations(const qn_infer *self)
     const qn_recurrent_attrs *a = self->attrs;
     const size_t count = a->activations.count;
     qn_activation found;
-    if (count != 0 && count != 3 && count != 3 * (size_t)directions(a))
+    if (count != 0 && count != 3 && count != 3 * (size_t)qn_recurrent_directions(a))
         return qn_infer_fail(self, "%zu activations are given, 3 for each direction are needed",
                              count);
     for (size_t i = 0; i < count; i++) {
@@ -98,7 +79,7 @@ static qn_status find_hidden(qn_dim *hidden, const qn_infer *self)
 static qn_status dlstm_infer(qn_infer *self)
 {
     const qn_type *x = self->in[QN_DLSTM_X];
-    const qn_dim both = qn_dim_of(directions(self->attrs)), any = qn_dim_unknown();
+    const qn_dim both = qn_dim_of(qn_recurrent_directions(self->attrs)), any = qn_dim_unknown();
     qn_dim hidden;
     QN_TRY(check_activations(self));
     QN_TRY(find_hidden(&hidden, self));
@@ -109,13 +90,13 @@ static qn_status dlstm_infer(qn_infer *self)
     const qn_dim b[2] = {both, qn_dim_mul(columns, qn_dim_of(2))}, params[2] = {both, columns};
     const qn_dim p[2] = {both, qn_dim_mul(hidden, qn_dim_of(3))};
     const qn_dim y[4] = {time, both, batch, hidden};
-    QN_TRY(check_dims(self, QN_DLSTM_W, 3, w));
-    QN_TRY(check_dims(self, QN_DLSTM_R, 3, r));
-    QN_TRY(check_dims(self, QN_DLSTM_B, 2, b));
-    QN_TRY(check_dims(self, QN_DLSTM_LENGTHS, 1, &batch));
-    QN_TRY(check_dims(self, QN_DLSTM_H, 3, state));
-    QN_TRY(check_dims(self, QN_DLSTM_C, 3, state));
-    QN_TRY(check_dims(self, QN_DLSTM_P, 2, p));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_W, 3, w));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_R, 3, r));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_B, 2, b));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_LENGTHS, 1, &batch));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_H, 3, state));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_C, 3, state));
+    QN_TRY(qn_recurrent_check_dims(self, QN_DLSTM_P, 2, p));
     for (int32_t i = QN_DLSTM_W_SCALE; i < QN_DLSTM_INPUTS; i++)
         QN_TRY(check_params(self, i, params));
     qn_infer_set(self, 0, QN_FLOAT32, 4, y);
@@ -174,7 +155,7 @@ static qn_status prepare_weights(run *r, qn_eval *self, int part, int64_t both)
 static qn_status run_make(run *r, qn_eval *self)
 {
     const qn_tensor *x = self->in[QN_DLSTM_X];
-    const int64_t count = qn_tensor_count(x), both = directions(self->attrs);
+    const int64_t count = qn_tensor_count(x), both = qn_recurrent_directions(self->attrs);
     const qn_quant q = qn_dynamic_quant(x->data, count);
     void *block;
     *r = (run){.attrs = self->attrs,
@@ -253,7 +234,7 @@ static float initial(const qn_eval *self, int32_t slot, int64_t i)
 static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b, int64_t length)
 {
     const bool backward = r->attrs->direction == QN_DIRECTION_REVERSE || d == 1;
-    const int64_t both = directions(r->attrs), at = d * r->batch + b;
+    const int64_t both = qn_recurrent_directions(r->attrs), at = d * r->batch + b;
     qn_dlstm l;
     direction_make(&l, r, d);
     for (int64_t k = 0; k < r->hidden; k++) {
@@ -284,7 +265,7 @@ static qn_status dlstm_eval(qn_eval *self)
         if (length < 0 || length > r.time)
             return qn_eval_fail(self, "sequence length %lld is outside [0, %lld]",
                                 (long long)length, (long long)r.time);
-        for (int64_t d = 0; d < directions(r.attrs); d++)
+        for (int64_t d = 0; d < qn_recurrent_directions(r.attrs); d++)
             run_item(self, &r, d, b, length);
     }
     return QN_OK;

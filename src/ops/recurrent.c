@@ -23,7 +23,7 @@ static const kind lstm = {
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLE, INPUTS };
 
-static int64_t directions(const qn_recurrent_attrs *a)
+int64_t qn_recurrent_directions(const qn_recurrent_attrs *a)
 {
     return a->direction == QN_DIRECTION_BOTH ? 2 : 1;
 }
@@ -34,7 +34,7 @@ typedef struct sizes {
     qn_dim sequence, batch, input, hidden, directions;
 } sizes;
 
-static qn_status check_dims(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
+qn_status qn_recurrent_check_dims(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
 {
     qn_dim merged;
     const int32_t own = qn_infer_rank(self, i);
@@ -56,7 +56,7 @@ static qn_status find_sizes(sizes *s, const qn_infer *self)
     if ((x->rank >= 0 && x->rank != 3) || (r->rank >= 0 && r->rank != 3))
         return qn_infer_fail(self, "the sequence and the recurrent weights need 3 dimensions");
     *s = (sizes){qn_dim_unknown(), qn_dim_unknown(), qn_dim_unknown(), qn_dim_unknown(),
-                 qn_dim_of(directions(a))};
+                 qn_dim_of(qn_recurrent_directions(a))};
     if (x->rank == 3) {
         s->sequence = x->dims[first];
         s->batch = x->dims[1 - first];
@@ -80,13 +80,13 @@ static qn_status check_inputs(const qn_infer *self, const sizes *s, const kind *
     const qn_dim p[2] = {s->directions, qn_dim_mul(s->hidden, qn_dim_of(3))};
     const qn_dim state[3] = {a->layout ? s->batch : s->directions,
                              a->layout ? s->directions : s->batch, s->hidden};
-    QN_TRY(check_dims(self, W, 3, w));
-    QN_TRY(check_dims(self, R, 3, r));
-    QN_TRY(check_dims(self, B, 2, b));
-    QN_TRY(check_dims(self, LENGTHS, 1, &s->batch));
-    QN_TRY(check_dims(self, INITIAL_H, 3, state));
-    QN_TRY(check_dims(self, INITIAL_C, 3, state));
-    return check_dims(self, PEEPHOLE, 2, p);
+    QN_TRY(qn_recurrent_check_dims(self, W, 3, w));
+    QN_TRY(qn_recurrent_check_dims(self, R, 3, r));
+    QN_TRY(qn_recurrent_check_dims(self, B, 2, b));
+    QN_TRY(qn_recurrent_check_dims(self, LENGTHS, 1, &s->batch));
+    QN_TRY(qn_recurrent_check_dims(self, INITIAL_H, 3, state));
+    QN_TRY(qn_recurrent_check_dims(self, INITIAL_C, 3, state));
+    return qn_recurrent_check_dims(self, PEEPHOLE, 2, p);
 }
 
 static qn_status check_activations(const qn_infer *self, const kind *k)
@@ -94,7 +94,8 @@ static qn_status check_activations(const qn_infer *self, const kind *k)
     const qn_recurrent_attrs *a = self->attrs;
     const size_t count = a->activations.count;
     qn_activation found;
-    if (count != 0 && count != k->activations && count != k->activations * (size_t)directions(a))
+    if (count != 0 && count != k->activations &&
+        count != k->activations * (size_t)qn_recurrent_directions(a))
         return qn_infer_fail(self, "%zu activations are given, %zu for each direction are needed",
                              count, k->activations);
     for (size_t i = 0; i < count; i++) {
@@ -155,7 +156,7 @@ static qn_status run_make(run *r, qn_eval *self, const kind *k)
                .batch = x->dims[a->layout ? 0 : 1],
                .input = x->dims[2],
                .hidden = self->in[R]->dims[2],
-               .directions = directions(a)};
+               .directions = qn_recurrent_directions(a)};
     for (int32_t i = 0; i < INPUTS; i++) {
         if (qn_eval_in(self, i))
             QN_TRY(qn_eval_doubles(self, &r->in[i], self->in[i]));

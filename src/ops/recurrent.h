@@ -54,4 +54,10 @@ void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *
 /* y[rows] += M x, M [rows, columns]. */
 void qn_matvec(double *y, const double *matrix, const double *x, int64_t rows, int64_t columns);
 
+/* 1, or 2 of a bidirectional node. */
+int64_t qn_recurrent_directions(const qn_recurrent_attrs *a);
+/* Fails where input i, as far as it is known, has other dimensions. */
+QN_MUST_CHECK qn_status qn_recurrent_check_dims(const qn_infer *self, int32_t i, int32_t rank,
+                                                const qn_dim *dims);
+
 #endif
