@@ -2,7 +2,7 @@
 # row in tests/lint/rooms.txt, which says whom it may know).
 
 set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/cpu backend/dnnl
-    calib quant export train dist data task report peer api)
+    calib quant export train dist data image task report peer api)
 
 # Kernels for one instruction set are named after it; everything else is baseline code.
 set(QUENCH_ISA_avx2 -mavx2 -mfma -mf16c -mprfchw)

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/names.h"
-#include "data/image.h"
+#include "image/image.h"
 
 /* ---- Kinds of files --------------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #ifndef QN_PREPROCESS_H
 #define QN_PREPROCESS_H
 
-#include "data/image.h"
+#include "image/image.h"
 
 typedef enum qn_colour { QN_COLOUR_RGB, QN_COLOUR_BGR, QN_COLOUR_GREY } qn_colour;
 typedef enum qn_axes { QN_AXES_AUTO, QN_AXES_NCHW, QN_AXES_NHWC } qn_axes;

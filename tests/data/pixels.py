@@ -126,6 +126,12 @@ def bmps():
 # ---- What the others make of them -------------------------------------------------------------------------------
 
 
+def pnms():
+    yield "ppm colours", encoded("PPM", smooth(37, 53))
+    yield "pgm grey", encoded("PPM", smooth(37, 53, 1), "L")
+    yield "ppm comments", b"P6 # of a scanner\n#twice\n 3\t2\n255\n" + bytes(range(40, 58))
+
+
 def by_pillow(path, rotate=False, grey=False):
     image = Image.open(path)
     image = ImageOps.exif_transpose(image) if rotate else image
@@ -184,7 +190,7 @@ def compare(ours, theirs):
 
 
 def add_files(cases):
-    for name, data in [*jpegs(), *pngs(), *bmps()]:
+    for name, data in [*jpegs(), *pngs(), *bmps(), *pnms()]:
         path = cases.save(data, "." + name.split()[0])
         cases.add(name, path, "", by_pillow(path))
         cases.add(name, path, "decode=opencv", by_opencv(path))

@@ -17,7 +17,7 @@ typedef enum qn_decoder { QN_DECODE_PILLOW, QN_DECODE_OPENCV } qn_decoder;
 /* Pictures beyond this many pixels are refused, as Pillow does. */
 #define QN_IMAGE_MOST_PIXELS INT64_C(178956970)
 
-/* A JPEG, PNG or BMP file in memory to pixels; which one it is, its first bytes tell. Grey files stay
+/* A JPEG, PNG, BMP or PNM file in memory to pixels; which one it is, its first bytes tell. Grey files stay
  * grey, transparency is dropped. `rotate` turns the picture upright as its EXIF data say. */
 QN_MUST_CHECK qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file,
                                         size_t size, qn_decoder decoder, bool rotate);
@@ -49,6 +49,8 @@ QN_MUST_CHECK qn_status qn_jpeg_decode(qn_image *out, int *orientation, qn_conte
 QN_MUST_CHECK qn_status qn_png_decode(qn_image *out, int *orientation, qn_context *ctx,
                                       const uint8_t *file, size_t size, qn_decoder decoder);
 QN_MUST_CHECK qn_status qn_bmp_decode(qn_image *out, int *orientation, qn_context *ctx,
+                                      const uint8_t *file, size_t size, qn_decoder decoder);
+QN_MUST_CHECK qn_status qn_pnm_decode(qn_image *out, int *orientation, qn_context *ctx,
                                       const uint8_t *file, size_t size, qn_decoder decoder);
 
 /* ---- Resizing, bit for bit as the programs do that they are named after --------------------------- */

@@ -5,7 +5,7 @@
  * from the bottom up unless the height is negative, each padded to 4 bytes. */
 #include <string.h>
 
-#include "data/image.h"
+#include "image/image.h"
 
 enum { FILE_HEADER = 14, OS2_HEADER = 12, WINDOWS_HEADER = 40 };
 /* Runs are up to 255 pixels in 2 bytes, steps over nothing up to 255 rows in 4. */

@@ -9,7 +9,7 @@
 #include <jerror.h>
 #include <jpeglib.h>
 
-#include "data/image.h"
+#include "image/image.h"
 
 /* Progressive files have about ten scans; those with thousands are made to keep decoders busy. A block of 64
  * pixels takes at least a bit, and its colours may be stored for 16 blocks together. */

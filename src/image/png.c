@@ -5,7 +5,7 @@
 
 #include <png.h>
 
-#include "data/image.h"
+#include "image/image.h"
 
 /* Deflate packs by a factor of about 1032 at most, and a byte is up to 8 pixels. */
 enum { MOST_PIXELS_A_BYTE = 1100 * 8 };

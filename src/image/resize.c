@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/image.h"
+#include "image/image.h"
 
 static const struct {
     const char *name;

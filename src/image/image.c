@@ -1,4 +1,4 @@
-#include "data/image.h"
+#include "image/image.h"
 
 #include <string.h>
 #include <strings.h>
@@ -16,6 +16,8 @@ static const format formats[] = {
     {"\xff\xd8\xff", 3, {".jpg", ".jpeg"}, qn_jpeg_decode},
     {"\x89PNG\r\n\x1a\n", 8, {".png"}, qn_png_decode},
     {"BM", 2, {".bmp"}, qn_bmp_decode},
+    {"P5", 2, {".pgm", ".pnm"}, qn_pnm_decode},
+    {"P6", 2, {".ppm", ".pnm"}, qn_pnm_decode},
 };
 
 bool qn_image_is_file(const char *path)
@@ -42,7 +44,7 @@ qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, s
             found = &formats[f];
     }
     if (!found)
-        return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG or BMP file");
+        return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG, BMP or PNM file");
     QN_TRY(found->decode(out, &orientation, ctx, file, size, decoder));
     const qn_status status = rotate ? qn_image_turn(out, ctx, orientation) : QN_OK;
     if (status != QN_OK)
