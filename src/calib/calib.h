@@ -59,12 +59,14 @@ typedef struct qn_stats_entry {
     int32_t axis; /* -1: none */
     int64_t channels;
     float *channel_min, *channel_max;
-    qn_fixed *channel_sum;
+    qn_fixed *channel_sum, *channel_square; /* of the elements, and of their squares */
 } qn_stats_entry;
 enum { QN_CHANNELS_MOST = 16384 };
 
 double qn_entry_mean(const qn_stats_entry *entry);
 double qn_entry_channel_mean(const qn_stats_entry *entry, int64_t channel);
+/* Of the squares. */
+double qn_entry_channel_power(const qn_stats_entry *entry, int64_t channel);
 
 /* ---- Statistics of a model on data -------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics file:
  *
- *   "qnpart 1", fingerprint of the model, v samples, v segments and the end of each,
+ *   "qnpart 2", fingerprint of the model, v samples, v segments and the end of each,
  *   a bit for every sample done, v segments folded, the total, 0 or 1 and statistics for each open one,
  *   what stands out, snapshots of the stages reached, 0 or 1 and statistics for each result asked for. */
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "calib/collect.h"
 
-static const char magic[] = "qnpart 1";
+static const char magic[] = "qnpart 2";
 
 /* ---- Writing --------------------------------------------------------------------------------------------- */
 

@@ -12,10 +12,10 @@ enum {
     QN_COUNT_PIECE = 4096                  /* elements that are folded, then counted */
 };
 
-/* Extremes and sums of up to QN_COUNT_LANES channels. */
+/* Extremes, sums and sums of squares of up to QN_COUNT_LANES channels. */
 typedef struct qn_lanes {
     float min[QN_COUNT_LANES], max[QN_COUNT_LANES];
-    double sum[QN_COUNT_LANES];
+    double sum[QN_COUNT_LANES], square[QN_COUNT_LANES];
     uint32_t largest; /* bits of the largest |x|: from those of infinity on it is none */
 } qn_lanes;
 

@@ -8,7 +8,8 @@
  * do not wait for each other, in an order that every instruction set can follow. */
 
 typedef struct folded {
-    float min[QN_COUNT_LANES], max[QN_COUNT_LANES], sum[2][QN_COUNT_LANES];
+    float min[QN_COUNT_LANES], max[QN_COUNT_LANES];
+    float sum[2][QN_COUNT_LANES], square[2][QN_COUNT_LANES];
     uint32_t bits[QN_COUNT_LANES];
 } folded;
 
@@ -19,14 +20,16 @@ static uint32_t magnitude_bits(float x)
     return bits & UINT32_C(0x7fffffff);
 }
 
-static inline void fold_row(folded *f, float *sum, const float *x, int64_t lanes)
+static inline void fold_row(folded *f, int64_t half, const float *x, int64_t lanes)
 {
+    float *sum = f->sum[half], *square = f->square[half];
     for (int64_t l = 0; l < lanes; l++) {
         const uint32_t bits = magnitude_bits(x[l]);
         f->min[l] = x[l] < f->min[l] ? x[l] : f->min[l];
         f->max[l] = x[l] > f->max[l] ? x[l] : f->max[l];
         f->bits[l] = bits > f->bits[l] ? bits : f->bits[l];
         sum[l] += x[l];
+        square[l] += x[l] * x[l];
     }
 }
 
@@ -37,12 +40,13 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
 {
     const __mmask16 mask = (__mmask16)((1u << lanes) - 1);
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
-    __m512 min[2], max[2], sum[2];
+    __m512 min[2], max[2], sum[2], square[2];
     __m512i bits[2];
     for (int i = 0; i < 2; i++) {
         min[i] = _mm512_loadu_ps(f->min);
         max[i] = _mm512_loadu_ps(f->max);
         sum[i] = _mm512_setzero_ps();
+        square[i] = _mm512_setzero_ps();
         bits[i] = _mm512_setzero_si512();
     }
     int64_t r = 0;
@@ -52,6 +56,7 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
             min[i] = _mm512_min_ps(min[i], v);
             max[i] = _mm512_max_ps(max[i], v);
             sum[i] = _mm512_add_ps(sum[i], v);
+            square[i] = _mm512_add_ps(square[i], _mm512_mul_ps(v, v));
             bits[i] =
                 _mm512_max_epu32(bits[i], _mm512_and_si512(_mm512_castps_si512(v), magnitude));
         }
@@ -60,9 +65,11 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
     _mm512_storeu_ps(f->max, _mm512_max_ps(max[0], max[1]));
     _mm512_storeu_ps(f->sum[0], sum[0]);
     _mm512_storeu_ps(f->sum[1], sum[1]);
+    _mm512_storeu_ps(f->square[0], square[0]);
+    _mm512_storeu_ps(f->square[1], square[1]);
     _mm512_storeu_si512(f->bits, _mm512_max_epu32(bits[0], bits[1]));
     if (r < rows)
-        fold_row(f, f->sum[0], x + r * stride, lanes);
+        fold_row(f, 0, x + r * stride, lanes);
 }
 
 #else
@@ -71,9 +78,9 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
 {
     for (int64_t r = 0; r < rows; r++) {
         if (lanes == QN_COUNT_LANES) /* a number that the compiler sees */
-            fold_row(f, f->sum[r & 1], x + r * stride, QN_COUNT_LANES);
+            fold_row(f, r & 1, x + r * stride, QN_COUNT_LANES);
         else
-            fold_row(f, f->sum[r & 1], x + r * stride, lanes);
+            fold_row(f, r & 1, x + r * stride, lanes);
     }
 }
 
@@ -81,7 +88,7 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
 
 static void fold(qn_lanes *to, const float *x, int64_t rows, int64_t stride, int64_t lanes)
 {
-    folded f = {.sum = {{0}}};
+    folded f = {.sum = {{0}}, .square = {{0}}};
     memcpy(f.min, to->min, sizeof f.min);
     memcpy(f.max, to->max, sizeof f.max);
     fold_rows(&f, x, rows, stride, lanes);
@@ -89,6 +96,7 @@ static void fold(qn_lanes *to, const float *x, int64_t rows, int64_t stride, int
         to->min[l] = f.min[l];
         to->max[l] = f.max[l];
         to->sum[l] += (double)f.sum[0][l] + (double)f.sum[1][l];
+        to->square[l] += (double)f.square[0][l] + (double)f.square[1][l];
         to->largest = f.bits[l] > to->largest ? f.bits[l] : to->largest;
     }
 }

@@ -12,7 +12,7 @@ struct qn_counter {
     uint32_t (*tables)[QN_COUNT_SIZE]; /* all zero between entries */
     /* Of the sample at hand, by channel. */
     float *min, *max;
-    double *sum;
+    double *sum, *square;
     size_t channels_capacity;
     void *plain; /* a sample as row-major float32, where it is something else */
     size_t plain_capacity;
@@ -48,6 +48,7 @@ void qn_counter_free(qn_counter *c)
     qn_free(c->ctx, c->min);
     qn_free(c->ctx, c->max);
     qn_free(c->ctx, c->sum);
+    qn_free(c->ctx, c->square);
     qn_free(c->ctx, c->plain);
     qn_free(c->ctx, c);
 }
@@ -132,10 +133,12 @@ static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const fl
     memcpy(to.min, c->min + first, floats);
     memcpy(to.max, c->max + first, floats);
     memcpy(to.sum, c->sum + first, doubles);
+    memcpy(to.square, c->square + first, doubles);
     c->kernels->fold(&to, x, rows, stride, lanes);
     memcpy(c->min + first, to.min, floats);
     memcpy(c->max + first, to.max, floats);
     memcpy(c->sum + first, to.sum, doubles);
+    memcpy(c->square + first, to.square, doubles);
     return to.largest;
 }
 
@@ -156,6 +159,7 @@ static uint32_t fold_span(qn_counter *c, int64_t channel, const float *x, int64_
         c->min[channel] = fminf(c->min[channel], to.min[l]);
         c->max[channel] = fmaxf(c->max[channel], to.max[l]);
         c->sum[channel] += to.sum[l];
+        c->square[channel] += to.square[l];
     }
     return to.largest;
 }
@@ -319,13 +323,20 @@ static qn_status grow_floats(qn_counter *c, float **at, int64_t count)
     return QN_OK;
 }
 
+static qn_status grow_doubles(qn_counter *c, double **at, int64_t count)
+{
+    double *grown =
+        qn_realloc(c->ctx, *at, c->channels_capacity * sizeof **at, (size_t)count * sizeof **at);
+    QN_TRY_ALLOC(c->ctx, grown);
+    *at = grown;
+    return QN_OK;
+}
+
 static qn_status channel_room(qn_counter *c, int64_t channels)
 {
     if ((size_t)channels > c->channels_capacity) {
-        double *sum = qn_realloc(c->ctx, c->sum, c->channels_capacity * sizeof *sum,
-                                 (size_t)channels * sizeof *sum);
-        QN_TRY_ALLOC(c->ctx, sum);
-        c->sum = sum;
+        QN_TRY(grow_doubles(c, &c->sum, channels));
+        QN_TRY(grow_doubles(c, &c->square, channels));
         QN_TRY(grow_floats(c, &c->min, channels));
         QN_TRY(grow_floats(c, &c->max, channels));
         c->channels_capacity = (size_t)channels;
@@ -333,7 +344,7 @@ static qn_status channel_room(qn_counter *c, int64_t channels)
     for (int64_t k = 0; k < channels; k++) {
         c->min[k] = INFINITY;
         c->max[k] = -INFINITY;
-        c->sum[k] = 0;
+        c->sum[k] = c->square[k] = 0;
     }
     return QN_OK;
 }
@@ -363,6 +374,7 @@ static void take_sample(qn_counter *c, int64_t channels, int64_t count)
         e->channel_min[k] = fminf(e->channel_min[k], c->min[k]);
         e->channel_max[k] = fmaxf(e->channel_max[k], c->max[k]);
         qn_fixed_add(&e->channel_sum[k], c->sum[k]);
+        qn_fixed_add(&e->channel_square[k], c->square[k]);
     }
 }
 

@@ -12,6 +12,7 @@ static void entry_free(qn_stats_entry *e, qn_context *ctx)
     qn_free(ctx, e->channel_min);
     qn_free(ctx, e->channel_max);
     qn_free(ctx, e->channel_sum);
+    qn_free(ctx, e->channel_square);
 }
 
 static void drop_channels(qn_stats_entry *e, qn_context *ctx)
@@ -19,8 +20,9 @@ static void drop_channels(qn_stats_entry *e, qn_context *ctx)
     qn_free(ctx, e->channel_min);
     qn_free(ctx, e->channel_max);
     qn_free(ctx, e->channel_sum);
+    qn_free(ctx, e->channel_square);
     e->channel_min = e->channel_max = NULL;
-    e->channel_sum = NULL;
+    e->channel_sum = e->channel_square = NULL;
     e->channels = -1;
 }
 
@@ -29,7 +31,8 @@ static qn_status make_channels(qn_stats_entry *e, qn_context *ctx, int64_t chann
     e->channel_min = qn_alloc_zero(ctx, (size_t)channels, sizeof *e->channel_min);
     e->channel_max = qn_alloc_zero(ctx, (size_t)channels, sizeof *e->channel_max);
     e->channel_sum = qn_alloc_zero(ctx, (size_t)channels, sizeof *e->channel_sum);
-    if (!e->channel_min || !e->channel_max || !e->channel_sum)
+    e->channel_square = qn_alloc_zero(ctx, (size_t)channels, sizeof *e->channel_square);
+    if (!e->channel_min || !e->channel_max || !e->channel_sum || !e->channel_square)
         return qn_fail_nomem(ctx);
     for (int64_t c = 0; c < channels; c++) {
         e->channel_min[c] = INFINITY;
@@ -60,6 +63,12 @@ double qn_entry_channel_mean(const qn_stats_entry *e, int64_t channel)
     return qn_fixed_value(e->channel_sum[channel]) / count;
 }
 
+double qn_entry_channel_power(const qn_stats_entry *e, int64_t channel)
+{
+    const double count = (double)(e->count / (uint64_t)e->channels);
+    return qn_fixed_value(e->channel_square[channel]) / count;
+}
+
 static qn_status merge_channels(qn_stats_entry *e, qn_context *ctx, const qn_stats_entry *other)
 {
     if (other->channels == 0)
@@ -69,6 +78,7 @@ static qn_status merge_channels(qn_stats_entry *e, qn_context *ctx, const qn_sta
         e->channel_min[c] = fminf(e->channel_min[c], other->channel_min[c]);
         e->channel_max[c] = fmaxf(e->channel_max[c], other->channel_max[c]);
         qn_fixed_merge(&e->channel_sum[c], other->channel_sum[c]);
+        qn_fixed_merge(&e->channel_square[c], other->channel_square[c]);
     }
     return QN_OK;
 }

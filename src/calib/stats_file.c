@@ -1,11 +1,11 @@
 /* The statistics file. All numbers are little-endian; "v" is a varint, "f" a float, "x" a qn_fixed.
  *
- *   "qnstats1"
+ *   "qnstats2"
  *   fingerprint of the model, of the data (16 bytes each)
  *   v samples, v entries; for each, in ascending order of names:
  *       v length, name
  *       v samples, count, zeros      f min, max     x sum, sum_min, sum_max
- *       v axis + 1, channels + 1; where there are channels: f min, max  x sum  of each
+ *       v axis + 1, channels + 1; where there are channels: f min, max  x sum, sum of squares  of each
  *       v exponent - QN_HISTOGRAM_LEAST + 1 (0: no histogram), then both sides:
  *           v bins up to the last that is not 0; each a varint, zeros as 0 and their number
  *   fingerprint of all before
@@ -17,7 +17,7 @@
 #include "calib/bytes.h"
 #include "calib/histogram.h"
 
-static const char magic[] = "qnstats1";
+static const char magic[] = "qnstats2";
 
 /* ---- Writing --------------------------------------------------------------------------------------------- */
 
@@ -47,6 +47,7 @@ static void put_channels(qn_text *out, const qn_stats_entry *e)
         qn_put_f32(out, e->channel_min[c]);
         qn_put_f32(out, e->channel_max[c]);
         qn_put_fixed(out, e->channel_sum[c]);
+        qn_put_fixed(out, e->channel_square[c]);
     }
 }
 
@@ -162,13 +163,15 @@ static qn_status get_channels(qn_stats_entry *e, qn_context *ctx, qn_bytes *in)
     }
     in->wrong = (channels > 0) != (e->axis >= 0) ||
                 (channels > 0 && (e->count % (uint64_t)channels != 0 ||
-                                  (size_t)channels > (size_t)(in->end - in->at) / 24));
+                                  (size_t)channels > (size_t)(in->end - in->at) / 40));
     if (in->wrong || channels == 0)
         return QN_OK;
     QN_TRY(qn_entry_channels(e, ctx, channels));
     for (int64_t c = 0; c < channels && !in->wrong; c++) {
         in->wrong = !get_ends(in, &e->channel_min[c], &e->channel_max[c]);
         e->channel_sum[c] = qn_get_fixed(in);
+        e->channel_square[c] = qn_get_fixed(in);
+        in->wrong = in->wrong || e->channel_square[c].high < 0;
     }
     return QN_OK;
 }

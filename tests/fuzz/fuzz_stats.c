@@ -33,7 +33,7 @@ static void check(qn_context *ctx, const qn_stats *stats, const uint8_t *bytes, 
     qn_stats *twice;
     qn_text text;
     qn_text_init(&text, ctx);
-    qn_text_add(&text, "qnstats1", QN_MAGIC);
+    qn_text_add(&text, "qnstats2", QN_MAGIC);
     qn_put_stats(&text, stats);
     qn_put_seal(&text);
     if (text.failed || text.length != size || memcmp(text.at, bytes, size) != 0)

@@ -46,7 +46,7 @@ static char *bytes_of(qn_stats *stats, size_t *size)
     char *bytes;
     qn_text_init(&text, stats->ctx);
     qn_stats_sort(stats);
-    qn_text_add(&text, "qnstats1", QN_MAGIC);
+    qn_text_add(&text, "qnstats2", QN_MAGIC);
     qn_put_stats(&text, stats);
     qn_put_seal(&text);
     *size = text.length;
@@ -177,6 +177,13 @@ static void layouts(void **unused)
         assert_memory_equal(a->channel_max, b->channel_max, C * sizeof(float));
         for (int c = 0; c < C; c++)
             assert_true(fabs(qn_entry_channel_mean(a, c) - qn_entry_channel_mean(b, c)) < 1e-5);
+        for (int c = 0; c < C; c++) {
+            double power = 0;
+            for (int p = 0; p < AREA; p++)
+                power += (double)x[c * AREA + p] * (double)x[c * AREA + p] / AREA;
+            assert_true(fabs(qn_entry_channel_power(a, c) - power) < 1e-5 * power);
+            assert_true(fabs(qn_entry_channel_power(b, c) - power) < 1e-5 * power);
+        }
         qn_stats_free(rows);
         qn_stats_free(other);
     }
