@@ -89,7 +89,8 @@ qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights 
     uint8_t *to = qn_build_alloc_weights(builder, bytes);
     int32_t *start = qn_build_alloc(builder, (size_t)lanes * sizeof *start);
     double *begin = qn_build_alloc(builder, (size_t)lanes * sizeof *begin);
-    if (!to || !start || !begin)
+    c->reach = qn_build_alloc(builder, (size_t)lanes * sizeof *c->reach);
+    if (!to || !start || !begin || !c->reach)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
     for (int64_t i = 0; i < lanes; i++) {
@@ -99,8 +100,10 @@ qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights 
         const int64_t sum = pack_lane(c, to + first * groups * 4 + at * 4, w, place % c->channels);
         start[i] = (int32_t)(0u - (uint32_t)padding * (uint32_t)sum);
         begin[place] = -(double)padding * (double)sum;
+        c->reach[i] = 255.0 * 255.0 * (double)qn_q_conv_length(c);
     }
     c->depth.weights = to;
+    c->start = start;
     c->depth.start = start;
     c->mac.begin = begin;
     c->depth.begin = begin;

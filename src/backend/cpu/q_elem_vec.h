@@ -11,6 +11,10 @@ Q_INLINE qi qi_xor(qi a, qi b)
 {
     return _mm512_xor_si512(a, b);
 }
+Q_INLINE qi qi_and(qi a, qi b)
+{
+    return _mm512_and_si512(a, b);
+}
 Q_INLINE qi qi_mul(qi a, qi b)
 {
     return _mm512_mullo_epi32(a, b);
@@ -36,6 +40,10 @@ Q_INLINE qf qf_load_first(const float *p, int64_t count)
 Q_INLINE qi qi_xor(qi a, qi b)
 {
     return _mm256_xor_si256(a, b);
+}
+Q_INLINE qi qi_and(qi a, qi b)
+{
+    return _mm256_and_si256(a, b);
 }
 Q_INLINE qi qi_mul(qi a, qi b)
 {
@@ -78,6 +86,10 @@ Q_INLINE qi qi_xor(qi a, qi b)
 {
     return _mm_xor_si128(a, b);
 }
+Q_INLINE qi qi_and(qi a, qi b)
+{
+    return _mm_and_si128(a, b);
+}
 Q_INLINE qi qi_mul(qi a, qi b)
 {
     const __m128i even = _mm_mul_epu32(a, b);
@@ -110,6 +122,10 @@ Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
 Q_INLINE qi qi_xor(qi a, qi b)
 {
     QI_EACH(qi, i, a.i[i] ^ b.i[i]);
+}
+Q_INLINE qi qi_and(qi a, qi b)
+{
+    QI_EACH(qi, i, a.i[i] & b.i[i]);
 }
 Q_INLINE qf qf_div(qf a, qf b)
 {

@@ -169,6 +169,7 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
                                 limit;
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
+    finish->simple = finish->floats || (finish->bounded && !finish->wide && !finish->r_wide);
 }
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)

@@ -11,8 +11,7 @@ typedef struct qn_q_round {
     int32_t zero;
 } qn_q_round;
 
-/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where a side has 16 bits the bias is part of acc,
- * and bias[] is zero)
+/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
  *   floats:   y = v, limited to first's limits where a Relu stands behind
  *   else      a = round(v)
@@ -27,6 +26,8 @@ typedef struct qn_q_finish {
     bool floats, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
     bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
+    bool simple;       /* floats, or bytes from bytes with bounded numbers */
+    bool unbiased;     /* bias[] is zero throughout: it is part of the sums */
     bool a_first;
     float a_scale, b_scale, fixed;
     /* By the byte of a, when a band of results is complete; NULL: none. */
@@ -56,7 +57,7 @@ static inline int64_t qn_q_finish_r_size(const qn_q_finish *finish)
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
-/* Sets finish.bounded: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+/* Sets finish.bounded and finish.simple: no sum, bias included, is larger than `most`; there are `count` multipliers. */
 void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
 /* Adds the output to the claim, in the residual's place where that is free. */
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);

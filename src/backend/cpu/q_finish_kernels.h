@@ -149,14 +149,4 @@ Q_INLINE qi finish_one_limited(const qn_q_finish *f, qi sum, int64_t param)
     return qf_round(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
 }
 
-Q_INLINE qi finish_one_sum(const qn_q_finish *f, qi sum, int64_t param, const uint8_t *r)
-{
-    const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));
-    const qf a = qf_rint(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
-    const qi bytes =
-        f->r_signed ? qi_load_bytes(r, true, QI_LANES) : qi_load_bytes(r, false, QI_LANES);
-    const q_finish_constants k = finish_load(f, param);
-    return qf_round(finish_add(&k, a, qi_float(bytes), f->a_first));
-}
-
 #endif

@@ -24,6 +24,22 @@ static int64_t filter_of(const qn_q_layer *l, int64_t filter)
     return l->period ? filter % l->period : filter;
 }
 
+/* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then sums begin with it. */
+static bool takes_bias(const qn_q_layer *l, const qn_tensor *bias, int64_t count)
+{
+    const qn_q_conv *c = &l->conv;
+    const double exact = 0x1p24;
+    if (c->kind != QN_MAC_BYTES || (c->is_depthwise && c->kernels->is_wide))
+        return c->kind !=
+               QN_MAC_BYTES; /* wide lanes of depthwise sums have an order of their own */
+    for (int64_t at = 0; at < count && bias; at++) {
+        const int64_t place = qn_q_conv_filter(c, at);
+        if (place >= 0 && c->reach[at] + fabs(qn_q_element(bias, filter_of(l, place))) > exact)
+            return false;
+    }
+    return true;
+}
+
 /* Bias and multipliers in the order of the packed filters. */
 static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 {
@@ -35,6 +51,7 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
     const int64_t count = qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
+    const bool taken = takes_bias(l, bias, count);
     double most = 0;
     if (!b || !m)
         return qn_fail_nomem(qn_build_context(claim->builder));
@@ -45,10 +62,13 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
         m[at] = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
         const double added = bias ? qn_q_element(bias, f) : 0;
         c->mac.begin[at] += added;
-        b[at] = c->kind == QN_MAC_BYTES ? (float)added : 0;
+        if (taken && c->kind == QN_MAC_BYTES)
+            c->start[at] += (int32_t)added;
+        b[at] = taken ? 0 : (float)added;
         most = fmax(most, fabs(added));
     }
     c->mac.finish.bias = b;
+    c->mac.finish.unbiased = taken;
     c->mac.finish.scale = m;
     qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;

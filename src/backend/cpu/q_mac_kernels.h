@@ -4,6 +4,7 @@
 
 #include "backend/cpu/q_depth_kernels.h"
 #include "backend/cpu/q_tile_kernels.h"
+#include "backend/cpu/q_whole_kernels.h"
 
 /* The sums of a tile, [windows][vectors]. */
 Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
@@ -37,40 +38,6 @@ Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int wind
         sums[i] = sum[i];
 }
 
-/* Results of window i: where they go, and where the residual lies. */
-Q_INLINE uint8_t *mac_y(const qn_mac *m, const qn_mac_tile *t, int windows, int i)
-{
-    const int first = mac_half(windows);
-    return i < first ? t->y[0] + i * m->y_step : t->y[1] + (i - first) * m->y_step;
-}
-Q_INLINE const uint8_t *mac_r(const qn_mac *m, const qn_mac_tile *t, int windows, int i)
-{
-    const int first = mac_half(windows);
-    return i < first ? t->r[0] + i * m->r_step : t->r[1] + (i - first) * m->r_step;
-}
-
-/* Two vectors a window, windows in pairs: an odd last one is a pair with itself. */
-Q_INLINE void mac_finish_pairs(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
-                               bool adds)
-{
-    const qi_limits limits = finish_limits(&m->finish);
-#pragma GCC unroll 7
-    for (int i = 0; i < windows; i += 2) {
-        const int at[2] = {i, i + 1 < windows ? i + 1 : i};
-        qi a[4];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const int64_t param = t->param + k % 2 * QI_LANES;
-            const qi sum = sums[at[k / 2] * 2 + k % 2];
-            a[k] = adds ? finish_one_sum(&m->finish, sum, param,
-                                         mac_r(m, t, windows, at[k / 2]) + k % 2 * QI_LANES)
-                        : finish_one(&m->finish, sum, param);
-        }
-        qi_store_halves(mac_y(m, t, windows, at[0]), mac_y(m, t, windows, at[1]),
-                        qi_pack(a[0], a[1], a[2], a[3], &limits));
-    }
-}
-
 static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
                               int vectors)
 {
@@ -83,15 +50,16 @@ static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile
 Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
 {
     qi sums[QN_MAC_WINDOWS * 2];
-    const qn_q_finish *f = &m->finish;
+    const whole w = {m, t, windows, mac_half(windows)};
     mac_sums(sums, m, t, windows, vectors);
-    if (vectors != 2 || !f->bounded || f->floats || f->wide || f->r_wide ||
-        t->filters < 2 * QI_LANES)
+    if (!m->finish.simple || t->filters < vectors * QI_LANES)
         mac_finish_floats(sums, m, t, windows, vectors);
-    else if (f->has_sum)
-        mac_finish_pairs(sums, m, t, windows, true);
+    else if (vectors == 1)
+        whole_finish_1(sums, &w);
+    else if (vectors == 2)
+        whole_finish_2(sums, &w);
     else
-        mac_finish_pairs(sums, m, t, windows, false);
+        whole_finish_4(sums, &w);
 }
 
 #define MAC_TILE(n, v)                                                                             \

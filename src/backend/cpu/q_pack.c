@@ -35,6 +35,7 @@ typedef struct packer {
     uint8_t *to;  /* its lane of the first step */
     int64_t step; /* bytes from step to step */
     int64_t sum;  /* of its weights */
+    int64_t size; /* the same of their magnitudes */
 } packer;
 
 static void put(packer *p, int64_t place, int32_t x)
@@ -43,6 +44,7 @@ static void put(packer *p, int64_t place, int32_t x)
     uint8_t *at = p->to + place / dot * p->step;
     const int16_t wide = (int16_t)x;
     p->sum += x;
+    p->size += x < 0 ? -x : x;
     if (p->c->kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
         const int16_t low = (int16_t)(x & 255), high = (int16_t)((x - low) / 256);
         memcpy(at + place % dot * 2, &low, sizeof low);
@@ -92,7 +94,8 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     uint8_t *to = qn_build_alloc_weights(builder, bytes);
     int32_t *start = qn_build_alloc(builder, (size_t)count * sizeof *start);
     double *begin = qn_build_alloc(builder, (size_t)count * sizeof *begin);
-    if (!to || !start || !begin)
+    c->reach = qn_build_alloc(builder, (size_t)count * sizeof *c->reach);
+    if (!to || !start || !begin || !c->reach)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
     for (int64_t param = 0; param < count; param++) {
@@ -107,8 +110,10 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
         if (c->kind == QN_MAC_BYTES)
             start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
         begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
+        c->reach[param] = 255.0 * (double)p.size;
     }
     c->weights = to;
+    c->start = start;
     c->mac.start = start;
     c->mac.begin = begin;
     return QN_OK;

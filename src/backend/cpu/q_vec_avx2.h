@@ -129,5 +129,13 @@ Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(a));
     _mm_storeu_si128((__m128i *)q, _mm256_extracti128_si256(a, 1));
 }
+Q_INLINE void qi_store_quarters(uint8_t *const p[4], qi a)
+{
+    const __m128i high = _mm256_extracti128_si256(a, 1);
+    _mm_storel_epi64((__m128i *)p[0], _mm256_castsi256_si128(a));
+    _mm_storel_epi64((__m128i *)p[1], _mm_srli_si128(_mm256_castsi256_si128(a), 8));
+    _mm_storel_epi64((__m128i *)p[2], high);
+    _mm_storel_epi64((__m128i *)p[3], _mm_srli_si128(high, 8));
+}
 
 #endif

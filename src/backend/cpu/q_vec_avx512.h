@@ -75,7 +75,10 @@ Q_INLINE qf qf_load(const float *p)
 }
 Q_INLINE void qf_store(float *p, qf a, int64_t count)
 {
-    _mm512_mask_storeu_ps(p, qi_first(count), a);
+    if (count >= QI_LANES)
+        _mm512_storeu_ps(p, a);
+    else
+        _mm512_mask_storeu_ps(p, qi_first(count), a);
 }
 Q_INLINE qf qf_set(float x)
 {
@@ -136,6 +139,13 @@ Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
     _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(a));
     _mm256_storeu_si256((__m256i *)q, _mm512_extracti64x4_epi64(a, 1));
+}
+Q_INLINE void qi_store_quarters(uint8_t *const p[4], qi a)
+{
+    _mm_storeu_si128((__m128i *)p[0], _mm512_castsi512_si128(a));
+    _mm_storeu_si128((__m128i *)p[1], _mm512_extracti32x4_epi32(a, 1));
+    _mm_storeu_si128((__m128i *)p[2], _mm512_extracti32x4_epi32(a, 2));
+    _mm_storeu_si128((__m128i *)p[3], _mm512_extracti32x4_epi32(a, 3));
 }
 
 #endif

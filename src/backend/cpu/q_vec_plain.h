@@ -118,5 +118,10 @@ Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
     memcpy(p, &a, sizeof a / 2);
     memcpy(q, (const char *)&a + sizeof a / 2, sizeof a / 2);
 }
+Q_INLINE void qi_store_quarters(uint8_t *const p[4], qi a)
+{
+    for (size_t i = 0; i < 4; i++)
+        memcpy(p[i], (const char *)&a + i * sizeof a / 4, sizeof a / 4);
+}
 
 #endif

@@ -94,5 +94,12 @@ Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
     _mm_storel_epi64((__m128i *)p, a);
     _mm_storel_epi64((__m128i *)q, _mm_srli_si128(a, 8));
 }
+Q_INLINE void qi_store_quarters(uint8_t *const p[4], qi a)
+{
+    int32_t parts[4];
+    _mm_storeu_si128((__m128i *)parts, a);
+    for (int i = 0; i < 4; i++)
+        memcpy(p[i], &parts[i], sizeof parts[i]);
+}
 
 #endif
