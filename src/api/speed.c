@@ -7,7 +7,7 @@
 #include "base/pin.h"
 #include "run/session.h"
 
-enum { LEAST_RUNS = 8, SEARCH_ROUNDS = 4 };
+enum { LEAST_RUNS = 8, MOST_RUNS = 100, SEARCH_ROUNDS = 4 };
 static const double TURN_MS = 300; /* for all runs of one model */
 static const double SLOW_RATIO = 1.1, SLOW_SHARE = 0.01;
 
@@ -63,7 +63,8 @@ static qn_status run_both(runner r[2], qn_quantize_job *j)
     const double until = qn_clock_ms() + 2 * TURN_MS;
     qn_status status = j->calibration.samples.source.read(j->calibration.samples.source.user,
                                                           j->ctx, 0, 0, &inputs);
-    for (int i = 0; status == QN_OK && (i < LEAST_RUNS || qn_clock_ms() < until); i++) {
+    for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
+         i++) {
         status = qn_check_cancel(j->ctx);
         for (int which = 0; which < 2 && status == QN_OK; which++)
             status = run_once(&r[which], inputs, j->calibration.feed.n_in);

@@ -15,10 +15,12 @@
 enum { OUTPUTS = 10 };
 static float numbers[28 * 28];
 
-/* A model, an input for it, of which it makes OUTPUTS numbers, and how to plan it. */
+/* A model, an input for it, of which it makes OUTPUTS numbers, how to plan it, how to quantize it. */
 typedef struct subject {
     const char *path, *backend;
     qn_tensor input;
+    qn_quantize_options options;
+    long stride; /* past the first 500 only each so-manieth allocation fails; 0: each one */
 } subject;
 
 typedef struct result {
@@ -71,12 +73,12 @@ static result load_and_run(fault *f, const subject *s)
     return r;
 }
 
-static qn_status quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model)
+static qn_quantize_options one_sample(void)
 {
     qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
     options.calibrate.data.samples = 1;
     options.compared = 1;
-    return qn_model_quantize(out, report, ctx, model, &options);
+    return options;
 }
 
 /* Only quantizing meets the fault: loading has its own tests. */
@@ -94,7 +96,7 @@ static result load_and_quantize(fault *f, const subject *s)
         r.status = qn_model_load(&model, ctx, s->path);
     f->until = until;
     if (r.status == QN_OK)
-        r.status = quantize(&quantized, &report, ctx, model);
+        r.status = qn_model_quantize(&quantized, &report, ctx, model, &s->options);
     if (r.status != QN_OK)
         assert_true(!quantized && !report);
     snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
@@ -113,7 +115,7 @@ static void every_allocation(result (*attempt)(fault *, const subject *), const 
         fail_msg("%s", good.message);
     assert_int_equal(never.live, 0);
     long struck = 0;
-    for (long n = 0;; n++) {
+    for (long n = 0;; n += s->stride && n >= 500 ? s->stride : 1) {
         fault f = {.until = n};
         const result r = attempt(&f, s);
         if (f.live != 0)
@@ -137,58 +139,69 @@ static void every_allocation(result (*attempt)(fault *, const subject *), const 
 static void reference_backend(void **state)
 {
     (void)state;
-    every_allocation(
-        load_and_run,
-        &(subject){"examples/fashion.onnx", "ref", {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    every_allocation(load_and_run, &(subject){.path = "examples/fashion.onnx",
+                                              .backend = "ref",
+                                              .input = {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
 }
 
 static void all_backends(void **state)
 {
     (void)state;
-    every_allocation(
-        load_and_run,
-        &(subject){"examples/fashion.onnx", NULL, {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    every_allocation(load_and_run, &(subject){.path = "examples/fashion.onnx",
+                                              .backend = NULL,
+                                              .input = {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
 }
 
 /* A plan that the first run finishes. */
 static void deferred_plan(void **state)
 {
     (void)state;
-    every_allocation(
-        load_and_run,
-        &(subject){"tests/cli/window.onnx", NULL, {QN_FLOAT32, 3, {1, 1, 4 * OUTPUTS}, numbers}});
+    every_allocation(load_and_run,
+                     &(subject){.path = "tests/cli/window.onnx",
+                                .backend = NULL,
+                                .input = {QN_FLOAT32, 3, {1, 1, 4 * OUTPUTS}, numbers}});
 }
 
-/* The path of fashion.onnx, quantized: for the caller to remove and free. */
-static char *quantized_file(void)
+/* The path of a file in /tmp, for the caller to remove and free. */
+static char *own_path(const char *ending)
 {
     char path[64];
+    snprintf(path, sizeof path, "/tmp/quench-fault-%ld%s", (long)getpid(), ending);
+    return strdup(path);
+}
+
+/* Quantizes fashion.onnx into the files that are named. */
+static void quantize_to(const char *path, const char *scales)
+{
+    qn_quantize_options options = one_sample();
+    options.save_scales = scales;
     qn_context *ctx = NULL;
     qn_model *model = NULL, *quantized = NULL;
-    snprintf(path, sizeof path, "/tmp/quench-fault-%ld.onnx", (long)getpid());
     qn_status status = open_context(&ctx, NULL);
     if (status == QN_OK)
         status = qn_model_load(&model, ctx, "examples/fashion.onnx");
     if (status == QN_OK)
-        status = quantize(&quantized, NULL, ctx, model);
-    if (status == QN_OK)
+        status = qn_model_quantize(&quantized, NULL, ctx, model, &options);
+    if (status == QN_OK && path)
         status = qn_model_save(ctx, quantized, path, NULL);
     if (status != QN_OK)
         fail_msg("%s", qn_context_error(ctx));
     qn_model_free(quantized);
     qn_model_free(model);
     qn_context_free(ctx);
-    return strdup(path);
 }
 
 static void quantized_model(void **state)
 {
-    char *path = quantized_file();
+    char *path = own_path(".onnx");
     (void)state;
-    every_allocation(load_and_run,
-                     &(subject){path, NULL, {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
-    every_allocation(load_and_run,
-                     &(subject){path, "ref", {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    quantize_to(path, NULL);
+    every_allocation(load_and_run, &(subject){.path = path,
+                                              .backend = NULL,
+                                              .input = {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
+    every_allocation(load_and_run, &(subject){.path = path,
+                                              .backend = "ref",
+                                              .input = {QN_FLOAT32, 4, {1, 1, 28, 28}, numbers}});
     remove(path);
     free(path);
 }
@@ -196,14 +209,58 @@ static void quantized_model(void **state)
 static void quantizing(void **state)
 {
     (void)state;
-    every_allocation(load_and_quantize, &(subject){.path = "examples/fashion.onnx"});
+    every_allocation(load_and_quantize,
+                     &(subject){.path = "examples/fashion.onnx", .options = one_sample()});
+}
+
+static void quantizing_from_scales(void **state)
+{
+    char *scales = own_path(".json");
+    subject s = {.path = "examples/fashion.onnx", .options = one_sample()};
+    (void)state;
+    quantize_to(NULL, scales);
+    s.options.scales = scales;
+    every_allocation(load_and_quantize, &s);
+    remove(scales);
+    free(scales);
+}
+
+static void quantizing_to_scales(void **state)
+{
+    char *scales = own_path(".json");
+    subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 3};
+    (void)state;
+    s.options.save_scales = scales;
+    every_allocation(load_and_quantize, &s);
+    remove(scales);
+    free(scales);
+}
+
+static void quantizing_dynamically(void **state)
+{
+    subject s = {.path = "examples/fashion.onnx", .options = one_sample()};
+    (void)state;
+    s.options.dynamic = 1;
+    every_allocation(load_and_quantize, &s);
+}
+
+/* A budget that some layers at 16 bits keep. */
+static void quantizing_to_a_goal(void **state)
+{
+    const qn_goal goal = {.max_drop = 1};
+    subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 97};
+    (void)state;
+    s.options.goal = &goal;
+    every_allocation(load_and_quantize, &s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_backend), cmocka_unit_test(all_backends),
-        cmocka_unit_test(deferred_plan), cmocka_unit_test(quantized_model),
-        cmocka_unit_test(quantizing)};
+        cmocka_unit_test(reference_backend),    cmocka_unit_test(all_backends),
+        cmocka_unit_test(deferred_plan),        cmocka_unit_test(quantized_model),
+        cmocka_unit_test(quantizing),           cmocka_unit_test(quantizing_from_scales),
+        cmocka_unit_test(quantizing_to_scales), cmocka_unit_test(quantizing_dynamically),
+        cmocka_unit_test(quantizing_to_a_goal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
