@@ -212,9 +212,19 @@ static qn_status resume_from(qn_collection *c, const qn_map *map, size_t n_input
     return check_samples(c, n_inputs);
 }
 
+/* Better said now than after hours: where no checkpoint can be written the result cannot either. */
+static qn_status check_writable(qn_context *ctx, const char *path)
+{
+    qn_output_file *file;
+    QN_TRY(qn_output_open(&file, ctx, path));
+    qn_output_discard(file);
+    return QN_OK;
+}
+
 qn_status qn_checkpoint_resume(qn_collection *c, const char *path, size_t n_inputs)
 {
     qn_map map;
+    QN_TRY(check_writable(c->ctx, path));
     if (access(path, F_OK) != 0)
         return QN_OK;
     qn_status status = qn_map_open(&map, c->ctx, path);

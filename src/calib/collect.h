@@ -40,7 +40,7 @@ qn_fingerprint qn_sample_print(const qn_tensor *inputs, size_t count);
 
 QN_MUST_CHECK qn_status qn_checkpoint_write(qn_collection *collection, const char *path);
 /* Goes on from the file where there is one that fits; else nothing changes, and a warning says why. Fails only
- * where memory is short or samples cannot be read. */
+ * where memory is short, samples cannot be read, or no file can be written there. */
 QN_MUST_CHECK qn_status qn_checkpoint_resume(qn_collection *collection, const char *path,
                                              size_t n_inputs);
 
