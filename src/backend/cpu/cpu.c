@@ -24,6 +24,7 @@ static const struct {
     {&qn_op_MaxPool, qn_claim_q_max_pool},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
+    {&qn_op_QLinearConv, qn_claim_q_join},
     {&qn_op_QLinearConv, qn_claim_q_conv},
     {&qn_op_QLinearMatMul, qn_claim_q_matmul},
     {&qn_op_QLinearMatMul, qn_claim_q_matmul_two},

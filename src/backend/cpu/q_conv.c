@@ -1,5 +1,6 @@
 /* QLinearConv and ConvIntegerToFloat. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/q_elem.h"
 #include "backend/cpu/q_layer.h"
 
 static const qn_kernel conv_kernels[] = {QN_Q_LAYER_KERNEL("int8 conv"),
@@ -24,28 +25,37 @@ static void describe(qn_q_conv *c, const qn_geometry *g)
     }
 }
 
-static qn_status claim_conv(bool *taken, qn_claim *claim, const qn_q_ports *ports)
+static qn_status create(qn_q_layer **out, const qn_claim *claim, const qn_q_ports *ports)
 {
-    qn_q_layer *l = NULL;
     qn_geometry g;
+    *out = NULL;
     if (!qn_geometry_q_conv(&g, claim) || g.rank != 2)
         return QN_OK;
-    QN_TRY(qn_q_layer_create(&l, claim, ports));
-    if (!l)
+    QN_TRY(qn_q_layer_create(out, claim, ports));
+    if (!*out)
         return QN_OK;
-    describe(&l->conv, &g);
-    l->layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
-    return qn_q_layer_claim(taken, claim, l, conv_kernels);
+    describe(&(*out)->conv, &g);
+    (*out)->layout = QN_LAST;
+    return QN_OK;
+}
+
+qn_status qn_q_conv_create(qn_q_layer **out, const qn_claim *claim)
+{
+    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    return create(out, claim, &ports);
 }
 
 qn_status qn_claim_q_conv(bool *taken, qn_claim *claim)
 {
-    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
-    return claim_conv(taken, claim, &ports);
+    qn_q_layer *l = NULL;
+    QN_TRY(qn_q_conv_create(&l, claim));
+    return l ? qn_q_layer_claim(taken, claim, l, conv_kernels) : QN_OK;
 }
 
 qn_status qn_claim_q_conv_float(bool *taken, qn_claim *claim)
 {
     static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, -1, -1, 6};
-    return claim_conv(taken, claim, &ports);
+    qn_q_layer *l = NULL;
+    QN_TRY(create(&l, claim, &ports));
+    return l ? qn_q_layer_claim(taken, claim, l, conv_kernels) : QN_OK;
 }

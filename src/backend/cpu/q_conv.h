@@ -16,6 +16,8 @@ typedef struct qn_q_conv {
     qn_mac_kind kind;
     bool narrow;     /* weights without zero point fit int8 */
     int64_t threads; /* 0: those of the plan */
+    int64_t
+        y_pitch; /* bytes from pixel to pixel of results that are part of others; 0: side by side */
 
     /* From qn_q_conv_plan: how it is done. */
     const qn_mac_kernels *kernels;
@@ -101,5 +103,8 @@ typedef struct qn_q_conv_data {
     uint8_t *y, *scratch;
 } qn_q_conv_data;
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads);
+/* The shares of it, at most one for each thread of the plan, to be run in any order. */
+int64_t qn_q_conv_parts(const qn_q_conv *c);
+void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part);
 
 #endif

@@ -93,21 +93,25 @@ static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_cla
     return QN_OK;
 }
 
-qn_status qn_q_layer_prepare(qn_claim *claim)
+qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *l, qn_claim *claim)
 {
-    qn_q_layer *l = claim->state;
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
     c->mac.finish = l->tail.finish;
-    c->x_stride = (int64_t)claim->in[0].stride;
+    c->x_stride = (int64_t)claim->in[l->x].stride;
     c->y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
     if (l->tail.residual >= 0)
         c->r_stride = (int64_t)claim->in[l->tail.residual].stride;
     QN_TRY(weights_of(&w, l, claim));
     QN_TRY(qn_q_conv_plan(c, claim->builder));
     QN_TRY(qn_q_conv_pack(c, claim->builder, &w));
-    claim->scratch = qn_q_conv_scratch(c);
+    *scratch = qn_q_conv_scratch(c);
     return make_params(l, claim);
+}
+
+qn_status qn_q_layer_prepare(qn_claim *claim)
+{
+    return qn_q_layer_pack(&claim->scratch, claim->state, claim);
 }
 
 qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io)
@@ -185,9 +189,20 @@ static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
         c->kind = qn_q_weights_fit(w, filters, length, 16) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
 }
 
-qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel kernels[2])
+/* The claim's input of that value, added where it has none yet. */
+static int32_t input_of(qn_claim *claim, qn_value *x, qn_layout layout)
 {
-    qn_node *node = claim->node;
+    int32_t i = 0;
+    while (i < claim->n_in && claim->in[i].value != x)
+        i++;
+    if (i == claim->n_in)
+        qn_claim_in(claim, x, layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+    return i;
+}
+
+qn_status qn_q_layer_open(bool *fits, qn_q_layer *l, qn_claim *claim)
+{
+    const qn_node *node = l->node;
     qn_value *x = node->in[l->ports.x], *y = node->out[0];
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
@@ -196,16 +211,25 @@ qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn
                                 .wide = !qn_q_is_byte(x)};
     QN_TRY(weights_of(&w, l, claim));
     choose_kind(c, &w);
-    if (!qn_q_conv_fits(c))
+    *fits = qn_q_conv_fits(c);
+    if (!*fits)
         return QN_OK;
-    const bool strided = l->layout.kind == QN_LAYOUT_CHANNELS_LAST;
-    qn_claim_in(claim, x, l->layout)->strided = strided;
+    const bool alone = l->tail.alone || l->period > 0;
+    l->x = input_of(claim, x, l->layout);
     qn_q_tail_begin(&l->tail, y, (int64_t)number_or(node, l->ports.y_zero, 0));
-    l->tail.alone = l->period > 0;
-    QN_TRY(qn_q_tail_grow(&l->tail, claim, l->layout));
+    l->tail.alone = alone;
+    return qn_q_tail_grow(&l->tail, claim, l->layout);
+}
+
+qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel kernels[2])
+{
+    bool fits = false;
+    QN_TRY(qn_q_layer_open(&fits, l, claim));
+    if (!fits)
+        return QN_OK;
     qn_q_tail_finish(&l->tail, claim, l->layout);
     claim->state = l;
-    claim->kernel = &kernels[c->kind != QN_MAC_BYTES];
+    claim->kernel = &kernels[l->conv.kind != QN_MAC_BYTES];
     *taken = true;
     return QN_OK;
 }

@@ -18,6 +18,7 @@ typedef struct qn_q_layer {
     float factor;   /* of the multipliers */
     bool by_column; /* weights are [k, filters] */
     qn_layout layout;
+    int32_t x; /* which input of the claim */
     /* Of a kernel that puts results elsewhere (q_deconv.c), else 0: its weights, whose filters repeat those of
      * the node after `period`, samples, and bytes from one sample of the results to the next. */
     const uint8_t *weights;
@@ -28,6 +29,12 @@ typedef struct qn_q_layer {
  * the shape of conv, layout and by_column have to be set. */
 QN_MUST_CHECK qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim,
                                           const qn_q_ports *ports);
+/* The same for a QLinearConv of two dimensions, complete. (q_conv.c) */
+QN_MUST_CHECK qn_status qn_q_conv_create(qn_q_layer **out, const qn_claim *claim);
+/* The first half of qn_q_layer_claim: adds x and what can be fused to the claim; *fits: the sums do. */
+QN_MUST_CHECK qn_status qn_q_layer_open(bool *fits, qn_q_layer *layer, qn_claim *claim);
+/* Packs weights and makes parameters; *scratch: bytes that qn_q_conv_run needs. */
+QN_MUST_CHECK qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *layer, qn_claim *claim);
 /* Takes the node and what can be fused, where the sums fit. kernels: for 8 bits, and where a side has 16. */
 QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *layer,
                                          const qn_kernel kernels[2]);

@@ -111,8 +111,13 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     }
     c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
-    c->skips = qn_q_conv_padding(c) == 0;
     return QN_OK;
+}
+
+/* Windows of one element lie in the map or see nothing of it. */
+static bool is_point(const qn_q_conv *c)
+{
+    return c->kernel[0] == 1 && c->kernel[1] == 1;
 }
 
 static bool must_copy(const qn_q_conv *c)
@@ -120,7 +125,7 @@ static bool must_copy(const qn_q_conv *c)
     const int64_t run =
         c->groups == 1 && c->dilation[1] == 1 ? c->kernel[1] * c->channels : c->group_channels;
     return c->kernels->is_wide || c->source.is_signed || run % c->kernels->dot != 0 ||
-           !is_inside(c);
+           !(is_inside(c) || (is_point(c) && c->skips));
 }
 
 /* ---- Shares -------------------------------------------------------------------------------------------------- */
@@ -177,7 +182,7 @@ static bool is_depthwise(const qn_q_conv *c)
     if (!c->kernels->depth)
         return false;
     return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !f->has_sum &&
-           !f->floats && fits;
+           !f->floats && !c->y_pitch && fits;
 }
 
 qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
@@ -186,9 +191,12 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     c->last_width = c->out_width;
     c->mac.r_step = c->groups * c->group_filters * qn_q_finish_r_size(&c->mac.finish);
     c->mac.y_step = c->groups * c->group_filters * qn_q_finish_size(&c->mac.finish);
+    if (c->y_pitch)
+        c->mac.y_step = c->y_pitch;
     c->is_depthwise = is_depthwise(c);
-    if (!c->is_depthwise && c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
-        c->stride[1] == 1 && is_inside(c) && c->out_width == c->width && c->out_height == c->height)
+    c->skips = qn_q_conv_padding(c) == 0;
+    if (!c->is_depthwise && is_point(c) && c->stride[0] == 1 && c->stride[1] == 1 && is_inside(c) &&
+        c->out_width == c->width && c->out_height == c->height)
         count_off(c);
     if (!c->is_depthwise)
         choose_blocks(c);

@@ -9,12 +9,12 @@ typedef struct work {
     const qn_q_conv_data *data;
 } work;
 
-/* Rows of outputs of one sample and the part of the map that they see. x: the first window of the first
- * row, x_row: bytes to that of the next one. */
+/* Rows of outputs of one sample and the map that they see. The first window of the first row begins x_first
+ * bytes from x (before it, where that window is all padding), that of the next row x_row bytes later. */
 typedef struct band {
     const uint8_t *x, *r;
     uint8_t *y;
-    int64_t x_row, first, count;
+    int64_t x_first, x_row, first, count;
 } band;
 
 static int64_t element_bytes(const qn_q_conv *c)
@@ -88,6 +88,7 @@ static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, uint8_t *sc
     for (int64_t i = 0; i < rows; i++)
         copy_row(c, scratch + i * bytes, x, top + i);
     b->x = scratch;
+    b->x_first = 0;
     b->x_row = bytes * c->stride[0];
 }
 
@@ -115,73 +116,106 @@ static block block_of(const qn_q_conv *c, int64_t index)
     return b;
 }
 
-/* Windows [at, at + count) of a row, and the same of the row below where `two`. */
-typedef struct piece {
-    int64_t row, at, count;
-    bool two;
-} piece;
-
-/* Rows [first, last) of the window of row `row` that are to be summed. */
-static void rows_inside(int64_t *first, int64_t *last, const qn_q_conv *c, int64_t row)
+/* Elements [*first, *last) of the kernel, along dim d, that are to be summed for output place `at`. */
+static void inside(int64_t *first, int64_t *last, const qn_q_conv *c, int d, int64_t at)
 {
-    const int64_t top = row * c->stride[0] - c->pad[0], step = c->dilation[0];
+    const int64_t size = d == 0 ? c->height : c->width, step = c->dilation[d];
+    const int64_t top = at * c->stride[d] - c->pad[d];
+    *first = 0;
+    *last = c->kernel[d];
+    if (!c->skips || (top >= 0 && top + (c->kernel[d] - 1) * step < size))
+        return;
     const int64_t above = top < 0 ? (step - 1 - top) / step : 0;
-    const int64_t below = top >= c->height ? 0 : (c->height - top + step - 1) / step;
-    *first = c->skips ? QN_MIN(above, c->kernel[0]) : 0;
-    *last = c->skips ? QN_MAX(QN_MIN(below, c->kernel[0]), *first) : c->kernel[0];
+    const int64_t below = top >= size ? 0 : (size - top + step - 1) / step;
+    *first = QN_MIN(above, c->kernel[d]);
+    *last = QN_MAX(QN_MIN(below, c->kernel[d]), *first);
 }
 
-static bool see_the_same(const qn_q_conv *c, int64_t row, int64_t other)
-{
-    int64_t a[2], b[2];
-    rows_inside(&a[0], &a[1], c, row);
-    rows_inside(&b[0], &b[1], c, other);
-    return a[0] == b[0] && a[1] == b[1];
-}
+/* One row of windows, or two that sum the same rows of the kernel, below a block of filters. */
+typedef struct line {
+    const qn_q_conv *c;
+    const band *b;
+    const block *k;
+    qn_mac_tile tile;
+    int64_t row;
+    bool two;
+} line;
 
-static void run_tile(const qn_q_conv *c, const band *b, const block *k, piece p)
+static void run_tile(const line *l, int64_t at, int64_t count, bool empty)
 {
+    const qn_q_conv *c = l->c;
     const qn_mac *m = &c->mac;
-    const int64_t first = p.two ? p.count : (p.count + 1) / 2, y = k->y * out_bytes(c);
-    const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
-    qn_mac_tile t = k->tile;
-    int64_t from, to;
-    rows_inside(&from, &to, c, b->first + p.row);
-    t.segments = c->segments + from * across;
-    t.n_segments = (to - from) * across;
-    t.weights += from * across * c->segments[0].steps * lanes * c->kernels->weight_bytes;
+    const band *b = l->b;
+    const int64_t first = l->two ? count : (count + 1) / 2, y = l->k->y * out_bytes(c);
+    const int64_t r = l->k->y * qn_q_finish_r_size(&m->finish);
+    qn_mac_tile t = l->tile;
+    if (empty)
+        t.n_segments = 0;
     for (int64_t h = 0; h < 2; h++) {
-        const int64_t row = p.row + (p.two ? h : 0), column = p.two ? p.at : p.at + h * first;
+        const int64_t row = l->row + (l->two ? h : 0), column = l->two ? at : at + h * first;
         const int64_t pixel = row * c->out_width + column;
-        t.x[h] = b->x + row * b->x_row + column * m->x_step + k->x;
+        t.x[h] = b->x;
+        if (t.n_segments > 0)
+            t.x[h] += b->x_first + row * b->x_row + column * m->x_step + l->k->x;
         t.y[h] = b->y + pixel * m->y_step + y;
-        t.r[h] = b->r ? b->r + pixel * m->r_step + k->y * qn_q_finish_r_size(&m->finish) : t.y[h];
+        t.r[h] = b->r ? b->r + pixel * m->r_step + r : t.y[h];
     }
-    k->fns[(p.two ? 2 * p.count : p.count) - 1](m, &t);
+    l->k->fns[(l->two ? 2 * count : count) - 1](m, &t);
 }
 
-static void run_row(const qn_q_conv *c, const band *b, const block *k, int64_t row)
+/* Columns [at, end) in tiles of about the same size. */
+static void run_columns(const line *l, int64_t at, int64_t end, bool empty)
 {
-    const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
-    const bool is_last = b->first + row == c->out_height - 1;
-    const int64_t width = is_last ? c->last_width : c->out_width;
-    const int64_t parts = (width + most - 1) / most;
-    for (int64_t i = 0; i < parts; i++) {
-        const int64_t at = width * i / parts, end = width * (i + 1) / parts;
-        run_tile(c, b, k, (piece){row, at, end - at, false});
+    const qn_q_conv *c = l->c;
+    const int64_t tile = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
+    const int64_t most = l->two ? tile / 2 : tile, width = end - at;
+    int64_t parts = 1;
+    while (parts * most < width)
+        parts++;
+    const int64_t size = parts == 1 ? width : width / parts, more = width - size * parts;
+    for (int64_t i = 0; i < parts && width > 0; i++) {
+        const int64_t count = size + (i < more);
+        run_tile(l, at, count, empty);
+        at += count;
     }
+}
+
+/* Where the kernel is one element wide the windows left and right of the map sum nothing. */
+static void run_line(const line *l, int64_t width)
+{
+    const qn_q_conv *c = l->c;
+    int64_t from = 0, to = width, first, last;
+    if (c->kernel[1] == 1 && c->skips) {
+        for (; from < to && (inside(&first, &last, c, 1, from), first == last); from++)
+            ;
+        for (; from < to && (inside(&first, &last, c, 1, to - 1), first == last); to--)
+            ;
+    }
+    run_columns(l, 0, from, true);
+    run_columns(l, from, to, false);
+    run_columns(l, to, width, true);
 }
 
 static void run_block(const qn_q_conv *c, const band *b, const block *k)
 {
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
-    for (int64_t row = 0; row < b->count; row++) {
-        const int64_t at = b->first + row;
-        if (narrow && row + 1 < b->count && see_the_same(c, at, at + 1))
-            run_tile(c, b, k, (piece){row++, 0, c->out_width, true});
-        else
-            run_row(c, b, k, row);
+    const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
+    const int64_t weights = across * c->segments[0].steps * lanes * c->kernels->weight_bytes;
+    line l = {.c = c, .b = b, .k = k, .tile = k->tile};
+    for (l.row = 0; l.row < b->count; l.row += l.two ? 2 : 1) {
+        const int64_t row = b->first + l.row;
+        int64_t from, to, next[2];
+        inside(&from, &to, c, 0, row);
+        l.two = narrow && l.row + 1 < b->count;
+        if (l.two) {
+            inside(&next[0], &next[1], c, 0, row + 1);
+            l.two = next[0] == from && next[1] == to;
+        }
+        l.tile.segments = c->segments + from * across;
+        l.tile.n_segments = (to - from) * across;
+        l.tile.weights = k->tile.weights + from * weights;
+        run_line(&l, row == c->out_height - 1 ? c->last_width : c->out_width);
     }
 }
 
@@ -206,7 +240,7 @@ static void look_up(const qn_q_conv *c, const band *b, const int64_t blocks[2])
     const qn_q_finish *f = &c->mac.finish;
     const bool is_last = b->first + b->count == c->out_height;
     const int64_t pixels = (b->count - 1) * c->out_width + (is_last ? c->last_width : c->out_width);
-    if (c->filter_parts == 1) {
+    if (c->filter_parts == 1 && !c->y_pitch) {
         f->look_up(b->y, b->y, pixels * c->mac.y_step, f->table);
         return;
     }
@@ -229,8 +263,9 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
         b.y = w->data->y + sample * c->y_stride + pixel * c->mac.y_step;
         if (w->data->r)
             b.r = w->data->r + sample * c->r_stride + pixel * c->mac.r_step;
+        b.x = x;
         b.x_row = c->width * c->channels * c->stride[0];
-        b.x = x + row * b.x_row;
+        b.x_first = row * b.x_row - (c->pad[0] * c->width + c->pad[1]) * c->channels;
         if (c->copies)
             copy_band(&b, c, x, scratch);
         if (c->is_depthwise)
@@ -244,31 +279,40 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
     }
 }
 
+void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part)
+{
+    const work w = {c, data};
+    const int64_t all_rows = c->samples * c->out_height, all_blocks = c->groups * c->blocks;
+    const int64_t f = part % c->filter_parts, r = part / c->filter_parts;
+    const int64_t blocks[2] = {all_blocks * f / c->filter_parts,
+                               all_blocks * (f + 1) / c->filter_parts};
+    const int64_t from = all_rows * r / c->row_parts, to = all_rows * (r + 1) / c->row_parts;
+    for (int64_t n = from / c->out_height; n * c->out_height < to; n++) {
+        const int64_t rows[2] = {QN_MAX(from - n * c->out_height, 0),
+                                 QN_MIN(to - n * c->out_height, c->out_height)};
+        run_rows(&w, rows, blocks, n, data->scratch + (size_t)part * copy_bytes(c));
+    }
+}
+
 static void run_parts(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
-    const qn_q_conv *c = w->c;
-    const int64_t all_rows = c->samples * c->out_height, all_blocks = c->groups * c->blocks;
-    for (int64_t part = first; part < last; part++) {
-        const int64_t f = part % c->filter_parts, r = part / c->filter_parts;
-        const int64_t blocks[2] = {all_blocks * f / c->filter_parts,
-                                   all_blocks * (f + 1) / c->filter_parts};
-        const int64_t from = all_rows * r / c->row_parts, to = all_rows * (r + 1) / c->row_parts;
-        for (int64_t n = from / c->out_height; n * c->out_height < to; n++) {
-            const int64_t rows[2] = {QN_MAX(from - n * c->out_height, 0),
-                                     QN_MIN(to - n * c->out_height, c->out_height)};
-            run_rows(w, rows, blocks, n, w->data->scratch + (size_t)part * copy_bytes(c));
-        }
-    }
+    for (int64_t part = first; part < last; part++)
+        qn_q_conv_run_part(w->c, w->data, part);
+}
+
+int64_t qn_q_conv_parts(const qn_q_conv *c)
+{
+    return c->filter_parts * c->row_parts;
 }
 
 size_t qn_q_conv_scratch(const qn_q_conv *c)
 {
-    return copy_bytes(c) * (size_t)(c->filter_parts * c->row_parts);
+    return copy_bytes(c) * (size_t)qn_q_conv_parts(c);
 }
 
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads)
 {
     const work w = {c, data};
-    qn_parallel(threads, c->filter_parts * c->row_parts, 2, run_parts, &w);
+    qn_parallel(threads, qn_q_conv_parts(c), 2, run_parts, &w);
 }
