@@ -30,6 +30,10 @@ typedef struct pool_work {
 static void inside(int64_t *first, int64_t *last, const qn_geometry *g, int d, int64_t at)
 {
     const int64_t start = at * g->stride[d] - g->pad_begin[d], step = g->dilation[d];
+    *first = 0;
+    *last = g->kernel[d];
+    if (start >= 0 && start + (g->kernel[d] - 1) * step < g->in[d])
+        return;
     *first = start < 0 ? (-start + step - 1) / step : 0;
     *last = QN_MIN(g->kernel[d], (g->in[d] - start + step - 1) / step);
     *last = QN_MAX(*last, *first);
@@ -42,31 +46,57 @@ static int64_t padded(const qn_geometry *g, int d, int64_t at)
     return QN_MIN(g->kernel[d], (g->in[d] + g->pad_end[d] - start + step - 1) / step);
 }
 
-static void window(const pool_work *w, uint8_t *y, const uint8_t *image, int64_t row,
+/* The taps of a row's windows: [top, low) of the kernel's rows. Windows that lie in the map from left to right
+ * have the same offsets, from the window's own place on. */
+typedef struct pool_row {
+    int64_t row, top, low;
+    int64_t offsets[MOST_TAPS], n;
+} pool_row;
+
+/* Offsets of the kernel's elements, of which those in columns [left, right) are inside. */
+static void row_taps(pool_row *r, const pool_state *s, int64_t left, int64_t right)
+{
+    const qn_geometry *g = &s->g;
+    r->n = 0;
+    for (int64_t i = r->top; i < r->low; i++) {
+        const int64_t h = r->row * g->stride[0] - g->pad_begin[0] + i * g->dilation[0];
+        for (int64_t j = left; j < right; j++)
+            r->offsets[r->n++] = (h * g->in[1] + j * g->dilation[1]) * g->channels * s->size;
+    }
+}
+
+/* x: the window's first column in the map's first row. */
+static void window(const pool_work *w, uint8_t *y, const uint8_t *x, const pool_row *r,
                    int64_t column)
 {
     const pool_state *s = w->s;
     const qn_geometry *g = &s->g;
-    int64_t offsets[MOST_TAPS], top, low, left, right, n = 0;
-    inside(&top, &low, g, 0, row);
-    inside(&left, &right, g, 1, column);
-    for (int64_t i = top; i < low; i++) {
-        const int64_t h = row * g->stride[0] - g->pad_begin[0] + i * g->dilation[0];
-        for (int64_t j = left; j < right; j++) {
-            const int64_t v = column * g->stride[1] - g->pad_begin[1] + j * g->dilation[1];
-            offsets[n++] = (h * g->in[1] + v) * g->channels * s->size;
-        }
-    }
-    const qn_q_taps taps = {image, offsets, n, 0};
+    const qn_q_taps taps = {x, r->offsets, r->n, 0};
     if (!s->mean) {
         (s->size == 2 ? s->kernels->largest_words : s->kernels->largest)(y, &taps, g->channels,
                                                                          s->flip);
         return;
     }
     qn_q_cast cast = s->cast;
-    const int64_t count = s->with_pads ? padded(g, 0, row) * padded(g, 1, column) : n;
+    const int64_t count = s->with_pads ? padded(g, 0, r->row) * padded(g, 1, column) : r->n;
     cast.scale = qn_mean_multiplier(s->x_scale, s->y_scale, count);
     s->kernels->mean(y, &taps, g->channels, &cast);
+}
+
+static void pool_line(const pool_work *w, uint8_t *y, const uint8_t *image, pool_row *r)
+{
+    const qn_geometry *g = &w->s->g;
+    const int64_t pixel = g->channels * w->s->size;
+    int64_t before[2] = {-1, -1}, now[2];
+    for (int64_t column = 0; column < g->out[1]; column++) {
+        inside(&now[0], &now[1], g, 1, column);
+        if (now[0] != before[0] || now[1] != before[1])
+            row_taps(r, w->s, now[0], now[1]);
+        before[0] = now[0];
+        before[1] = now[1];
+        window(w, y + column * pixel,
+               image + (column * g->stride[1] - g->pad_begin[1]) * pixel, r, column);
+    }
 }
 
 /* Item: one row of the output. */
@@ -75,11 +105,12 @@ static void pool_range(const void *opaque, int64_t first, int64_t last)
     const pool_work *w = opaque;
     const qn_geometry *g = &w->s->g;
     const int64_t pixel = g->channels * w->s->size;
+    pool_row r;
     for (int64_t i = first; i < last; i++) {
-        const int64_t n = i / g->out[0], row = i % g->out[0];
-        const uint8_t *image = w->x + n * g->in[0] * g->in[1] * pixel;
-        for (int64_t column = 0; column < g->out[1]; column++)
-            window(w, w->y + (i * g->out[1] + column) * pixel, image, row, column);
+        const int64_t n = i / g->out[0];
+        r.row = i % g->out[0];
+        inside(&r.top, &r.low, g, 0, r.row);
+        pool_line(w, w->y + i * g->out[1] * pixel, w->x + n * g->in[0] * g->in[1] * pixel, &r);
     }
 }
 

@@ -124,6 +124,12 @@ Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
     const qi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, l->flip), order);
 }
+Q_INLINE qi qi_pack_bytes(qi a, qi b, qi c, qi d)
+{
+    const qi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    return _mm256_permutevar8x32_epi32(
+        _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)), order);
+}
 Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
     _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(a));

@@ -135,6 +135,13 @@ Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
     const qi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, qi_pack_lanes(a, b, c, d, l));
 }
+/* All of a, then of b, c and d, limited to uint8. */
+Q_INLINE qi qi_pack_bytes(qi a, qi b, qi c, qi d)
+{
+    const qi order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(
+        order, _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)));
+}
 Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
     _mm256_storeu_si256((__m256i *)p, _mm512_castsi512_si256(a));

@@ -113,6 +113,10 @@ Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
     }
     return qi_load(bytes);
 }
+Q_INLINE qi qi_pack_bytes(qi a, qi b, qi c, qi d)
+{
+    return qi_pack(a, b, c, d, &(qi_limits){0, 0, 255, 0});
+}
 Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
     memcpy(p, &a, sizeof a / 2);

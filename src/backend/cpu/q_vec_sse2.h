@@ -89,6 +89,10 @@ Q_INLINE qi qi_pack(qi a, qi b, qi c, qi d, const qi_limits *l)
     const qi bytes = _mm_packus_epi16(first, second);
     return _mm_xor_si128(_mm_min_epu8(_mm_max_epu8(bytes, l->low), l->high), l->flip);
 }
+Q_INLINE qi qi_pack_bytes(qi a, qi b, qi c, qi d)
+{
+    return _mm_packus_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
+}
 Q_INLINE void qi_store_halves(uint8_t *p, uint8_t *q, qi a)
 {
     _mm_storel_epi64((__m128i *)p, a);

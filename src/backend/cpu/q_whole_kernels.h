@@ -12,16 +12,53 @@ typedef struct whole {
     int windows, first; /* first: of them, from y[0] and r[0] on */
 } whole;
 
-Q_INLINE uint8_t *whole_y(const whole *w, int i)
+/* Which loop serves. */
+typedef struct whole_kind {
+    int vectors;
+    bool usual; /* no bias to add, all of uint8 without zero point */
+    bool a_first;
+} whole_kind;
+
+/* ---- Windows ------------------------------------------------------------------------------------------------- */
+
+/* A window: its sums, [vectors], and where its results go. */
+typedef struct whole_window {
+    const qi *sums;
+    uint8_t *y;
+} whole_window;
+
+/* Those of one group of four vectors; the last one stands for those that are missing. */
+typedef struct whole_group {
+    whole_window at[4];
+} whole_group;
+
+/* The next `4 / vectors` windows from *i on, of which *next is the first. */
+Q_INLINE whole_group whole_take(whole_window *next, int *i, const whole *w, int vectors)
 {
-    return i < w->first ? w->t->y[0] + i * w->m->y_step
-                        : w->t->y[1] + (i - w->first) * w->m->y_step;
+    whole_group g;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4 / vectors; k++) {
+        g.at[k] = *next;
+        if (++*i >= w->windows)
+            continue;
+        next->sums += vectors;
+        next->y = *i == w->first ? w->t->y[1] : next->y + w->m->y_step;
+    }
+    return g;
 }
-Q_INLINE const uint8_t *whole_r(const whole *w, int i)
+
+Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
 {
-    return i < w->first ? w->t->r[0] + i * w->m->r_step
-                        : w->t->r[1] + (i - w->first) * w->m->r_step;
+    if (vectors == 4)
+        qi_store_halves(g->at[0].y, g->at[0].y + 2 * QI_LANES, bytes);
+    else if (vectors == 2)
+        qi_store_halves(g->at[0].y, g->at[1].y, bytes);
+    else
+        qi_store_quarters((uint8_t *const[4]){g->at[0].y, g->at[1].y, g->at[2].y, g->at[3].y},
+                          bytes);
 }
+
+/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
 typedef struct whole_scales {
     qf bias[4], scale[4]; /* by vector */
@@ -44,56 +81,56 @@ Q_INLINE qf whole_scaled(const whole_scales *s, qi sum, int v, bool biased)
     return qf_mul(biased ? qf_add(x, s->bias[v]) : x, s->scale[v]);
 }
 
-/* Four vectors from window i on. */
-Q_INLINE void whole_store(const whole *w, qi bytes, int i, int vectors)
+Q_INLINE qi whole_pack(const qi *a, const qi_limits *limits, bool usual)
 {
-    const int last = w->windows - 1;
-    if (vectors == 4)
-        qi_store_halves(whole_y(w, i), whole_y(w, i) + 2 * QI_LANES, bytes);
-    else if (vectors == 2)
-        qi_store_halves(whole_y(w, i), whole_y(w, QN_MIN(i + 1, last)), bytes);
-    else
-        qi_store_quarters((uint8_t *const[4]){whole_y(w, i), whole_y(w, QN_MIN(i + 1, last)),
-                                              whole_y(w, QN_MIN(i + 2, last)),
-                                              whole_y(w, QN_MIN(i + 3, last))},
-                          bytes);
+    return usual ? qi_pack_bytes(a[0], a[1], a[2], a[3])
+                 : qi_pack(a[0], a[1], a[2], a[3], limits);
 }
 
-/* The window behind the last one is the last one once more. */
-Q_INLINE void whole_alone(const whole *w, const qi *sums, int vectors, bool biased)
+/* ---- Loops ------------------------------------------------------------------------------------------------------ */
+
+Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
 {
     const qn_q_finish *f = &w->m->finish;
-    const whole_scales s = whole_load(f, w->t->param, vectors);
+    const whole_scales s = whole_load(f, w->t->param, kind.vectors);
     const qi_limits limits = finish_limits(f);
-    for (int i = 0; i < w->windows; i += 4 / vectors) {
+    whole_window next = {sums, w->t->y[0]};
+    for (int i = 0; i < w->windows;) {
+        const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qi a[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
-            const int at = QN_MIN(i + k / vectors, w->windows - 1), v = k % vectors;
-            a[k] = qf_round(whole_scaled(&s, sums[at * vectors + v], v, biased));
+            const int v = k % kind.vectors;
+            const qi sum = g.at[k / kind.vectors].sums[v];
+            a[k] = qf_round(whole_scaled(&s, sum, v, !kind.usual));
         }
-        whole_store(w, qi_pack(a[0], a[1], a[2], a[3], &limits), i, vectors);
+        whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
 }
 
-Q_INLINE void whole_sum(const whole *w, const qi *sums, int vectors, bool biased, bool a_first)
+/* The residual lies like the results. */
+Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
 {
     const qn_q_finish *f = &w->m->finish;
-    const whole_scales s = whole_load(f, w->t->param, vectors);
+    const whole_scales s = whole_load(f, w->t->param, kind.vectors);
     const q_finish_constants c = finish_load(f, w->t->param);
     const qi_limits limits = finish_limits(f);
     const qi bits = qi_set(f->r_signed ? -1 : 255);
-    for (int i = 0; i < w->windows; i += 4 / vectors) {
+    const ptrdiff_t r = (ptrdiff_t)((uintptr_t)w->t->r[0] - (uintptr_t)w->t->y[0]);
+    whole_window next = {sums, w->t->y[0]};
+    for (int i = 0; i < w->windows;) {
+        const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qi a[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
-            const int at = QN_MIN(i + k / vectors, w->windows - 1), v = k % vectors;
-            const qf x = whole_scaled(&s, sums[at * vectors + v], v, biased);
-            const qi r = qi_and(qi_load_bytes(whole_r(w, at) + v * QI_LANES, true, QI_LANES), bits);
-            a[k] =
-                qf_round(finish_add(&c, qf_rint(qf_clamp(x, c.low, c.high)), qi_float(r), a_first));
+            const int v = k % kind.vectors;
+            const whole_window *at = &g.at[k / kind.vectors];
+            const qf x = whole_scaled(&s, at->sums[v], v, !kind.usual);
+            const qi b = qi_and(qi_load_bytes(at->y + r + v * QI_LANES, true, QI_LANES), bits);
+            a[k] = qf_round(
+                finish_add(&c, qf_rint(qf_clamp(x, c.low, c.high)), qi_float(b), kind.a_first));
         }
-        whole_store(w, qi_pack(a[0], a[1], a[2], a[3], &limits), i, vectors);
+        whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
 }
 
@@ -102,13 +139,13 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors)
     const qn_q_finish *f = &w->m->finish;
     const whole_scales s = whole_load(f, w->t->param, vectors);
     const qf low = qf_set(f->first.low), high = qf_set(f->first.high);
-    for (int i = 0; i < w->windows; i++) {
-        float *y = (float *)(void *)whole_y(w, i);
+    uint8_t *y = w->t->y[0];
+    for (int i = 0; i < w->windows; sums += vectors) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            qf_store(y + v * QI_LANES,
-                     qf_clamp(whole_scaled(&s, sums[i * vectors + v], v, true), low, high),
-                     QI_LANES);
+            qf_store((float *)(void *)y + v * QI_LANES,
+                     qf_clamp(whole_scaled(&s, sums[v], v, true), low, high), QI_LANES);
+        y = ++i == w->first ? w->t->y[1] : y + w->m->y_step;
     }
 }
 
@@ -117,14 +154,18 @@ Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
     const qn_q_finish *f = &w->m->finish;
     if (f->floats)
         whole_floats(w, sums, vectors);
-    else if (f->has_sum && f->a_first)
-        whole_sum(w, sums, vectors, !f->unbiased, true);
-    else if (f->has_sum)
-        whole_sum(w, sums, vectors, !f->unbiased, false);
-    else if (f->unbiased)
-        whole_alone(w, sums, vectors, false);
+    else if (!f->has_sum && f->usual)
+        whole_alone(w, sums, (whole_kind){vectors, true, false});
+    else if (!f->has_sum)
+        whole_alone(w, sums, (whole_kind){vectors, false, false});
+    else if (f->usual && f->a_first)
+        whole_sum(w, sums, (whole_kind){vectors, true, true});
+    else if (f->usual)
+        whole_sum(w, sums, (whole_kind){vectors, true, false});
+    else if (f->a_first)
+        whole_sum(w, sums, (whole_kind){vectors, false, true});
     else
-        whole_alone(w, sums, vectors, true);
+        whole_sum(w, sums, (whole_kind){vectors, false, false});
 }
 
 /* sums: [windows][vectors] */
