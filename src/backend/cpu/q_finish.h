@@ -26,7 +26,7 @@ typedef struct qn_q_finish {
     bool floats, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
     bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
-    bool usual;    /* unbiased, and the results take all of uint8 without zero point */
+    bool usual;    /* unbiased, no floats, and the results take all of uint8 without zero point */
     bool simple;   /* floats, or bytes from bytes with bounded numbers */
     bool unbiased; /* bias[] is zero throughout: it is part of the sums */
     bool a_first;

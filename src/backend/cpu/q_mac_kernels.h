@@ -47,12 +47,42 @@ static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile
     mac_finish(floats, m, t, windows, vectors);
 }
 
+/* The commonest end of two vectors, from the registers that the sums are in. */
+Q_INLINE void mac_finish_usual(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows)
+{
+    const float *scale = m->finish.scale + t->param;
+    const qf low = qf_load(scale), high = qf_load(scale + QI_LANES);
+    const int first = mac_half(windows);
+    uint8_t *y = t->y[0];
+#pragma GCC unroll 7
+    for (int i = 0; i < windows; i += 2) {
+        const int k = i + 1 < windows ? i + 1 : i; /* the last of an odd number goes twice */
+        const qi a = qf_round(qf_mul(qi_float(sum[2 * i]), low));
+        const qi b = qf_round(qf_mul(qi_float(sum[2 * i + 1]), high));
+        const qi c = qf_round(qf_mul(qi_float(sum[2 * k]), low));
+        const qi d = qf_round(qf_mul(qi_float(sum[2 * k + 1]), high));
+        uint8_t *at = i == first ? t->y[1] : y;
+        uint8_t *next = k == i ? at : k == first ? t->y[1] : at + m->y_step;
+        qi_store_halves(at, next, qi_pack_bytes(a, b, c, d));
+        y = next + m->y_step;
+    }
+}
+
 Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
 {
-    qi sums[QN_MAC_WINDOWS * 2];
+    const qn_q_finish *f = &m->finish;
+    const bool simple = f->simple && t->filters == vectors * QI_LANES;
     const whole w = {m, t, windows, mac_half(windows)};
-    mac_sums(sums, m, t, windows, vectors);
-    if (!m->finish.simple || t->filters < vectors * QI_LANES)
+    qi sum[QN_MAC_WINDOWS * 2], sums[QN_MAC_WINDOWS * 2];
+    mac_sums(sum, m, t, windows, vectors);
+    if (vectors == 2 && simple && f->usual && !f->has_sum) {
+        mac_finish_usual(sum, m, t, windows);
+        return;
+    }
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sums[i] = sum[i];
+    if (!simple)
         mac_finish_floats(sums, m, t, windows, vectors);
     else if (vectors == 1)
         whole_finish_1(sums, &w);

@@ -94,8 +94,8 @@ static void pool_line(const pool_work *w, uint8_t *y, const uint8_t *image, pool
             row_taps(r, w->s, now[0], now[1]);
         before[0] = now[0];
         before[1] = now[1];
-        window(w, y + column * pixel,
-               image + (column * g->stride[1] - g->pad_begin[1]) * pixel, r, column);
+        window(w, y + column * pixel, image + (column * g->stride[1] - g->pad_begin[1]) * pixel, r,
+               column);
     }
 }
 

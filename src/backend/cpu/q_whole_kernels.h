@@ -83,8 +83,7 @@ Q_INLINE qf whole_scaled(const whole_scales *s, qi sum, int v, bool biased)
 
 Q_INLINE qi whole_pack(const qi *a, const qi_limits *limits, bool usual)
 {
-    return usual ? qi_pack_bytes(a[0], a[1], a[2], a[3])
-                 : qi_pack(a[0], a[1], a[2], a[3], limits);
+    return usual ? qi_pack_bytes(a[0], a[1], a[2], a[3]) : qi_pack(a[0], a[1], a[2], a[3], limits);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
