@@ -31,9 +31,16 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
     p->zero[0] = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
 }
 
+/* rint(x) to even by additions, which round so: for what such a sum can hold, and else by the library. */
+static inline double rounded(double x)
+{
+    const double shift = 0x1.8p52;
+    return fabs(x) < 0x1p51 ? (x + shift) - shift : nearbyint(x);
+}
+
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x)
 {
-    const double y = nearbyint((double)(x / p->scale[scale])) + (double)p->zero[scale];
+    const double y = rounded((double)(x / p->scale[scale])) + (double)p->zero[scale];
     if (!(y > (double)p->qmin))
         return p->qmin;
     return y < (double)p->qmax ? (int64_t)y : p->qmax;
@@ -59,20 +66,25 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
 
 /* ---- Weights ------------------------------------------------------------------------------------------------ */
 
-static double squared_error(const float *w, const qn_mac *m, int64_t at, float scale, int64_t most)
+/* A range somewhat smaller than the largest weight may round the others better. */
+enum { CLIP_STEPS = 16, TRIES = CLIP_STEPS + 1 };
+
+/* Scales side by side: each has a sum of its own, in the order of the weights. */
+typedef struct tries {
+    float scale[TRIES], inverse[TRIES];
+    double error[TRIES];
+} tries;
+
+/* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse + shift
+ * rounds to whole numbers. */
+static inline void try_weight(tries *t, float x, float end)
 {
-    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
-    const float inverse = 1 / scale, end = (float)most;
-    double sum = 0;
-    for (int64_t o = 0; o < outer; o++) {
-        const float *row = w + (o * dim + at) * m->inner;
-        for (int64_t i = 0; i < m->inner; i++) {
-            const float t = nearbyintf(row[i] * inverse);
-            const float e = row[i] - QN_MIN(QN_MAX(t, -end), end) * scale;
-            sum += (double)(e * e);
-        }
+    const float shift = 0x1.8p23F;
+    for (int k = 0; k < TRIES; k++) {
+        const float whole = (x * t->inverse[k] + shift) - shift;
+        const float e = x - QN_MIN(QN_MAX(whole, -end), end) * t->scale[k];
+        t->error[k] += (double)(e * e);
     }
-    return sum;
 }
 
 static float largest(const float *w, const qn_mac *m, int64_t at)
@@ -81,28 +93,27 @@ static float largest(const float *w, const qn_mac *m, int64_t at)
     float most = 0;
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t i = 0; i < m->inner; i++)
-            most = fmaxf(most, fabsf(w[(o * dim + at) * m->inner + i]));
+            most = QN_MAX(fabsf(w[(o * dim + at) * m->inner + i]), most);
     }
     return most;
 }
 
-/* A range somewhat smaller than the largest weight may round the others better. */
-enum { CLIP_STEPS = 16 };
-
-static float best_scale(const float *w, const qn_mac *m, int64_t at, int64_t most)
+static float best_scale(const float *w, const qn_mac *m, int64_t at, float whole, int64_t most)
 {
-    const float whole = positive((double)largest(w, m, at) / (double)most);
-    float best = whole;
-    double least = squared_error(w, m, at, whole, most);
-    for (int step = 1; step <= CLIP_STEPS && least > 0; step++) {
-        const float scale = whole * (1 - 0.02F * (float)step);
-        const double error = squared_error(w, m, at, scale, most);
-        if (error < least) {
-            least = error;
-            best = scale;
-        }
+    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
+    tries t = {.error = {0}};
+    int best = 0;
+    for (int k = 0; k < TRIES; k++) {
+        t.scale[k] = k == 0 ? whole : whole * (1 - 0.02F * (float)k);
+        t.inverse[k] = 1 / t.scale[k];
     }
-    return best;
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < m->inner; i++)
+            try_weight(&t, w[(o * dim + at) * m->inner + i], (float)most);
+    }
+    for (int k = 1; k < TRIES; k++)
+        best = t.error[k] < t.error[best] ? k : best;
+    return t.scale[best];
 }
 
 static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
@@ -118,9 +129,9 @@ static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool c
         const float most = largest(w, m, c);
         float scale = 1;
         if (most > 0)
-            scale = clip && p->qmax < 256 && p->count > 1
-                        ? best_scale(w, m, c, p->qmax)
-                        : positive((double)most / (double)p->qmax);
+            scale = positive((double)most / (double)p->qmax);
+        if (most > 0 && clip && p->qmax < 256 && p->count > 1)
+            scale = best_scale(w, m, c, scale, p->qmax);
         if (p->count > 1)
             p->scale[c] = scale;
         else if (most > 0)
