@@ -17,6 +17,11 @@ int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
 {
     const int32_t half = 1 << (bits - 1);
+    bool any = false;
+    for (int64_t f = 0; f < filters; f++)
+        any = any || w->zeros[f] != 0;
+    if (!any && w->is_signed && bits >= (w->wide ? 16 : 8))
+        return true;
     for (int64_t f = 0; f < filters; f++) {
         for (int64_t k = 0; k < length; k++) {
             const int32_t x = qn_q_weight(w, f, w->by_column ? k * filters + f : f * length + k);
@@ -34,25 +39,26 @@ typedef struct packer {
     int64_t filter;
     uint8_t *to;  /* its lane of the first step */
     int64_t step; /* bytes from step to step */
+    int64_t dot;  /* products of a step: 2 or 4 */
     int64_t sum;  /* of its weights */
     int64_t size; /* the same of their magnitudes */
 } packer;
 
 static void put(packer *p, int64_t place, int32_t x)
 {
-    const int64_t dot = p->c->kernels->dot;
-    uint8_t *at = p->to + place / dot * p->step;
+    const int64_t in = place & (p->dot - 1);
+    uint8_t *at = p->to + (place >> (p->dot == 4 ? 2 : 1)) * p->step;
     const int16_t wide = (int16_t)x;
     p->sum += x;
     p->size += x < 0 ? -x : x;
     if (p->c->kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
         const int16_t low = (int16_t)(x & 255), high = (int16_t)((x - low) / 256);
-        memcpy(at + place % dot * 2, &low, sizeof low);
-        memcpy(at + (int64_t)p->c->kernels->lanes * 4 + place % dot * 2, &high, sizeof high);
-    } else if (p->c->kernels->weight_bytes == 2 * dot)
-        memcpy(at + place % dot * 2, &wide, sizeof wide);
+        memcpy(at + in * 2, &low, sizeof low);
+        memcpy(at + (int64_t)p->c->kernels->lanes * 4 + in * 2, &high, sizeof high);
+    } else if (p->c->kernels->weight_bytes == 2 * p->dot)
+        memcpy(at + in * 2, &wide, sizeof wide);
     else
-        at[place % dot] = (uint8_t)x;
+        at[in] = (uint8_t)x;
 }
 
 /* Channels of kernel element (down, right), from `place` on. */
@@ -100,7 +106,7 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     memset(to, 0, bytes);
     for (int64_t param = 0; param < count; param++) {
         const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
-        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param)};
+        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param), .dot = c->kernels->dot};
         p.step = vectors * c->kernels->lanes * size;
         if (p.filter < 0)
             continue;
