@@ -29,8 +29,8 @@ static conv random_conv(fixture *f)
         c.stride[d] = pick(f, 2) ? 1 : 1 + pick(f, 3);
         c.dilation[d] = pick(f, 3) ? 1 : 1 + pick(f, 2);
         c.size[d] = (c.kernel[d] - 1) * c.dilation[d] + 1 + pick(f, 20);
-        for (int side = 0; side < 2 && !single; side++)
-            c.pads[d + 2 * side] = pick(f, 2) ? 0 : pick(f, 4);
+        for (int side = 0; side < 2; side++)
+            c.pads[d + 2 * side] = pick(f, single ? 5 : 2) ? 0 : pick(f, 4);
     }
     return c;
 }
@@ -231,6 +231,34 @@ static double chain_case(uint32_t seed)
     return count;
 }
 
+/* Several of one map and joined; some of them are bytes of another type, or read by somebody else. */
+static double join_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const conv first = random_conv(&f);
+    qn_value *x = conv_input(&f, &first), *parts[3];
+    const int32_t count = 2 + (int32_t)pick(&f, 2);
+    const bool seen = pick(&f, 5) == 0, plain = first.groups == 1 && qn_dtype_size(first.y) == 1;
+    for (int32_t i = 0; i < count; i++) {
+        conv c = first;
+        c.filters = c.groups * (1 + pick(&f, pick(&f, 2) ? 20 : 90));
+        c.kernel[0] = c.kernel[1] = 1 + 2 * pick(&f, 2);
+        for (int d = 0; d < 2; d++) /* outputs of one size */
+            c.pads[d] = c.pads[d + 2] = c.kernel[d] / 2 * c.dilation[d];
+        parts[i] = add_conv(&f, x, &c);
+        if (pick(&f, 2))
+            parts[i] = clip(&f, parts[i]);
+    }
+    qn_node *node = add_wide_node(&f, &qn_op_Concat, count, parts);
+    ((qn_concat_attrs *)node->attrs)->axis = pick(&f, 2) ? 1 : -3;
+    add_output(&f, follow(&f, result_of(node)));
+    if (seen)
+        add_output(&f, parts[0]);
+    const double differ = differing(&f, plain && !seen ? "int8 convs" : NULL);
+    fixture_end(&f);
+    return differ;
+}
+
 /* ---- Products --------------------------------------------------------------------------------------------- */
 
 typedef struct product {
@@ -386,6 +414,7 @@ static void test_conv(void **state)
     (void)state;
     run_cases(conv_case, 300, 0);
     run_cases(chain_case, 60, 0);
+    run_cases(join_case, 100, 0);
     run_cases(transposed_case, 100, 0);
 }
 

@@ -71,6 +71,8 @@ typedef struct qn_q_columns {
 } qn_q_columns;
 
 typedef struct qn_q_kernels {
+    /* The least of the numbers and 0, and the largest. What is no number counts for nothing. */
+    void (*ends)(float ends[2], const float *x, int64_t count);
     void (*quantize)(void *y, const float *x, int64_t count, const qn_q_cast *cast);
     void (*dequantize)(float *y, const void *x, int64_t count, const qn_q_cast *cast);
     void (*requantize)(void *y, const void *x, int64_t count, const qn_q_cast *cast);

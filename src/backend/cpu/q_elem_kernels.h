@@ -19,6 +19,29 @@ Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wi
 
 /* ---- Between float and integers ---------------------------------------------------------------------------- */
 
+static void ends(float to[2], const float *x, int64_t n)
+{
+    enum { LANES = 32 };
+    float low[LANES] = {0}, high[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (int k = 0; k < LANES; k++) {
+            low[k] = x[i + k] < low[k] ? x[i + k] : low[k];
+            high[k] = x[i + k] > high[k] ? x[i + k] : high[k];
+        }
+    }
+    for (; i < n; i++) {
+        low[0] = x[i] < low[0] ? x[i] : low[0];
+        high[0] = x[i] > high[0] ? x[i] : high[0];
+    }
+    for (int k = 1; k < LANES; k++) {
+        low[0] = low[k] < low[0] ? low[k] : low[0];
+        high[0] = high[k] > high[0] ? high[k] : high[0];
+    }
+    to[0] = low[0];
+    to[1] = high[0];
+}
+
 Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c, bool wide)
 {
     const qf scale = qf_set(c->scale);
@@ -313,6 +336,7 @@ static void linear(void *y, const qn_q_linear *l, const qn_q_cast *m)
 /* ---- Table ------------------------------------------------------------------------------------------------------------- */
 
 const qn_q_kernels Q_NAME(qn_q_kernels) = {
+    .ends = ends,
     .quantize = quantize,
     .dequantize = dequantize,
     .requantize = requantize,

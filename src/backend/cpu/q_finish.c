@@ -39,7 +39,6 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
     *tail = (qn_q_tail){.residual = -1, .out = value};
     if (dtype == QN_FLOAT32) {
         tail->finish.floats = true;
-        tail->finish.first = (qn_q_round){-INFINITY, INFINITY, 0};
     } else {
         tail->finish.first = qn_q_round_of(dtype, zero);
     }
@@ -126,7 +125,7 @@ static void take_relu(qn_q_tail *tail, qn_claim *claim)
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
     if (!node || node->op != &qn_op_Relu)
         return;
-    tail->finish.first.low = 0;
+    tail->finish.relu = true;
     qn_claim_add(claim, node);
     tail->out = node->out[0];
 }

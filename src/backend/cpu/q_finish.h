@@ -13,7 +13,7 @@ typedef struct qn_q_round {
 
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
- *   floats:   y = v, limited to first's limits where a Relu stands behind
+ *   floats:   y = v + added[c], or Relu of that
  *   else      a = round(v)
  *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
  *             second operand and b the other
@@ -22,8 +22,9 @@ typedef struct qn_q_round {
  */
 typedef struct qn_q_finish {
     const float *bias, *scale; /* by filter, up to whole vectors */
+    const float *added;        /* the same, to floats; NULL: nothing */
     qn_q_round first, second;
-    bool floats, has_sum, r_signed, is_signed;
+    bool floats, relu, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
     bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
     bool usual;    /* unbiased, no floats, and the results take all of uint8 without zero point */

@@ -61,9 +61,12 @@ Q_INLINE qf finish_add(const q_finish_constants *k, qf a, qf b, bool a_first)
 static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
 {
     const q_finish_constants k = finish_load(f, l->param);
-    for (int i = 0; i < l->count; i++)
-        qf_store((float *)(void *)(l->y + i * l->y_step),
-                 qf_clamp(finish_scaled(&k, l->sums[i * l->step]), k.low, k.high), l->lanes);
+    const bool adds = f->added != NULL;
+    const qf added = adds ? qf_load(f->added + l->param) : qf_set(0);
+    for (int i = 0; i < l->count; i++) {
+        const qf v = finish_scaled(&k, l->sums[i * l->step]), y = adds ? qf_add(v, added) : v;
+        qf_store((float *)(void *)(l->y + i * l->y_step), f->relu ? qf_relu(y) : y, l->lanes);
+    }
 }
 
 /* Numbers of the residual, as stored. */

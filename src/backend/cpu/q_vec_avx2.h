@@ -98,6 +98,11 @@ Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 {
     return _mm256_min_ps(_mm256_max_ps(a, low), high);
 }
+/* What is no number stays none. */
+Q_INLINE qf qf_relu(qf a)
+{
+    return _mm256_max_ps(_mm256_setzero_ps(), a);
+}
 Q_INLINE qi qf_round(qf a)
 {
     return _mm256_cvtps_epi32(a);

@@ -101,6 +101,11 @@ Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 {
     return _mm512_min_ps(_mm512_max_ps(a, low), high);
 }
+/* What is no number stays none. */
+Q_INLINE qf qf_relu(qf a)
+{
+    return _mm512_max_ps(_mm512_setzero_ps(), a);
+}
 Q_INLINE qi qf_round(qf a) /* halves to even */
 {
     return _mm512_cvtps_epi32(a);

@@ -92,6 +92,10 @@ Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 {
     QI_EACH(qf, f, fminf(a.f[i] > low.f[i] ? a.f[i] : low.f[i], high.f[i]));
 }
+Q_INLINE qf qf_relu(qf a) /* what is no number stays none */
+{
+    QI_EACH(qf, f, 0 > a.f[i] ? 0 : a.f[i]);
+}
 Q_INLINE qi qf_round(qf a)
 {
     QI_EACH(qi, i, (int32_t)rintf(a.f[i]));

@@ -133,17 +133,22 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
     }
 }
 
-Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors)
+Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool adds)
 {
     const qn_q_finish *f = &w->m->finish;
     const whole_scales s = whole_load(f, w->t->param, vectors);
-    const qf low = qf_set(f->first.low), high = qf_set(f->first.high);
+    qf added[4];
+    for (int v = 0; v < vectors; v++)
+        added[v] = adds ? qf_load(f->added + w->t->param + v * QI_LANES) : qf_set(0);
+    const bool relu = f->relu;
     uint8_t *y = w->t->y[0];
     for (int i = 0; i < w->windows; sums += vectors) {
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; v++)
-            qf_store((float *)(void *)y + v * QI_LANES,
-                     qf_clamp(whole_scaled(&s, sums[v], v, true), low, high), QI_LANES);
+        for (int v = 0; v < vectors; v++) {
+            const qf scaled = whole_scaled(&s, sums[v], v, true);
+            const qf x = adds ? qf_add(scaled, added[v]) : scaled;
+            qf_store((float *)(void *)y + v * QI_LANES, relu ? qf_relu(x) : x, QI_LANES);
+        }
         y = ++i == w->first ? w->t->y[1] : y + w->m->y_step;
     }
 }
@@ -151,8 +156,10 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors)
 Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
-    if (f->floats)
-        whole_floats(w, sums, vectors);
+    if (f->floats && f->added)
+        whole_floats(w, sums, vectors, true);
+    else if (f->floats)
+        whole_floats(w, sums, vectors, false);
     else if (!f->has_sum && f->usual)
         whole_alone(w, sums, (whole_kind){vectors, true, false});
     else if (!f->has_sum)
