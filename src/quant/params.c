@@ -207,6 +207,15 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     return qn_stats_range(range, q->ctx, entry, options->method, &wanted);
 }
 
+/* Values that only the target's spelling has were never seen; their function says what they can be. */
+static bool known_range(qn_range *range, const qn_value *value)
+{
+    if (!value->producer || value->producer->op != &qn_op_Sigmoid)
+        return false;
+    *range = (qn_range){.min = 0, .max = 1};
+    return true;
+}
+
 static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
                               const qn_param_options *options)
 {
@@ -215,7 +224,9 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     const qn_stats_entry *entry = qn_stats_find(stats, source);
     qn_derived_value *out = &q->derived.values[q->derived.n_values++];
     *out = (qn_derived_value){.name = root->value->name, .method = options->method->name};
-    if (!entry)
+    if (!entry && known_range(&out->range, q->values[root->source].value))
+        out->method = "function";
+    else if (!entry)
         qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source);
     else
         QN_TRY(choose_range(&out->range, q, root, entry, options));

@@ -1,5 +1,21 @@
 /* The tables of nodes and values that the rules fill. */
+#include "ops/expand.h"
+#include "ops/nn_attrs.h"
 #include "quant/dynamic.h"
+
+/* A target without tables that has Sigmoid and Mul computes x * sigmoid(x) with integers, if it is said so. */
+static qn_status spell_out(qn_quantizer *q)
+{
+    const unsigned both = QN_CAN_SIGMOID | QN_CAN_MUL, can = q->settings.profile->can;
+    if (q->settings.dynamic || (can & (both | QN_CAN_TABLE)) != both)
+        return QN_OK;
+    for (qn_node *node = q->graph->first, *next; node; node = next) {
+        next = node->next;
+        if (node->op == &qn_op_Swish && ((const qn_activation_attrs *)node->attrs)->alpha == 1)
+            QN_TRY(qn_node_expand(&node));
+    }
+    return QN_OK;
+}
 
 static qn_status make_tables(qn_quantizer *q)
 {
@@ -37,7 +53,9 @@ qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
     q->graph = model->graph;
     q->settings = *settings;
     qn_arena_init(&q->arena, &model->ctx->allocator);
-    qn_status status = make_tables(q);
+    qn_status status = spell_out(q);
+    if (status == QN_OK)
+        status = make_tables(q);
     if (status == QN_OK) {
         qn_quantizer_number(q);
         status = settings->dynamic ? qn_dynamic_rules(q) : qn_rules_apply(q);

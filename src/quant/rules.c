@@ -328,9 +328,13 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
     return n;
 }
 
-/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias. */
+/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias.
+ * A mean over all pixels of such a result is rounded too: to make floats of the pixels would cost more. */
 static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
+    const bool pools = n->node->op == &qn_op_GlobalAveragePool && n->integer;
+    if (pools && n->node->in[0]->producer && !n->node->out[0]->is_output)
+        return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->mark]);
     const qn_quant_node *product = product_of(q, n);
     if (q->settings.profile->float_result || product->form != QN_FORM_MAC || !product->integer ||
         !n->node->out[0] || n->node->out[0]->is_output)

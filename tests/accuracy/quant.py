@@ -2,6 +2,7 @@
 stands in the table below; quantizing again with other threads and batches must give the same file, and the fast kernels
 must equal the reference bit for bit.
 quant.py MODEL portable: ONNX Runtime and OpenVINO with the same file lose at most 0.3 point beside quench.
+quant.py MODEL ort, quant.py MODEL openvino: the file for that target keeps the accuracy in its engine.
 quant.py MODEL 16: with 16 bits, a hundredth of the error of 8 bits, top-1 within one sample of float.
 quant.py MODEL peers: no test; tells how accurate the files of the peers' own tools are (bench/requirements.txt)."""
 
@@ -132,6 +133,17 @@ def check_portable(name):
             if points > PORTABLE]
 
 
+def check_target(name, target):
+    inputs, truth, judge = samples_of(name)
+    path = int8.quench_file(name, "--target", target)
+    engine = {"ort": accuracy.runtime_outputs, "openvino": openvino_outputs}[target]
+    outputs = {"float": accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name]),
+               target: engine(path, inputs)}
+    scores = judged(outputs, truth, judge)
+    return check_accuracy(name, {"float": scores["float"], "quench": scores[target]}, outputs["float"],
+                          outputs[target])
+
+
 def check_wide(name):
     inputs, truth, judge = samples_of(name)
     inputs, truth = inputs[-400:], truth[-400:]
@@ -165,7 +177,9 @@ def main():
         print("skipped:", reason)
         return 77
     name = sys.argv[1]
-    what = {"": check, "portable": check_portable, "16": check_wide, "peers": tell_peers}["".join(sys.argv[2:])]
+    what = {"": check, "portable": check_portable, "16": check_wide, "peers": tell_peers,
+            "ort": lambda name: check_target(name, "ort"),
+            "openvino": lambda name: check_target(name, "openvino")}["".join(sys.argv[2:])]
     wrong = what(name)
     for line in wrong:
         print(f"{name}: {line}")
