@@ -113,6 +113,69 @@ static double to_float_case(uint32_t seed)
     return count;
 }
 
+/* Parameters of weights: one for a direction, or one for a column. */
+static qn_value *lstm_params(fixture *f, qn_dtype dtype, int64_t both, int64_t columns, bool each)
+{
+    const int64_t dims[] = {both, columns};
+    qn_tensor *t = constant_tensor(f, dtype, each ? 2 : 1, dims);
+    if (dtype != QN_FLOAT32)
+        fill_bytes(f, t->data, pick(f, 2) ? qn_tensor_count(t) : 0, false);
+    for (int64_t i = 0; dtype == QN_FLOAT32 && i < qn_tensor_count(t); i++)
+        ((float *)t->data)[i] = 1e-3f * (1.5f + noise(f));
+    return constant_value(f, t);
+}
+
+static double lstm_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t both = 1 + pick(&f, 2), hidden = 1 + pick(&f, 70), columns = 4 * hidden;
+    const int64_t x[] = {1 + pick(&f, 4), 1 + pick(&f, 3), 1 + pick(&f, 70)};
+    const int64_t w[] = {both, x[2], columns}, r[] = {both, hidden, columns};
+    const int64_t b[] = {both, 2 * columns}, p[] = {both, 3 * hidden}, h[] = {both, x[1], hidden};
+    const qn_dtype dtype = pick_byte(&f);
+    const bool each = pick(&f, 2);
+    qn_value *const in[] = {add_input(&f, 3, x),
+                            add_bytes(&f, dtype, 3, w),
+                            add_bytes(&f, dtype, 3, r),
+                            pick(&f, 3) ? add_weights(&f, 2, b) : NULL,
+                            NULL,
+                            pick(&f, 2) ? add_input(&f, 3, h) : NULL,
+                            pick(&f, 2) ? add_input(&f, 3, h) : NULL,
+                            pick(&f, 3) ? NULL : add_weights(&f, 2, p),
+                            lstm_params(&f, QN_FLOAT32, both, columns, each),
+                            lstm_params(&f, dtype, both, columns, each),
+                            lstm_params(&f, QN_FLOAT32, both, columns, each),
+                            lstm_params(&f, dtype, both, columns, each)};
+    qn_node *node;
+    assert_int_equal(qn_node_add(&node, f.graph, &qn_op_ms_DynamicQuantizeLSTM, NULL,
+                                 (int32_t)QN_COUNT_OF(in), 3),
+                     QN_OK);
+    for (size_t i = 0; i < QN_COUNT_OF(in); i++)
+        assert_int_equal(qn_node_set_input(node, (int32_t)i, in[i]), QN_OK);
+    for (int32_t o = 0; o < 3; o++) {
+        qn_value *out;
+        assert_int_equal(qn_value_create(&out, f.graph, NULL), QN_OK);
+        qn_node_set_output(node, o, out);
+    }
+    qn_recurrent_attrs *a = node->attrs;
+    a->direction = both == 2     ? QN_DIRECTION_BOTH
+                   : pick(&f, 2) ? QN_DIRECTION_FORWARD
+                                 : QN_DIRECTION_REVERSE;
+    a->input_forget = pick(&f, 6) == 0;
+    (void)result_of(node);
+    for (int32_t o = 0; o < 3; o++)
+        add_output(&f, node->out[o]);
+    const double count = differing(&f, "dynamic int8 lstm");
+    fixture_end(&f);
+    return count;
+}
+
+static void test_lstm(void **state)
+{
+    (void)state;
+    run_cases(lstm_case, 150, 0);
+}
+
 static void test_quantize(void **state)
 {
     (void)state;
@@ -129,7 +192,8 @@ static void test_products(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantize),
-                                       cmocka_unit_test(test_products)};
+                                       cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_lstm)};
     if (lacks_backend("cpu"))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);

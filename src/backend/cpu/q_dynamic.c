@@ -2,8 +2,8 @@
  * that bring its sums back to floats, and MatMulIntegerToFloat. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/q_conv.h"
 #include "backend/cpu/q_elem.h"
+#include "backend/cpu/q_product.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 
@@ -105,12 +105,10 @@ typedef struct operands {
 
 typedef struct state {
     operands of;
-    qn_q_conv conv;
-    int64_t columns;
+    qn_q_product product;
     int32_t zero_in, scale_in; /* inputs of the claim; -1: none */
-    const float *w_scale;      /* by parameter */
-    const int32_t *sums;       /* of weights, by parameter */
-    size_t start_at, conv_at;  /* in scratch, behind the scales */
+    const float *w_scale;      /* by parameter; NULL: the scale has all */
+    size_t scale_bytes;        /* of scratch */
 } state;
 
 static int32_t zero_of(const state *s, const qn_step_io *io)
@@ -121,116 +119,58 @@ static int32_t zero_of(const state *s, const qn_step_io *io)
     return zero->dtype == QN_INT8 ? *(const int8_t *)zero->data : *(const uint8_t *)zero->data;
 }
 
-/* Scales and first sums of this run: sx * sw[c], and -zero * sum of w[.][c]. */
-static void begin_run(const state *s, qn_q_conv *c, const qn_step_io *io)
+/* sx * sw[c], or what is given for both. */
+static void make_scales(float *to, const state *s, const qn_tensor *given)
 {
-    const int64_t count = qn_q_conv_params(c);
-    const qn_tensor *given = io->in[s->scale_in];
     const float *values = given->data;
+    const int64_t count = qn_q_conv_params(&s->product.conv);
     const bool single = qn_tensor_count(given) == 1;
-    float *scale = io->scratch;
-    int32_t *start = (int32_t *)(void *)((char *)io->scratch + s->start_at);
-    c->source.zero = zero_of(s, io);
-    const int32_t padding = qn_q_conv_padding(c);
-    for (int64_t i = 0; i < count; i++)
-        start[i] = -padding * s->sums[i];
-    if (s->w_scale) {
-        for (int64_t i = 0; i < count; i++)
-            scale[i] = values[0] * s->w_scale[i];
-    } else { /* packed columns are those of the matrix, then some that nobody reads */
-        for (int64_t i = 0; i < count; i++)
-            scale[i] = values[single || i >= s->columns ? 0 : i];
-    }
-    c->mac.finish.scale = scale;
-    c->mac.start = start;
+    for (int64_t i = 0; i < count && s->w_scale; i++)
+        to[i] = values[0] * s->w_scale[i];
+    for (int64_t i = 0; i < count && !s->w_scale; i++)
+        to[i] = values[single || i >= s->product.columns ? 0 : i];
 }
 
 static qn_status product_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
-    qn_q_conv c = s->conv;
-    (void)bound;
-    begin_run(s, &c, io);
+    float *scale = io->scratch;
     const qn_q_conv_data data = {.x = io->in[0]->data,
                                  .y = io->out[0]->data,
-                                 .scratch = (uint8_t *)io->scratch + s->conv_at};
-    qn_q_conv_run(&c, &data, io->threads);
+                                 .scratch = (uint8_t *)io->scratch + s->scale_bytes};
+    (void)bound;
+    make_scales(scale, s, io->in[s->scale_in]);
+    qn_q_product_run(&s->product, &data, zero_of(s, io), scale, io->threads);
     return QN_OK;
 }
 
-/* ---- Preparing ------------------------------------------------------------------------------------------------- */
-
-static size_t in_lines(size_t bytes)
+static qn_status weights_of(qn_q_weights *out, const operands *o, qn_builder *builder)
 {
-    return (bytes + 63) / 64 * 64;
-}
-
-static qn_status weights_of(qn_q_weights *out, const state *s, qn_builder *builder)
-{
-    const qn_tensor *w = s->of.w, *zero = s->of.w_zero;
-    int32_t *zeros = qn_build_alloc(builder, (size_t)s->columns * sizeof *zeros);
+    const int64_t columns = o->w->dims[1];
+    int32_t *zeros = qn_build_alloc(builder, (size_t)columns * sizeof *zeros);
     QN_TRY_ALLOC(qn_build_context(builder), zeros);
-    for (int64_t i = 0; zero && i < s->columns; i++)
-        zeros[i] = (int32_t)qn_q_element(zero, i);
+    for (int64_t i = 0; o->w_zero && i < columns; i++)
+        zeros[i] = (int32_t)qn_q_element(o->w_zero, i);
     *out = (qn_q_weights){
-        .data = w->data, .is_signed = w->dtype == QN_INT8, .by_column = true, .zeros = zeros};
-    return QN_OK;
-}
-
-/* The numbers of a list in the order of the packed columns. */
-static qn_status by_param(float **out, const state *s, qn_builder *builder, const qn_tensor *list)
-{
-    const int64_t count = qn_q_conv_params(&s->conv);
-    float *to = qn_build_alloc(builder, (size_t)count * sizeof *to);
-    QN_TRY_ALLOC(qn_build_context(builder), to);
-    for (int64_t i = 0; i < count && list; i++) {
-        const int64_t column = qn_q_conv_filter(&s->conv, i);
-        if (column >= 0)
-            to[i] = (float)qn_q_element(list, column);
-    }
-    *out = to;
-    return QN_OK;
-}
-
-static qn_status sum_weights(state *s, qn_builder *builder, const qn_q_weights *w)
-{
-    const int64_t count = qn_q_conv_params(&s->conv);
-    int32_t *sums = qn_build_alloc(builder, (size_t)count * sizeof *sums);
-    QN_TRY_ALLOC(qn_build_context(builder), sums);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t column = qn_q_conv_filter(&s->conv, i);
-        for (int64_t k = 0; column >= 0 && k < s->conv.channels; k++)
-            sums[i] += qn_q_weight(w, column, k * s->columns + column);
-    }
-    s->sums = sums;
+        .data = o->w->data, .is_signed = o->w->dtype == QN_INT8, .by_column = true, .zeros = zeros};
     return QN_OK;
 }
 
 static qn_status product_prepare(qn_claim *claim)
 {
     state *s = claim->state;
-    qn_q_conv *c = &s->conv;
-    qn_builder *builder = claim->builder;
-    float *bias = NULL, *added = NULL, *w_scale = NULL;
+    float *added = NULL, *w_scale = NULL;
     qn_q_weights w;
-    QN_TRY(weights_of(&w, s, builder));
-    QN_TRY(qn_q_conv_plan(c, builder));
-    QN_TRY(qn_q_conv_pack(c, builder, &w));
-    QN_TRY(sum_weights(s, builder, &w));
-    QN_TRY(by_param(&bias, s, builder, NULL));
+    QN_TRY(weights_of(&w, &s->of, claim->builder));
+    QN_TRY(qn_q_product_pack(&s->product, claim->builder, &w));
     if (s->of.bias)
-        QN_TRY(by_param(&added, s, builder, s->of.bias));
+        QN_TRY(qn_q_product_list(&added, &s->product, claim->builder, s->of.bias, 0));
     if (s->of.w_scale)
-        QN_TRY(by_param(&w_scale, s, builder, s->of.w_scale));
-    c->mac.finish.bias = bias;
-    c->mac.finish.added = added;
-    c->mac.finish.unbiased = true;
-    c->mac.finish.simple = true;
+        QN_TRY(qn_q_product_list(&w_scale, &s->product, claim->builder, s->of.w_scale, 0));
+    s->product.conv.mac.finish.added = added;
     s->w_scale = w_scale;
-    const size_t params = (size_t)qn_q_conv_params(c);
-    s->start_at = in_lines(params * sizeof(float));
-    s->conv_at = s->start_at + in_lines(params * sizeof(int32_t));
-    claim->scratch = s->conv_at + qn_q_conv_scratch(c);
+    s->scale_bytes = ((size_t)qn_q_conv_params(&s->product.conv) * sizeof(float) + 63) / 64 * 64;
+    claim->scratch = s->scale_bytes + qn_q_product_scratch(&s->product);
     return QN_OK;
 }
 
@@ -346,27 +286,6 @@ static bool is_zero(const qn_claim *claim, const qn_value *zero)
     return !zero || (qn_build_shape(&shape, claim->builder, zero) && qn_tensor_count(&shape) == 1);
 }
 
-static void describe(state *s, const qn_tensor *x)
-{
-    const qn_tensor *w = s->of.w;
-    const int64_t rows = qn_tensor_count(x) / w->dims[0];
-    s->columns = w->dims[1];
-    s->conv = (qn_q_conv){.samples = 1,
-                          .channels = w->dims[0],
-                          .height = 1,
-                          .width = rows,
-                          .out_height = 1,
-                          .out_width = rows,
-                          .kernel = {1, 1},
-                          .stride = {1, 1},
-                          .dilation = {1, 1},
-                          .groups = 1,
-                          .group_channels = w->dims[0],
-                          .group_filters = w->dims[1],
-                          .source = {.is_signed = x->dtype == QN_INT8}};
-    s->conv.mac.finish = (qn_q_finish){.floats = true};
-}
-
 static void take_inputs(state *s, qn_claim *claim, qn_value *out)
 {
     qn_claim_in(claim, s->of.x, QN_ROWS);
@@ -388,19 +307,19 @@ static qn_status open_product(state **out, qn_claim *claim, const operands *of)
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->of = *of;
-    describe(s, &x);
+    qn_q_product_open(&s->product, qn_tensor_count(&x) / of->w->dims[0], of->w->dims[0],
+                      of->w->dims[1], x.dtype == QN_INT8);
     qn_q_weights w;
-    QN_TRY(weights_of(&w, s, claim->builder));
-    s->conv.narrow = qn_q_weights_fit(&w, s->columns, s->conv.channels, 8);
-    if (qn_q_conv_fits(&s->conv))
+    QN_TRY(weights_of(&w, of, claim->builder));
+    if (qn_q_product_fits(&s->product, &w))
         *out = s;
     return QN_OK;
 }
 
 static void close_product(bool *taken, qn_claim *claim, state *s, qn_value *out)
 {
-    take_bias(&out, &s->of, claim, s->columns);
-    take_relu(&out, &s->conv.mac.finish, claim);
+    take_bias(&out, &s->of, claim, s->product.columns);
+    take_relu(&out, &s->product.conv.mac.finish, claim);
     take_inputs(s, claim, out);
     claim->state = s;
     claim->kernel = &product_kernel;
@@ -422,7 +341,7 @@ qn_status qn_claim_q_product(bool *taken, qn_claim *claim)
     QN_TRY(open_product(&s, claim, &of));
     if (!s)
         return QN_OK;
-    if (take_float(&out, &s->of, claim, s->columns))
+    if (take_float(&out, &s->of, claim, s->product.columns))
         close_product(taken, claim, s, out);
     else
         *claim = before;
