@@ -431,7 +431,7 @@ typedef struct qn_quantize_options {
     const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
-    int look_through;  /* the range before a function is the one that its result wants */
+    int no_look_through; /* the range before a function (SiLU, ...) is not chosen by the error behind it */
     int64_t compared;  /* samples of the comparison with float; 0: 16 */
     const char *stats; /* file of qn_stats_save: ranges come from it, and data, which may be left
                             out, are for the comparison only. NULL: calibrate */

@@ -14,7 +14,7 @@ typedef struct values {
     cli_list eval_data;
     const char *eval_list;
     cli_class_values classes;
-    int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping, look_through;
+    int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping, no_look_through;
 } values;
 
 static const cli_option options[] = {
@@ -123,9 +123,9 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, no_weight_clipping),
      .help = "let the largest weight of a channel set its scale"},
-    {.name = "look-through",
+    {.name = "no-look-through",
      .type = CLI_FLAG,
-     .offset = offsetof(values, look_through),
+     .offset = offsetof(values, no_look_through),
      .help = "choose the range before a function (SiLU, ...) by the error behind it"},
     {.name = "max-drop",
      .type = CLI_REAL,
@@ -178,7 +178,7 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.n_widths = v->widths.count;
     o.no_bias_correction = v->no_bias_correction;
     o.no_weight_clipping = v->no_weight_clipping;
-    o.look_through = v->look_through;
+    o.no_look_through = v->no_look_through;
     o.stats = v->stats;
     o.fastest = v->fastest;
     o.dynamic = v->dynamic;

@@ -2,6 +2,7 @@
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
+#include "pass/function.h"
 #include "pass/lower.h"
 
 /* ---- Sum and product of two ------------------------------------------------------------------------------- */
@@ -95,36 +96,62 @@ qn_status qn_lower_global_pool(bool *done, qn_node *node)
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */
 
-/* The 256 or 65,536 numbers that x can be, as the operator's own kernel maps them. */
-static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *node,
-                         const qn_quantized *x)
+/* The last of the functions of one number that follow each other from `node` on, each read by the next alone:
+ * nothing is rounded between them. */
+static qn_node *last_function(qn_node *node)
+{
+    for (;;) {
+        qn_node *user = qn_value_only_user(node->out[0]);
+        if (!user || qn_function_slot(user) < 0)
+            return node;
+        node = user;
+    }
+}
+
+/* The 256 or 65,536 numbers that x can be, as the operators' own kernels map them in doubles. */
+static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
+                         const qn_node *last, const qn_quantized *x)
 {
     const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
     const qn_limits range = qn_limits_of(x->value->type.dtype);
     const int64_t entries = range.max - range.min + 1;
     const qn_type type = qn_type_tensor(QN_FLOAT64, 1, &entries);
-    qn_context *ctx = node->graph->ctx;
-    qn_tensor *reals;
-    QN_TRY(qn_tensor_create(&reals, ctx, arena, &type));
+    QN_TRY(qn_tensor_create(out, first->graph->ctx, arena, &type));
     for (int64_t i = 0; i < entries; i++)
-        ((double *)reals->data)[i] = (double)qn_dequantize(range.min + i, quant);
-    return qn_node_eval(out, ctx, arena, node, &(const qn_tensor *){reals});
+        ((double *)(*out)->data)[i] = (double)qn_dequantize(range.min + i, quant);
+    for (const qn_node *node = first;; node = node->out[0]->users[0]) {
+        QN_TRY(qn_function_eval(out, arena, node, *out));
+        if (node == last)
+            return QN_OK;
+    }
 }
 
-static qn_status make_table(qn_value **out, const qn_node *node, const qn_quantized_pair *s,
-                            qn_arena *arena)
+static qn_status make_table(qn_value **out, const qn_node *first, const qn_node *last,
+                            const qn_quantized_pair *s, qn_arena *arena)
 {
     const qn_dtype dtype = s->y.value->type.dtype;
     const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y)};
+    qn_graph *graph = first->graph;
     qn_tensor *table, *mapped = NULL;
-    QN_TRY(map_all(&mapped, arena, node, &s->x));
+    QN_TRY(map_all(&mapped, arena, first, last, &s->x));
     const qn_type type = qn_type_tensor(dtype, 1, mapped->dims);
-    QN_TRY(qn_tensor_create(&table, node->graph->ctx, node->graph->arena, &type));
+    QN_TRY(qn_tensor_create(&table, graph->ctx, graph->arena, &type));
     for (int64_t i = 0; i < mapped->dims[0]; i++) {
         const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_limits_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
-    return qn_value_constant(out, node->graph, node->name, table);
+    return qn_value_constant(out, graph, first->name, table);
+}
+
+/* Nodes before `last`, which is gone already, from the end to `first`. */
+static void remove_before(qn_node *node, const qn_node *first)
+{
+    for (bool more = true; more && node;) {
+        qn_node *before = node->in[qn_function_slot(node)]->producer;
+        more = node != first;
+        qn_node_remove(node);
+        node = before;
+    }
 }
 
 qn_status qn_lower_table(bool *done, qn_node *node)
@@ -132,16 +159,25 @@ qn_status qn_lower_table(bool *done, qn_node *node)
     qn_arena arena;
     qn_value *table = NULL;
     qn_quantized_pair s;
-    if (node->n_in != 1 || !(node->op->in[0].types & QN_SET(QN_FLOAT64)))
+    const int32_t slot = qn_function_slot(node);
+    if (slot < 0)
         return QN_OK;
-    QN_TRY(qn_lower_pair(done, &s, node));
-    *done = *done && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
+    qn_node *last = last_function(node), *before = NULL;
+    if (last != node)
+        before = last->in[qn_function_slot(last)]->producer;
+    QN_TRY(qn_lower_source(done, &s.x, node->in[slot]));
+    if (*done)
+        QN_TRY(qn_lower_target(done, &s.y, last->out[0]));
+    *done = *done && s.x.axis < 0 && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
     if (!*done)
         return QN_OK;
     qn_arena_init(&arena, &node->graph->ctx->allocator);
-    const qn_status status = make_table(&table, node, &s, &arena);
+    const qn_status status = make_table(&table, node, last, &s, &arena);
     qn_arena_free(&arena);
     QN_TRY(status);
     qn_value *const in[2] = {s.x.value, table};
-    return qn_lower_replace(node, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, NULL, 0});
+    QN_TRY(qn_lower_replace(last, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, NULL, 0}));
+    if (before)
+        remove_before(before, node);
+    return QN_OK;
 }

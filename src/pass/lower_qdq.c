@@ -405,9 +405,7 @@ static qn_status lower_node(bool *done, qn_node *node)
         QN_TRY(move_integers(done, node));
     if (!*done && node->op == &qn_op_Resize)
         QN_TRY(qn_lower_resize(done, node));
-    if (!*done && node->op->quant == QN_QUANT_TABLE)
-        QN_TRY(qn_lower_table(done, node));
-    return QN_OK;
+    return *done ? QN_OK : qn_lower_table(done, node);
 }
 
 static qn_status lower_portably(bool *done, qn_node *node)

@@ -340,7 +340,7 @@ static qn_status insert_constants(qn_quantizer *q)
         QN_TRY(qn_check_cancel(q->ctx));
         if (n->weights && qn_mac_of(&mac, n->node))
             QN_TRY(insert_weights(q, n, &mac));
-        else
+        else if (!n->is_function) /* the numbers of a function stay exact */
             QN_TRY(insert_operands(q, n));
     }
     return QN_OK;

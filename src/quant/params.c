@@ -163,21 +163,6 @@ qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
 
-/* The function of one number that alone reads a value which shares its parameters with none. */
-static const qn_node *only_function(const qn_quantizer *q, const qn_quant_value *root)
-{
-    const qn_node *user = qn_value_only_user(root->value);
-    const qn_quant_node *n = user ? qn_quant_node_of(q, user) : NULL;
-    if (!n || !n->integer || !n->is_function || root->bits != 8)
-        return NULL;
-    for (size_t i = 0; i < q->n_values; i++) {
-        const qn_quant_value *v = &q->values[i];
-        if (v->integer && v != root && qn_quant_root(q, v) == root)
-            return NULL;
-    }
-    return user;
-}
-
 /* 16 bits resolve what was seen with room to spare: nothing is cut off, and half as much is added on both sides
  * for what other data may bring. A side that is 0, as behind a Relu, stays. */
 static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
@@ -195,13 +180,12 @@ static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn
 static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_value *root,
                               const qn_stats_entry *entry, const qn_param_options *options)
 {
-    const qn_node *function = options->look_through ? only_function(q, root) : NULL;
     qn_range_options wanted = options->range;
     wanted.bits = root->bits;
     wanted.symmetric = q->settings.profile->symmetric;
-    root->through = function != NULL;
-    if (function)
-        return qn_range_through(range, q, function, entry);
+    root->through = options->look_through && qn_range_has_through(q, root);
+    if (root->through)
+        return qn_range_through(range, q, root, entry);
     if (root->bits > 8)
         return range_of_words(range, q, entry, &wanted);
     return qn_stats_range(range, q->ctx, entry, options->method, &wanted);

@@ -35,10 +35,11 @@ QN_MUST_CHECK qn_status qn_derive(qn_quantizer *q, const qn_stats *stats,
  * elsewhere (a file), in q->arena. Fails where a name or a count does not fit the graph. */
 QN_MUST_CHECK qn_status qn_derived_apply(qn_quantizer *q);
 
-/* through.c: the range of a value of 8 bits that only `node`, a function of one number, reads: that with the
- * least squared error of the function's result. */
+/* through.c: whether only functions of one number read the value, which has 8 bits and shares its parameters with
+ * none; and its range then: that with the least squared error behind the functions. */
+bool qn_range_has_through(const qn_quantizer *q, const qn_quant_value *root);
 QN_MUST_CHECK qn_status qn_range_through(qn_range *range, const qn_quantizer *q,
-                                         const qn_node *node, const qn_stats_entry *entry);
+                                         const qn_quant_value *root, const qn_stats_entry *entry);
 
 /* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, finds how much
  * the rounding of the weights changes the mean of the outputs. `x` is of the input; NULL: it stays float. */

@@ -5,6 +5,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "ops/resize.h"
+#include "pass/function.h"
 #include "pass/rewrite.h"
 #include "quant/pattern.h"
 #include "quant/quant.h"
@@ -231,6 +232,11 @@ static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const f
     return why || n->form != QN_FORM_MAC ? why : refuse_constants(n);
 }
 
+static bool has_tables(const qn_quantizer *q)
+{
+    return (q->settings.profile->can & QN_CAN_TABLE) != 0;
+}
+
 static void guess_node(qn_quantizer *q, qn_quant_node *n)
 {
     const form_row *row = form_of(n->node);
@@ -243,10 +249,12 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         n->form = QN_FORM_FLOAT;
         return;
     }
-    n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID;
+    n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID ||
+                     (has_tables(q) && qn_function_slot(n->node) >= 0);
     n->why = refuse(q, n, row);
     if (!n->why && qn_rule_is_bias(n->node)) {
         n->form = QN_FORM_BIAS;
+        n->is_function = false;
         n->n_data = 0;
     }
     n->integer = !n->why;
@@ -373,7 +381,8 @@ static void settle(qn_quantizer *q)
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
 
-/* The value between a node and the Relu, Clip or bias that belongs to it is never rounded. */
+/* The value between a node and the Relu, Clip or bias that belongs to it is never rounded, nor that between functions
+ * of one number, which are one table. */
 static bool is_inside(const qn_quantizer *q, const qn_value *value)
 {
     const qn_node *user = qn_value_only_user(value);
@@ -382,6 +391,8 @@ static bool is_inside(const qn_quantizer *q, const qn_value *value)
     const qn_quant_node *from = &q->nodes[value->producer->mark], *to = &q->nodes[user->mark];
     if (to->form == QN_FORM_BIAS)
         return from->form == QN_FORM_MAC && from->integer;
+    if (from->is_function && to->is_function && has_tables(q))
+        return from->integer && to->integer;
     return to->form == QN_FORM_LIMIT && to->integer && from->integer &&
            (from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS ||
             from->form == QN_FORM_ELEMENT);

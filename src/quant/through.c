@@ -1,4 +1,4 @@
-/* The range of a value that only a function of one number reads. Where the function is flat (SiLU below
+/* The range of a value that only a function of one number reads, or several that follow each other. Where the function is flat (SiLU below
  * -8) nothing is lost by cutting off, where it is steep everything counts: what is made small is the
  * squared error behind the function,
  *
@@ -6,10 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "ops/eval.h"
+#include "pass/function.h"
 #include "quant/params.h"
 
-enum { LEVELS = 256, ENDS = 24, ROUNDS = 3 };
+enum { LEVELS = 256, ENDS = 16 };
+/* Of an end, in rounds from coarse to fine: what is tried of what it is. */
+static const float spans[][2] = {{0, 1}, {0.25F, 1.25F}, {0.9F, 1.1F}, {0.98F, 1.02F}};
 
 typedef struct bins {
     float *x;     /* centres of the bins that are not empty */
@@ -20,26 +22,45 @@ typedef struct bins {
 
 typedef struct search {
     const qn_quantizer *q;
-    const qn_node *node;
+    const qn_value *value; /* that the functions start from */
     qn_arena arena;
     bins bins;
     qn_qparams *params; /* of the range being tried */
     float *levels;      /* [LEVELS] what f makes of them */
 } search;
 
+/* The function of one number that alone reads the value, which is not rounded on the way there. */
+static const qn_node *function_of(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_node *user = qn_value_only_user(value);
+    const qn_quant_node *n = user ? qn_quant_node_of(q, user) : NULL;
+    return n && n->integer && n->is_function && qn_function_slot(user) >= 0 ? user : NULL;
+}
+
+static qn_status apply_all(qn_tensor **out, search *s, qn_arena *arena, const qn_tensor *x)
+{
+    const qn_value *value = s->value;
+    qn_tensor *y = NULL;
+    do {
+        const qn_node *node = function_of(s->q, value);
+        QN_TRY(qn_function_eval(&y, arena, node, y ? y : x));
+        value = node->out[0];
+    } while (!qn_quant_value_of(s->q, value)->integer && function_of(s->q, value));
+    *out = y;
+    return QN_OK;
+}
+
 /* f of `count` numbers. */
 static qn_status apply(float *y, search *s, const float *x, int64_t count)
 {
     qn_tensor in = {.dtype = QN_FLOAT32, .rank = 1, .dims = {count}};
-    const qn_tensor *inputs[1] = {&in};
-    qn_tensor *out[1] = {NULL};
+    qn_tensor *out = NULL;
     qn_arena arena;
-    in.data = qn_arena_copy(&s->arena, x, (size_t)count * sizeof *x);
-    QN_TRY_ALLOC(s->q->ctx, in.data);
     qn_arena_init(&arena, &s->q->ctx->allocator);
-    const qn_status status = qn_node_eval(out, s->q->ctx, &arena, s->node, inputs);
+    in.data = qn_arena_copy(&arena, x, (size_t)count * sizeof *x);
+    qn_status status = in.data ? apply_all(&out, s, &arena, &in) : qn_fail_nomem(s->q->ctx);
     if (status == QN_OK)
-        memcpy(y, out[0]->data, (size_t)count * sizeof *y);
+        memcpy(y, out->data, (size_t)count * sizeof *y);
     qn_arena_free(&arena);
     return status;
 }
@@ -86,12 +107,13 @@ static qn_status error_of(double *out, search *s, float least, float most)
     return QN_OK;
 }
 
-/* Tries smaller and smaller values of one end. */
-static qn_status search_end(search *s, qn_range *range, double *least, bool upper)
+/* Tries values of one end between `from` and `to` times what it is. */
+static qn_status search_end(search *s, qn_range *range, double *least, bool upper,
+                            const float span[2])
 {
     const qn_range start = *range;
-    for (int i = 1; i < ENDS; i++) {
-        const float share = 1 - (float)i / ENDS;
+    for (int i = 0; i <= ENDS; i++) {
+        const float share = span[0] + (span[1] - span[0]) * (float)i / ENDS;
         const qn_range tried = {upper ? start.min : start.min * share,
                                 upper ? start.max * share : start.max};
         double error = 0;
@@ -114,18 +136,31 @@ static qn_status search_range(search *s, qn_range *range, const qn_stats_entry *
     QN_TRY(qn_qparams_create(&s->params, s->q->ctx, &s->arena,
                              s->q->settings.profile->activation[0], 1));
     QN_TRY(error_of(&least, s, best.min, best.max));
-    for (int round = 0; round < ROUNDS; round++) {
-        QN_TRY(search_end(s, &best, &least, false));
-        QN_TRY(search_end(s, &best, &least, true));
+    for (size_t round = 0; round < QN_COUNT_OF(spans); round++) {
+        QN_TRY(search_end(s, &best, &least, false, spans[round]));
+        QN_TRY(search_end(s, &best, &least, true, spans[round]));
     }
     *range = best;
     return QN_OK;
 }
 
-qn_status qn_range_through(qn_range *range, const qn_quantizer *q, const qn_node *node,
+/* A function reads the value, which shares its parameters with none. */
+bool qn_range_has_through(const qn_quantizer *q, const qn_quant_value *root)
+{
+    if (root->bits != 8 || !function_of(q, root->value))
+        return false;
+    for (size_t i = 0; i < q->n_values; i++) {
+        const qn_quant_value *v = &q->values[i];
+        if (v->integer && v != root && qn_quant_root(q, v) == root)
+            return false;
+    }
+    return true;
+}
+
+qn_status qn_range_through(qn_range *range, const qn_quantizer *q, const qn_quant_value *root,
                            const qn_stats_entry *entry)
 {
-    search s = {.q = q, .node = node};
+    search s = {.q = q, .value = root->value};
     qn_arena_init(&s.arena, &q->ctx->allocator);
     const qn_status status = search_range(&s, range, entry);
     qn_arena_free(&s.arena);

@@ -1,0 +1,51 @@
+#include "pass/function.h"
+
+#include "ops/eval.h"
+
+static bool is_sum_or_product(const qn_op *op)
+{
+    return op == &qn_op_Add || op == &qn_op_Sub || op == &qn_op_Mul;
+}
+
+/* The constant side has one number and no more dimensions than the other side, whose shape the result has then. */
+static bool is_number_for(const qn_value *constant, const qn_value *x)
+{
+    const qn_tensor *data = constant ? constant->data : NULL;
+    return data && x && !x->data && qn_dtype_is_float(data->dtype) && qn_tensor_count(data) == 1 &&
+           x->type.kind == QN_TYPE_TENSOR && x->type.rank >= data->rank;
+}
+
+int32_t qn_function_slot(const qn_node *node)
+{
+    if (node->n_in == 1 && node->n_out == 1 && node->in[0] && !node->in[0]->data &&
+        node->op->quant == QN_QUANT_TABLE)
+        return node->op->in[0].types & QN_SET(QN_FLOAT64) ? 0 : -1;
+    if (!is_sum_or_product(node->op))
+        return -1;
+    for (int32_t slot = 0; slot < 2; slot++) {
+        if (is_number_for(node->in[1 - slot], node->in[slot]))
+            return slot;
+    }
+    return -1;
+}
+
+qn_status qn_function_eval(qn_tensor **out, qn_arena *arena, const qn_node *node,
+                           const qn_tensor *x)
+{
+    const int32_t slot = qn_function_slot(node);
+    const qn_type type = qn_type_tensor(x->dtype, 0, NULL);
+    const qn_tensor *in[2] = {NULL, NULL};
+    qn_context *ctx = node->graph->ctx;
+    in[slot] = x;
+    if (node->n_in == 2) {
+        qn_tensor *number;
+        QN_TRY(qn_tensor_create(&number, ctx, arena, &type));
+        const double c = qn_tensor_f64(node->in[1 - slot]->data, 0);
+        if (x->dtype == QN_FLOAT64)
+            *(double *)number->data = c;
+        else
+            *(float *)number->data = (float)c;
+        in[1 - slot] = number;
+    }
+    return qn_node_eval(out, ctx, arena, node, in);
+}
