@@ -14,7 +14,8 @@ typedef struct values {
     cli_list eval_data;
     const char *eval_list;
     cli_class_values classes;
-    int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping, no_look_through;
+    int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping,
+        no_look_through;
 } values;
 
 static const cli_option options[] = {
@@ -74,7 +75,8 @@ static const cli_option options[] = {
      .value = "8|16",
      .least = 8,
      .most = 16,
-     .help = "bits of activations and weights; default: 8, or 16 where 8 are too few"},
+     .help = "bits of activations and weights; default: 8, and float for "
+             "layers where 8 do too much harm"},
     {.name = "target",
      .type = CLI_TEXT,
      .offset = offsetof(values, target),
@@ -126,7 +128,8 @@ static const cli_option options[] = {
     {.name = "no-look-through",
      .type = CLI_FLAG,
      .offset = offsetof(values, no_look_through),
-     .help = "choose the range before a function (SiLU, ...) by the error behind it"},
+     .help = "choose the range before a function (SiLU, ...) as everywhere, not by the error "
+             "behind it"},
     {.name = "max-drop",
      .type = CLI_REAL,
      .offset = offsetof(values, max_drop),

@@ -7,8 +7,6 @@
 #include "ops/eval.h"
 
 enum { WORST = 10 };
-/* Below this signal-to-noise ratio (noise half as large as the signal) a tensor is mostly noise. */
-static const double poor_decibel = 6;
 
 /* One tensor in both models. */
 typedef struct pair {
@@ -185,19 +183,6 @@ static int by_decibel(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static qn_compare_result judge(const comparison *c)
-{
-    qn_compare_result result = {0, 0, 0};
-    for (size_t i = 0; i < c->options->n_tensors; i++) {
-        const pair *p = &c->pairs[i];
-        const bool seen = p->name && p->signal > 0;
-        result.tensors += seen;
-        result.poor += seen && decibel(p) < poor_decibel;
-        result.lost += seen && p->noise > p->signal;
-    }
-    return result;
-}
-
 static void tell(qn_item *root, comparison *c, const qn_model *real)
 {
     const qn_graph *graph = real->graph;
@@ -247,8 +232,6 @@ qn_status qn_compare_models(qn_item *root, qn_context *ctx, qn_model *real, qn_m
     qn_names_init(&c.by_real, ctx);
     qn_names_init(&c.by_integer, ctx);
     const qn_status status = compare(root, &c, real, quantized);
-    if (status == QN_OK && options->result)
-        *options->result = judge(&c);
     for (size_t i = 0; c.pairs && i < options->n_tensors; i++)
         qn_free(ctx, c.pairs[i].real);
     for (int which = 0; which < 2; which++) {

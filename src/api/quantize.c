@@ -1,8 +1,9 @@
 /* qn_model_quantize: from a float model to an integer one, and the comparison of both. */
 #include "api/goal.h"
+#include "api/mend.h"
 #include "api/speed.h"
 
-enum { DEFAULT_COMPARED = 16, SAMPLES_OF_WIDTH = 4 };
+enum { DEFAULT_COMPARED = 16 };
 
 const char *qn_target_name(size_t i)
 {
@@ -43,8 +44,7 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
-static qn_status report_errors(qn_item *root, qn_compare_result *result, qn_quantize_job *j,
-                               int64_t samples)
+static qn_status report_errors(qn_item *root, qn_quantize_job *j, int64_t samples)
 {
     const qn_quantizer *q = j->quantizer;
     qn_calibration *c = &j->calibration;
@@ -52,7 +52,6 @@ static qn_status report_errors(qn_item *root, qn_compare_result *result, qn_quan
                                   .n_inputs = c->feed.n_in,
                                   .graph = &c->graph,
                                   .samples = samples,
-                                  .result = result,
                                   .tensors = NULL};
     options.tensors =
         qn_arena_array(&root->report->arena, q->n_values + 1, sizeof *options.tensors);
@@ -68,11 +67,13 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
 {
     const int64_t samples = j->options->compared ? j->options->compared : DEFAULT_COMPARED;
     report_counts(root, j->quantizer);
-    if (j->widened)
-        qn_item_text(root, "why_16_bits", j->widened);
+    if (j->mended)
+        qn_item_text(root, "mended",
+                     "8 bits left too much noise in the outputs: the layers that made "
+                     "most of it stay float; -b 8 keeps 8 bits");
     if (speed) {
         qn_speed_report(root, speed);
-        QN_TRY(report_errors(root, NULL, j, samples));
+        QN_TRY(report_errors(root, j, samples));
     }
     report_float(root, j->quantizer);
     return qn_report_finish(root->report);
@@ -106,43 +107,6 @@ static qn_status check_runs(const qn_quantize_job *j)
                    o->goal ? "--max-drop" : "--fastest");
 }
 
-/* Who asks for a width or a method, whichever, gets it. */
-static bool may_widen(const qn_quantize_job *j)
-{
-    const qn_quantize_options *o = j->options;
-    return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths &&
-           j->settings.profile->wide && j->calibration.fed && j->calibration.feed.dataset;
-}
-
-static void warn_noise(const qn_quantize_job *j, const qn_compare_result *result)
-{
-    qn_log(j->ctx, QN_LOG_WARN,
-           "with 8 bits %zu of %zu tensors have noise half as large as what they say: look at the "
-           "accuracy, and at --bits '*=w8a16', -b 16 and --max-drop",
-           result->poor, result->tensors);
-}
-
-/* A network in which one of 50 tensors has more noise than signal has lost what it computes, however its ranges
- * are chosen: it needs more bits. */
-static qn_status make_wide_enough(qn_quantize_job *j)
-{
-    qn_compare_result result = {0, 0, 0};
-    qn_report *scratch;
-    QN_TRY(qn_job_make(j));
-    if (!may_widen(j))
-        return QN_OK;
-    QN_TRY(qn_report_create(&scratch, j->ctx));
-    const qn_status status = report_errors(&scratch->root, &result, j, SAMPLES_OF_WIDTH);
-    qn_report_free(scratch);
-    if (status == QN_OK && result.poor && result.poor * 20 >= result.tensors)
-        warn_noise(j, &result);
-    if (status != QN_OK || result.lost * 50 < result.tensors || !result.lost)
-        return status;
-    j->widened = "8 bits left more noise than signal in many tensors; -b 8 keeps them";
-    j->settings.bits = 16;
-    return qn_job_make(j);
-}
-
 static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bool reported)
 {
     qn_status reached = QN_OK;
@@ -152,7 +116,7 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
     if (j->options->goal)
         reached = qn_goal_search(root, j);
     else
-        QN_TRY(make_wide_enough(j));
+        QN_TRY(qn_mend(j));
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
     QN_TRY(compare(root, j, reported));

@@ -17,10 +17,10 @@ typedef struct qn_quantize_job {
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
-    qn_arena arena;      /* for the strings of changed settings */
-    qn_scales *scales;   /* of a file: nothing is derived from data */
-    char *scale_text;    /* of a scale file to be written; of the last model made */
-    const char *widened; /* why there are 16 bits that nobody asked for; NULL: there are not */
+    qn_arena arena;    /* for the strings of changed settings */
+    qn_scales *scales; /* of a file: nothing is derived from data */
+    char *scale_text;  /* of a scale file to be written; of the last model made */
+    bool mended;       /* layers stay float that nobody asked for */
 } qn_quantize_job;
 
 /* qn_job_free in any case. */
@@ -37,12 +37,6 @@ QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 
-/* How many tensors were compared, how many of them have noise half as large as the signal, and how many
- * more noise than signal. */
-typedef struct qn_compare_result {
-    size_t tensors, poor, lost;
-} qn_compare_result;
-
 /* Compares the float graph with the quantized one on the first samples. `tensors` are the names of values
  * of the float graph that the other has as integers. */
 typedef struct qn_compare_options {
@@ -52,8 +46,7 @@ typedef struct qn_compare_options {
     int64_t samples;
     const char **tensors;
     size_t n_tensors;
-    double *worst;             /* gets the largest relative error of an output; may be NULL */
-    qn_compare_result *result; /* NULL: not wanted */
+    double *worst; /* gets the largest relative error of an output; may be NULL */
 } qn_compare_options;
 QN_MUST_CHECK qn_status qn_compare_models(qn_item *root, qn_context *ctx, qn_model *real,
                                           qn_model *quantized, const qn_compare_options *options);

@@ -91,7 +91,7 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
 
 /* ---- Applying ------------------------------------------------------------------------------------------- */
 
-static qn_status apply_float(qn_quantizer *q, const char *pattern)
+static qn_status apply_float(qn_quantizer *q, const char *pattern, const char *why)
 {
     bool found = false;
     for (size_t i = 0; i < q->n_nodes; i++) {
@@ -100,7 +100,7 @@ static qn_status apply_float(qn_quantizer *q, const char *pattern)
             continue;
         found = true;
         n->asked_float = true;
-        n->why = n->integer ? "asked for" : n->why;
+        n->why = n->integer ? why : n->why;
         n->integer = false;
     }
     return found ? QN_OK : fail_unfit(q, pattern);
@@ -141,7 +141,9 @@ qn_status qn_patterns_apply(qn_quantizer *q)
 {
     const qn_quant_settings *s = &q->settings;
     for (size_t i = 0; i < s->n_float; i++)
-        QN_TRY(apply_float(q, s->keep_float[i]));
+        QN_TRY(apply_float(q, s->keep_float[i],
+                           i + s->n_harmful < s->n_float ? "asked for"
+                                                         : "8 bits do too much harm here"));
     for (size_t i = 0; i < s->n_widths; i++)
         QN_TRY(apply_width(q, s->widths[i]));
     return QN_OK;

@@ -58,6 +58,7 @@ typedef struct qn_quant_settings {
     int bits;                      /* 8 or 16, where no pattern says otherwise */
     const char *const *keep_float; /* patterns, see pattern.h */
     size_t n_float;
+    size_t n_harmful;          /* the last ones of these: found by measuring, not asked for */
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
     bool dynamic; /* activations are quantized while running */

@@ -167,6 +167,16 @@ static void padded(fixture *f)
     finish(f, apply(f, &qn_op_Pad, 3, x, ints(f, pads, 8), number(f, 1)), wide);
 }
 
+/* No Q stands between the functions, and their numbers are float. */
+static void unrounded_functions(fixture *f)
+{
+    const int64_t one[4] = {1, 1, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    qn_value *h = apply(f, &qn_op_HardSwish, 1, x);
+    qn_value *scaled = apply(f, &qn_op_Mul, 2, weights(f, 4, one), h);
+    finish(f, apply(f, &qn_op_Sub, 2, number(f, 0.3), scaled), narrow);
+}
+
 static const struct {
     const char *name;
     void (*build)(fixture *f);
@@ -183,6 +193,7 @@ static const struct {
     {"Add", add, &qn_op_ms_QLinearAdd, 4, 0.04},
     {"Mul", mul, &qn_op_ms_QLinearMul, 4, 0.06},
     {"Sigmoid", sigmoid, &qn_op_qn_QTable, 3, 1.0 / 255},
+    {"HardSwish, Mul, Sub at once", unrounded_functions, &qn_op_qn_QTable, 3, 0.025},
     {"Sigmoid, Mul, Add", functions, &qn_op_qn_QTable, 3, 0.06},
     {"Softmax", softmax, &qn_op_ms_QLinearSoftmax, 3, 1.0 / 255},
     {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},

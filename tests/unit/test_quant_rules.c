@@ -68,6 +68,29 @@ static void relu_belongs_to_its_convolution(void **state)
     end(&f, q);
 }
 
+/* Functions of one number that follow each other are one, wherever their constants stand; to a target without tables
+ * they are not. */
+static void functions_follow_each_other(void **state)
+{
+    static const char *const targets[] = {"quench", "qdq-generic"};
+    (void)state;
+    for (int t = 0; t < 2; t++) {
+        fixture f = begin();
+        qn_quant_settings settings = plain;
+        assert_int_equal(qn_profile_find(&settings.profile, f.ctx, targets[t]), QN_OK);
+        qn_value *a = convolve(&f, input(&f, "x", 4, DIMS(1, 4, 12, 12)), 4);
+        qn_value *b = apply(&f, t ? &qn_op_Mul : &qn_op_HardSwish, t ? 2 : 1, a, number(&f, 3));
+        qn_value *c = apply(&f, &qn_op_Mul, 2, number(&f, 0.5), b);
+        qn_value *d = apply(&f, &qn_op_Add, 2, c, number(&f, -0.25));
+        qn_quantizer *q = quantizer(&f, convolve(&f, d, 8), &settings);
+        assert_true(is_integer(q, a) && is_integer(q, d));
+        assert_true(computes(q, b) && computes(q, c) && computes(q, d));
+        assert_int_equal(is_integer(q, b), t);
+        assert_int_equal(is_integer(q, c), t);
+        end(&f, q);
+    }
+}
+
 /* A function that is no limit gets rounded numbers on both sides. */
 static void functions_have_two_sides(void **state)
 {
@@ -256,6 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_belongs_to_its_convolution),
         cmocka_unit_test(functions_have_two_sides),
+        cmocka_unit_test(functions_follow_each_other),
         cmocka_unit_test(ends_stay_float),
         cmocka_unit_test(moves_share_concat_parts_too),
         cmocka_unit_test(sums_have_three_scales),

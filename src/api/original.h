@@ -1,0 +1,23 @@
+/* What the float model makes of the first samples, kept to see how far quantized ones are from it. */
+#ifndef QN_ORIGINAL_H
+#define QN_ORIGINAL_H
+
+#include "api/quantize.h"
+
+typedef struct qn_original {
+    qn_quantize_job *j;
+    int64_t samples;
+    size_t n_outputs;
+    double **values; /* [samples * n_outputs], row-major; NULL: not a float tensor */
+    int64_t *counts; /* of them */
+} qn_original;
+
+/* Runs the job's float model; samples beyond those there are do not count. qn_original_free in any case. */
+QN_MUST_CHECK qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples);
+/* Noise beside signal of the worst output of the job's quantized model: of every sample it is
+ * sqrt(sum (fixed - float)^2 / sum float^2), and what three of four samples stay within counts, since a sample that
+ * float itself is of two minds about says nothing. */
+QN_MUST_CHECK qn_status qn_original_noise(double *noise, const qn_original *o);
+void qn_original_free(qn_original *o);
+
+#endif
