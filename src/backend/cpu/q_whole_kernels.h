@@ -36,13 +36,12 @@ typedef struct whole_group {
 Q_INLINE whole_group whole_take(whole_window *next, int *i, const whole *w, int vectors)
 {
     whole_group g;
-#pragma GCC unroll 4
     for (int k = 0; k < 4 / vectors; k++) {
         g.at[k] = *next;
-        if (++*i >= w->windows)
-            continue;
-        next->sums += vectors;
-        next->y = *i == w->first ? w->t->y[1] : next->y + w->m->y_step;
+        if (++*i < w->windows) {
+            next->sums += vectors;
+            next->y = *i == w->first ? w->t->y[1] : next->y + w->m->y_step;
+        }
     }
     return g;
 }
