@@ -1,6 +1,7 @@
 /* Weights of integers in the order of q_mac.h: [block][step][vector][lane][dot]. */
 #include <string.h>
 
+#include "backend/cpu/parallel.h"
 #include "backend/cpu/q_conv.h"
 
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
@@ -90,37 +91,57 @@ static void pack_filter(packer *p)
     }
 }
 
+typedef struct work {
+    const qn_q_conv *c;
+    const qn_q_weights *w;
+    uint8_t *to;
+    int32_t *start;
+    double *begin;
+} work;
+
+static void pack_params(const void *opaque, int64_t first, int64_t last)
+{
+    const work *k = opaque;
+    const qn_q_conv *c = k->c;
+    const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
+    for (int64_t param = first; param < last; param++) {
+        const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
+        packer p = {
+            .c = c, .w = k->w, .filter = qn_q_conv_filter(c, param), .dot = c->kernels->dot};
+        p.step = vectors * c->kernels->lanes * size;
+        if (p.filter < 0)
+            continue;
+        p.to = k->to + block * c->steps * width * size + param % width * QN_MIN(size, 4);
+        pack_filter(&p);
+        /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
+        if (c->kind == QN_MAC_BYTES)
+            k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
+        k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
+        c->reach[param] = 255.0 * (double)p.size;
+    }
+}
+
 qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
+    enum { ALONE = 1 << 16 }; /* weights that one thread packs by itself */
     if (c->is_depthwise)
         return qn_q_depth_pack(c, builder, w);
     const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
     const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * size);
     const int64_t count = qn_q_conv_params(c);
-    uint8_t *to = qn_build_alloc_weights(builder, bytes);
-    int32_t *start = qn_build_alloc(builder, (size_t)count * sizeof *start);
-    double *begin = qn_build_alloc(builder, (size_t)count * sizeof *begin);
+    const work k = {.c = c,
+                    .w = w,
+                    .to = qn_build_alloc_weights(builder, bytes),
+                    .start = qn_build_alloc(builder, (size_t)count * sizeof *k.start),
+                    .begin = qn_build_alloc(builder, (size_t)count * sizeof *k.begin)};
     c->reach = qn_build_alloc(builder, (size_t)count * sizeof *c->reach);
-    if (!to || !start || !begin || !c->reach)
+    if (!k.to || !k.start || !k.begin || !c->reach)
         return qn_fail_nomem(qn_build_context(builder));
-    memset(to, 0, bytes);
-    for (int64_t param = 0; param < count; param++) {
-        const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
-        packer p = {.c = c, .w = w, .filter = qn_q_conv_filter(c, param), .dot = c->kernels->dot};
-        p.step = vectors * c->kernels->lanes * size;
-        if (p.filter < 0)
-            continue;
-        p.to = to + block * c->steps * width * size + param % width * QN_MIN(size, 4);
-        pack_filter(&p);
-        /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
-        if (c->kind == QN_MAC_BYTES)
-            start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
-        begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
-        c->reach[param] = 255.0 * (double)p.size;
-    }
-    c->weights = to;
-    c->start = start;
-    c->mac.start = start;
-    c->mac.begin = begin;
+    memset(k.to, 0, bytes);
+    qn_parallel(qn_build_threads(builder), count, ALONE / qn_q_conv_length(c) + 1, pack_params, &k);
+    c->weights = k.to;
+    c->start = k.start;
+    c->mac.start = k.start;
+    c->mac.begin = k.begin;
     return QN_OK;
 }

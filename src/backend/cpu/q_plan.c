@@ -1,7 +1,12 @@
 /* How a convolution of integers is done (q_conv.h): kernels, blocks, bands, shares of threads. */
 #include "backend/cpu/q_conv.h"
 
-enum { SIZE_MOST = 1 << 24, BAND_BYTES = 192 * 1024, ALONE_BELOW = 1000 * 1000, HEAVY = 512 * 1024 };
+enum {
+    SIZE_MOST = 1 << 24,
+    BAND_BYTES = 192 * 1024,
+    ALONE_BELOW = 1000 * 1000,
+    HEAVY = 512 * 1024
+};
 
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
