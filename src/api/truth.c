@@ -9,8 +9,7 @@
 
 /* ---- What can be compared bit for bit ------------------------------------------------------------------- */
 
-/* Float results that are no copies and do not come from integers alone. */
-static bool computes_in_float(const qn_node *node)
+bool qn_truth_is_loose(const qn_node *node)
 {
     const qn_quant_rule rule = node->op->quant;
     if (rule == QN_QUANT_PASS || rule == QN_QUANT_SHAPE || rule == QN_QUANT_ALREADY)
@@ -27,10 +26,10 @@ static bool behind_float(const qn_truth *truth, const qn_node *node)
     for (int32_t i = 0; i < node->n_in; i++) {
         const qn_true_value *in =
             node->in[i] ? qn_names_get(&truth->by_name, node->in[i]->name) : NULL;
-        if (in && in->is_float)
+        if (in && in->behind)
             return true;
     }
-    return computes_in_float(node);
+    return qn_truth_is_loose(node);
 }
 
 qn_status qn_truth_init(qn_truth *truth, qn_context *ctx, const qn_graph *graph)
@@ -44,7 +43,7 @@ qn_status qn_truth_init(qn_truth *truth, qn_context *ctx, const qn_graph *graph)
     truth->values = qn_arena_array(&truth->arena, count + 1, sizeof *truth->values);
     QN_TRY_ALLOC(ctx, truth->values);
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const bool is_float = behind_float(truth, node);
+        const bool behind = behind_float(truth, node);
         for (int32_t o = 0; o < node->n_out; o++) {
             qn_true_value *value = &truth->values[truth->count];
             if (!node->out[o])
@@ -53,7 +52,8 @@ qn_status qn_truth_init(qn_truth *truth, qn_context *ctx, const qn_graph *graph)
                 .name =
                     qn_arena_text(&truth->arena, node->out[o]->name, strlen(node->out[o]->name)),
                 .node = qn_arena_text(&truth->arena, node->name, strlen(node->name)),
-                .is_float = is_float};
+                .is_float = qn_truth_is_loose(node),
+                .behind = behind};
             if (!value->name || !value->node)
                 return qn_fail_nomem(ctx);
             truth->count++;
@@ -74,9 +74,9 @@ void qn_truth_free(qn_truth *truth)
     qn_arena_free(&truth->arena);
 }
 
-bool qn_truth_has(const qn_truth *truth, const qn_value *value)
+const qn_true_value *qn_truth_of(const qn_truth *truth, const qn_value *value)
 {
-    return qn_names_get(&truth->by_name, value->name) != NULL;
+    return qn_names_get(&truth->by_name, value->name);
 }
 
 /* ---- Values in rows --------------------------------------------------------------------------------------- */
@@ -108,6 +108,16 @@ static void to_rows(void *rows, const qn_observation *seen)
     const int64_t samples = seen->tensor->rank > 0 ? QN_MAX(seen->tensor->dims[0], 1) : 1;
     const qn_laid_out from = {seen->tensor->data, seen->layout, seen->stride},
                       to = {rows, QN_ROWS, bytes_of(seen->tensor) / (size_t)samples};
+    if (bytes_of(seen->tensor))
+        qn_layout_convert(&to, &from, seen->tensor);
+}
+
+/* The other way round. */
+static void from_rows(const qn_observation *seen, void *rows)
+{
+    const int64_t samples = seen->tensor->rank > 0 ? QN_MAX(seen->tensor->dims[0], 1) : 1;
+    const qn_laid_out to = {seen->tensor->data, seen->layout, seen->stride},
+                      from = {rows, QN_ROWS, bytes_of(seen->tensor) / (size_t)samples};
     if (bytes_of(seen->tensor))
         qn_layout_convert(&to, &from, seen->tensor);
 }
@@ -158,7 +168,7 @@ static void note_error(qn_truth *truth, const qn_true_value *value)
         truth->float_error = fmax(truth->float_error, error / largest);
 }
 
-qn_status qn_truth_compare(qn_truth *truth, const qn_observation *seen, const char *how)
+qn_status qn_truth_compare(qn_truth *truth, const qn_observation *seen, const char *how, bool loose)
 {
     qn_true_value *value = qn_names_get(&truth->by_name, seen->value->name);
     if (!value || !value->tensor.data || !is_plain(seen))
@@ -173,8 +183,9 @@ qn_status qn_truth_compare(qn_truth *truth, const qn_observation *seen, const ch
     value->compared = true;
     if (memcmp(truth->rows, value->tensor.data, bytes_of(seen->tensor)) == 0)
         return QN_OK;
-    if (value->is_float) {
+    if (loose) {
         note_error(truth, value);
+        from_rows(seen, value->tensor.data);
         return QN_OK;
     }
     for (int64_t i = 0; i < qn_tensor_count(seen->tensor); i++) {

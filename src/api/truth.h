@@ -8,7 +8,8 @@ typedef struct qn_true_value {
     const char *name, *node; /* of the value and of what computes it */
     qn_tensor tensor;        /* row-major; data NULL: not computed yet */
     size_t room;             /* bytes at tensor.data */
-    bool is_float;           /* lies behind arithmetic in float, whose order is not fixed */
+    bool is_float;           /* its node computes in float, in an order that is not fixed */
+    bool behind;             /* that holds of it or of one that it is made from */
     bool compared;
 } qn_true_value;
 
@@ -30,12 +31,15 @@ typedef struct qn_truth {
 /* For all values that nodes of the graph compute. qn_truth_free in any case. */
 QN_MUST_CHECK qn_status qn_truth_init(qn_truth *truth, qn_context *ctx, const qn_graph *graph);
 void qn_truth_free(qn_truth *truth);
-/* Whether there is anything to know of the value. */
-bool qn_truth_has(const qn_truth *truth, const qn_value *value);
 /* Keeps a value of the reference. */
 QN_MUST_CHECK qn_status qn_truth_take(qn_truth *truth, const qn_observation *seen);
-/* Compares a value of another plan, `how` it was computed being part of the message. */
+/* Compares a value of another plan, `how` it was computed being part of the message. A loose one may differ a little, and
+ * becomes the reference's then: what is computed of it is compared on equal terms. */
 QN_MUST_CHECK qn_status qn_truth_compare(qn_truth *truth, const qn_observation *seen,
-                                         const char *how);
+                                         const char *how, bool loose);
+/* Float results that are no copies and do not come from integers alone. */
+bool qn_truth_is_loose(const qn_node *node);
+/* What is known of the value; NULL: nothing. */
+const qn_true_value *qn_truth_of(const qn_truth *truth, const qn_value *value);
 
 #endif
