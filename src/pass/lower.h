@@ -59,6 +59,10 @@ qn_lower_fn qn_lower_conv, qn_lower_conv_transpose, qn_lower_gemm, qn_lower_matm
 /* Operators on single numbers or windows of them. (lower_elements.c) */
 qn_lower_fn qn_lower_add, qn_lower_mul, qn_lower_concat, qn_lower_average_pool,
     qn_lower_global_pool, qn_lower_table;
+/* Functions of one number between a product that is float yet and a Q. (lower_function.c) */
+qn_lower_fn qn_lower_function;
+/* Whether it would be, up to where something else than a factor or sum with a number reads it. */
+bool qn_lower_knows_function(qn_node *node);
 /* Whether ONNX Runtime has what the node would become; and functions that it has an operator for, where others
  * become tables. (lower_portable.c) */
 QN_MUST_CHECK qn_status qn_lower_is_portable(bool *found, const qn_node *node);

@@ -405,6 +405,8 @@ static qn_status lower_node(bool *done, qn_node *node)
         QN_TRY(move_integers(done, node));
     if (!*done && node->op == &qn_op_Resize)
         QN_TRY(qn_lower_resize(done, node));
+    if (!*done)
+        QN_TRY(qn_lower_function(done, node));
     return *done ? QN_OK : qn_lower_table(done, node);
 }
 

@@ -17,6 +17,7 @@ const qn_profile qn_profiles[] = {
      .wide = true,
      .operators = true,
      .any_limit = true,
+     .rounds_behind = true,
      .float_result = true,
      .can = QN_CAN_ALL,
      .opset = {13, 21}},

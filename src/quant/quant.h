@@ -41,9 +41,10 @@ typedef struct qn_profile {
     bool wide;                         /* 16 bits are computed with as integers */
     bool operators;                    /* knows QLinearConv and its kin */
     bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
-    bool float_result;                 /* a convolution of integers may have a float result */
-    unsigned can;                      /* QN_CAN_... */
-    int opset[2];                      /* least to write, with 8 and with 16 bits */
+    bool rounds_behind; /* a product may be rounded behind the function that reads it */
+    bool float_result;  /* a convolution of integers may have a float result */
+    unsigned can;       /* QN_CAN_... */
+    int opset[2];       /* least to write, with 8 and with 16 bits */
 } qn_profile;
 
 extern const qn_profile qn_profiles[];

@@ -1,6 +1,7 @@
 /* Convolutions and products of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
  * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
 #include "int8_test.h"
+#include "ops/qfunction.h"
 
 typedef struct conv {
     qn_dtype x, w, y;
@@ -138,6 +139,21 @@ static qn_value *table(fixture *f, qn_value *x)
     return apply(f, &qn_op_qn_QTable, x, add_bytes(f, pick_byte(f), 1, &size));
 }
 
+/* A function of a float result that makes bytes of it. */
+static qn_value *function(fixture *f, qn_value *x)
+{
+    const qn_dtype dtype = pick_byte(f);
+    qn_value *const in[] = {x, add_scales(f, 0, 0.01), add_zero(f, dtype)};
+    qn_node *node = add_wide_node(f, &qn_op_qn_QFunction, 3, in);
+    qn_qfunction_attrs *a = node->attrs;
+    a->kind = pick(f, QN_QFUNCTION_LEAKY_RELU + 1);
+    a->alpha = (float)(1 + pick(f, 100)) / 60;
+    a->beta = (float)pick(f, 100) / 100;
+    a->gain = (float)(1 + pick(f, 200)) / 100;
+    a->offset = pick(f, 2) ? (float)pick(f, 100) / 100 : 0;
+    return result_of(node);
+}
+
 static qn_value *follow(fixture *f, qn_value *x)
 {
     static qn_value *(*const ways[])(fixture * f, qn_value * x) = {clip, sum, table};
@@ -153,11 +169,14 @@ static double conv_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
     conv c = random_conv(&f);
-    c.floats = pick(&f, 6) == 0;
+    c.floats = pick(&f, 3) == 0;
     qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
-    if (c.floats && pick(&f, 2))
+    const bool bytes = c.floats && pick(&f, 3);
+    if (bytes)
+        y = function(&f, y);
+    else if (c.floats && pick(&f, 2))
         y = result_of(add_node(&f, &qn_op_Relu, 1, &y));
-    add_output(&f, c.floats ? y : follow(&f, y));
+    add_output(&f, c.floats && !bytes ? y : follow(&f, y));
     const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
@@ -169,7 +188,9 @@ static double depthwise_case(uint32_t seed)
     fixture f = fixture_begin(seed);
     conv c = random_conv(&f);
     c.channels = c.filters = c.groups = 2 + pick(&f, pick(&f, 2) ? 30 : 200);
-    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    c.floats = pick(&f, 3) == 0;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    add_output(&f, follow(&f, c.floats ? function(&f, y) : y));
     const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
@@ -312,7 +333,8 @@ static double gemm_case(uint32_t seed)
     attrs->transB = turned;
     attrs->alpha = pick(&f, 2) ? 1.0f : 0.75f;
     qn_value *y = result_of(node);
-    add_output(&f, floats ? y : follow(&f, y));
+    const bool bytes = floats && pick(&f, 2);
+    add_output(&f, bytes ? follow(&f, function(&f, y)) : floats ? y : follow(&f, y));
     const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;

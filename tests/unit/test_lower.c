@@ -152,6 +152,17 @@ static void functions(fixture *f)
     finish(f, y, centered);
 }
 
+/* Nothing is rounded between the product and what becomes of it. */
+static void conv_function(fixture *f)
+{
+    const int64_t filters[4] = {8, 4, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    qn_value *w = both(f, weights(f, 4, filters), weight);
+    qn_value *y = apply(f, &qn_op_HardSwish, 1, apply(f, &qn_op_Conv, 2, x, w));
+    y = apply(f, &qn_op_Mul, 2, number(f, 0.75), y);
+    finish(f, apply(f, &qn_op_Add, 2, y, number(f, 0.125)), centered);
+}
+
 /* Copies with the same meaning on both sides, then one into another meaning. */
 static void reshape(fixture *f)
 {
@@ -195,6 +206,7 @@ static const struct {
     {"Sigmoid", sigmoid, &qn_op_qn_QTable, 3, 1.0 / 255},
     {"HardSwish, Mul, Sub at once", unrounded_functions, &qn_op_qn_QTable, 3, 0.025},
     {"Sigmoid, Mul, Add", functions, &qn_op_qn_QTable, 3, 0.06},
+    {"Conv, HardSwish, Mul, Add", conv_function, &qn_op_qn_QFunction, 4, 0.06},
     {"Softmax", softmax, &qn_op_ms_QLinearSoftmax, 3, 1.0 / 255},
     {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},
     {"ReduceMean", reduce_mean, &qn_op_ms_QLinearReduceMean, 3, 0.025},

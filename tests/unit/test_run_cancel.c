@@ -103,7 +103,7 @@ static void test_kernels(void **state)
         fixture f = begin_cancelling();
         qn_plan_options options = QN_PLAN_OPTIONS_INIT;
         qn_plan *plan;
-        qn_session *session;
+        qn_session *session = NULL;
         add_output(&f, result_of(cases[i].make(&f)));
         options.backend = "ref";
         qn_tensor in = {.dtype = QN_FLOAT32, .rank = f.graph->inputs[0]->type.rank, .data = data};

@@ -34,7 +34,9 @@ Q_INLINE void depth_finish(const qn_depth *d, uint8_t *y, const qi *sums, int64_
 {
     const qi_limits limits = finish_limits(&d->finish);
     qi a[4];
-    for (int v = 0; v < 4; v++) {
+    if (d->finish.has_function)
+        finish_functions(a, &d->finish, sums, block * 4 * QI_LANES);
+    for (int v = 0; v < 4 && !d->finish.has_function; v++) {
         const int64_t param = (block * 4 + v) * QI_LANES;
         a[v] = d->finish.bounded ? finish_one(&d->finish, sums[v], param)
                                  : finish_one_limited(&d->finish, sums[v], param);

@@ -130,12 +130,29 @@ static void take_relu(qn_q_tail *tail, qn_claim *claim)
     tail->out = node->out[0];
 }
 
-/* Limits, a sum with limits behind it, a table: each may be missing. */
+/* Behind a float result, which becomes bytes by that. */
+static bool take_function(qn_q_tail *tail, qn_claim *claim)
+{
+    qn_node *node = qn_build_fusible(claim->builder, tail->out);
+    double scale, zero;
+    if (!node || node->op != &qn_op_qn_QFunction || !qn_q_is_byte(node->out[0]) ||
+        !qn_q_number(&scale, node, 1) || !qn_q_number(&zero, node, 2))
+        return false;
+    qn_q_tail_begin(tail, node->out[0], (int64_t)zero);
+    tail->finish.has_function = true;
+    tail->finish.function = *(const qn_qfunction_attrs *)node->attrs;
+    tail->finish.function.gain /= (float)scale;
+    tail->finish.function.offset /= (float)scale;
+    qn_claim_add(claim, node);
+    return true;
+}
+
+/* A function of floats, limits, a sum with limits behind it, a table: each may be missing. */
 qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_q_finish *f = &tail->finish;
     bool taken = false;
-    if (f->floats) {
+    if (f->floats && !take_function(tail, claim)) {
         take_relu(tail, claim);
         return QN_OK;
     }
@@ -169,8 +186,9 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
     const qn_q_round *end = finish->has_sum ? &finish->second : &finish->first;
-    finish->usual = finish->unbiased && !finish->floats && !finish->is_signed && !finish->wide &&
-                    end->zero == 0 && end->low <= 0 && end->high >= 255;
+    finish->usual = finish->unbiased && !finish->has_function && !finish->floats &&
+                    !finish->is_signed && !finish->wide && end->zero == 0 && end->low <= 0 &&
+                    end->high >= 255;
     finish->simple = finish->floats || (finish->bounded && !finish->wide && !finish->r_wide);
 }
 

@@ -3,6 +3,7 @@
 #ifndef QN_Q_FINISH_H
 #define QN_Q_FINISH_H
 
+#include "ops/qfunction.h"
 #include "run/backend.h"
 
 /* rint(x), limited to low..high, which are a type's or a Clip's limits less the zero point; then + zero. */
@@ -13,8 +14,9 @@ typedef struct qn_q_round {
 
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
- *   floats:   y = v + added[c], or Relu of that
- *   else      a = round(v)
+ *   floats:   y = v + added[c], or Relu of that; else
+ *   function: v = what ops/qfunction.h makes of v, with gain and offset
+ *             a = round(v)
  *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
  *             second operand and b the other
  *   table:    a = table[a]
@@ -32,6 +34,8 @@ typedef struct qn_q_finish {
     bool unbiased; /* bias[] is zero throughout: it is part of the sums */
     bool a_first;
     float a_scale, b_scale, fixed;
+    bool has_function;
+    qn_qfunction_attrs function; /* gain and offset in units of the result */
     /* By the byte of a, when a band of results is complete; NULL: none. */
     const uint8_t *table;
     void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);

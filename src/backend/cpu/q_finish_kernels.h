@@ -2,8 +2,7 @@
 #ifndef QN_Q_FINISH_KERNELS_H
 #define QN_Q_FINISH_KERNELS_H
 
-#include "backend/cpu/q_elem_vec.h"
-#include "backend/cpu/q_finish.h"
+#include "backend/cpu/q_function_kernels.h"
 
 /* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
  * and `r_step` bytes apart. */
@@ -93,7 +92,9 @@ Q_INLINE void finish_sums(const qn_q_finish *f, const q_finish_lanes *l, int64_t
     const q_finish_constants k = finish_load(f, l->param);
     const bool is_signed = f->r_signed, wide = f->wide, r_wide = f->r_wide;
     for (int i = 0; i < l->count; i++) {
-        const qf v = finish_scaled(&k, l->sums[i * l->step]);
+        qf v = finish_scaled(&k, l->sums[i * l->step]);
+        if (f->has_function)
+            function_one(&v, f);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
         const qi r = finish_residual(l->r + i * l->r_step, is_signed, r_wide, lanes);
         const qf sum = finish_add(&k, a, qi_float(r), f->a_first);
@@ -105,9 +106,12 @@ Q_INLINE void finish_alone(const qn_q_finish *f, const q_finish_lanes *l, int64_
 {
     const q_finish_constants k = finish_load(f, l->param);
     const bool wide = f->wide;
-    for (int i = 0; i < l->count; i++)
-        finish_store(l->y + i * l->y_step, finish_last(&k, finish_scaled(&k, l->sums[i * l->step])),
-                     wide, lanes);
+    for (int i = 0; i < l->count; i++) {
+        qf v = finish_scaled(&k, l->sums[i * l->step]);
+        if (f->has_function)
+            function_one(&v, f);
+        finish_store(l->y + i * l->y_step, finish_last(&k, v), wide, lanes);
+    }
 }
 
 static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
@@ -136,6 +140,18 @@ Q_INLINE qi_limits finish_limits(const qn_q_finish *f)
     const int32_t zero = end->zero + (f->is_signed ? 128 : 0);
     return qi_limits_set((int16_t)zero, (uint8_t)((int32_t)end->low + zero),
                          (uint8_t)((int32_t)end->high + zero), f->is_signed ? 0x80 : 0);
+}
+
+/* Four vectors behind a function. */
+Q_INLINE void finish_functions(qi *a, const qn_q_finish *f, const qi *sums, int64_t param)
+{
+    qf v[4];
+    for (int i = 0; i < 4; i++, param += QI_LANES)
+        v[i] =
+            qf_mul(qf_add(qi_float(sums[i]), qf_load(f->bias + param)), qf_load(f->scale + param));
+    function_four(v, f);
+    for (int i = 0; i < 4; i++)
+        a[i] = qf_round(v[i]);
 }
 
 /* One vector, rounded but for limits and zero point. */

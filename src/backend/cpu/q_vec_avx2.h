@@ -90,6 +90,24 @@ Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm256_mul_ps(a, b);
 }
+Q_INLINE qf qf_abs(qf a)
+{
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a);
+}
+Q_INLINE qi qf_truncate(qf a)
+{
+    return _mm256_cvttps_epi32(a);
+}
+Q_INLINE qf qf_pick(const float table[16], qi i) /* by indices from 0 to 15 */
+{
+    const qf low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
+    const qf high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+}
+Q_INLINE qf qf_by_sign(qf x, qf below, qf above) /* `below` where x < 0 */
+{
+    return _mm256_blendv_ps(above, below, _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_LT_OQ));
+}
 Q_INLINE qf qf_fma(qf a, qf b, qf c)
 {
     return _mm256_fmadd_ps(a, b, c);

@@ -92,6 +92,22 @@ Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm512_mul_ps(a, b);
 }
+Q_INLINE qf qf_abs(qf a)
+{
+    return _mm512_abs_ps(a);
+}
+Q_INLINE qi qf_truncate(qf a)
+{
+    return _mm512_cvttps_epi32(a);
+}
+Q_INLINE qf qf_pick(const float table[16], qi i) /* by indices from 0 to 15 */
+{
+    return _mm512_permutexvar_ps(i, _mm512_loadu_ps(table));
+}
+Q_INLINE qf qf_by_sign(qf x, qf below, qf above) /* `below` where x < 0 */
+{
+    return _mm512_mask_mov_ps(above, _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ), below);
+}
 Q_INLINE qf qf_fma(qf a, qf b, qf c)
 {
     return _mm512_fmadd_ps(a, b, c);

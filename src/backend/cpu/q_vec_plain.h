@@ -88,6 +88,22 @@ Q_INLINE qf qf_mul(qf a, qf b)
 {
     QI_EACH(qf, f, a.f[i] * b.f[i]);
 }
+Q_INLINE qf qf_abs(qf a)
+{
+    QI_EACH(qf, f, fabsf(a.f[i]));
+}
+Q_INLINE qi qf_truncate(qf a)
+{
+    QI_EACH(qi, i, (int32_t)a.f[i]);
+}
+Q_INLINE qf qf_pick(const float table[16], qi at) /* by indices from 0 to 15 */
+{
+    QI_EACH(qf, f, table[at.i[i]]);
+}
+Q_INLINE qf qf_by_sign(qf x, qf below, qf above) /* `below` where x < 0 */
+{
+    QI_EACH(qf, f, x.f[i] < 0 ? below.f[i] : above.f[i]);
+}
 Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 {
     QI_EACH(qf, f, fminf(a.f[i] > low.f[i] ? a.f[i] : low.f[i], high.f[i]));

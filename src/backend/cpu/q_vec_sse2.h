@@ -65,6 +65,25 @@ Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm_mul_ps(a, b);
 }
+Q_INLINE qf qf_abs(qf a)
+{
+    return _mm_andnot_ps(_mm_set1_ps(-0.0F), a);
+}
+Q_INLINE qi qf_truncate(qf a)
+{
+    return _mm_cvttps_epi32(a);
+}
+Q_INLINE qf qf_pick(const float table[16], qi i) /* by indices from 0 to 15 */
+{
+    int32_t at[4];
+    _mm_storeu_si128((__m128i *)at, i);
+    return _mm_setr_ps(table[at[0]], table[at[1]], table[at[2]], table[at[3]]);
+}
+Q_INLINE qf qf_by_sign(qf x, qf below, qf above) /* `below` where x < 0 */
+{
+    const __m128 less = _mm_cmplt_ps(x, _mm_setzero_ps());
+    return _mm_or_ps(_mm_and_ps(less, below), _mm_andnot_ps(less, above));
+}
 Q_INLINE qf qf_clamp(qf a, qf low, qf high)
 {
     return _mm_min_ps(_mm_max_ps(a, low), high);

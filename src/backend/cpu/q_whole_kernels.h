@@ -17,6 +17,7 @@ typedef struct whole_kind {
     int vectors;
     bool usual; /* no bias to add, all of uint8 without zero point */
     bool a_first;
+    bool function;
 } whole_kind;
 
 /* ---- Windows ------------------------------------------------------------------------------------------------- */
@@ -95,13 +96,18 @@ Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
     whole_window next = {sums, w->t->y[0]};
     for (int i = 0; i < w->windows;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
+        qf x[4];
         qi a[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             const int v = k % kind.vectors;
-            const qi sum = g.at[k / kind.vectors].sums[v];
-            a[k] = qf_round(whole_scaled(&s, sum, v, !kind.usual));
+            x[k] = whole_scaled(&s, g.at[k / kind.vectors].sums[v], v, !kind.usual);
         }
+        if (kind.function)
+            function_four(x, f);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++)
+            a[k] = qf_round(x[k]);
         whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
 }
@@ -118,15 +124,22 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
     whole_window next = {sums, w->t->y[0]};
     for (int i = 0; i < w->windows;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
+        qf x[4];
         qi a[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             const int v = k % kind.vectors;
+            x[k] = whole_scaled(&s, g.at[k / kind.vectors].sums[v], v, !kind.usual);
+        }
+        if (kind.function)
+            function_four(x, f);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const int v = k % kind.vectors;
             const whole_window *at = &g.at[k / kind.vectors];
-            const qf x = whole_scaled(&s, at->sums[v], v, !kind.usual);
             const qi b = qi_and(qi_load_bytes(at->y + r + v * QI_LANES, true, QI_LANES), bits);
             a[k] = qf_round(
-                finish_add(&c, qf_rint(qf_clamp(x, c.low, c.high)), qi_float(b), kind.a_first));
+                finish_add(&c, qf_rint(qf_clamp(x[k], c.low, c.high)), qi_float(b), kind.a_first));
         }
         whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
@@ -159,18 +172,24 @@ Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
         whole_floats(w, sums, vectors, true);
     else if (f->floats)
         whole_floats(w, sums, vectors, false);
+    else if (f->has_function && !f->has_sum)
+        whole_alone(w, sums, (whole_kind){vectors, false, false, true});
+    else if (f->has_function && f->a_first)
+        whole_sum(w, sums, (whole_kind){vectors, false, true, true});
+    else if (f->has_function)
+        whole_sum(w, sums, (whole_kind){vectors, false, false, true});
     else if (!f->has_sum && f->usual)
-        whole_alone(w, sums, (whole_kind){vectors, true, false});
+        whole_alone(w, sums, (whole_kind){vectors, true, false, false});
     else if (!f->has_sum)
-        whole_alone(w, sums, (whole_kind){vectors, false, false});
+        whole_alone(w, sums, (whole_kind){vectors, false, false, false});
     else if (f->usual && f->a_first)
-        whole_sum(w, sums, (whole_kind){vectors, true, true});
+        whole_sum(w, sums, (whole_kind){vectors, true, true, false});
     else if (f->usual)
-        whole_sum(w, sums, (whole_kind){vectors, true, false});
+        whole_sum(w, sums, (whole_kind){vectors, true, false, false});
     else if (f->a_first)
-        whole_sum(w, sums, (whole_kind){vectors, false, true});
+        whole_sum(w, sums, (whole_kind){vectors, false, true, false});
     else
-        whole_sum(w, sums, (whole_kind){vectors, false, false});
+        whole_sum(w, sums, (whole_kind){vectors, false, false, false});
 }
 
 /* sums: [windows][vectors] */
