@@ -94,6 +94,8 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
         inner *= value->data->dims[d];
     QN_TRY(qn_model_tensor(&integers, q->model, &type));
     const int64_t count = qn_tensor_count(value->data);
+    const int threads = q->ctx->threads;
+#pragma omp parallel for num_threads(threads) if (count > QN_QUANT_ALONE)
     for (int64_t i = 0; i < count; i++) {
         float x;
         memcpy(&x, (const char *)value->data->data + (size_t)i * sizeof x, sizeof x);

@@ -17,6 +17,9 @@ typedef struct qn_mac {
     int32_t bias_slot;
 } qn_mac;
 
+/* Weights that one thread does by itself. */
+enum { QN_QUANT_ALONE = 1 << 14 };
+
 /* False where the node has no constant weights of two dimensions or more. */
 bool qn_mac_of(qn_mac *out, qn_node *node);
 /* Filter and input channel of weight i. */

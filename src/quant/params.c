@@ -125,6 +125,8 @@ static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
 static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool clip)
 {
     const int64_t dim = m->w->dims[m->axis];
+    const int threads = m->node->graph->ctx->threads;
+#pragma omp parallel for num_threads(threads) if (p->count > 1 && m->count > QN_QUANT_ALONE)
     for (int64_t c = 0; c < dim; c++) {
         const float most = largest(w, m, c);
         float scale = 1;
