@@ -30,6 +30,11 @@ static qn_status mean_shift(double *shift, const qn_mac *m, const qn_qparams *w,
 {
     float *weights;
     QN_TRY(qn_mac_weights(&weights, m));
+    /* Threads take whole filters, a line of the cache of sums at a time. */
+    const int64_t share = 8 * (m->count / m->filters);
+    const int threads = m->node->graph->ctx->threads;
+    const bool apart = m->filter_first && m->count > QN_QUANT_ALONE;
+#pragma omp parallel for schedule(static, share) num_threads(threads) if (apart)
     for (int64_t i = 0; i < m->count; i++) {
         int64_t filter, channel;
         qn_mac_place(m, i, &filter, &channel);
