@@ -91,19 +91,33 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
 
 /* ---- Applying ------------------------------------------------------------------------------------------- */
 
-static qn_status apply_float(qn_quantizer *q, const char *pattern, const char *why)
+static void leave_float(qn_quant_node *n, const char *why)
+{
+    n->asked_float = true;
+    n->why = n->integer ? why : n->why;
+    n->integer = false;
+}
+
+static qn_status apply_float(qn_quantizer *q, const char *pattern)
 {
     bool found = false;
     for (size_t i = 0; i < q->n_nodes; i++) {
-        qn_quant_node *n = &q->nodes[i];
-        if (!fits_node(pattern, n->node))
+        if (!fits_node(pattern, q->nodes[i].node))
             continue;
         found = true;
-        n->asked_float = true;
-        n->why = n->integer ? why : n->why;
-        n->integer = false;
+        leave_float(&q->nodes[i], "asked for");
     }
     return found ? QN_OK : fail_unfit(q, pattern);
+}
+
+/* The name of what a node writes, whatever characters are in it. */
+static void apply_harmful(qn_quantizer *q, const char *name)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0)
+            leave_float(&q->nodes[i], "8 bits do too much harm here");
+    }
 }
 
 /* What may stand behind "PATTERN=". */
@@ -140,10 +154,12 @@ static qn_status apply_width(qn_quantizer *q, const char *text)
 qn_status qn_patterns_apply(qn_quantizer *q)
 {
     const qn_quant_settings *s = &q->settings;
-    for (size_t i = 0; i < s->n_float; i++)
-        QN_TRY(apply_float(q, s->keep_float[i],
-                           i + s->n_harmful < s->n_float ? "asked for"
-                                                         : "8 bits do too much harm here"));
+    for (size_t i = 0; i < s->n_float; i++) {
+        if (i + s->n_harmful < s->n_float)
+            QN_TRY(apply_float(q, s->keep_float[i]));
+        else
+            apply_harmful(q, s->keep_float[i]);
+    }
     for (size_t i = 0; i < s->n_widths; i++)
         QN_TRY(apply_width(q, s->widths[i]));
     return QN_OK;

@@ -1,0 +1,118 @@
+/* Networks for which 8 bits are too few: the layer that does the harm stays float, and the rest gets integers. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "pass_test.h"
+#include "quench.h"
+
+static char path[64];
+
+/* Named as an operator or a pattern would be. */
+static qn_value *convolve(fixture *f, qn_value *x, qn_value *w, const char *name)
+{
+    qn_value *y = apply(f, &qn_op_Conv, 2, x, w);
+    assert_int_equal(qn_value_rename(y, name), QN_OK);
+    return y;
+}
+
+/* x [1, 2, 8, 8] -> two channels of which the first is `factor` times as large as the second -> their difference
+ * with the first made as small again -> two large convolutions. */
+static fixture network(float factor)
+{
+    const int64_t dims[4] = {1, 2, 8, 8}, one[4] = {2, 2, 1, 1}, large[4] = {32, 2, 3, 3},
+                  last[4] = {32, 32, 3, 3};
+    fixture f = begin();
+    qn_value *spread = weights(&f, 4, one), *join = weights(&f, 4, one);
+    memcpy(spread->data->data, (float[]){factor, 0, 0, 1}, 4 * sizeof(float));
+    memcpy(join->data->data, (float[]){1 / factor, -1, 1 / factor, 1}, 4 * sizeof(float));
+    qn_value *y = convolve(&f, input(&f, "x", 4, dims), spread, "Conv");
+    y = convolve(&f, y, join, "*");
+    y = convolve(&f, y, weights(&f, 4, large), "large");
+    y = convolve(&f, y, weights(&f, 4, last), "last");
+    assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+    return f;
+}
+
+static int write_samples(void **state)
+{
+    enum { SAMPLES = 8 };
+    static float numbers[SAMPLES * 2 * 8 * 8];
+    const qn_tensor tensor = {QN_FLOAT32, 4, {SAMPLES, 2, 8, 8}, numbers};
+    qn_context *ctx;
+    uint32_t seed = 5;
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(numbers); i++)
+        numbers[i] = noise(&seed);
+    snprintf(path, sizeof path, "/tmp/quench_mend_%ld.npy", (long)getpid());
+    assert_int_equal(qn_context_create(&ctx, NULL), QN_OK);
+    assert_int_equal(qn_tensor_save(ctx, &tensor, path), QN_OK);
+    qn_context_free(ctx);
+    return 0;
+}
+
+static int remove_samples(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+/* How many convolutions read integers; *mended: whether the report says that layers were left float. */
+static int64_t integer_layers(bool *mended, float factor, int bits)
+{
+    const char *const data = path;
+    qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+    fixture f = network(factor);
+    qn_model *quantized;
+    qn_report *report;
+    char *text;
+    int64_t count = 0;
+    options.bits = bits;
+    options.calibrate.data.data = &data;
+    options.calibrate.data.n_data = 1;
+    if (qn_model_quantize(&quantized, &report, f.ctx, f.model, &options) != QN_OK)
+        fail_msg("%s", qn_context_error(f.ctx));
+    for (const qn_node *n = quantized->graph->first; n; n = n->next)
+        count += n->op == &qn_op_Conv && n->in[0]->producer &&
+                 n->in[0]->producer->op == &qn_op_DequantizeLinear;
+    assert_int_equal(qn_report_json(&text, report), QN_OK);
+    *mended = strstr(text, "\"mended\"") != NULL;
+    qn_text_free(f.ctx, text);
+    qn_report_free(report);
+    qn_model_free(quantized);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+    return count;
+}
+
+static void alike_channels_need_nothing(void **state)
+{
+    bool mended;
+    (void)state;
+    assert_int_equal(integer_layers(&mended, 1, 0), 4);
+    assert_false(mended);
+}
+
+/* The layer that reads the channels which differ; the one before it is an island then, and float too. */
+static void harmful_layers_stay_float(void **state)
+{
+    bool mended;
+    (void)state;
+    assert_int_equal(integer_layers(&mended, 1000, 0), 2);
+    assert_true(mended);
+}
+
+static void who_asks_for_bits_gets_them(void **state)
+{
+    bool mended;
+    (void)state;
+    assert_int_equal(integer_layers(&mended, 1000, 8), 4);
+    assert_false(mended);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(alike_channels_need_nothing),
+                                       cmocka_unit_test(harmful_layers_stay_float),
+                                       cmocka_unit_test(who_asks_for_bits_gets_them)};
+    return cmocka_run_group_tests(tests, write_samples, remove_samples);
+}
