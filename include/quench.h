@@ -431,6 +431,9 @@ typedef struct qn_quantize_options {
     const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
     size_t n_widths;
     int no_bias_correction, no_weight_clipping; /* switch a refinement off */
+    int no_equalization, no_balancing;          /* likewise */
+    int prove; /* measure each refinement on samples, and leave out factors of channels that
+                            do harm */
     int no_look_through; /* the range before a function (SiLU, ...) is not chosen by the error behind it */
     int64_t compared;  /* samples of the comparison with float; 0: 16 */
     const char *stats; /* file of qn_stats_save: ranges come from it, and data, which may be left
@@ -448,8 +451,8 @@ typedef struct qn_quantize_options {
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, NULL, 0,      \
-            NULL, NULL, 0, NULL, NULL, NULL                                                        \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
+            NULL, 0, NULL, NULL, 0, NULL, NULL, NULL                                               \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may

@@ -16,6 +16,7 @@ typedef struct values {
     cli_class_values classes;
     int list, dynamic, save_scales, fastest, no_bias_correction, no_weight_clipping,
         no_look_through;
+    int no_equalization, no_balancing, prove;
 } values;
 
 static const cli_option options[] = {
@@ -117,6 +118,14 @@ static const cli_option options[] = {
      .offset = offsetof(values, dynamic),
      .help = "quantize the weights of Gemm, MatMul, LSTM and GRU, and activations while running; "
              "needs no data"},
+    {.name = "no-equalization",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, no_equalization),
+     .help = "leave the channels between convolutions as they are"},
+    {.name = "no-balancing",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, no_balancing),
+     .help = "leave the channels that matrices are multiplied with as they are"},
     {.name = "no-bias-correction",
      .type = CLI_FLAG,
      .offset = offsetof(values, no_bias_correction),
@@ -125,6 +134,11 @@ static const cli_option options[] = {
      .type = CLI_FLAG,
      .offset = offsetof(values, no_weight_clipping),
      .help = "let the largest weight of a channel set its scale"},
+    {.name = "prove",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, prove),
+     .help =
+         "measure what each refinement is worth, and leave out factors of channels that do harm"},
     {.name = "no-look-through",
      .type = CLI_FLAG,
      .offset = offsetof(values, no_look_through),
@@ -181,6 +195,9 @@ static qn_quantize_options options_of(const values *v, const qn_graph_options *g
     o.n_widths = v->widths.count;
     o.no_bias_correction = v->no_bias_correction;
     o.no_weight_clipping = v->no_weight_clipping;
+    o.no_equalization = v->no_equalization;
+    o.no_balancing = v->no_balancing;
+    o.prove = v->prove;
     o.no_look_through = v->no_look_through;
     o.stats = v->stats;
     o.fastest = v->fastest;

@@ -12,6 +12,8 @@ enum { WORST = 10 };
 typedef struct pair {
     const char *name;
     const qn_qparams *params;
+    const float *factor; /* of channels; NULL: none */
+    int32_t axis;
     float *real; /* of the sample at hand, row-major */
     int64_t count;
     double signal, noise; /* sums of squares */
@@ -83,13 +85,20 @@ static qn_status compare_integers(void *user, const qn_observation *seen)
     if (!p || p->count != count || seen->tensor->dtype != p->params->dtype)
         return QN_OK;
     QN_TRY(rows_of(&rows, c, seen));
+    int64_t channels = 1, inner = 1;
+    if (p->factor) {
+        channels = seen->tensor->dims[p->axis];
+        for (int32_t d = p->axis + 1; d < seen->tensor->rank; d++)
+            inner *= seen->tensor->dims[d];
+    }
     for (int64_t first = 0; first < count; first += (int64_t)QN_COUNT_OF(block)) {
         const int64_t n = QN_MIN(count - first, (int64_t)QN_COUNT_OF(block));
         qn_load_i64(block, p->params->dtype, rows, first, n);
         for (int64_t i = 0; i < n; i++) {
             const double real = (double)p->real[first + i];
+            const float by = p->factor ? p->factor[(first + i) / inner % channels] : 1;
             const double fixed =
-                (double)(block[i] - p->params->zero[0]) * (double)p->params->scale[0];
+                (double)(block[i] - p->params->zero[0]) * (double)p->params->scale[0] * (double)by;
             p->signal += real * real;
             p->noise += (fixed - real) * (fixed - real);
         }
@@ -110,12 +119,14 @@ static qn_status make_pairs(comparison *c, qn_arena *arena, const qn_model *quan
     c->pairs = qn_arena_array(arena, o->n_tensors + 1, sizeof *c->pairs);
     QN_TRY_ALLOC(c->ctx, c->pairs);
     for (size_t i = 0; i < o->n_tensors; i++) {
-        const qn_value *value = qn_graph_value(quantized->graph, o->tensors[i]);
-        const char *integers = qn_arena_format(arena, "%s_QuantizeLinear_Output", o->tensors[i]);
+        const qn_compare_tensor *t = &o->tensors[i];
+        const qn_value *value = qn_graph_value(quantized->graph, t->name);
+        const char *integers = qn_arena_format(arena, "%s_QuantizeLinear_Output", t->name);
         QN_TRY_ALLOC(c->ctx, integers);
         if (!value || !value->qparams)
             continue;
-        c->pairs[i] = (pair){.name = o->tensors[i], .params = value->qparams};
+        c->pairs[i] =
+            (pair){.name = t->name, .params = value->qparams, .factor = t->factor, .axis = t->axis};
         QN_TRY(qn_names_set(&c->by_real, c->pairs[i].name, &c->pairs[i]));
         QN_TRY(qn_names_set(&c->by_integer, integers, &c->pairs[i]));
     }

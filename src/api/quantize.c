@@ -58,7 +58,8 @@ static qn_status report_errors(qn_item *root, qn_quantize_job *j, int64_t sample
     QN_TRY_ALLOC(j->ctx, options.tensors);
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && !q->values[i].through)
-            options.tensors[options.n_tensors++] = q->values[i].value->name;
+            options.tensors[options.n_tensors++] = (qn_compare_tensor){
+                q->values[i].value->name, q->values[i].factor, q->values[i].axis};
     }
     return qn_compare_models(root, j->ctx, c->real, j->quantized, &options);
 }
@@ -75,6 +76,7 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
         qn_speed_report(root, speed);
         QN_TRY(report_errors(root, j, samples));
     }
+    qn_proof_report(root, j);
     report_float(root, j->quantizer);
     return qn_report_finish(root->report);
 }
@@ -117,6 +119,8 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
         reached = qn_goal_search(root, j);
     else
         QN_TRY(qn_mend(j));
+    if (!j->options->goal)
+        QN_TRY(qn_job_prove(j));
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
     QN_TRY(compare(root, j, reported));

@@ -8,6 +8,14 @@
 #include "quant/scales.h"
 #include "report/report.h"
 
+/* A refinement: error of the outputs without and with it, where that was asked for and there are data. */
+typedef struct qn_proof_row {
+    qn_refined told; /* estimated from statistics */
+    bool measured;
+    double before, after;
+    bool left; /* out, since the network is better without */
+} qn_proof_row;
+
 typedef struct qn_quantize_job {
     qn_context *ctx;
     const qn_quantize_options *options;
@@ -17,10 +25,11 @@ typedef struct qn_quantize_job {
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
-    qn_arena arena;    /* for the strings of changed settings */
-    qn_scales *scales; /* of a file: nothing is derived from data */
-    char *scale_text;  /* of a scale file to be written; of the last model made */
-    bool mended;       /* layers stay float that nobody asked for */
+    qn_arena arena;                     /* for the strings of changed settings */
+    qn_scales *scales;                  /* of a file: nothing is derived from data */
+    char *scale_text;                   /* of a scale file to be written; of the last model made */
+    bool mended;                        /* layers stay float that nobody asked for */
+    qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
 } qn_quantize_job;
 
 /* qn_job_free in any case. */
@@ -32,19 +41,29 @@ QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
+/* refine.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out factors of
+ * channels that do harm: then the model is made anew. */
+QN_MUST_CHECK qn_status qn_job_prove(qn_quantize_job *j);
+void qn_proof_report(qn_item *root, const qn_quantize_job *j);
 /* Writes the scale file that the options ask for. */
 QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 
-/* Compares the float graph with the quantized one on the first samples. `tensors` are the names of values
- * of the float graph that the other has as integers. */
+/* A value of the float graph that the quantized one has as integers. */
+typedef struct qn_compare_tensor {
+    const char *name;
+    const float *factor; /* that its channels are divided by there; NULL: none */
+    int32_t axis;        /* of the channels */
+} qn_compare_tensor;
+
+/* Compares the float graph with the quantized one on the first samples. */
 typedef struct qn_compare_options {
     qn_source *source;
     size_t n_inputs;
     const qn_graph_options *graph;
     int64_t samples;
-    const char **tensors;
+    qn_compare_tensor *tensors;
     size_t n_tensors;
     double *worst; /* gets the largest relative error of an output; may be NULL */
 } qn_compare_options;

@@ -37,6 +37,8 @@ static qn_status choose_refinements(qn_quantize_job *j)
     const qn_quantize_options *o = j->options;
     j->params = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT,
                                    .look_through = !o->no_look_through,
+                                   .equalize = !o->no_equalization,
+                                   .balance = !o->no_balancing,
                                    .clip_weights = !o->no_weight_clipping,
                                    .correct_bias = !o->no_bias_correction};
     if (o->percentile > 0)

@@ -24,51 +24,69 @@ static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale, double 
     }
 }
 
-/* shift[k] = sum over channels and taps of (rounded - real weight) * mean of the input's channel. */
-static qn_status mean_shift(double *shift, const qn_mac *m, const qn_qparams *w,
-                            const qn_stats_entry *input)
+/* shift[k] = sum over channels and taps of (rounded - real weight) * mean of the input's channel. signal[k]: power
+ * of the output, were the channels uncorrelated. */
+static qn_status mean_shift(double *shift, double *signal, const qn_mac *m, const qn_qparams *w,
+                            const qn_channels *input)
 {
+    qn_context *ctx = m->node->graph->ctx;
     float *weights;
-    QN_TRY(qn_mac_weights(&weights, m));
+    double *mean = qn_alloc_zero(ctx, 2 * (size_t)m->channels, sizeof *mean);
+    QN_TRY_ALLOC(ctx, mean);
+    double *power = mean + m->channels;
+    for (int64_t c = 0; c < m->channels; c++) {
+        mean[c] = qn_channels_mean(input, c);
+        power[c] = qn_channels_power(input, c);
+    }
+    const qn_status status = qn_mac_weights(&weights, m);
     /* Threads take whole filters, a line of the cache of sums at a time. */
-    const int64_t share = 8 * (m->count / m->filters);
-    const int threads = m->node->graph->ctx->threads;
+    const int64_t share = 8 * (m->count / m->filters), count = status == QN_OK ? m->count : 0;
+    const int threads = ctx->threads;
     const bool apart = m->filter_first && m->count > QN_QUANT_ALONE;
 #pragma omp parallel for schedule(static, share) num_threads(threads) if (apart)
-    for (int64_t i = 0; i < m->count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         int64_t filter, channel;
         qn_mac_place(m, i, &filter, &channel);
         const int64_t s = w->count > 1 ? qn_mac_scale(m, i) : 0;
         const double rounded = (double)qn_params_quantize(w, s, weights[i]) * (double)w->scale[s];
-        shift[filter] += (rounded - (double)weights[i]) * qn_entry_channel_mean(input, channel);
+        shift[filter] += (rounded - (double)weights[i]) * mean[channel];
+        signal[filter] += (double)(weights[i] * weights[i]) * power[channel];
     }
-    qn_free(m->node->graph->ctx, weights);
-    return QN_OK;
+    qn_free(ctx, weights);
+    qn_free(ctx, mean);
+    return status;
 }
 
 /* The axis along which the input's statistics must have been kept. */
-static bool has_means(const qn_mac *m, const qn_stats_entry *entry)
+static bool has_means(const qn_mac *m, const qn_channels *input)
 {
-    return entry && entry->channels == m->channels && m->bias_node;
+    return input->entry && input->entry->channels == m->channels && m->bias_node;
 }
 
-static qn_status correct(qn_derived_node *out, const qn_quantizer *q, const qn_mac *m,
-                         const qn_stats_entry *input)
+static qn_status correct(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
+                         const qn_channels *input)
 {
-    double *shift = qn_alloc_zero(q->ctx, (size_t)m->filters, sizeof *shift);
+    double *shift = qn_alloc_zero(q->ctx, 2 * (size_t)m->filters, sizeof *shift);
     QN_TRY_ALLOC(q->ctx, shift);
-    qn_status status = mean_shift(shift, m, out->weights, input);
+    double *each = shift + m->filters, signal = 0, moved = 0;
+    qn_status status = mean_shift(shift, each, m, out->weights, input);
     out->correction = qn_arena_array(q->graph->arena, (size_t)m->filters, sizeof *out->correction);
     if (status == QN_OK && !out->correction)
         status = qn_fail_nomem(q->ctx);
     for (int64_t k = 0; k < m->filters && status == QN_OK; k++)
         out->correction[k] = (float)-shift[k];
+    for (int64_t k = 0; k < m->filters; k++) {
+        moved += shift[k] * shift[k];
+        signal += each[k];
+    }
+    q->refined[QN_REFINE_BIAS].layers++;
+    q->refined[QN_REFINE_BIAS].before += signal > 0 ? moved / signal : 0;
     qn_free(q->ctx, shift);
     return status;
 }
 
 qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
-                         const qn_stats_entry *input, const qn_qparams *x,
+                         const qn_channels *input, const qn_qparams *x,
                          const qn_param_options *options)
 {
     out->filters = m->filters;
@@ -76,5 +94,7 @@ qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
         const bool wide = out->weights->qmax > 255 || x->qmax - x->qmin > 255;
         raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
     }
-    return options->correct_bias && has_means(m, input) ? correct(out, q, m, input) : QN_OK;
+    if (!options->correct_bias || !has_means(m, input))
+        return QN_OK;
+    return correct(out, q, m, input);
 }

@@ -33,7 +33,7 @@ typedef struct qn_derived_node {
 
 typedef struct qn_derived {
     qn_derived_balance *balances; /* in the order in which they are applied */
-    size_t n_balances;
+    size_t n_balances, balances_capacity;
     qn_derived_value *values;
     size_t n_values;
     qn_derived_node *nodes;

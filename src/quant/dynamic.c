@@ -193,8 +193,7 @@ static qn_status finish_product(const qn_quantizer *q, qn_node *node, qn_value *
     return qn_rewrite_finish(last, node);
 }
 
-static qn_status insert_product(const qn_quantizer *q, qn_quant_node *n,
-                                const qn_param_options *options)
+static qn_status insert_product(qn_quantizer *q, qn_quant_node *n, const qn_param_options *options)
 {
     qn_node *node = n->node;
     qn_mac mac;

@@ -314,7 +314,10 @@ static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n, c
     }
     if (x->producer && x->producer->op == &qn_op_DequantizeLinear && n->input)
         QN_TRY(insert_bias(q, mac, n->input, n->weights));
-    return qn_node_set_input(n->node, 1, real);
+    QN_TRY(qn_node_set_input(n->node, 1, real));
+    if (w->n_users == 0)
+        qn_model_release(q->model, w->data);
+    return QN_OK;
 }
 
 static qn_status insert_operands(const qn_quantizer *q, const qn_quant_node *n)

@@ -76,7 +76,8 @@ typedef struct tries {
 } tries;
 
 /* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse + shift
- * rounds to whole numbers. */
+ * rounds to whole numbers. Weighing them by the power of the channel that x is multiplied with makes networks worse: a
+ * channel that is seldom active is what tells a class then. */
 static inline void try_weight(tries *t, float x, float end)
 {
     const float shift = 0x1.8p23F;
@@ -98,9 +99,23 @@ static float largest(const float *w, const qn_mac *m, int64_t at)
     return most;
 }
 
-static float best_scale(const float *w, const qn_mac *m, int64_t at, float whole, int64_t most)
+/* Sums of squares: of errors before and after, and of the weights. */
+typedef struct clip_sums {
+    double before, after, signal;
+} clip_sums;
+
+/* What the search goes by, and what comes of it. */
+typedef struct clip_search {
+    const float *w;
+    const qn_mac *m;
+    clip_sums *sums; /* of each scale */
+} clip_search;
+
+static float best_scale(const clip_search *s, int64_t at, float whole, int64_t most)
 {
+    const qn_mac *m = s->m;
     const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
+    clip_sums sums = {0, 0, 0};
     tries t = {.error = {0}};
     int best = 0;
     for (int k = 0; k < TRIES; k++) {
@@ -108,11 +123,17 @@ static float best_scale(const float *w, const qn_mac *m, int64_t at, float whole
         t.inverse[k] = 1 / t.scale[k];
     }
     for (int64_t o = 0; o < outer; o++) {
-        for (int64_t i = 0; i < m->inner; i++)
-            try_weight(&t, w[(o * dim + at) * m->inner + i], (float)most);
+        for (int64_t i = 0; i < m->inner; i++) {
+            const float x = s->w[(o * dim + at) * m->inner + i];
+            try_weight(&t, x, (float)most);
+            sums.signal += (double)(x * x);
+        }
     }
     for (int k = 1; k < TRIES; k++)
         best = t.error[k] < t.error[best] ? k : best;
+    sums.before = t.error[0];
+    sums.after = t.error[best];
+    s->sums[at] = sums;
     return t.scale[best];
 }
 
@@ -122,18 +143,24 @@ static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
     return m->node->op == &qn_op_ConvTranspose ? p->per_channel_transposed : p->per_channel;
 }
 
-static void weight_scales(qn_qparams *p, const qn_mac *m, const float *w, bool clip)
+/* Finer integers need no search, and one scale for all has the widest channel's. */
+static bool is_clipped(const qn_qparams *p)
 {
-    const int64_t dim = m->w->dims[m->axis];
-    const int threads = m->node->graph->ctx->threads;
-#pragma omp parallel for num_threads(threads) if (p->count > 1 && m->count > QN_QUANT_ALONE)
+    return p->qmax < 256 && p->count > 1;
+}
+
+static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
+{
+    const int64_t dim = s->m->w->dims[s->m->axis];
+    const int threads = s->m->node->graph->ctx->threads;
+#pragma omp parallel for num_threads(threads) if (p->count > 1 && s->m->count > QN_QUANT_ALONE)
     for (int64_t c = 0; c < dim; c++) {
-        const float most = largest(w, m, c);
+        const float most = largest(s->w, s->m, c);
         float scale = 1;
         if (most > 0)
             scale = positive((double)most / (double)p->qmax);
-        if (most > 0 && clip && p->qmax < 256 && p->count > 1)
-            scale = best_scale(w, m, c, scale, p->qmax);
+        if (most > 0 && clip && is_clipped(p))
+            scale = best_scale(s, c, scale, p->qmax);
         if (p->count > 1)
             p->scale[c] = scale;
         else if (most > 0)
@@ -152,30 +179,52 @@ qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const q
     return QN_OK;
 }
 
-qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
+static void tell_clipping(qn_quantizer *q, const clip_search *s)
+{
+    qn_refined *told = &q->refined[QN_REFINE_CLIPPING];
+    clip_sums all = {0, 0, 0};
+    for (int64_t c = 0; c < s->m->w->dims[s->m->axis]; c++) {
+        all.before += s->sums[c].before;
+        all.after += s->sums[c].after;
+        all.signal += s->sums[c].signal;
+    }
+    told->layers++;
+    told->before += all.signal > 0 ? all.before / all.signal : 0;
+    told->after += all.signal > 0 ? all.after / all.signal : 0;
+}
+
+qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *mac,
                                const qn_param_options *options)
 {
-    float *w;
+    float *w = NULL;
     QN_TRY(qn_params_weight_form(out, q, mac));
     QN_TRY(qn_mac_weights(&w, mac));
-    weight_scales(*out, mac, w, options->clip_weights);
+    clip_search s = {.w = w, .m = mac};
+    s.sums = qn_alloc_zero(q->ctx, (size_t)mac->w->dims[mac->axis], sizeof *s.sums);
+    const bool enough = s.sums != NULL;
+    if (enough)
+        weight_scales(*out, &s, options->clip_weights);
+    if (enough && options->clip_weights && is_clipped(*out))
+        tell_clipping(q, &s);
     qn_free(q->ctx, w);
-    return QN_OK;
+    qn_free(q->ctx, s.sums);
+    return enough ? QN_OK : qn_fail_nomem(q->ctx);
 }
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
 
 /* 16 bits resolve what was seen with room to spare: nothing is cut off, and half as much is added on both sides
  * for what other data may bring. A side that is 0, as behind a Relu, stays. */
+static const float more_for_words = 1.5f;
+
 static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
                                 const qn_range_options *wanted)
 {
-    const float more = 1.5f;
     const qn_method *method = NULL;
     QN_TRY(qn_method_find(&method, q->ctx, "min_max"));
     QN_TRY(qn_stats_range(range, q->ctx, entry, method, wanted));
-    range->min *= more;
-    range->max *= more;
+    range->min *= more_for_words;
+    range->max *= more_for_words;
     return QN_OK;
 }
 
@@ -202,22 +251,58 @@ static bool known_range(qn_range *range, const qn_value *value)
     return true;
 }
 
+static const qn_stats_entry *entry_of(const qn_quantizer *q, const qn_quant_value *root,
+                                      const qn_stats *stats)
+{
+    return qn_stats_find(stats, q->values[root->source].value->name);
+}
+
+static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
+                               const qn_param_options *options)
+{
+    for (size_t i = 0; i < q->n_values; i++) {
+        qn_quant_value *root = qn_quant_root(q, &q->values[i]);
+        const qn_stats_entry *entry = entry_of(q, root, stats);
+        if (!q->values[i].integer || root->ranged)
+            continue;
+        root->ranged = true;
+        if (entry)
+            QN_TRY(choose_range(&root->range, q, root, entry, options));
+        else if (!known_range(&root->range, q->values[root->source].value))
+            qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element",
+                   q->values[root->source].value->name);
+    }
+    return QN_OK;
+}
+
+/* Where channels have factors the range is the least that still has of every channel what it had before. */
+static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value *source,
+                               const qn_stats_entry *entry)
+{
+    const float *by = source->factor;
+    if (!by || !entry || entry->channels < 1)
+        return root->range;
+    const float more = root->bits > 8 ? more_for_words : 1;
+    qn_range range = {0, 0};
+    for (int64_t c = 0; c < entry->channels; c++) {
+        range.min = fminf(range.min, fmaxf(more * entry->channel_min[c], root->range.min) / by[c]);
+        range.max = fmaxf(range.max, fminf(more * entry->channel_max[c], root->range.max) / by[c]);
+    }
+    return range;
+}
+
 static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
-    const char *source = q->values[root->source].value->name;
-    const qn_stats_entry *entry = qn_stats_find(stats, source);
     qn_derived_value *out = &q->derived.values[q->derived.n_values++];
-    *out = (qn_derived_value){.name = root->value->name, .method = options->method->name};
-    if (!entry && known_range(&out->range, q->values[root->source].value))
-        out->method = "function";
-    else if (!entry)
-        qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element", source);
-    else
-        QN_TRY(choose_range(&out->range, q, root, entry, options));
-    if (root->through)
-        out->method = "function";
+    const qn_stats_entry *entry = entry_of(q, root, stats);
+    qn_range known;
+    const bool function =
+        root->through || (!entry && known_range(&known, q->values[root->source].value));
+    *out = (qn_derived_value){.name = root->value->name,
+                              .method = function ? "function" : options->method->name};
+    out->range = balanced_range(root, &q->values[root->source], entry);
     QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena,
                              profile->activation[root->bits > 8], 1));
     qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
@@ -244,6 +329,18 @@ static const qn_qparams *params_of(const qn_quantizer *q, const qn_value *value)
     return d ? d->params : NULL;
 }
 
+double qn_channels_mean(const qn_channels *channels, int64_t channel)
+{
+    const double mean = qn_entry_channel_mean(channels->entry, channel);
+    return channels->factor ? mean / (double)channels->factor[channel] : mean;
+}
+
+double qn_channels_power(const qn_channels *channels, int64_t channel)
+{
+    const double by = channels->factor ? (double)channels->factor[channel] : 1;
+    return qn_entry_channel_power(channels->entry, channel) / (by * by);
+}
+
 static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
                               const qn_param_options *options)
 {
@@ -256,11 +353,11 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
             continue;
         qn_derived_node *out = &q->derived.nodes[q->derived.n_nodes++];
         const qn_value *x = n->node->in[0];
+        const qn_channels input = {qn_stats_find(stats, x->name), qn_quant_value_of(q, x)->factor};
         QN_TRY(qn_check_cancel(q->ctx));
         out->name = n->node->out[0]->name;
         QN_TRY(qn_params_of_weights(&out->weights, q, &mac, options));
-        QN_TRY(
-            qn_bias_settle(out, q, &mac, qn_stats_find(stats, x->name), params_of(q, x), options));
+        QN_TRY(qn_bias_settle(out, q, &mac, &input, params_of(q, x), options));
         qn_progress(q->ctx, "weights", (int64_t)i, (int64_t)q->n_nodes);
     }
     return QN_OK;
@@ -269,6 +366,8 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
 qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
 {
     qn_quantizer_number(q);
+    QN_TRY(choose_ranges(q, stats, options));
+    QN_TRY(qn_equalize(q, stats, options));
     QN_TRY(derive_values(q, stats, options));
     return derive_nodes(q, stats, options);
 }

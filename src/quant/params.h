@@ -8,10 +8,21 @@
 typedef struct qn_param_options {
     const qn_method *method;
     qn_range_options range; /* percentile counts; bits and symmetry follow the target */
+    bool equalize;          /* channels between windows, see balance.h */
+    bool balance;           /* channels that matrices are multiplied with, likewise */
     bool clip_weights;      /* search for the range of weights with the least error */
     bool look_through;      /* the range before a function is what its result wants */
     bool correct_bias;      /* take back what rounded weights change in the mean */
 } qn_param_options;
+
+/* What is known of the channels of a node's input, after balancing. */
+typedef struct qn_channels {
+    const qn_stats_entry *entry; /* NULL: nothing */
+    const float *factor;         /* NULL: no factors */
+} qn_channels;
+double qn_channels_mean(const qn_channels *channels, int64_t channel);
+/* The mean square. */
+double qn_channels_power(const qn_channels *channels, int64_t channel);
 
 /* The integers of a float range, which must contain 0. */
 void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric);
@@ -22,14 +33,19 @@ QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantiz
 QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,
                                               const qn_mac *mac);
 /* Scales of weights, one for each index of the mac's axis or one for all. */
-QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, const qn_quantizer *q,
-                                             const qn_mac *mac, const qn_param_options *options);
+QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *mac,
+                                             const qn_param_options *options);
 /* q = clamp(rint(x / s) + z) as docs/numerics.md has it. */
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
 
 /* Fills q->derived from statistics, and applies what must be applied on the way. */
 QN_MUST_CHECK qn_status qn_derive(qn_quantizer *q, const qn_stats *stats,
                                   const qn_param_options *options);
+
+/* equalize.c: finds factors of channels that lower the error, keeps them in q->derived and applies them. The ranges of
+ * all roots are chosen. */
+QN_MUST_CHECK qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats,
+                                    const qn_param_options *options);
 
 /* derived.c: makes the graph and the quantizer's tables follow q->derived, whose arrays may also come from
  * elsewhere (a file), in q->arena. Fails where a name or a count does not fit the graph. */
@@ -44,7 +60,7 @@ QN_MUST_CHECK qn_status qn_range_through(qn_range *range, const qn_quantizer *q,
 /* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, finds how much
  * the rounding of the weights changes the mean of the outputs. `x` is of the input; NULL: it stays float. */
 QN_MUST_CHECK qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *mac,
-                                       const qn_stats_entry *input, const qn_qparams *x,
+                                       const qn_channels *input, const qn_qparams *x,
                                        const qn_param_options *options);
 
 #endif

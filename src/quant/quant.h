@@ -98,10 +98,31 @@ typedef struct qn_quant_value {
     int32_t parent;            /* of the tree of values that share parameters; itself: the root */
     int32_t source;            /* of a root: the value whose statistics count */
     int bits;                  /* of a root */
+    bool ranged;               /* of a root: `range` is chosen */
     bool through;              /* its range is what the function that reads it wants */
+    qn_range range;            /* of a root: as the statistics have it, without factors */
+    float *factor;             /* of channels, that the value is divided by beside its statistics;
+                                  NULL: none */
+    int32_t axis;              /* of those channels */
     qn_derived_value *derived; /* of a root */
     qn_value *scale, *zero;    /* of a root: the constants, once they are made */
 } qn_quant_value;
+
+/* What makes the integers tell more, beside the choice of ranges. */
+typedef enum qn_refinement {
+    QN_REFINE_EQUALIZATION,
+    QN_REFINE_BALANCING,
+    QN_REFINE_CLIPPING,
+    QN_REFINE_BIAS,
+    QN_REFINEMENTS
+} qn_refinement;
+
+/* Layers that it changed, and what it changes: sums over the layers of noise power relative to the signal's, estimated
+ * from statistics. Weight clipping and bias correction each tell that part of the noise that they lower. */
+typedef struct qn_refined {
+    int64_t layers;
+    double before, after;
+} qn_refined;
 
 typedef struct qn_quantizer {
     qn_context *ctx;
@@ -113,7 +134,8 @@ typedef struct qn_quantizer {
     size_t n_nodes;
     qn_quant_value *values;
     size_t n_values;
-    qn_derived derived; /* once it is: see params.h */
+    qn_derived derived;                 /* once it is: see params.h */
+    qn_refined refined[QN_REFINEMENTS]; /* by qn_derive */
 } qn_quantizer;
 
 /* Applies the rules to the model's main graph, whose types are inferred. The strings of the settings must

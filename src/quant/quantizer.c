@@ -71,6 +71,7 @@ void qn_quantizer_free(qn_quantizer *q)
 {
     if (!q)
         return;
+    qn_free(q->ctx, q->derived.balances);
     qn_arena_free(&q->arena);
     qn_free(q->ctx, q);
 }

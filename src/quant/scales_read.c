@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/eval.h"
+#include "quant/balance.h"
 #include "quant/scales.h"
 
 /* ---- Head ------------------------------------------------------------------------------------------------------ */
@@ -343,11 +344,11 @@ static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
     size_t count;
     QN_TRY(qn_json_member(&list, root, "balances"));
     QN_TRY(qn_json_length(&count, &list));
-    q->derived.balances = qn_arena_array(&q->arena, count + 1, sizeof *q->derived.balances);
-    QN_TRY_ALLOC(q->ctx, q->derived.balances);
+    QN_TRY_GROW(q->ctx, q->derived.balances, q->derived.balances_capacity, count + 1);
     for (size_t i = 0; i < count; i++) {
         const qn_json_place object = qn_json_element(&list, i);
         QN_TRY(get_balance(&q->derived.balances[i], q, &object));
+        QN_TRY(qn_balance_apply(q, &q->derived.balances[i]));
     }
     q->derived.n_balances = count;
     return QN_OK;
