@@ -67,6 +67,7 @@ static int64_t integer_layers(bool *mended, float factor, int bits)
     char *text;
     int64_t count = 0;
     options.bits = bits;
+    options.no_equalization = 1; /* which mends this network too, without a float layer */
     options.calibrate.data.data = &data;
     options.calibrate.data.n_data = 1;
     if (qn_model_quantize(&quantized, &report, f.ctx, f.model, &options) != QN_OK)
