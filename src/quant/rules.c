@@ -387,6 +387,11 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
                                const qn_quant_node *to)
 {
     const bool product = from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS;
+    const qn_node *next = qn_value_only_user(to->node->out[0]);
+    if (next && q->nodes[next->mark].is_function && q->nodes[next->mark].integer)
+        return false; /* several functions are a table */
+    if (to->node->op == &qn_op_HardSwish)
+        return false; /* a table is faster there, and with its range chosen behind it as exact */
     return q->settings.profile->rounds_behind && product && from->integer && to->integer &&
            from->bits == 8 && to->bits == 8 && qn_lower_knows_function(to->node) &&
            from->node->op != &qn_op_ConvTranspose;
