@@ -405,6 +405,13 @@ static qn_status lower_node(bool *done, qn_node *node)
         QN_TRY(move_integers(done, node));
     if (!*done && node->op == &qn_op_Resize)
         QN_TRY(qn_lower_resize(done, node));
+    return QN_OK;
+}
+
+/* Those that no file can say, too. */
+static qn_status lower_freely(bool *done, qn_node *node)
+{
+    QN_TRY(lower_node(done, node));
     if (!*done)
         QN_TRY(qn_lower_function(done, node));
     return *done ? QN_OK : qn_lower_table(done, node);
@@ -435,7 +442,7 @@ static qn_status lower_graph(qn_pass_context *self)
     for (qn_node *node = self->graph->first, *before; node;) {
         bool done = false;
         before = node->prev;
-        QN_TRY(self->portable ? lower_portably(&done, node) : lower_node(&done, node));
+        QN_TRY(self->portable ? lower_portably(&done, node) : lower_freely(&done, node));
         self->changes += done;
         if (!done)
             node = node->next;

@@ -339,7 +339,7 @@ static bool fill(search *s, const rule *by)
 }
 
 /* An error that is smaller by less than this is no reason to change a network. */
-static const double least_gain = 0.05;
+static const double least_gain = 0.1;
 
 static bool choose(search *s, qn_refined *told)
 {

@@ -390,7 +390,7 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
     const qn_node *next = qn_value_only_user(to->node->out[0]);
     if (next && q->nodes[next->mark].is_function && q->nodes[next->mark].integer)
         return false; /* several functions are a table */
-    if (to->node->op == &qn_op_HardSwish)
+    if (to->node->op != &qn_op_Swish && to->node->op != &qn_op_LeakyRelu)
         return false; /* a table is faster there, and with its range chosen behind it as exact */
     return q->settings.profile->rounds_behind && product && from->integer && to->integer &&
            from->bits == 8 && to->bits == 8 && qn_lower_knows_function(to->node) &&

@@ -28,13 +28,15 @@ NNCF = {
     "resnet50": (0.0150, 97.75),
 }
 TWO_PICTURES = 0.5
+# Agreement that the files of ONNX Runtime's own tool have; those for other engines must not have less.
+RUNTIME = {"mobilenet_v1": 94.75, "squeezenet": 95.25, "resnet50": 97.75}
 # Of the command; small networks gain nothing from a second thread.
 OPTIONS = {name: ["--batch", "8", "--threads", "1" if name in ("resnet20", "se_mobilenet", "vit") else "2"]
            for name in models.STEPS}
 # What may be lost beside float, in points of the measure, or what has to be reached.
 DROPS = {"resnet20": ("top-1", 0.2), "se_mobilenet": ("top-1", 0.2), "vit": ("top-1", 0.5),
          "pp_ocr": ("words", 1 * SCALE["words"])}
-LEAST = {"yolov8n": ("mAP50-95", 0.440), "yolox_nano": ("mAP50-95", 0.330)}
+LEAST = {"yolov8n": ("mAP50-95", 0.430), "yolox_nano": ("mAP50-95", 0.330)}
 
 
 def distances(original, quantized):
@@ -52,11 +54,11 @@ def openvino_outputs(path, inputs):
     return np.concatenate([compiled(inputs[i:i + 1])[0] for i in range(len(inputs))])
 
 
-def check_accuracy(name, scores, original, quantized):
+def check_accuracy(name, scores, original, quantized, target=None):
     wrong = []
     if name in NNCF:
         kl, agreement = distances(original, quantized)
-        most, least = NNCF[name][0], NNCF[name][1] - TWO_PICTURES
+        most, least = NNCF[name][0], RUNTIME[name] if target else NNCF[name][1] - TWO_PICTURES
         print(f"KL to float {kl:.4f}, wanted < {most}; agreement {agreement:.2f} %, wanted >= {least}")
         if kl >= most or agreement < least:
             wrong.append(f"KL {kl:.4f} and agreement {agreement:.2f} %")
@@ -141,7 +143,7 @@ def check_target(name, target):
                target: engine(path, inputs)}
     scores = judged(outputs, truth, judge)
     return check_accuracy(name, {"float": scores["float"], "quench": scores[target]}, outputs["float"],
-                          outputs[target])
+                          outputs[target], target)
 
 
 def check_wide(name):
