@@ -122,6 +122,37 @@ qn_status qn_original_noise(double *noise, const qn_original *o)
     return status;
 }
 
+/* [n_outputs] each */
+typedef struct sums {
+    double *error, *signal;
+} sums;
+
+static qn_status add_up(void *user, const qn_original *o, size_t at, const qn_tensor *output)
+{
+    const sums *s = user;
+    if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
+        return QN_OK;
+    for (int64_t i = 0; i < o->counts[at]; i++) {
+        const double real = o->values[at][i];
+        s->signal[at % o->n_outputs] += fabs(real);
+        s->error[at % o->n_outputs] += fabs(qn_tensor_f64(output, i) - real);
+    }
+    return QN_OK;
+}
+
+qn_status qn_original_error(double *error, const qn_original *o)
+{
+    double *both = qn_alloc_zero(o->j->ctx, 2 * o->n_outputs + 1, sizeof *both);
+    sums s = {both, both ? both + o->n_outputs : NULL};
+    *error = 0;
+    QN_TRY_ALLOC(o->j->ctx, both);
+    const qn_status status = run_model(o, o->j->quantized, add_up, &s);
+    for (size_t k = 0; k < o->n_outputs && status == QN_OK; k++)
+        *error = fmax(*error, s.signal[k] > 0 ? s.error[k] / s.signal[k] : 0);
+    qn_free(o->j->ctx, both);
+    return status;
+}
+
 void qn_original_free(qn_original *o)
 {
     for (size_t i = 0; o->values && i < (size_t)o->samples * o->n_outputs; i++)

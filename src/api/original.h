@@ -18,6 +18,8 @@ QN_MUST_CHECK qn_status qn_original_make(qn_original *out, qn_quantize_job *j, i
  * sqrt(sum (fixed - float)^2 / sum float^2), and what three of four samples stay within counts, since a sample that
  * float itself is of two minds about says nothing. */
 QN_MUST_CHECK qn_status qn_original_noise(double *noise, const qn_original *o);
+/* sum |fixed - float| / sum |float| over all samples, of the worst output. */
+QN_MUST_CHECK qn_status qn_original_error(double *error, const qn_original *o);
 void qn_original_free(qn_original *o);
 
 #endif

@@ -49,3 +49,13 @@ qn_status qn_function_eval(qn_tensor **out, qn_arena *arena, const qn_node *node
     }
     return qn_node_eval(out, ctx, arena, node, in);
 }
+
+void qn_function_remove(qn_node *node, const qn_node *first)
+{
+    for (bool more = true; more && node;) {
+        qn_node *before = node->in[qn_function_slot(node)]->producer;
+        more = node != first;
+        qn_node_remove(node);
+        node = before;
+    }
+}

@@ -11,4 +11,7 @@ int32_t qn_function_slot(const qn_node *node);
 QN_MUST_CHECK qn_status qn_function_eval(qn_tensor **out, qn_arena *arena, const qn_node *node,
                                          const qn_tensor *x);
 
+/* Removes a chain of them whose last result nobody reads any more: from `node` back to `first`. */
+void qn_function_remove(qn_node *node, const qn_node *first);
+
 #endif

@@ -143,17 +143,6 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
     return qn_value_constant(out, graph, first->name, table);
 }
 
-/* Nodes before `last`, which is gone already, from the end to `first`. */
-static void remove_before(qn_node *node, const qn_node *first)
-{
-    for (bool more = true; more && node;) {
-        qn_node *before = node->in[qn_function_slot(node)]->producer;
-        more = node != first;
-        qn_node_remove(node);
-        node = before;
-    }
-}
-
 qn_status qn_lower_table(bool *done, qn_node *node)
 {
     qn_arena arena;
@@ -178,6 +167,6 @@ qn_status qn_lower_table(bool *done, qn_node *node)
     qn_value *const in[2] = {s.x.value, table};
     QN_TRY(qn_lower_replace(last, &s.y, &(qn_lowered){&qn_op_qn_QTable, in, 2, NULL, 0}));
     if (before)
-        remove_before(before, node);
+        qn_function_remove(before, node);
     return QN_OK;
 }

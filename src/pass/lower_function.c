@@ -44,8 +44,7 @@ static qn_node *take_chain(qn_qfunction_attrs *f, qn_node *node)
         qn_value *other;
         double number;
         if (!next || (next->op != &qn_op_Mul && next->op != &qn_op_Add) ||
-            !qn_match_binary(next, &other, &number) ||
-            next->out[0]->type.rank != node->out[0]->type.rank)
+            qn_function_slot(next) < 0 || !qn_match_binary(next, &other, &number))
             return node;
         if (next->op == &qn_op_Mul) {
             f->gain *= (float)number;
@@ -74,16 +73,6 @@ static bool is_product(const qn_value *value)
            (op == &qn_op_qn_ConvIntegerToFloat || op == &qn_op_ms_QGemm || op == &qn_op_qn_QMatMul);
 }
 
-static void remove_chain(qn_node *node, const qn_node *first)
-{
-    while (node != first) {
-        qn_node *before = node->in[0]->producer ? node->in[0]->producer : node->in[1]->producer;
-        qn_node_remove(node);
-        node = before;
-    }
-    qn_node_remove(node);
-}
-
 qn_status qn_lower_function(bool *done, qn_node *node)
 {
     qn_qfunction_attrs f;
@@ -97,10 +86,10 @@ qn_status qn_lower_function(bool *done, qn_node *node)
         return QN_OK;
     qn_node *before = NULL;
     if (last != node)
-        before = last->in[0]->producer ? last->in[0]->producer : last->in[1]->producer;
+        before = last->in[qn_function_slot(last)]->producer;
     qn_value *const in[3] = {node->in[0], y.scale, y.zero};
     QN_TRY(qn_lower_replace(last, &y, &(qn_lowered){&qn_op_qn_QFunction, in, 3, &f, sizeof f}));
     if (before)
-        remove_chain(before, node);
+        qn_function_remove(before, node);
     return QN_OK;
 }

@@ -59,6 +59,8 @@ static inline int64_t qn_q_conv_length(const qn_q_conv *c)
     return c->kernel[0] * c->kernel[1] * c->group_channels;
 }
 
+/* A [rows, k] B [k, columns] as one: rows are pixels, k channels. */
+qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns);
 /* Its sums fit int32 and its sizes are of this world. */
 bool qn_q_conv_fits(const qn_q_conv *c);
 /* Chooses kernels and order. What is known when it is claimed, the distances of samples and finish.floats

@@ -9,18 +9,7 @@ static const qn_kernel gemm_kernels[] = {QN_Q_LAYER_KERNEL("int8 gemm"),
 /* A [rows, k] B [k, columns] */
 static void describe(qn_q_layer *l, int64_t rows, int64_t k, int64_t columns)
 {
-    l->conv = (qn_q_conv){.samples = 1,
-                          .channels = k,
-                          .height = 1,
-                          .width = rows,
-                          .out_height = 1,
-                          .out_width = rows,
-                          .kernel = {1, 1},
-                          .stride = {1, 1},
-                          .dilation = {1, 1},
-                          .groups = 1,
-                          .group_channels = k,
-                          .group_filters = columns};
+    l->conv = qn_q_conv_of_rows(rows, k, columns);
     l->layout = QN_ROWS;
 }
 

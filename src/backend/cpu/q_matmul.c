@@ -192,20 +192,9 @@ static void describe(state *s, const qn_node *node, const qn_q_param params[3])
     s->b = source_of(node->in[3], params[1].zero);
     s->multiplier =
         qn_multiplier((float)params[0].scale, (float)params[1].scale, (float)params[2].scale);
-    s->conv = (qn_q_conv){.samples = 1,
-                          .channels = g->k,
-                          .height = 1,
-                          .width = g->m,
-                          .out_height = 1,
-                          .out_width = g->m,
-                          .kernel = {1, 1},
-                          .stride = {1, 1},
-                          .dilation = {1, 1},
-                          .groups = 1,
-                          .group_channels = g->k,
-                          .group_filters = g->n,
-                          .threads = 1,
-                          .narrow = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128)};
+    s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
+    s->conv.threads = 1;
+    s->conv.narrow = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);
     s->conv.source = source_of(node->in[0], params[0].zero);
     if (!s->conv.source.wide && !s->b.wide)
         s->conv.kind = QN_MAC_BYTES;

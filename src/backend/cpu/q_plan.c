@@ -8,6 +8,22 @@ enum {
     HEAVY = 512 * 1024
 };
 
+qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns)
+{
+    return (qn_q_conv){.samples = 1,
+                       .channels = k,
+                       .height = 1,
+                       .width = rows,
+                       .out_height = 1,
+                       .out_width = rows,
+                       .kernel = {1, 1},
+                       .stride = {1, 1},
+                       .dilation = {1, 1},
+                       .groups = 1,
+                       .group_channels = k,
+                       .group_filters = columns};
+}
+
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
     /* Products of a sum: 255 * 128 or 255 * 255 each; for others see q_mac.h. */

@@ -5,19 +5,8 @@
 void qn_q_product_open(qn_q_product *p, int64_t rows, int64_t k, int64_t columns, bool is_signed)
 {
     *p = (qn_q_product){.columns = columns};
-    p->conv = (qn_q_conv){.samples = 1,
-                          .channels = k,
-                          .height = 1,
-                          .width = rows,
-                          .out_height = 1,
-                          .out_width = rows,
-                          .kernel = {1, 1},
-                          .stride = {1, 1},
-                          .dilation = {1, 1},
-                          .groups = 1,
-                          .group_channels = k,
-                          .group_filters = columns,
-                          .source = {.is_signed = is_signed}};
+    p->conv = qn_q_conv_of_rows(rows, k, columns);
+    p->conv.source.is_signed = is_signed;
     p->conv.mac.finish = (qn_q_finish){.floats = true, .simple = true, .unbiased = true};
 }
 

@@ -86,6 +86,19 @@ Q_INLINE qi whole_pack(const qi *a, const qi_limits *limits, bool usual)
     return usual ? qi_pack_bytes(a[0], a[1], a[2], a[3]) : qi_pack(a[0], a[1], a[2], a[3], limits);
 }
 
+/* What is rounded next, of a group. */
+Q_INLINE void whole_values(qf *x, const qn_q_finish *f, const whole_scales *s, const whole_group *g,
+                           whole_kind kind)
+{
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; k++) {
+        const int v = k % kind.vectors;
+        x[k] = whole_scaled(s, g->at[k / kind.vectors].sums[v], v, !kind.usual);
+    }
+    if (kind.function)
+        function_four(x, f);
+}
+
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
 Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
@@ -98,13 +111,7 @@ Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qf x[4];
         qi a[4];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const int v = k % kind.vectors;
-            x[k] = whole_scaled(&s, g.at[k / kind.vectors].sums[v], v, !kind.usual);
-        }
-        if (kind.function)
-            function_four(x, f);
+        whole_values(x, f, &s, &g, kind);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
             a[k] = qf_round(x[k]);
@@ -126,13 +133,7 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qf x[4];
         qi a[4];
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const int v = k % kind.vectors;
-            x[k] = whole_scaled(&s, g.at[k / kind.vectors].sums[v], v, !kind.usual);
-        }
-        if (kind.function)
-            function_four(x, f);
+        whole_values(x, f, &s, &g, kind);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             const int v = k % kind.vectors;
