@@ -7,6 +7,7 @@
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
+#include "pass/function.h"
 #include "pass/lower.h"
 #include "pass/rewrite.h"
 
@@ -321,6 +322,27 @@ static bool is_able(const lint *l)
     return l->form != QN_FORM_FLOAT && (l->can & ~l->profile->can) == 0;
 }
 
+static bool is_function(const lint *l, const qn_node *node)
+{
+    return (l->profile->can & QN_CAN_TABLE) && qn_function_slot(node) >= 0;
+}
+
+/* Nothing need be rounded between functions of one number, which are one table, nor between a product and the function
+ * that the target rounds behind. */
+static bool is_inside(const lint *l, const qn_value *value)
+{
+    unsigned can;
+    int32_t n_data;
+    qn_node *user = qn_value_only_user(value);
+    const qn_node *before = value->producer;
+    if (!user || !before || !is_function(l, user))
+        return false;
+    if (is_function(l, before))
+        return true;
+    return l->profile->rounds_behind && qn_lower_knows_function(user) &&
+           (is_bias(before) || qn_rule_form(&can, &n_data, before) == QN_FORM_MAC);
+}
+
 /* A node that could compute with integers lacks some. */
 static qn_status check_inputs(lint *l)
 {
@@ -329,13 +351,15 @@ static qn_status check_inputs(lint *l)
                             : is_able(l) && is_between(l) &&
                                   (l->form == QN_FORM_ELEMENT || l->form == QN_FORM_CONCAT);
     for (int32_t i = 0; i < l->n_data && wanted; i++) {
-        if (is_activation(l, i) && !is_dequantized(l->node->in[i]))
+        const qn_value *in = i < l->node->n_in ? l->node->in[i] : NULL;
+        if (is_activation(l, i) && !is_dequantized(in) && !is_inside(l, in))
             tell(
                 l,
                 "its input '%s' is float: a pair of QuantizeLinear and DequantizeLinear is missing",
-                l->node->in[i]->name);
-        else if (!is_product(l) && is_float_constant(l->node->in[i]) && count_integers(l))
-            tell(l, "its constant '%s' is float", l->node->in[i]->name);
+                in->name);
+        else if (!is_product(l) && !is_function(l, l->node) && is_float_constant(in) &&
+                 count_integers(l))
+            tell(l, "its constant '%s' is float", in->name);
     }
     return QN_OK;
 }
@@ -345,7 +369,8 @@ static qn_status check_result(lint *l)
     const bool is_plain = l->node->op == &qn_op_Gemm || l->node->op == &qn_op_MatMul;
     const bool wanted = is_product(l) ? !l->profile->float_result && !is_plain
                                       : l->form == QN_FORM_ELEMENT && is_between(l);
-    if (wanted && is_able(l) && count_integers(l) && !rounded_by(l))
+    if (wanted && is_able(l) && count_integers(l) && !rounded_by(l) &&
+        !is_inside(l, l->node->out[0]))
         tell(l, "no QuantizeLinear reads its result '%s'", l->node->out[0]->name);
     return QN_OK;
 }

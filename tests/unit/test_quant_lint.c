@@ -87,6 +87,29 @@ static qn_value *function(fixture *f)
     return both(f, conv(f, both(f, y, byte)), byte);
 }
 
+/* Rounded once, behind the function. */
+static qn_value *behind(fixture *f)
+{
+    qn_value *y = apply(f, &qn_op_Swish, 1, conv(f, start(f, byte)));
+    return both(f, conv(f, both(f, y, byte)), byte);
+}
+
+/* One table: nothing is rounded between its functions, and their constants are exact. */
+static qn_value *chain(fixture *f)
+{
+    qn_value *y = apply(f, &qn_op_Tanh, 1, start(f, byte));
+    y = apply(f, &qn_op_Mul, 2, number(f, 0.5), y);
+    return both(f, conv(f, both(f, y, byte)), byte);
+}
+
+/* No table: a constant for each channel. */
+static qn_value *rows(fixture *f)
+{
+    const int64_t channels[3] = {4, 1, 1};
+    qn_value *y = apply(f, &qn_op_Mul, 2, start(f, byte), weights(f, 3, channels));
+    return both(f, conv(f, both(f, y, byte)), byte);
+}
+
 static qn_value *limited(fixture *f)
 {
     qn_value *y = apply(f, &qn_op_Relu, 1, conv(f, start(f, byte)));
@@ -139,6 +162,10 @@ static const struct {
     {"float bias", large_bias, "tensorrt", "zero-point"},
     {"Tanh", function, "ort", "kernel"},
     {"Tanh", function, "quench", NULL},
+    {"SiLU behind a convolution", behind, "quench", NULL},
+    {"functions in a row", chain, "quench", NULL},
+    {"functions in a row", chain, "qdq-generic", "kernel"},
+    {"constants", rows, "quench", "input"},
     {"Relu inside the range", limited, "ort", "limit"},
     {"Relu inside the range", limited, "quench", NULL},
     {"Concat", parts, "openvino", "scales"},
