@@ -54,10 +54,10 @@ static qn_status prove(const qn_original *original)
     QN_TRY(qn_original_error(&with, original));
     for (size_t i = 0; i < QN_REFINEMENTS; i++) {
         qn_proof_row *row = &j->proof[i];
+        row->measured = true;
+        row->before = row->after = with;
         if (row->told.layers == 0)
             continue;
-        row->measured = true;
-        row->after = with;
         QN_TRY(measure_without(&row->before, original, i));
         row->left = refinements[i].may_be_left && row->before <= row->after;
         if (row->left)
