@@ -38,10 +38,25 @@ static void option_label(char out[LABEL_SIZE], const cli_option *option)
              option->value ? option->value : "");
 }
 
-/* The help with range and default. */
+/* " (a, b, c)"; nothing where there are so many that a command lists them. */
+static size_t add_words(char *out, size_t size, cli_word_fn *word)
+{
+    enum { MOST = 8 };
+    size_t length = 0, count = 0;
+    while (word(count))
+        count++;
+    for (size_t i = 0; i < count && count <= MOST && length < size; i++)
+        length += (size_t)snprintf(out + length, size - length, "%s%s%s", i ? ", " : " (", word(i),
+                                   i + 1 == count ? ")" : "");
+    return length;
+}
+
+/* The help with words, range and default. */
 static void option_text(char *out, size_t size, const cli_option *option)
 {
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
+    if (option->word)
+        length += add_words(out + length, size - length, option->word);
     if (option->type == CLI_INT)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);
@@ -100,7 +115,8 @@ static void help_all(void)
         printf("  %-10s%s\n", cli_cmds[i]->name, cli_cmds[i]->brief);
     printf(
         "\n'quench COMMAND --help' explains one. Results go to stdout, everything else to stderr.\n"
-        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model or feature not supported.\n");
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 model or feature not supported, 4 a goal "
+        "missed.\n");
 }
 
 void cli_help(const cli_command *command)
@@ -158,7 +174,9 @@ void cli_man_page(void)
     static const char *const exit_codes[][2] = {{"0", "done"},
                                                 {"1", "failed"},
                                                 {"2", "wrong usage"},
-                                                {"3", "model or feature not supported"}};
+                                                {"3", "model or feature not supported"},
+                                                {"4", "a goal missed: lint found something, or "
+                                                      "quant \\-\\-max\\-drop kept no budget"}};
     printf(".TH QUENCH 1 \"\" \"quench %s\" \"User Commands\"\n", qn_version());
     printf(".SH NAME\nquench \\- quantize neural networks and run them on CPUs\n");
     printf(".SH SYNOPSIS\n.B quench\n.I command\n[options] [arguments]\n");
