@@ -488,12 +488,15 @@ typedef struct qn_infer_options {
 QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                                               const qn_infer_options *options);
 
+/* What qn_eval_options.task can be; NULL past the last. The first is NULL's meaning. */
+QN_API const char *qn_task_name(size_t i);
+
 typedef struct qn_eval_options {
     qn_plan_options plan;
     const char *const *inputs; /* as of qn_infer_options: the same for all samples */
     size_t n_inputs;
     qn_data_options data; /* with labels, or else a float model must be there */
-    const char *task;     /* "classification", which is also NULL's meaning */
+    const char *task;     /* NULL: classification */
     const char *output;   /* that has the scores; NULL: the only one */
     int64_t class_offset; /* added to every label */
 } qn_eval_options;

@@ -11,18 +11,13 @@ typedef struct values {
     const char *task, *float_model, *output;
 } values;
 
-static const char *task_name(size_t i)
-{
-    return i == 0 ? "classification" : NULL;
-}
-
 static const cli_option options[] = {
     {.name = "task",
      .type = CLI_TEXT,
      .offset = offsetof(values, task),
      .value = "TASK",
      .standard = "classification",
-     .word = task_name,
+     .word = qn_task_name,
      .help = "what to measure"},
     {.name = "float",
      .type = CLI_TEXT,

@@ -8,17 +8,16 @@
 #include "base/pin.h"
 #include "report/report.h"
 #include "run/plan.h"
-#include "task/classify.h"
+#include "task/task.h"
 
 /* A model at work. */
 typedef struct player {
     qn_model *model;
     qn_plan *plan;
     qn_session *session;
-    size_t output; /* that has the scores */
+    size_t first_output, n_outputs; /* that the task looks at */
+    qn_task_output *outputs;        /* [n_outputs] of a sample */
     double run_ms;
-    double *scores; /* of a sample */
-    int64_t room;   /* scores that there is room for */
 } player;
 
 typedef struct job {
@@ -26,7 +25,9 @@ typedef struct job {
     const qn_eval_options *options;
     qn_feed feed;
     player own, other; /* other.model NULL: there is none */
-    qn_classify task;
+    qn_task_options task_options;
+    qn_data_options data;
+    qn_task *task;
     int64_t done;
     double wall_ms;
     bool opened; /* feed */
@@ -34,20 +35,18 @@ typedef struct job {
 
 /* ---- Preparing ---------------------------------------------------------------------------------------------- */
 
-static qn_status find_output(player *p, const job *j)
+/* The one that is asked for, or all. */
+static qn_status find_outputs(player *p, const job *j)
 {
     const char *wanted = j->options->output;
     const size_t count = qn_model_output_count(p->model);
-    for (p->output = 0; wanted && p->output < count; p->output++) {
-        if (strcmp(qn_model_output_name(p->model, p->output), wanted) == 0)
+    p->n_outputs = wanted ? 1 : count;
+    for (size_t i = 0; wanted && i < count; i++) {
+        p->first_output = i;
+        if (strcmp(qn_model_output_name(p->model, i), wanted) == 0)
             return QN_OK;
     }
-    if (wanted)
-        return qn_fail(j->ctx, QN_E_INVALID, "the model has no output '%s'", wanted);
-    if (count != 1)
-        return qn_fail(j->ctx, QN_E_INVALID, "the model has %zu outputs: say which has the scores",
-                       count);
-    return QN_OK;
+    return wanted ? qn_fail(j->ctx, QN_E_INVALID, "the model has no output '%s'", wanted) : QN_OK;
 }
 
 static qn_status same_inputs(const job *j)
@@ -64,7 +63,9 @@ static qn_status make_player(player *p, job *j)
 {
     qn_plan_options plan = j->options->plan;
     qn_input_shape *shapes;
-    QN_TRY(find_output(p, j));
+    QN_TRY(find_outputs(p, j));
+    p->outputs = qn_alloc_zero(j->ctx, p->n_outputs + 1, sizeof *p->outputs);
+    QN_TRY_ALLOC(j->ctx, p->outputs);
     QN_TRY(qn_feed_shapes(&shapes, &plan.graph.n_shapes, &j->feed));
     plan.graph.shapes = shapes;
     QN_TRY(qn_plan_create(&p->plan, j->ctx, p->model, &plan));
@@ -77,10 +78,7 @@ static qn_status check_fed(const job *j)
         if (!j->feed.in[i].sampled && !j->feed.files[i])
             return qn_fail(j->ctx, QN_E_INVALID, "input '%s' has no data", j->feed.infos[i].name);
     }
-    if (qn_dataset_label(j->feed.dataset, 0) < 0 && !j->other.model)
-        return qn_fail(j->ctx, QN_E_INVALID,
-                       "nothing to measure: give labels, or a float model to compare with");
-    return QN_OK;
+    return qn_task_check(j->task, j->feed.dataset, j->other.model != NULL);
 }
 
 static qn_status prepare(job *j)
@@ -104,56 +102,48 @@ static qn_status run_player(player *p, job *j)
     return QN_OK;
 }
 
-/* Row `row` of the scores of a run of `count` samples, as doubles; *classes of them. */
-static qn_status take_scores(int64_t *classes, player *p, job *j, int64_t row, int64_t count)
+/* The part of sample `row` in the outputs of a run of `count` samples. */
+static qn_status cut_outputs(player *p, job *j, int64_t row, int64_t count)
 {
-    const qn_tensor *output = qn_session_output(p->session, p->output);
-    const char *name = qn_model_output_name(p->model, p->output);
-    const int64_t rows = j->feed.stacked ? 1 : output->rank > 0 ? output->dims[0] : 0;
-    const qn_dtype_kind kind = qn_dtype_get(output->dtype)->kind;
-    if (rows != 1 && rows != count && rows != j->feed.batch)
-        return qn_fail(j->ctx, QN_E_INVALID,
-                       "output '%s' has no first axis that counts the samples", name);
-    if (kind == QN_KIND_NONE || kind == QN_KIND_STRING || kind == QN_KIND_COMPLEX)
-        return qn_fail(j->ctx, QN_E_INVALID, "output '%s' holds no scores", name);
-    *classes = rows ? qn_tensor_count(output) / rows : 0;
-    if (row >= rows || *classes < 2)
-        return qn_fail(j->ctx, QN_E_INVALID, "output '%s' has no scores of classes for each sample",
-                       name);
-    if (*classes > p->room) {
-        qn_free(j->ctx, p->scores);
-        p->scores = qn_alloc_zero(j->ctx, (size_t)*classes, sizeof *p->scores);
-        p->room = p->scores ? *classes : 0;
-        QN_TRY_ALLOC(j->ctx, p->scores);
-    }
-    qn_load_f64(p->scores, output->dtype, output->data, row * *classes, *classes);
-    for (int64_t c = 0; c < *classes; c++) {
-        if (!isfinite(p->scores[c]))
-            return qn_fail(j->ctx, QN_E_INVALID, "output '%s' has a score that is %s", name,
-                           isnan(p->scores[c]) ? "not a number" : "infinite");
+    for (size_t i = 0; i < p->n_outputs; i++) {
+        const qn_tensor *output = qn_session_output(p->session, p->first_output + i);
+        const int64_t rows = j->feed.stacked ? 1 : output->rank > 0 ? output->dims[0] : 0;
+        const bool fits = rows == 1 || rows == count || rows == j->feed.batch;
+        p->outputs[i].name = qn_model_output_name(p->model, p->first_output + i);
+        QN_TRY(qn_task_cut(&p->outputs[i], j->ctx, output, row, fits ? rows : 0));
     }
     return QN_OK;
 }
 
+/* Samples that are no pictures tell the size of the input by the shape of the first one with 4 axes. */
+static qn_picture_place place_of(const job *j, int64_t row)
+{
+    qn_picture_place place = j->feed.places[row];
+    for (size_t i = 0; !place.width && i < j->feed.n_in; i++) {
+        const int64_t *dims = j->feed.tensors[i].dims;
+        if (j->feed.tensors[i].rank != 4)
+            continue;
+        const int nhwc = dims[1] > 4 && dims[3] <= 4;
+        place.height = place.input_height = (int32_t)QN_MIN(dims[2 - nhwc], INT32_MAX);
+        place.width = place.input_width = (int32_t)QN_MIN(dims[3 - nhwc], INT32_MAX);
+        place.scale_x = place.scale_y = 1;
+    }
+    return place;
+}
+
 static qn_status judge(job *j, int64_t row, int64_t count)
 {
-    qn_scores sample = {.label = qn_dataset_label(j->feed.dataset, j->feed.first + j->done + row)};
-    int64_t classes = 0;
-    QN_TRY(take_scores(&sample.classes, &j->own, j, row, count));
-    sample.scores = j->own.scores;
+    qn_task_sample sample = {
+        .data = j->feed.dataset, .index = j->feed.first + j->done + row, .place = place_of(j, row)};
+    QN_TRY(cut_outputs(&j->own, j, row, count));
+    sample.outputs = j->own.outputs;
+    sample.n_outputs = j->own.n_outputs;
     if (j->other.model) {
-        QN_TRY(take_scores(&classes, &j->other, j, row, count));
-        if (classes != sample.classes)
-            return qn_fail(j->ctx, QN_E_INVALID, "the float model has %lld classes, the model %lld",
-                           (long long)classes, (long long)sample.classes);
-        sample.float_scores = j->other.scores;
+        QN_TRY(cut_outputs(&j->other, j, row, count));
+        sample.float_outputs = j->other.outputs;
+        sample.n_float_outputs = j->other.n_outputs;
     }
-    if (sample.label >= 0) {
-        sample.label += j->options->class_offset;
-        if (sample.label < 0)
-            return qn_fail(j->ctx, QN_E_INVALID, "the class offset makes the class negative");
-    }
-    return qn_classify_add(&j->task, j->ctx, &sample);
+    return qn_task_add(j->task, &sample);
 }
 
 static qn_status run_batch(job *j, int64_t count)
@@ -184,46 +174,31 @@ static qn_status run_all(job *j)
             QN_TRY(run_batch(j, count));
     } while (count);
     j->wall_ms = qn_clock_ms() - start;
-    return QN_OK;
+    return qn_task_finish(j->task);
 }
 
 /* ---- Telling ------------------------------------------------------------------------------------------------------ */
 
-static void tell_model(qn_item *table, const char *name, const qn_hits *hits, const player *p,
-                       const job *j)
+static void tell_model(qn_item *table, const char *name, const job *j, bool of_float)
 {
     qn_item *row = qn_item_row(table);
-    const double percent = j->task.labelled ? 100.0 / (double)j->task.labelled : 0;
+    const player *p = of_float ? &j->other : &j->own;
     qn_item_text(row, "model", name);
-    if (j->task.labelled) {
-        qn_item_real(row, "top_1", percent * (double)hits->top1, 2);
-        qn_item_real(row, "top_5", percent * (double)hits->top5, 2);
-        qn_item_int(row, "top_1_hits", hits->top1);
-        qn_item_int(row, "top_5_hits", hits->top5);
-    }
+    qn_task_tell_model(row, j->task, of_float);
     qn_item_real(row, "ms_per_sample", p->run_ms / (double)j->done, 3);
 }
 
 static qn_status fill_report(qn_report *report, const job *j)
 {
     qn_item *root = &report->root;
-    const double n = (double)j->task.samples;
-    qn_item_text(root, "task", "classification");
-    qn_item_int(root, "samples", j->task.samples);
-    qn_item_int(root, "classes", j->task.classes);
+    qn_item_text(root, "task", qn_task_name_of(j->task));
+    qn_task_tell(root, j->task);
     qn_item_int(root, "batch", j->feed.batch);
-    if (j->other.model) {
-        qn_item_real(root, "agreement", 100.0 * (double)j->task.agreed / n, 2);
-        qn_item_int(root, "agreed", j->task.agreed);
-        qn_item_real(root, "mean_kl", j->task.divergence / n, 6);
-        qn_item_text(root, "kl_of",
-                     j->task.probabilities ? "outputs as they are" : "softmax of the outputs");
-    }
-    qn_item_real(root, "samples_per_second", n * 1e3 / j->wall_ms, 1);
+    qn_item_real(root, "samples_per_second", (double)j->done * 1e3 / j->wall_ms, 1);
     qn_item *table = qn_item_table(root, "models");
-    tell_model(table, "model", &j->task.hits, &j->own, j);
+    tell_model(table, "model", j, false);
     if (j->other.model)
-        tell_model(table, "float", &j->task.float_hits, &j->other, j);
+        tell_model(table, "float", j, true);
     return qn_report_finish(report);
 }
 
@@ -243,8 +218,6 @@ static qn_status check_options(qn_context *ctx, const qn_eval_options *o)
 {
     if (!o || !o->data.n_data)
         return qn_fail(ctx, QN_E_INVALID, "no data to measure on: -d names it");
-    if (o->task && strcmp(o->task, "classification") != 0)
-        return qn_fail(ctx, QN_E_UNSUPPORTED, "no task '%s': there is classification", o->task);
     return QN_OK;
 }
 
@@ -252,7 +225,7 @@ static void free_player(player *p, qn_context *ctx)
 {
     qn_session_free(p->session);
     qn_plan_free(p->plan);
-    qn_free(ctx, p->scores);
+    qn_free(ctx, p->outputs);
 }
 
 /* Runs all samples; the job is to be closed in any case. */
@@ -260,8 +233,15 @@ static qn_status run_job(job *j)
 {
     const qn_eval_options *o = j->options;
     QN_TRY(check_options(j->ctx, o));
+    j->data = o->data;
+    j->task_options = (qn_task_options){.class_offset = o->class_offset};
+    if (qn_task_own_labels(o->task)) {
+        j->task_options.labels = o->data.labels;
+        j->data.labels = NULL;
+    }
+    QN_TRY(qn_task_create(&j->task, j->ctx, o->task, &j->task_options));
     const qn_feed_options feed = {
-        .inputs = o->inputs, .n_inputs = o->n_inputs, .data = &o->data, .graph = &o->plan.graph};
+        .inputs = o->inputs, .n_inputs = o->n_inputs, .data = &j->data, .graph = &o->plan.graph};
     j->opened = true;
     QN_TRY(qn_feed_open(&j->feed, j->ctx, j->own.model, &feed));
     return run_pinned(j);
@@ -271,9 +251,14 @@ static void close_job(job *j)
 {
     free_player(&j->own, j->ctx);
     free_player(&j->other, j->ctx);
-    qn_classify_free(&j->task, j->ctx);
+    qn_task_free(j->task);
     if (j->opened)
         qn_feed_close(&j->feed);
+}
+
+const char *qn_task_name(size_t i)
+{
+    return qn_task_at(i);
 }
 
 qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model, qn_model *float_model,
@@ -294,12 +279,17 @@ qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model, qn_mode
     return status;
 }
 
-qn_status qn_eval_top1(double *percent, qn_context *ctx, qn_model *model,
-                       const qn_eval_options *options)
+qn_status qn_eval_score(double *points, qn_context *ctx, qn_model *model,
+                        const qn_eval_options *options)
 {
     job j = {.ctx = ctx, .options = options, .own.model = model};
+    qn_task_metric metrics[QN_TASK_METRICS];
     const qn_status status = run_job(&j);
-    *percent = j.task.labelled ? 100.0 * (double)j.task.hits.top1 / (double)j.task.labelled : 0;
+    *points = 0;
+    if (status == QN_OK) {
+        qn_task_metrics(metrics, j.task, false);
+        *points = isnan(metrics->value) ? 0 : metrics->value * (100 / metrics->most);
+    }
     close_job(&j);
     return status;
 }

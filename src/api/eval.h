@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* Share of the labelled samples, in percent, whose best score is that of their class. */
-QN_MUST_CHECK qn_status qn_eval_top1(double *percent, qn_context *ctx, qn_model *model,
-                                     const qn_eval_options *options);
+/* What the task counts first (top-1, mAP50-95), in percent; 0 where there are no labels. */
+QN_MUST_CHECK qn_status qn_eval_score(double *points, qn_context *ctx, qn_model *model,
+                                      const qn_eval_options *options);
 
 #endif

@@ -279,6 +279,7 @@ qn_status qn_feed_next(int64_t *count, qn_feed *feed)
     if (!batch)
         return QN_OK;
     *count = batch->count;
+    feed->places = batch->places;
     for (size_t i = 0; i < feed->n_in; i++) {
         if (!feed->in[i].sampled)
             continue;
@@ -288,8 +289,8 @@ qn_status qn_feed_next(int64_t *count, qn_feed *feed)
     return QN_OK;
 }
 
-qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed, qn_context *ctx,
-                       int64_t i)
+qn_status qn_feed_read(qn_tensor *tensors, qn_picture_place *place, void *const *to,
+                       const qn_feed *feed, qn_context *ctx, int64_t i)
 {
     for (size_t k = 0; k < feed->n_in; k++) {
         tensors[k] = feed->tensors[k];
@@ -298,7 +299,7 @@ qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed,
         run_shape(&tensors[k], feed, k, 1);
         tensors[k].data = to[k];
     }
-    return qn_dataset_read(to, feed->dataset, ctx, feed->first + i);
+    return qn_dataset_read(to, place, feed->dataset, ctx, feed->first + i);
 }
 
 void qn_feed_close(qn_feed *feed)

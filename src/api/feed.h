@@ -27,16 +27,17 @@ typedef struct qn_feed {
     const qn_feed_options *options;
     qn_arena arena;
     size_t n_in;
-    qn_value_info *infos; /* the model's inputs, with the shapes of the options */
-    qn_feed_input *in;    /* [n_in] */
-    qn_tensor **files;    /* [n_in]; NULL: not from a file */
-    qn_dataset *dataset;  /* NULL: nothing is sampled */
-    qn_loader *loader;    /* from the first batch on */
-    qn_tensor *tensors;   /* inputs of the run at hand */
-    int64_t first;        /* sample of the data set that is run first */
-    int64_t samples;      /* to run in all; -1: nothing is sampled */
-    int64_t batch;        /* samples of a run; 1 where nothing is sampled */
-    bool stacked;         /* some input is */
+    qn_value_info *infos;           /* the model's inputs, with the shapes of the options */
+    qn_feed_input *in;              /* [n_in] */
+    qn_tensor **files;              /* [n_in]; NULL: not from a file */
+    qn_dataset *dataset;            /* NULL: nothing is sampled */
+    qn_loader *loader;              /* from the first batch on */
+    qn_tensor *tensors;             /* inputs of the run at hand */
+    const qn_picture_place *places; /* of its samples' pictures; NULL: nothing is sampled */
+    int64_t first;                  /* sample of the data set that is run first */
+    int64_t samples;                /* to run in all; -1: nothing is sampled */
+    int64_t batch;                  /* samples of a run; 1 where nothing is sampled */
+    bool stacked;                   /* some input is */
     bool all_sampled;
 } qn_feed;
 
@@ -54,9 +55,9 @@ void qn_feed_random(qn_tensor *tensor, uint64_t seed);
  * samples there is one run, of 1. */
 QN_MUST_CHECK qn_status qn_feed_next(int64_t *count, qn_feed *feed);
 /* For callers with threads of their own, each with its own context: tensors[k] become the inputs of sample
- * i alone (counted from feed->first on), those that are sampled with their data in to[k]. */
-QN_MUST_CHECK qn_status qn_feed_read(qn_tensor *tensors, void *const *to, const qn_feed *feed,
-                                     qn_context *ctx, int64_t i);
+ * i alone (counted from feed->first on), those that are sampled with their data in to[k]; place (may be NULL) as qn_dataset_read tells it. */
+QN_MUST_CHECK qn_status qn_feed_read(qn_tensor *tensors, qn_picture_place *place, void *const *to,
+                                     const qn_feed *feed, qn_context *ctx, int64_t i);
 /* Samples of run i, and those that its inputs have: a last run may be smaller, or filled up. */
 int64_t qn_feed_count(const qn_feed *feed, int64_t run);
 int64_t qn_feed_filled(const qn_feed *feed, int64_t run);

@@ -33,7 +33,7 @@ static qn_status read_run(void *user, qn_context *ctx, int slot, int64_t run,
     QN_TRY_ALLOC(ctx, places);
     for (int64_t k = 0; k < count && status == QN_OK; k++) {
         places_of(places, feed, buffers, k);
-        status = qn_feed_read(tensors, places, feed, ctx,
+        status = qn_feed_read(tensors, NULL, places, feed, ctx,
                               QN_MIN(run * feed->batch + k, feed->samples - 1));
     }
     qn_free(ctx, places);

@@ -86,7 +86,7 @@ static qn_status measure_drop(double *drop, search *s)
         *drop *= 100;
         return QN_OK;
     }
-    QN_TRY(qn_eval_top1(drop, s->j->ctx, s->j->quantized, s->goal->eval));
+    QN_TRY(qn_eval_score(drop, s->j->ctx, s->j->quantized, s->goal->eval));
     *drop = s->float_top1 - *drop;
     return QN_OK;
 }
@@ -164,7 +164,7 @@ static qn_status search_all(search *s)
         return qn_fail(s->j->ctx, QN_E_UNSUPPORTED,
                        "no layer with weights is quantized: there is nothing to search");
     if (s->goal->eval)
-        QN_TRY(qn_eval_top1(&s->float_top1, s->j->ctx, s->j->calibration.real, s->goal->eval));
+        QN_TRY(qn_eval_score(&s->float_top1, s->j->ctx, s->j->calibration.real, s->goal->eval));
     QN_TRY(find(s));
     return s->made == s->best ? QN_OK : make_state(s, s->best);
 }

@@ -288,11 +288,28 @@ const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data)
     return data->in;
 }
 
-qn_status qn_dataset_read(void *const *to, const qn_dataset *data, qn_context *ctx, int64_t i)
+qn_status qn_dataset_read(void *const *to, qn_picture_place *place, const qn_dataset *data,
+                          qn_context *ctx, int64_t i)
 {
-    for (size_t s = 0; s < data->n_sources; s++)
-        QN_TRY(data->sources[s].kind->read(to, &data->sources[s], ctx, i));
+    qn_picture_place first = {.width = 0};
+    for (size_t s = 0; s < data->n_sources; s++) {
+        qn_picture_place own = {.width = 0};
+        QN_TRY(data->sources[s].kind->read(to, &own, &data->sources[s], ctx, i));
+        first = first.width ? first : own;
+    }
+    if (place)
+        *place = first;
     return QN_OK;
+}
+
+qn_status qn_dataset_picture(qn_image *out, const qn_dataset *data, qn_context *ctx, int64_t i)
+{
+    for (size_t s = 0; s < data->n_sources; s++) {
+        const qn_source *source = &data->sources[s];
+        if (source->kind->picture)
+            return source->kind->picture(out, source, ctx, i);
+    }
+    return qn_fail(ctx, QN_E_INVALID, "%s: the samples are no pictures", data->sources[0].path);
 }
 
 int64_t qn_dataset_label(const qn_dataset *data, int64_t i)

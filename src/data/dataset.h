@@ -35,10 +35,14 @@ void qn_dataset_free(qn_dataset *data);
 
 int64_t qn_dataset_count(const qn_dataset *data);
 const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data);
-/* Sample i, into to[k] for every input k that is fed. From any thread, each with a context of its own,
+/* Sample i, into to[k] for every input k that is fed; place (may be NULL) tells where its picture, the first
+ * source's that has any, lies in the input, width 0 where there is none. From any thread, each with a context of its own,
  * which gets the message of a failure. */
-QN_MUST_CHECK qn_status qn_dataset_read(void *const *to, const qn_dataset *data, qn_context *ctx,
-                                        int64_t i);
+QN_MUST_CHECK qn_status qn_dataset_read(void *const *to, qn_picture_place *place,
+                                        const qn_dataset *data, qn_context *ctx, int64_t i);
+/* The picture that sample i is made of, before all steps but `decode` and `rotate`. */
+QN_MUST_CHECK qn_status qn_dataset_picture(qn_image *out, const qn_dataset *data, qn_context *ctx,
+                                           int64_t i);
 /* The class of sample i; -1: not known. All samples have one, or none. */
 int64_t qn_dataset_label(const qn_dataset *data, int64_t i);
 /* What to call sample i: its file, or "file[i]". Returns out, always terminated. */

@@ -67,7 +67,8 @@ static qn_status read_into(const qn_loader *l, qn_context *ctx, void **to, const
                     ? (char *)s->batch.data[k] + (size_t)(place % o->batch) * l->strides[k]
                     : NULL;
     }
-    return qn_dataset_read(to, l->data, ctx, o->samples ? o->samples[place] : o->first + place);
+    return qn_dataset_read(to, &s->batch.places[place % o->batch], l->data, ctx,
+                           o->samples ? o->samples[place] : o->first + place);
 }
 
 static void note_failure(slot *s, qn_status status, int64_t place, const char *message)
@@ -202,6 +203,8 @@ static qn_status make_slots(qn_loader *l)
         qn_batch *batch = &l->slots[s].batch;
         batch->data = qn_alloc_zero(l->ctx, l->n_inputs + 1, sizeof *batch->data);
         QN_TRY_ALLOC(l->ctx, batch->data);
+        batch->places = qn_alloc_zero(l->ctx, room, sizeof *batch->places);
+        QN_TRY_ALLOC(l->ctx, batch->places);
         for (size_t k = 0; k < l->n_inputs; k++) {
             size_t bytes;
             if (!in[k].fed)
@@ -264,6 +267,7 @@ void qn_loader_free(qn_loader *loader)
         for (size_t k = 0; loader->slots[s].batch.data && k < loader->n_inputs; k++)
             qn_free_aligned(&loader->ctx->allocator, loader->slots[s].batch.data[k]);
         qn_free(loader->ctx, loader->slots[s].batch.data);
+        qn_free(loader->ctx, loader->slots[s].batch.places);
     }
     pthread_mutex_destroy(&loader->mutex);
     pthread_cond_destroy(&loader->filled);

@@ -18,6 +18,7 @@ typedef struct qn_batch {
     int64_t first; /* place of its first sample among those to load */
     int64_t count; /* without those that fill it up */
     void **data;   /* [n_inputs]: samples one behind the other; NULL where the data set has none */
+    qn_picture_place *places; /* [count] of their pictures */
 } qn_batch;
 
 /* The data set must outlive the loader. */

@@ -46,9 +46,18 @@ typedef struct qn_picture_shape {
     bool nhwc;
 } qn_picture_shape;
 
-/* The steps before the numbers. */
-QN_MUST_CHECK qn_status qn_preprocess_pixels(qn_image *image, qn_context *ctx,
-                                             const qn_preprocess *p);
+/* Where a picture lies in the input made of it: its point x stands at x * scale_x + left. Points are counted
+ * from the outer edge of the first pixel on. */
+typedef struct qn_picture_place {
+    int32_t width, height;             /* of the picture; 0: the sample is none */
+    int32_t input_width, input_height; /* of the input */
+    double scale_x, scale_y;
+    double left, top; /* negative where the picture is cropped */
+} qn_picture_place;
+
+/* The steps before the numbers. place (may be NULL) gets all but the input's sizes. */
+QN_MUST_CHECK qn_status qn_preprocess_pixels(qn_image *image, qn_picture_place *place,
+                                             qn_context *ctx, const qn_preprocess *p);
 /* Gives open dimensions the picture's sizes; fails where others do not fit. */
 QN_MUST_CHECK qn_status qn_preprocess_bind(qn_picture_shape *shape, qn_context *ctx,
                                            const qn_preprocess *p, const qn_image *image);

@@ -62,7 +62,8 @@ static void fill_all(qn_image *image, const qn_preprocess *p)
     }
 }
 
-static qn_status letterbox(qn_image *image, qn_context *ctx, const qn_preprocess *p)
+static qn_status letterbox(qn_image *image, qn_picture_place *place, qn_context *ctx,
+                           const qn_preprocess *p)
 {
     const double by_height = (double)p->height / image->height;
     const double by_width = (double)p->width / image->width;
@@ -75,6 +76,10 @@ static qn_status letterbox(qn_image *image, qn_context *ctx, const qn_preprocess
     const int32_t left = centred ? (box.width - image->width) / 2 : 0;
     const int32_t top = centred ? (box.height - image->height) / 2 : 0;
     const size_t n = (size_t)image->channels, row = (size_t)image->width * n;
+    place->scale_x = (double)image->width / place->width;
+    place->scale_y = (double)image->height / place->height;
+    place->left = left;
+    place->top = top;
     for (int32_t y = 0; y < image->height; y++)
         memcpy(box.pixels + ((size_t)(top + y) * (size_t)box.width + (size_t)left) * n,
                image->pixels + (size_t)y * row, row);
@@ -82,20 +87,24 @@ static qn_status letterbox(qn_image *image, qn_context *ctx, const qn_preprocess
     return QN_OK;
 }
 
-static qn_status fit(qn_image *image, qn_context *ctx, const qn_preprocess *p)
+static qn_status fit(qn_image *image, qn_picture_place *place, qn_context *ctx,
+                     const qn_preprocess *p)
 {
     switch (p->fit) {
-    case QN_FIT_NONE: return QN_OK;
-    case QN_FIT_SHORT_SIDE: return fit_short_side(image, ctx, p);
-    case QN_FIT_SIZE: return fit_size(image, ctx, p);
+    case QN_FIT_NONE: break;
+    case QN_FIT_SHORT_SIDE: QN_TRY(fit_short_side(image, ctx, p)); break;
+    case QN_FIT_SIZE: QN_TRY(fit_size(image, ctx, p)); break;
     case QN_FIT_CENTRE:
-    case QN_FIT_TOP_LEFT: return letterbox(image, ctx, p);
+    case QN_FIT_TOP_LEFT: return letterbox(image, place, ctx, p);
     }
+    place->scale_x = (double)image->width / place->width;
+    place->scale_y = (double)image->height / place->height;
     return QN_OK;
 }
 
 /* In place: rows only move towards the beginning. */
-static qn_status crop(qn_image *image, qn_context *ctx, const qn_preprocess *p)
+static qn_status crop(qn_image *image, qn_picture_place *place, qn_context *ctx,
+                      const qn_preprocess *p)
 {
     if (!p->crop_height)
         return QN_OK;
@@ -111,17 +120,24 @@ static qn_status crop(qn_image *image, qn_context *ctx, const qn_preprocess *p)
     for (size_t y = 0; y < (size_t)p->crop_height; y++)
         memmove(image->pixels + y * row,
                 image->pixels + ((top + y) * (size_t)image->width + left) * n, row);
+    place->left -= (double)left;
+    place->top -= (double)top;
     image->width = p->crop_width;
     image->height = p->crop_height;
     return QN_OK;
 }
 
-qn_status qn_preprocess_pixels(qn_image *image, qn_context *ctx, const qn_preprocess *p)
+qn_status qn_preprocess_pixels(qn_image *image, qn_picture_place *place, qn_context *ctx,
+                               const qn_preprocess *p)
 {
+    qn_picture_place at = {.width = image->width, .height = image->height};
     if (p->colour == QN_COLOUR_GREY)
         QN_TRY(qn_image_to_grey(image, ctx, p->decoder));
-    QN_TRY(fit(image, ctx, p));
-    return crop(image, ctx, p);
+    QN_TRY(fit(image, &at, ctx, p));
+    QN_TRY(crop(image, &at, ctx, p));
+    if (place)
+        *place = at;
+    return QN_OK;
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------------------- */

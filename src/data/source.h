@@ -7,7 +7,11 @@
 
 typedef struct qn_source qn_source;
 typedef struct qn_source_kind {
-    qn_status (*read)(void *const *to, const qn_source *source, qn_context *ctx, int64_t i);
+    /* place is zeroed; only pictures say it. */
+    qn_status (*read)(void *const *to, qn_picture_place *place, const qn_source *source,
+                      qn_context *ctx, int64_t i);
+    /* The picture itself, as decoded; NULL: samples are no pictures. */
+    qn_status (*picture)(qn_image *out, const qn_source *source, qn_context *ctx, int64_t i);
     void (*close)(qn_source *source);
 } qn_source_kind;
 

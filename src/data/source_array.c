@@ -136,8 +136,10 @@ static void let_go(const qn_tensor *file, size_t begin, size_t end)
         qn_map_release_pages(&array->map, (const char *)file->data + first, last - first);
 }
 
-static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
+                             qn_context *ctx, int64_t i)
 {
+    (void)place;
     const arrays *a = source->own;
     (void)ctx;
     for (size_t k = 0; k < a->n_inputs; k++) {
@@ -157,7 +159,7 @@ static void close_arrays(qn_source *source)
         qn_tensor_free(a->files[k]);
 }
 
-static const qn_source_kind array_kind = {read_sample, close_arrays};
+static const qn_source_kind array_kind = {read_sample, NULL, close_arrays};
 
 /* A file with one dimension more than the input has whole inputs as samples. */
 static qn_status feed_input(qn_source *source, qn_opening *o, size_t k, const qn_tensor *file)

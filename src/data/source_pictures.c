@@ -111,11 +111,12 @@ static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_source *s
 }
 
 /* Fetched and through all steps but the numbers. */
-static qn_status make_pixels(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+static qn_status make_pixels(qn_image *out, qn_picture_place *place, qn_context *ctx,
+                             const qn_source *source, int64_t i)
 {
     const pictures *p = source->own;
     QN_TRY(p->fetch(out, ctx, source, i));
-    const qn_status status = qn_preprocess_pixels(out, ctx, &p->preprocess);
+    const qn_status status = qn_preprocess_pixels(out, place, ctx, &p->preprocess);
     if (status != QN_OK)
         qn_image_free(out, ctx);
     return status;
@@ -129,17 +130,26 @@ static qn_status within(qn_context *ctx, qn_status status, const qn_source *sour
                          : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
 }
 
-static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
+                             qn_context *ctx, int64_t i)
 {
     const pictures *p = source->own;
     qn_picture_shape shape = p->shape;
     qn_image image;
-    QN_TRY(make_pixels(&image, ctx, source, i));
+    QN_TRY(make_pixels(&image, place, ctx, source, i));
     qn_status status = qn_preprocess_bind(&shape, ctx, &p->preprocess, &image);
     if (status == QN_OK)
         status = qn_preprocess_store(to[p->input], ctx, &p->preprocess, &p->table, &shape, &image);
+    place->input_width = (int32_t)shape.width;
+    place->input_height = (int32_t)shape.height;
     qn_image_free(&image, ctx);
     return within(ctx, status, source, i);
+}
+
+static qn_status read_picture(qn_image *out, const qn_source *source, qn_context *ctx, int64_t i)
+{
+    const pictures *p = source->own;
+    return p->fetch(out, ctx, source, i);
 }
 
 static void close_pictures(qn_source *source)
@@ -148,7 +158,7 @@ static void close_pictures(qn_source *source)
     qn_bytes_close(&p->bytes, p->ctx);
 }
 
-static const qn_source_kind pictures_kind = {read_sample, close_pictures};
+static const qn_source_kind pictures_kind = {read_sample, read_picture, close_pictures};
 
 /* ---- Opening --------------------------------------------------------------------------------------------------------- */
 
@@ -176,7 +186,7 @@ static qn_status finish(qn_source *source, qn_opening *o, size_t named)
     QN_TRY(qn_opening_input(&p->input, o, named, source->path));
     const qn_value_info *info = &o->spec->inputs[p->input];
     QN_TRY(input_shape(&p->shape, o, info));
-    QN_TRY(make_pixels(&image, o->ctx, source, 0));
+    QN_TRY(make_pixels(&image, NULL, o->ctx, source, 0));
     if (info->rank == 2)
         p->shape.channels = image.channels;
     const qn_status status = qn_preprocess_bind(&p->shape, o->ctx, &p->preprocess, &image);

@@ -68,8 +68,10 @@ static qn_status open_files(qn_tensor ***out, qn_context *ctx, const tensors *t,
     return qn_arrays_open(files, ctx, &t->inputs, t->named, path, false);
 }
 
-static qn_status read_sample(void *const *to, const qn_source *source, qn_context *ctx, int64_t i)
+static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
+                             qn_context *ctx, int64_t i)
 {
+    (void)place;
     const tensors *t = source->own;
     const char *path = source->files->paths[i];
     qn_tensor **files;
@@ -91,7 +93,7 @@ static void close_tensors(qn_source *source)
     (void)source;
 }
 
-static const qn_source_kind tensors_kind = {read_sample, close_tensors};
+static const qn_source_kind tensors_kind = {read_sample, NULL, close_tensors};
 
 /* The model's inputs with a single sample along axis 0 where that is open. */
 static qn_status single_inputs(qn_input_list *out, qn_opening *o)

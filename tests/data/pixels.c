@@ -35,7 +35,7 @@ static qn_status convert(qn_context *ctx, const char *from, const char *text, co
     qn_status status = qn_image_decode(&image, ctx, map.data, map.size, p.decoder, p.rotate);
     qn_map_close(&map);
     if (status == QN_OK)
-        status = qn_preprocess_pixels(&image, ctx, &p);
+        status = qn_preprocess_pixels(&image, NULL, ctx, &p);
     if (status == QN_OK)
         status = store(ctx, &p, &image, to);
     qn_image_free(&image, ctx);

@@ -42,7 +42,7 @@ static void read_some(const qn_dataset *data, qn_context *ctx)
         void *const to[] = {sample};
         if (qn_dataset_label(data, i) < -1 || !qn_dataset_name(name, sizeof name, data, i)[0])
             abort();
-        if (qn_dataset_read(to, data, ctx, i) != QN_OK && !qn_context_error(ctx)[0])
+        if (qn_dataset_read(to, NULL, data, ctx, i) != QN_OK && !qn_context_error(ctx)[0])
             abort();
     }
     free(sample);

@@ -32,7 +32,7 @@ static qn_status process(qn_context *ctx, const qn_preprocess *p, qn_image *imag
 {
     qn_picture_shape shape = {QN_UINT8, -1, -1, -1, p->layout == QN_AXES_NHWC};
     qn_pixel_table table;
-    QN_TRY(qn_preprocess_pixels(image, ctx, p));
+    QN_TRY(qn_preprocess_pixels(image, NULL, ctx, p));
     QN_TRY(qn_preprocess_bind(&shape, ctx, p, image));
     if (shape.height * shape.width > MOST)
         return QN_OK;

@@ -134,7 +134,7 @@ static void check_set(const want *w, int64_t count, const float *first, const in
     assert_non_null(sample);
     for (int64_t i = count - 1; i >= 0; i--) {
         void *const to[] = {sample};
-        assert_int_equal(qn_dataset_read(to, data, ctx, i), QN_OK);
+        assert_int_equal(qn_dataset_read(to, NULL, data, ctx, i), QN_OK);
         assert_true(*sample == first[i]);
         assert_int_equal(qn_dataset_label(data, i), labels ? labels[i] : -1);
     }
@@ -226,7 +226,7 @@ static void check_layout(const qn_value_info *input, const char *steps, const in
     const qn_dataset_input *in = qn_dataset_inputs(data);
     assert_int_equal(in->sample.rank, 3);
     assert_memory_equal(in->sample.dims, dims, 3 * sizeof *dims);
-    assert_int_equal(qn_dataset_read(to, data, ctx, 0), QN_OK);
+    assert_int_equal(qn_dataset_read(to, NULL, data, ctx, 0), QN_OK);
     assert_true(sample[1] == second);
     qn_dataset_free(data);
     qn_context_free(ctx);
