@@ -133,6 +133,17 @@ static void add_opsets(qn_item *root, const qn_model *model)
     }
 }
 
+/* Most files have none. */
+static void add_metadata(qn_item *root, const qn_metadata *metadata)
+{
+    qn_item *table = metadata->count ? qn_item_table(root, "metadata") : NULL;
+    for (size_t i = 0; i < metadata->count; i++) {
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "key", metadata->at[i].key);
+        qn_item_text(row, "value", metadata->at[i].value);
+    }
+}
+
 void qn_inspect_head(qn_item *root, const qn_model *file)
 {
     const char *producer = file->producer ? file->producer : "";
@@ -172,6 +183,7 @@ static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph 
                      closed ? "open dimensions are 1"
                             : "dimensions that are not known are 1; bind those of the inputs");
     add_opsets(root, graph->model->origin ? graph->model->origin : graph->model);
+    add_metadata(root, &graph->model->metadata);
     add_values(root, "inputs", graph->inputs, graph->n_inputs);
     add_values(root, "outputs", graph->outputs, graph->n_outputs);
     add_operators(root, t);

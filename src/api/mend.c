@@ -23,7 +23,12 @@ static bool may_mend(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths &&
-           j->settings.profile->wide && j->calibration.fed && j->calibration.feed.dataset;
+           j->settings.profile->wide;
+}
+
+static bool has_samples(const qn_quantize_job *j)
+{
+    return j->calibration.fed && j->calibration.feed.dataset;
 }
 
 static int by_harm(const void *a, const void *b)
@@ -152,7 +157,8 @@ qn_status qn_mend(qn_quantize_job *j)
 {
     qn_layers layers;
     double noise = 0;
-    if (!may_mend(j))
+    j->unchecked = may_mend(j) && !j->calibration.fed;
+    if (!may_mend(j) || !has_samples(j))
         return qn_job_make(j);
     QN_TRY(qn_layers_find(&layers, j));
     QN_TRY(qn_job_make(j));

@@ -73,6 +73,7 @@ static qn_status in_form(qn_model **out, qn_context *ctx, qn_model *model, const
     *out = NULL;
     QN_TRY(qn_form_find(&form, ctx, name));
     QN_TRY(qn_model_clone(out, ctx, model));
+    QN_TRY(qn_model_tell(*out, QN_FORM_KEY, form->name));
     return form->apply(*out);
 }
 

@@ -72,6 +72,10 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
         qn_item_text(root, "mended",
                      "8 bits left too much noise in the outputs: the layers that made "
                      "most of it stay float; -b 8 keeps 8 bits");
+    if (j->unchecked)
+        qn_item_text(root, "unchecked",
+                     "statistics do not tell which layers 8 bits are too few for: with data beside "
+                     "them (-d) such layers stay float");
     if (speed) {
         qn_speed_report(root, speed);
         QN_TRY(report_errors(root, j, samples));

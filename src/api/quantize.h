@@ -29,6 +29,7 @@ typedef struct qn_quantize_job {
     qn_scales *scales;                  /* of a file: nothing is derived from data */
     char *scale_text;                   /* of a scale file to be written; of the last model made */
     bool mended;                        /* layers stay float that nobody asked for */
+    bool unchecked;                     /* whether some should: there are no samples to run */
     qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
 } qn_quantize_job;
 
@@ -41,6 +42,8 @@ QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
+/* metadata.c: what the file was made with. */
+QN_MUST_CHECK qn_status qn_job_describe(qn_quantize_job *j);
 /* refine.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out factors of
  * channels that do harm: then the model is made anew. */
 QN_MUST_CHECK qn_status qn_job_prove(qn_quantize_job *j);

@@ -73,7 +73,7 @@ static qn_status open_scales(qn_quantize_job *j)
         return qn_fail(j->ctx, QN_E_INVALID, "%s: the scales are for target '%s', not '%s'",
                        o->scales, j->scales->settings.profile->name, o->target);
     j->settings = j->scales->settings;
-    j->params.method = j->scales->method;
+    j->params = j->scales->params;
     return QN_OK;
 }
 
@@ -120,39 +120,6 @@ qn_status qn_job_calibrate(qn_quantize_job *j)
     return status;
 }
 
-/* ---- Metadata --------------------------------------------------------------------------------------------------- */
-
-static qn_fingerprint data_of(const qn_quantize_job *j)
-{
-    return j->scales ? j->scales->data : j->stats->data;
-}
-
-/* What the file was made with; nothing of the way that the data came. */
-static qn_status describe(qn_quantize_job *j)
-{
-    enum { OWN = 5 };
-    char print[QN_FINGERPRINT_TEXT];
-    qn_model *model = j->quantized;
-    const qn_metadata *old = &j->calibration.real->metadata;
-    const qn_quant_settings *settings = &j->quantizer->settings;
-    qn_pair *pairs = qn_arena_array(&model->arena, old->count + OWN, sizeof *pairs);
-    QN_TRY_ALLOC(j->ctx, pairs);
-    for (size_t i = 0; i < old->count; i++)
-        pairs[i] = old->at[i];
-    qn_pair *own = pairs + old->count;
-    own[0] = (qn_pair){"quench.version", qn_version()};
-    own[1] = (qn_pair){"quench.target", settings->profile->name};
-    own[2] = (qn_pair){"quench.method", settings->dynamic ? "dynamic" : j->params.method->name};
-    own[3] = (qn_pair){"quench.bits", settings->bits == 8 ? "8" : "16"};
-    model->metadata = (qn_metadata){pairs, old->count + OWN - settings->dynamic};
-    if (settings->dynamic)
-        return QN_OK;
-    own[4] = (qn_pair){"quench.data", qn_arena_format(&model->arena, "%s",
-                                                      qn_fingerprint_format(print, data_of(j)))};
-    QN_TRY_ALLOC(j->ctx, own[4].value);
-    return QN_OK;
-}
-
 /* ---- Made --------------------------------------------------------------------------------------------------------- */
 
 static qn_status derive(qn_quantize_job *j)
@@ -164,8 +131,8 @@ static qn_status derive(qn_quantize_job *j)
         return QN_OK;
     qn_text_free(j->ctx, j->scale_text);
     j->scale_text = NULL;
-    return qn_scales_write(&j->scale_text, j->quantizer, j->calibration.print, data_of(j),
-                           j->params.method);
+    return qn_scales_write(&j->scale_text, j->quantizer, j->calibration.print, j->stats->data,
+                           &j->params);
 }
 
 qn_status qn_job_make(qn_quantize_job *j)
@@ -173,12 +140,12 @@ qn_status qn_job_make(qn_quantize_job *j)
     QN_TRY(apply_rules(j));
     if (j->settings.dynamic) {
         QN_TRY(qn_dynamic_insert(j->quantizer, &j->params));
-        return describe(j);
+        return qn_job_describe(j);
     }
     QN_TRY(derive(j));
     QN_TRY(qn_derived_apply(j->quantizer));
     QN_TRY(qn_quant_insert(j->quantizer));
-    return describe(j);
+    return qn_job_describe(j);
 }
 
 qn_status qn_job_save_scales(const qn_quantize_job *j)

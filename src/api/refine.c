@@ -1,27 +1,10 @@
 /* What the refinements are worth: the error of the outputs with all of them, and with all but one. */
 #include <math.h>
-#include <stddef.h>
 
 #include "api/original.h"
+#include "quant/refinement.h"
 
 enum { PROOF_SAMPLES = 4 };
-
-/* In the order of qn_refinement. */
-static const struct {
-    const char *name;
-    size_t flag;      /* of qn_param_options */
-    bool may_be_left; /* where the network is better without: it is a guess about data */
-} refinements[QN_REFINEMENTS] = {
-    {"equalization", offsetof(qn_param_options, equalize), true},
-    {"balancing", offsetof(qn_param_options, balance), true},
-    {"weight clipping", offsetof(qn_param_options, clip_weights), false},
-    {"bias correction", offsetof(qn_param_options, correct_bias), false},
-};
-
-static bool *flag_of(qn_param_options *params, size_t which)
-{
-    return (bool *)((char *)params + refinements[which].flag);
-}
 
 /* ---- One after the other ----------------------------------------------------------------------------------------- */
 
@@ -32,7 +15,7 @@ static qn_status measure_without(double *error, const qn_original *original, siz
     j->quantized = NULL;
     j->quantizer = NULL;
     j->scale_text = NULL;
-    *flag_of(&j->params, which) = false;
+    *qn_refinement_flag(&j->params, which) = false;
     qn_status status = qn_job_make(j);
     if (status == QN_OK)
         status = qn_original_error(error, original);
@@ -59,9 +42,9 @@ static qn_status prove(const qn_original *original)
         if (row->told.layers == 0)
             continue;
         QN_TRY(measure_without(&row->before, original, i));
-        row->left = refinements[i].may_be_left && row->before <= row->after;
+        row->left = qn_refinement_rows[i].may_be_left && row->before <= row->after;
         if (row->left)
-            *flag_of(&j->params, i) = false;
+            *qn_refinement_flag(&j->params, i) = false;
         again = again || row->left;
     }
     return again ? qn_job_make(j) : QN_OK;
@@ -96,7 +79,7 @@ void qn_proof_report(qn_item *root, const qn_quantize_job *j)
     for (size_t i = 0; i < QN_REFINEMENTS; i++) {
         const qn_proof_row *row = &j->proof[i];
         qn_item *item = qn_item_row(table);
-        qn_item_text(item, "refinement", refinements[i].name);
+        qn_item_text(item, "refinement", qn_refinement_rows[i].name);
         qn_item_int(item, "layers", row->left ? 0 : row->told.layers);
         qn_item_real(item, "noise_before", share(row->told.before, row->told.layers), 6);
         qn_item_real(item, "noise_after", share(row->told.after, row->told.layers), 6);

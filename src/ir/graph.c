@@ -21,6 +21,24 @@ qn_status qn_model_create(qn_model **out, qn_context *ctx)
     return QN_OK;
 }
 
+qn_status qn_model_tell(qn_model *model, const char *key, const char *value)
+{
+    const qn_metadata old = model->metadata;
+    qn_pair *pairs = qn_arena_array(&model->arena, old.count + 1, sizeof *pairs);
+    char *copy = qn_arena_text(&model->arena, value, strlen(value));
+    size_t at = old.count;
+    if (!pairs || !copy)
+        return qn_fail_nomem(model->ctx);
+    for (size_t i = 0; i < old.count; i++) {
+        pairs[i] = old.at[i];
+        if (strcmp(pairs[i].key, key) == 0)
+            at = i;
+    }
+    pairs[at] = (qn_pair){key, copy};
+    model->metadata = (qn_metadata){pairs, QN_MAX(old.count, at + 1)};
+    return QN_OK;
+}
+
 static void graph_release(qn_graph *graph)
 {
     for (size_t i = 0; i < graph->n_values; i++)

@@ -4,6 +4,9 @@
 
 #include "pass/pass.h"
 
+/* Of the metadata that say which form a file has. */
+#define QN_FORM_KEY "quench.form"
+
 typedef struct qn_form_row {
     const char *name;  /* "qdq" */
     const char *brief; /* one line for help and docs */

@@ -2,7 +2,8 @@
  * byte for byte, without the data; people may change it by hand. docs/quantization.md describes it.
  *
  *   {"format": "quench-scales", "version": 1,
- *    "model": fingerprint, "data": fingerprint, "target", "bits", "method", "float": [], "widths": [],
+ *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
+ *    "percentile", "refinements": [], "float": [], "widths": [],
  *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range"} or {"same_as": NAME}},
  *    "balances": [{"tensor", "factor": []}],
  *    "layers": {NAME of the result: {"node", "operator", "weight", "type", "bits", "axis", "scale",
@@ -22,7 +23,7 @@ typedef struct qn_scales {
     qn_json_document *document;
     qn_arena arena;
     qn_fingerprint model, data;
-    const qn_method *method;
+    qn_param_options params; /* method and refinements that made them */
     qn_quant_settings settings;
 } qn_scales;
 
@@ -39,6 +40,6 @@ QN_MUST_CHECK qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scale
 
 /* The text of the file, of a quantizer after qn_derive; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
-                                        qn_fingerprint data, const qn_method *method);
+                                        qn_fingerprint data, const qn_param_options *params);
 
 #endif

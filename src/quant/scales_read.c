@@ -4,6 +4,7 @@
 
 #include "ops/eval.h"
 #include "quant/balance.h"
+#include "quant/refinement.h"
 #include "quant/scales.h"
 
 /* ---- Head ------------------------------------------------------------------------------------------------------ */
@@ -75,19 +76,49 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
     return get_patterns(&o->widths, &o->n_widths, s, root, "widths");
 }
 
+static qn_status get_refinements(qn_param_options *out, const qn_json_place *root)
+{
+    qn_json_place list;
+    size_t count = 0;
+    const char *name = NULL;
+    if (!qn_json_find(&list, root, "refinements"))
+        return QN_OK;
+    QN_TRY(qn_json_length(&count, &list));
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place item = qn_json_element(&list, i);
+        QN_TRY(qn_json_get_text(&name, &item));
+        const size_t row = qn_refinement_find(name);
+        if (row == QN_REFINEMENT_ROWS)
+            return qn_json_fail(&item, QN_E_FORMAT, "there is no refinement '%s'", name);
+        *qn_refinement_flag(out, row) = true;
+    }
+    return QN_OK;
+}
+
+/* They only tell how the scales were made: that goes into the metadata. */
+static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_json_place *root)
+{
+    qn_json_place item;
+    const char *method = NULL;
+    *out = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT};
+    QN_TRY(get_text(&method, root, "method"));
+    QN_TRY(qn_method_find(&out->method, ctx, method));
+    if (qn_json_find(&item, root, "percentile"))
+        QN_TRY(qn_json_get_double(&out->range.percentile, &item));
+    return get_refinements(out, root);
+}
+
 static qn_status read_head(qn_scales *s)
 {
-    static const char *const keys[] = {"format",   "version", "model", "data",   "target",
-                                       "bits",     "method",  "float", "widths", "tensors",
-                                       "balances", "layers",  NULL};
+    static const char *const keys[] = {"format", "version", "model",      "data",        "target",
+                                       "bits",   "method",  "percentile", "refinements", "float",
+                                       "widths", "tensors", "balances",   "layers",      NULL};
     const qn_json_place root = qn_json_root(s->document);
-    const char *method = NULL;
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));
     QN_TRY(get_print(&s->model, &root, "model"));
     QN_TRY(get_print(&s->data, &root, "data"));
-    QN_TRY(get_text(&method, &root, "method"));
-    QN_TRY(qn_method_find(&s->method, s->ctx, method));
+    QN_TRY(get_params(&s->params, s->ctx, &root));
     return get_settings(s, &root);
 }
 

@@ -1,13 +1,14 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "quant/refinement.h"
 #include "quant/scales.h"
 
 /* What has been written so far, or that it could not be. */
 typedef struct writer {
     qn_context *ctx;
     const qn_quantizer *q;
-    const char *method;
+    const qn_param_options *params;
     const char *bad; /* a name that JSON cannot have */
     bool failed;     /* memory */
 } writer;
@@ -137,6 +138,16 @@ static qn_json *texts(writer *w, const char *const *at, size_t count)
     return list;
 }
 
+static qn_json *refinements_of(writer *w)
+{
+    qn_json *list = qn_json_array();
+    for (size_t i = 0; i < QN_REFINEMENT_ROWS; i++) {
+        if (qn_refinement_is_on(w->params, i))
+            push(w, list, qn_json_text(w->ctx, qn_refinement_rows[i].name));
+    }
+    return list;
+}
+
 static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerprint data)
 {
     const qn_quant_settings *s = &w->q->settings;
@@ -147,15 +158,18 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put_text(w, root, "data", qn_fingerprint_format(print, data));
     put_text(w, root, "target", s->profile->name);
     put(w, root, "bits", qn_json_int(s->bits));
-    put_text(w, root, "method", w->method);
+    put_text(w, root, "method", w->params->method->name);
+    if (strcmp(w->params->method->name, "percentile") == 0)
+        put(w, root, "percentile", qn_json_real(w->params->range.percentile));
+    put(w, root, "refinements", refinements_of(w));
     put(w, root, "float", texts(w, s->keep_float, s->n_float));
     put(w, root, "widths", texts(w, s->widths, s->n_widths));
 }
 
 qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
-                          qn_fingerprint data, const qn_method *method)
+                          qn_fingerprint data, const qn_param_options *params)
 {
-    writer w = {.ctx = q->ctx, .q = q, .method = method->name};
+    writer w = {.ctx = q->ctx, .q = q, .params = params};
     qn_json *root = qn_json_object();
     put_head(&w, root, model, data);
     put(&w, root, "tensors", tensors_of(&w));

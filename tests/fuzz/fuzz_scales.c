@@ -64,7 +64,7 @@ static qn_status take(char **text, qn_context *ctx, const qn_scales *scales)
     if (status == QN_OK)
         status = qn_scales_derive(q, scales);
     if (status == QN_OK)
-        status = qn_scales_write(text, q, scales->model, scales->data, scales->method);
+        status = qn_scales_write(text, q, scales->model, scales->data, &scales->params);
     if (status == QN_OK)
         status = qn_derived_apply(q);
     if (status == QN_OK)

@@ -1,0 +1,79 @@
+/* What the metadata of a quantized file say: the tool, its settings and the data, nothing of the way that these came. */
+#include <string.h>
+
+#include "api/quantize.h"
+#include "base/text.h"
+#include "pass/forms.h"
+#include "quant/refinement.h"
+
+static const char separator[] = ", ";
+
+static void add_word(qn_text *text, const char *word)
+{
+    if (text->length)
+        qn_text_add(text, separator, strlen(separator));
+    qn_text_add(text, word, strlen(word));
+}
+
+static qn_status tell_text(qn_model *model, const char *key, qn_text *text)
+{
+    char *words;
+    QN_TRY(qn_text_take(&words, text));
+    const qn_status status = qn_model_tell(model, key, words);
+    qn_text_free(model->ctx, words);
+    return status;
+}
+
+static qn_status tell_patterns(qn_model *model, const char *key, const char *const *at,
+                               size_t count)
+{
+    qn_text text;
+    if (!count)
+        return QN_OK;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < count; i++)
+        add_word(&text, at[i]);
+    return tell_text(model, key, &text);
+}
+
+static qn_status tell_refinements(qn_model *model, const qn_param_options *params)
+{
+    qn_text text;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < QN_REFINEMENT_ROWS; i++) {
+        if (qn_refinement_is_on(params, i))
+            add_word(&text, qn_refinement_rows[i].name);
+    }
+    if (!text.length)
+        add_word(&text, "none");
+    return tell_text(model, "quench.refinements", &text);
+}
+
+static qn_status tell_percentile(qn_model *model, const qn_param_options *params)
+{
+    if (strcmp(params->method->name, "percentile") != 0)
+        return QN_OK;
+    char *number = qn_arena_format(&model->arena, "%.9g", params->range.percentile);
+    QN_TRY_ALLOC(model->ctx, number);
+    return qn_model_tell(model, "quench.percentile", number);
+}
+
+qn_status qn_job_describe(qn_quantize_job *j)
+{
+    char print[QN_FINGERPRINT_TEXT];
+    qn_model *model = j->quantized;
+    const qn_quant_settings *s = &j->quantizer->settings;
+    QN_TRY(qn_model_tell(model, "quench.version", qn_version()));
+    QN_TRY(qn_model_tell(model, "quench.target", s->profile->name));
+    QN_TRY(qn_model_tell(model, "quench.method", s->dynamic ? "dynamic" : j->params.method->name));
+    QN_TRY(qn_model_tell(model, "quench.bits", s->bits == 8 ? "8" : "16"));
+    QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
+    if (s->dynamic)
+        return QN_OK;
+    QN_TRY(qn_model_tell(model, QN_FORM_KEY, "qdq"));
+    QN_TRY(tell_percentile(model, &j->params));
+    QN_TRY(tell_refinements(model, &j->params));
+    QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
+    const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;
+    return qn_model_tell(model, "quench.data", qn_fingerprint_format(print, data));
+}
