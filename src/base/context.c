@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/cpu.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #define QN_STRING_OF(x) #x
 #define QN_VERSION_TEXT(a, b, c) QN_STRING_OF(a) "." QN_STRING_OF(b) "." QN_STRING_OF(c)
@@ -90,12 +91,14 @@ qn_status qn_check_cancel(qn_context *ctx)
     return QN_OK;
 }
 
+/* Messages quote names from files: whatever is in those, a message is one line. */
 qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     vsnprintf(ctx->error, sizeof ctx->error, format, args);
     va_end(args);
+    qn_text_clean(ctx->error);
     return status;
 }
 
@@ -136,6 +139,7 @@ qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, 
     va_end(args);
     if (prefix >= 0 && (size_t)prefix < sizeof ctx->error)
         snprintf(ctx->error + prefix, sizeof ctx->error - (size_t)prefix, ": %s", inner);
+    qn_text_clean(ctx->error);
     return status;
 }
 
@@ -148,6 +152,7 @@ void qn_log(qn_context *ctx, qn_log_level level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    qn_text_clean(line);
     ctx->log(ctx->log_user, level, line);
 }
 

@@ -74,3 +74,30 @@ size_t qn_utf8_length(const char *bytes, size_t count)
     }
     return 0;
 }
+
+/* Control characters of ASCII, and those of Latin-1 (U+0080 to U+009F), which terminals know too. */
+static bool is_obeyed(const char *letter, size_t length)
+{
+    const uint8_t *b = (const uint8_t *)letter;
+    return b[0] < 0x20 || b[0] == 0x7f || (length == 2 && b[0] == 0xc2 && b[1] < 0xa0);
+}
+
+size_t qn_text_letter(const char **letter, const char **text)
+{
+    const size_t length = qn_utf8_length(*text, strnlen(*text, 4));
+    const bool shown = length > 0 && !is_obeyed(*text, length);
+    *letter = shown ? *text : "?";
+    *text += QN_MAX(length, 1);
+    return shown ? length : 1;
+}
+
+void qn_text_clean(char *text)
+{
+    const char *from = text, *letter;
+    while (*from) {
+        const size_t length = qn_text_letter(&letter, &from);
+        memmove(text, letter, length);
+        text += length;
+    }
+    *text = '\0';
+}

@@ -65,8 +65,7 @@ static qn_status read_header(qn_onnx_import *import)
     return qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS);
 }
 
-/* Printable from the start: what stands in a file of the wrong kind, or in a model of Git's large file
- * storage that was not fetched. */
+/* Printable from the start: a file of the wrong kind. */
 static bool is_text(const uint8_t *data, size_t size)
 {
     enum { ENOUGH = 64 };
@@ -77,9 +76,20 @@ static bool is_text(const uint8_t *data, size_t size)
     return text;
 }
 
+/* What Git has in the place of a large file that was not fetched. */
+static bool is_pointer(const uint8_t *data, size_t size)
+{
+    static const char start[] = "version https://git-lfs";
+    return size >= sizeof start && memcmp(data, start, sizeof start - 1) == 0;
+}
+
 static qn_status parse_bytes(qn_onnx_import *import, const void *data, size_t size)
 {
+    if (size == 0)
+        return qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: the file is empty");
     const qn_status status = qn_proto_parse_wire(&import->tree, data, size);
+    if (status == QN_E_FORMAT && is_pointer(data, size))
+        return qn_fail(import->ctx, status, "a pointer of Git LFS; 'git lfs pull' gets the model");
     if (status == QN_E_FORMAT && is_text(data, size))
         return qn_fail(import->ctx, status, "this is text, no ONNX file");
     return status;

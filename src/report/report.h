@@ -58,9 +58,6 @@ enum { QN_NUMBER_SIZE = 48 };
 bool qn_item_is_value(const qn_item *item);
 /* The value as people read it; numbers are put into `room`. */
 const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item);
-/* The next letter of a text that comes from a file, as UTF-8, with "?" for all that a terminal would
- * obey; *text moves on. Returns its length. */
-size_t qn_report_letter(const char **letter, const char **text);
 /* A key with blanks for underscores. */
 void qn_report_key(qn_text *out, const char *key);
 

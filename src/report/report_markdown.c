@@ -13,7 +13,7 @@ static void add_plain(qn_text *out, const char *text)
 {
     while (*text) {
         const char *letter;
-        const size_t length = qn_report_letter(&letter, &text);
+        const size_t length = qn_text_letter(&letter, &text);
         if (strchr("\\`*_<|", *letter))
             add(out, "\\");
         qn_text_add(out, letter, length);

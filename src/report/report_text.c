@@ -23,22 +23,13 @@ const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item)
     }
 }
 
-size_t qn_report_letter(const char **letter, const char **text)
-{
-    const size_t length = qn_utf8_length(*text, strnlen(*text, 4));
-    const bool obeyed = length == 0 || (unsigned char)**text < 0x20 || **text == 0x7f;
-    *letter = obeyed ? "?" : *text;
-    *text += QN_MAX(length, 1);
-    return obeyed ? 1 : length;
-}
-
 /* Columns that a text takes. */
 static size_t text_width(const char *text)
 {
     const char *letter;
     size_t width = 0;
     for (; *text; width++)
-        qn_report_letter(&letter, &text);
+        qn_text_letter(&letter, &text);
     return width;
 }
 
@@ -47,7 +38,7 @@ static void add_clean(qn_text *out, const char *text)
 {
     while (*text) {
         const char *letter;
-        const size_t length = qn_report_letter(&letter, &text);
+        const size_t length = qn_text_letter(&letter, &text);
         qn_text_add(out, letter, length);
     }
 }
