@@ -250,7 +250,7 @@ typedef struct qn_graph_options {
     const qn_input_shape *shapes;
     size_t n_shapes;
     int64_t batch;           /* first dimension of the inputs that leave it open; 0: not bound */
-    const char *const *skip; /* names of passes to leave out */
+    const char *const *skip; /* names of passes to leave out; "all": every one */
     size_t n_skip;
 } qn_graph_options;
 #define QN_GRAPH_OPTIONS_INIT                                                                      \

@@ -8,6 +8,15 @@
 
 /* ---- The graph ------------------------------------------------------------------------------------------ */
 
+/* The passes, and behind them what leaves all of them out. */
+static const char *pass_word(size_t i)
+{
+    const char *name = qn_pass_name(i);
+    if (name)
+        return name;
+    return i == 0 || qn_pass_name(i - 1) ? "all" : NULL;
+}
+
 static const cli_option graph_options[] = {
     {.name = "input-shape",
      .type = CLI_LIST,
@@ -18,8 +27,8 @@ static const cli_option graph_options[] = {
      .type = CLI_LIST,
      .offset = offsetof(cli_graph_values, skip),
      .value = "PASS",
-     .word = qn_pass_name,
-     .help = "leave a pass out ('quench help passes' lists them)"},
+     .word = pass_word,
+     .help = "a pass to leave out ('quench help passes'), or all"},
     {.name = "batch",
      .shorts = "b",
      .type = CLI_INT,

@@ -210,9 +210,7 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
 {
     qn_item *table = qn_item_table(root, "passes");
     for (size_t p = 0; p < qn_passes_count; p++) {
-        bool skipped = false;
-        for (size_t i = 0; i < options->n_skip; i++)
-            skipped = skipped || strcmp(options->skip[i], qn_passes[p]->name) == 0;
+        const bool skipped = qn_pass_is_skipped(qn_passes[p], options->skip, options->n_skip);
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "pass", qn_passes[p]->name);
         qn_item_int(row, "changes", changes[p]);

@@ -37,6 +37,8 @@ typedef struct qn_pass {
 extern const qn_pass *const qn_passes[];
 extern const size_t qn_passes_count;
 bool qn_pass_serves(size_t pass, qn_purpose purpose);
+/* Whether the names to leave out have that of the pass among them, or "all". */
+bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_skip);
 
 /* Is told of each node that a pass added, changed or removed, one pass after the other. */
 typedef struct qn_pass_watch {
@@ -46,7 +48,8 @@ typedef struct qn_pass_watch {
 } qn_pass_watch;
 
 typedef struct qn_pass_options {
-    const char *const *skip; /* names of passes to leave out; an unknown one is an error */
+    const char *const
+        *skip; /* names of passes to leave out, or "all"; an unknown one is an error */
     size_t n_skip;
     qn_purpose purpose;         /* QuantizeLinear and its kin stay unless it is to run */
     const qn_pass_watch *watch; /* NULL: nobody looks */

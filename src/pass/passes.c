@@ -27,10 +27,12 @@ bool qn_pass_serves(size_t pass, qn_purpose purpose)
     return serves[pass][purpose];
 }
 
-static bool is_skipped(const qn_pass_options *options, const char *name)
+static const char every_pass[] = "all";
+
+bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_skip)
 {
-    for (size_t i = 0; i < options->n_skip; i++) {
-        if (strcmp(options->skip[i], name) == 0)
+    for (size_t i = 0; i < n_skip; i++) {
+        if (strcmp(skip[i], pass->name) == 0 || strcmp(skip[i], every_pass) == 0)
             return true;
     }
     return false;
@@ -39,7 +41,7 @@ static bool is_skipped(const qn_pass_options *options, const char *name)
 qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options)
 {
     for (size_t i = 0; i < options->n_skip; i++) {
-        bool known = false;
+        bool known = strcmp(options->skip[i], every_pass) == 0;
         for (size_t p = 0; p < qn_passes_count; p++)
             known = known || strcmp(qn_passes[p]->name, options->skip[i]) == 0;
         if (!known)
@@ -95,7 +97,8 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
         QN_TRY(qn_graph_infer(model->graph));
         for (size_t p = 0; p < qn_passes_count; p++) {
             int64_t count = 0;
-            if (!serves[p][options->purpose] || is_skipped(options, qn_passes[p]->name))
+            if (!serves[p][options->purpose] ||
+                qn_pass_is_skipped(qn_passes[p], options->skip, options->n_skip))
                 continue;
             QN_TRY(qn_check_cancel(model->ctx));
             QN_TRY(run_on(model->graph, qn_passes[p], &this, &count));
