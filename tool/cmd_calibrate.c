@@ -1,7 +1,11 @@
 /* quench calibrate: statistics of a model's activations on data. */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -22,23 +26,23 @@ static const cli_option options[] = {
      .offset = offsetof(values, output),
      .value = "FILE",
      .help = "where to write the statistics"},
-    {.name = "number",
+    {.name = "iteration",
      .shorts = "i",
      .type = CLI_INT,
      .offset = offsetof(values, number),
      .value = "N",
      .least = 1,
-     .most = 1e15,
-     .help = "the same as --samples; of random numbers 8 unless told"},
+     .most = 1e9,
+     .help = "batches of samples to use; default: all, of random numbers 8"},
     {.name = "batch-size",
      .shorts = "bs",
      .type = CLI_INT,
      .offset = offsetof(values, batch),
      .value = "N",
+     .standard = "1",
      .least = 1,
      .most = 65536,
-     .help = "accepted for scripts that give it: statistics do not depend on it, and samples are "
-             "run one by one"},
+     .help = "samples of a batch; they are run one by one, whatever it is"},
     {.name = "merge",
      .type = CLI_FLAG,
      .offset = offsetof(values, merge),
@@ -112,6 +116,21 @@ static int show(cli_work *cli, const values *v)
 
 /* ---- Calibration ------------------------------------------------------------------------------------------ */
 
+/* Better said now than after hours. */
+static bool can_create(const char *path)
+{
+    struct stat status;
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &status) == 0) {
+        errno = EISDIR;
+        return !S_ISDIR(status.st_mode) && access(path, W_OK) == 0;
+    }
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
+    return access(folder, W_OK | X_OK) == 0;
+}
+
 /* "<output>.part", where a killed run goes on. */
 static char *checkpoint_name(const char *output)
 {
@@ -152,7 +171,7 @@ static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
                                    .checkpoint = checkpoint};
     wanted.data = cli_data_options(&v->data, &wanted.graph);
     if (v->number)
-        wanted.data.samples = v->number;
+        wanted.data.samples = v->number * v->batch;
     const qn_status status = collect(out, cli, model, &wanted, v->output);
     free(checkpoint);
     return status;
@@ -172,6 +191,10 @@ static int run(cli_work *cli, const void *parsed)
     if (v->common.arguments.count + (v->subject.model != NULL) != 1) {
         cli_error("calibrate: name one model: quench calibrate -m MODEL -d DATA -o FILE");
         return CLI_USAGE;
+    }
+    if (v->output && !can_create(v->output)) {
+        cli_error("%s: cannot create: %s", v->output, strerror(errno));
+        return CLI_FAILED;
     }
     return cli_model_file_run(cli, v->subject.model ? v->subject.model : v->common.arguments.at[0],
                               calibrate, &v->graph, v);
