@@ -47,6 +47,9 @@ install(FILES README.md LICENSE ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 if(TARGET quench_tool)
     install(TARGETS quench_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    # The name of the tool that many users' scripts call: a link.
+    file(CREATE_LINK quench "${CMAKE_CURRENT_BINARY_DIR}/Knight" SYMBOLIC)
+    install(FILES "${CMAKE_CURRENT_BINARY_DIR}/Knight" DESTINATION ${CMAKE_INSTALL_BINDIR})
     install_page(${CMAKE_INSTALL_MANDIR}/man1 quench.1 help --man)
     install_page(${CMAKE_INSTALL_DATADIR}/bash-completion/completions quench help --completion bash)
     install_page(${CMAKE_INSTALL_DATADIR}/zsh/site-functions _quench help --completion zsh)

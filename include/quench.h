@@ -70,7 +70,14 @@ QN_API const char *qn_status_name(qn_status status);
 
 typedef struct qn_context qn_context;
 
-typedef enum qn_log_level { QN_LOG_ERROR, QN_LOG_WARN, QN_LOG_INFO, QN_LOG_DEBUG } qn_log_level;
+/* A note is what a user must know though nothing is wrong, such as that the data are random. */
+typedef enum qn_log_level {
+    QN_LOG_ERROR,
+    QN_LOG_NOTE,
+    QN_LOG_WARN,
+    QN_LOG_INFO,
+    QN_LOG_DEBUG
+} qn_log_level;
 
 typedef void qn_log_fn(void *user, qn_log_level level, const char *line);
 /* done of total units of `what`; total 0 where it is not known. */
@@ -591,6 +598,27 @@ typedef struct qn_quantize_file_options {
  * every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
+
+/* ---- Run configurations: options of commands in a JSON file ------------------------------------------ */
+
+/* {"quant": {"bit-width": 8, "mean": "0 0 0", ...}, "chip": ..., ...}: objects are sections, other members of the
+ * file itself are those of section "". */
+typedef struct qn_config qn_config;
+
+typedef struct qn_config_entry {
+    const char *key;
+    const char *const *values; /* as they would be typed; a NULL stands between lists of a list */
+    size_t count;
+    const char *where; /* "file.json:3:5: quant.bit-width", for messages */
+} qn_config_entry;
+
+QN_API QN_MUST_CHECK qn_status qn_config_load(qn_config **out, qn_context *ctx, const char *path);
+QN_API void qn_config_free(qn_config *config);
+/* The i-th section of the file; NULL past the last. */
+QN_API const char *qn_config_section(const qn_config *config, size_t i);
+/* The i-th entry of a section; 0 past the last. Objects, and lists of them, are no entries. */
+QN_API int qn_config_entry_at(qn_config_entry *out, const qn_config *config, const char *section,
+                              size_t i);
 
 /* The operators that this library knows; its passes; its version, backends and what it sees of the
  * machine. */

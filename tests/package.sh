@@ -53,4 +53,5 @@ grep -q '^| Conv | ai.onnx | 1+ |' "$box/usr/share/doc/quench/operators.md"
 
 # The installed command finds its library without help.
 [ ! -e "$box/usr/bin/quench" ] || "$box/usr/bin/quench" version >/dev/null
+[ ! -e "$box/usr/bin/quench" ] || "$box/usr/bin/Knight" version >/dev/null
 echo "quench $version: pkg-config and find_package agree"

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "quench.h"
 
@@ -15,8 +16,8 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNSUPPORTED = 3, CLI_GOA
 /* ---- Options ------------------------------------------------------------------------------------------ */
 
 typedef struct cli_list {
-    const char **at;
-    size_t count;
+    const char **at; /* NULL after the last */
+    size_t count, room;
 } cli_list;
 
 /* The field that an option fills, and what it takes. */
@@ -25,20 +26,29 @@ typedef enum cli_type {
     CLI_INT,  /* int64_t */
     CLI_REAL, /* double */
     CLI_TEXT, /* const char *, NULL when not given */
-    CLI_LIST  /* cli_list: may be given again and again */
+    CLI_LIST, /* cli_list: may be given again and again */
+    /* cli_list: one value or more, up to the next word that cannot be one. Given again, the last time
+     * counts; of CLI_ROWS every time does, and a NULL stands between two. */
+    CLI_WORDS,
+    CLI_ROWS
 } cli_type;
+
+/* What each value of CLI_WORDS and CLI_ROWS must be. */
+typedef enum cli_number { CLI_ANY, CLI_WHOLE, CLI_DECIMAL } cli_number;
 
 /* The i-th of the words that a value may be; NULL past the last. */
 typedef const char *cli_word_fn(size_t i);
 
 typedef struct cli_option {
     const char *name;     /* without its dashes */
+    const char *also;     /* other names behind two dashes, separated by blanks; NULL: none */
     const char *shorts;   /* names behind one dash, separated by blanks; whole words. NULL: none */
     cli_type type;        /* of the field */
     size_t offset;        /* of the field in the group's values */
     const char *value;    /* what help calls the value */
     const char *standard; /* value when not given, as it would be written; NULL: none */
     double least, most;   /* of a number */
+    cli_number number;    /* of CLI_WORDS and CLI_ROWS */
     cli_word_fn *word;    /* the values allowed; NULL: any */
     const char *help;     /* without a full stop */
 } cli_option;
@@ -60,27 +70,45 @@ typedef struct cli_part {
     size_t offset;
 } cli_part;
 
+/* What stands before the command. */
+typedef struct cli_program {
+    bool knight; /* called by the name of the tool that many users come from */
+    const char *chip, *default_chip;
+} cli_program;
+
 /* What every command has. The values of a command begin with it. */
 typedef struct cli_common {
     int help, json, markdown, verbose, quiet;
-    cli_list arguments; /* what is no option */
+    const qn_log_level *log_level; /* that an option of the command asks for; NULL: by the above */
+    cli_list arguments;            /* what is no option */
+    bool *given;                   /* whether the i-th option of cli_field_at was */
+    const cli_program *program;
+    struct cli_config *config; /* the file that more options came from; NULL: none */
 } cli_common;
 
 typedef struct cli_work cli_work;
-typedef struct cli_command {
+typedef struct cli_command cli_command;
+struct cli_command {
     const char *name;
     const char *arguments; /* of the usage line */
     int least, most;       /* arguments */
     cli_word_fn *word;     /* that an argument may be; NULL: files */
     const char *brief;
-    const char *notes; /* a paragraph for help and man page; may be NULL */
-    cli_part parts[6]; /* its options; ends with a part without group. The common ones follow */
+    const char *notes;  /* a paragraph for help and man page; may be NULL */
+    cli_part parts[12]; /* its options; ends with a part without group. The common ones follow */
     size_t values_size;
+    /* Whether the options go together, with messages where they do not; NULL: always. */
+    bool (*check)(void *values, const cli_command *command);
     int (*run)(cli_work *cli, const void *values);
-} cli_command;
+    const char *section; /* of run configurations, for a command with cli_config_group */
+};
 
 /* All commands; ends with NULL. */
 extern const cli_command *const cli_cmds[];
+/* Under the name Knight there are more: one that quantizes, and those of the chip vendor's tools. */
+extern const cli_command cli_cmd_build;
+bool cli_is_vendors(const char *name);
+int cli_leave_to_vendor(void); /* says so; returns the exit code */
 const cli_command *cli_command_find(const char *name);
 
 /* The i-th group of a command, the common one last; NULL past it. */
@@ -98,8 +126,31 @@ bool cli_field_at(cli_field *out, const cli_command *command, size_t i);
  * with a message on stderr, where they do not fit the table. cli_values_free in any case. */
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv);
 void cli_values_free(void *values, const cli_command *command);
+/* Whether the option was given, on the command line or in a file. */
+bool cli_given(const void *values, const cli_command *command, const char *name);
+/* One more option as a file has it: values of a list as words of their own, of a flag "true" or "false". What the
+ * command line gave stays. `where` is for messages. */
+bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
+             const char *where);
 /* The best guess at what was meant, or NULL. */
 const char *cli_nearest_command(const char *word);
+const char *cli_nearest_option(const cli_command *command, const char *word);
+const char *cli_nearest_word(cli_word_fn *word_at, const char *word);
+
+bool cli_takes_many(const cli_command *command, const char *name);
+/* False, with a message, where memory is short. */
+bool cli_list_push(cli_list *list, const char *text);
+
+/* ---- Run configurations ----------------------------------------------------------------------------------- */
+
+/* A const char *: the file. */
+extern const cli_group cli_config_group;
+/* Options of the file that the command line did not give. False, with a message, where they do not fit. */
+bool cli_config_apply(void *values, const cli_command *command, const char *path);
+void cli_config_free(struct cli_config *config);
+/* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called
+ * by. NULL: none. */
+const char *cli_chip(const cli_common *common);
 
 /* ---- A command at work ---------------------------------------------------------------------------------- */
 
@@ -113,12 +164,14 @@ struct cli_work {
 };
 
 /* Runs the command with a context, signals and progress set up; returns the exit code. */
-int cli_run(const cli_command *command, int argc, char **argv);
+int cli_run(const cli_program *program, const cli_command *command, int argc, char **argv);
 /* Says why the last call failed; returns the exit code for `status`. */
 int cli_fail(cli_work *cli, qn_status status);
 /* Shows the report on stdout, as text, JSON or Markdown, and frees it. Returns the exit code. */
 int cli_show(cli_work *cli, qn_report *report);
 void cli_error(const char *format, ...) QN_PRINTF(1, 2);
+/* What a user should know though nothing is wrong. */
+void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 
 /* ---- Commands about a model: the groups of options that they share ------------------------------------ */
 

@@ -68,6 +68,7 @@ static const cli_option subject_options[] = {
      .value = "MODEL",
      .help = "the float model; the same as the argument"},
     {.name = "threads",
+     .also = "cpu-num",
      .shorts = "t cn",
      .type = CLI_INT,
      .offset = offsetof(cli_subject_values, threads),

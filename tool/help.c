@@ -34,7 +34,13 @@ static void option_label(char out[LABEL_SIZE], const cli_option *option)
         length += (size_t)snprintf(out + length, LABEL_SIZE - length, "-%.*s, ", own, s);
         s += own + (int)strspn(s + own, " ");
     }
-    snprintf(out + length, LABEL_SIZE - length, "--%s%s%s", option->name, option->value ? " " : "",
+    length += (size_t)snprintf(out + length, LABEL_SIZE - length, "--%s", option->name);
+    for (const char *s = option->also; s && *s;) {
+        const int own = (int)strcspn(s, " ");
+        length += (size_t)snprintf(out + length, LABEL_SIZE - length, ", --%.*s", own, s);
+        s += own + (int)strspn(s + own, " ");
+    }
+    snprintf(out + length, LABEL_SIZE - length, "%s%s", option->value ? " " : "",
              option->value ? option->value : "");
 }
 
@@ -57,13 +63,13 @@ static void option_text(char *out, size_t size, const cli_option *option)
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
     if (option->word)
         length += add_words(out + length, size - length, option->word);
-    if (option->type == CLI_INT)
+    if (option->type == CLI_INT || option->number == CLI_WHOLE)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);
     if (option->type == CLI_REAL)
         length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
                                    option->most);
-    if (option->type == CLI_LIST)
+    if (option->type == CLI_LIST || option->type == CLI_ROWS)
         length += (size_t)snprintf(out + length, size - length, "; may be repeated");
     if (option->standard)
         snprintf(out + length, size - length, "; default: %s", option->standard);

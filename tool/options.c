@@ -7,75 +7,6 @@
 
 #include "cli.h"
 
-/* ---- Guessing ------------------------------------------------------------------------------------------- */
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Letters to insert, delete or replace to get from a to b. */
-static size_t distance(const char *a, const char *b)
-{
-    enum { LONGEST = 64 };
-    size_t row[LONGEST + 1];
-    const size_t n = strlen(b);
-    if (n > LONGEST)
-        return n;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; *a; a++, i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const size_t replaced = corner + (*a != b[j - 1]);
-            corner = row[j];
-            row[j] = smaller(replaced, smaller(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[n];
-}
-
-typedef struct guess {
-    const char *word, *best;
-    size_t distance;
-} guess;
-
-static void consider(guess *g, const char *candidate)
-{
-    const size_t d = distance(g->word, candidate);
-    const size_t most = strlen(candidate) > 5 ? 3 : 2;
-    if (d <= most && (!g->best || d < g->distance)) {
-        g->best = candidate;
-        g->distance = d;
-    }
-}
-
-const char *cli_nearest_command(const char *word)
-{
-    guess g = {word, NULL, 0};
-    for (size_t i = 0; cli_cmds[i]; i++)
-        consider(&g, cli_cmds[i]->name);
-    return g.best;
-}
-
-static const char *nearest_option(const cli_command *command, const char *word)
-{
-    guess g = {word, NULL, 0};
-    cli_field field;
-    for (size_t i = 0; cli_field_at(&field, command, i); i++)
-        consider(&g, field.option->name);
-    return g.best;
-}
-
-static const char *nearest_word(cli_word_fn *word_at, const char *word)
-{
-    guess g = {word, NULL, 0};
-    for (size_t i = 0; word_at(i); i++)
-        consider(&g, word_at(i));
-    return g.best;
-}
-
 /* ---- Walking --------------------------------------------------------------------------------------------- */
 
 static const cli_option common_options[] = {
@@ -146,58 +77,113 @@ static bool is_among(const char *words, const char *word, size_t length)
 static bool is_called(const cli_option *option, const char *name, size_t length, bool is_long)
 {
     if (is_long)
-        return strlen(option->name) == length && strncmp(option->name, name, length) == 0;
+        return is_among(option->name, name, length) || is_among(option->also, name, length);
     return is_among(option->shorts, name, length);
 }
 
-static bool find_option(cli_field *out, const cli_command *command, const char *name, size_t length,
-                        bool is_long)
+/* An option of a command, its field, and its place among all. */
+typedef struct found {
+    const cli_option *option;
+    void *field;
+    size_t place;
+} found;
+
+static bool find_option(found *out, void *values, const cli_command *command, const char *name,
+                        size_t length, bool is_long)
 {
-    for (size_t i = 0; cli_field_at(out, command, i); i++) {
-        if (is_called(out->option, name, length, is_long))
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        if (is_called(field.option, name, length, is_long)) {
+            *out = (found){field.option, (char *)values + field.offset, i};
             return true;
+        }
+    }
+    return false;
+}
+
+bool cli_takes_many(const cli_command *command, const char *name)
+{
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        if (is_called(field.option, name, strlen(name), true))
+            return field.option->type == CLI_WORDS || field.option->type == CLI_ROWS;
+    }
+    return false;
+}
+
+bool cli_given(const void *values, const cli_command *command, const char *name)
+{
+    cli_field field;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        if (strcmp(field.option->name, name) == 0)
+            return ((const cli_common *)values)->given[i];
     }
     return false;
 }
 
 /* ---- Values --------------------------------------------------------------------------------------------- */
 
+static bool is_list(const cli_option *option)
+{
+    return option->type == CLI_LIST || option->type == CLI_WORDS || option->type == CLI_ROWS;
+}
+
+static bool is_many(const cli_option *option)
+{
+    return option->type == CLI_WORDS || option->type == CLI_ROWS;
+}
+
+bool cli_list_push(cli_list *list, const char *text)
+{
+    if (list->count + 2 > list->room) {
+        const size_t room = list->room ? 2 * list->room : 8;
+        const char **at = realloc(list->at, room * sizeof *at);
+        if (!at) {
+            cli_error("out of memory");
+            return false;
+        }
+        list->at = at;
+        list->room = room;
+    }
+    list->at[list->count++] = text;
+    list->at[list->count] = NULL;
+    return true;
+}
+
 static bool bad_number(const cli_option *option, const char *text)
 {
-    if (option->type == CLI_INT)
+    const bool whole = option->type == CLI_INT || option->number == CLI_WHOLE;
+    if (whole)
         cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
                   option->least, option->most);
-    else
+    else if (option->least < option->most)
         cli_error("--%s: '%s' is not a number from %.15g to %.15g", option->name, text,
                   option->least, option->most);
+    else
+        cli_error("--%s: '%s' is not a number", option->name, text);
     return false;
 }
 
-static bool set_int(void *field, const cli_option *option, const char *text)
+static bool read_int(int64_t *out, const cli_option *option, const char *text)
 {
     char *end;
     errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || (double)value < option->least ||
-        (double)value > option->most)
-        return bad_number(option, text);
-    *(int64_t *)field = value;
-    return true;
+    *out = strtoll(text, &end, 10);
+    return end != text && !*end && !errno && (double)*out >= option->least &&
+           (double)*out <= option->most;
 }
 
-static bool set_real(void *field, const cli_option *option, const char *text)
+static bool read_real(double *out, const cli_option *option, const char *text)
 {
     char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value) || value < option->least || value > option->most)
-        return bad_number(option, text);
-    *(double *)field = value;
-    return true;
+    *out = strtod(text, &end);
+    return end != text && !*end && isfinite(*out) &&
+           (option->least >= option->most || (*out >= option->least && *out <= option->most));
 }
 
 static bool bad_word(const cli_option *option, const char *text)
 {
-    const char *best = nearest_word(option->word, text);
+    const char *best = cli_nearest_word(option->word, text);
     char all[512] = "";
     size_t length = 0;
     for (size_t i = 0; option->word(i) && length < sizeof all; i++)
@@ -207,38 +193,77 @@ static bool bad_word(const cli_option *option, const char *text)
     return false;
 }
 
-static bool check_word(const cli_option *option, const char *text)
+static bool is_word(const cli_option *option, const char *text)
 {
-    for (size_t i = 0; option->word && option->word(i); i++) {
+    for (size_t i = 0; option->word(i); i++) {
         if (strcmp(option->word(i), text) == 0)
             return true;
     }
-    return !option->word || bad_word(option, text);
+    return false;
 }
 
 /* No text that an option takes makes sense when it is empty: mostly a variable was, in a script. */
 static bool check_text(const cli_option *option, const char *text)
 {
-    if (*text)
-        return check_word(option, text);
-    cli_error("--%s: the value is empty (%s)", option->name, option->value);
-    return false;
+    int64_t whole;
+    double real;
+    if (!*text) {
+        cli_error("--%s: the value is empty (%s)", option->name, option->value);
+        return false;
+    }
+    if ((option->number == CLI_WHOLE && !read_int(&whole, option, text)) ||
+        (option->number == CLI_DECIMAL && !read_real(&real, option, text)))
+        return bad_number(option, text);
+    return !option->word || is_word(option, text) || bad_word(option, text);
 }
 
-static bool set_value(void *values, const cli_field *to, const char *text)
+static bool set_value(const found *to, const char *text)
 {
-    void *field = (char *)values + to->offset;
     switch (to->option->type) {
-    case CLI_FLAG: ++*(int *)field; return true;
-    case CLI_INT: return set_int(field, to->option, text);
-    case CLI_REAL: return set_real(field, to->option, text);
-    case CLI_TEXT: *(const char **)field = text; return check_text(to->option, text);
-    default: {
-        cli_list *list = field;
-        list->at[list->count++] = text;
-        return check_text(to->option, text);
+    case CLI_FLAG: ++*(int *)to->field; return true;
+    case CLI_INT: return read_int(to->field, to->option, text) || bad_number(to->option, text);
+    case CLI_REAL: return read_real(to->field, to->option, text) || bad_number(to->option, text);
+    case CLI_TEXT: *(const char **)to->field = text; return check_text(to->option, text);
+    default: return check_text(to->option, text) && cli_list_push(to->field, text);
     }
+}
+
+/* ---- Several values behind one name --------------------------------------------------------------------------- */
+
+/* A word that can be no value: an option, unless it is a negative number. */
+static bool is_option_like(const char *text)
+{
+    char *end;
+    if (text[0] != '-' || text[1] == 0)
+        return false;
+    strtod(text, &end);
+    return end == text || *end;
+}
+
+/* Whether a further word belongs to the values: what is nearly one does, so that a slip is told of and not taken
+ * for an argument. */
+static bool is_further(const cli_option *option, const char *text)
+{
+    int64_t whole;
+    double real;
+    if (is_option_like(text))
+        return false;
+    if (option->word)
+        return is_word(option, text) || cli_nearest_word(option->word, text);
+    switch (option->number) {
+    case CLI_WHOLE: return read_int(&whole, option, text) || strchr("+-0123456789", text[0]);
+    case CLI_DECIMAL: return read_real(&real, option, text) || strchr("+-.0123456789", text[0]);
+    default: return true;
     }
+}
+
+/* A new time that the option is given. */
+static bool begin_values(const found *to)
+{
+    cli_list *list = to->field;
+    if (to->option->type == CLI_WORDS)
+        list->count = 0;
+    return to->option->type != CLI_ROWS || !list->count || cli_list_push(list, NULL);
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------------------ */
@@ -248,13 +273,14 @@ static bool set_value(void *values, const cli_field *to, const char *text)
 static bool spell_out(char *out, size_t size, const cli_command *command, const char *letters)
 {
     size_t length = 0;
-    cli_field field;
+    char unused[1];
+    found f;
     for (out[0] = 0; *letters && length < size; letters++) {
-        if (!find_option(&field, command, letters, 1, false))
+        if (!find_option(&f, unused, command, letters, 1, false))
             return false;
         length +=
             (size_t)snprintf(out + length, size - length, "%s-%c", length ? " " : "", *letters);
-        if (field.option->type != CLI_FLAG && letters[1] && length < size) {
+        if (f.option->type != CLI_FLAG && letters[1] && length < size) {
             snprintf(out + length, size - length, " %s", letters + 1);
             return true;
         }
@@ -264,7 +290,7 @@ static bool spell_out(char *out, size_t size, const cli_command *command, const 
 
 static bool unknown_option(const cli_command *command, const char *argument, const char *name)
 {
-    const char *best = nearest_option(command, name);
+    const char *best = cli_nearest_option(command, name);
     char apart[128];
     if (argument[1] != '-' && (!best || strcmp(best, name) != 0) &&
         spell_out(apart, sizeof apart, command, name))
@@ -278,61 +304,86 @@ static bool unknown_option(const cli_command *command, const char *argument, con
 }
 
 /* "-vv": the letter of a flag, again and again. */
-static bool find_repeated(cli_field *out, const cli_command *command, const char *letters)
+static bool find_repeated(found *out, void *values, const cli_command *command, const char *letters)
 {
     return letters[0] && strspn(letters, (const char[]){letters[0], 0}) == strlen(letters) &&
-           find_option(out, command, letters, 1, false) && out->option->type == CLI_FLAG;
+           find_option(out, values, command, letters, 1, false) && out->option->type == CLI_FLAG;
 }
 
-/* argv[*i] is an option; its value may be the next argument. */
-static bool parse_option(void *values, const cli_command *command, int argc, char **argv, int *i)
+/* The name of argv[i] without dashes and without its command, as in "--quant.bit-width". */
+static const char *plain_name(const char *argument, const cli_command *command)
 {
-    const char *argument = argv[*i];
     const bool is_long = argument[1] == '-';
     const char *name = argument + (is_long ? 2 : 1);
-    const size_t length = strcspn(name, "=");
-    const char *text = name[length] ? name + length + 1 : NULL;
-    cli_field field;
-    if (!find_option(&field, command, name, length, is_long)) {
-        if (is_long || !find_repeated(&field, command, name))
-            return unknown_option(command, argument, name);
-        *(int *)((char *)values + field.offset) += (int)length - 1;
+    const size_t own = strlen(command->name);
+    const bool is_prefixed = is_long && strncmp(name, command->name, own) == 0 && name[own] == '.';
+    return is_prefixed ? name + own + 1 : name;
+}
+
+/* Words of an argument list, one after the other. */
+typedef struct words {
+    int argc;
+    char **argv;
+    int at;
+} words;
+
+static bool take_values(const found *to, const cli_command *command, words *w, const char *text)
+{
+    const cli_option *option = to->option;
+    if (option->type == CLI_FLAG) {
+        if (text)
+            cli_error("%s: --%s takes no value", command->name, option->name);
+        return !text && set_value(to, NULL);
     }
-    const cli_option *option = field.option;
-    if (option->type == CLI_FLAG && text) {
-        cli_error("%s: --%s takes no value", command->name, option->name);
+    if (is_many(option) && !begin_values(to))
+        return false;
+    const bool is_apart = !text;
+    if (is_apart && w->at + 1 < w->argc)
+        text = w->argv[++w->at];
+    if (!text || (is_apart && is_many(option) && is_option_like(text))) {
+        cli_error("%s: --%s needs a value (%s)", command->name, option->name, option->value);
         return false;
     }
-    if (option->type != CLI_FLAG && !text) {
-        if (*i + 1 >= argc) {
-            cli_error("%s: --%s needs a value (%s)", command->name, option->name, option->value);
+    if (!set_value(to, text))
+        return false;
+    while (is_many(option) && w->at + 1 < w->argc && is_further(option, w->argv[w->at + 1])) {
+        if (!set_value(to, w->argv[++w->at]))
             return false;
-        }
-        text = argv[++*i];
     }
-    return set_value(values, &field, text);
+    return true;
 }
 
-static bool make_list(cli_list *list, int argc)
+/* w is at an option; its values may be the next words. */
+static bool parse_option(void *values, const cli_command *command, words *w)
 {
-    list->at = calloc((size_t)argc + 1, sizeof *list->at);
-    if (!list->at)
-        cli_error("out of memory");
-    return list->at != NULL;
+    const char *argument = w->argv[w->at], *name = plain_name(argument, command);
+    const bool is_long = argument[1] == '-';
+    const size_t length = strcspn(name, "=");
+    const char *text = name[length] ? name + length + 1 : NULL;
+    found f;
+    if (!find_option(&f, values, command, name, length, is_long)) {
+        if (is_long || !find_repeated(&f, values, command, name))
+            return unknown_option(command, argument, name);
+        *(int *)f.field += (int)length - 1;
+    }
+    ((cli_common *)values)->given[f.place] = true;
+    return take_values(&f, command, w, text);
 }
 
-/* Lists get room for as many values as there are arguments, the others their standard value. */
-static bool set_standards(void *values, const cli_command *command, int argc)
+static bool set_standards(void *values, const cli_command *command)
 {
     cli_field field;
-    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
-        if (field.option->type == CLI_LIST &&
-            !make_list((cli_list *)((char *)values + field.offset), argc))
-            return false;
-        if (field.option->standard && !set_value(values, &field, field.option->standard))
+    size_t count = 0;
+    for (; cli_field_at(&field, command, count); count++) {
+        const found to = {field.option, (char *)values + field.offset, count};
+        if (field.option->standard && !set_value(&to, field.option->standard))
             return false;
     }
-    return make_list(&((cli_common *)values)->arguments, argc);
+    bool *given = calloc(count + 1, sizeof *given);
+    ((cli_common *)values)->given = given;
+    if (!given)
+        cli_error("out of memory");
+    return given != NULL;
 }
 
 static bool check_arguments(const cli_common *common, const cli_command *command)
@@ -363,26 +414,88 @@ static bool check_arguments(const cli_common *common, const cli_command *command
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
 {
     cli_common *common = values;
+    words w = {argc, argv, 0};
     bool ended = false;
-    if (!set_standards(values, command, argc))
+    if (!set_standards(values, command))
         return false;
-    for (int i = 0; i < argc; i++) {
-        if (!ended && strcmp(argv[i], "--") == 0)
+    for (; w.at < argc; w.at++) {
+        const char *word = argv[w.at];
+        bool fits = true;
+        if (!ended && strcmp(word, "--") == 0)
             ended = true;
-        else if (ended || argv[i][0] != '-' || argv[i][1] == 0)
-            common->arguments.at[common->arguments.count++] = argv[i];
-        else if (!parse_option(values, command, argc, argv, &i))
+        else if (ended || word[0] != '-' || word[1] == 0)
+            fits = cli_list_push(&common->arguments, word);
+        else
+            fits = parse_option(values, command, &w);
+        if (!fits)
             return false;
     }
     return check_arguments(common, command);
 }
 
+/* ---- Options of a file ---------------------------------------------------------------------------------------- */
+
+static bool set_flag(const found *to, const cli_list *texts, const char *where)
+{
+    static const char *const no[] = {"false", "False", "0"}, *const yes[] = {"true", "True", "1"};
+    for (size_t i = 0; texts->count == 1 && i < sizeof no / sizeof *no; i++) {
+        if (strcmp(texts->at[0], no[i]) == 0)
+            return true;
+        if (strcmp(texts->at[0], yes[i]) == 0)
+            return set_value(to, NULL);
+    }
+    cli_error("%s: is a switch: it is true or false", where);
+    return false;
+}
+
+static bool set_texts(const found *to, const cli_list *texts, const char *where)
+{
+    if (!is_list(to->option) && texts->count != 1) {
+        cli_error("%s: takes one value, not %zu", where, texts->count);
+        return false;
+    }
+    if (is_many(to->option) && !begin_values(to))
+        return false;
+    for (size_t i = 0; i < texts->count; i++) {
+        if (!(texts->at[i] ? set_value(to, texts->at[i]) : begin_values(to))) {
+            cli_error("%s: so it stands in the file", where);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
+             const char *where)
+{
+    bool *given = ((cli_common *)values)->given;
+    found f;
+    if (!find_option(&f, values, command, name, strlen(name), true)) {
+        const char *best = cli_nearest_option(command, name);
+        cli_error("%s: there is no such option%s%s%s", where, best ? "; did you mean " : "",
+                  best ? best : "", best ? "?" : "");
+        return false;
+    }
+    if (given[f.place])
+        return true;
+    if (f.option->type == CLI_FLAG) {
+        const bool good = set_flag(&f, texts, where);
+        given[f.place] = *(const int *)f.field > 0;
+        return good;
+    }
+    given[f.place] = true;
+    return set_texts(&f, texts, where);
+}
+
 void cli_values_free(void *values, const cli_command *command)
 {
+    cli_common *common = values;
     cli_field field;
-    free(((cli_common *)values)->arguments.at);
+    free(common->arguments.at);
+    free(common->given);
+    cli_config_free(common->config);
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
-        if (field.option->type == CLI_LIST)
+        if (is_list(field.option))
             free(((cli_list *)((char *)values + field.offset))->at);
     }
 }

@@ -42,6 +42,17 @@ void cli_error(const char *format, ...)
     va_end(args);
 }
 
+void cli_note(const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    va_start(args, format);
+    fputs("quench: note: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
 static void end_progress(cli_work *cli)
 {
     if (cli->showing)
@@ -52,6 +63,7 @@ static void end_progress(cli_work *cli)
 static void on_log(void *user, qn_log_level level, const char *line)
 {
     static const char *const words[] = {[QN_LOG_ERROR] = "error: ",
+                                        [QN_LOG_NOTE] = "note: ",
                                         [QN_LOG_WARN] = "warning: ",
                                         [QN_LOG_INFO] = "",
                                         [QN_LOG_DEBUG] = ""};
@@ -125,6 +137,8 @@ static qn_log_level log_level(const cli_common *common)
 {
     if (common->quiet)
         return QN_LOG_ERROR;
+    if (common->log_level)
+        return *common->log_level;
     return common->verbose > 1 ? QN_LOG_DEBUG : common->verbose ? QN_LOG_INFO : QN_LOG_WARN;
 }
 
@@ -150,7 +164,25 @@ static int run_with_context(const cli_command *command, const cli_common *values
     return code;
 }
 
-int cli_run(const cli_command *command, int argc, char **argv)
+/* The command line, and the file that it names. */
+static bool read_options(void *values, const cli_command *command, int argc, char **argv)
+{
+    cli_field field;
+    if (!cli_parse(values, command, argc, argv))
+        return false;
+    if (!command->section || ((const cli_common *)values)->help)
+        return true;
+    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        const char *path = NULL;
+        if (field.option == cli_config_group.options)
+            memcpy(&path, (const char *)values + field.offset, sizeof path);
+        if (path)
+            return cli_config_apply(values, command, path);
+    }
+    return true;
+}
+
+int cli_run(const cli_program *program, const cli_command *command, int argc, char **argv)
 {
     int code = CLI_USAGE;
     void *values = calloc(1, command->values_size);
@@ -158,7 +190,10 @@ int cli_run(const cli_command *command, int argc, char **argv)
         cli_error("out of memory");
         return CLI_FAILED;
     }
-    if (cli_parse(values, command, argc, argv)) {
+    ((cli_common *)values)->program = program;
+    if (read_options(values, command, argc, argv) &&
+        (((const cli_common *)values)->help || !command->check ||
+         command->check(values, command))) {
         const cli_common *common = values;
         if (common->help)
             cli_help(command);

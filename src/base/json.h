@@ -51,6 +51,14 @@ qn_json_place qn_json_root(const qn_json_document *document);
 QN_MUST_CHECK qn_status qn_json_fail(const qn_json_place *place, qn_status status,
                                      const char *format, ...) QN_PRINTF(3, 4);
 
+/* "scales.json:12:17: tensors.conv1.scale[3]". Returns `out`. */
+const char *qn_json_where(char *out, size_t size, const qn_json_place *place);
+
+bool qn_json_is_object(const qn_json_place *place);
+bool qn_json_is_text(const qn_json_place *place);
+bool qn_json_is_bool(const qn_json_place *place);
+bool qn_json_is_int(const qn_json_place *place);
+
 /* False where there is none (or no object). */
 bool qn_json_find(qn_json_place *out, const qn_json_place *object, const char *key);
 /* The same for a member that must be there. */

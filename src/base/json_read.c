@@ -134,16 +134,28 @@ static void path_of(char *out, size_t size, const qn_json_place *place)
         snprintf(out + used, size - used, "[%zu]", place->index);
 }
 
-static qn_status fail_at(const qn_json_place *place, qn_status status, size_t offset,
-                         const char *message)
+static void where_at(char *out, size_t size, const qn_json_place *place, size_t offset)
 {
     char path[512];
     long long line, column;
     const qn_json_document *d = place->document;
     path_of(path, sizeof path, place);
     position_of(&line, &column, d, offset);
-    return qn_fail(d->ctx, status, "%s:%lld:%lld: %s%s%s", d->name, line, column, path,
-                   path[0] ? ": " : "", message);
+    snprintf(out, size, "%s:%lld:%lld%s%s", d->name, line, column, path[0] ? ": " : "", path);
+}
+
+const char *qn_json_where(char *out, size_t size, const qn_json_place *place)
+{
+    where_at(out, size, place, offset_of(place));
+    return out;
+}
+
+static qn_status fail_at(const qn_json_place *place, qn_status status, size_t offset,
+                         const char *message)
+{
+    char where[QN_ERROR_SIZE];
+    where_at(where, sizeof where, place, offset);
+    return qn_fail(place->document->ctx, status, "%s: %s", where, message);
 }
 
 qn_status qn_json_fail(const qn_json_place *place, qn_status status, const char *format, ...)
@@ -347,6 +359,26 @@ qn_json_place qn_json_element(const qn_json_place *list, size_t i)
                            .item = json_array_get(list->item, i),
                            .parent = list,
                            .index = i};
+}
+
+bool qn_json_is_object(const qn_json_place *place)
+{
+    return json_is_object(place->item);
+}
+
+bool qn_json_is_text(const qn_json_place *place)
+{
+    return json_is_string(place->item);
+}
+
+bool qn_json_is_bool(const qn_json_place *place)
+{
+    return json_is_boolean(place->item);
+}
+
+bool qn_json_is_int(const qn_json_place *place)
+{
+    return json_is_integer(place->item);
 }
 
 bool qn_json_is_list(const qn_json_place *place)

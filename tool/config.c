@@ -1,0 +1,185 @@
+/* Options from a run configuration: a JSON file with a section for each command. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+struct cli_config {
+    qn_context *ctx;
+    qn_config *file;
+    const char *chip;
+    char **texts; /* that values were split out of */
+    size_t n_texts;
+};
+
+static const cli_option config_options[] = {
+    {.name = "run-config",
+     .shorts = "rc",
+     .type = CLI_TEXT,
+     .offset = 0,
+     .value = "FILE",
+     .help = "more options, as JSON: {\"quant\": {\"bit-width\": 8, ...}}; the command line wins"},
+};
+const cli_group cli_config_group = CLI_GROUP("from a file", config_options);
+
+/* ---- Sections ------------------------------------------------------------------------------------------- */
+
+static const char *const own_sections[] = {"quant", "compare", NULL};
+static const char *const other_sections[] = {"compile", "run", "profiling", NULL};
+/* Of the file itself; what has no meaning here is for the compiler that the file may be for, too. */
+static const char *const own_keys[] = {"chip", "default-chip", "disable-compare",
+                                       "disable-model-check", NULL};
+
+static bool is_one_of(const char *const *words, const char *word)
+{
+    for (size_t i = 0; words[i]; i++) {
+        if (strcmp(words[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const char *own_section(size_t i)
+{
+    return own_sections[i];
+}
+
+static const char *own_key(size_t i)
+{
+    return own_keys[i];
+}
+
+static bool unknown_name(const char *where, const char *what, const char *best)
+{
+    cli_error("%s: there is no such %s%s%s%s", where, what, best ? "; did you mean " : "",
+              best ? best : "", best ? "?" : "");
+    return false;
+}
+
+static bool check_sections(const qn_config *file, const char *path)
+{
+    const char *name;
+    for (size_t i = 0; (name = qn_config_section(file, i)) != NULL; i++) {
+        if (is_one_of(other_sections, name))
+            cli_note("%s: section \"%s\" is for the vendor's compiler and left out", path, name);
+        else if (!is_one_of(own_sections, name)) {
+            char where[512];
+            snprintf(where, sizeof where, "%s: \"%s\"", path, name);
+            return unknown_name(where, "section", cli_nearest_word(own_section, name));
+        }
+    }
+    return true;
+}
+
+static bool take_own(struct cli_config *config)
+{
+    qn_config_entry entry;
+    for (size_t i = 0; qn_config_entry_at(&entry, config->file, "", i); i++) {
+        if (!is_one_of(own_keys, entry.key))
+            return unknown_name(entry.where, "key", cli_nearest_word(own_key, entry.key));
+        if (strcmp(entry.key, "chip") == 0 && entry.count == 1)
+            config->chip = entry.values[0];
+    }
+    return true;
+}
+
+/* ---- Values --------------------------------------------------------------------------------------------- */
+
+/* "0 0 0" as three values: so it stands where others write a list. */
+static bool split_text(cli_list *out, struct cli_config *config, const char *text)
+{
+    char *copy = strdup(text);
+    char **texts = realloc(config->texts, (config->n_texts + 1) * sizeof *texts);
+    if (texts)
+        config->texts = texts;
+    if (!copy || !texts) {
+        free(copy);
+        cli_error("out of memory");
+        return false;
+    }
+    config->texts[config->n_texts++] = copy;
+    char *rest = NULL;
+    for (char *word = strtok_r(copy, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+        if (!cli_list_push(out, word))
+            return false;
+    }
+    return true;
+}
+
+static bool take_entry(void *values, const cli_command *command, const qn_config_entry *entry)
+{
+    struct cli_config *config = ((cli_common *)values)->config;
+    const bool many = cli_takes_many(command, entry->key);
+    cli_list texts = {.count = 0};
+    bool good = true;
+    for (size_t i = 0; good && i < entry->count; i++) {
+        if (many && entry->values[i])
+            good = split_text(&texts, config, entry->values[i]);
+        else
+            good = cli_list_push(&texts, entry->values[i]);
+    }
+    good = good && cli_set(values, command, entry->key, &texts, entry->where);
+    free(texts.at);
+    return good;
+}
+
+static bool take_section(void *values, const cli_command *command)
+{
+    const qn_config *file = ((cli_common *)values)->config->file;
+    qn_config_entry entry;
+    for (size_t i = 0; qn_config_entry_at(&entry, file, command->section, i); i++) {
+        if (!take_entry(values, command, &entry))
+            return false;
+    }
+    return true;
+}
+
+/* ---- The door ------------------------------------------------------------------------------------------- */
+
+static bool load(struct cli_config *config, const char *path)
+{
+    if (qn_context_create(&config->ctx, NULL) != QN_OK) {
+        cli_error("out of memory");
+        return false;
+    }
+    if (qn_config_load(&config->file, config->ctx, path) == QN_OK)
+        return true;
+    cli_error("%s", qn_context_error(config->ctx));
+    return false;
+}
+
+bool cli_config_apply(void *values, const cli_command *command, const char *path)
+{
+    cli_common *common = values;
+    common->config = calloc(1, sizeof *common->config);
+    if (!common->config) {
+        cli_error("out of memory");
+        return false;
+    }
+    return load(common->config, path) && check_sections(common->config->file, path) &&
+           take_own(common->config) && take_section(values, command);
+}
+
+const char *cli_chip(const cli_common *common)
+{
+    const cli_program *program = common->program;
+    if (program->chip)
+        return program->chip;
+    if (common->config && common->config->chip)
+        return common->config->chip;
+    if (program->default_chip)
+        return program->default_chip;
+    return program->knight ? "TX5368AV200" : NULL;
+}
+
+void cli_config_free(struct cli_config *config)
+{
+    if (!config)
+        return;
+    for (size_t i = 0; i < config->n_texts; i++)
+        free(config->texts[i]);
+    free(config->texts);
+    qn_config_free(config->file);
+    qn_context_free(config->ctx);
+    free(config);
+}

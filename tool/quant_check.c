@@ -1,0 +1,154 @@
+/* quench quant: which options go together. */
+#include <string.h>
+
+#include "quant.h"
+
+/* ---- What excludes each other ------------------------------------------------------------------------------ */
+
+typedef struct clash {
+    const char *one, *other, *why;
+} clash;
+
+static const clash clashes[] = {
+    {"generate-scale-json", "load-scale-json", "scales are either made or read"},
+    {"load-scale-json", "mix-config", "the scale file says the width of every node"},
+    {"load-scale-json", "generate-template", "the scale file says the width of every node"},
+    {"target", "chip", "a chip is a target"},
+};
+
+static bool check_clashes(const quant_values *v, const cli_command *command)
+{
+    for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++) {
+        const clash *c = &clashes[i];
+        const bool other = strcmp(c->other, "chip") == 0 ? v->common.program->chip != NULL
+                                                         : cli_given(v, command, c->other);
+        if (!cli_given(v, command, c->one) || !other)
+            continue;
+        cli_error("quant: --%s and --%s exclude each other: %s", c->one, c->other, c->why);
+        return false;
+    }
+    return true;
+}
+
+static bool check_normalization(const quant_values *v, const cli_command *command)
+{
+    const bool mean = cli_given(v, command, "mean"), std = cli_given(v, command, "std");
+    if (mean == std)
+        return true;
+    cli_error("quant: --%s without --%s: both are needed, (x - mean) / std", mean ? "mean" : "std",
+              mean ? "std" : "mean");
+    return false;
+}
+
+static bool check_methods(const quant_values *v, const cli_command *command)
+{
+    if (!cli_given(v, command, "mix-config") || v->methods.count < 2)
+        return true;
+    cli_error(
+        "quant: --mix-config and several values of --quant-mode exclude each other: the file says "
+        "the method of every node");
+    return false;
+}
+
+/* ---- What has no effect ---------------------------------------------------------------------------------------- */
+
+typedef bool needs_fn(const quant_values *v);
+
+static bool quantizes(const quant_values *v)
+{
+    return strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
+}
+
+static bool has_percentile(const quant_values *v)
+{
+    for (size_t i = 0; i < v->methods.count; i++) {
+        if (strcmp(v->methods.at[i], "percentile") == 0 || strcmp(v->methods.at[i], "all") == 0)
+            return true;
+    }
+    return v->mix.config != NULL;
+}
+
+static bool is_wide(const quant_values *v)
+{
+    return v->bits == 16 || v->widths.count || v->mix.config || v->mix.make_template;
+}
+
+static bool makes_template(const quant_values *v)
+{
+    return v->mix.make_template != 0;
+}
+
+static bool is_from(const quant_values *v, const char *framework)
+{
+    return strcmp(v->origin.framework, framework) == 0;
+}
+
+static bool has_weights_apart(const quant_values *v)
+{
+    return is_from(v, "pytorch") || is_from(v, "caffe") || is_from(v, "paddle");
+}
+
+static bool is_tensorflow(const quant_values *v)
+{
+    return is_from(v, "tensorflow");
+}
+
+static bool is_paddle(const quant_values *v)
+{
+    return is_from(v, "paddle");
+}
+
+typedef struct condition {
+    const char *option;
+    needs_fn *needs;
+    const char *what; /* it needs */
+} condition;
+
+static const condition conditions[] = {
+    {"quant-mode", quantizes, "run mode quant or compare"},
+    {"generate-scale-json", quantizes, "run mode quant or compare"},
+    {"generate-template", quantizes, "run mode quant or compare"},
+    {"mean", quantizes, "run mode quant or compare"},
+    {"std", quantizes, "run mode quant or compare"},
+    {"percent", has_percentile, "method percentile"},
+    {"lut-len", is_wide, "nodes of 16 bits"},
+    {"auto-mix-ratio", makes_template, "--generate-template"},
+    {"auto-mix-strategy", makes_template, "--generate-template"},
+    {"weight", has_weights_apart, "a model of pytorch, caffe or paddle"},
+    {"start-node-names", is_tensorflow, "a model of tensorflow"},
+    {"end-node-names", is_tensorflow, "a model of tensorflow"},
+    {"convert2chw", is_tensorflow, "a model of tensorflow"},
+    {"input-shapes", is_paddle, "a model of paddle"},
+};
+
+static void tell_idle(const quant_values *v, const cli_command *command)
+{
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+        const condition *c = &conditions[i];
+        if (cli_given(v, command, c->option) && !c->needs(v))
+            cli_note("--%s has no effect here: it needs %s", c->option, c->what);
+    }
+}
+
+/* ---- The door --------------------------------------------------------------------------------------------------- */
+
+static bool check_model(const quant_values *v)
+{
+    const size_t named = v->common.arguments.count + (v->subject.model != NULL);
+    if (named != 1)
+        cli_error("quant: name one model: quench quant -m MODEL");
+    return named == 1;
+}
+
+bool quant_check(void *values, const cli_command *command)
+{
+    static const qn_log_level levels[] = {QN_LOG_DEBUG, QN_LOG_INFO, QN_LOG_WARN, QN_LOG_NOTE};
+    quant_values *v = values;
+    if (cli_given(v, command, "log-level") || v->common.program->knight)
+        v->common.log_level = &levels[v->run.log_level];
+    if (!check_model(v) || !check_clashes(v, command) || !check_normalization(v, command) ||
+        !check_methods(v, command))
+        return false;
+    tell_idle(v, command);
+    return true;
+}
