@@ -218,6 +218,47 @@ static void short_memory(void **state)
     assert_int_equal(f.live, 0);
 }
 
+/* Runs of shapes that were seen before ask the allocator for nothing: `until` counts what is asked for. The
+ * scratch memory of reference kernels grows in the first round and is put together in the second. */
+static void nothing_allocated(void **state)
+{
+    static const char *const backends[] = {NULL, "ref"};
+    fixture *whole = *state;
+    for (size_t b = 0; b < sizeof backends / sizeof *backends; b++) {
+        fault f = {.until = -1};
+        const qn_allocator allocator = fault_allocator(&f);
+        qn_context_options context = QN_CONTEXT_OPTIONS_INIT;
+        qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+        qn_context *ctx;
+        qn_model *model;
+        qn_plan *plan;
+        qn_session *session;
+        context.allocator = &allocator;
+        options.backend = backends[b];
+        assert_int_equal(qn_context_create(&ctx, &context), QN_OK);
+        assert_int_equal(qn_model_load(&model, ctx, "examples/fashion.onnx"), QN_OK);
+        assert_int_equal(qn_plan_create(&plan, ctx, model, &options), QN_OK);
+        assert_int_equal(qn_session_create(&session, ctx, plan), QN_OK);
+        long asked[3], live[3];
+        for (int round = 0; round < 3; round++) {
+            for (int64_t count = 1; count <= 3; count++) {
+                const qn_tensor in = batch_of(whole, count);
+                assert_int_equal(qn_session_run(session, &in, 1), QN_OK);
+            }
+            asked[round] = f.until;
+            live[round] = f.live;
+        }
+        assert_true(asked[0] < -1);
+        assert_int_equal(asked[2], asked[1]);
+        assert_int_equal(live[2], live[1]);
+        qn_session_free(session);
+        qn_plan_free(plan);
+        qn_model_free(model);
+        qn_context_free(ctx);
+        assert_int_equal(f.live, 0);
+    }
+}
+
 /* What is too large is called by its name. */
 static void named_memory(void **state)
 {
@@ -336,11 +377,17 @@ static void planned_by_inputs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_shapes),       cmocka_unit_test(wrong_inputs),
-        cmocka_unit_test(broken_tensors),    cmocka_unit_test(two_sessions),
-        cmocka_unit_test(told_types),        cmocka_unit_test(batches),
-        cmocka_unit_test(short_memory),      cmocka_unit_test(named_memory),
-        cmocka_unit_test(cancelled),         cmocka_unit_test(cancelled_by_another_thread),
+        cmocka_unit_test(many_shapes),
+        cmocka_unit_test(wrong_inputs),
+        cmocka_unit_test(broken_tensors),
+        cmocka_unit_test(two_sessions),
+        cmocka_unit_test(told_types),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(short_memory),
+        cmocka_unit_test(nothing_allocated),
+        cmocka_unit_test(named_memory),
+        cmocka_unit_test(cancelled),
+        cmocka_unit_test(cancelled_by_another_thread),
         cmocka_unit_test(planned_by_inputs),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
