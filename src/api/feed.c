@@ -31,6 +31,35 @@ static void wanted_input(qn_value_info *out, const qn_feed *feed, size_t i)
     out->rank = shape->rank;
 }
 
+static bool fits(const qn_value_info *info, const qn_tensor *file)
+{
+    bool same = (info->dtype == QN_UNDEFINED || info->dtype == file->dtype) &&
+                (info->rank < 0 || info->rank == file->rank);
+    for (int32_t d = 0; same && d < info->rank; d++)
+        same = info->dims[d] < 0 || info->dims[d] == file->dims[d];
+    return same;
+}
+
+/* While it is known which file it is; the plan would only see an input. */
+static qn_status check_files(const qn_feed *feed, const char *path)
+{
+    for (size_t i = 0; i < feed->n_in; i++) {
+        const qn_value_info *info = &feed->infos[i];
+        char has[128], wants[128];
+        if (!feed->files[i] || fits(info, feed->files[i]))
+            continue;
+        qn_type type = qn_type_of(feed->files[i]);
+        qn_type_format(has, sizeof has, &type);
+        type = qn_type_tensor(info->dtype, info->rank, info->dims);
+        for (int32_t d = 0; d < info->rank; d++)
+            type.dims[d].symbol = info->dims[d] < 0 ? info->symbols[d] : NULL;
+        qn_type_format(wants, sizeof wants, &type);
+        return qn_fail(feed->ctx, QN_E_INVALID, "%s: %s is not what input '%s' takes, %s", path,
+                       has, info->name, wants);
+    }
+    return QN_OK;
+}
+
 static qn_status open_files(qn_feed *feed)
 {
     const qn_feed_options *o = feed->options;
@@ -40,6 +69,7 @@ static qn_status open_files(qn_feed *feed)
         size_t named;
         QN_TRY(qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]));
         QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, false));
+        QN_TRY(check_files(feed, path));
     }
     return QN_OK;
 }

@@ -20,6 +20,7 @@ typedef struct entry {
     size_t name_length;
     unsigned method;
     uint64_t packed, plain, local; /* sizes, place of the local header */
+    uint64_t sum;                  /* CRC-32 of the plain bytes */
 } entry;
 
 static uint64_t number(const uint8_t *at, int bytes)
@@ -100,6 +101,7 @@ static bool zip_next(zip *z, entry *out)
     *out = (entry){.name = (const char *)at + ENTRY_SIZE,
                    .name_length = name,
                    .method = (unsigned)number(at + 10, 2),
+                   .sum = number(at + 16, 4),
                    .packed = number(at + 20, 4),
                    .plain = number(at + 24, 4),
                    .local = number(at + 42, 4)};
@@ -184,13 +186,16 @@ static qn_status entry_data(const uint8_t **data, size_t *size, qn_array *array,
                        (int)e->name_length, e->name);
     *data = z->file + begin;
     *size = (size_t)e->plain;
-    if (e->method == STORED && e->plain == e->packed)
-        return QN_OK;
-    if (e->method != DEFLATED)
+    if (e->method == DEFLATED) {
+        QN_TRY(inflate_block(array, *data, e));
+        *data = array->block;
+    } else if (e->method != STORED || e->plain != e->packed) {
         return qn_fail(ctx, QN_E_UNSUPPORTED, "array '%.*s' is compressed by method %u",
                        (int)e->name_length, e->name, e->method);
-    QN_TRY(inflate_block(array, *data, e));
-    *data = array->block;
+    }
+    if (crc32_z(0, *data, *size) != e->sum)
+        return qn_fail(ctx, QN_E_FORMAT, "array '%.*s' is damaged: its checksum differs",
+                       (int)e->name_length, e->name);
     return QN_OK;
 }
 
