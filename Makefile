@@ -16,6 +16,8 @@ BENCH_FLAGS ?=
 # "must": a machine that cannot install the oracles fails; else the tests that ask them are skipped.
 ORACLES ?= may
 
+# Groups of scripts/packages.txt: a build without the backend of oneDNN does not ask for oneDNN.
+BUILD = build $(if $(findstring -DQUENCH_BACKEND_DNNL=OFF,$(CMAKE_FLAGS)),,dnnl)
 PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
 oracles = scripts/venv || { echo "NO ORACLES: the tests that ask them cannot run"; [ $(ORACLES) != must ]; }
@@ -24,15 +26,15 @@ oracles = scripts/venv || { echo "NO ORACLES: the tests that ask them cannot run
 .NOTPARALLEL:
 
 all:
-	@scripts/setup --check build
+	@scripts/setup --check $(BUILD)
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 
 setup:
-	@scripts/setup build test lint
+	@scripts/setup $(BUILD) test lint
 
 demo:
 	$(call say,1/4 packages)
-	@scripts/setup build demo
+	@scripts/setup $(BUILD) demo
 	$(call say,2/4 building build/quench)
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	$(call say,3/4 ONNX Runtime for comparison)
@@ -42,7 +44,7 @@ demo:
 
 test:
 	$(call say,1/4 packages)
-	@scripts/setup build test
+	@scripts/setup $(BUILD) test
 	$(call say,2/4 building build/quench and the tests)
 	@scripts/build --tests release $(JOBS) $(CMAKE_FLAGS)
 	$(call say,3/4 oracles)
@@ -61,7 +63,7 @@ docs: all
 	@ls build/docs/*
 
 bench:
-	@scripts/setup build test
+	@scripts/setup $(BUILD) test
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	@scripts/venv
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement bench/requirements.txt
@@ -70,7 +72,7 @@ bench:
 	@$(PYTHON) bench/calibration.py
 
 asan tsan:
-	@scripts/setup build test $(if $(filter tsan,$@),clang)
+	@scripts/setup $(BUILD) test $(if $(filter tsan,$@),clang)
 	@scripts/build --tests $@ $(JOBS) $(CMAKE_FLAGS)
 	@$(oracles)
 	@scripts/test build-$@ $(JOBS)
@@ -81,7 +83,7 @@ fuzz:
 	@scripts/fuzz $(FUZZ_RUNS) $(FUZZ_TARGETS)
 
 lint:
-	@scripts/setup build lint
+	@scripts/setup $(BUILD) lint
 	@scripts/build release $(JOBS) $(CMAKE_FLAGS)
 	@tests/lint/run.sh build
 

@@ -11,6 +11,18 @@ ninja -C "$box/plain" -t targets all >"$box/targets"
 grep -q '^quench: ' "$box/targets" || fail "a plain build does not make build/quench"
 ! grep -q cmocka "$box/plain/build.ninja" || fail "a plain build asks for cmocka"
 
+# A build without oneDNN does not ask for it: a compiler that has no such header is enough.
+mkdir "$box/bin"
+printf '#!/bin/sh\nt=$(cat)\ncase $t in *dnnl*) exit 1 ;; esac\n' >"$box/bin/cc"
+chmod +x "$box/bin/cc"
+asks() { # MAKE-ARGUMENTS...: what the check before a build misses
+    MAKEFLAGS= CMAKE_FLAGS= make -n all "$@" | sed -n '/^scripts\/setup --check/p' >"$box/check"
+    [ -s "$box/check" ] || fail "make does not look for packages"
+    PATH=$box/bin:$PATH sh "$box/check" 2>&1 || :
+}
+asks | grep -q libdnnl-dev || fail "a build with oneDNN does not ask for it"
+! asks CMAKE_FLAGS=-DQUENCH_BACKEND_DNNL=OFF | grep -q libdnnl-dev || fail "a build without oneDNN asks for it"
+
 run() { # WANTED-CODE: the tests that stand in $box/CTestTestfile.cmake
     code=0
     scripts/test "$box" 2 >"$box/out" 2>&1 || code=$?
