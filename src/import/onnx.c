@@ -76,23 +76,38 @@ static bool is_text(const uint8_t *data, size_t size)
     return text;
 }
 
-/* What Git has in the place of a large file that was not fetched. */
-static bool is_pointer(const uint8_t *data, size_t size)
+/* What other files begin with that people take for models, or what their models are wrapped in. */
+static const char *other_kind(const uint8_t *data, size_t size)
 {
-    static const char start[] = "version https://git-lfs";
-    return size >= sizeof start && memcmp(data, start, sizeof start - 1) == 0;
+    static const struct {
+        size_t at;
+        const char *bytes, *kind;
+    } kinds[] = {
+        {0, "version https://git-lfs", "a pointer of Git LFS; 'git lfs pull' gets the model"},
+        {0, "PK\3\4", "a zip archive, as PyTorch and Keras make them, no ONNX file"},
+        {0, "\x89HDF", "an HDF5 file, as Keras makes them, no ONNX file"},
+        {4, "TFL3", "a TensorFlow Lite model, no ONNX file"},
+        {0, "\x1f\x8b", "compressed with gzip; unpack it first"},
+        {0,
+         "\xfd"
+         "7zXZ",
+         "compressed with xz; unpack it first"},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(kinds); i++) {
+        const size_t length = strlen(kinds[i].bytes);
+        if (size >= kinds[i].at + length && memcmp(data + kinds[i].at, kinds[i].bytes, length) == 0)
+            return kinds[i].kind;
+    }
+    return is_text(data, size) ? "this is text, no ONNX file" : NULL;
 }
 
 static qn_status parse_bytes(qn_onnx_import *import, const void *data, size_t size)
 {
     if (size == 0)
-        return qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: the file is empty");
+        return qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: it is empty");
     const qn_status status = qn_proto_parse_wire(&import->tree, data, size);
-    if (status == QN_E_FORMAT && is_pointer(data, size))
-        return qn_fail(import->ctx, status, "a pointer of Git LFS; 'git lfs pull' gets the model");
-    if (status == QN_E_FORMAT && is_text(data, size))
-        return qn_fail(import->ctx, status, "this is text, no ONNX file");
-    return status;
+    const char *kind = status == QN_E_FORMAT ? other_kind(data, size) : NULL;
+    return kind ? qn_fail(import->ctx, status, "%s", kind) : status;
 }
 
 static qn_status read_model(qn_onnx_import *import, const void *data, size_t size)

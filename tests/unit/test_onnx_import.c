@@ -193,7 +193,8 @@ static void test_newer_opsets(void **state)
 static void test_bad_structure(void **state)
 {
     (void)state;
-    expect_failure("", QN_E_FORMAT, "IR version is missing");
+    expect_failure("", QN_E_FORMAT, "it is empty");
+    expect_failure("graph {}", QN_E_FORMAT, "IR version is missing");
     expect_failure("ir_version: 8", QN_E_FORMAT, "it has no graph");
     expect_failure("ir_version: 99 graph {}", QN_E_UNSUPPORTED, "IR version 99 is newer than 14");
     expect_failure("ir_version: 8 opset_import { version: 0 } graph {}", QN_E_FORMAT,
