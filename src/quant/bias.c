@@ -1,3 +1,4 @@
+#include <float.h>
 #include <math.h>
 
 #include "ops/eval.h"
@@ -13,14 +14,15 @@ static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
     return w->count > 1 ? filter % m->w->dims[m->axis] : 0;
 }
 
-/* Weights whose scale is so small that the bias would not fit get a larger one. */
+/* Weights whose scale is so small that the bias would not fit get a larger one. Those that are all 0 leave it to the bias,
+ * which is all that there is to tell of such a channel. */
 static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale, double most)
 {
     for (int64_t k = 0; k < m->filters; k++) {
         const double least = fabs(qn_mac_bias(m, k)) / (x_scale * most);
         float *scale = &w->scale[scale_index(w, m, k)];
         if ((double)*scale < least)
-            *scale = nextafterf((float)least, INFINITY);
+            *scale = fmaxf(nextafterf((float)least, INFINITY), FLT_MIN);
     }
 }
 
@@ -94,6 +96,7 @@ qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
         const bool wide = out->weights->qmax > 255 || x->qmax - x->qmin > 255;
         raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
     }
+    qn_params_settle_dead(out->weights);
     if (!options->correct_bias || !has_means(m, input))
         return QN_OK;
     return correct(out, q, m, input);

@@ -21,6 +21,8 @@ typedef struct qn_derived_value {
     const char *method; /* that chose the range */
     qn_range range;     /* after balancing; what the file's integers reach is params */
     qn_qparams *params;
+    qn_qparams *
+        narrow; /* of 16 bits: of the same numbers in 8, for nodes that read those; NULL: there are none */
 } qn_derived_value;
 
 /* A node with constant weights. */

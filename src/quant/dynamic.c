@@ -202,6 +202,7 @@ static qn_status insert_product(qn_quantizer *q, qn_quant_node *n, const qn_para
     if (!qn_mac_of(&mac, node))
         return QN_OK;
     QN_TRY(qn_params_of_weights(&n->weights, q, &mac, options));
+    qn_params_settle_dead(n->weights);
     QN_TRY(product_weights(&w, q, &mac, n->weights));
     QN_TRY(product_scales(&w_scale, &w_zero, q, &mac, n->weights));
     QN_TRY(quantized_input(&x, q, node->in[0]));

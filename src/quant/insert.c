@@ -181,15 +181,9 @@ static qn_node *first_behind(const qn_quantizer *q, const qn_value *value)
 static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wide,
                             const qn_value *value)
 {
-    const qn_profile *profile = q->settings.profile;
-    const qn_qparams *p = value->qparams;
-    qn_qparams *narrow;
+    const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->derived->narrow;
     pair own = {NULL, NULL};
     char *name;
-    QN_TRY(qn_qparams_create(&narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
-    const double least = (double)(p->qmin - p->zero[0]) * (double)p->scale[0];
-    const double most = (double)(p->qmax - p->zero[0]) * (double)p->scale[0];
-    qn_params_from_range(narrow, (float)least, (float)most, profile->symmetric);
     QN_TRY(named(&name, q, value->name, "_8bit"));
     QN_TRY(parameters(&own, q, narrow, name));
     const place at = {name, wide->producer->next, &own, -1};
@@ -197,13 +191,11 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
     return add_node(out, q, &qn_op_DequantizeLinear, wide, &at);
 }
 
-static bool wants_narrow(const qn_quantizer *q, const reader *r, const qn_qparams *p)
+static bool wants_narrow(const qn_quantizer *q, const reader *r)
 {
     if (r->node->mark >= q->n_nodes || q->nodes[r->node->mark].node != r->node)
         return false;
-    const qn_quant_node *n = &q->nodes[r->node->mark];
-    return p->qmax - p->qmin > 255 && qn_quant_is_data(n, r->slot) && n->bits == 8 &&
-           n->form != QN_FORM_MOVE && n->form != QN_FORM_CONCAT;
+    return qn_quant_reads_narrow(q, &q->nodes[r->node->mark], r->slot);
 }
 
 static qn_status connect(const qn_quantizer *q, const reader *readers, size_t count,
@@ -211,7 +203,7 @@ static qn_status connect(const qn_quantizer *q, const reader *readers, size_t co
 {
     qn_value *narrow = NULL;
     for (size_t r = 0; r < count; r++) {
-        const bool is_narrow = wants_narrow(q, &readers[r], value->qparams);
+        const bool is_narrow = wants_narrow(q, &readers[r]);
         if (is_narrow && !narrow)
             QN_TRY(add_narrow(&narrow, q, fresh, value));
         QN_TRY(qn_node_set_input(readers[r].node, readers[r].slot, is_narrow ? narrow : fresh));
@@ -358,7 +350,7 @@ qn_status qn_quant_insert(qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         qn_quant_node *n = &q->nodes[i];
         if (n->weights)
-            n->input = n->node->in[0]->qparams;
+            n->input = qn_params_read(q, n);
     }
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && q->values[i].value->qparams)

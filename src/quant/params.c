@@ -149,23 +149,31 @@ static bool is_clipped(const qn_qparams *p)
     return p->qmax < 256 && p->count > 1;
 }
 
+/* Dead channels have 0. */
 static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
 {
     const int64_t dim = s->m->w->dims[s->m->axis];
     const int threads = s->m->node->graph->ctx->threads;
+    p->scale[0] = 0;
 #pragma omp parallel for num_threads(threads) if (p->count > 1 && s->m->count > QN_QUANT_ALONE)
     for (int64_t c = 0; c < dim; c++) {
         const float most = largest(s->w, s->m, c);
-        float scale = 1;
+        float scale = 0;
         if (most > 0)
             scale = positive((double)most / (double)p->qmax);
         if (most > 0 && clip && is_clipped(p))
             scale = best_scale(s, c, scale, p->qmax);
         if (p->count > 1)
             p->scale[c] = scale;
-        else if (most > 0)
-            p->scale[0] = c == 0 || p->scale[0] == 1 ? scale : fmaxf(scale, p->scale[0]);
+        else
+            p->scale[0] = fmaxf(scale, p->scale[0]);
     }
+}
+
+void qn_params_settle_dead(qn_qparams *p)
+{
+    for (int64_t i = 0; i < p->count; i++)
+        p->scale[i] = p->scale[i] > 0 ? p->scale[i] : 1;
 }
 
 qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac)
@@ -291,6 +299,22 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
     return range;
 }
 
+/* 8 bits have the range that they would have had alone. */
+static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
+                               const qn_stats_entry *entry, const qn_param_options *options)
+{
+    const qn_profile *profile = q->settings.profile;
+    qn_range_options wanted = options->range;
+    qn_range range = out->range;
+    wanted.bits = 8;
+    wanted.symmetric = profile->symmetric;
+    if (entry)
+        QN_TRY(qn_stats_range(&range, q->ctx, entry, options->method, &wanted));
+    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
+    return QN_OK;
+}
+
 static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
                               const qn_param_options *options)
 {
@@ -307,7 +331,7 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
                              profile->activation[root->bits > 8], 1));
     qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
     root->derived = out;
-    return QN_OK;
+    return root->narrow ? derive_narrow(out, q, entry, options) : QN_OK;
 }
 
 static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,
@@ -323,10 +347,23 @@ static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,
     return QN_OK;
 }
 
-static const qn_qparams *params_of(const qn_quantizer *q, const qn_value *value)
+void qn_quant_find_narrow(qn_quantizer *q)
 {
-    const qn_derived_value *d = qn_quant_root(q, qn_quant_value_of(q, value))->derived;
-    return d ? d->params : NULL;
+    for (size_t n = 0; n < q->n_nodes; n++) {
+        const qn_quant_node *node = &q->nodes[n];
+        for (int32_t i = 0; i < node->node->n_in; i++) {
+            if (qn_quant_reads_narrow(q, node, i))
+                qn_quant_root(q, qn_quant_value_of(q, node->node->in[i]))->narrow = true;
+        }
+    }
+}
+
+const qn_qparams *qn_params_read(const qn_quantizer *q, const qn_quant_node *node)
+{
+    const qn_quant_value *root = qn_quant_root(q, qn_quant_value_of(q, node->node->in[0]));
+    if (!root->derived)
+        return NULL;
+    return qn_quant_reads_narrow(q, node, 0) ? root->derived->narrow : root->derived->params;
 }
 
 double qn_channels_mean(const qn_channels *channels, int64_t channel)
@@ -357,7 +394,7 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
         QN_TRY(qn_check_cancel(q->ctx));
         out->name = n->node->out[0]->name;
         QN_TRY(qn_params_of_weights(&out->weights, q, &mac, options));
-        QN_TRY(qn_bias_settle(out, q, &mac, &input, params_of(q, x), options));
+        QN_TRY(qn_bias_settle(out, q, &mac, &input, qn_params_read(q, n), options));
         qn_progress(q->ctx, "weights", (int64_t)i, (int64_t)q->n_nodes);
     }
     return QN_OK;
@@ -366,6 +403,7 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
 qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
 {
     qn_quantizer_number(q);
+    qn_quant_find_narrow(q);
     QN_TRY(choose_ranges(q, stats, options));
     QN_TRY(qn_equalize(q, stats, options));
     QN_TRY(derive_values(q, stats, options));

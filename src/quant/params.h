@@ -24,6 +24,11 @@ double qn_channels_mean(const qn_channels *channels, int64_t channel);
 /* The mean square. */
 double qn_channels_power(const qn_channels *channels, int64_t channel);
 
+/* Of the numbers that a node multiplies its weights with; NULL: they are float. After qn_quant_find_narrow. */
+const qn_qparams *qn_params_read(const qn_quantizer *q, const qn_quant_node *node);
+/* Which roots of 16 bits are read in 8 too. */
+void qn_quant_find_narrow(qn_quantizer *q);
+
 /* The integers of a float range, which must contain 0. */
 void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric);
 /* One scale for a whole constant; one number is hit exactly. */
@@ -32,9 +37,11 @@ QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantiz
 /* Parameters of weights as the target wants them, all scales 1. */
 QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,
                                               const qn_mac *mac);
-/* Scales of weights, one for each index of the mac's axis or one for all. */
+/* Scales of weights, one for each index of the mac's axis or one for all. Where all weights are 0 the scale is too, until
+ * qn_bias_settle or qn_params_settle_dead, which makes it 1, has chosen one. */
 QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *mac,
                                              const qn_param_options *options);
+void qn_params_settle_dead(qn_qparams *p);
 /* q = clamp(rint(x / s) + z) as docs/numerics.md has it. */
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
 

@@ -100,6 +100,7 @@ typedef struct qn_quant_value {
     int bits;                  /* of a root */
     bool ranged;               /* of a root: `range` is chosen */
     bool through;              /* its range is what the function that reads it wants */
+    bool narrow;               /* of a root of 16 bits: nodes of 8 bits read it too */
     qn_range range;            /* of a root: as the statistics have it, without factors */
     float *factor;             /* of channels, that the value is divided by beside its statistics;
                                   NULL: none */
@@ -158,5 +159,7 @@ qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value
 qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node);
 /* Input i of an integer node that is an integer, constant or not. */
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
+/* Reads 16 bits as 8 there. Moves and Concat have the width of what they move. */
+bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i);
 
 #endif

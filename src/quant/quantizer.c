@@ -86,6 +86,16 @@ qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
     return &q->values[value->mark];
 }
 
+bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i)
+{
+    const qn_value *value = node->node->in[i];
+    if (!qn_quant_is_data(node, i) || node->bits != 8 || node->form == QN_FORM_MOVE ||
+        node->form == QN_FORM_CONCAT || !value || value->data)
+        return false;
+    const qn_quant_value *v = qn_quant_value_of(q, value);
+    return v->integer && qn_quant_root(q, v)->bits > 8;
+}
+
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i)
 {
     return node->integer && i < node->n_data;

@@ -4,7 +4,8 @@
  *   {"format": "quench-scales", "version": 1,
  *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
  *    "percentile", "refinements": [], "float": [], "widths": [],
- *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range"} or {"same_as": NAME}},
+ *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range",
+ *                       "narrow": {"scale", "zero_point"}} or {"same_as": NAME}},
  *    "balances": [{"tensor", "factor": []}],
  *    "layers": {NAME of the result: {"node", "operator", "weight", "type", "bits", "axis", "scale",
  *                                    "zero_point", "range", "bias_correction": []}}} */

@@ -256,12 +256,25 @@ static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
 
 /* ---- Tensors ---------------------------------------------------------------------------------------------------- */
 
+/* Of the same numbers in 8 bits. */
+static qn_status get_narrow(qn_derived_value *out, const qn_quantizer *q,
+                            const qn_json_place *object)
+{
+    const qn_profile *profile = q->settings.profile;
+    qn_json_place item;
+    QN_TRY(qn_json_member(&item, object, "narrow"));
+    QN_TRY(qn_json_only(&item, (const char *const[]){"scale", "zero_point", NULL}));
+    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    QN_TRY(get_scales(out->narrow, &item));
+    return get_zero(out->narrow, &item, profile->symmetric);
+}
+
 /* Without scale and zero point the range makes them; with them it only tells. */
 static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const qn_quant_value *root,
                            const qn_json_place *object)
 {
-    static const char *const keys[] = {"method",     "type",  "bits", "scale",
-                                       "zero_point", "range", NULL};
+    static const char *const keys[] = {"method",     "type",  "bits",   "scale",
+                                       "zero_point", "range", "narrow", NULL};
     const qn_profile *profile = q->settings.profile;
     qn_json_place item;
     qn_qparams *p = NULL;
@@ -272,6 +285,8 @@ static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const q
     QN_TRY(check_type(p, object));
     QN_TRY(get_text(&out->method, object, "method"));
     QN_TRY(get_range(&out->range, object));
+    if (root->narrow)
+        QN_TRY(get_narrow(out, q, object));
     if (!qn_json_find(&item, object, "scale") && !qn_json_find(&item, object, "zero_point")) {
         qn_params_from_range(p, out->range.min, out->range.max, profile->symmetric);
         return QN_OK;
@@ -406,11 +421,10 @@ static qn_status check_biases(const qn_derived_node *d, const qn_quantizer *q, c
                               const qn_json_place *object)
 {
     const qn_value *x = mac->node->in[0];
-    const qn_quant_value *root = qn_quant_root(q, qn_quant_value_of(q, x));
-    const qn_qparams *w = d->weights;
-    for (int64_t k = 0; root->derived && w->qmax < 256 && k < mac->filters; k++) {
+    const qn_qparams *read = qn_params_read(q, qn_quant_node_of(q, mac->node)), *w = d->weights;
+    for (int64_t k = 0; read && w->qmax < 256 && k < mac->filters; k++) {
         const int64_t s = w->count > 1 ? k % mac->w->dims[mac->axis] : 0;
-        const double unit = (double)root->derived->params->scale[0] * (double)w->scale[s];
+        const double unit = (double)read->scale[0] * (double)w->scale[s];
         const double bias = qn_mac_bias(mac, k) + (double)(d->correction ? d->correction[k] : 0);
         if (fabs(bias) > (double)INT32_MAX * unit)
             return qn_json_fail(object, QN_E_INVALID,
@@ -487,6 +501,7 @@ qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scales)
 {
     const qn_json_place root = qn_json_root(scales->document);
     qn_quantizer_number(q);
+    qn_quant_find_narrow(q);
     QN_TRY(get_tensors(q, &root));
     QN_TRY(get_balances(q, &root));
     return get_layers(q, &root);

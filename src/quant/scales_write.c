@@ -69,6 +69,14 @@ static void put_params(writer *w, qn_json *object, const qn_qparams *p, qn_range
     put(w, object, "range", floats(w, (const float[2]){range.min, range.max}, 2));
 }
 
+static qn_json *narrow_of(writer *w, const qn_qparams *p)
+{
+    qn_json *object = qn_json_object();
+    put(w, object, "scale", qn_json_float(p->scale[0]));
+    put(w, object, "zero_point", qn_json_int(p->zero[0]));
+    return object;
+}
+
 static qn_json *tensors_of(writer *w)
 {
     qn_json *tensors = qn_json_object();
@@ -80,6 +88,8 @@ static qn_json *tensors_of(writer *w)
         if (root == v) {
             put_text(w, object, "method", v->derived->method);
             put_params(w, object, v->derived->params, v->derived->range);
+            if (v->derived->narrow)
+                put(w, object, "narrow", narrow_of(w, v->derived->narrow));
         } else {
             put_text(w, object, "same_as", root->value->name);
         }
