@@ -73,6 +73,11 @@ static bool is_wide(const quant_values *v)
     return v->bits == 16 || v->widths.count || v->mix.config || v->mix.make_template;
 }
 
+static bool has_goal(const quant_values *v)
+{
+    return v->max_drop < 100;
+}
+
 static bool makes_template(const quant_values *v)
 {
     return v->mix.make_template != 0;
@@ -111,6 +116,10 @@ static const condition conditions[] = {
     {"mean", quantizes, "run mode quant or compare"},
     {"std", quantizes, "run mode quant or compare"},
     {"percent", has_percentile, "method percentile"},
+    {"labels", has_goal, "--max-drop"},
+    {"class-offset", has_goal, "--max-drop"},
+    {"eval-data", has_goal, "--max-drop"},
+    {"eval-list", has_goal, "--max-drop"},
     {"lut-len", is_wide, "nodes of 16 bits"},
     {"auto-mix-ratio", makes_template, "--generate-template"},
     {"auto-mix-strategy", makes_template, "--generate-template"},
