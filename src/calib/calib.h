@@ -197,6 +197,9 @@ typedef struct qn_collect_options {
     double checkpoint_seconds; /* 0: every 10 */
     qn_axis_fn *axis;          /* NULL: 1, or the last of three dimensions; none of one */
     const void *axis_user;
+    /* Sees the outputs of every sample, on the thread that ran it; or NULL. Messages go to `ctx`. */
+    qn_status (*took)(void *user, qn_context *ctx, int64_t sample, const qn_session *session);
+    void *took_user;
 } qn_collect_options;
 
 /* Runs all samples through sessions of `plan` and collects what its observed values are. out[i] has the

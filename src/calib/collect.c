@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "calib/collect.h"
+#include "calib/sampler.h"
 
 typedef struct team {
     qn_collection c;
@@ -27,9 +28,7 @@ typedef struct worker {
     int slot;
     pthread_t thread;
     qn_context *ctx;
-    qn_session *session;
-    qn_counter *counter;
-    qn_stats *part; /* of `segment`; NULL: nothing yet */
+    qn_sampler sampler; /* its part is of `segment` */
     size_t segment;
     qn_extremes extremes;
     int64_t sample; /* at hand; -1: none */
@@ -37,37 +36,15 @@ typedef struct worker {
 
 /* ---- One sample ------------------------------------------------------------------------------------------ */
 
-static int32_t axis_of(const qn_collect_options *o, const qn_value *value, int32_t rank)
-{
-    if (o->axis)
-        return o->axis(o->axis_user, value);
-    return rank < 2 ? -1 : rank == 3 ? 2 : 1;
-}
-
-static qn_status see(void *user, const qn_observation *seen)
-{
-    worker *w = user;
-    qn_stats_entry *entry;
-    if (!qn_dtype_is_float(seen->tensor->dtype) || qn_tensor_count(seen->tensor) == 0)
-        return QN_OK;
-    const int32_t axis = axis_of(w->crew->c.options, seen->value, seen->tensor->rank);
-    QN_TRY(qn_stats_entry_get(&entry, w->part, seen->value->name, axis));
-    QN_TRY(qn_entry_add(entry, w->counter, seen));
-    return qn_extremes_add(&w->extremes, entry->name, qn_counter_ends(w->counter), w->sample);
-}
-
 static qn_status run_sample(worker *w)
 {
+    const qn_collect_options *o = w->crew->c.options;
     const qn_source *source = w->crew->c.source;
-    const qn_session_hooks hooks = {.user = w, .seen = see};
     const qn_tensor *inputs = NULL;
-    if (!w->part)
-        QN_TRY(qn_stats_create(&w->part, w->ctx));
+    w->sampler.sample = w->sample;
     QN_TRY(source->read(source->user, w->ctx, w->slot, w->sample, &inputs));
-    QN_TRY(qn_session_run_hooked(w->session, inputs, w->crew->n_inputs, &hooks));
-    qn_fingerprint_add(&w->part->data, qn_sample_print(inputs, w->crew->n_inputs));
-    w->part->samples++;
-    return QN_OK;
+    QN_TRY(qn_sampler_run(&w->sampler, inputs, w->crew->n_inputs));
+    return o->took ? o->took(o->took_user, w->ctx, w->sample, w->sampler.session) : QN_OK;
 }
 
 /* ---- A worker (with the lock held where nothing else is said) ---------------------------------------------- */
@@ -99,12 +76,11 @@ static void hand_in(worker *w)
 {
     team *crew = w->crew;
     qn_status status = QN_OK;
-    if (w->part)
-        status = qn_collection_add(&crew->c, w->segment, w->part);
+    if (w->sampler.part)
+        status = qn_collection_add(&crew->c, w->segment, w->sampler.part);
     if (status == QN_OK)
         status = qn_extremes_merge(&crew->c.extremes, &w->extremes);
-    qn_stats_free(w->part);
-    w->part = NULL;
+    qn_sampler_drop(&w->sampler);
     qn_extremes_free(&w->extremes);
     qn_extremes_init(&w->extremes, w->ctx);
     if (status != QN_OK) {
@@ -136,19 +112,13 @@ static bool take_next(worker *w)
     const size_t before = w->segment;
     while (w->sample >= c->segments[w->segment].end)
         w->segment++;
-    if (w->segment != before && w->part) {
+    if (w->segment != before && w->sampler.part) {
         const size_t now = w->segment;
         w->segment = before;
         hand_in(w);
         w->segment = now;
     }
     return !w->crew->stopping;
-}
-
-static qn_status worker_open(worker *w)
-{
-    QN_TRY(qn_counter_create(&w->counter, w->ctx));
-    return qn_session_create(&w->session, w->ctx, w->crew->plan);
 }
 
 static void work(worker *w)
@@ -164,8 +134,7 @@ static void work(worker *w)
         pthread_mutex_lock(&crew->lock);
         if (status != QN_OK) { /* the part has half a sample in it */
             note_sample_failure(w, status);
-            qn_stats_free(w->part);
-            w->part = NULL;
+            qn_sampler_drop(&w->sampler);
             return;
         }
         crew->c.done[w->sample] = 1;
@@ -179,7 +148,7 @@ static void *worker_main(void *user)
 {
     worker *w = user;
     team *crew = w->crew;
-    const qn_status status = worker_open(w);
+    const qn_status status = qn_sampler_open(&w->sampler, crew->plan);
     pthread_mutex_lock(&crew->lock);
     if (status == QN_OK)
         work(w);
@@ -249,6 +218,10 @@ static qn_status worker_init(worker *w, team *crew, int slot)
     if (qn_context_create(&w->ctx, &options) != QN_OK)
         return qn_fail_nomem(ctx);
     qn_extremes_init(&w->extremes, w->ctx);
+    w->sampler = (qn_sampler){.ctx = w->ctx,
+                              .axis = crew->c.options->axis,
+                              .axis_user = crew->c.options->axis_user,
+                              .extremes = &w->extremes};
     return QN_OK;
 }
 
@@ -256,9 +229,7 @@ static void worker_close(worker *w)
 {
     if (!w->ctx)
         return;
-    qn_session_free(w->session);
-    qn_counter_free(w->counter);
-    qn_stats_free(w->part);
+    qn_sampler_close(&w->sampler);
     qn_extremes_free(&w->extremes);
     qn_context_free(w->ctx);
 }

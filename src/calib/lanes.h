@@ -1,0 +1,39 @@
+/* Sessions side by side, for those who come with a batch at a time: its pieces go through sessions of one thread
+ * each, as in qn_collect, and a batch of one piece through a session of all threads. Statistics, where they are
+ * collected, are those that qn_collect would have of the same pieces, bit for bit. */
+#ifndef QN_LANES_H
+#define QN_LANES_H
+
+#include "calib/calib.h"
+
+typedef struct qn_lanes qn_lanes;
+
+typedef struct qn_lanes_options {
+    int threads; /* lanes; 0: the context's threads */
+    /* Makes the plan for so many threads; called at most once for 1 and once for all. */
+    qn_status (*plan)(void *user, qn_plan **out, int threads);
+    void *user;
+    size_t n_inputs;
+    bool collect;         /* what the plans observe */
+    qn_axis_fn *axis;     /* as of qn_collect_options */
+    qn_fingerprint model; /* likewise */
+} qn_lanes_options;
+
+/* A batch. Both functions are called by several threads at once, each for another piece. */
+typedef struct qn_pieces {
+    void *user;
+    int64_t count;
+    void (*give)(void *user, int64_t piece, qn_tensor *inputs); /* in the order of the model's */
+    /* Messages go to `ctx`. */
+    qn_status (*take)(void *user, qn_context *ctx, int64_t piece, const qn_session *session);
+} qn_pieces;
+
+QN_MUST_CHECK qn_status qn_lanes_create(qn_lanes **out, qn_context *ctx,
+                                        const qn_lanes_options *options);
+/* All pieces; of several that fail the first one's message. Statistics are unusable after a failure. */
+QN_MUST_CHECK qn_status qn_lanes_run(qn_lanes *lanes, const qn_pieces *pieces);
+/* Statistics of all runs up to now; the caller frees them. */
+QN_MUST_CHECK qn_status qn_lanes_stats(qn_stats **out, qn_lanes *lanes);
+void qn_lanes_free(qn_lanes *lanes);
+
+#endif

@@ -1,0 +1,26 @@
+/* One thread's part in collecting statistics: a session and what it has seen. */
+#ifndef QN_SAMPLER_H
+#define QN_SAMPLER_H
+
+#include "calib/course.h"
+
+typedef struct qn_sampler {
+    qn_context *ctx; /* of its thread */
+    qn_session *session;
+    qn_counter *counter;
+    qn_stats *part;         /* since it was taken last; NULL: nothing yet */
+    qn_axis_fn *axis;       /* NULL: 1, or the last of three dimensions; none of one */
+    const void *axis_user;
+    qn_extremes *extremes;  /* NULL: not wanted */
+    int64_t sample;         /* at hand, for the extremes */
+} qn_sampler;
+
+/* The context, axis and extremes are set by the caller. qn_sampler_close in any case. */
+QN_MUST_CHECK qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan);
+/* Runs one sample and adds what was observed to the part, which is unusable after a failure. */
+QN_MUST_CHECK qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs);
+/* Forgets the part. */
+void qn_sampler_drop(qn_sampler *s);
+void qn_sampler_close(qn_sampler *s);
+
+#endif
