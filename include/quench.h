@@ -472,6 +472,68 @@ QN_API QN_MUST_CHECK qn_status qn_model_quantize(qn_model **out, qn_report **rep
 QN_API QN_MUST_CHECK qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_options *options);
 
+/* ---- Infer functions: code that feeds a model and says how good it is ------------------------------- */
+
+/* A model that somebody else's code feeds. It lives as long as the call of the function. */
+typedef struct qn_executor qn_executor;
+
+/* Feeds the model with qn_executor_forward as often as it wants to, iteration times as a rule, and tells how
+ * good the outputs are: larger is better, NaN (which *metric holds from the start) where there is no such
+ * number. It is called once with the float model, to collect statistics, and then with each quantized one,
+ * and must feed the same data in the same order every time. A status that it made up itself needs a message:
+ * qn_executor_fail. */
+typedef qn_status qn_infer_fn(void *user, qn_executor *executor, double *metric);
+
+typedef struct qn_executor_facts {
+    int64_t iteration;    /* forwards that are asked for */
+    int64_t batch_size;   /* samples of each */
+    const char *dataset;  /* as given by the user; NULL: not */
+    const char *save_dir; /* likewise */
+    const char *run_mode; /* "quant", "infer", ... */
+    const char *script;   /* file that has the function; NULL: none */
+    const char *configs;  /* "input-configs" of the run-config, JSON; NULL: none */
+    const char *stage;    /* what the outputs are of: "float", "fixed" or "infer" */
+    int quiet;            /* what the function prints is not to be seen: it runs many times */
+    size_t n_inputs, n_outputs, n_layers;
+} qn_executor_facts;
+
+/* A node's output. */
+typedef struct qn_layer_info {
+    const char *node;
+    qn_value_info output;
+} qn_layer_info;
+
+QN_API const qn_executor_facts *qn_executor_get(const qn_executor *executor);
+/* i must be below the count. */
+QN_API void qn_executor_input(qn_value_info *out, const qn_executor *executor, size_t i);
+QN_API const char *qn_executor_output_name(const qn_executor *executor, size_t i);
+QN_API void qn_executor_layer(qn_layer_info *out, const qn_executor *executor, size_t i);
+/* Runs the model with inputs in the order of its own. Types that convert without loss are converted. A batch may
+ * be a multiple of the model's. */
+QN_API QN_MUST_CHECK qn_status qn_executor_forward(qn_executor *executor, const qn_tensor *inputs,
+                                                   size_t n_inputs);
+/* Output i of the last forward; valid until the next one. */
+QN_API const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i);
+/* Whether more forwards would tell nothing new: only with a quantized model, once the running error of its
+ * outputs, sum|fixed - float| / sum|float|, changed by less than a hundredth over the last tenth of the
+ * iterations, and three of them at least. */
+QN_API int qn_executor_early_stop(const qn_executor *executor);
+/* Sets the message; returns `status`. */
+QN_API QN_MUST_CHECK qn_status qn_executor_fail(qn_executor *executor, qn_status status,
+                                                const char *message);
+
+/* The functions that are built in; NULL past the last. */
+QN_API const char *qn_infer_name(size_t i);
+
+typedef struct qn_function {
+    const char *name; /* of a built-in one, or what messages call it; NULL: the data's, see qn_data_options,
+                         or, where there are none, "infer_auto": random numbers */
+    qn_infer_fn *run; /* NULL: the built-in one */
+    void *user;
+    const char *script, *dataset, *configs; /* as of qn_executor_facts */
+    int64_t batch_size;                     /* 0: 1 */
+} qn_function;
+
 /* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
 
 typedef struct qn_infer_options {
@@ -598,6 +660,32 @@ typedef struct qn_quantize_file_options {
  * every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
+
+/* Quantization by an infer function with several methods and numbers of iterations, each pair a strategy. */
+typedef struct qn_strategies_options {
+    qn_quantize_file_options file; /* of every strategy; its method and number of samples are not used */
+    qn_function function;
+    const char *const *methods; /* none: the best known */
+    size_t n_methods;
+    const int64_t *iterations; /* none: 1, or, of data, all samples */
+    size_t n_iterations;
+    int64_t ir_batch;  /* of the model that is written, where it leaves the batch open; 0: stays open */
+    const char *cache; /* file or folder that keeps statistics, so that the same job need not run the float model
+                          again; NULL: none, or with several strategies one in save_dir */
+    int64_t class_offset; /* as of qn_eval_options: for data with labels */
+} qn_strategies_options;
+#define QN_STRATEGIES_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, NULL, 0, NULL, 0,  \
+            0, NULL, 0                                                                             \
+    }
+
+/* Calls the function once with the float model and once with every strategy's. The report has them in the order
+ * of their loss, |fixed - float| / |float| of what the function returned, in percent; the error of the outputs
+ * decides where that says nothing. The best becomes "<save_dir>/<name>_quantize.onnx", the others stand in
+ * "<save_dir>/<method>_<iteration>/". A strategy that fails is a row of the report; the call fails where all do. */
+QN_API QN_MUST_CHECK qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
+                                                 const qn_strategies_options *options);
 
 /* ---- Run configurations: options of commands in a JSON file ------------------------------------------ */
 

@@ -52,8 +52,8 @@ bool qn_observe_default(const void *user, const qn_value *value)
     return value->producer && !is_cut_off(value) && !is_unfinished(value);
 }
 
-/* The dimension of a value that counts channels, as its neighbours see it. */
-static int32_t channel_axis(const void *user, const qn_value *value)
+/* As its neighbours see it. */
+int32_t qn_channel_axis(const void *user, const qn_value *value)
 {
     const int32_t rank = value->type.rank;
     (void)user;
@@ -89,7 +89,7 @@ void qn_calibration_drop_plan(qn_calibration *c)
 void qn_calibration_close(qn_calibration *c)
 {
     qn_calibration_drop_plan(c);
-    if (c->fed)
+    if (c->feed_open)
         qn_feed_close(&c->feed);
     qn_model_free(c->real);
 }
@@ -108,14 +108,14 @@ static qn_status open_feed(qn_calibration *c)
                                         .data = &c->data,
                                         .seed = o->seed,
                                         .graph = &o->graph};
-    c->fed = true;
+    c->feed_open = true;
     QN_TRY(qn_feed_open(&c->feed, c->ctx, c->real, &c->feed_options));
     QN_TRY(qn_feed_shapes(&shapes, &c->graph.n_shapes, &c->feed));
     c->graph.shapes = shapes;
     return QN_OK;
 }
 
-static int workers(const qn_calibration *c)
+int qn_calibration_workers(const qn_calibration *c)
 {
     return c->options->threads > 0 ? c->options->threads : c->ctx->threads;
 }
@@ -129,8 +129,12 @@ qn_status qn_calibration_feed(qn_calibration *c)
     const qn_plan_options options = {.threads = 1, .graph = c->graph};
     QN_TRY(qn_plan_create_watched(&c->plan, c->ctx, c->real, &options, &watch));
     c->plan_ms = qn_clock_ms() - start;
-    QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, workers(c)));
-    if (!c->feed.dataset)
+    QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, qn_calibration_workers(c)));
+    c->fed = true;
+    c->with_data = c->feed.dataset != NULL;
+    c->source = &c->samples.source;
+    c->n_inputs = c->feed.n_in;
+    if (!c->with_data)
         qn_log(c->ctx, QN_LOG_WARN,
                "no data were given: %lld samples of random numbers stand in for them, and ranges "
                "and accuracy mean nothing",
@@ -140,10 +144,11 @@ qn_status qn_calibration_feed(qn_calibration *c)
 
 qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibration *c)
 {
-    const qn_collect_options collect = {.threads = workers(c),
-                                        .checkpoint = c->options->checkpoint,
-                                        .axis = channel_axis,
-                                        .model = c->print};
+    qn_collect_options collect = c->collect;
+    collect.threads = qn_calibration_workers(c);
+    collect.checkpoint = c->options->checkpoint;
+    collect.axis = qn_channel_axis;
+    collect.model = c->print;
     const double start = qn_clock_ms();
     QN_TRY(qn_collect(out, course, c->plan, c->ctx, &c->samples.source, &collect));
     c->run_ms = qn_clock_ms() - start;

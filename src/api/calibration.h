@@ -23,6 +23,8 @@ QN_MUST_CHECK qn_status qn_feed_source_open(qn_feed_source *out, qn_feed *feed, 
  * Relu, Clip or bias behind them changes at once. Whatever target and patterns a model is quantized with,
  * its integers are among these. A qn_observe_fn. */
 bool qn_observe_default(const void *user, const qn_value *value);
+/* The dimension of a value that counts channels. A qn_axis_fn. */
+int32_t qn_channel_axis(const void *user, const qn_value *value);
 
 typedef struct qn_calibration {
     qn_context *ctx;
@@ -33,7 +35,13 @@ typedef struct qn_calibration {
     qn_data_options data;
     qn_feed_options feed_options;
     qn_feed feed;
-    bool fed;
+    bool feed_open;
+    bool fed;                /* there are samples to run, below; */
+    bool with_data;          /* and they are no random numbers */
+    const qn_source *source; /* those of the feed, or others */
+    size_t n_inputs;
+    /* What is wanted of the collection beyond the statistics of all: `after`, `took`. */
+    qn_collect_options collect;
     qn_plan *
         plan; /* until it is dropped: with one thread, and the values that a quantized graph would carry observed */
     qn_feed_source samples;
@@ -45,10 +53,11 @@ QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, 
                                             const qn_calibrate_options *options);
 /* Opens the data; without any, c->samples are random numbers, with a warning. */
 QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
-/* After qn_calibration_feed. `course` may be NULL. */
+/* After qn_calibration_feed. `course` may be NULL; out [c->collect.n_after + 1]. */
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
                                                qn_calibration *c);
 /* The plan's memory, when nothing is left to collect; the samples stay. */
+int qn_calibration_workers(const qn_calibration *c);
 void qn_calibration_drop_plan(qn_calibration *c);
 void qn_calibration_close(qn_calibration *c);
 

@@ -45,8 +45,8 @@ static qn_status output_error(double *error, search *s, int64_t samples)
 {
     qn_report *aside;
     qn_quantize_job *j = s->j;
-    const qn_compare_options options = {.source = &j->calibration.samples.source,
-                                        .n_inputs = j->calibration.feed.n_in,
+    const qn_compare_options options = {.source = j->calibration.source,
+                                        .n_inputs = j->calibration.n_inputs,
                                         .graph = &j->calibration.graph,
                                         .samples = samples,
                                         .worst = error};

@@ -28,7 +28,7 @@ static bool may_mend(const qn_quantize_job *j)
 
 static bool has_samples(const qn_quantize_job *j)
 {
-    return j->calibration.fed && j->calibration.feed.dataset;
+    return j->calibration.fed && j->calibration.with_data;
 }
 
 static int by_harm(const void *a, const void *b)

@@ -30,7 +30,7 @@ const char *qn_model_output_name(const qn_model *model, size_t i)
     return i < model->graph->n_outputs ? model->graph->outputs[i]->name : NULL;
 }
 
-static void value_info(qn_value_info *out, const qn_value *value)
+void qn_value_describe(qn_value_info *out, const qn_value *value)
 {
     const qn_type *type = &value->type;
     const bool tensor = type->kind == QN_TYPE_TENSOR;
@@ -45,12 +45,12 @@ static void value_info(qn_value_info *out, const qn_value *value)
 
 void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i)
 {
-    value_info(out, model->graph->inputs[i]);
+    qn_value_describe(out, model->graph->inputs[i]);
 }
 
 void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i)
 {
-    value_info(out, model->graph->outputs[i]);
+    qn_value_describe(out, model->graph->outputs[i]);
 }
 
 qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,

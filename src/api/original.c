@@ -33,12 +33,12 @@ typedef qn_status take_fn(void *user, const qn_original *o, size_t at, const qn_
 static qn_status run_samples(const qn_original *o, qn_session *session, take_fn *take, void *user)
 {
     qn_calibration *c = &o->j->calibration;
-    const qn_source *source = &c->samples.source;
+    const qn_source *source = c->source;
     for (int64_t i = 0; i < o->samples; i++) {
         const qn_tensor *inputs = NULL;
         QN_TRY(qn_check_cancel(o->j->ctx));
         QN_TRY(source->read(source->user, o->j->ctx, 0, i, &inputs));
-        QN_TRY(qn_session_run(session, inputs, c->feed.n_in));
+        QN_TRY(qn_session_run(session, inputs, c->n_inputs));
         for (size_t k = 0; k < o->n_outputs; k++)
             QN_TRY(take(user, o, (size_t)i * o->n_outputs + k, qn_session_output(session, k)));
     }
@@ -75,7 +75,7 @@ static qn_status keep(void *user, const qn_original *o, size_t at, const qn_tens
 qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples)
 {
     *out = (qn_original){.j = j,
-                         .samples = QN_MIN(samples, j->calibration.samples.source.count),
+                         .samples = QN_MIN(samples, j->calibration.source->count),
                          .n_outputs = j->calibration.real->graph->n_outputs};
     const size_t all = (size_t)out->samples * out->n_outputs;
     out->values = qn_alloc_zero(j->ctx, all + 1, sizeof *out->values);

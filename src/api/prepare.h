@@ -6,6 +6,9 @@
 #include "pass/pass.h"
 #include "run/plan.h"
 
+/* What is known of a value. */
+void qn_value_describe(qn_value_info *out, const qn_value *value);
+
 /* A clone of the model with its inputs shaped as the options say. With `close` the dimensions that stay
  * open become 1. Types are not inferred yet. */
 QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,

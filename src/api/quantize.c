@@ -48,8 +48,8 @@ static qn_status report_errors(qn_item *root, qn_quantize_job *j, int64_t sample
 {
     const qn_quantizer *q = j->quantizer;
     qn_calibration *c = &j->calibration;
-    qn_compare_options options = {.source = &c->samples.source,
-                                  .n_inputs = c->feed.n_in,
+    qn_compare_options options = {.source = c->source,
+                                  .n_inputs = c->n_inputs,
                                   .graph = &c->graph,
                                   .samples = samples,
                                   .tensors = NULL};
@@ -87,9 +87,8 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
-/* The last model of the job, made faster where asked, beside the float one; statistics without data leave
- * nothing to run either on. */
-static qn_status compare(qn_item *root, qn_quantize_job *j, bool reported)
+/* Statistics without data leave nothing to run either model on. */
+qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported)
 {
     const bool fastest = j->options->fastest != 0;
     qn_speed speed;
@@ -113,21 +112,23 @@ static qn_status check_runs(const qn_quantize_job *j)
                    o->goal ? "--max-drop" : "--fastest");
 }
 
-static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bool reported)
+qn_status qn_job_decide(qn_item *root, qn_quantize_job *j)
 {
-    qn_status reached = QN_OK;
-    QN_TRY(qn_job_prepare(j, model));
-    QN_TRY(qn_job_calibrate(j));
     QN_TRY(check_runs(j));
     if (j->options->goal)
-        reached = qn_goal_search(root, j);
-    else
-        QN_TRY(qn_mend(j));
-    if (!j->options->goal)
-        QN_TRY(qn_job_prove(j));
+        return qn_goal_search(root, j);
+    QN_TRY(qn_mend(j));
+    return qn_job_prove(j);
+}
+
+static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bool reported)
+{
+    QN_TRY(qn_job_prepare(j, model));
+    QN_TRY(qn_job_calibrate(j));
+    const qn_status reached = qn_job_decide(root, j);
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
-    QN_TRY(compare(root, j, reported));
+    QN_TRY(qn_job_compare(root, j, reported));
     QN_TRY(qn_job_save_scales(j));
     return reached;
 }

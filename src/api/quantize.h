@@ -40,6 +40,12 @@ void qn_job_init(qn_quantize_job *j, qn_context *ctx, const qn_quantize_options 
 QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
 /* Reads the samples and collects statistics of them, or reads a file of statistics. */
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
+/* Settings as the options say, again: for another model from the same statistics. */
+QN_MUST_CHECK qn_status qn_job_settle(qn_quantize_job *j);
+/* Of a calibrated job: the model that the options ask for, with all refinements. QN_E_GOAL as of qn_goal_search. */
+QN_MUST_CHECK qn_status qn_job_decide(qn_item *root, qn_quantize_job *j);
+/* The last model of the job, made faster where asked, beside the float one, told in `root`. */
+QN_MUST_CHECK qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
 /* metadata.c: what the file was made with. */
@@ -62,7 +68,7 @@ typedef struct qn_compare_tensor {
 
 /* Compares the float graph with the quantized one on the first samples. */
 typedef struct qn_compare_options {
-    qn_source *source;
+    const qn_source *source;
     size_t n_inputs;
     const qn_graph_options *graph;
     int64_t samples;

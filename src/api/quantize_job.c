@@ -77,10 +77,16 @@ static qn_status open_scales(qn_quantize_job *j)
     return QN_OK;
 }
 
+qn_status qn_job_settle(qn_quantize_job *j)
+{
+    j->mended = false;
+    QN_TRY(settings_of(&j->settings, j->ctx, j->options));
+    return choose_refinements(j);
+}
+
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
-    QN_TRY(settings_of(&j->settings, j->ctx, j->options));
-    QN_TRY(choose_refinements(j));
+    QN_TRY(qn_job_settle(j));
     if (j->settings.dynamic && j->options->save_scales)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "dynamic quantization takes no scales from data: there is no scale file");

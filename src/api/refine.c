@@ -56,7 +56,7 @@ qn_status qn_job_prove(qn_quantize_job *j)
     for (size_t i = 0; i < QN_REFINEMENTS; i++)
         j->proof[i] = (qn_proof_row){.told = j->quantizer->refined[i]};
     if (!j->options->prove || j->settings.dynamic || j->scales || !j->calibration.fed ||
-        !j->calibration.feed.dataset)
+        !j->calibration.with_data)
         return QN_OK;
     qn_status status = qn_original_make(&original, j, PROOF_SAMPLES);
     if (status == QN_OK)

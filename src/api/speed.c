@@ -61,13 +61,13 @@ static qn_status run_both(runner r[2], qn_quantize_job *j)
 {
     const qn_tensor *inputs = NULL;
     const double until = qn_clock_ms() + 2 * TURN_MS;
-    qn_status status = j->calibration.samples.source.read(j->calibration.samples.source.user,
+    qn_status status = j->calibration.source->read(j->calibration.source->user,
                                                           j->ctx, 0, 0, &inputs);
     for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
          i++) {
         status = qn_check_cancel(j->ctx);
         for (int which = 0; which < 2 && status == QN_OK; which++)
-            status = run_once(&r[which], inputs, j->calibration.feed.n_in);
+            status = run_once(&r[which], inputs, j->calibration.n_inputs);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 
 typedef struct lane {
     qn_lanes *lanes;
+    int slot;
     qn_sampler sampler;
     qn_tensor *inputs;
     pthread_t thread;
@@ -48,7 +49,7 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_pieces *pieces, int6
     const qn_lanes_options *o = &l->lanes->options;
     qn_sampler *s = &l->sampler;
     QN_TRY(open_lane(l, plan));
-    pieces->give(pieces->user, piece, l->inputs);
+    QN_TRY(pieces->give(pieces->user, s->ctx, l->slot, piece, l->inputs));
     if (o->collect)
         QN_TRY(qn_sampler_run(s, l->inputs, o->n_inputs));
     else
@@ -184,6 +185,7 @@ static qn_status init_lanes(qn_lanes *lanes)
     lanes->wide.sampler = (qn_sampler){.ctx = ctx, .axis = lanes->options.axis};
     for (int i = 0; i < lanes->n_lanes; i++) {
         lanes->at[i].lanes = lanes;
+        lanes->at[i].slot = i;
         lanes->at[i].sampler.axis = lanes->options.axis;
         QN_TRY(qn_context_create_child(&lanes->at[i].sampler.ctx, ctx));
     }

@@ -23,8 +23,9 @@ typedef struct qn_lanes_options {
 typedef struct qn_pieces {
     void *user;
     int64_t count;
-    void (*give)(void *user, int64_t piece, qn_tensor *inputs); /* in the order of the model's */
-    /* Messages go to `ctx`. */
+    /* Inputs in the order of the model's; they stay valid until the same slot asks for the next. Messages go to
+     * `ctx`. */
+    qn_status (*give)(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs);
     qn_status (*take)(void *user, qn_context *ctx, int64_t piece, const qn_session *session);
 } qn_pieces;
 

@@ -1,0 +1,138 @@
+/* The executor: a model between an infer function, which feeds it, and those who want to know what happened. */
+#ifndef QN_EXECUTOR_H
+#define QN_EXECUTOR_H
+
+#include "api/calibration.h"
+#include "calib/lanes.h"
+
+/* ---- A batch (executor_inputs.c) ------------------------------------------------------------------------------ */
+
+/* What a forward gives, as the model takes it: `pieces` runs one after the other. */
+typedef struct qn_batch_inputs {
+    qn_tensor *tensors; /* [n_inputs], converted; of all pieces */
+    bool *split;        /* [n_inputs]: dim 0 is divided among the pieces */
+    void **buffers;     /* [n_inputs], for what is converted */
+    size_t *sizes;      /* of them, in bytes */
+    int64_t pieces;
+    int64_t rows; /* samples: dim 0 of the first input that is split, or that there is */
+} qn_batch_inputs;
+
+/* Checks and converts. `infos` [n_inputs] is what the model wants, -1 where it takes any size. */
+QN_MUST_CHECK qn_status qn_batch_take(qn_batch_inputs *b, qn_context *ctx,
+                                      const qn_value_info *infos, const qn_tensor *given,
+                                      size_t n_inputs);
+/* Inputs of a piece. */
+void qn_batch_piece(qn_tensor *out, const qn_batch_inputs *b, size_t n_inputs, int64_t piece);
+/* Tells other data apart: type and first bytes of the first sample. */
+qn_fingerprint qn_batch_print(const qn_tensor *inputs, size_t n_inputs);
+
+/* ---- What the float pass leaves behind (executor_kept.c) -------------------------------------------------------- */
+
+typedef struct qn_kept_piece {
+    qn_fingerprint print; /* qn_batch_print */
+    int64_t rows;
+    float *values;   /* of all outputs, one behind the other; NULL: not kept */
+    int64_t *counts; /* [n_outputs] */
+} qn_kept_piece;
+
+typedef struct qn_kept {
+    qn_context *ctx;
+    size_t n_inputs, n_outputs;
+    qn_tensor *samples; /* [n_samples * n_inputs]: the first ones, for those who measure later */
+    int64_t n_samples, most_samples, room;
+    size_t sample_bytes;
+    qn_kept_piece *pieces; /* outputs of the first ones */
+    int64_t n_pieces, most_pieces;
+    int64_t forwards; /* of the function */
+    double metric;    /* that it gave */
+    qn_source source; /* of the samples */
+} qn_kept;
+
+enum { QN_KEPT_SAMPLES = 16 };
+void qn_kept_init(qn_kept *kept, qn_context *ctx, size_t n_inputs, size_t n_outputs);
+/* Room for the outputs of at most `count` pieces (0: any number), each of `bytes`: as many as a limit allows. */
+QN_MUST_CHECK qn_status qn_kept_room(qn_kept *kept, int64_t count, size_t bytes);
+/* Keeps outputs as piece `i`; from any thread, each for another one. `inputs` NULL: nobody will ask whether they are
+ * the same again. */
+QN_MUST_CHECK qn_status qn_kept_outputs(qn_kept *kept, qn_context *ctx, int64_t i,
+                                        const qn_tensor *inputs, const qn_tensor *const *outputs);
+/* Keeps the inputs of the next sample, as long as some are wanted. */
+QN_MUST_CHECK qn_status qn_kept_inputs(qn_kept *kept, const qn_tensor *inputs);
+/* After the last one. */
+void qn_kept_finish(qn_kept *kept);
+void qn_kept_free(qn_kept *kept);
+
+/* How far outputs are from those kept. */
+typedef struct qn_kept_error {
+    const qn_kept *kept;
+    double *error, *signal; /* [n_outputs]: sum |fixed - float|, sum |float| */
+    int64_t place;          /* kept piece that the next forward begins with */
+    double *running;        /* the error after every forward that was compared */
+    size_t n_running, capacity;
+    bool other; /* the data was not that of the float pass */
+} qn_kept_error;
+
+QN_MUST_CHECK qn_status qn_kept_error_init(qn_kept_error *e, const qn_kept *kept);
+/* Adds the error of piece `i`, if it was kept: outputs of that piece alone. */
+void qn_kept_measure(double *error, double *signal, const qn_kept_error *e, int64_t i,
+                     const qn_tensor *const *outputs);
+/* Adds what qn_kept_measure found in a forward. */
+QN_MUST_CHECK qn_status qn_kept_error_add(qn_kept_error *e, const double *error,
+                                          const double *signal);
+/* The same for a whole forward, whose inputs must be those of the float pass. */
+QN_MUST_CHECK qn_status qn_kept_compare(qn_kept_error *e, const qn_batch_inputs *batch,
+                                        const qn_tensor *outputs);
+/* sum |fixed - float| / sum |float| of the worst output; NaN: nothing was compared. */
+double qn_kept_error_value(const qn_kept_error *e);
+/* Whether it changed by less than a hundredth over the last tenth of the iterations. */
+bool qn_kept_error_settled(const qn_kept_error *e, int64_t iteration);
+void qn_kept_error_free(qn_kept_error *e);
+
+/* ---- The executor ------------------------------------------------------------------------------------------------ */
+
+typedef enum qn_execute { QN_EXECUTE_FLOAT, QN_EXECUTE_FIXED, QN_EXECUTE_INFER } qn_execute;
+
+typedef struct qn_executor_options {
+    qn_execute stage;
+    qn_model *model;               /* float: after the passes */
+    const qn_graph_options *graph; /* of its plans */
+    const qn_function *function;
+    int64_t iteration; /* the largest */
+    const char *save_dir, *run_mode;
+    bool quiet;
+    int threads; /* 0: the context's */
+    qn_fingerprint print;
+    qn_kept *kept;        /* float: filled; fixed: compared with; else NULL */
+    const int64_t *after; /* float: forwards after which statistics are wanted, ascending */
+    size_t n_after;
+    qn_stats **stats; /* [n_after] of the caller */
+} qn_executor_options;
+
+struct qn_executor {
+    qn_context *ctx;
+    const qn_executor_options *options;
+    qn_executor_facts facts;
+    qn_arena arena;
+    qn_value_info *inputs; /* as forward takes them */
+    const qn_value **layers;
+    qn_lanes *lanes;
+    qn_batch_inputs batch;
+    qn_tensor *outputs;        /* [n_outputs] of the last forward */
+    void **buffers;            /* [n_outputs] */
+    size_t *sizes;             /* of them */
+    qn_tensor *parts;          /* [pieces * n_outputs] of a batch of several pieces */
+    size_t *part_sizes;        /* bytes that each has memory for */
+    size_t n_parts;
+    int64_t kept; /* pieces shown to options->kept */
+    int64_t forwards;
+    qn_kept_error error; /* fixed */
+    bool stopped;        /* early */
+    bool failed;         /* some call of it did */
+};
+
+/* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and options->kept are filled;
+ * fixed: *error (may be NULL) gets the outputs' error, NaN where there is none. */
+QN_MUST_CHECK qn_status qn_execute_function(double *metric, double *error, qn_context *ctx,
+                                            const qn_executor_options *options);
+
+#endif

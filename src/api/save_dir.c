@@ -1,0 +1,180 @@
+#include "api/save_dir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/prepare.h"
+#include "ops/infer.h"
+#include "ir/qparams.h"
+
+enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
+
+/* ---- Folders ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static qn_status make_one(qn_context *ctx, const char *folder)
+{
+    if (is_folder(folder) || mkdir(folder, 0777) == 0 || is_folder(folder))
+        return QN_OK;
+    const int why = errno;
+    return qn_fail(ctx, QN_E_IO, "cannot make folder '%s': %s%s", folder,
+                   why == EEXIST ? "a file has that name" : strerror(why),
+                   why == EACCES || why == EROFS ? " (--save-dir names another one)" : "");
+}
+
+qn_status qn_folder_make(qn_context *ctx, const char *folder)
+{
+    qn_arena arena;
+    qn_arena_init(&arena, &ctx->allocator);
+    char *path = qn_arena_text(&arena, folder, strlen(folder));
+    qn_status status = path ? QN_OK : qn_fail_nomem(ctx);
+    for (char *at = path ? path + 1 : NULL; at && *at && status == QN_OK; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        status = make_one(ctx, path);
+        *at = '/';
+    }
+    if (status == QN_OK)
+        status = make_one(ctx, folder);
+    qn_arena_free(&arena);
+    return status;
+}
+
+/* ---- One job at a time -------------------------------------------------------------------------------------------------- */
+
+/* Whoever let go of the lock removed the file: then this one is another. */
+static bool is_still_there(int file, const char *path)
+{
+    struct stat own, there;
+    return fstat(file, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
+           own.st_dev == there.st_dev;
+}
+
+qn_status qn_folder_lock_take(qn_folder_lock *out, qn_context *ctx, qn_arena *arena,
+                              const char *folder)
+{
+    *out = (qn_folder_lock){.path = NULL};
+    char *path = qn_arena_format(arena, "%s/.quench.lock", folder);
+    QN_TRY_ALLOC(ctx, path);
+    for (;;) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (file < 0)
+            return qn_fail(ctx, QN_E_IO, "cannot write in folder '%s': %s%s", folder,
+                           strerror(errno),
+                           errno == EACCES || errno == EROFS ? " (--save-dir names another one)"
+                                                             : "");
+        if (fcntl(file, F_SETLK, &whole) != 0) {
+            close(file);
+            return qn_fail(ctx, QN_E_IO,
+                           "folder '%s' is in use by another run: wait for it, or name another "
+                           "--save-dir",
+                           folder);
+        }
+        if (is_still_there(file, path)) {
+            *out = (qn_folder_lock){path, file};
+            return QN_OK;
+        }
+        close(file);
+    }
+}
+
+void qn_folder_lock_drop(qn_folder_lock *lock)
+{
+    if (!lock->path)
+        return;
+    unlink(lock->path);
+    close(lock->file);
+    lock->path = NULL;
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------------- */
+
+qn_status qn_folder_file(char **out, qn_arena *arena, const qn_model *model, const char *folder,
+                         const char *suffix)
+{
+    const char *path = model->path ? model->path : "model", *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    const size_t length = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+    *out = qn_arena_format(arena, "%s/%.*s%s", folder, (int)length, name, suffix);
+    QN_TRY_ALLOC(model->ctx, *out);
+    return QN_OK;
+}
+
+static bool is_wide(const qn_model *model)
+{
+    for (size_t i = 0; i < model->graph->n_values; i++) {
+        const qn_qparams *p = model->graph->values[i]->qparams;
+        if (p && qn_dtype_get(p->dtype)->bits == 16)
+            return true;
+    }
+    return false;
+}
+
+static int first_opset(const qn_model *model, const char *form)
+{
+    const bool has_integers = !form || strcmp(form, "fake") != 0;
+    return has_integers && is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return a && b && stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_ino == other.st_ino &&
+           one.st_dev == other.st_dev;
+}
+
+/* With the first opset that has a form for every node. */
+static qn_status save(qn_quantized_file *file, qn_model *model)
+{
+    const int last = file->asked ? file->asked : QN_LATEST_OPSET;
+    file->opset = file->asked ? file->asked : first_opset(model, file->form);
+    for (;; file->opset++) {
+        const qn_save_options options = {.opset = file->opset, .form = file->form};
+        const qn_status status = qn_model_save(file->ctx, model, file->path, &options);
+        if (status != QN_E_UNSUPPORTED || file->opset == last)
+            return status;
+    }
+}
+
+static bool has_open_batch(const qn_model *model)
+{
+    for (size_t i = 0; i < model->graph->n_inputs; i++) {
+        const qn_type *type = &model->graph->inputs[i]->type;
+        if (type->kind == QN_TYPE_TENSOR && type->rank > 0 && type->dims[0].value < 0)
+            return true;
+    }
+    return false;
+}
+
+static qn_status save_bound(qn_quantized_file *file, qn_model *model)
+{
+    const qn_graph_options graph = {.batch = file->batch};
+    qn_model *bound = NULL;
+    QN_TRY(qn_prepare_shapes(&bound, file->ctx, model, &graph, false));
+    qn_status status = qn_graph_infer(bound->graph);
+    if (status == QN_OK)
+        status = save(file, bound);
+    qn_model_free(bound);
+    return status;
+}
+
+qn_status qn_quantized_save(void *user, qn_model *model)
+{
+    qn_quantized_file *file = user;
+    if (is_same_file(file->path, file->original))
+        return qn_fail(file->ctx, QN_E_INVALID,
+                       "%s is the model itself, which is not written over: name another --save-dir",
+                       file->path);
+    return file->batch && has_open_batch(model) ? save_bound(file, model) : save(file, model);
+}
