@@ -650,10 +650,11 @@ typedef struct qn_quantize_file_options {
     int opset;        /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
     const char *form; /* as of qn_save_options */
     int scale_file;   /* write "<save_dir>/<name>_scales.json" as well */
+    int64_t batch;    /* of what is written, where the model leaves it open; 0: stays open */
 } qn_quantize_file_options;
 #define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
     {                                                                                              \
-        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL, 0                                                 \
+        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL, 0, 0                                              \
     }
 
 /* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a goal anew at
@@ -669,15 +670,17 @@ typedef struct qn_strategies_options {
     size_t n_methods;
     const int64_t *iterations; /* none: 1, or, of data, all samples */
     size_t n_iterations;
-    int64_t ir_batch;  /* of the model that is written, where it leaves the batch open; 0: stays open */
     const char *cache; /* file or folder that keeps statistics, so that the same job need not run the float model
                           again; NULL: none, or with several strategies one in save_dir */
     int64_t class_offset; /* as of qn_eval_options: for data with labels */
+    const char *run_mode; /* that the function is told; NULL: "quant" */
+    void (*note)(void *user, const char *line); /* where each strategy begins and ends; or NULL */
+    void *note_user;
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
         QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, NULL, 0, NULL, 0,  \
-            0, NULL, 0                                                                             \
+            NULL, 0, NULL, NULL, NULL                                                              \
     }
 
 /* Calls the function once with the float model and once with every strategy's. The report has them in the order

@@ -1,0 +1,287 @@
+/* What a float pass gave, in a file. The same kind of bytes as a statistics file:
+ *
+ *   "qncache1", prints of what it depends on, v numbers of forwards and each of them, statistics for each,
+ *   v forwards, metric, v inputs, v outputs, v samples and their inputs (v type, v rank, v dims, bytes),
+ *   v pieces and of each print, v rows, v count of every output, numbers. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/strategies.h"
+#include "calib/bytes.h"
+
+static const char magic[] = "qncache1";
+static const char *const part_names[QN_PASS_PARTS] = {"model", "infer function", "data", "options"};
+
+/* ---- Prints ------------------------------------------------------------------------------------------------------------- */
+
+qn_status qn_print_contents(qn_fingerprint *print, qn_context *ctx, const char *path)
+{
+    qn_map map;
+    QN_TRY(qn_map_open(&map, ctx, path));
+    qn_fingerprint_bytes(print, map.data, map.size);
+    qn_map_close(&map);
+    return QN_OK;
+}
+
+static void print_status(qn_fingerprint *print, const char *name, const struct stat *status)
+{
+    qn_fingerprint_text(print, name);
+    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? -1 : (int64_t)status->st_size);
+    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? 0 : (int64_t)status->st_mtim.tv_sec);
+    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? 0 : (int64_t)status->st_mtim.tv_nsec);
+}
+
+/* Sums: the order that a folder lists its files in means nothing. */
+static qn_status print_folder(qn_fingerprint *print, qn_context *ctx, const char *path, int depth)
+{
+    DIR *folder = depth < 16 ? opendir(path) : NULL;
+    qn_status status = QN_OK;
+    const struct dirent *entry;
+    while (folder && status == QN_OK && (entry = readdir(folder)) != NULL) {
+        struct stat there;
+        qn_arena arena;
+        qn_fingerprint own = {{0, 0}};
+        if (entry->d_name[0] == '.')
+            continue;
+        qn_arena_init(&arena, &ctx->allocator);
+        const char *full = qn_arena_format(&arena, "%s/%s", path, entry->d_name);
+        status = full ? QN_OK : qn_fail_nomem(ctx);
+        if (full && stat(full, &there) == 0) {
+            print_status(&own, entry->d_name, &there);
+            if (S_ISDIR(there.st_mode))
+                status = print_folder(&own, ctx, full, depth + 1);
+            qn_fingerprint_add(print, own);
+        }
+        qn_arena_free(&arena);
+    }
+    if (folder)
+        closedir(folder);
+    return status;
+}
+
+qn_status qn_print_listing(qn_fingerprint *print, qn_context *ctx, const char *path)
+{
+    struct stat there;
+    qn_fingerprint own = {{0, 0}};
+    qn_fingerprint_text(&own, path);
+    if (path && stat(path, &there) == 0) {
+        print_status(&own, path, &there);
+        if (S_ISDIR(there.st_mode))
+            QN_TRY(print_folder(&own, ctx, path, 0));
+    }
+    qn_fingerprint_add(print, own);
+    return QN_OK;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------------------------------------- */
+
+static void put_f64(qn_text *out, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    qn_put_u64(out, bits);
+}
+
+static size_t bytes_of(const qn_tensor *t)
+{
+    return (size_t)qn_tensor_count(t) * qn_dtype_size(t->dtype);
+}
+
+static void put_tensor(qn_text *out, const qn_tensor *t)
+{
+    qn_put_varint(out, (uint64_t)t->dtype);
+    qn_put_varint(out, (uint64_t)t->rank);
+    for (int32_t d = 0; d < t->rank; d++)
+        qn_put_varint(out, (uint64_t)t->dims[d]);
+    qn_text_add(out, t->data, bytes_of(t));
+}
+
+static void put_piece(qn_text *out, const qn_kept *kept, const qn_kept_piece *piece)
+{
+    size_t all = 0;
+    qn_put_print(out, piece->print);
+    qn_put_varint(out, (uint64_t)piece->rows);
+    for (size_t k = 0; k < kept->n_outputs; k++) {
+        qn_put_varint(out, (uint64_t)piece->counts[k]);
+        all += (size_t)piece->counts[k];
+    }
+    for (size_t i = 0; i < all; i++)
+        qn_put_f32(out, piece->values[i]);
+}
+
+static void put_kept(qn_text *out, const qn_kept *kept)
+{
+    qn_put_varint(out, (uint64_t)kept->forwards);
+    put_f64(out, kept->metric);
+    qn_put_varint(out, kept->n_inputs);
+    qn_put_varint(out, kept->n_outputs);
+    qn_put_varint(out, (uint64_t)kept->n_samples);
+    for (size_t i = 0; i < (size_t)kept->n_samples * kept->n_inputs; i++)
+        put_tensor(out, &kept->samples[i]);
+    qn_put_varint(out, (uint64_t)kept->n_pieces);
+    for (int64_t i = 0; i < kept->n_pieces; i++)
+        put_piece(out, kept, &kept->pieces[i]);
+}
+
+qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass, const qn_pass_key *key,
+                             const char *path)
+{
+    qn_text text;
+    qn_text_init(&text, ctx);
+    qn_text_add(&text, magic, QN_MAGIC);
+    for (size_t i = 0; i < QN_PASS_PARTS; i++)
+        qn_put_print(&text, key->print[i]);
+    qn_put_varint(&text, pass->n_after);
+    for (size_t i = 0; i < pass->n_after; i++)
+        qn_put_varint(&text, (uint64_t)pass->after[i]);
+    for (size_t i = 0; i < pass->n_after; i++)
+        qn_put_stats(&text, pass->stats[i]);
+    put_kept(&text, &pass->kept);
+    return qn_write_sealed(ctx, &text, path);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------------- */
+
+static double get_f64(qn_bytes *in)
+{
+    const uint64_t bits = qn_get_u64(in);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint64_t left(const qn_bytes *in)
+{
+    return (uint64_t)(in->end - in->at);
+}
+
+static qn_status get_tensor(qn_tensor *out, qn_context *ctx, qn_bytes *in)
+{
+    size_t bytes = 0;
+    qn_tensor t = {.dtype = (qn_dtype)qn_get_count(in, QN_SEQUENCE - 1)};
+    t.rank = (int32_t)qn_get_count(in, QN_MAX_RANK);
+    for (int32_t d = 0; d < t.rank; d++)
+        t.dims[d] = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
+    in->wrong = in->wrong || t.dtype == QN_STRING ||
+                !qn_tensor_bytes(&bytes, t.dtype, t.rank, t.dims) || bytes > left(in);
+    if (in->wrong)
+        return QN_OK;
+    t.data = qn_alloc_aligned(&ctx->allocator, QN_MAX(bytes, 64));
+    QN_TRY_ALLOC(ctx, t.data);
+    memcpy(t.data, in->at, bytes);
+    in->at += bytes;
+    *out = t;
+    return QN_OK;
+}
+
+static qn_status get_samples(qn_kept *kept, qn_bytes *in)
+{
+    const uint64_t count = qn_get_count(in, left(in));
+    if (in->wrong || count == 0)
+        return QN_OK;
+    kept->samples = qn_alloc_zero(kept->ctx, (size_t)count * kept->n_inputs + 1,
+                                  sizeof *kept->samples);
+    QN_TRY_ALLOC(kept->ctx, kept->samples);
+    kept->room = kept->most_samples = (int64_t)count;
+    for (; kept->n_samples < (int64_t)count && !in->wrong; kept->n_samples++) {
+        qn_tensor *to = kept->samples + (size_t)kept->n_samples * kept->n_inputs;
+        for (size_t i = 0; i < kept->n_inputs && !in->wrong; i++)
+            QN_TRY(get_tensor(&to[i], kept->ctx, in));
+    }
+    return QN_OK;
+}
+
+static qn_status get_piece(qn_kept_piece *piece, const qn_kept *kept, qn_bytes *in)
+{
+    uint64_t all = 0;
+    piece->print = qn_get_print(in);
+    piece->rows = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
+    piece->counts = qn_alloc_zero(kept->ctx, kept->n_outputs + 1, sizeof *piece->counts);
+    QN_TRY_ALLOC(kept->ctx, piece->counts);
+    for (size_t k = 0; k < kept->n_outputs; k++) {
+        piece->counts[k] = (int64_t)qn_get_count(in, left(in));
+        all += (uint64_t)piece->counts[k];
+    }
+    in->wrong = in->wrong || all > left(in) / sizeof(float);
+    if (in->wrong)
+        return QN_OK;
+    piece->values = qn_alloc(kept->ctx, ((size_t)all + 1) * sizeof *piece->values);
+    QN_TRY_ALLOC(kept->ctx, piece->values);
+    for (uint64_t i = 0; i < all; i++)
+        piece->values[i] = qn_get_f32(in);
+    return QN_OK;
+}
+
+static qn_status get_kept(qn_kept *kept, qn_bytes *in)
+{
+    kept->forwards = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
+    kept->metric = get_f64(in);
+    in->wrong = in->wrong || qn_get_varint(in) != kept->n_inputs ||
+                qn_get_varint(in) != kept->n_outputs;
+    if (!in->wrong)
+        QN_TRY(get_samples(kept, in));
+    const uint64_t count = qn_get_count(in, left(in));
+    if (in->wrong || count == 0)
+        return QN_OK;
+    kept->most_pieces = (int64_t)count;
+    kept->pieces = qn_alloc_zero(kept->ctx, (size_t)count, sizeof *kept->pieces);
+    QN_TRY_ALLOC(kept->ctx, kept->pieces);
+    for (uint64_t i = 0; i < count && !in->wrong; i++)
+        QN_TRY(get_piece(&kept->pieces[i], kept, in));
+    return QN_OK;
+}
+
+static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_bytes *in)
+{
+    qn_pass_key found;
+    for (size_t i = 0; i < QN_PASS_PARTS; i++)
+        found.print[i] = qn_get_print(in);
+    for (size_t i = 0; i < QN_PASS_PARTS && !in->wrong; i++) {
+        if (!qn_fingerprint_same(found.print[i], key->print[i]))
+            return qn_fail(ctx, QN_E_INVALID,
+                           "the cache is stale: it was made with another %s; remove it, or name "
+                           "another (-cd)",
+                           part_names[i]);
+    }
+    return QN_OK;
+}
+
+static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key *key, qn_bytes *in)
+{
+    QN_TRY(check_key(ctx, key, in));
+    bool same = qn_get_varint(in) == pass->n_after;
+    for (size_t i = 0; i < pass->n_after && same; i++)
+        same = (int64_t)qn_get_varint(in) == pass->after[i];
+    if (!same && !in->wrong)
+        return qn_fail(ctx, QN_E_INVALID,
+                       "the cache is stale: it was made with other numbers of iterations; remove it, "
+                       "or name another (-cd)");
+    for (size_t i = 0; i < pass->n_after && !in->wrong; i++)
+        QN_TRY(qn_get_stats(&pass->stats[i], ctx, in));
+    if (!in->wrong)
+        QN_TRY(get_kept(&pass->kept, in));
+    if (in->wrong || in->at != in->end)
+        return qn_fail(ctx, QN_E_FORMAT, "the cache contradicts itself");
+    qn_kept_finish(&pass->kept);
+    return QN_OK;
+}
+
+qn_status qn_float_pass_load(bool *found, qn_float_pass *pass, qn_context *ctx,
+                             const qn_pass_key *key, const char *path)
+{
+    qn_map map;
+    qn_bytes in = {NULL, NULL, false};
+    *found = access(path, F_OK) == 0;
+    if (!*found)
+        return QN_OK;
+    QN_TRY(qn_map_open(&map, ctx, path));
+    qn_status status = qn_get_sealed(&in, ctx, map.data, map.size, magic);
+    if (status == QN_OK)
+        status = get_all(pass, ctx, key, &in);
+    qn_map_close(&map);
+    return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", path);
+}

@@ -1,0 +1,49 @@
+/* The infer functions that are built in. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/strategies.h"
+
+static const qn_function_row rows[] = {
+    {"infer_auto", "random numbers: accuracy means nothing", NULL, true},
+};
+/* What stands behind no name where there are data. */
+static const qn_function_row of_data = {"the data", "samples of files", NULL, false};
+
+const char *qn_infer_name(size_t i)
+{
+    return i < QN_COUNT_OF(rows) ? rows[i].name : NULL;
+}
+
+static qn_status fail_unknown(qn_context *ctx, const char *name)
+{
+    char names[256] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < QN_COUNT_OF(rows) && length < sizeof names; i++)
+        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
+                                   rows[i].name);
+    return qn_fail(ctx, QN_E_INVALID,
+                   "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "
+                   "have others",
+                   name, names);
+}
+
+qn_status qn_function_find(const qn_function_row **row, qn_context *ctx, qn_function *function,
+                           bool has_data)
+{
+    *row = NULL;
+    if (function->run)
+        return QN_OK;
+    if (!function->name && has_data) {
+        *row = &of_data;
+        return QN_OK;
+    }
+    const char *name = function->name ? function->name : rows[0].name;
+    for (size_t i = 0; i < QN_COUNT_OF(rows) && !*row; i++)
+        *row = strcmp(rows[i].name, name) == 0 ? &rows[i] : NULL;
+    if (!*row)
+        return fail_unknown(ctx, name);
+    function->name = (*row)->name;
+    function->run = (*row)->run;
+    return QN_OK;
+}
