@@ -526,7 +526,8 @@ QN_API QN_MUST_CHECK qn_status qn_executor_fail(qn_executor *executor, qn_status
 QN_API const char *qn_infer_name(size_t i);
 
 typedef struct qn_function {
-    const char *name; /* of a built-in one, or what messages call it; NULL: the data's, see qn_data_options,
+    const char *
+        name; /* of a built-in one, or what messages call it; NULL: the data's, see qn_data_options,
                          or, where there are none, "infer_auto": random numbers */
     qn_infer_fn *run; /* NULL: the built-in one */
     void *user;
@@ -664,29 +665,30 @@ QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx
 
 /* Quantization by an infer function with several methods and numbers of iterations, each pair a strategy. */
 typedef struct qn_strategies_options {
-    qn_quantize_file_options file; /* of every strategy; its method and number of samples are not used */
+    qn_quantize_file_options
+        file; /* of every strategy; its method and number of samples are not used */
     qn_function function;
     const char *const *methods; /* none: the best known */
     size_t n_methods;
     const int64_t *iterations; /* none: 1, or, of data, all samples */
     size_t n_iterations;
-    const char *cache; /* file or folder that keeps statistics, so that the same job need not run the float model
+    const char *
+        cache; /* file or folder that keeps statistics, so that the same job need not run the float model
                           again; NULL: none, or with several strategies one in save_dir */
     int64_t class_offset; /* as of qn_eval_options: for data with labels */
     const char *run_mode; /* that the function is told; NULL: "quant" */
-    void (*note)(void *user, const char *line); /* where each strategy begins and ends; or NULL */
-    void *note_user;
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
         QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, NULL, 0, NULL, 0,  \
-            NULL, 0, NULL, NULL, NULL                                                              \
+            NULL, 0, NULL                                                                          \
     }
 
 /* Calls the function once with the float model and once with every strategy's. The report has them in the order
  * of their loss, |fixed - float| / |float| of what the function returned, in percent; the error of the outputs
  * decides where that says nothing. The best becomes "<save_dir>/<name>_quantize.onnx", the others stand in
- * "<save_dir>/<method>_<iteration>/". A strategy that fails is a row of the report; the call fails where all do. */
+ * "<save_dir>/<method>_<iteration>/". A strategy that fails is a row of the report; the call fails where all do. Notes
+ * tell where each begins and ends. */
 QN_API QN_MUST_CHECK qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
                                                  const qn_strategies_options *options);
 

@@ -10,11 +10,8 @@
 /* The first option given that the library has no answer to; NULL: none. */
 static const char *missing_option(const quant_values *v)
 {
-    static const char *const names[] = {"infer-func",
-                                        "user-defined-script",
+    static const char *const names[] = {"user-defined-script",
                                         "dump",
-                                        "cache-distribution",
-                                        "ir-batch",
                                         "generate-template",
                                         "mix-config",
                                         "mean",
@@ -28,10 +25,6 @@ static const char *missing_option(const quant_values *v)
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];
     }
-    if (v->methods.count > 1)
-        return "quant-mode with several methods";
-    if (v->iterations.count > 1)
-        return "iteration with several numbers";
     return strcmp(v->run.mode, "quant") != 0 ? "run-mode" : NULL;
 }
 
@@ -50,6 +43,8 @@ static bool is_supported(const quant_values *v)
     return false;
 }
 
+enum { MANUAL_METHODS = 5 };
+
 /* ---- From values to the library's options ---------------------------------------------------------------------- */
 
 static int default_threads(void)
@@ -63,8 +58,6 @@ static qn_calibrate_options calibrate_options(const quant_values *v, const qn_gr
     qn_calibrate_options o = QN_CALIBRATE_OPTIONS_INIT;
     o.graph = *graph;
     o.data = cli_data_options(&v->data, &o.graph);
-    if (v->iterations.count)
-        o.data.samples = strtoll(v->iterations.at[0], NULL, 10) * v->batch;
     o.inputs = v->subject.inputs.at;
     o.n_inputs = v->subject.inputs.count;
     o.threads = v->subject.threads ? (int)v->subject.threads : default_threads();
@@ -77,7 +70,6 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
     o.calibrate = calibrate_options(v, graph);
     o.target = v->target;
-    o.method = v->methods.count ? v->methods.at[0] : NULL;
     o.percentile = v->percent;
     o.bits = (int)v->bits;
     o.keep_float = v->keep_float.at;
@@ -123,6 +115,53 @@ static const char *save_dir(const quant_values *v)
     return v->common.program->knight ? "/TS-KnightOutput/QuantOnnx" : "quench_out";
 }
 
+/* The methods asked for, "all" written out. */
+static size_t list_methods(const char **out, const quant_values *v)
+{
+    static const char *const all[] = {"kl", "min_max", "mse", "percentile", "kl_v2"};
+    size_t count = 0;
+    for (size_t i = 0; i < v->methods.count; i++) {
+        const bool every = strcmp(v->methods.at[i], "all") == 0;
+        for (size_t k = 0; k < (every ? MANUAL_METHODS : 1); k++) {
+            const char *name = every ? all[k] : v->methods.at[i];
+            bool known = false;
+            for (size_t n = 0; n < count; n++)
+                known = known || strcmp(out[n], name) == 0;
+            if (!known)
+                out[count++] = name;
+        }
+    }
+    return count;
+}
+
+static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
+                                const qn_quantize_file_options *file, const quant_values *v)
+{
+    const size_t room = v->methods.count * MANUAL_METHODS + v->iterations.count + 1;
+    const char **methods = calloc(room, sizeof *methods);
+    int64_t *iterations = calloc(room, sizeof *iterations);
+    qn_strategies_options o = QN_STRATEGIES_OPTIONS_INIT;
+    qn_status status = QN_E_NOMEM;
+    if (methods && iterations) {
+        o.file = *file;
+        o.methods = methods;
+        o.n_methods = list_methods(methods, v);
+        o.iterations = iterations;
+        for (size_t i = 0; i < v->iterations.count; i++)
+            iterations[o.n_iterations++] = strtoll(v->iterations.at[i], NULL, 10);
+        o.function = (qn_function){.name = v->run.function,
+                                   .dataset = v->data.data.count ? v->data.data.at[0] : NULL,
+                                   .batch_size = v->batch};
+        o.cache = v->run.cache;
+        o.class_offset = v->classes.offset;
+        o.run_mode = v->run.mode;
+        status = qn_strategies_run(out, cli->ctx, model, &o);
+    }
+    free(methods);
+    free(iterations);
+    return status;
+}
+
 static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
@@ -139,8 +178,12 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                                            .save_dir = save_dir(v),
                                            .opset = (int)v->opset,
                                            .form = v->form,
-                                           .scale_file = v->save_scales};
-    return qn_quantize_file(out, cli->ctx, model, &file);
+                                           .scale_file = v->save_scales,
+                                           .batch = v->common.program->knight ||
+                                                            cli_given(v, &cli_cmd_quant, "ir-batch")
+                                                        ? v->run.ir_batch
+                                                        : 0};
+    return run_strategies(out, cli, model, &file, v);
 }
 
 int quant_run(cli_work *cli, const void *parsed)

@@ -183,8 +183,8 @@ static qn_status get_samples(qn_kept *kept, qn_bytes *in)
     const uint64_t count = qn_get_count(in, left(in));
     if (in->wrong || count == 0)
         return QN_OK;
-    kept->samples = qn_alloc_zero(kept->ctx, (size_t)count * kept->n_inputs + 1,
-                                  sizeof *kept->samples);
+    kept->samples =
+        qn_alloc_zero(kept->ctx, (size_t)count * kept->n_inputs + 1, sizeof *kept->samples);
     QN_TRY_ALLOC(kept->ctx, kept->samples);
     kept->room = kept->most_samples = (int64_t)count;
     for (; kept->n_samples < (int64_t)count && !in->wrong; kept->n_samples++) {
@@ -220,8 +220,8 @@ static qn_status get_kept(qn_kept *kept, qn_bytes *in)
 {
     kept->forwards = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
     kept->metric = get_f64(in);
-    in->wrong = in->wrong || qn_get_varint(in) != kept->n_inputs ||
-                qn_get_varint(in) != kept->n_outputs;
+    in->wrong =
+        in->wrong || qn_get_varint(in) != kept->n_inputs || qn_get_varint(in) != kept->n_outputs;
     if (!in->wrong)
         QN_TRY(get_samples(kept, in));
     const uint64_t count = qn_get_count(in, left(in));
@@ -257,9 +257,10 @@ static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key
     for (size_t i = 0; i < pass->n_after && same; i++)
         same = (int64_t)qn_get_varint(in) == pass->after[i];
     if (!same && !in->wrong)
-        return qn_fail(ctx, QN_E_INVALID,
-                       "the cache is stale: it was made with other numbers of iterations; remove it, "
-                       "or name another (-cd)");
+        return qn_fail(
+            ctx, QN_E_INVALID,
+            "the cache is stale: it was made with other numbers of iterations; remove it, "
+            "or name another (-cd)");
     for (size_t i = 0; i < pass->n_after && !in->wrong; i++)
         QN_TRY(qn_get_stats(&pass->stats[i], ctx, in));
     if (!in->wrong)

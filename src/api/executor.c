@@ -105,7 +105,8 @@ static qn_status take_piece(void *user, qn_context *ctx, int64_t piece, const qn
         if (e->batch.pieces == 1)
             e->outputs[k] = *qn_session_output(session, k);
         else
-            QN_TRY(keep_part(&e->parts[at], &e->part_sizes[at], ctx, qn_session_output(session, k)));
+            QN_TRY(
+                keep_part(&e->parts[at], &e->part_sizes[at], ctx, qn_session_output(session, k)));
     }
     return QN_OK;
 }
@@ -119,8 +120,7 @@ static qn_status make_parts(qn_executor *e)
         qn_realloc(e->ctx, e->parts, old * sizeof *e->parts, count * sizeof *e->parts);
     QN_TRY_ALLOC(e->ctx, parts);
     e->parts = parts;
-    size_t *sizes =
-        qn_realloc(e->ctx, e->part_sizes, old * sizeof *sizes, count * sizeof *sizes);
+    size_t *sizes = qn_realloc(e->ctx, e->part_sizes, old * sizeof *sizes, count * sizeof *sizes);
     QN_TRY_ALLOC(e->ctx, sizes);
     e->part_sizes = sizes;
     memset(parts + old, 0, (count - old) * sizeof *parts);

@@ -60,6 +60,7 @@ QN_MUST_CHECK qn_status qn_kept_outputs(qn_kept *kept, qn_context *ctx, int64_t 
 QN_MUST_CHECK qn_status qn_kept_inputs(qn_kept *kept, const qn_tensor *inputs);
 /* After the last one. */
 void qn_kept_finish(qn_kept *kept);
+/* Takes one that was never made (all zero) too. */
 void qn_kept_free(qn_kept *kept);
 
 /* How far outputs are from those kept. */
@@ -117,11 +118,11 @@ struct qn_executor {
     const qn_value **layers;
     qn_lanes *lanes;
     qn_batch_inputs batch;
-    qn_tensor *outputs;        /* [n_outputs] of the last forward */
-    void **buffers;            /* [n_outputs] */
-    size_t *sizes;             /* of them */
-    qn_tensor *parts;          /* [pieces * n_outputs] of a batch of several pieces */
-    size_t *part_sizes;        /* bytes that each has memory for */
+    qn_tensor *outputs; /* [n_outputs] of the last forward */
+    void **buffers;     /* [n_outputs] */
+    size_t *sizes;      /* of them */
+    qn_tensor *parts;   /* [pieces * n_outputs] of a batch of several pieces */
+    size_t *part_sizes; /* bytes that each has memory for */
     size_t n_parts;
     int64_t kept; /* pieces shown to options->kept */
     int64_t forwards;

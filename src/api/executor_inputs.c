@@ -34,9 +34,8 @@ static qn_status check_shape(qn_context *ctx, const qn_value_info *info, const q
     bool fits = info->rank < 0 || info->rank == given->rank;
     for (int32_t d = 0; fits && d < given->rank; d++) {
         const int64_t wanted = info->rank < 0 ? -1 : info->dims[d];
-        fits = given->dims[d] >= (d == 0) &&
-               (d == 0 ? wanted < 1 || given->dims[0] % wanted == 0
-                       : wanted < 0 || given->dims[d] == wanted);
+        fits = given->dims[d] >= (d == 0) && (d == 0 ? wanted < 1 || given->dims[0] % wanted == 0
+                                                     : wanted < 0 || given->dims[d] == wanted);
     }
     if (fits)
         return QN_OK;

@@ -138,6 +138,8 @@ void qn_kept_finish(qn_kept *kept)
 
 void qn_kept_free(qn_kept *kept)
 {
+    if (!kept->ctx)
+        return;
     for (int64_t i = 0; kept->pieces && i < kept->most_pieces; i++) {
         qn_free(kept->ctx, kept->pieces[i].values);
         qn_free(kept->ctx, kept->pieces[i].counts);

@@ -22,10 +22,11 @@ static qn_status fail_unknown(qn_context *ctx, const char *name)
     for (size_t i = 0; i < QN_COUNT_OF(rows) && length < sizeof names; i++)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                                    rows[i].name);
-    return qn_fail(ctx, QN_E_INVALID,
-                   "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "
-                   "have others",
-                   name, names);
+    return qn_fail(
+        ctx, QN_E_INVALID,
+        "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "
+        "have others",
+        name, names);
 }
 
 qn_status qn_function_find(const qn_function_row **row, qn_context *ctx, qn_function *function,

@@ -31,8 +31,7 @@ static qn_status count_hits(pull *p, qn_context *ctx, int64_t run, const qn_tens
     double *scores = qn_alloc(ctx, (size_t)classes * sizeof *scores);
     QN_TRY_ALLOC(ctx, scores);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t label =
-            qn_dataset_label(feed->dataset, feed->first + run * feed->batch + r);
+        const int64_t label = qn_dataset_label(feed->dataset, feed->first + run * feed->batch + r);
         if (label < 0)
             continue;
         for (int64_t c = 0; c < classes; c++)
@@ -81,8 +80,7 @@ static size_t output_bytes(const qn_plan *plan, size_t n_outputs)
     for (size_t k = 0; k < n_outputs; k++) {
         qn_tensor output;
         qn_plan_output(&output, plan, k);
-        all += output.rank < 0 ? (size_t)1 << 20
-                               : (size_t)qn_tensor_count(&output) * sizeof(float);
+        all += output.rank < 0 ? (size_t)1 << 20 : (size_t)qn_tensor_count(&output) * sizeof(float);
     }
     return all;
 }
@@ -94,10 +92,8 @@ qn_status qn_pull_float(qn_stats **out, const qn_pull_options *options, const in
     qn_kept *kept = options->kept;
     pull p = {.ctx = c->ctx, .options = options};
     QN_TRY(qn_kept_room(kept, c->source->count, output_bytes(c->plan, kept->n_outputs)));
-    c->collect = (qn_collect_options){.after = after,
-                                      .n_after = n_after - 1,
-                                      .took = take_float,
-                                      .took_user = &p};
+    c->collect = (qn_collect_options){
+        .after = after, .n_after = n_after - 1, .took = take_float, .took_user = &p};
     QN_TRY(qn_calibration_collect(out, NULL, c));
     kept->forwards = c->source->count;
     kept->metric = hit_rate(&p);
@@ -118,8 +114,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const pull *p = user;
     const qn_plan_options options = {.threads = threads, .graph = p->options->calibration->graph};
-    const qn_watch watch = {
-        .purpose = QN_PURPOSE_RUN, .direct = true, .observe = observe_none};
+    const qn_watch watch = {.purpose = QN_PURPOSE_RUN, .direct = true, .observe = observe_none};
     return qn_plan_create_watched(out, p->ctx, p->model, &options, &watch);
 }
 
@@ -183,8 +178,8 @@ static qn_status run_model(double *metric, double *error, pull *p)
     const qn_lanes_options options = {
         .threads = threads, .plan = make_plan, .user = p, .n_inputs = c->n_inputs};
     qn_lanes *lanes = NULL;
-    p->sums = qn_alloc_zero(p->ctx, (size_t)batch * 2 * p->options->kept->n_outputs + 1,
-                            sizeof *p->sums);
+    p->sums =
+        qn_alloc_zero(p->ctx, (size_t)batch * 2 * p->options->kept->n_outputs + 1, sizeof *p->sums);
     QN_TRY_ALLOC(p->ctx, p->sums);
     QN_TRY(qn_kept_error_init(&p->error, p->options->kept));
     QN_TRY(qn_lanes_create(&lanes, p->ctx, &options));

@@ -6,8 +6,8 @@
 
 typedef struct qn_pull_options {
     qn_calibration *calibration; /* fed */
-    bool labelled;               /* the metric is the share of hits, in percent; else there is none */
-    int64_t class_offset;        /* added to every label */
+    bool labelled;        /* the metric is the share of hits, in percent; else there is none */
+    int64_t class_offset; /* added to every label */
     qn_kept *kept;
 } qn_pull_options;
 

@@ -51,7 +51,8 @@ qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
     const qn_quantize_file_options defaults = QN_QUANTIZE_FILE_OPTIONS_INIT;
     const qn_quantize_file_options *o = options ? options : &defaults;
     const char *folder = o->save_dir ? o->save_dir : "quench_out";
-    qn_quantized_file file = {.ctx = ctx, .form = o->form, .asked = o->opset, .batch = o->batch, .original = model->path};
+    qn_quantized_file file = {
+        .ctx = ctx, .form = o->form, .asked = o->opset, .batch = o->batch, .original = model->path};
     qn_quantize_options quantize = o->quantize;
     char *path = NULL, *scales = NULL;
     const qn_form_row *form;

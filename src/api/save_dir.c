@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "api/prepare.h"
-#include "ops/infer.h"
 #include "ir/qparams.h"
+#include "ops/infer.h"
 
 enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
 
@@ -70,10 +70,9 @@ qn_status qn_folder_lock_take(qn_folder_lock *out, qn_context *ctx, qn_arena *ar
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         const int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (file < 0)
-            return qn_fail(ctx, QN_E_IO, "cannot write in folder '%s': %s%s", folder,
-                           strerror(errno),
-                           errno == EACCES || errno == EROFS ? " (--save-dir names another one)"
-                                                             : "");
+            return qn_fail(
+                ctx, QN_E_IO, "cannot write in folder '%s': %s%s", folder, strerror(errno),
+                errno == EACCES || errno == EROFS ? " (--save-dir names another one)" : "");
         if (fcntl(file, F_SETLK, &whole) != 0) {
             close(file);
             return qn_fail(ctx, QN_E_IO,

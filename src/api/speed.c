@@ -61,8 +61,8 @@ static qn_status run_both(runner r[2], qn_quantize_job *j)
 {
     const qn_tensor *inputs = NULL;
     const double until = qn_clock_ms() + 2 * TURN_MS;
-    qn_status status = j->calibration.source->read(j->calibration.source->user,
-                                                          j->ctx, 0, 0, &inputs);
+    qn_status status =
+        j->calibration.source->read(j->calibration.source->user, j->ctx, 0, 0, &inputs);
     for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
          i++) {
         status = qn_check_cancel(j->ctx);

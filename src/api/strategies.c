@@ -3,7 +3,6 @@
 #include "api/strategies.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,19 +55,6 @@ typedef struct run {
     made_model kept;      /* of it */
     qn_report *report;
 } run;
-
-static void note(const run *r, const char *format, ...) QN_PRINTF(2, 3);
-static void note(const run *r, const char *format, ...)
-{
-    char line[512 + QN_ERROR_SIZE];
-    va_list args;
-    if (!r->o->note)
-        return;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    r->o->note(r->o->note_user, line);
-}
 
 static bool pulls(const run *r)
 {
@@ -194,8 +180,8 @@ static qn_status list_strategies(run *r)
     QN_TRY_ALLOC(r->ctx, r->at);
     for (size_t i = 0; i < r->count; i++) {
         strategy *s = &r->at[i];
-        *s = (strategy){.method = r->o->n_methods ? r->o->methods[i / r->pass.n_after]
-                                                  : r->base.method,
+        *s = (strategy){.method =
+                            r->o->n_methods ? r->o->methods[i / r->pass.n_after] : r->base.method,
                         .pass = i % r->pass.n_after,
                         .metric = NAN,
                         .error = NAN,
@@ -293,10 +279,10 @@ static qn_status load_cache(bool *found, run *r)
     QN_TRY(make_key(r));
     const qn_status status = qn_float_pass_load(found, &r->pass, r->ctx, &r->key, r->cache);
     if (status == QN_OK && *found)
-        note(r, "%s: the float model is not run again", r->cache);
+        qn_log(r->ctx, QN_LOG_NOTE, "%s: the float model is not run again", r->cache);
     if (status == QN_OK || r->o->cache || status == QN_E_NOMEM)
         return status;
-    note(r, "%s: it is made anew", qn_context_error(r->ctx));
+    qn_log(r->ctx, QN_LOG_NOTE, "%s: it is made anew", qn_context_error(r->ctx));
     *found = false;
     return start_pass(r);
 }
@@ -350,13 +336,14 @@ static qn_status run_float(run *r)
     QN_TRY(load_cache(&found, r));
     if (found)
         return QN_OK;
-    note(r, "float model: begun (%s)", r->function.name ? r->function.name : "data");
+    qn_log(r->ctx, QN_LOG_NOTE, "float model: begun (%s)",
+           r->function.name ? r->function.name : "data");
     const qn_executor_options options =
         executor_options(r, QN_EXECUTE_FLOAT, r->j.calibration.real);
     QN_TRY(pulls(r) ? pull_float(r) : qn_execute_function(&metric, NULL, r->ctx, &options));
     for (size_t i = 0; i < r->pass.n_after; i++)
         qn_stats_sort(r->pass.stats[i]);
-    note(r, "float model: done");
+    qn_log(r->ctx, QN_LOG_NOTE, "float model: done");
     return r->cache ? qn_float_pass_save(r->ctx, &r->pass, &r->key, r->cache) : QN_OK;
 }
 
@@ -483,14 +470,14 @@ static void tell_end(const run *r, const strategy *s)
     else
         snprintf(words, sizeof words, "Fail");
     if (r->count > 1)
-        note(r, "%s: done, %s", s->name, words);
+        qn_log(r->ctx, QN_LOG_NOTE, "%s: done, %s", s->name, words);
 }
 
 /* A strategy that fails leaves the others alone, unless nobody wants to go on. */
 static qn_status try_strategy(run *r, strategy *s)
 {
     if (r->count > 1)
-        note(r, "%s: begun", s->name);
+        qn_log(r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
     s->status = make_model(r, s);
     if (s->status == QN_OK && (r->count > 1 || !pulls(r)))
         s->status = measure(r, s);
@@ -637,8 +624,7 @@ static qn_status run_job(qn_report **out, run *r)
     r->j.stats = NULL;
     for (size_t i = 0; i < r->pass.n_after && r->pass.stats; i++)
         qn_stats_free(r->pass.stats[i]);
-    if (r->pass.kept.ctx)
-        qn_kept_free(&r->pass.kept);
+    qn_kept_free(&r->pass.kept);
     qn_job_free(&r->j);
     if (status == QN_OK || status == QN_E_GOAL)
         *out = r->report;
@@ -665,9 +651,9 @@ static qn_status run_locked(qn_report **out, run *r)
         QN_TRY(qn_form_find(&form, r->ctx, r->o->file.form));
     QN_TRY(qn_folder_make(r->ctx, r->folder));
     QN_TRY(qn_folder_lock_take(&lock, r->ctx, &r->arena, r->folder));
-    const qn_status status =
-        needs_no_pass || (is_single(r) && pulls(r) && !r->o->cache) ? run_single(out, r)
-                                                                   : run_job(out, r);
+    const qn_status status = needs_no_pass || (is_single(r) && pulls(r) && !r->o->cache)
+                                 ? run_single(out, r)
+                                 : run_job(out, r);
     qn_folder_lock_drop(&lock);
     return status;
 }

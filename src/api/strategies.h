@@ -10,8 +10,9 @@
 typedef struct qn_function_row {
     const char *name;
     const char *brief;
-    qn_infer_fn *run; /* NULL: the samples of qn_data_options, or random ones, are read and run side by side */
-    bool random;      /* data that were given are not looked at */
+    qn_infer_fn *
+        run; /* NULL: the samples of qn_data_options, or random ones, are read and run side by side */
+    bool random; /* data that were given are not looked at */
 } qn_function_row;
 
 /* Makes *function complete; *row is NULL where it was given with its code. */

@@ -137,7 +137,8 @@ static qn_status run_narrow(qn_lanes *lanes, const qn_pieces *pieces)
         pthread_cond_wait(&lanes->news, &lanes->lock);
     lanes->pieces = NULL;
     pthread_mutex_unlock(&lanes->lock);
-    return lanes->status == QN_OK ? QN_OK : qn_fail(lanes->ctx, lanes->status, "%s", lanes->message);
+    return lanes->status == QN_OK ? QN_OK
+                                  : qn_fail(lanes->ctx, lanes->status, "%s", lanes->message);
 }
 
 qn_status qn_lanes_run(qn_lanes *lanes, const qn_pieces *pieces)

@@ -8,11 +8,11 @@ typedef struct qn_sampler {
     qn_context *ctx; /* of its thread */
     qn_session *session;
     qn_counter *counter;
-    qn_stats *part;         /* since it was taken last; NULL: nothing yet */
-    qn_axis_fn *axis;       /* NULL: 1, or the last of three dimensions; none of one */
+    qn_stats *part;   /* since it was taken last; NULL: nothing yet */
+    qn_axis_fn *axis; /* NULL: 1, or the last of three dimensions; none of one */
     const void *axis_user;
-    qn_extremes *extremes;  /* NULL: not wanted */
-    int64_t sample;         /* at hand, for the extremes */
+    qn_extremes *extremes; /* NULL: not wanted */
+    int64_t sample;        /* at hand, for the extremes */
 } qn_sampler;
 
 /* The context, axis and extremes are set by the caller. qn_sampler_close in any case. */
