@@ -558,6 +558,29 @@ typedef struct qn_infer_options {
 QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                                               const qn_infer_options *options);
 
+/* Detection: what the outputs of a model that finds boxes mean. Start from QN_DETECT_OPTIONS_INIT. */
+typedef struct qn_detect_options {
+    const char *form;         /* of the outputs: a name of qn_detect_form; NULL: by their shapes */
+    int64_t classes;          /* nc; 0: as many as the outputs have */
+    const double *anchors;    /* widths and heights in pixels, those of the finest grid first */
+    size_t n_anchors;         /* numbers */
+    double conf_thres;        /* boxes have a score above it */
+    double iou_thres;         /* a box goes that overlaps a better one of its class by more */
+    int64_t max_det;          /* boxes of a picture */
+    int64_t map_det;          /* boxes of a picture and a class that count for the precision */
+    const char *const *names; /* of the classes */
+    size_t n_names;
+    const char *draw_dir;  /* gets copies of the pictures with boxes on them; NULL: none are made */
+    double draw_conf;      /* boxes with at least this score are drawn, and written as labels */
+    const char *label_dir; /* gets the boxes found, as YOLO's label files; NULL: not written */
+} qn_detect_options;
+#define QN_DETECT_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        NULL, 0, NULL, 0, 0.001, 0.6, 300, 100, NULL, 0, NULL, 0.25, NULL                          \
+    }
+/* The forms of outputs; NULL past the last. docs/tasks.md describes them. */
+QN_API const char *qn_detect_form(size_t i);
+
 /* What qn_eval_options.task can be; NULL past the last. The first is NULL's meaning. */
 QN_API const char *qn_task_name(size_t i);
 
@@ -565,17 +588,21 @@ typedef struct qn_eval_options {
     qn_plan_options plan;
     const char *const *inputs; /* as of qn_infer_options: the same for all samples */
     size_t n_inputs;
-    qn_data_options data; /* with labels, or else a float model must be there */
-    const char *task;     /* NULL: classification */
-    const char *output;   /* that has the scores; NULL: the only one */
-    int64_t class_offset; /* added to every label */
+    qn_data_options data;     /* with labels, or else a float model must be there */
+    const char *task;         /* NULL: classification */
+    const char *output;       /* that has the scores; NULL: the only one */
+    int64_t class_offset;     /* added to every label */
+    qn_detect_options detect; /* of the task "detection", whose data.labels is a folder of YOLO's
+                               * label files or a .json of COCO's */
 } qn_eval_options;
 #define QN_EVAL_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, NULL, NULL, 0                         \
+        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, NULL, NULL, 0, QN_DETECT_OPTIONS_INIT \
     }
 
-/* Runs the samples and tells top-1 and top-5 in percent, the time of a sample, and, with the float original
+/* Runs the samples and tells the time of one and what the task measures. Detection: mAP50 and mAP50-95 as
+ * COCO defines them, of both models; without labels the float original's boxes of draw_conf and more are taken
+ * for true. Classification: top-1 and top-5 in percent and, with the float original
  * (may be NULL), agreement of the best classes and the mean KL(float || model), natural logarithm, 1e-9
  * added to both. Softmax comes first where the float model's outputs are no probabilities. */
 QN_API QN_MUST_CHECK qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model,

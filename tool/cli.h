@@ -206,6 +206,24 @@ typedef struct cli_class_values {
     int64_t offset;
 } cli_class_values;
 
+/* How boxes are found. */
+typedef struct cli_detect_values {
+    const char *form, *anchors, *names;
+    int64_t classes, max_det, map_det;
+    double conf_thres, iou_thres;
+} cli_detect_values;
+
+/* The options made of them, and what these point to. */
+typedef struct cli_detection {
+    qn_detect_options options;
+    double *numbers;
+    const char **names;
+    char *text;
+} cli_detection;
+/* False, with a message on stderr, where a text is none. cli_detection_close in any case. */
+bool cli_detection_open(cli_detection *out, const cli_detect_values *values);
+void cli_detection_close(cli_detection *detection);
+
 /* The model that is calibrated, and how. */
 typedef struct cli_subject_values {
     const char *model;
@@ -214,7 +232,7 @@ typedef struct cli_subject_values {
 } cli_subject_values;
 
 extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
-    cli_data_group, cli_class_group, cli_subject_group;
+    cli_data_group, cli_class_group, cli_detect_group, cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,

@@ -8,7 +8,9 @@ typedef struct values {
     cli_data_values data;
     cli_list inputs;
     cli_class_values classes;
-    const char *task, *float_model, *output;
+    cli_detect_values detect;
+    const char *task, *float_model, *output, *draw, *save_labels;
+    double draw_conf;
 } values;
 
 static const cli_option options[] = {
@@ -28,27 +30,56 @@ static const cli_option options[] = {
      .type = CLI_TEXT,
      .offset = offsetof(values, output),
      .value = "NAME",
-     .help = "the output that has the scores; needed where there are several"},
+     .help = "the output that has the scores or boxes; default: the only one, or all"},
     {.name = "input",
      .shorts = "i",
      .type = CLI_LIST,
      .offset = offsetof(values, inputs),
      .value = "NAME=FILE",
      .help = "an input that is the same for all samples"},
+    {.name = "draw",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, draw),
+     .value = "FOLDER",
+     .help = "detection: gets copies of the pictures with the boxes found"},
+    {.name = "save-labels",
+     .type = CLI_TEXT,
+     .offset = offsetof(values, save_labels),
+     .value = "FOLDER",
+     .help = "detection: gets the boxes found, as YOLO's label files"},
+    {.name = "draw-conf",
+     .type = CLI_REAL,
+     .offset = offsetof(values, draw_conf),
+     .value = "X",
+     .standard = "0.25",
+     .least = 0,
+     .most = 1,
+     .help = "the least score of boxes that are drawn or saved, or taken for true ones"},
 };
 static const cli_group own = CLI_GROUP("of eval", options);
+
+/* The values, and what is made of them. */
+typedef struct measuring {
+    const values *v;
+    cli_detection detection;
+} measuring;
 
 static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
                       const qn_graph_options *graph, const void *parsed)
 {
-    const values *v = parsed;
+    const measuring *m = parsed;
+    const values *v = m->v;
     qn_model *original = NULL;
     qn_eval_options wanted = {.plan = cli_plan_options(&v->engine, graph),
                               .inputs = v->inputs.at,
                               .n_inputs = v->inputs.count,
                               .task = v->task,
                               .output = v->output,
-                              .class_offset = v->classes.offset};
+                              .class_offset = v->classes.offset,
+                              .detect = m->detection.options};
+    wanted.detect.draw_dir = v->draw;
+    wanted.detect.draw_conf = v->draw_conf;
+    wanted.detect.label_dir = v->save_labels;
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
     wanted.data.labels = v->classes.labels;
     qn_status status = QN_OK;
@@ -62,8 +93,12 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
 
 static int run(cli_work *cli, const void *parsed)
 {
-    const values *v = parsed;
-    return cli_model_run(cli, eval, &v->graph, v);
+    measuring m = {.v = parsed};
+    const int code = cli_detection_open(&m.detection, &m.v->detect)
+                         ? cli_model_run(cli, eval, &m.v->graph, &m)
+                         : CLI_USAGE;
+    cli_detection_close(&m.detection);
+    return code;
 }
 
 const cli_command cli_cmd_eval = {
@@ -73,13 +108,16 @@ const cli_command cli_cmd_eval = {
     .most = 1,
     .brief = "measure a model's accuracy on labelled data",
     .notes =
-        "Top-1 and top-5 in percent of the samples (of equal scores the lower class counts as "
-        "the better one); with --float also how many samples have the same best class in both, "
-        "and the mean KL(float || model) in natural logarithms. Classes come from --labels, "
-        "from the data (CIFAR, lists) or from the names of sub-folders.",
+        "Classification: top-1 and top-5 in percent of the samples (of equal scores the lower "
+        "class counts as the better one); with --float also how many samples have the same best "
+        "class in both, and the mean KL(float || model) in natural logarithms. Classes come from "
+        "--labels, from the data (CIFAR, lists) or from the names of sub-folders. Detection: "
+        "mAP50 and mAP50-95 as COCO defines them; --labels is a folder of YOLO's label files or "
+        "COCO's .json, and without it the boxes of --float are taken for true.",
     .parts = {{&own, 0},
               {&cli_data_group, offsetof(values, data)},
               {&cli_class_group, offsetof(values, classes)},
+              {&cli_detect_group, offsetof(values, detect)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

@@ -8,6 +8,7 @@
 #include "base/pin.h"
 #include "report/report.h"
 #include "run/plan.h"
+#include "task/forms.h"
 #include "task/task.h"
 
 /* A model at work. */
@@ -234,7 +235,7 @@ static qn_status run_job(job *j)
     const qn_eval_options *o = j->options;
     QN_TRY(check_options(j->ctx, o));
     j->data = o->data;
-    j->task_options = (qn_task_options){.class_offset = o->class_offset};
+    j->task_options = (qn_task_options){.class_offset = o->class_offset, .detect = &o->detect};
     if (qn_task_own_labels(o->task)) {
         j->task_options.labels = o->data.labels;
         j->data.labels = NULL;
@@ -254,6 +255,11 @@ static void close_job(job *j)
     qn_task_free(j->task);
     if (j->opened)
         qn_feed_close(&j->feed);
+}
+
+const char *qn_detect_form(size_t i)
+{
+    return qn_box_form_at(i);
 }
 
 const char *qn_task_name(size_t i)

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const qn_task_kind *const kinds[] = {&qn_task_classification};
+static const qn_task_kind *const kinds[] = {&qn_task_classification, &qn_task_detection};
 
 const char *qn_task_at(size_t i)
 {
@@ -30,7 +30,8 @@ qn_status qn_task_create(qn_task **out, qn_context *ctx, const char *name,
     const qn_task_kind *kind = find_kind(name);
     *out = NULL;
     if (!kind)
-        return qn_fail(ctx, QN_E_UNSUPPORTED, "no task '%s': there is classification", name);
+        return qn_fail(ctx, QN_E_UNSUPPORTED, "no task '%s': there are classification, detection",
+                       name);
     qn_task *task = qn_alloc_zero(ctx, 1, sizeof *task);
     QN_TRY_ALLOC(ctx, task);
     *task = (qn_task){.kind = kind, .ctx = ctx, .options = *options};

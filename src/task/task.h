@@ -12,8 +12,9 @@
 typedef struct qn_task qn_task;
 
 typedef struct qn_task_options {
-    const char *labels;   /* of tasks that have labels of their own; NULL: none */
-    int64_t class_offset; /* added to every label of the data set */
+    const char *labels;              /* of tasks that have labels of their own; NULL: none */
+    int64_t class_offset;            /* added to every label */
+    const qn_detect_options *detect; /* of detection; NULL: the standard */
 } qn_task_options;
 
 /* One sample's part of an output. */
@@ -88,6 +89,6 @@ struct qn_task {
     void *own; /* of the kind */
 };
 
-extern const qn_task_kind qn_task_classification;
+extern const qn_task_kind qn_task_classification, qn_task_detection;
 
 #endif

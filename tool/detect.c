@@ -1,0 +1,153 @@
+/* What boxes are found by, for those who measure detection. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const cli_option detect_options[] = {
+    {.name = "form",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_detect_values, form),
+     .value = "FORM",
+     .word = qn_detect_form,
+     .help = "how boxes stand in the outputs; default: as their shapes tell"},
+    {.name = "nc",
+     .type = CLI_INT,
+     .offset = offsetof(cli_detect_values, classes),
+     .value = "N",
+     .least = 1,
+     .most = 65536,
+     .help = "number of classes; default: as the outputs have"},
+    {.name = "anchors",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_detect_values, anchors),
+     .value = "W,H,...",
+     .help = "pixels, those of the finest grid first; for outputs that are raw heads"},
+    {.name = "conf-thres",
+     .type = CLI_REAL,
+     .offset = offsetof(cli_detect_values, conf_thres),
+     .value = "X",
+     .standard = "0.001",
+     .least = 0,
+     .most = 0.999999,
+     .help = "boxes need a score above it"},
+    {.name = "iou-thres",
+     .type = CLI_REAL,
+     .offset = offsetof(cli_detect_values, iou_thres),
+     .value = "X",
+     .standard = "0.6",
+     .least = 0,
+     .most = 1,
+     .help = "a box goes that overlaps a better one of its class by more"},
+    {.name = "max-det",
+     .type = CLI_INT,
+     .offset = offsetof(cli_detect_values, max_det),
+     .value = "N",
+     .standard = "300",
+     .least = 1,
+     .most = 30000,
+     .help = "boxes of a picture"},
+    {.name = "map-det",
+     .type = CLI_INT,
+     .offset = offsetof(cli_detect_values, map_det),
+     .value = "N",
+     .standard = "100",
+     .least = 1,
+     .most = 30000,
+     .help = "boxes of a picture and a class that count for the precision"},
+    {.name = "names",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_detect_values, names),
+     .value = "FILE",
+     .help = "names of the classes, one a line"},
+};
+const cli_group cli_detect_group = CLI_GROUP("for detection", detect_options);
+
+/* ---- Texts to options ------------------------------------------------------------------------------------ */
+
+static bool is_between(char c)
+{
+    return isspace((unsigned char)c) || strchr(",;/[]", c) != NULL;
+}
+
+/* Numbers with anything of ",;/[]" and blanks between them. */
+static bool parse_anchors(cli_detection *d, const char *text)
+{
+    double *numbers = calloc(strlen(text) + 1, sizeof *numbers);
+    d->options.anchors = d->numbers = numbers;
+    if (!numbers)
+        return false;
+    while (*text) {
+        char *end;
+        if (is_between(*text)) {
+            text++;
+            continue;
+        }
+        numbers[d->options.n_anchors++] = strtod(text, &end);
+        if (end == text || (*end && !is_between(*end))) {
+            cli_error("--anchors: '%s' is not a number", text);
+            return false;
+        }
+        text = end;
+    }
+    return true;
+}
+
+/* The whole file, terminated; NULL where it cannot be read. */
+static char *read_text(const char *path)
+{
+    enum { MOST = 16 << 20 };
+    FILE *file = fopen(path, "rb");
+    char *text = file ? malloc(MOST + 1) : NULL;
+    if (text)
+        text[fread(text, 1, MOST, file)] = 0;
+    if (file)
+        fclose(file);
+    return text;
+}
+
+/* Lines, without blanks at their ends; empty ones are passed over. */
+static bool parse_names(cli_detection *d, const char *path)
+{
+    char *save = NULL;
+    size_t room = 0;
+    d->text = read_text(path);
+    if (!d->text) {
+        cli_error("--names: cannot read '%s'", path);
+        return false;
+    }
+    for (char *line = strtok_r(d->text, "\r\n", &save); line;
+         line = strtok_r(NULL, "\r\n", &save)) {
+        if (d->options.n_names == room) {
+            room = 2 * room + 16;
+            const char **more = realloc(d->names, room * sizeof *more);
+            if (!more)
+                return false;
+            d->options.names = d->names = more;
+        }
+        d->names[d->options.n_names++] = line;
+    }
+    return true;
+}
+
+bool cli_detection_open(cli_detection *out, const cli_detect_values *v)
+{
+    *out = (cli_detection){.options = QN_DETECT_OPTIONS_INIT};
+    out->options.form = v->form;
+    out->options.classes = v->classes;
+    out->options.conf_thres = v->conf_thres;
+    out->options.iou_thres = v->iou_thres;
+    out->options.max_det = v->max_det;
+    out->options.map_det = v->map_det;
+    return (!v->anchors || parse_anchors(out, v->anchors)) &&
+           (!v->names || parse_names(out, v->names));
+}
+
+void cli_detection_close(cli_detection *d)
+{
+    free(d->numbers);
+    free(d->names);
+    free(d->text);
+}
