@@ -317,13 +317,25 @@ int64_t qn_dataset_label(const qn_dataset *data, int64_t i)
     return data->labels ? data->labels[i] : -1;
 }
 
+/* The source that names the samples: the first with a file for each. */
+static const qn_source *naming_source(const qn_dataset *data)
+{
+    for (size_t s = 0; s < data->n_sources; s++) {
+        if (data->sources[s].files)
+            return &data->sources[s];
+    }
+    return data->sources;
+}
+
+const char *qn_dataset_path(const qn_dataset *data, int64_t i)
+{
+    const qn_source *chosen = naming_source(data);
+    return chosen->files ? chosen->files->paths[i] : NULL;
+}
+
 const char *qn_dataset_name(char *out, size_t size, const qn_dataset *data, int64_t i)
 {
-    const qn_source *chosen = data->sources;
-    for (size_t s = 0; s < data->n_sources && !chosen->files; s++) {
-        if (data->sources[s].files)
-            chosen = &data->sources[s];
-    }
+    const qn_source *chosen = naming_source(data);
     if (chosen->files)
         snprintf(out, size, "%s", chosen->files->names[i]);
     else

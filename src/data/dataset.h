@@ -45,6 +45,8 @@ QN_MUST_CHECK qn_status qn_dataset_picture(qn_image *out, const qn_dataset *data
                                            int64_t i);
 /* The class of sample i; -1: not known. All samples have one, or none. */
 int64_t qn_dataset_label(const qn_dataset *data, int64_t i);
+/* The file that sample i lies in alone; NULL: there is none. */
+const char *qn_dataset_path(const qn_dataset *data, int64_t i);
 /* What to call sample i: its file, or "file[i]". Returns out, always terminated. */
 const char *qn_dataset_name(char *out, size_t size, const qn_dataset *data, int64_t i);
 

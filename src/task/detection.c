@@ -4,6 +4,7 @@
 
 #include "task/forms.h"
 #include "task/labels.h"
+#include "task/picture.h"
 #include "task/precision.h"
 
 /* One of the models. */
@@ -74,6 +75,10 @@ static qn_status create(qn_task *task)
     start_side(&d->other, task->ctx, &d->options);
     if (task->options.labels)
         QN_TRY(qn_box_labels_open(&d->truth, task->ctx, task->options.labels));
+    if (d->options.draw_dir)
+        QN_TRY(qn_folder_make(task->ctx, d->options.draw_dir));
+    if (d->options.label_dir)
+        QN_TRY(qn_yolo_start(task->ctx, d->options.label_dir));
     if (d->truth && !d->options.n_names)
         d->options.names = qn_box_labels_names(&d->options.n_names, d->truth);
     return QN_OK;
@@ -140,6 +145,33 @@ static qn_status find_truth(qn_task *task, detection *d, const qn_picture_place 
     return QN_OK;
 }
 
+static qn_status save_labels(const qn_task *task, detection *d, const qn_picture_place *place)
+{
+    qn_arena arena;
+    const char *path = NULL;
+    qn_boxes good = d->own.found;
+    while (good.count && good.at[good.count - 1].score < d->options.draw_conf)
+        good.count--;
+    qn_arena_init(&arena, &task->ctx->allocator);
+    qn_status status =
+        qn_beside_path(&path, task->ctx, &arena, d->options.label_dir, d->name, ".txt");
+    if (status == QN_OK)
+        status = qn_yolo_write(task->ctx, path, &good, place);
+    qn_arena_free(&arena);
+    return status;
+}
+
+/* What is made of the boxes besides numbers. */
+static qn_status show(qn_task *task, detection *d, const qn_task_sample *s)
+{
+    const qn_detect_options *o = &d->options;
+    const qn_box_style style = {.names = o->names, .n_names = o->n_names, .least = o->draw_conf};
+    if (o->draw_dir)
+        QN_TRY(
+            qn_boxes_draw_file(task->ctx, o->draw_dir, s->data, s->index, &d->own.found, &style));
+    return o->label_dir ? save_labels(task, d, &s->place) : QN_OK;
+}
+
 static qn_status add(qn_task *task, const qn_task_sample *s)
 {
     detection *d = task->own;
@@ -148,6 +180,7 @@ static qn_status add(qn_task *task, const qn_task_sample *s)
     QN_TRY(find_boxes(&d->own, s->outputs, s->n_outputs, &s->place));
     if (other)
         QN_TRY(find_boxes(&d->other, s->float_outputs, s->n_float_outputs, &s->place));
+    QN_TRY(show(task, d, s));
     d->samples++;
     d->measured = d->truth || other;
     if (!d->measured)

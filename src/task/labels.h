@@ -29,6 +29,10 @@ QN_MUST_CHECK qn_status qn_yolo_read(qn_boxes *out, qn_context *ctx, const char 
 QN_MUST_CHECK qn_status qn_yolo_write(qn_context *ctx, const char *path, const qn_boxes *boxes,
                                       const qn_picture_place *place);
 
+/* Makes a folder for such files, with a file GENERATED that tells people what they are. A folder that has .txt
+ * files and no such note is refused: somebody's labels may be in it. */
+QN_MUST_CHECK qn_status qn_yolo_start(qn_context *ctx, const char *folder);
+
 /* ---- COCO ------------------------------------------------------------------------------------------------ */
 
 typedef struct qn_coco qn_coco;

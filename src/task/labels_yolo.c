@@ -1,12 +1,15 @@
 /* YOLO's label files. */
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "base/text.h"
 #include "data/listing.h"
 #include "task/labels.h"
+#include "task/picture.h"
 
 /* What a label may stand over the edge by: files have rounded numbers. */
 static const double SLACK = 0.01;
@@ -175,5 +178,49 @@ qn_status qn_yolo_write(qn_context *ctx, const char *path, const qn_boxes *boxes
             qn_output_discard(file);
     }
     qn_text_free(ctx, all);
+    return status;
+}
+
+static bool has_texts(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    bool found = false;
+    if (!dir)
+        return false;
+    for (const struct dirent *entry = readdir(dir); entry && !found; entry = readdir(dir)) {
+        const char *dot = strrchr(entry->d_name, '.');
+        found = dot && strcmp(dot, ".txt") == 0;
+    }
+    closedir(dir);
+    return found;
+}
+
+static qn_status write_note(qn_context *ctx, const char *path)
+{
+    static const char note[] = "The label files beside this one were generated: they are boxes "
+                               "that a model found, not what people marked.\n";
+    qn_output_file *file = NULL;
+    QN_TRY(qn_output_open(&file, ctx, path));
+    const qn_status status = qn_output_write(file, note, sizeof note - 1);
+    if (status == QN_OK)
+        return qn_output_commit(file);
+    qn_output_discard(file);
+    return status;
+}
+
+qn_status qn_yolo_start(qn_context *ctx, const char *folder)
+{
+    qn_arena arena;
+    const char *path = NULL;
+    QN_TRY(qn_folder_make(ctx, folder));
+    qn_arena_init(&arena, &ctx->allocator);
+    qn_status status = qn_beside_path(&path, ctx, &arena, folder, "GENERATED", NULL);
+    if (status == QN_OK && access(path, F_OK) != 0)
+        status = has_texts(folder)
+                     ? qn_fail(ctx, QN_E_INVALID,
+                               "%s has .txt files that were not generated: choose another folder",
+                               folder)
+                     : write_note(ctx, path);
+    qn_arena_free(&arena);
     return status;
 }
