@@ -61,29 +61,34 @@ static void draw_label(qn_image *image, const qn_area *area, const char *text, i
 /* Sizes grow with the picture. */
 static int32_t scale_for(const qn_image *image)
 {
-    return QN_MAX((QN_MIN(image->width, image->height) + 200) / 400, 1);
+    return QN_MAX((QN_MIN(image->width, image->height) + 240) / 320, 1);
 }
 
-static void draw_box(qn_image *image, const qn_box *box, const qn_box_style *style)
+/* The frame, or the text at it. */
+static void draw_box(qn_image *image, const qn_box *box, const qn_box_style *style, bool text)
 {
     const int32_t scale = scale_for(image);
     const qn_rgb colour = colour_of(box->kind);
     const qn_area area = {(int32_t)floor(box->x0), (int32_t)floor(box->y0), (int32_t)ceil(box->x1),
                           (int32_t)ceil(box->y1)};
-    char text[100];
-    label_text(text, sizeof text, box, style);
-    qn_draw_frame(image, &area, scale + 1, colour);
-    draw_label(image, &area, text, scale, colour);
+    char label[100];
+    label_text(label, sizeof label, box, style);
+    if (text)
+        draw_label(image, &area, label, scale, colour);
+    else
+        qn_draw_frame(image, &area, scale + 1, colour);
 }
 
-/* Boxes stand with the best first. */
+/* Boxes stand with the best first. Texts come over all frames. */
 qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
                         const qn_box_style *style)
 {
     QN_TRY(qn_image_to_colour(image, ctx));
-    for (size_t i = boxes->count; i-- > 0;) {
-        if (boxes->at[i].score >= style->least)
-            draw_box(image, &boxes->at[i], style);
+    for (int text = 0; text < 2; text++) {
+        for (size_t i = boxes->count; i-- > 0;) {
+            if (boxes->at[i].score >= style->least)
+                draw_box(image, &boxes->at[i], style, text);
+        }
     }
     return QN_OK;
 }
