@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/prepare.h"
+#include "base/folder.h"
 #include "ir/qparams.h"
 #include "ops/infer.h"
 
@@ -15,39 +16,9 @@ enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
 
 /* ---- Folders ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-static qn_status make_one(qn_context *ctx, const char *folder)
-{
-    if (is_folder(folder) || mkdir(folder, 0777) == 0 || is_folder(folder))
-        return QN_OK;
-    const int why = errno;
-    return qn_fail(ctx, QN_E_IO, "cannot make folder '%s': %s%s", folder,
-                   why == EEXIST ? "a file has that name" : strerror(why),
-                   why == EACCES || why == EROFS ? " (--save-dir names another one)" : "");
-}
-
 qn_status qn_folder_make(qn_context *ctx, const char *folder)
 {
-    qn_arena arena;
-    qn_arena_init(&arena, &ctx->allocator);
-    char *path = qn_arena_text(&arena, folder, strlen(folder));
-    qn_status status = path ? QN_OK : qn_fail_nomem(ctx);
-    for (char *at = path ? path + 1 : NULL; at && *at && status == QN_OK; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        status = make_one(ctx, path);
-        *at = '/';
-    }
-    if (status == QN_OK)
-        status = make_one(ctx, folder);
-    qn_arena_free(&arena);
-    return status;
+    return qn_folder_create(ctx, folder, " (--save-dir names another one)");
 }
 
 /* ---- One job at a time -------------------------------------------------------------------------------------------------- */

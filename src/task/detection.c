@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/folder.h"
 #include "task/forms.h"
 #include "task/labels.h"
 #include "task/picture.h"
@@ -76,7 +77,7 @@ static qn_status create(qn_task *task)
     if (task->options.labels)
         QN_TRY(qn_box_labels_open(&d->truth, task->ctx, task->options.labels));
     if (d->options.draw_dir)
-        QN_TRY(qn_folder_make(task->ctx, d->options.draw_dir));
+        QN_TRY(qn_folder_create(task->ctx, d->options.draw_dir, NULL));
     if (d->options.label_dir)
         QN_TRY(qn_yolo_start(task->ctx, d->options.label_dir));
     if (d->truth && !d->options.n_names)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/folder.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "data/listing.h"
@@ -212,7 +213,7 @@ qn_status qn_yolo_start(qn_context *ctx, const char *folder)
 {
     qn_arena arena;
     const char *path = NULL;
-    QN_TRY(qn_folder_make(ctx, folder));
+    QN_TRY(qn_folder_create(ctx, folder, NULL));
     qn_arena_init(&arena, &ctx->allocator);
     qn_status status = qn_beside_path(&path, ctx, &arena, folder, "GENERATED", NULL);
     if (status == QN_OK && access(path, F_OK) != 0)

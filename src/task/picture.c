@@ -1,6 +1,5 @@
 #include "task/picture.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,28 +93,6 @@ qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
 }
 
 /* ---- Files ---------------------------------------------------------------------------------------------------- */
-
-qn_status qn_folder_make(qn_context *ctx, const char *path)
-{
-    const size_t length = strlen(path);
-    char *part = qn_alloc(ctx, length + 1);
-    struct stat is;
-    int failed = 0;
-    QN_TRY_ALLOC(ctx, part);
-    memcpy(part, path, length + 1);
-    for (size_t end = 1; end <= length && (!failed || failed == EEXIST); end++) {
-        if (path[end] && path[end] != '/')
-            continue;
-        part[end] = 0;
-        failed = mkdir(part, 0777) ? errno : 0;
-        part[end] = path[end];
-    }
-    qn_free(ctx, part);
-    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode))
-        return QN_OK;
-    return qn_fail(ctx, QN_E_IO, "%s: cannot make the folder: %s", path,
-                   failed && failed != EEXIST ? strerror(failed) : "a file has that name");
-}
 
 qn_status qn_beside_path(const char **out, qn_context *ctx, qn_arena *arena, const char *folder,
                          const char *name, const char *ending)

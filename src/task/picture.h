@@ -22,7 +22,5 @@ QN_MUST_CHECK qn_status qn_boxes_draw_file(qn_context *ctx, const char *folder,
 /* "folder/name" with another ending (NULL: its own), "/" in the name as "_"; in `arena`. */
 QN_MUST_CHECK qn_status qn_beside_path(const char **out, qn_context *ctx, qn_arena *arena,
                                        const char *folder, const char *name, const char *ending);
-/* The folder, and those above it. */
-QN_MUST_CHECK qn_status qn_folder_make(qn_context *ctx, const char *path);
 
 #endif
