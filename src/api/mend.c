@@ -167,5 +167,8 @@ qn_status qn_mend(qn_quantize_job *j)
     if (noise <= most_noise || layers.count < 2)
         return QN_OK;
     j->mended = true;
-    return with_original(NULL, &layers, MEASURED);
+    QN_TRY(with_original(NULL, &layers, MEASURED));
+    QN_TRY(with_original(&noise, &layers, CHECKED));
+    j->noisy = noise > most_noise;
+    return QN_OK;
 }

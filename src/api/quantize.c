@@ -72,6 +72,10 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
         qn_item_text(root, "mended",
                      "8 bits left too much noise in the outputs: the layers that made "
                      "most of it stay float; -b 8 keeps 8 bits");
+    if (j->noisy)
+        qn_item_text(root, "noisy",
+                     "more layers would have to stay float than pays: -b 16, or a budget "
+                     "(--max-drop), lowers the error");
     if (j->unchecked)
         qn_item_text(root, "unchecked",
                      "statistics do not tell which layers 8 bits are too few for: with data beside "

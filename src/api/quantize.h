@@ -29,6 +29,7 @@ typedef struct qn_quantize_job {
     qn_scales *scales;                  /* of a file: nothing is derived from data */
     char *scale_text;                   /* of a scale file to be written; of the last model made */
     bool mended;                        /* layers stay float that nobody asked for */
+    bool noisy;                         /* and that was not enough */
     bool unchecked;                     /* whether some should: there are no samples to run */
     qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
 } qn_quantize_job;

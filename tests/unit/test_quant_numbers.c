@@ -1,4 +1,7 @@
 /* The numbers in a quantized graph: what becomes of dead channels, large biases, shared weights and mixed widths. */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "api/prepare.h"
 #include "ops/quantize.h"
 #include "pass/lower.h"
@@ -287,6 +290,50 @@ static void widths_meet(void **state)
     assert_true(errors[1] < 1.05 * errors[0]); /* the 8 bits behind it are as fine as before */
 }
 
+/* ---- What is told ------------------------------------------------------------------------------------------------ */
+
+static void write_samples(char path[64], qn_context *ctx)
+{
+    enum { SAMPLES = 4, ELEMENTS = SAMPLES * CHANNELS * 8 * 8 };
+    static float numbers[ELEMENTS];
+    const qn_tensor tensor = {QN_FLOAT32, 4, {SAMPLES, CHANNELS, 8, 8}, numbers};
+    uint32_t state = 5;
+    for (size_t i = 0; i < ELEMENTS; i++)
+        numbers[i] = noise(&state);
+    snprintf(path, 64, "/tmp/quench_numbers_%ld.npy", (long)getpid());
+    assert_int_equal(qn_tensor_save(ctx, &tensor, path), QN_OK);
+}
+
+/* The layer that reads channels which differ by 1000 is most of the work: it cannot stay float, and that is said. */
+static void what_cannot_be_mended_is_said(void **state)
+{
+    char path[64], *text;
+    const char *const data = path;
+    qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+    qn_report *report;
+    qn_model *quantized;
+    fixture f = begin();
+    qn_value *first = filters(&f, CHANNELS), *second = filters(&f, FILTERS);
+    qn_value *y = apply(&f, &qn_op_Conv, 2, image(&f), first);
+    (void)state;
+    for (int64_t i = 0; i < CHANNELS * TAPS; i++)
+        data_of(first)[i] *= 1000;
+    for (int64_t i = 0; i < FILTERS * FILTERS * TAPS; i++)
+        data_of(second)[i] *= i / TAPS % FILTERS ? 1 : 1e-3f;
+    assert_int_equal(qn_graph_add_output(f.graph, apply(&f, &qn_op_Conv, 2, y, second)), QN_OK);
+    write_samples(path, f.ctx);
+    options.no_equalization = 1;
+    options.calibrate.data.data = &data;
+    options.calibrate.data.n_data = 1;
+    assert_int_equal(qn_model_quantize(&quantized, &report, f.ctx, f.model, &options), QN_OK);
+    assert_int_equal(qn_report_json(&text, report), QN_OK);
+    assert_non_null(strstr(text, "\"noisy\""));
+    qn_text_free(f.ctx, text);
+    qn_report_free(report);
+    end(&f, quantized);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +342,7 @@ int main(void)
         cmocka_unit_test(shared_weights_have_one_scale),
         cmocka_unit_test(shared_weights_take_no_factors),
         cmocka_unit_test(widths_meet),
+        cmocka_unit_test(what_cannot_be_mended_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
