@@ -57,15 +57,21 @@ static size_t add_words(char *out, size_t size, cli_word_fn *word)
     return length;
 }
 
+/* Nobody wants to know a limit from here on. */
+static const double endless = 1e9;
+
 /* The help with words, range and default. */
 static void option_text(char *out, size_t size, const cli_option *option)
 {
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
     if (option->word)
         length += add_words(out + length, size - length, option->word);
-    if (option->type == CLI_INT || option->number == CLI_WHOLE)
+    const bool whole = option->type == CLI_INT || option->number == CLI_WHOLE;
+    if (whole && option->most < endless)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);
+    else if (whole)
+        length += (size_t)snprintf(out + length, size - length, " (%.0f or more)", option->least);
     if (option->type == CLI_REAL)
         length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
                                    option->most);
