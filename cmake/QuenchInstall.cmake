@@ -47,6 +47,9 @@ install(FILES README.md LICENSE ${pages} DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 if(TARGET quench_tool)
     install(TARGETS quench_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS quench_command LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/quench)
+    install(DIRECTORY python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/quench/python
+            FILES_MATCHING PATTERN "*.py")
     # The name of the tool that many users' scripts call: a link.
     file(CREATE_LINK quench "${CMAKE_CURRENT_BINARY_DIR}/Knight" SYMBOLIC)
     install(FILES "${CMAKE_CURRENT_BINARY_DIR}/Knight" DESTINATION ${CMAKE_INSTALL_BINDIR})

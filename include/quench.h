@@ -518,6 +518,8 @@ QN_API const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i
  * outputs, sum|fixed - float| / sum|float|, changed by less than a hundredth over the last tenth of the
  * iterations, and three of them at least. */
 QN_API int qn_executor_early_stop(const qn_executor *executor);
+/* The message of the last forward that failed. */
+QN_API const char *qn_executor_error(const qn_executor *executor);
 /* Sets the message; returns `status`. */
 QN_API QN_MUST_CHECK qn_status qn_executor_fail(qn_executor *executor, qn_status status,
                                                 const char *message);

@@ -74,7 +74,13 @@ typedef struct cli_part {
 typedef struct cli_program {
     bool knight; /* called by the name of the tool that many users come from */
     const char *chip, *default_chip;
+    char **argv;      /* all of the command line; ends with NULL */
+    qn_infer_fn *run; /* calls functions of scripts; `user` is the name of one. NULL: nobody does */
 } cli_program;
+
+/* The whole command. It is also what a program that has an interpreter for scripts loads as a library and calls;
+ * returns the exit code. */
+QN_API int quench_command(int argc, char **argv, qn_infer_fn *run);
 
 /* What every command has. The values of a command begin with it. */
 typedef struct cli_common {
@@ -246,6 +252,21 @@ int cli_model_file_run(cli_work *cli, const char *path, cli_job *job, const cli_
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be smaller. */
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);
+
+/* ---- Infer functions of files -------------------------------------------------------------------------- */
+
+/* A function of a shared object or of a script. */
+typedef struct cli_script {
+    qn_function function;
+    void *object; /* what was opened; NULL: nothing */
+    char *name;   /* memory of function.user */
+} cli_script;
+/* False, with a message, where the file or the function is not there. A script without an interpreter at hand starts
+ * one, which runs the command line from its beginning: then this does not return, unless there is no interpreter.
+ * cli_script_close in any case. */
+bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                     const char *function);
+void cli_script_close(cli_script *script);
 
 /* ---- Pages about the command itself ---------------------------------------------------------------------- */
 

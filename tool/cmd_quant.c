@@ -10,16 +10,9 @@
 /* The first option given that the library has no answer to; NULL: none. */
 static const char *missing_option(const quant_values *v)
 {
-    static const char *const names[] = {"user-defined-script",
-                                        "dump",
-                                        "generate-template",
-                                        "mix-config",
-                                        "mean",
-                                        "quantize-input-dtype",
-                                        "output-dequant",
-                                        "output-name",
-                                        "unify-input-scale",
-                                        "lut-len",
+    static const char *const names[] = {"dump",           "generate-template",    "mix-config",
+                                        "mean",           "quantize-input-dtype", "output-dequant",
+                                        "output-name",    "unify-input-scale",    "lut-len",
                                         "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
@@ -134,9 +127,15 @@ static size_t list_methods(const char **out, const quant_values *v)
     return count;
 }
 
+typedef struct job_values {
+    const quant_values *v;
+    qn_function function;
+} job_values;
+
 static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
-                                const qn_quantize_file_options *file, const quant_values *v)
+                                const qn_quantize_file_options *file, const job_values *job)
 {
+    const quant_values *v = job->v;
     const size_t room = v->methods.count * MANUAL_METHODS + v->iterations.count + 1;
     const char **methods = calloc(room, sizeof *methods);
     int64_t *iterations = calloc(room, sizeof *iterations);
@@ -149,9 +148,7 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
         o.iterations = iterations;
         for (size_t i = 0; i < v->iterations.count; i++)
             iterations[o.n_iterations++] = strtoll(v->iterations.at[i], NULL, 10);
-        o.function = (qn_function){.name = v->run.function,
-                                   .dataset = v->data.data.count ? v->data.data.at[0] : NULL,
-                                   .batch_size = v->batch};
+        o.function = job->function;
         o.cache = v->run.cache;
         o.class_offset = v->classes.offset;
         o.run_mode = v->run.mode;
@@ -165,7 +162,8 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
 static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
-    const quant_values *v = parsed;
+    const job_values *job = parsed;
+    const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
     const bool labelled = v->classes.labels || v->eval_data.count;
@@ -183,14 +181,24 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                                                             cli_given(v, &cli_cmd_quant, "ir-batch")
                                                         ? v->run.ir_batch
                                                         : 0};
-    return run_strategies(out, cli, model, &file, v);
+    return run_strategies(out, cli, model, &file, job);
 }
 
 int quant_run(cli_work *cli, const void *parsed)
 {
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
-    return is_supported(v) ? cli_model_file_run(cli, path, quant, &v->graph, v) : CLI_UNSUPPORTED;
+    cli_script script = {.function = {.name = v->run.function}};
+    if (!is_supported(v))
+        return CLI_UNSUPPORTED;
+    const bool opened = !v->run.script ||
+                        cli_script_open(&script, v->common.program, v->run.script, v->run.function);
+    job_values job = {v, script.function};
+    job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
+    job.function.batch_size = v->batch;
+    const int code = opened ? cli_model_file_run(cli, path, quant, &v->graph, &job) : CLI_FAILED;
+    cli_script_close(&script);
+    return code;
 }
 
 const cli_command cli_cmd_quant = {

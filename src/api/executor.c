@@ -54,6 +54,11 @@ int qn_executor_early_stop(const qn_executor *executor)
     return executor->stopped;
 }
 
+const char *qn_executor_error(const qn_executor *executor)
+{
+    return qn_context_error(executor->ctx);
+}
+
 qn_status qn_executor_fail(qn_executor *executor, qn_status status, const char *message)
 {
     return qn_fail(executor->ctx, status, "%s", message);

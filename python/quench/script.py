@@ -1,0 +1,108 @@
+"""Runs quench's command with the infer functions of a Python script: `quench quant -uds script.py` starts this.
+
+The command itself is the same C code, loaded as a library: it parses the options and calls back here when the
+function is to run."""
+import contextlib
+import ctypes
+import importlib.util
+import os
+import sys
+import traceback
+
+from quench import library
+
+
+class Host:
+    """Loads the script when the first function is asked for, and calls its functions."""
+
+    def __init__(self, lib):
+        self.lib = lib
+        self.loaded = None
+        self.exit_code = None
+
+    def load(self, path):
+        if self.loaded == path:
+            return
+        folder = os.path.dirname(os.path.abspath(path))
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        name = os.path.splitext(os.path.basename(path))[0]
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        self.loaded = path
+
+    def find(self, path, name):
+        from onnx_quantize_tool.common.register import onnx_infer_func
+
+        self.load(path)
+        if name not in onnx_infer_func:
+            known = ", ".join(sorted(onnx_infer_func)) or "none"
+            raise LookupError(
+                f"{path} registers no infer function '{name}' with onnx_infer_func (it has: {known})"
+            )
+        return onnx_infer_func[name]
+
+    def call(self, name, handle, metric):
+        from quench.executor import Executor
+
+        executor = Executor(self.lib, handle)
+        function = self.find(executor.user_defined_script, name)
+        with contextlib.ExitStack() as stack:
+            if executor._quiet:
+                hidden = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(contextlib.redirect_stdout(hidden))
+            result = function(executor)
+        sys.stdout.flush()
+        if result is not None:
+            metric[0] = float(result)
+
+    def run(self, user, handle, metric):
+        """A qn_infer_fn."""
+        name = ctypes.cast(user, ctypes.c_char_p).value.decode()
+        try:
+            self.call(name, handle, metric)
+            return library.OK
+        except SystemExit as error:
+            self.exit_code = error.code
+            return self.fail(handle, f"infer function '{name}' ended the program")
+        except KeyboardInterrupt:
+            return self.lib.qn_executor_fail(handle, library.CANCELLED, b"cancelled")
+        except LookupError as error:
+            if self.loaded is None or "registers no infer function" not in str(error):
+                self.show()
+            return self.fail(handle, str(error))
+        except BaseException as error:
+            self.show()
+            words = traceback.format_exception_only(type(error), error)[-1].strip()
+            return self.fail(handle, f"infer function '{name}': {words}")
+
+    def show(self):
+        """The user's own traceback: without the frames of this package."""
+        kind, error, frames = sys.exc_info()
+        here = os.path.dirname(os.path.abspath(__file__))
+        while frames and frames.tb_frame.f_code.co_filename.startswith((here, "<frozen")):
+            frames = frames.tb_next
+        sys.stdout.flush()
+        traceback.print_exception(kind, error, frames)
+
+    def fail(self, handle, message):
+        line = message.replace("\n", " ").encode("utf-8", "surrogateescape")
+        return self.lib.qn_executor_fail(handle, library.INVALID, line)
+
+
+def main(argv):
+    lib = library.load(os.environ.get("QUENCH_COMMAND"))
+    host = Host(lib)
+    callback = library.INFER_FN(host.run)
+    words = [os.fsencode(word) for word in argv]
+    array = (ctypes.c_char_p * (len(words) + 1))(*words, None)
+    code = lib.quench_command(len(words), array, callback)
+    if isinstance(host.exit_code, int) and host.exit_code:
+        return host.exit_code & 255
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

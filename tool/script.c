@@ -1,0 +1,171 @@
+/* Infer functions of files: shared objects are opened, scripts are handed to an interpreter. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* ---- Shared objects ------------------------------------------------------------------------------------------ */
+
+/* ISO C has no cast from an object's address to a function's. */
+static qn_infer_fn *find_function(void *object, const char *name)
+{
+    union {
+        void *address;
+        qn_infer_fn *function;
+    } symbol = {dlsym(object, name)};
+    return symbol.function;
+}
+
+static bool open_object(cli_script *out, const char *path, const char *function)
+{
+    char *direct = NULL;
+    if (!strchr(path, '/')) { /* a name without a folder would be looked for elsewhere */
+        direct = malloc(strlen(path) + 3);
+        if (!direct) {
+            cli_error("out of memory");
+            return false;
+        }
+        memcpy(direct, "./", 2);
+        strcpy(direct + 2, path);
+    }
+    out->object = dlopen(direct ? direct : path, RTLD_NOW | RTLD_LOCAL);
+    free(direct);
+    if (!out->object) {
+        cli_error("%s: cannot be loaded: %s", path, dlerror());
+        return false;
+    }
+    out->function.run = find_function(out->object, function);
+    if (!out->function.run)
+        cli_error("%s has no function '%s' (a qn_infer_fn, see quench.h)", path, function);
+    return out->function.run != NULL;
+}
+
+/* ---- Scripts -------------------------------------------------------------------------------------------------- */
+
+/* The first of the places that there is, beside the program itself: of an installed one, and of a folder that it was
+ * built in. */
+static bool find_beside(char *out, size_t size, const char *const *places)
+{
+    char self[4096];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (; *places; places++) {
+        snprintf(out, size, "%s/%s", self, *places);
+        if (access(out, R_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Before what the user has there, which may have packages of the same names. */
+static bool put_first(const char *name, const char *folder)
+{
+    const char *old = getenv(name);
+    const size_t size = strlen(folder) + (old ? strlen(old) : 0) + 2;
+    char *both = malloc(size);
+    bool done = false;
+    if (both) {
+        snprintf(both, size, old && *old ? "%s:%s" : "%s", folder, old ? old : "");
+        done = setenv(name, both, 1) == 0;
+    }
+    free(both);
+    return done;
+}
+
+static size_t count_words(char *const *argv)
+{
+    size_t count = 0;
+    while (argv[count])
+        count++;
+    return count;
+}
+
+/* Does not return where all is well. */
+static void start_interpreter(const cli_program *program)
+{
+    static const char *const packages[] = {QUENCH_PYTHON_PLACE, "python/quench/script.py", NULL};
+    static const char *const modules[] = {QUENCH_MODULE_PLACE, "libquench_command.so", NULL};
+    const char *chosen = getenv("QUENCH_PYTHON");
+    const char *python = chosen && *chosen ? chosen : "python3";
+    char package[4200], module[4200];
+    const size_t words = count_words(program->argv);
+    const char **argv = calloc(words + 4, sizeof *argv);
+    if (!argv || !find_beside(package, sizeof package, packages) ||
+        !find_beside(module, sizeof module, modules)) {
+        cli_error("the Python package of quench is not where it was installed: scripts cannot run");
+        free(argv);
+        return;
+    }
+    *strrchr(package, '/') = '\0'; /* the file, */
+    *strrchr(package, '/') = '\0'; /* and its package */
+    argv[0] = python;
+    argv[1] = "-m";
+    argv[2] = "quench.script";
+    memcpy(argv + 3, program->argv, words * sizeof *argv);
+    if (put_first("PYTHONPATH", package) && setenv("QUENCH_COMMAND", module, 1) == 0) {
+        union {
+            const char **from;
+            char *const *to;
+        } list = {argv};
+        fflush(NULL);
+        execvp(python, list.to);
+    }
+    cli_error("%s cannot be started: %s; scripts (-uds) need Python 3 with numpy "
+              "(QUENCH_PYTHON names another interpreter)",
+              python, strerror(errno));
+    free(argv);
+}
+
+static bool open_script(cli_script *out, const cli_program *program, const char *function)
+{
+    if (!program->run) {
+        start_interpreter(program);
+        return false;
+    }
+    out->name = strdup(function);
+    if (!out->name)
+        cli_error("out of memory");
+    out->function.run = program->run;
+    out->function.user = out->name;
+    return out->name != NULL;
+}
+
+/* ---- Either ----------------------------------------------------------------------------------------------------- */
+
+bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                     const char *function)
+{
+    *out = (cli_script){.function = {.name = function, .script = path}};
+    if (access(path, R_OK) != 0) {
+        cli_error("%s: %s", path, strerror(errno));
+        return false;
+    }
+    if (!function) {
+        cli_error("quant: --user-defined-script needs --infer-func: which function of %s is meant?",
+                  path);
+        return false;
+    }
+    return ends_with(path, ".so") ? open_object(out, path, function)
+                                  : open_script(out, program, function);
+}
+
+void cli_script_close(cli_script *script)
+{
+    if (script->object)
+        dlclose(script->object);
+    free(script->name);
+}
