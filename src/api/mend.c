@@ -22,8 +22,7 @@ static const double most_work = 0.1;
 static bool may_mend(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
-    return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths &&
-           j->settings.profile->wide;
+    return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths;
 }
 
 static bool has_samples(const qn_quantize_job *j)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "pass_test.h"
+#include "quant/quant.h"
 #include "quench.h"
 
 static char path[64];
@@ -57,7 +58,7 @@ static int remove_samples(void **state)
 }
 
 /* How many convolutions read integers; *mended: whether the report says that layers were left float. */
-static int64_t integer_layers(bool *mended, float factor, int bits)
+static int64_t integer_layers(bool *mended, float factor, int bits, const char *target)
 {
     const char *const data = path;
     qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
@@ -67,6 +68,7 @@ static int64_t integer_layers(bool *mended, float factor, int bits)
     char *text;
     int64_t count = 0;
     options.bits = bits;
+    options.target = target;
     options.no_equalization = 1; /* which mends this network too, without a float layer */
     options.calibrate.data.data = &data;
     options.calibrate.data.n_data = 1;
@@ -89,7 +91,7 @@ static void alike_channels_need_nothing(void **state)
 {
     bool mended;
     (void)state;
-    assert_int_equal(integer_layers(&mended, 1, 0), 4);
+    assert_int_equal(integer_layers(&mended, 1, 0, NULL), 4);
     assert_false(mended);
 }
 
@@ -98,15 +100,26 @@ static void harmful_layers_stay_float(void **state)
 {
     bool mended;
     (void)state;
-    assert_int_equal(integer_layers(&mended, 1000, 0), 2);
+    assert_int_equal(integer_layers(&mended, 1000, 0, NULL), 2);
     assert_true(mended);
+}
+
+/* Other engines have no more of 8 bits than quench, and float layers they all have. */
+static void harmful_layers_stay_float_for_every_target(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < qn_profiles_count; i++) {
+        bool mended;
+        assert_int_equal(integer_layers(&mended, 1000, 0, qn_profiles[i].name), 2);
+        assert_true(mended);
+    }
 }
 
 static void who_asks_for_bits_gets_them(void **state)
 {
     bool mended;
     (void)state;
-    assert_int_equal(integer_layers(&mended, 1000, 8), 4);
+    assert_int_equal(integer_layers(&mended, 1000, 8, NULL), 4);
     assert_false(mended);
 }
 
@@ -114,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(alike_channels_need_nothing),
                                        cmocka_unit_test(harmful_layers_stay_float),
+                                       cmocka_unit_test(harmful_layers_stay_float_for_every_target),
                                        cmocka_unit_test(who_asks_for_bits_gets_them)};
     return cmocka_run_group_tests(tests, write_samples, remove_samples);
 }
