@@ -312,15 +312,28 @@ static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n, c
     return QN_OK;
 }
 
+/* A part of a Concat has the result's scale: it is copied then. */
+static qn_status operand_params(const qn_qparams **out, const qn_quantizer *q,
+                                const qn_quant_node *n, const qn_tensor *data)
+{
+    qn_qparams *own = NULL;
+    *out = n->form == QN_FORM_CONCAT ? n->node->out[0]->qparams : NULL;
+    if (*out)
+        return QN_OK;
+    QN_TRY(qn_params_of_constant(&own, q, data, n->bits));
+    *out = own;
+    return QN_OK;
+}
+
 static qn_status insert_operands(const qn_quantizer *q, const qn_quant_node *n)
 {
     for (int32_t i = 0; i < n->n_data; i++) {
         const qn_value *operand = n->node->in[i];
-        qn_qparams *p;
+        const qn_qparams *p;
         qn_value *real;
         if (!operand || !operand->data)
             continue;
-        QN_TRY(qn_params_of_constant(&p, q, operand->data, n->bits));
+        QN_TRY(operand_params(&p, q, n, operand->data));
         QN_TRY(add_constant(&real, q, operand, p, n->node));
         QN_TRY(qn_node_set_input(n->node, i, real));
     }

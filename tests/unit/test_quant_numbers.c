@@ -225,6 +225,29 @@ static void shared_weights_take_no_factors(void **state)
     end(&f, quantized);
 }
 
+/* A constant part of a Concat has the result's scale, as targets want it, and is copied. */
+static void constant_parts_are_copied(void **state)
+{
+    (void)state;
+    for (size_t t = 0; qn_target_name(t); t++) {
+        fixture f = begin();
+        qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+        qn_value *a = apply(&f, &qn_op_Conv, 2, image(&f), filters(&f, CHANNELS));
+        qn_value *part = weights(&f, 4, DIMS(1, FILTERS, 6, 6));
+        qn_value *both = named(apply(&f, &qn_op_Concat, 2, a, part), "both");
+        qn_value *y = named(apply(&f, &qn_op_Conv, 2, both, filters(&f, 2 * FILTERS)), "y");
+        ((qn_concat_attrs *)both->producer->attrs)->axis = 1;
+        options.target = qn_target_name(t);
+        qn_model *quantized = quantize(&f, y, options);
+        const qn_node *concat = qn_graph_value(quantized->graph, "both")->producer;
+        const qn_quantized copied = integers(concat, 1);
+        const qn_quantized result = integers(convolution(quantized, "y"), 0);
+        assert_true(qn_quantized_alike(&copied, &result));
+        assert_true(error_of(&f, quantized) < 0.03);
+        end(&f, quantized);
+    }
+}
+
 /* ---- Mixed widths ----------------------------------------------------------------------------------------------- */
 
 static void assert_types(const qn_node *node, qn_dtype input, qn_dtype weight)
@@ -341,6 +364,7 @@ int main(void)
         cmocka_unit_test(large_biases_fit),
         cmocka_unit_test(shared_weights_have_one_scale),
         cmocka_unit_test(shared_weights_take_no_factors),
+        cmocka_unit_test(constant_parts_are_copied),
         cmocka_unit_test(widths_meet),
         cmocka_unit_test(what_cannot_be_mended_is_said),
     };
