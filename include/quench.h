@@ -269,6 +269,26 @@ typedef struct qn_graph_options {
 QN_API QN_MUST_CHECK qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                                                  const qn_graph_options *options);
 
+/* What is changed in a model because somebody wants another one; the passes keep what it computes, this does not. */
+typedef struct qn_edit_options {
+    const double *mean,
+        *std; /* the first input is x instead of (x - mean) / std; one number for all
+                                 channels, or one for each; NULL: as it is */
+    size_t n_mean, n_std;
+    const char *const
+        *outputs; /* tensors, or nodes, that the network ends with; NULL: as it does */
+    size_t n_outputs;
+    int64_t batch; /* first dimension of the inputs that leave it open; 0: it stays open */
+} qn_edit_options;
+#define QN_EDIT_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        NULL, NULL, 0, 0, NULL, 0, 0                                                               \
+    }
+
+/* A changed copy; `model` stays as it is. */
+QN_API QN_MUST_CHECK qn_status qn_model_edit(qn_model **out, qn_context *ctx, qn_model *model,
+                                             const qn_edit_options *options);
+
 typedef struct qn_save_options {
     int opset;            /* of ONNX's own domain; 0: the model's own, or the next that has a form
                              for every node */

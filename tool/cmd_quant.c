@@ -10,10 +10,9 @@
 /* The first option given that the library has no answer to; NULL: none. */
 static const char *missing_option(const quant_values *v)
 {
-    static const char *const names[] = {"dump",           "generate-template",    "mix-config",
-                                        "mean",           "quantize-input-dtype", "output-dequant",
-                                        "output-name",    "unify-input-scale",    "lut-len",
-                                        "layer-threshold"};
+    static const char *const names[] = {
+        "dump",           "generate-template", "mix-config", "quantize-input-dtype",
+        "output-dequant", "unify-input-scale", "lut-len",    "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];
@@ -177,11 +176,20 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                                            .opset = (int)v->opset,
                                            .form = v->form,
                                            .scale_file = v->save_scales,
-                                           .batch = v->common.program->knight ||
-                                                            cli_given(v, &cli_cmd_quant, "ir-batch")
-                                                        ? v->run.ir_batch
-                                                        : 0};
+                                           .batch = quant_file_batch(v, model)};
     return run_strategies(out, cli, model, &file, job);
+}
+
+static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model,
+                              const qn_graph_options *graph, const void *parsed)
+{
+    const job_values *job = parsed;
+    qn_model *edited;
+    qn_status status = quant_edit(&edited, cli, model, job->v);
+    if (status == QN_OK)
+        status = quant(out, cli, edited, graph, parsed);
+    qn_model_free(edited);
+    return status;
 }
 
 int quant_run(cli_work *cli, const void *parsed)
@@ -196,7 +204,8 @@ int quant_run(cli_work *cli, const void *parsed)
     job_values job = {v, script.function};
     job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
     job.function.batch_size = v->batch;
-    const int code = opened ? cli_model_file_run(cli, path, quant, &v->graph, &job) : CLI_FAILED;
+    const int code =
+        opened ? cli_model_file_run(cli, path, quant_edited, &v->graph, &job) : CLI_FAILED;
     cli_script_close(&script);
     return code;
 }

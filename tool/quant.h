@@ -63,6 +63,11 @@ extern const cli_group quant_group, quant_origin_group, quant_run_group, quant_m
 /* A cli_command's `check`: options that exclude each other are an error, those without effect a note. */
 bool quant_check(void *values, const cli_command *command);
 
+/* A copy of the model, normalized and cut as the options say. */
+QN_MUST_CHECK qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *model,
+                                   const quant_values *v);
+/* The batch of the file; 0: as the float model has it. Chips run fixed ones only. */
+int64_t quant_file_batch(const quant_values *v, const qn_model *model);
 /* Does the work; for the commands that begin with it. */
 int quant_run(cli_work *cli, const void *values);
 /* Its groups of options. */

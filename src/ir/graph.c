@@ -154,6 +154,13 @@ qn_status qn_graph_add_output(qn_graph *graph, qn_value *value)
     return QN_OK;
 }
 
+void qn_graph_clear_outputs(qn_graph *graph)
+{
+    for (size_t i = 0; i < graph->n_outputs; i++)
+        graph->outputs[i]->is_output = false;
+    graph->n_outputs = 0;
+}
+
 qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot)
 {
     QN_TRY_GROW(graph->ctx, graph->captures, graph->captures_capacity, graph->n_captures + 1);

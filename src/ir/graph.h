@@ -147,6 +147,8 @@ QN_MUST_CHECK qn_status qn_graph_add_node(qn_node **out, qn_graph *graph, const 
                                           int32_t n_in, int32_t n_out);
 QN_MUST_CHECK qn_status qn_graph_add_input(qn_graph *graph, qn_value *value);
 QN_MUST_CHECK qn_status qn_graph_add_output(qn_graph *graph, qn_value *value);
+/* The graph has no outputs any more. */
+void qn_graph_clear_outputs(qn_graph *graph);
 /* Makes `inner` of the subgraph stand for in[slot] of its owner. */
 QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
 
