@@ -110,6 +110,7 @@ static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const char *ke
 {
     word rest = value;
     p->fit = QN_FIT_CENTRE;
+    p->shrink = false;
     if (!parse_area(&p->height, &p->width, cut(&rest, ':')))
         return bad_value(ctx, key, value, "N or HEIGHTxWIDTH, then :centre or :top-left");
     while (rest.length) {
@@ -119,8 +120,11 @@ static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const char *ke
             p->resize = resize;
         else if (is(one, "top-left"))
             p->fit = QN_FIT_TOP_LEFT;
+        else if (is(one, "shrink"))
+            p->shrink = true;
         else if (!is(one, "centre") && !is(one, "center"))
-            return bad_value(ctx, key, value, "SIZE:centre|top-left:pillow-bilinear|opencv-linear");
+            return bad_value(ctx, key, value,
+                             "SIZE:centre|top-left:shrink:pillow-bilinear|opencv-linear");
     }
     return QN_OK;
 }

@@ -23,6 +23,7 @@ typedef struct qn_preprocess {
     qn_fit fit;
     int32_t height, width;           /* of fit */
     qn_resize_fn *resize;            /* NULL: the decoder's own */
+    bool shrink;                     /* a letterbox enlarges no picture */
     int32_t crop_height, crop_width; /* the centre; 0: all */
     int32_t pad_height, pad_width; /* picture at the top left, the rest 0 behind mean and std; what
                                         does not fit is cut off. 0: not */

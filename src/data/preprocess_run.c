@@ -67,7 +67,8 @@ static qn_status letterbox(qn_image *image, qn_picture_place *place, qn_context 
 {
     const double by_height = (double)p->height / image->height;
     const double by_width = (double)p->width / image->width;
-    const double scale = QN_MIN(by_height, by_width);
+    const double fitting = QN_MIN(by_height, by_width);
+    const double scale = p->shrink ? QN_MIN(fitting, 1) : fitting;
     qn_image box;
     QN_TRY(resize(image, ctx, p, scaled(image->width, scale), scaled(image->height, scale)));
     QN_TRY(qn_image_create(&box, ctx, p->width, p->height, image->channels));
