@@ -211,6 +211,13 @@ static void metrics(qn_task_metric *out, const qn_task *task, bool of_float)
     out[1] = (qn_task_metric){"map50", s->mean.map50, 1};
 }
 
+static const char *labels_word(const detection *d)
+{
+    if (!d->truth)
+        return "generated: the float model's boxes";
+    return qn_box_labels_generated(d->truth) ? "generated: a model's boxes" : "given";
+}
+
 static void tell(qn_item *root, const qn_task *task)
 {
     const detection *d = task->own;
@@ -219,7 +226,7 @@ static void tell(qn_item *root, const qn_task *task)
     qn_item_int(root, "classes", d->own.reading.classes);
     if (!d->measured)
         return;
-    qn_item_text(root, "labels", d->truth ? "given" : "generated: the float model's boxes");
+    qn_item_text(root, "labels", labels_word(d));
     qn_item_int(root, "true_boxes", d->own.precision.truths);
     qn_item_int(root, "true_classes", d->own.mean.classes);
     if (d->truth && qn_box_labels_missing(d->truth))

@@ -14,6 +14,7 @@ struct qn_box_labels {
     const char *folder; /* NULL: a COCO file */
     qn_coco *coco;
     int64_t missing;
+    bool generated;
 };
 
 static bool ends_with(const char *name, const char *ending)
@@ -50,6 +51,31 @@ static qn_status find_json(const char **out, qn_box_labels *t, const char *folde
     return QN_OK;
 }
 
+static qn_status find_note(qn_box_labels *t)
+{
+    const char *path = qn_arena_format(&t->arena, "%s/%s", t->folder, QN_GENERATED_NOTE);
+    QN_TRY_ALLOC(t->ctx, path);
+    t->generated = access(path, F_OK) == 0;
+    return QN_OK;
+}
+
+bool qn_box_labels_there(const char *path)
+{
+    DIR *dir = opendir(path);
+    bool found = !dir && ends_with(path, ".json") && access(path, F_OK) == 0;
+    if (!dir)
+        return found;
+    for (const struct dirent *entry = readdir(dir); entry && !found; entry = readdir(dir))
+        found = ends_with(entry->d_name, ".txt") || ends_with(entry->d_name, ".json");
+    closedir(dir);
+    return found;
+}
+
+bool qn_box_labels_generated(const qn_box_labels *labels)
+{
+    return labels->generated;
+}
+
 static qn_status open_path(qn_box_labels *t, const char *path)
 {
     const char *json = path;
@@ -58,7 +84,7 @@ static qn_status open_path(qn_box_labels *t, const char *path)
         if (!json) {
             t->folder = qn_arena_text(&t->arena, path, strlen(path));
             QN_TRY_ALLOC(t->ctx, t->folder);
-            return QN_OK;
+            return find_note(t);
         }
     } else if (!ends_with(path, ".json")) {
         return qn_fail(t->ctx, QN_E_INVALID,

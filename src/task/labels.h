@@ -7,6 +7,7 @@
 typedef struct qn_box_labels qn_box_labels;
 
 enum { QN_MOST_CLASSES = 65536 };
+#define QN_GENERATED_NOTE "GENERATED" /* file beside labels that a model made */
 
 /* A .json file, a folder with one and no .txt files, or a folder of .txt files. */
 QN_MUST_CHECK qn_status qn_box_labels_open(qn_box_labels **out, qn_context *ctx, const char *path);
@@ -18,6 +19,10 @@ QN_MUST_CHECK qn_status qn_box_labels_boxes(qn_boxes *out, qn_box_labels *truth,
                                             const qn_picture_place *place);
 /* Pictures without a file so far, and those asked for. */
 int64_t qn_box_labels_missing(const qn_box_labels *truth);
+/* Whether there are labels at all: a .json file, or a folder that has .txt or .json files. */
+bool qn_box_labels_there(const char *path);
+/* Whether a model's boxes were written as these labels: see qn_yolo_start. */
+bool qn_box_labels_generated(const qn_box_labels *labels);
 /* COCO's categories in the order of their numbers, which makes them classes; NULL and 0 for YOLO. */
 const char *const *qn_box_labels_names(size_t *count, const qn_box_labels *truth);
 

@@ -215,7 +215,7 @@ qn_status qn_yolo_start(qn_context *ctx, const char *folder)
     const char *path = NULL;
     QN_TRY(qn_folder_create(ctx, folder, NULL));
     qn_arena_init(&arena, &ctx->allocator);
-    qn_status status = qn_beside_path(&path, ctx, &arena, folder, "GENERATED", NULL);
+    qn_status status = qn_beside_path(&path, ctx, &arena, folder, QN_GENERATED_NOTE, NULL);
     if (status == QN_OK && access(path, F_OK) != 0)
         status = has_texts(folder)
                      ? qn_fail(ctx, QN_E_INVALID,

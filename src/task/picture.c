@@ -33,28 +33,22 @@ static qn_rgb text_on(qn_rgb c)
 
 /* ---- One box -------------------------------------------------------------------------------------------------- */
 
-static void label_text(char *out, size_t size, const qn_box *box, const qn_box_style *style)
+enum { LABEL_SIZE = 100 };
+
+static void label_text(char out[LABEL_SIZE], const qn_box *box, const qn_box_style *style)
 {
     const int hundredths = (int)lrint(QN_MIN(QN_MAX(box->score, 0), 1) * 100);
     if ((size_t)box->kind < style->n_names)
-        snprintf(out, size, "%.60s %d.%02d", style->names[box->kind], hundredths / 100,
+        snprintf(out, LABEL_SIZE, "%.60s %d.%02d", style->names[box->kind], hundredths / 100,
                  hundredths % 100);
     else
-        snprintf(out, size, "%d %d.%02d", box->kind, hundredths / 100, hundredths % 100);
+        snprintf(out, LABEL_SIZE, "%d %d.%02d", box->kind, hundredths / 100, hundredths % 100);
 }
 
-/* Above the box, or inside where there is no room; never over the right edge. */
-static void draw_label(qn_image *image, const qn_area *area, const char *text, int32_t scale,
-                       qn_rgb colour)
+static qn_area area_of(const qn_box *box)
 {
-    const int32_t margin = scale, width = qn_draw_letters(text) * QN_LETTER_WIDTH * scale + margin;
-    const int32_t height = QN_LETTER_HEIGHT * scale + 2 * margin;
-    const int32_t x = QN_MAX(QN_MIN(area->x0, image->width - width), 0);
-    const int32_t above = area->y0 - height;
-    const int32_t y = above >= 0 ? above : QN_MIN(area->y0, QN_MAX(image->height - height, 0));
-    const qn_area plate = {x, y, x + width, y + height};
-    qn_draw_fill(image, &plate, colour);
-    qn_draw_text(image, x + margin, y + margin, text, scale, text_on(colour));
+    return (qn_area){(int32_t)floor(box->x0), (int32_t)floor(box->y0), (int32_t)ceil(box->x1),
+                     (int32_t)ceil(box->y1)};
 }
 
 /* Sizes grow with the picture. */
@@ -63,32 +57,96 @@ static int32_t scale_for(const qn_image *image)
     return QN_MAX((QN_MIN(image->width, image->height) + 240) / 320, 1);
 }
 
-/* The frame, or the text at it. */
-static void draw_box(qn_image *image, const qn_box *box, const qn_box_style *style, bool text)
+/* ---- Where the texts stand ------------------------------------------------------------------------------------ */
+
+static bool overlaps(const qn_area *a, const qn_area *b)
+{
+    return a->x0 < b->x1 && b->x0 < a->x1 && a->y0 < b->y1 && b->y0 < a->y1;
+}
+
+static bool is_free(const qn_area *plate, const qn_area *placed, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (overlaps(plate, &placed[i]))
+            return false;
+    }
+    return true;
+}
+
+/* Inside the picture where it fits at all. */
+static qn_area plate_at(const qn_image *image, int32_t x, int32_t y, const int32_t size[2])
+{
+    const int32_t left = QN_MAX(QN_MIN(x, image->width - size[0]), 0);
+    const int32_t top = QN_MAX(QN_MIN(y, image->height - size[1]), 0);
+    return (qn_area){left, top, left + size[0], top + size[1]};
+}
+
+/* Above the box, inside at its top, at its bottom, below: the first place that no better box's text has. */
+static qn_area find_plate(const qn_image *image, const qn_area *box, const int32_t size[2],
+                          const qn_area *placed, size_t count)
+{
+    const int32_t rows[] = {box->y0 - size[1], box->y0, box->y1 - size[1], box->y1};
+    const int32_t columns[] = {box->x0, box->x1 - size[0]};
+    for (size_t c = 0; c < QN_COUNT_OF(columns); c++) {
+        for (size_t r = 0; r < QN_COUNT_OF(rows); r++) {
+            const qn_area plate = plate_at(image, columns[c], rows[r], size);
+            if (is_free(&plate, placed, count))
+                return plate;
+        }
+    }
+    return plate_at(image, columns[0], rows[0], size);
+}
+
+/* The best box chooses first. */
+static void place_texts(qn_area *plates, const qn_image *image, const qn_boxes *boxes, size_t count,
+                        const qn_box_style *style)
+{
+    const int32_t scale = scale_for(image);
+    for (size_t i = 0; i < count; i++) {
+        const qn_area area = area_of(&boxes->at[i]);
+        char text[LABEL_SIZE];
+        label_text(text, &boxes->at[i], style);
+        const int32_t size[2] = {(qn_draw_letters(text) * QN_LETTER_WIDTH + 1) * scale,
+                                 (QN_LETTER_HEIGHT + 2) * scale};
+        plates[i] = find_plate(image, &area, size, plates, i);
+    }
+}
+
+/* ---- Drawing -------------------------------------------------------------------------------------------------- */
+
+static void draw_frame(qn_image *image, const qn_box *box)
+{
+    const qn_area area = area_of(box);
+    qn_draw_frame(image, &area, scale_for(image) + 1, colour_of(box->kind));
+}
+
+static void draw_label(qn_image *image, const qn_box *box, const qn_area *plate,
+                       const qn_box_style *style)
 {
     const int32_t scale = scale_for(image);
     const qn_rgb colour = colour_of(box->kind);
-    const qn_area area = {(int32_t)floor(box->x0), (int32_t)floor(box->y0), (int32_t)ceil(box->x1),
-                          (int32_t)ceil(box->y1)};
-    char label[100];
-    label_text(label, sizeof label, box, style);
-    if (text)
-        draw_label(image, &area, label, scale, colour);
-    else
-        qn_draw_frame(image, &area, scale + 1, colour);
+    char text[LABEL_SIZE];
+    label_text(text, box, style);
+    qn_draw_fill(image, plate, colour);
+    qn_draw_text(image, plate->x0 + scale, plate->y0 + scale, text, scale, text_on(colour));
 }
 
 /* Boxes stand with the best first. Texts come over all frames. */
 qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
                         const qn_box_style *style)
 {
+    size_t count = 0;
+    while (count < boxes->count && boxes->at[count].score >= style->least)
+        count++;
     QN_TRY(qn_image_to_colour(image, ctx));
-    for (int text = 0; text < 2; text++) {
-        for (size_t i = boxes->count; i-- > 0;) {
-            if (boxes->at[i].score >= style->least)
-                draw_box(image, &boxes->at[i], style, text);
-        }
-    }
+    qn_area *plates = qn_alloc_zero(ctx, count + 1, sizeof *plates);
+    QN_TRY_ALLOC(ctx, plates);
+    place_texts(plates, image, boxes, count, style);
+    for (size_t i = count; i-- > 0;)
+        draw_frame(image, &boxes->at[i]);
+    for (size_t i = count; i-- > 0;)
+        draw_label(image, &boxes->at[i], &plates[i], style);
+    qn_free(ctx, plates);
     return QN_OK;
 }
 

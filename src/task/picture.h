@@ -11,7 +11,7 @@ typedef struct qn_box_style {
     double least; /* score of a box that is drawn */
 } qn_box_style;
 
-/* The best box comes last, over the others. A grey picture becomes one of three channels. */
+/* Boxes stand with the best first; it comes over the others, and its text has the first choice of a place. A grey picture becomes one of three channels. */
 QN_MUST_CHECK qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
                                       const qn_box_style *style);
 /* A copy of a sample's picture with boxes on it, in the folder, under the picture's name (folders in it joined by
