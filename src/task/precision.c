@@ -145,7 +145,8 @@ qn_status qn_precision_add(qn_precision *p, qn_boxes *found, qn_boxes *truth)
         const int32_t of_found = f < found->count ? found->at[f].kind : INT32_MAX;
         const int32_t of_truth = t < truth->count ? truth->at[t].kind : INT32_MAX;
         const int32_t kind = QN_MIN(of_found, of_truth);
-        group g = {.found = found->at + f, .truth = truth->at + t};
+        group g = {.found = f < found->count ? &found->at[f] : NULL,
+                   .truth = t < truth->count ? &truth->at[t] : NULL};
         g.n_found = run_of(g.found, found->count - f, kind);
         g.n_truth = run_of(g.truth, truth->count - t, kind);
         f += g.n_found;
@@ -211,9 +212,10 @@ static void sum_up(qn_mean_precision *out, const qn_precision *p, double *curve)
             f++;
         if (!p->wanted[kind])
             continue;
+        const qn_verdict *own = f > first ? &p->found[first] : NULL;
         out->classes++;
         for (int i = 0; i < LIMITS; i++) {
-            const double ap = average(curve, p->found + first, f - first, i, p->wanted[kind]);
+            const double ap = average(curve, own, f - first, i, p->wanted[kind]);
             all += ap / LIMITS;
             half += i == 0 ? ap : 0;
         }
