@@ -694,6 +694,11 @@ typedef struct qn_convert_options {
 QN_API QN_MUST_CHECK qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                const char *path, const qn_convert_options *options);
 
+/* The same as "<save_dir>/<name>.onnx"; a model that lies there itself is not written over. */
+QN_API QN_MUST_CHECK qn_status qn_convert_model(qn_report **out, qn_context *ctx, qn_model *model,
+                                                const char *save_dir,
+                                                const qn_convert_options *options);
+
 typedef struct qn_quantize_file_options {
     qn_quantize_options quantize;
     const char *save_dir; /* made where it is missing; NULL: "quench_out" */
@@ -712,6 +717,22 @@ typedef struct qn_quantize_file_options {
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
 
+typedef struct qn_function_options {
+    qn_graph_options graph;
+    qn_function function;
+    int64_t iteration;    /* 0: 1 */
+    const char *save_dir; /* that the function is told */
+    int threads;          /* 0: the context's */
+} qn_function_options;
+#define QN_FUNCTION_OPTIONS_INIT                                                                   \
+    {                                                                                              \
+        QN_GRAPH_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, 0, NULL, 0                 \
+    }
+
+/* Calls the function once with the model as it is, float or quantized, and tells what it returned. */
+QN_API QN_MUST_CHECK qn_status qn_function_run(qn_report **out, qn_context *ctx, qn_model *model,
+                                               const qn_function_options *options);
+
 /* Quantization by an infer function with several methods and numbers of iterations, each pair a strategy. */
 typedef struct qn_strategies_options {
     qn_quantize_file_options
@@ -726,11 +747,13 @@ typedef struct qn_strategies_options {
                           again; NULL: none, or with several strategies one in save_dir */
     int64_t class_offset; /* as of qn_eval_options: for data with labels */
     const char *run_mode; /* that the function is told; NULL: "quant" */
+    int steps;            /* keep the models of all steps in "<save_dir>/steps/" */
+    int dump; /* keep what every layer of both models gives for the first sample in "<save_dir>/dump/" */
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
         QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, NULL, 0, NULL, 0,  \
-            NULL, 0, NULL                                                                          \
+            NULL, 0, NULL, 0, 0                                                                    \
     }
 
 /* Calls the function once with the float model and once with every strategy's. The report has them in the order

@@ -11,13 +11,13 @@
 static const char *missing_option(const quant_values *v)
 {
     static const char *const names[] = {
-        "dump",           "generate-template", "mix-config", "quantize-input-dtype",
+        "generate-template", "mix-config", "quantize-input-dtype",
         "output-dequant", "unify-input-scale", "lut-len",    "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];
     }
-    return strcmp(v->run.mode, "quant") != 0 ? "run-mode" : NULL;
+    return NULL;
 }
 
 static bool is_supported(const quant_values *v)
@@ -45,6 +45,11 @@ static int default_threads(void)
     return cores < 1 ? 1 : cores > 5 ? 5 : (int)cores;
 }
 
+static int threads_of(const quant_values *v)
+{
+    return v->subject.threads ? (int)v->subject.threads : default_threads();
+}
+
 static qn_calibrate_options calibrate_options(const quant_values *v, const qn_graph_options *graph)
 {
     qn_calibrate_options o = QN_CALIBRATE_OPTIONS_INIT;
@@ -52,7 +57,7 @@ static qn_calibrate_options calibrate_options(const quant_values *v, const qn_gr
     o.data = cli_data_options(&v->data, &o.graph);
     o.inputs = v->subject.inputs.at;
     o.n_inputs = v->subject.inputs.count;
-    o.threads = v->subject.threads ? (int)v->subject.threads : default_threads();
+    o.threads = threads_of(v);
     o.seed = (uint64_t)v->subject.seed;
     return o;
 }
@@ -151,6 +156,8 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
         o.cache = v->run.cache;
         o.class_offset = v->classes.offset;
         o.run_mode = v->run.mode;
+        o.steps = 1;
+        o.dump = v->run.dump || strcmp(v->run.mode, "compare") == 0;
         status = qn_strategies_run(out, cli->ctx, model, &o);
     }
     free(methods);
@@ -192,6 +199,54 @@ static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model,
     return status;
 }
 
+/* ---- Run modes ------------------------------------------------------------------------------------------------- */
+
+/* The model as it is: through the function, or with the data. */
+static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
+                       const qn_graph_options *graph, const void *parsed)
+{
+    const job_values *job = parsed;
+    const quant_values *v = job->v;
+    const int64_t iteration =
+        v->iterations.count ? strtoll(v->iterations.at[v->iterations.count - 1], NULL, 10) : 0;
+    if (job->function.name) {
+        const qn_function_options o = {.graph = *graph,
+                                       .function = job->function,
+                                       .iteration = iteration,
+                                       .save_dir = save_dir(v),
+                                       .threads = threads_of(v)};
+        return qn_function_run(out, cli->ctx, model, &o);
+    }
+    qn_eval_options eval = eval_options(v, graph);
+    eval.data.samples = iteration ? iteration * v->batch : eval.data.samples;
+    if (v->classes.labels)
+        return qn_eval_run(out, cli->ctx, model, NULL, &eval);
+    const qn_infer_options o = {.plan = eval.plan,
+                                .inputs = eval.inputs,
+                                .n_inputs = eval.n_inputs,
+                                .data = eval.data,
+                                .seed = (uint64_t)v->subject.seed};
+    cli_note("no infer function and no labels: there is no accuracy to tell");
+    return qn_infer_files(out, cli->ctx, model, &o);
+}
+
+static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
+                         const qn_graph_options *graph, const void *parsed)
+{
+    const job_values *job = parsed;
+    const qn_convert_options o = {.graph = *graph, .save = {.opset = (int)job->v->opset}};
+    return qn_convert_model(out, cli->ctx, model, save_dir(job->v), &o);
+}
+
+static const struct {
+    const char *name;
+    cli_job *job;
+    bool needs_function;
+} modes[] = {{"quant", quant_edited, true},
+             {"compare", quant_edited, true},
+             {"infer", infer, true},
+             {"convert", convert, false}};
+
 int quant_run(cli_work *cli, const void *parsed)
 {
     const quant_values *v = parsed;
@@ -199,13 +254,17 @@ int quant_run(cli_work *cli, const void *parsed)
     cli_script script = {.function = {.name = v->run.function}};
     if (!is_supported(v))
         return CLI_UNSUPPORTED;
-    const bool opened = !v->run.script ||
-                        cli_script_open(&script, v->common.program, v->run.script, v->run.function);
+    size_t mode = 0;
+    while (strcmp(modes[mode].name, v->run.mode) != 0)
+        mode++;
+    const bool scripted = v->run.script && modes[mode].needs_function;
+    const bool opened =
+        !scripted || cli_script_open(&script, v->common.program, v->run.script, v->run.function);
     job_values job = {v, script.function};
     job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
     job.function.batch_size = v->batch;
     const int code =
-        opened ? cli_model_file_run(cli, path, quant_edited, &v->graph, &job) : CLI_FAILED;
+        opened ? cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job) : CLI_FAILED;
     cli_script_close(&script);
     return code;
 }

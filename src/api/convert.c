@@ -1,6 +1,7 @@
 /* qn_convert_file: a model after the passes, as a file. */
 #include "api/inspect.h"
 #include "api/prepare.h"
+#include "api/save_dir.h"
 #include "import/import.h"
 #include "pass/pass.h"
 
@@ -42,5 +43,24 @@ qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model, con
         *out = report;
     else
         qn_report_free(report);
+    return status;
+}
+
+qn_status qn_convert_model(qn_report **out, qn_context *ctx, qn_model *model, const char *save_dir,
+                           const qn_convert_options *options)
+{
+    const char *folder = save_dir ? save_dir : "quench_out";
+    qn_arena arena;
+    char *path = NULL;
+    *out = NULL;
+    qn_arena_init(&arena, &ctx->allocator);
+    qn_status status = qn_folder_make(ctx, folder);
+    if (status == QN_OK)
+        status = qn_folder_file(&path, &arena, model, folder, ".onnx");
+    if (status == QN_OK)
+        status = qn_folder_spare(ctx, path, model->path);
+    if (status == QN_OK)
+        status = qn_convert_file(out, ctx, model, path, options);
+    qn_arena_free(&arena);
     return status;
 }

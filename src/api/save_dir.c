@@ -104,6 +104,15 @@ static bool is_same_file(const char *a, const char *b)
            one.st_dev == other.st_dev;
 }
 
+qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original)
+{
+    if (!is_same_file(path, original))
+        return QN_OK;
+    return qn_fail(ctx, QN_E_INVALID,
+                   "%s is the model itself, which is not written over: name another --save-dir",
+                   path);
+}
+
 /* With the first opset that has a form for every node. */
 static qn_status save(qn_quantized_file *file, qn_model *model)
 {
@@ -142,9 +151,6 @@ static qn_status save_bound(qn_quantized_file *file, qn_model *model)
 qn_status qn_quantized_save(void *user, qn_model *model)
 {
     qn_quantized_file *file = user;
-    if (is_same_file(file->path, file->original))
-        return qn_fail(file->ctx, QN_E_INVALID,
-                       "%s is the model itself, which is not written over: name another --save-dir",
-                       file->path);
+    QN_TRY(qn_folder_spare(file->ctx, file->path, file->original));
     return file->batch && has_open_batch(model) ? save_bound(file, model) : save(file, model);
 }

@@ -11,6 +11,7 @@
 
 #include "api/pull.h"
 #include "api/save_dir.h"
+#include "api/traces.h"
 #include "base/clock.h"
 #include "pass/forms.h"
 
@@ -49,6 +50,7 @@ typedef struct run {
     qn_float_pass pass;
     qn_pass_key key;
     const char *cache; /* NULL: none */
+    bool plain; /* one quantization with data, statistics or scales of files: the job does it all */
     strategy *at;
     size_t count;
     const strategy *best; /* so far */
@@ -139,7 +141,8 @@ static qn_status list_passes(run *r)
     for (size_t i = 0; i < o->n_iterations; i++)
         pass->after[pass->n_after++] = o->iterations[i];
     if (pass->n_after == 0)
-        pass->after[pass->n_after++] = pulls(r) ? r->j.calibration.source->count : 1;
+        pass->after[pass->n_after++] =
+            pulls(r) && r->j.calibration.source ? r->j.calibration.source->count : 1;
     qsort(pass->after, pass->n_after, sizeof *pass->after, by_size);
     size_t distinct = 1;
     for (size_t i = 1; i < pass->n_after; i++) {
@@ -404,22 +407,29 @@ static void give_made(qn_quantize_job *j, made_model *m)
     *m = (made_model){.quantized = NULL};
 }
 
+static qn_quantized_file file_of(const run *r, const char *path)
+{
+    return (qn_quantized_file){.ctx = r->ctx,
+                               .path = path,
+                               .form = r->o->file.form,
+                               .asked = r->o->file.opset,
+                               .batch = r->o->file.batch,
+                               .original = r->model->path};
+}
+
 static qn_status make_model(run *r, strategy *s)
 {
-    qn_quantized_file file = {.ctx = r->ctx,
-                              .path = s->path,
-                              .form = r->o->file.form,
-                              .asked = r->o->file.opset,
-                              .batch = r->o->file.batch,
-                              .original = r->model->path};
+    qn_quantized_file file = file_of(r, s->path);
     r->own = r->base;
     r->own.method = s->method;
     r->own.save_scales = s->scales;
     r->own.better = qn_quantized_save;
     r->own.better_user = &file;
     r->j.options = &r->own;
-    r->j.stats = r->pass.stats[s->pass];
-    QN_TRY(qn_job_settle(&r->j));
+    if (!r->plain) {
+        r->j.stats = r->pass.stats[s->pass];
+        QN_TRY(qn_job_settle(&r->j));
+    }
     const qn_status reached = qn_job_decide(&r->report->root, &r->j);
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
@@ -479,9 +489,8 @@ static qn_status try_strategy(run *r, strategy *s)
     if (r->count > 1)
         qn_log(r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
     s->status = make_model(r, s);
-    if (s->status == QN_OK && (r->count > 1 || !pulls(r)))
+    if (s->status == QN_OK && !r->plain)
         s->status = measure(r, s);
-    r->j.stats = NULL;
     if (s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM)
         return s->status;
     if (s->status != QN_OK)
@@ -568,21 +577,32 @@ static qn_status fail_all(const run *r)
     return qn_fail(r->ctx, s->status, r->count > 1 ? "no strategy worked: %s" : "%s", s->why);
 }
 
+static qn_status leave_traces(run *r, const char *path)
+{
+    const qn_quantized_file file = file_of(r, path);
+    if (r->o->steps)
+        QN_TRY(qn_trace_steps(&r->j, r->model, r->folder, &file));
+    return r->o->dump ? qn_trace_dump(&r->j, r->folder) : QN_OK;
+}
+
 static qn_status finish(run *r)
 {
     const char *path = NULL;
     if (!r->best)
         return fail_all(r);
     const qn_status reached = r->best->status;
-    r->own.method = r->best->method;
-    r->own.save_scales = r->best->scales;
-    QN_TRY(qn_job_settle(&r->j));
+    if (!r->plain) {
+        r->own.method = r->best->method;
+        r->own.save_scales = r->best->scales;
+        QN_TRY(qn_job_settle(&r->j));
+        r->j.stats = r->pass.stats[r->best->pass];
+        QN_TRY(tell_strategies(r));
+    }
     give_made(&r->j, &r->kept);
-    r->j.stats = r->pass.stats[r->best->pass];
-    QN_TRY(tell_strategies(r));
     QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
     QN_TRY(qn_job_save_scales(&r->j));
     QN_TRY(place_best(r, &path));
+    QN_TRY(leave_traces(r, path));
     qn_quantized_tell(r->report, r->model, path, r->best->opset);
     QN_TRY(qn_report_finish(r->report));
     return reached == QN_E_GOAL ? qn_fail(r->ctx, reached, "%s", r->best->why) : QN_OK;
@@ -594,7 +614,9 @@ static qn_status open_job(run *r)
 {
     qn_job_init(&r->j, r->ctx, &r->base);
     QN_TRY(qn_job_prepare(&r->j, r->model));
-    if (pulls(r))
+    if (r->plain)
+        QN_TRY(qn_job_calibrate(&r->j));
+    else if (pulls(r))
         QN_TRY(qn_calibration_feed(&r->j.calibration));
     QN_TRY(list_passes(r));
     QN_TRY(list_strategies(r));
@@ -604,8 +626,10 @@ static qn_status open_job(run *r)
 static qn_status run_all(run *r)
 {
     QN_TRY(open_job(r));
-    QN_TRY(run_float(r));
-    QN_TRY(use_kept(r));
+    if (!r->plain) {
+        QN_TRY(run_float(r));
+        QN_TRY(use_kept(r));
+    }
     qn_calibration_drop_plan(&r->j.calibration);
     for (size_t i = 0; i < r->count; i++) {
         QN_TRY(qn_check_cancel(r->ctx));
@@ -621,7 +645,8 @@ static qn_status run_job(qn_report **out, run *r)
     drop_made(r, &r->kept);
     qn_model_free(r->j.quantized);
     r->j.quantized = NULL;
-    r->j.stats = NULL;
+    if (!r->plain)
+        r->j.stats = NULL; /* one of the pass's */
     for (size_t i = 0; i < r->pass.n_after && r->pass.stats; i++)
         qn_stats_free(r->pass.stats[i]);
     qn_kept_free(&r->pass.kept);
@@ -633,27 +658,17 @@ static qn_status run_job(qn_report **out, run *r)
     return status;
 }
 
-/* One quantization with data, statistics or scales of files is qn_quantize_file's. */
-static qn_status run_single(qn_report **out, run *r)
-{
-    qn_quantize_file_options file = r->o->file;
-    file.quantize = r->base;
-    return qn_quantize_file(out, r->ctx, r->model, &file);
-}
-
 static qn_status run_locked(qn_report **out, run *r)
 {
     const qn_form_row *form;
     qn_folder_lock lock;
     const qn_quantize_options *q = &r->base;
-    const bool needs_no_pass = q->scales || q->stats || q->dynamic;
+    r->plain = is_single(r) && (q->scales || q->stats || q->dynamic || (pulls(r) && !r->o->cache));
     if (r->o->file.form)
         QN_TRY(qn_form_find(&form, r->ctx, r->o->file.form));
     QN_TRY(qn_folder_make(r->ctx, r->folder));
     QN_TRY(qn_folder_lock_take(&lock, r->ctx, &r->arena, r->folder));
-    const qn_status status = needs_no_pass || (is_single(r) && pulls(r) && !r->o->cache)
-                                 ? run_single(out, r)
-                                 : run_job(out, r);
+    const qn_status status = run_job(out, r);
     qn_folder_lock_drop(&lock);
     return status;
 }
