@@ -11,8 +11,8 @@
 static const char *missing_option(const quant_values *v)
 {
     static const char *const names[] = {
-        "generate-template", "mix-config", "quantize-input-dtype",
-        "output-dequant", "unify-input-scale", "lut-len",    "layer-threshold"};
+        "generate-template", "mix-config", "quantize-input-dtype", "output-dequant",
+        "unify-input-scale", "lut-len",    "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];

@@ -14,7 +14,8 @@
 #include "calib/bytes.h"
 
 static const char magic[] = "qncache1";
-static const char *const part_names[QN_PASS_PARTS] = {"model", "infer function", "data", "options"};
+static const char *const part_names[QN_PASS_PARTS] = {"another model", "another infer function",
+                                                      "other data", "other options"};
 
 /* ---- Prints ------------------------------------------------------------------------------------------------------------- */
 
@@ -243,7 +244,7 @@ static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_bytes *in
     for (size_t i = 0; i < QN_PASS_PARTS && !in->wrong; i++) {
         if (!qn_fingerprint_same(found.print[i], key->print[i]))
             return qn_fail(ctx, QN_E_INVALID,
-                           "the cache is stale: it was made with another %s; remove it, or name "
+                           "the cache is stale: it was made with %s; remove it, or name "
                            "another (-cd)",
                            part_names[i]);
     }

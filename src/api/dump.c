@@ -13,6 +13,7 @@ typedef struct layer {
     const qn_value *value;          /* of the float graph */
     const qn_quant_value *integers; /* NULL: the quantized model has it in float too */
     const char *file;               /* name below each side's folder */
+    qn_tensor shape;                /* as the float model had it */
     bool saved[SIDES];
 } layer;
 
@@ -107,7 +108,19 @@ static qn_status save_rows(dump *d, layer *l, const qn_tensor *rows, qn_arena *a
         dequantize(out.data, l, rows);
     }
     l->saved[d->side] = true;
+    l->shape = *rows;
     return qn_tensor_save(d->j->ctx, &out, path);
+}
+
+/* A plan of the quantized model may call something else by the name of a value that it has no more. */
+static bool is_same_layer(const dump *d, const layer *l, const qn_tensor *tensor)
+{
+    if (d->side == FLOAT)
+        return true;
+    bool same = l->saved[FLOAT] && tensor->rank == l->shape.rank;
+    for (int32_t i = 0; same && i < tensor->rank; i++)
+        same = tensor->dims[i] == l->shape.dims[i];
+    return same;
 }
 
 static qn_status take(void *user, const qn_observation *seen)
@@ -116,7 +129,7 @@ static qn_status take(void *user, const qn_observation *seen)
     layer *l = qn_names_get(&d->by_name[d->side], seen->value->name);
     size_t bytes;
     qn_arena arena;
-    if (!l || l->saved[d->side] ||
+    if (!l || l->saved[d->side] || !is_same_layer(d, l, seen->tensor) ||
         !qn_tensor_bytes(&bytes, seen->tensor->dtype, seen->tensor->rank, seen->tensor->dims))
         return QN_OK;
     qn_tensor rows = *seen->tensor;

@@ -19,8 +19,7 @@ typedef struct strategy {
     const char *method; /* NULL: the best known */
     int64_t iteration;
     size_t pass; /* which of the statistics */
-    const char *name, *folder, *path, *scales;
-    int opset;
+    const char *name, *folder, *path;
     qn_status status;
     char why[QN_ERROR_SIZE];
     double metric, error, loss;
@@ -157,7 +156,7 @@ static qn_status list_passes(run *r)
 
 static qn_status name_strategy(run *r, strategy *s)
 {
-    char *path = NULL, *scales = NULL;
+    char *path = NULL;
     s->name = qn_arena_format(&r->arena, "%s_%lld", s->method ? s->method : "auto",
                               (long long)s->iteration);
     QN_TRY_ALLOC(r->ctx, s->name);
@@ -168,9 +167,6 @@ static qn_status name_strategy(run *r, strategy *s)
     }
     QN_TRY(qn_folder_file(&path, &r->arena, r->model, s->folder, "_quantize.onnx"));
     s->path = path;
-    if (r->o->file.scale_file)
-        QN_TRY(qn_folder_file(&scales, &r->arena, r->model, r->folder, "_scales.json"));
-    s->scales = scales;
     return QN_OK;
 }
 
@@ -363,6 +359,8 @@ static qn_status use_kept(run *r)
         const qn_tensor *t = &kept->samples[i];
         shapes[i] = (qn_input_shape){.name = c->real->graph->inputs[i]->name, .rank = t->rank};
         memcpy(shapes[i].dims, t->dims, sizeof shapes[i].dims);
+        if (t->rank > 0)
+            shapes[i].dims[0] = -1; /* the function may give any batch that the model takes */
     }
     c->graph.shapes = shapes;
     c->graph.n_shapes = kept->n_inputs;
@@ -422,7 +420,6 @@ static qn_status make_model(run *r, strategy *s)
     qn_quantized_file file = file_of(r, s->path);
     r->own = r->base;
     r->own.method = s->method;
-    r->own.save_scales = s->scales;
     r->own.better = qn_quantized_save;
     r->own.better_user = &file;
     r->j.options = &r->own;
@@ -433,10 +430,10 @@ static qn_status make_model(run *r, strategy *s)
     const qn_status reached = qn_job_decide(&r->report->root, &r->j);
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
+    if (r->count < 2)
+        return reached;
     QN_TRY(qn_folder_make(r->ctx, s->folder));
-    QN_TRY(qn_quantized_save(&file, r->j.quantized));
-    s->opset = file.opset;
-    return reached;
+    return qn_quantized_save(&file, r->j.quantized);
 }
 
 static qn_status measure(run *r, strategy *s)
@@ -556,18 +553,18 @@ static qn_status tell_strategies(run *r)
     return QN_OK;
 }
 
-/* The best moves up; its folder goes, unless something else is in it. */
-static qn_status place_best(run *r, const char **path)
+/* The last word, since a search for speed may have changed the model. The folder of the best goes, unless something
+ * else is in it. */
+static qn_status place_best(run *r, qn_quantized_file *file)
 {
-    char *target = NULL;
-    *path = r->best->path;
-    if (r->count < 2)
-        return QN_OK;
-    QN_TRY(qn_folder_file(&target, &r->arena, r->model, r->folder, "_quantize.onnx"));
-    *path = target;
-    if (rename(r->best->path, target) != 0)
-        return qn_fail(r->ctx, QN_E_IO, "cannot rename '%s' to '%s'", r->best->path, target);
-    (void)rmdir(r->best->folder);
+    char *path = NULL;
+    QN_TRY(qn_folder_file(&path, &r->arena, r->model, r->folder, "_quantize.onnx"));
+    *file = file_of(r, path);
+    QN_TRY(qn_quantized_save(file, r->j.quantized));
+    if (r->count > 1) {
+        (void)unlink(r->best->path);
+        (void)rmdir(r->best->folder);
+    }
     return QN_OK;
 }
 
@@ -577,23 +574,21 @@ static qn_status fail_all(const run *r)
     return qn_fail(r->ctx, s->status, r->count > 1 ? "no strategy worked: %s" : "%s", s->why);
 }
 
-static qn_status leave_traces(run *r, const char *path)
+static qn_status leave_traces(run *r, const qn_quantized_file *file)
 {
-    const qn_quantized_file file = file_of(r, path);
     if (r->o->steps)
-        QN_TRY(qn_trace_steps(&r->j, r->model, r->folder, &file));
+        QN_TRY(qn_trace_steps(&r->j, r->model, r->folder, file));
     return r->o->dump ? qn_trace_dump(&r->j, r->folder) : QN_OK;
 }
 
 static qn_status finish(run *r)
 {
-    const char *path = NULL;
+    qn_quantized_file file;
     if (!r->best)
         return fail_all(r);
     const qn_status reached = r->best->status;
     if (!r->plain) {
         r->own.method = r->best->method;
-        r->own.save_scales = r->best->scales;
         QN_TRY(qn_job_settle(&r->j));
         r->j.stats = r->pass.stats[r->best->pass];
         QN_TRY(tell_strategies(r));
@@ -601,9 +596,9 @@ static qn_status finish(run *r)
     give_made(&r->j, &r->kept);
     QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
     QN_TRY(qn_job_save_scales(&r->j));
-    QN_TRY(place_best(r, &path));
-    QN_TRY(leave_traces(r, path));
-    qn_quantized_tell(r->report, r->model, path, r->best->opset);
+    QN_TRY(place_best(r, &file));
+    QN_TRY(leave_traces(r, &file));
+    qn_quantized_tell(r->report, r->model, file.path, file.opset);
     QN_TRY(qn_report_finish(r->report));
     return reached == QN_E_GOAL ? qn_fail(r->ctx, reached, "%s", r->best->why) : QN_OK;
 }
@@ -612,6 +607,11 @@ static qn_status finish(run *r)
 
 static qn_status open_job(run *r)
 {
+    char *scales = NULL;
+    if (r->o->file.scale_file)
+        QN_TRY(qn_folder_file(&scales, &r->arena, r->model, r->folder, "_scales.json"));
+    if (scales)
+        r->base.save_scales = scales;
     qn_job_init(&r->j, r->ctx, &r->base);
     QN_TRY(qn_job_prepare(&r->j, r->model));
     if (r->plain)

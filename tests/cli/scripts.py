@@ -1,0 +1,193 @@
+"""Infer functions in Python: what scripts written for the Knight tool do, unchanged."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+QUENCH = os.environ["QUENCH"]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MODEL = os.path.join(ROOT, "examples", "fashion.onnx")
+
+# The manual's function as it is printed there, with the import that it lacks.
+SAMPLE = '''
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+@ onnx_infer_func.register("infer_cls_model")
+def infer_cls_model(executor):
+    batch_size = executor.batch_size
+    test_data = 'data/imagenet_input_b10_s1.npy'
+    test_label = 'data/imagenet_label_b10_s1.npy'
+    input_data = np.load(test_data).astype(np.float32)
+    label_data = np.load(test_label).astype(np.float32)
+    val_loader = zip(input_data, label_data)
+    total_correct_num = 0
+    total_num = 0
+    for i, (input_data, label) in enumerate(val_loader):
+        input_data = input_data[:batch_size]
+        label = label[:batch_size]
+        output = executor.forward(input_data)
+        pred = np.argmax(output[0], axis=1)
+        correct_num = (pred == label).sum()
+        num = (pred >= 0).sum()
+        total_correct_num += correct_num
+        total_num += num
+        acc = (100.0 * correct_num) / num
+        print("acc:", acc)
+        if i + 1 == executor.iteration:
+            break
+        if executor.early_stop_flag == True:
+            break
+    total_acc = (100.0 * total_correct_num) / total_num
+    print("total_acc:", total_acc)
+    return total_acc
+'''
+
+OTHERS = '''
+import helper
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func, pytorch_model
+from onnx_quantize_tool.utils.constants import *
+
+@onnx_infer_func.register("facts")
+def facts(executor):
+    executor.init_shape_info()
+    name = executor.input_nodes[0]
+    assert executor.shape_dicts[name] == [2, 1, 28, 28], executor.shape_dicts[name]
+    assert NP_TYPE_DICT[executor.input_types[name]] is np.float32
+    nodes = executor.output_name_to_node_name()
+    assert nodes and all(node in executor.shape_dicts for node in nodes.values())
+    assert executor.output_node_list[0] in nodes
+    assert executor.run_mode == "quant" and executor.gpu == -1 and executor.save_dir == "facts"
+    assert executor.user_defined_script.endswith("others.py") and executor.dataset == "rows"
+    assert executor.input_configs_dict == [] and executor.iteration == 3
+    assert executor.early_stop_flag is False
+    out = executor.forward(np.zeros((2, 1, 28, 28), np.uint8))
+    assert isinstance(out, list) and out[0].shape == (2, 10) and out[0].dtype == np.float32
+    kept = out[0].copy()
+    executor.forward(np.full((6, 28, 28, 1), 7.0).transpose(0, 3, 1, 2))
+    assert (kept == out[0]).all()
+    executor.forward(np.zeros((1, 1, 28, 28), np.int64))
+    return None
+
+@onnx_infer_func.register("rows")
+def rows(executor):
+    x = np.load("rows.npy")
+    for i in range(executor.iteration):
+        executor.forward(x[i : i + 1])
+    return 1
+
+@onnx_infer_func.register("raises")
+def raises(executor):
+    raise ValueError("of the user")
+
+@onnx_infer_func.register("shape")
+def shape(executor):
+    executor.forward(np.zeros((1, 28, 28), np.float32))
+
+@onnx_infer_func.register("lossy")
+def lossy(executor):
+    executor.forward(np.full((1, 1, 28, 28), 0.1))
+
+@onnx_infer_func.register("lazy")
+def lazy(executor):
+    return 1
+
+@onnx_infer_func.register("leaves")
+def leaves(executor):
+    raise SystemExit(7)
+'''
+
+
+def run(*words, code=0):
+    done = subprocess.run(
+        [QUENCH, "quant", "-m", MODEL, *words],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "QUENCH_PYTHON": sys.executable},
+    )
+    assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def same(a, b):
+    name = "fashion_quantize.onnx"
+    with open(os.path.join(a, name), "rb") as one, open(os.path.join(b, name), "rb") as other:
+        assert one.read() == other.read(), (a, b)
+
+
+def make_files():
+    numbers = np.random.default_rng(1)
+    x = numbers.random((3, 10, 1, 28, 28), np.float32)
+    os.makedirs("data")
+    os.makedirs("scripts")
+    np.save("data/imagenet_input_b10_s1.npy", x)
+    np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (3, 10)))
+    np.save("rows.npy", x.reshape(30, 1, 28, 28))
+    for name, text in (("demo", SAMPLE), ("others", OTHERS), ("helper", "")):
+        with open(f"scripts/{name}.py", "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def test_sample():
+    demo = ("-uds", "scripts/demo.py", "-if", "infer_cls_model", "-bs", "10", "-qm", "kl")
+    done = run(*demo, "-i", "2", "--save-dir", "demo")
+    assert done.stdout.count("total_acc:") == 2 and done.stdout.count("acc:") == 6, done.stdout
+    run("-d", "rows.npy", "-bs", "10", "-qm", "kl", "-i", "2", "--save-dir", "native")
+    same("demo", "native")
+    done = run("-r", "infer", *demo, "-i", "3", "--save-dir", "demo")
+    assert "accuracy" in done.stdout
+
+
+def test_strategies():
+    demo = ("-uds", "scripts/demo.py", "-if", "infer_cls_model", "-bs", "10", "-qm", "kl", "mse")
+    done = run(*demo, "-i", "1", "3", "--save-dir", "many")
+    assert "acc:" not in done.stdout and done.stderr.count(": done, loss") == 4, done
+    run("-d", "rows.npy", "-bs", "10", "-qm", "mse", "-i", "1", "--save-dir", "native")
+    same("many/mse_1" if os.path.exists("many/mse_1") else "many", "native")
+    done = run(*demo, "-i", "1", "3", "--save-dir", "many")
+    assert "the float model is not run again" in done.stderr
+    with open("scripts/demo.py", "a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    done = run(*demo, "-i", "1", "3", "--save-dir", "many")
+    assert "another infer function" in done.stderr and "made anew" in done.stderr, done.stderr
+
+
+def test_one_by_one():
+    run("-uds", "scripts/others.py", "-if", "rows", "-i", "6", "-qm", "kl", "--save-dir", "rows")
+    run("-d", "rows.npy", "-i", "6", "-qm", "kl", "--save-dir", "native")
+    same("rows", "native")
+
+
+def test_facts():
+    run("-uds", "scripts/others.py", "-if", "facts", "-d", "rows", "-bs", "2", "-i", "3",
+        "--save-dir", "facts")
+
+
+def test_bad():
+    others = ("-uds", "scripts/others.py", "--save-dir", "bad", "-if")
+    done = run(*others, "raises", code=1)
+    assert "Traceback" in done.stderr and "of the user" in done.stderr
+    assert "script.py" not in done.stderr, done.stderr
+    done = run(*others, "shape", code=1)
+    assert "input 'image': expected float32[" in done.stderr and "got float32[1,28,28]" in done.stderr
+    done = run(*others, "lossy", code=1)
+    assert "0.1" in done.stderr and "is no float32" in done.stderr
+    done = run(*others, "lazy", code=1)
+    assert "never called forward" in done.stderr
+    done = run(*others, "missing", code=1)
+    assert "registers no infer function 'missing'" in done.stderr and "lazy" in done.stderr
+    run(*others, "leaves", code=7)
+    done = run("-uds", "nowhere.py", "-if", "x", code=1)
+    assert "nowhere.py" in done.stderr
+    assert not os.path.exists("bad/fashion_quantize.onnx")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    make_files()
+    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_bad):
+        test()
+        print(f"{test.__name__}: ok")
