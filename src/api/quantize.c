@@ -80,10 +80,10 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
         qn_item_text(root, "unchecked",
                      "statistics do not tell which layers 8 bits are too few for: with data beside "
                      "them (-d) such layers stay float");
-    if (speed) {
+    if (speed)
         qn_speed_report(root, speed);
+    if (j->calibration.fed)
         QN_TRY(report_errors(root, j, samples));
-    }
     qn_proof_report(root, j);
     report_float(root, j->quantizer);
     return qn_report_finish(root->report);
@@ -96,7 +96,7 @@ qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported)
 {
     const bool fastest = j->options->fastest != 0;
     qn_speed speed;
-    if (!j->calibration.fed || (!reported && !fastest))
+    if (!j->calibration.fed || (!fastest && (!reported || j->untimed)))
         return reported ? report_job(root, j, NULL) : QN_OK;
     qn_status status = qn_speed_measure(&speed, j);
     if (status == QN_OK && fastest)

@@ -79,7 +79,7 @@ static qn_status open_scales(qn_quantize_job *j)
 
 qn_status qn_job_settle(qn_quantize_job *j)
 {
-    j->mended = false;
+    j->mended = j->noisy = j->unchecked = false;
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
     return choose_refinements(j);
 }

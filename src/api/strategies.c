@@ -30,7 +30,7 @@ typedef struct made_model {
     qn_model *quantized;
     qn_quantizer *quantizer;
     char *scale_text;
-    bool mended;
+    bool mended, noisy, unchecked;
     qn_proof_row proof[QN_REFINEMENTS];
     qn_param_options params;
 } made_model;
@@ -386,6 +386,8 @@ static made_model take_made(qn_quantize_job *j)
                     .quantizer = j->quantizer,
                     .scale_text = j->scale_text,
                     .mended = j->mended,
+                    .noisy = j->noisy,
+                    .unchecked = j->unchecked,
                     .params = j->params};
     memcpy(m.proof, j->proof, sizeof m.proof);
     j->quantized = NULL;
@@ -400,6 +402,8 @@ static void give_made(qn_quantize_job *j, made_model *m)
     j->quantizer = m->quantizer;
     j->scale_text = m->scale_text;
     j->mended = m->mended;
+    j->noisy = m->noisy;
+    j->unchecked = m->unchecked;
     j->params = m->params;
     memcpy(j->proof, m->proof, sizeof m->proof);
     *m = (made_model){.quantized = NULL};
@@ -594,6 +598,7 @@ static qn_status finish(run *r)
         QN_TRY(tell_strategies(r));
     }
     give_made(&r->j, &r->kept);
+    r->j.untimed = r->count > 1;
     QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
     QN_TRY(qn_job_save_scales(&r->j));
     QN_TRY(place_best(r, &file));
