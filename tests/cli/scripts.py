@@ -95,6 +95,14 @@ def lossy(executor):
 def lazy(executor):
     return 1
 
+@onnx_infer_func.register("crowds")
+def crowds(executor):
+    import os, subprocess
+    words = [os.environ["QUENCH"], "quant", "-m", os.environ["MODEL"], "--save-dir", executor.save_dir]
+    other = subprocess.run(words, capture_output=True, text=True)
+    assert other.returncode == 1 and "in use by another run" in other.stderr, other
+    executor.forward(np.zeros((1, 1, 28, 28), np.float32))
+
 @onnx_infer_func.register("leaves")
 def leaves(executor):
     raise SystemExit(7)
@@ -106,7 +114,7 @@ def run(*words, code=0):
         [QUENCH, "quant", "-m", MODEL, *words],
         capture_output=True,
         text=True,
-        env={**os.environ, "QUENCH_PYTHON": sys.executable},
+        env={**os.environ, "QUENCH_PYTHON": sys.executable, "MODEL": MODEL},
     )
     assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
     return done
@@ -166,6 +174,12 @@ def test_facts():
         "--save-dir", "facts")
 
 
+def test_two_at_once():
+    run("-uds", "scripts/others.py", "-if", "crowds", "--save-dir", "crowd")
+    assert os.path.exists("crowd/fashion_quantize.onnx")
+    assert not os.path.exists("crowd/.quench.lock")
+
+
 def test_bad():
     others = ("-uds", "scripts/others.py", "--save-dir", "bad", "-if")
     done = run(*others, "raises", code=1)
@@ -188,6 +202,6 @@ def test_bad():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     make_files()
-    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_bad):
+    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once, test_bad):
         test()
         print(f"{test.__name__}: ok")
