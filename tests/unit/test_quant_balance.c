@@ -12,8 +12,10 @@
 
 static qn_value *window(fixture *f, qn_value *x, int64_t filters, int64_t channels, int64_t kernel)
 {
-    return apply(f, &qn_op_Conv, 3, x, weights(f, 4, DIMS(filters, channels, kernel, kernel)),
-                 weights(f, 1, DIMS(filters)));
+    /* One after the other: their numbers depend on the order, and arguments have none. */
+    qn_value *bias = weights(f, 1, DIMS(filters));
+    qn_value *w = weights(f, 4, DIMS(filters, channels, kernel, kernel));
+    return apply(f, &qn_op_Conv, 3, x, w, bias);
 }
 
 static qn_value *depthwise(fixture *f, qn_value *x, int64_t channels)
