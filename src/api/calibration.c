@@ -150,7 +150,7 @@ qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibrati
     collect.axis = qn_channel_axis;
     collect.model = c->print;
     const double start = qn_clock_ms();
-    QN_TRY(qn_collect(out, course, c->plan, c->ctx, &c->samples.source, &collect));
+    QN_TRY(qn_collect(out, course, c->plan, c->ctx, c->source, &collect));
     c->run_ms = qn_clock_ms() - start;
     return QN_OK;
 }

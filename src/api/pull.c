@@ -123,7 +123,7 @@ static qn_status give(void *user, qn_context *ctx, int slot, int64_t piece, qn_t
     const pull *p = user;
     const qn_calibration *c = p->options->calibration;
     const qn_tensor *read = NULL;
-    QN_TRY(c->source->read(c->source->user, ctx, slot, p->first + piece, &read));
+    QN_TRY(c->source->read(c->source->user, ctx, p->options->slot + slot, p->first + piece, &read));
     memcpy(inputs, read, c->n_inputs * sizeof *inputs);
     return QN_OK;
 }

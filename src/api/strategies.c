@@ -3,6 +3,7 @@
 #include "api/strategies.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,10 @@
 #include <unistd.h>
 
 #include "api/pull.h"
+#include "api/remember.h"
 #include "api/save_dir.h"
 #include "api/traces.h"
-#include "base/clock.h"
+#include "ops/clone.h"
 #include "pass/forms.h"
 
 typedef struct strategy {
@@ -46,6 +48,7 @@ typedef struct run {
     qn_quantize_options base;   /* without method */
     qn_quantize_options own;    /* of the strategy at hand */
     qn_quantize_job j;
+    qn_remember *samples; /* of data that several strategies read */
     qn_float_pass pass;
     qn_pass_key key;
     const char *cache; /* NULL: none */
@@ -54,6 +57,7 @@ typedef struct run {
     size_t count;
     const strategy *best; /* so far */
     made_model kept;      /* of it */
+    int slot;             /* of the data's source, of those who work side by side */
     qn_report *report;
 } run;
 
@@ -293,7 +297,8 @@ static qn_pull_options pull_options(run *r)
     return (qn_pull_options){.calibration = &r->j.calibration,
                              .labelled = r->base.calibrate.data.labels != NULL,
                              .class_offset = r->o->class_offset,
-                             .kept = &r->pass.kept};
+                             .kept = &r->pass.kept,
+                             .slot = r->slot};
 }
 
 static qn_executor_options executor_options(run *r, qn_execute stage, qn_model *model)
@@ -508,6 +513,134 @@ static qn_status try_strategy(run *r, strategy *s)
     return QN_OK;
 }
 
+/* ---- Side by side ------------------------------------------------------------------------------------------------------------------- */
+
+/* Making a model is work for one thread mostly, and so is running it with one sample after the other: with data each
+ * strategy is one thread's from its beginning to its end. */
+typedef struct crew {
+    run *r;
+    pthread_mutex_t lock; /* of what follows, of the log, and of the strategies' list */
+    size_t next;
+    qn_status status; /* that ends everything */
+} crew;
+
+typedef struct side {
+    crew *all;
+    run r; /* with a context and a job of its own */
+    qn_calibrate_options calibrate;
+    pthread_t thread;
+    bool started;
+} side;
+
+static qn_status open_side(side *w, crew *all, int slot)
+{
+    const run *r = all->r;
+    *w = (side){.all = all, .r = *r, .calibrate = *r->j.calibration.options};
+    w->calibrate.threads = 1;
+    w->r.slot = slot;
+    w->r.ctx = NULL;
+    w->r.j = (qn_quantize_job){.calibration = r->j.calibration};
+    w->r.j.calibration.real = NULL;
+    w->r.j.calibration.options = &w->calibrate;
+    QN_TRY(qn_context_create_child(&w->r.ctx, r->ctx));
+    w->r.j.ctx = w->r.j.calibration.ctx = w->r.pass.kept.ctx = w->r.ctx;
+    qn_arena_init(&w->r.j.arena, &r->ctx->allocator);
+    const qn_status status =
+        qn_model_clone(&w->r.j.calibration.real, w->r.ctx, r->j.calibration.real);
+    return status == QN_OK ? QN_OK : qn_fail_nomem(r->ctx);
+}
+
+static void close_side(side *w)
+{
+    if (!w->r.ctx)
+        return;
+    qn_model_free(w->r.j.calibration.real);
+    qn_arena_free(&w->r.j.arena);
+    qn_context_free(w->r.ctx);
+}
+
+static void work_through(side *w, strategy *s)
+{
+    s->status = make_model(&w->r, s);
+    if (s->status == QN_OK)
+        s->status = measure(&w->r, s);
+    if (s->status != QN_OK)
+        memcpy(s->why, qn_context_error(w->r.ctx), sizeof s->why);
+    made_model made = take_made(&w->r.j);
+    drop_made(&w->r, &made);
+}
+
+static void *side_main(void *user)
+{
+    side *w = user;
+    crew *all = w->all;
+    pthread_mutex_lock(&all->lock);
+    while (all->status == QN_OK && all->next < all->r->count) {
+        strategy *s = &all->r->at[all->next++];
+        qn_log(all->r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
+        pthread_mutex_unlock(&all->lock);
+        work_through(w, s);
+        pthread_mutex_lock(&all->lock);
+        if (s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM)
+            all->status = qn_fail(all->r->ctx, s->status, "%s", s->why);
+        else
+            tell_end(all->r, s);
+    }
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+/* The best is made once more, for those who look into it. */
+static qn_status take_best(run *r)
+{
+    strategy *best = NULL;
+    for (size_t i = 0; i < r->count; i++) {
+        strategy *s = &r->at[i];
+        if (s->status == QN_OK && (!best || compare(s, best) < 0))
+            best = s;
+    }
+    if (!best)
+        return QN_OK;
+    QN_TRY(make_model(r, best));
+    r->kept = take_made(&r->j);
+    r->best = best;
+    return QN_OK;
+}
+
+static qn_status run_side_by_side(run *r, int threads)
+{
+    crew all = {.r = r};
+    side *sides = qn_alloc_zero(r->ctx, (size_t)threads, sizeof *sides);
+    QN_TRY_ALLOC(r->ctx, sides);
+    pthread_mutex_init(&all.lock, NULL);
+    qn_status status = QN_OK;
+    for (int i = 0; i < threads && status == QN_OK; i++)
+        status = open_side(&sides[i], &all, i);
+    all.status = status;
+    for (int i = 1; i < threads && status == QN_OK; i++)
+        sides[i].started = pthread_create(&sides[i].thread, NULL, side_main, &sides[i]) == 0;
+    if (status == QN_OK)
+        (void)side_main(&sides[0]);
+    for (int i = 0; i < threads; i++) {
+        if (sides[i].started)
+            pthread_join(sides[i].thread, NULL);
+        close_side(&sides[i]);
+    }
+    pthread_mutex_destroy(&all.lock);
+    qn_free(r->ctx, sides);
+    QN_TRY(all.status);
+    return take_best(r);
+}
+
+static qn_status run_one_by_one(run *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        QN_TRY(qn_check_cancel(r->ctx));
+        QN_TRY(try_strategy(r, &r->at[i]));
+    }
+    return QN_OK;
+}
+
 /* ---- The result ------------------------------------------------------------------------------------------------------------------------ */
 
 static int by_worth(const void *a, const void *b)
@@ -610,6 +743,17 @@ static qn_status finish(run *r)
 
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------- */
 
+/* Reading a picture takes as long as running it. */
+static qn_status remember(run *r)
+{
+    qn_calibration *c = &r->j.calibration;
+    if (r->plain || !pulls(r) || !c->with_data || r->count < 2)
+        return QN_OK;
+    QN_TRY(qn_remember_open(r->samples, r->ctx, c->source, c->n_inputs));
+    c->source = &r->samples->source;
+    return QN_OK;
+}
+
 static qn_status open_job(run *r)
 {
     char *scales = NULL;
@@ -625,6 +769,7 @@ static qn_status open_job(run *r)
         QN_TRY(qn_calibration_feed(&r->j.calibration));
     QN_TRY(list_passes(r));
     QN_TRY(list_strategies(r));
+    QN_TRY(remember(r));
     return name_cache(r);
 }
 
@@ -636,16 +781,16 @@ static qn_status run_all(run *r)
         QN_TRY(use_kept(r));
     }
     qn_calibration_drop_plan(&r->j.calibration);
-    for (size_t i = 0; i < r->count; i++) {
-        QN_TRY(qn_check_cancel(r->ctx));
-        QN_TRY(try_strategy(r, &r->at[i]));
-    }
+    const int threads = (int)QN_MIN((size_t)qn_calibration_workers(&r->j.calibration), r->count);
+    QN_TRY(pulls(r) && !r->plain && threads > 1 ? run_side_by_side(r, threads) : run_one_by_one(r));
     return finish(r);
 }
 
 static qn_status run_job(qn_report **out, run *r)
 {
+    qn_remember samples = {.ctx = NULL};
     QN_TRY(qn_report_create(&r->report, r->ctx));
+    r->samples = &samples;
     qn_status status = run_all(r);
     drop_made(r, &r->kept);
     qn_model_free(r->j.quantized);
@@ -656,6 +801,7 @@ static qn_status run_job(qn_report **out, run *r)
         qn_stats_free(r->pass.stats[i]);
     qn_kept_free(&r->pass.kept);
     qn_job_free(&r->j);
+    qn_remember_close(&samples);
     if (status == QN_OK || status == QN_E_GOAL)
         *out = r->report;
     else
