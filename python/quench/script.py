@@ -93,6 +93,13 @@ class Host:
 
 
 def main(argv):
+    if importlib.util.find_spec("numpy") is None:
+        print(
+            f"quench: {sys.executable} has no numpy, which scripts (-uds) need "
+            "(QUENCH_PYTHON names another interpreter)",
+            file=sys.stderr,
+        )
+        return 1
     lib = library.load(os.environ.get("QUENCH_COMMAND"))
     host = Host(lib)
     callback = library.INFER_FN(host.run)
