@@ -21,7 +21,7 @@ typedef struct job {
     qn_infer_outputs outputs;
     qn_plan *plan;
     double plan_ms, run_ms;
-    worker *workers; /* the first has the caller's context */
+    worker *workers; /* the first is the caller's thread */
     int n_workers;
     qn_feed_source samples; /* of several workers */
     pthread_mutex_t lock;   /* of all below, and of the outputs */
@@ -54,6 +54,13 @@ static qn_status make_plan(job *j, const qn_plan_options *options)
     return qn_plan_create_now(&j->plan, ctx, j->feed.model, &plan);
 }
 
+/* The caller's context has the message of the worker's: each has a context of its own, so that none writes what
+ * another one reads. */
+static qn_status tell(const job *j, const worker *w, qn_status status)
+{
+    return status == QN_OK ? QN_OK : qn_fail(j->feed.ctx, status, "%s", qn_context_error(w->ctx));
+}
+
 /* A session of the plan for each worker; where memory is short those that there are do the work. */
 static qn_status make_workers(job *j)
 {
@@ -62,15 +69,14 @@ static qn_status make_workers(job *j)
     QN_TRY_ALLOC(ctx, j->workers);
     for (int i = 0; i < j->n_workers; i++) {
         worker *w = &j->workers[i];
-        w->ctx = ctx;
-        if (i > 0)
-            QN_TRY(qn_context_create_child(&w->ctx, ctx));
+        QN_TRY(qn_context_create_child(&w->ctx, ctx));
         const qn_status status = qn_session_create(&w->session, w->ctx, j->plan);
         if (status == QN_E_NOMEM && i > 0) {
             qn_context_free(w->ctx);
+            w->ctx = NULL;
             j->n_workers = i;
         } else if (status != QN_OK) {
-            return i > 0 ? qn_fail(ctx, status, "%s", qn_context_error(w->ctx)) : status;
+            return tell(j, w, status);
         }
     }
     return QN_OK;
@@ -80,8 +86,7 @@ static void free_workers(job *j)
 {
     for (int i = 0; j->workers && i < j->n_workers; i++) {
         qn_session_free(j->workers[i].session);
-        if (i > 0)
-            qn_context_free(j->workers[i].ctx);
+        qn_context_free(j->workers[i].ctx);
     }
     qn_free(j->feed.ctx, j->workers);
 }
@@ -99,7 +104,7 @@ static qn_status run_in_turn(job *j)
         QN_TRY(qn_feed_next(&count, feed));
         if (count == 0)
             break;
-        QN_TRY(qn_session_run(session, feed->tensors, feed->n_in));
+        QN_TRY(tell(j, j->workers, qn_session_run(session, feed->tensors, feed->n_in)));
         QN_TRY(qn_infer_outputs_take(&j->outputs, session, count));
         qn_progress(feed->ctx, "samples", done + count, samples);
     }
@@ -125,8 +130,8 @@ static void finish_one(job *j, const worker *w, int64_t run, qn_status status)
         return;
     if (status == QN_OK)
         status = qn_infer_outputs_take(&j->outputs, w->session, qn_feed_count(feed, run));
-    else if (w->ctx != feed->ctx)
-        status = qn_fail(feed->ctx, status, "%s", qn_context_error(w->ctx));
+    else
+        status = tell(j, w, status);
     j->status = status;
     if (w == j->workers) /* the caller's own thread */
         qn_progress(feed->ctx, "samples", QN_MIN((run + 1) * feed->batch, feed->samples),
