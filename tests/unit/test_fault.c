@@ -213,6 +213,66 @@ static void quantizing(void **state)
                      &(subject){.path = "examples/fashion.onnx", .options = one_sample()});
 }
 
+/* ---- By an infer function -------------------------------------------------------------------------------------- */
+
+static qn_status feed(void *user, qn_executor *executor, double *metric)
+{
+    static uint8_t pixels[2 * 28 * 28];
+    const qn_tensor input = {QN_UINT8, 4, {2, 1, 28, 28}, pixels};
+    (void)user;
+    *metric = 1;
+    pixels[5] = 200;
+    return qn_executor_forward(executor, &input, 1);
+}
+
+static result load_and_try(fault *f, const subject *s)
+{
+    const qn_allocator allocator = fault_allocator(f);
+    const char *const methods[] = {"min_max", "percentile"};
+    qn_strategies_options options = QN_STRATEGIES_OPTIONS_INIT;
+    qn_context *ctx = NULL;
+    qn_model *model = NULL;
+    qn_report *report = NULL;
+    result r = {.status = open_context(&ctx, &allocator)};
+    char cache[128]; /* else the float model would run the first time only */
+    snprintf(cache, sizeof cache, "%s/fashion_distribution.cache", s->backend);
+    remove(cache);
+    options.file.quantize = s->options;
+    options.file.save_dir = s->backend;
+    options.function = (qn_function){.name = "feed", .run = feed, .batch_size = 2};
+    options.methods = methods;
+    options.n_methods = 2;
+    if (r.status == QN_OK)
+        r.status = qn_model_load(&model, ctx, s->path);
+    if (r.status == QN_OK)
+        r.status = qn_strategies_run(&report, ctx, model, &options);
+    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
+    qn_report_free(report);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return r;
+}
+
+static void remove_tree(const char *folder)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void trying_strategies(void **state)
+{
+    char *folder = own_path("");
+    subject s = {.path = "examples/fashion.onnx", .backend = folder, .stride = 23};
+    const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
+    (void)state;
+    s.options = defaults;
+    s.options.calibrate.threads = 1;
+    every_allocation(load_and_try, &s);
+    remove_tree(folder);
+    free(folder);
+}
+
 static void quantizing_from_scales(void **state)
 {
     char *scales = own_path(".json");
@@ -257,10 +317,10 @@ static void quantizing_to_a_goal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_backend),    cmocka_unit_test(all_backends),
-        cmocka_unit_test(deferred_plan),        cmocka_unit_test(quantized_model),
-        cmocka_unit_test(quantizing),           cmocka_unit_test(quantizing_from_scales),
-        cmocka_unit_test(quantizing_to_scales), cmocka_unit_test(quantizing_dynamically),
-        cmocka_unit_test(quantizing_to_a_goal)};
+        cmocka_unit_test(trying_strategies),      cmocka_unit_test(reference_backend),
+        cmocka_unit_test(all_backends),           cmocka_unit_test(deferred_plan),
+        cmocka_unit_test(quantized_model),        cmocka_unit_test(quantizing),
+        cmocka_unit_test(quantizing_from_scales), cmocka_unit_test(quantizing_to_scales),
+        cmocka_unit_test(quantizing_dynamically), cmocka_unit_test(quantizing_to_a_goal)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
