@@ -131,6 +131,12 @@ static size_t list_methods(const char **out, const quant_values *v)
     return count;
 }
 
+/* The models of all steps are large: whoever asks for a run mode, as users of the Knight tool do, gets them. */
+static bool keeps_steps(const quant_values *v)
+{
+    return cli_chip(&v->common) || v->run.dump || cli_given(v, &cli_cmd_quant, "run-mode");
+}
+
 typedef struct job_values {
     const quant_values *v;
     qn_function function;
@@ -156,7 +162,7 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
         o.cache = v->run.cache;
         o.class_offset = v->classes.offset;
         o.run_mode = v->run.mode;
-        o.steps = 1;
+        o.steps = keeps_steps(v);
         o.dump = v->run.dump || strcmp(v->run.mode, "compare") == 0;
         status = qn_strategies_run(out, cli->ctx, model, &o);
     }

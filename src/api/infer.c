@@ -54,11 +54,14 @@ static qn_status make_plan(job *j, const qn_plan_options *options)
     return qn_plan_create_now(&j->plan, ctx, j->feed.model, &plan);
 }
 
-/* The caller's context has the message of the worker's: each has a context of its own, so that none writes what
- * another one reads. */
+/* Of several workers each has a context of its own, so that none writes what another one reads; the caller's gets the
+ * message. */
 static qn_status tell(const job *j, const worker *w, qn_status status)
 {
-    return status == QN_OK ? QN_OK : qn_fail(j->feed.ctx, status, "%s", qn_context_error(w->ctx));
+    qn_context *ctx = j->feed.ctx;
+    if (status == QN_OK || w->ctx == ctx)
+        return status;
+    return qn_fail(ctx, status, "%s", qn_context_error(w->ctx));
 }
 
 /* A session of the plan for each worker; where memory is short those that there are do the work. */
@@ -67,9 +70,13 @@ static qn_status make_workers(job *j)
     qn_context *ctx = j->feed.ctx;
     j->workers = qn_alloc_zero(ctx, (size_t)j->n_workers, sizeof *j->workers);
     QN_TRY_ALLOC(ctx, j->workers);
+    const bool alone = j->n_workers == 1;
     for (int i = 0; i < j->n_workers; i++) {
         worker *w = &j->workers[i];
-        QN_TRY(qn_context_create_child(&w->ctx, ctx));
+        if (alone)
+            w->ctx = ctx;
+        else
+            QN_TRY(qn_context_create_child(&w->ctx, ctx));
         const qn_status status = qn_session_create(&w->session, w->ctx, j->plan);
         if (status == QN_E_NOMEM && i > 0) {
             qn_context_free(w->ctx);
@@ -86,7 +93,8 @@ static void free_workers(job *j)
 {
     for (int i = 0; j->workers && i < j->n_workers; i++) {
         qn_session_free(j->workers[i].session);
-        qn_context_free(j->workers[i].ctx);
+        if (j->workers[i].ctx != j->feed.ctx)
+            qn_context_free(j->workers[i].ctx);
     }
     qn_free(j->feed.ctx, j->workers);
 }
