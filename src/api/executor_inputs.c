@@ -117,13 +117,12 @@ static int64_t convert_integers(void *to, qn_dtype dtype, const qn_tensor *from)
 }
 
 /* Integers of 64 bits above 2^53 are not numbers of float64. */
-static bool is_exact(qn_dtype dtype, const qn_tensor *from, int64_t i, double value)
+static bool is_exact(const qn_tensor *from, int64_t i, double value)
 {
     int64_t bits;
     if (qn_dtype_size(from->dtype) < 8 || !qn_dtype_is_integer(from->dtype))
         return true;
     qn_load_i64(&bits, from->dtype, from->data, i, 1);
-    (void)dtype;
     return fabs(value) <= 0x1p53 && (double)bits == value;
 }
 
@@ -139,7 +138,7 @@ static int64_t convert_reals(void *to, qn_dtype dtype, const qn_tensor *from)
         qn_load_f64(after, dtype, to, at, n);
         for (int64_t i = 0; i < n; i++) {
             const bool same = before[i] == after[i] || (isnan(before[i]) && isnan(after[i]));
-            if (!same || !is_exact(dtype, from, at + i, before[i]))
+            if (!same || !is_exact(from, at + i, before[i]))
                 return at + i;
         }
     }
