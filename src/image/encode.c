@@ -7,7 +7,8 @@
 #include <strings.h>
 
 #include <jpeglib.h>
-#include <png.h>
+
+#include "image/png_hooks.h"
 
 /* ---- PNG ----------------------------------------------------------------------------------------------------- */
 
@@ -19,31 +20,8 @@ typedef struct png_work {
     png_structp png;
     png_infop info;
     qn_status status; /* of writing */
-    char message[128];
+    qn_png_message message;
 } png_work;
-
-static void png_failed(png_structp png, png_const_charp message)
-{
-    png_work *w = png_get_error_ptr(png);
-    snprintf(w->message, sizeof w->message, "%s", message);
-    png_longjmp(png, 1);
-}
-
-static void png_warned(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
-
-static void *png_allocate(png_structp png, png_alloc_size_t size)
-{
-    return qn_alloc(png_get_mem_ptr(png), size);
-}
-
-static void png_release(png_structp png, void *block)
-{
-    qn_free(png_get_mem_ptr(png), block);
-}
 
 static void png_put(png_structp png, png_bytep bytes, size_t count)
 {
@@ -64,7 +42,7 @@ static qn_status write_png(png_work *w, const qn_image *image)
     if (setjmp(png_jmpbuf(w->png)))
         return w->status != QN_OK
                    ? w->status
-                   : qn_fail(w->ctx, QN_E_NOMEM, "cannot make a PNG: %s", w->message);
+                   : qn_fail(w->ctx, QN_E_NOMEM, "cannot make a PNG: %s", w->message.text);
     png_set_write_fn(w->png, w, png_put, png_flush_nothing);
     png_set_compression_level(w->png, PNG_EFFORT);
     png_set_IHDR(w->png, w->info, (png_uint_32)image->width, (png_uint_32)image->height, 8,
@@ -80,8 +58,8 @@ static qn_status write_png(png_work *w, const qn_image *image)
 qn_status qn_png_write(qn_output_file *file, qn_context *ctx, const qn_image *image)
 {
     png_work w = {.ctx = ctx, .file = file};
-    w.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &w, png_failed, png_warned, ctx,
-                                      png_allocate, png_release);
+    w.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &w.message, qn_png_failed,
+                                      qn_png_warned, ctx, qn_png_allocate, qn_png_release);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     const qn_status status = w.info ? write_png(&w, image) : qn_fail_nomem(ctx);
     png_destroy_write_struct(&w.png, &w.info);

@@ -1,11 +1,9 @@
 /* PNG through libpng. Its only way to report an error is to jump; nothing jumps out of this file. */
 #include <setjmp.h>
-#include <stdio.h>
 #include <string.h>
 
-#include <png.h>
-
 #include "image/image.h"
+#include "image/png_hooks.h"
 
 /* Deflate packs by a factor of about 1032 at most, and a byte is up to 8 pixels. */
 enum { MOST_PIXELS_A_BYTE = 1100 * 8 };
@@ -18,31 +16,8 @@ typedef struct work {
     size_t size, at;
     qn_image *out;
     uint8_t *wide; /* 16-bit grey as it stands in the file */
-    char message[128];
+    qn_png_message message;
 } work;
-
-static void on_error(png_structp png, png_const_charp message)
-{
-    work *w = png_get_error_ptr(png);
-    snprintf(w->message, sizeof w->message, "%s", message);
-    png_longjmp(png, 1);
-}
-
-static void on_warning(png_structp png, png_const_charp message)
-{
-    (void)png;
-    (void)message;
-}
-
-static void *allocate(png_structp png, png_alloc_size_t size)
-{
-    return qn_alloc(png_get_mem_ptr(png), size);
-}
-
-static void release(png_structp png, void *block)
-{
-    qn_free(png_get_mem_ptr(png), block);
-}
 
 static void read_bytes(png_structp png, png_bytep to, size_t count)
 {
@@ -105,7 +80,7 @@ static qn_status make_image(work *w, bool keep_16)
 static qn_status decode(work *w, int *orientation, qn_decoder decoder)
 {
     if (setjmp(png_jmpbuf(w->png)))
-        return qn_fail(w->ctx, QN_E_FORMAT, "damaged PNG: %s", w->message);
+        return qn_fail(w->ctx, QN_E_FORMAT, "damaged PNG: %s", w->message.text);
     png_set_read_fn(w->png, w, read_bytes);
     png_set_user_limits(w->png, INT32_MAX, INT32_MAX);
     png_read_info(w->png, w->info);
@@ -126,8 +101,8 @@ qn_status qn_png_decode(qn_image *out, int *orientation, qn_context *ctx, const 
     work w = {.ctx = ctx, .file = file, .size = size, .out = out};
     qn_status status = QN_OK;
     *out = (qn_image){.pixels = NULL};
-    w.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &w, on_error, on_warning, ctx, allocate,
-                                     release);
+    w.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &w.message, qn_png_failed,
+                                     qn_png_warned, ctx, qn_png_allocate, qn_png_release);
     w.info = w.png ? png_create_info_struct(w.png) : NULL;
     status = w.info ? decode(&w, orientation, decoder) : qn_fail_nomem(ctx);
     png_destroy_read_struct(&w.png, &w.info, NULL);
