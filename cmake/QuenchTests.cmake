@@ -9,11 +9,18 @@ function(quench_program name)
     target_link_libraries(${name} PRIVATE quench_flags quench_static ${arg_LIBRARIES})
 endfunction()
 
+# Instrumented code is up to twenty times slower.
+if(QUENCH_SANITIZE)
+    set(QUENCH_TEST_TIMEOUT 3600)
+else()
+    set(QUENCH_TEST_TIMEOUT 600)
+endif()
+
 # quench_test(NAME LABEL COMMAND...): registers one test. It runs in the repository's root. Threads that
 # wait sleep instead of spinning, since tests run side by side.
 function(quench_test name label)
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
-    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT 600
+    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT ${QUENCH_TEST_TIMEOUT}
         ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;QUENCH=${CMAKE_BINARY_DIR}/quench;${QUENCH_TEST_ENV}")
 endfunction()
 
