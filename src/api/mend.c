@@ -156,7 +156,7 @@ qn_status qn_mend(qn_quantize_job *j)
 {
     qn_layers layers;
     double noise = 0;
-    j->unchecked = may_mend(j) && !j->calibration.fed;
+    j->unchecked = may_mend(j) && !j->calibration.fed && !j->given;
     if (!may_mend(j) || !has_samples(j))
         return qn_job_make(j);
     QN_TRY(qn_layers_find(&layers, j));

@@ -74,6 +74,8 @@ qn_status qn_job_describe(qn_quantize_job *j)
     QN_TRY(tell_percentile(model, &j->params));
     QN_TRY(tell_refinements(model, &j->params));
     QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
+    if (j->given)
+        return QN_OK;
     const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;
     return qn_model_tell(model, "quench.data", qn_fingerprint_format(print, data));
 }

@@ -28,6 +28,8 @@ static void report_counts(qn_item *root, const qn_quantizer *q)
     qn_item_text(root, "target", q->settings.profile->name);
     qn_item_int(root, "nodes", all);
     qn_item_int(root, "integer_nodes", integer);
+    if (q->n_given)
+        qn_item_int(root, "given_scales", (int64_t)q->n_given);
 }
 
 static void report_float(qn_item *root, const qn_quantizer *q)

@@ -28,6 +28,7 @@ typedef struct qn_quantize_job {
     qn_arena arena;                     /* for the strings of changed settings */
     qn_scales *scales;                  /* of a file: nothing is derived from data */
     char *scale_text;                   /* of a scale file to be written; of the last model made */
+    bool given;                         /* all scales are those that the file has, without data */
     bool untimed;                       /* nobody asked how fast the models are */
     bool mended;                        /* layers stay float that nobody asked for */
     bool noisy;                         /* and that was not enough */

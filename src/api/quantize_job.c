@@ -6,6 +6,7 @@
 #include "ops/clone.h"
 #include "ops/infer.h"
 #include "quant/dynamic.h"
+#include "quant/given.h"
 
 /* The least KL to float on the classifiers that this was tried with. */
 #define DEFAULT_METHOD "mse"
@@ -118,7 +119,10 @@ static qn_status find_stats(qn_quantize_job *j)
 
 qn_status qn_job_calibrate(qn_quantize_job *j)
 {
-    const bool none = j->settings.dynamic || j->scales;
+    j->given = !j->settings.dynamic && !j->scales && !j->options->stats &&
+               !has_data(&j->options->calibrate) && qn_given_find(j->quantizer) &&
+               qn_given_is_complete(j->quantizer);
+    const bool none = j->settings.dynamic || j->scales || j->given;
     if ((!j->options->stats && !none) || has_data(&j->options->calibrate))
         QN_TRY(qn_calibration_feed(&j->calibration));
     const qn_status status = none ? QN_OK : find_stats(j);
@@ -137,8 +141,8 @@ static qn_status derive(qn_quantize_job *j)
         return QN_OK;
     qn_text_free(j->ctx, j->scale_text);
     j->scale_text = NULL;
-    return qn_scales_write(&j->scale_text, j->quantizer, j->calibration.print, j->stats->data,
-                           &j->params);
+    return qn_scales_write(&j->scale_text, j->quantizer, j->calibration.print,
+                           j->stats ? j->stats->data : (qn_fingerprint){0}, &j->params);
 }
 
 qn_status qn_job_make(qn_quantize_job *j)

@@ -82,7 +82,7 @@ struct qn_stats {
 };
 
 QN_MUST_CHECK qn_status qn_stats_create(qn_stats **out, qn_context *ctx);
-/* NULL: it was not observed, or never had an element. */
+/* NULL: it was not observed, or never had an element. `stats` NULL: nothing was. */
 const qn_stats_entry *qn_stats_find(const qn_stats *stats, const char *name);
 /* The entry of that name, new ones with the axis given. */
 QN_MUST_CHECK qn_status qn_stats_entry_get(qn_stats_entry **out, qn_stats *stats, const char *name,

@@ -124,7 +124,7 @@ void qn_stats_free(qn_stats *stats)
 
 const qn_stats_entry *qn_stats_find(const qn_stats *stats, const char *name)
 {
-    const qn_stats_entry *entry = qn_names_get(&stats->by_name, name);
+    const qn_stats_entry *entry = stats ? qn_names_get(&stats->by_name, name) : NULL;
     return entry && entry->count ? entry : NULL;
 }
 

@@ -6,38 +6,12 @@
  * makes of constants is stored as float. */
 #include <string.h>
 
-#include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/quantize.h"
 #include "ops/versions.h"
 #include "pass/forms.h"
 #include "pass/lower.h"
-
-/* ---- Constants --------------------------------------------------------------------------------------------- */
-
-static bool reads_constants(const qn_node *node)
-{
-    for (int32_t i = 0; i < node->n_in; i++) {
-        if (node->in[i] && !node->in[i]->data)
-            return false;
-    }
-    return true;
-}
-
-static qn_status fold(qn_node *node)
-{
-    const qn_tensor *in[3] = {NULL, NULL, NULL};
-    qn_model *model = node->graph->model;
-    qn_value *value = node->out[0];
-    qn_tensor *result = NULL;
-    for (int32_t i = 0; i < node->n_in && i < 3; i++)
-        in[i] = node->in[i] ? node->in[i]->data : NULL;
-    QN_TRY(qn_node_eval(&result, model->ctx, &model->arena, node, in));
-    qn_node_remove(node);
-    value->data = result;
-    value->type = qn_type_of(result);
-    return QN_OK;
-}
+#include "pass/rewrite.h"
 
 /* ---- Numbers ------------------------------------------------------------------------------------------------ */
 
@@ -163,8 +137,8 @@ static qn_status replace_all(qn_graph *graph)
             node = node->next;
             continue;
         }
-        if (reads_constants(node))
-            QN_TRY(fold(node));
+        if (qn_node_reads_constants(node))
+            QN_TRY(qn_rewrite_fold(node));
         else if (is_quantize)
             QN_TRY(replace(node));
         else

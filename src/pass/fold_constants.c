@@ -8,15 +8,6 @@
 /* A result much larger than its inputs (a filled tensor, an expanded one) is cheaper to compute. */
 enum { ALWAYS_SMALL = 64 * 1024, MOST_GROWTH = 4 };
 
-static bool inputs_constant(const qn_node *node)
-{
-    for (int32_t i = 0; i < node->n_in; i++) {
-        if (node->in[i] && !node->in[i]->data)
-            return false;
-    }
-    return true;
-}
-
 static size_t bytes_of(const qn_tensor *tensor)
 {
     size_t bytes;
@@ -53,7 +44,8 @@ static bool worth_it(const qn_node *node)
 
 static bool can_fold(const qn_pass_context *self, const qn_node *node)
 {
-    if ((node->op->flags & QN_OP_RANDOM) || qn_node_subgraph(node, 0) || !inputs_constant(node))
+    if ((node->op->flags & QN_OP_RANDOM) || qn_node_subgraph(node, 0) ||
+        !qn_node_reads_constants(node))
         return false;
     /* Such as the DequantizeLinear of weights that an integer operator has taken: four times their memory. */
     if (qn_node_is_dead(node))

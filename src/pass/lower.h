@@ -16,6 +16,8 @@ typedef struct qn_quantized {
 /* Of ONNX or of com.microsoft. */
 bool qn_is_quantize(const qn_node *node);
 bool qn_is_dequantize(const qn_node *node);
+/* Scale and zero point of a Q or D whose integers are q->value: *found where they are constants. */
+QN_MUST_CHECK qn_status qn_lower_parameters(bool *found, qn_quantized *q, qn_node *node);
 /* `value` comes out of a D with constant parameters: *found. */
 QN_MUST_CHECK qn_status qn_lower_source(bool *found, qn_quantized *out, const qn_value *value);
 /* `value` is read by one Q with constant parameters, and nobody else. */

@@ -31,8 +31,7 @@ static qn_status zero_constant(qn_value **out, qn_graph *graph, qn_dtype dtype)
     return qn_value_constant(out, graph, NULL, zero);
 }
 
-/* Scale and zero point of a Q or D whose integers are q->value. */
-static qn_status read_parameters(bool *found, qn_quantized *q, qn_node *node)
+qn_status qn_lower_parameters(bool *found, qn_quantized *q, qn_node *node)
 {
     const qn_quantize_attrs *attrs = node->attrs;
     const qn_type *type = &q->value->type;
@@ -40,6 +39,7 @@ static qn_status read_parameters(bool *found, qn_quantized *q, qn_node *node)
     q->scale = node->in[1];
     q->zero = node->n_in > 2 ? node->in[2] : NULL;
     q->axis = -1;
+    *found = false;
     if (!q->scale->data || q->scale->data->dtype != QN_FLOAT32 || attrs->block_size ||
         (q->zero && !q->zero->data) || !(qn_type_set(type) & (BYTES | WORDS | QN_SET(QN_INT32))) ||
         q->scale->data->rank > 1)
@@ -61,7 +61,7 @@ qn_status qn_lower_source(bool *found, qn_quantized *out, const qn_value *value)
     if (!value || !qn_is_dequantize(value->producer))
         return QN_OK;
     out->value = value->producer->in[0];
-    return read_parameters(found, out, value->producer);
+    return qn_lower_parameters(found, out, value->producer);
 }
 
 qn_status qn_lower_target(bool *found, qn_quantized *out, const qn_value *value)
@@ -71,7 +71,7 @@ qn_status qn_lower_target(bool *found, qn_quantized *out, const qn_value *value)
     if (!qn_is_quantize(user) || user->in[0] != value)
         return QN_OK;
     out->value = user->out[0];
-    QN_TRY(read_parameters(found, out, user));
+    QN_TRY(qn_lower_parameters(found, out, user));
     *found = *found && out->axis < 0;
     return QN_OK;
 }
@@ -312,7 +312,7 @@ static qn_status requantize(bool *done, qn_node *node)
     if (!qn_is_quantize(node))
         return QN_OK;
     QN_TRY(qn_lower_source(done, &x, node->in[0]));
-    QN_TRY(read_parameters(&is_target, &y, node));
+    QN_TRY(qn_lower_parameters(&is_target, &y, node));
     if (!*done || !is_target || x.axis >= 0 || y.axis >= 0) {
         *done = false;
         return QN_OK;
@@ -381,7 +381,7 @@ static qn_status drop_requantize(bool *done, qn_node *node)
     qn_quantized x, y = {.value = node->out[0]};
     bool is_target = false, is_source = false;
     QN_TRY(qn_lower_source(&is_source, &x, node->in[0]));
-    QN_TRY(read_parameters(&is_target, &y, node));
+    QN_TRY(qn_lower_parameters(&is_target, &y, node));
     if (is_source && is_target && qn_quantized_alike(&x, &y))
         return qn_rewrite_bypass(done, node, x.value);
     return QN_OK;

@@ -5,6 +5,9 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 
+/* Inputs of a node to be folded. */
+enum { MOST_FOLDED = 3 };
+
 qn_node *qn_match_op(const qn_value *value, const qn_op *op)
 {
     return value && value->producer && value->producer->op == op ? value->producer : NULL;
@@ -97,4 +100,28 @@ bool qn_node_is_dead(const qn_node *node)
             return false;
     }
     return true;
+}
+
+bool qn_node_reads_constants(const qn_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (node->in[i] && !node->in[i]->data)
+            return false;
+    }
+    return true;
+}
+
+qn_status qn_rewrite_fold(qn_node *node)
+{
+    const qn_tensor *in[MOST_FOLDED] = {NULL};
+    qn_model *model = node->graph->model;
+    qn_value *value = node->out[0];
+    qn_tensor *result = NULL;
+    for (int32_t i = 0; i < node->n_in && i < MOST_FOLDED; i++)
+        in[i] = node->in[i] ? node->in[i]->data : NULL;
+    QN_TRY(qn_node_eval(&result, model->ctx, &model->arena, node, in));
+    qn_node_remove(node);
+    value->data = result;
+    value->type = qn_type_of(result);
+    return QN_OK;
 }

@@ -28,6 +28,11 @@ QN_MUST_CHECK qn_status qn_rewrite_begin(qn_node **fresh, qn_node *node, const q
                                          qn_value *const *in, int32_t n_in);
 QN_MUST_CHECK qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node);
 
+/* All its inputs are constants. */
+bool qn_node_reads_constants(const qn_node *node);
+/* What such a node (three inputs at most, one output) computes becomes a constant, and the node goes. */
+QN_MUST_CHECK qn_status qn_rewrite_fold(qn_node *node);
+
 /* Nobody reads what the node writes. */
 bool qn_node_is_dead(const qn_node *node);
 

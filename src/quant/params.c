@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/eval.h"
+#include "quant/given.h"
 
 /* ---- From ranges -------------------------------------------------------------------------------------------- */
 
@@ -210,9 +211,10 @@ qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *
     clip_search s = {.w = w, .m = mac};
     s.sums = qn_alloc_zero(q->ctx, (size_t)mac->w->dims[mac->axis], sizeof *s.sums);
     const bool enough = s.sums != NULL;
-    if (enough)
+    const bool given = enough && qn_given_weights(*out, q, mac, w);
+    if (enough && !given)
         weight_scales(*out, &s, options->clip_weights);
-    if (enough && options->clip_weights && is_clipped(*out))
+    if (enough && !given && options->clip_weights && is_clipped(*out))
         tell_clipping(q, &s);
     qn_free(q->ctx, w);
     qn_free(q->ctx, s.sums);
@@ -274,7 +276,9 @@ static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
         if (!q->values[i].integer || root->ranged)
             continue;
         root->ranged = true;
-        if (entry)
+        if (root->given)
+            root->range = qn_given_range(root->given);
+        else if (entry)
             QN_TRY(choose_range(&root->range, q, root, entry, options));
         else if (!known_range(&root->range, q->values[root->source].value))
             qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element",
@@ -322,14 +326,18 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     qn_derived_value *out = &q->derived.values[q->derived.n_values++];
     const qn_stats_entry *entry = entry_of(q, root, stats);
     qn_range known;
-    const bool function =
-        root->through || (!entry && known_range(&known, q->values[root->source].value));
-    *out = (qn_derived_value){.name = root->value->name,
-                              .method = function ? "function" : options->method->name};
+    *out = (qn_derived_value){.name = root->value->name, .method = options->method->name};
+    if (root->through || (!entry && known_range(&known, q->values[root->source].value)))
+        out->method = "function";
+    if (root->given)
+        out->method = "given";
     out->range = balanced_range(root, &q->values[root->source], entry);
     QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena,
                              profile->activation[root->bits > 8], 1));
-    qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
+    if (root->given)
+        qn_given_apply(out->params, root->given, profile->symmetric);
+    else
+        qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
     root->derived = out;
     return root->narrow ? derive_narrow(out, q, entry, options) : QN_OK;
 }
@@ -402,10 +410,15 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
 
 qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
 {
+    qn_param_options own = *options;
     qn_quantizer_number(q);
     qn_quant_find_narrow(q);
-    QN_TRY(choose_ranges(q, stats, options));
-    QN_TRY(qn_equalize(q, stats, options));
-    QN_TRY(derive_values(q, stats, options));
-    return derive_nodes(q, stats, options);
+    q->n_given = qn_given_find(q);
+    /* Trained together: what was rounded so before is not moved now. */
+    if (q->n_given)
+        own.equalize = own.balance = own.correct_bias = false;
+    QN_TRY(choose_ranges(q, stats, &own));
+    QN_TRY(qn_equalize(q, stats, &own));
+    QN_TRY(derive_values(q, stats, &own));
+    return derive_nodes(q, stats, &own);
 }

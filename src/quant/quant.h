@@ -106,6 +106,7 @@ typedef struct qn_quant_value {
                                   NULL: none */
     int32_t axis;              /* of those channels */
     qn_derived_value *derived; /* of a root */
+    const qn_qparams *given;   /* what the file said of it; NULL: nothing */
     qn_value *scale, *zero;    /* of a root: the constants, once they are made */
 } qn_quant_value;
 
@@ -136,6 +137,7 @@ typedef struct qn_quantizer {
     qn_quant_value *values;
     size_t n_values;
     qn_derived derived;                 /* once it is: see params.h */
+    size_t n_given;                     /* of its values have the parameters that the file gave */
     qn_refined refined[QN_REFINEMENTS]; /* by qn_derive */
 } qn_quantizer;
 

@@ -27,8 +27,10 @@ static qn_status make_tables(qn_quantizer *q)
     for (qn_node *node = graph->first; node; node = node->next)
         q->nodes[q->n_nodes++].node = node;
     for (size_t i = 0; i < graph->n_values; i++) {
-        q->values[i] =
-            (qn_quant_value){.value = graph->values[i], .parent = (int32_t)i, .source = (int32_t)i};
+        qn_value *value = graph->values[i];
+        q->values[i] = (qn_quant_value){
+            .value = value, .parent = (int32_t)i, .source = (int32_t)i, .given = value->qparams};
+        value->qparams = NULL; /* here it is what insertion gives */
     }
     q->n_values = graph->n_values;
     return QN_OK;

@@ -1,0 +1,73 @@
+"""given.py MODEL: a file that another tool quantized (QDQ) is quantized again, without data. The scales of its
+activations must be the file's own, its weights nearly all the same integers, and the accuracy what the file has."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import accuracy
+import models
+
+CHANGED = 0.1  # of the tensors of weights: those that use -128, which ours do not
+POINTS = 0.5   # of top-1 beside the file: its float islands are integers now
+
+
+def tensors_of(model):
+    known = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant":
+            known[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+    return known
+
+
+def scales_and_weights(path):
+    model = onnx.load(path)
+    known = tensors_of(model)
+    scales = {n.input[0]: known[n.input[1]] for n in model.graph.node if n.op_type == "QuantizeLinear"}
+    weights = {known[n.input[0]].tobytes() for n in model.graph.node
+               if n.op_type == "DequantizeLinear" and n.input[0] in known and known[n.input[0]].ndim > 1}
+    return scales, weights
+
+
+def check_parameters(path, made):
+    scales, weights = scales_and_weights(path)
+    own_scales, own_weights = scales_and_weights(made)
+    other = [name for name, scale in own_scales.items()
+             if name not in scales or not np.array_equal(scale, scales[name])]
+    changed = len(own_weights - weights)
+    print(f"{len(own_scales)} scales, {len(other)} not the file's; {changed} of {len(own_weights)} weights changed")
+    wrong = [f"scale of '{name}' is not the file's" for name in other]
+    return wrong + (["weights are other integers"] if changed > CHANGED * len(own_weights) else [])
+
+
+def check_accuracy(name, path, made):
+    data, judge, _, _ = accuracy.CASES[name]
+    inputs, truth = data()
+    scores = [judge(accuracy.quench_outputs(p, inputs, "--batch", "8"), truth)["top-1"] for p in (path, made)]
+    print(f"top-1 {scores[0]:.2f} of the file, {scores[1]:.2f} quantized again")
+    return [] if scores[1] >= scores[0] - POINTS else ["accuracy is lost"]
+
+
+def main():
+    reason = models.missing()
+    if reason:
+        print("skipped:", reason)
+        return 77
+    name = sys.argv[1]
+    path = os.path.join(models.DATA, "quantized", name + ".onnx")
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([models.QUENCH, "quant", path, "--save-dir", folder], check=True, stdout=subprocess.DEVNULL)
+        made = os.path.join(folder, name + "_quantize.onnx")
+        wrong = check_parameters(path, made) + check_accuracy(name, path, made)
+    for line in wrong:
+        print("WRONG:", line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
