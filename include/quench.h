@@ -381,10 +381,11 @@ typedef struct qn_data_options {
     int64_t first, samples; /* use so many from the first one on; 0 samples: all */
     int64_t batch;          /* of a run, where nothing fixes it; 0: 8 */
     int loaders;            /* threads that read ahead; 0: one per core; negative: none */
+    int strict; /* a file of a folder or list that is no picture ends the run; else it is left out, with a warning */
 } qn_data_options;
 #define QN_DATA_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0                                                      \
+        NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0                                                   \
     }
 
 /* Checks a text that describes preprocessing. */

@@ -204,6 +204,7 @@ typedef struct cli_data_values {
     cli_list data;
     const char *list, *preprocess;
     int64_t first, samples, loaders;
+    bool strict;
 } cli_data_values;
 
 /* What labelled samples are, for those who measure accuracy. */

@@ -13,6 +13,10 @@ static const cli_option data_options[] = {
      .offset = offsetof(cli_data_values, list),
      .value = "FILE",
      .help = "names of the samples of a folder to use, one a line"},
+    {.name = "strict",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_data_values, strict),
+     .help = "end at a file that is no picture, instead of leaving it out"},
     {.name = "preprocess",
      .type = CLI_TEXT,
      .offset = offsetof(cli_data_values, preprocess),
@@ -101,7 +105,8 @@ qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *
                                      .first = data->first,
                                      .samples = data->samples,
                                      .batch = graph->batch,
-                                     .loaders = (int)data->loaders};
+                                     .loaders = (int)data->loaders,
+                                     .strict = data->strict};
     if (data->data.count)
         graph->batch = 0;
     return options;

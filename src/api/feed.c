@@ -129,7 +129,8 @@ static qn_status open_samples(qn_feed *feed)
                                   .n_data = o->n_data,
                                   .list = o->list,
                                   .labels = o->labels,
-                                  .preprocess = o->preprocess};
+                                  .preprocess = o->preprocess,
+                                  .strict = o->strict != 0};
     QN_TRY(qn_dataset_open(&feed->dataset, feed->ctx, &spec));
     QN_TRY(choose_range(feed));
     feed->all_sampled = true;

@@ -19,6 +19,7 @@ typedef struct qn_dataset_spec {
     const char *list;       /* names of the samples of a folder to use, in this order; NULL: all */
     const char *labels;     /* file of classes; NULL: those that the data have, if any */
     const char *preprocess; /* of pictures; NULL: none */
+    bool strict;            /* files that are no pictures are not left out */
 } qn_dataset_spec;
 
 /* What a sample is for one input. */

@@ -196,9 +196,51 @@ static qn_status finish(qn_source *source, qn_opening *o, size_t named)
     return qn_opening_feed(o, p->input, &sample, false);
 }
 
+static bool is_picture(qn_context *ctx, const char *path)
+{
+    qn_map map;
+    if (qn_map_open(&map, ctx, path) != QN_OK)
+        return false;
+    const bool is = qn_image_is_picture(map.data, map.size);
+    qn_map_close(&map);
+    return is;
+}
+
+/* Files whose contents are none are left out, unless samples of other sources stand beside them. */
+static qn_status leave_out_others(qn_source *source, qn_opening *o)
+{
+    qn_listing *kept = qn_arena_copy(o->arena, source->files, sizeof *kept);
+    const size_t count = (size_t)source->files->count;
+    QN_TRY_ALLOC(o->ctx, kept);
+    kept->paths = qn_arena_array(o->arena, count + 1, sizeof *kept->paths);
+    kept->names = qn_arena_array(o->arena, count + 1, sizeof *kept->names);
+    int64_t *labels = qn_arena_array(o->arena, count + 1, sizeof *labels);
+    if (!kept->paths || !kept->names || !labels)
+        return qn_fail_nomem(o->ctx);
+    kept->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_picture(o->ctx, source->files->paths[i])) {
+            qn_log(o->ctx, QN_LOG_WARN, "%s is no picture and left out (--strict ends here)",
+                   source->files->paths[i]);
+            continue;
+        }
+        kept->paths[kept->count] = source->files->paths[i];
+        kept->names[kept->count] = source->files->names[i];
+        labels[kept->count++] = source->labels ? source->labels[i] : -1;
+    }
+    if (!kept->count)
+        return qn_fail(o->ctx, QN_E_INVALID, "%s: none of its %zu files is a picture", source->path,
+                       count);
+    kept->labels = source->labels = source->labels ? labels : NULL;
+    source->files = kept;
+    return QN_OK;
+}
+
 qn_status qn_source_open_pictures(qn_source *source, qn_opening *o, size_t named)
 {
     pictures *p = NULL;
+    if (!o->spec->strict && o->spec->n_data == 1 && source->files->count > 1)
+        QN_TRY(leave_out_others(source, o));
     QN_TRY(start(&p, source, o, fetch_file));
     source->count = source->files->count;
     return finish(source, o, named);

@@ -33,16 +33,26 @@ bool qn_image_is_file(const char *path)
     return false;
 }
 
+static const format *format_of(const uint8_t *file, size_t size)
+{
+    for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
+        if (size >= formats[f].length && memcmp(file, formats[f].magic, formats[f].length) == 0)
+            return &formats[f];
+    }
+    return NULL;
+}
+
+bool qn_image_is_picture(const uint8_t *file, size_t size)
+{
+    return format_of(file, size) != NULL;
+}
+
 qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, size_t size,
                           qn_decoder decoder, bool rotate)
 {
-    const format *found = NULL;
+    const format *found = format_of(file, size);
     int orientation = 1;
     *out = (qn_image){.pixels = NULL};
-    for (size_t f = 0; f < QN_COUNT_OF(formats) && !found; f++) {
-        if (size >= formats[f].length && memcmp(file, formats[f].magic, formats[f].length) == 0)
-            found = &formats[f];
-    }
     if (!found)
         return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG, BMP or PNM file");
     QN_TRY(found->decode(out, &orientation, ctx, file, size, decoder));

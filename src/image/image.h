@@ -21,6 +21,8 @@ typedef enum qn_decoder { QN_DECODE_PILLOW, QN_DECODE_OPENCV } qn_decoder;
  * grey, transparency is dropped. `rotate` turns the picture upright as its EXIF data say. */
 QN_MUST_CHECK qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file,
                                         size_t size, qn_decoder decoder, bool rotate);
+/* By its first bytes. */
+bool qn_image_is_picture(const uint8_t *file, size_t size);
 /* By the ending of its name. */
 bool qn_image_is_file(const char *path);
 
