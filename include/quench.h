@@ -239,6 +239,9 @@ typedef struct qn_value_info {
 /* i must be below the count. */
 QN_API void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i);
 QN_API void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i);
+/* A model quantized for a chip gives integers in float tensors, unless real_outputs of qn_quantize_options was set:
+ * what output i is to be multiplied with to be the real number; 1 where it is that already. */
+QN_API double qn_model_output_scale(const qn_model *model, size_t i);
 
 typedef struct qn_input_shape {
     const char *name;
@@ -435,6 +438,15 @@ QN_API QN_MUST_CHECK qn_status qn_calibrate(qn_stats **out, qn_report **report, 
 
 /* The targets that models are quantized for; NULL past the last. The first is quench's own engine. */
 QN_API const char *qn_target_name(size_t i);
+/* Chips are targets too; NULL past the last. A chip is known by its full name as well, which has a letter, or a letter
+ * and V, for x, and perhaps more behind it: "TX5368AV200" is a TX5368x_TX5339x_TX5335x. */
+QN_API const char *qn_chip_name(size_t i);
+typedef struct qn_chip_info {
+    const char *name; /* as of qn_chip_name */
+    int wide;         /* computes with 16 bits too, alone or beside 8 */
+} qn_chip_info;
+/* 0 where there is no such chip. */
+QN_API int qn_chip_find(qn_chip_info *out, const char *name);
 /* The methods of choosing ranges; NULL past the last. */
 QN_API const char *qn_method_name(size_t i);
 
@@ -449,11 +461,11 @@ typedef qn_status qn_model_fn(void *user, qn_model *model);
 
 typedef struct qn_quantize_options {
     qn_calibrate_options calibrate; /* model shapes and data */
-    const char *target;             /* NULL: the first */
-    const char *method;             /* NULL: the best known */
-    double percentile;              /* of method "percentile"; 0: 0.99999 */
-    int bits;                       /* 8 or 16; 0: 8 */
-    const char *const *keep_float;  /* patterns of nodes that stay float: '*' and '?' over names of
+    const char *target;             /* or chip; NULL: the first target */
+    const char *method; /* NULL: the best known; of a chip "kl", "min_max" with 16 bits */
+    double percentile;  /* of method "percentile"; 0: 0.99999 */
+    int bits;           /* 8 or 16; 0: 8 */
+    const char *const *keep_float; /* patterns of nodes that stay float: '*' and '?' over names of
                                        nodes and tensors and over operators */
     size_t n_float;
     const char *const *widths; /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
@@ -476,11 +488,12 @@ typedef struct qn_quantize_options {
     const qn_goal *goal;     /* NULL: none */
     qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
     void *better_user;
+    int real_outputs; /* of a chip's model; else they are integers, see qn_model_output_scale */
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
-            NULL, 0, NULL, NULL, 0, NULL, NULL, NULL                                               \
+            NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, 0                                            \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
@@ -528,6 +541,8 @@ QN_API const qn_executor_facts *qn_executor_get(const qn_executor *executor);
 /* i must be below the count. */
 QN_API void qn_executor_input(qn_value_info *out, const qn_executor *executor, size_t i);
 QN_API const char *qn_executor_output_name(const qn_executor *executor, size_t i);
+/* As of qn_model_output_scale. */
+QN_API double qn_executor_output_scale(const qn_executor *executor, size_t i);
 QN_API void qn_executor_layer(qn_layer_info *out, const qn_executor *executor, size_t i);
 /* Runs the model with inputs in the order of its own. Types that convert without loss are converted. A batch may
  * be a multiple of the model's. */

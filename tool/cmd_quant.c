@@ -10,9 +10,8 @@
 /* The first option given that the library has no answer to; NULL: none. */
 static const char *missing_option(const quant_values *v)
 {
-    static const char *const names[] = {
-        "generate-template", "mix-config", "quantize-input-dtype", "output-dequant",
-        "unify-input-scale", "lut-len",    "layer-threshold"};
+    static const char *const names[] = {"generate-template", "mix-config", "quantize-input-dtype",
+                                        "unify-input-scale", "lut-len",    "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];
@@ -28,8 +27,6 @@ static bool is_supported(const quant_values *v)
                   v->origin.framework);
     else if (missing)
         cli_error("quant: --%s is not supported yet", missing);
-    else if (cli_chip(&v->common))
-        cli_error("quant: chip '%s' is not supported yet", cli_chip(&v->common));
     else
         return true;
     return false;
@@ -66,7 +63,8 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
 {
     qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
     o.calibrate = calibrate_options(v, graph);
-    o.target = v->target;
+    o.target = cli_chip(&v->common) ? cli_chip(&v->common) : v->target;
+    o.real_outputs = v->edge.real_outputs;
     o.percentile = v->percent;
     o.bits = (int)v->bits;
     o.keep_float = v->keep_float.at;
@@ -158,6 +156,8 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
         o.iterations = iterations;
         for (size_t i = 0; i < v->iterations.count; i++)
             iterations[o.n_iterations++] = strtoll(v->iterations.at[i], NULL, 10);
+        if (cli_chip(&v->common) && o.n_iterations == 0)
+            iterations[o.n_iterations++] = 1;
         o.function = job->function;
         o.cache = v->run.cache;
         o.class_offset = v->classes.offset;

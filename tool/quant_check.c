@@ -1,4 +1,5 @@
 /* quench quant: which options go together. */
+#include <stdio.h>
 #include <string.h>
 
 #include "quant.h"
@@ -29,6 +30,57 @@ static bool check_clashes(const quant_values *v, const cli_command *command)
     }
     return true;
 }
+
+/* ---- Chips ------------------------------------------------------------------------------------------------------ */
+
+static void refuse_chip(const char *name)
+{
+    char names[512] = "";
+    size_t at = 0;
+    for (size_t i = 0; qn_chip_name(i) && at < sizeof names; i++)
+        at +=
+            (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", qn_chip_name(i));
+    cli_error("quant: there is no chip '%s': it is one of %s, or the full name of one "
+              "(TX5368AV200)",
+              name, names);
+}
+
+/* The first option given that makes nodes of 16 bits; NULL: none. */
+static const char *wide_option(const quant_values *v, const cli_command *command)
+{
+    static const char *const names[] = {"bits", "mix-config", "generate-template", "max-drop"};
+    if (v->bits == 16)
+        return "bit-width 16";
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (cli_given(v, command, names[i]))
+            return names[i];
+    }
+    return NULL;
+}
+
+static bool check_chip(const quant_values *v, const cli_command *command)
+{
+    const char *name = cli_chip(&v->common);
+    qn_chip_info chip;
+    if (!name)
+        return true;
+    if (!qn_chip_find(&chip, name)) {
+        refuse_chip(name);
+        return false;
+    }
+    const char *wide = chip.wide ? NULL : wide_option(v, command);
+    if (wide)
+        cli_error("quant: --%s and --chip %s exclude each other: %s computes with 8 bits only, "
+                  "and has no nodes of different widths",
+                  wide, name, chip.name);
+    else if (v->dynamic)
+        cli_error("quant: --dynamic and --chip %s exclude each other: the scales of a chip's "
+                  "model are fixed",
+                  name);
+    return !wide && !v->dynamic;
+}
+
+/* ---- Other rules ------------------------------------------------------------------------------------------------ */
 
 static bool check_normalization(const quant_values *v, const cli_command *command)
 {
@@ -71,6 +123,11 @@ static bool has_percentile(const quant_values *v)
 static bool is_wide(const quant_values *v)
 {
     return v->bits == 16 || v->widths.count || v->mix.config || v->mix.make_template;
+}
+
+static bool has_chip(const quant_values *v)
+{
+    return cli_chip(&v->common) != NULL;
 }
 
 static bool has_goal(const quant_values *v)
@@ -120,6 +177,7 @@ static const condition conditions[] = {
     {"class-offset", has_goal, "--max-drop"},
     {"eval-data", has_goal, "--max-drop"},
     {"eval-list", has_goal, "--max-drop"},
+    {"output-dequant", has_chip, "a chip: outputs are real numbers anyway"},
     {"lut-len", is_wide, "nodes of 16 bits"},
     {"auto-mix-ratio", makes_template, "--generate-template"},
     {"auto-mix-strategy", makes_template, "--generate-template"},
@@ -156,7 +214,7 @@ bool quant_check(void *values, const cli_command *command)
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
     if (!check_model(v) || !check_clashes(v, command) || !check_normalization(v, command) ||
-        !check_methods(v, command))
+        !check_methods(v, command) || !check_chip(v, command))
         return false;
     tell_idle(v, command);
     return true;

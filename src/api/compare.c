@@ -22,6 +22,7 @@ typedef struct pair {
 typedef struct comparison {
     qn_context *ctx;
     const qn_compare_options *options;
+    const qn_model *quantized;
     pair *pairs;
     qn_names by_real, by_integer; /* pair of a value */
     qn_plan *plan[2];
@@ -153,11 +154,12 @@ static void compare_outputs(comparison *c, size_t n_outputs)
         const qn_tensor *real = qn_session_output(c->session[0], i);
         const qn_tensor *fixed = qn_session_output(c->session[1], i);
         const int64_t count = qn_tensor_count(real);
+        const double scale = qn_model_output_scale(c->quantized, i);
         if (!qn_dtype_is_float(real->dtype) || qn_tensor_count(fixed) != count)
             continue;
         for (int64_t e = 0; e < count; e++) {
             c->size[i] += fabs(qn_tensor_f64(real, e));
-            c->error[i] += fabs(qn_tensor_f64(fixed, e) - qn_tensor_f64(real, e));
+            c->error[i] += fabs(qn_tensor_f64(fixed, e) * scale - qn_tensor_f64(real, e));
         }
     }
 }
@@ -239,7 +241,7 @@ static qn_status compare(qn_item *root, comparison *c, qn_model *real, qn_model 
 qn_status qn_compare_models(qn_item *root, qn_context *ctx, qn_model *real, qn_model *quantized,
                             const qn_compare_options *options)
 {
-    comparison c = {.ctx = ctx, .options = options};
+    comparison c = {.ctx = ctx, .options = options, .quantized = quantized};
     qn_names_init(&c.by_real, ctx);
     qn_names_init(&c.by_integer, ctx);
     const qn_status status = compare(root, &c, real, quantized);

@@ -112,6 +112,7 @@ static qn_status cut_outputs(player *p, job *j, int64_t row, int64_t count)
         const bool fits = rows == 1 || rows == count || rows == j->feed.batch;
         p->outputs[i].name = qn_model_output_name(p->model, p->first_output + i);
         QN_TRY(qn_task_cut(&p->outputs[i], j->ctx, output, row, fits ? rows : 0));
+        p->outputs[i].scale = qn_model_output_scale(p->model, p->first_output + i);
     }
     return QN_OK;
 }

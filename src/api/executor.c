@@ -42,6 +42,11 @@ const char *qn_executor_output_name(const qn_executor *executor, size_t i)
     return executor->options->model->graph->outputs[i]->name;
 }
 
+double qn_executor_output_scale(const qn_executor *executor, size_t i)
+{
+    return qn_model_output_scale(executor->options->model, i);
+}
+
 void qn_executor_layer(qn_layer_info *out, const qn_executor *executor, size_t i)
 {
     const qn_value *value = executor->layers[i];
@@ -367,7 +372,7 @@ static qn_status open_executor(qn_executor *e)
     QN_TRY(find_layers(e));
     describe_inputs(e);
     if (o->kept && stage_of(e)->may_stop)
-        QN_TRY(qn_kept_error_init(&e->error, o->kept));
+        QN_TRY(qn_kept_error_init(&e->error, o->kept, o->model));
     const qn_lanes_options lanes = {.threads = o->threads,
                                     .plan = make_plan,
                                     .user = e,

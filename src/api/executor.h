@@ -66,6 +66,7 @@ void qn_kept_free(qn_kept *kept);
 /* How far outputs are from those kept. */
 typedef struct qn_kept_error {
     const qn_kept *kept;
+    const qn_model *model;  /* whose outputs come */
     double *error, *signal; /* [n_outputs]: sum |fixed - float|, sum |float| */
     int64_t place;          /* kept piece that the next forward begins with */
     double *running;        /* the error after every forward that was compared */
@@ -73,7 +74,8 @@ typedef struct qn_kept_error {
     bool other; /* the data was not that of the float pass */
 } qn_kept_error;
 
-QN_MUST_CHECK qn_status qn_kept_error_init(qn_kept_error *e, const qn_kept *kept);
+QN_MUST_CHECK qn_status qn_kept_error_init(qn_kept_error *e, const qn_kept *kept,
+                                           const qn_model *model);
 /* Adds the error of piece `i`, if it was kept: outputs of that piece alone. */
 void qn_kept_measure(double *error, double *signal, const qn_kept_error *e, int64_t i,
                      const qn_tensor *const *outputs);

@@ -154,9 +154,9 @@ void qn_kept_free(qn_kept *kept)
 
 /* ---- Error ---------------------------------------------------------------------------------------------------------- */
 
-qn_status qn_kept_error_init(qn_kept_error *e, const qn_kept *kept)
+qn_status qn_kept_error_init(qn_kept_error *e, const qn_kept *kept, const qn_model *model)
 {
-    *e = (qn_kept_error){.kept = kept};
+    *e = (qn_kept_error){.kept = kept, .model = model};
     e->error = qn_alloc_zero(kept->ctx, 2 * kept->n_outputs + 1, sizeof *e->error);
     QN_TRY_ALLOC(kept->ctx, e->error);
     e->signal = e->error + kept->n_outputs;
@@ -173,11 +173,25 @@ static int64_t pieces_of(const qn_kept_error *e, int64_t rows)
     return sum == rows ? end - e->place : 0;
 }
 
-/* The piece's values of output k begin at element `at` of the output. */
-static void compare_piece(double *error, double *signal, const qn_kept_piece *piece, size_t k,
-                          const qn_tensor *output, int64_t at)
+/* Output `place` of the model. */
+typedef struct fixed_output {
+    const qn_tensor *tensor;
+    size_t place;
+    double scale; /* of its numbers */
+} fixed_output;
+
+static fixed_output output_of(const qn_kept_error *e, size_t k, const qn_tensor *tensor)
+{
+    return (fixed_output){tensor, k, qn_model_output_scale(e->model, k)};
+}
+
+/* The piece's values of the output begin at its element `at`. */
+static void compare_piece(double *error, double *signal, const qn_kept_piece *piece,
+                          const fixed_output *out, int64_t at)
 {
     const float *values = piece->values;
+    const qn_tensor *output = out->tensor;
+    const size_t k = out->place;
     double e = 0, s = 0;
     for (size_t before = 0; before < k; before++)
         values += piece->counts[before];
@@ -185,12 +199,12 @@ static void compare_piece(double *error, double *signal, const qn_kept_piece *pi
         const float *fixed = (const float *)output->data + at;
         for (int64_t i = 0; i < piece->counts[k]; i++) {
             s += fabs((double)values[i]);
-            e += fabs((double)fixed[i] - (double)values[i]);
+            e += fabs((double)fixed[i] * out->scale - (double)values[i]);
         }
     } else {
         for (int64_t i = 0; i < piece->counts[k]; i++) {
             s += fabs((double)values[i]);
-            e += fabs(qn_tensor_f64(output, at + i) - (double)values[i]);
+            e += fabs(qn_tensor_f64(output, at + i) * out->scale - (double)values[i]);
         }
     }
     error[k] += e;
@@ -204,8 +218,9 @@ void qn_kept_measure(double *error, double *signal, const qn_kept_error *e, int6
         return;
     const qn_kept_piece *piece = &e->kept->pieces[i];
     for (size_t k = 0; k < e->kept->n_outputs; k++) {
+        const fixed_output out = output_of(e, k, outputs[k]);
         if (piece->counts[k] && qn_tensor_count(outputs[k]) == piece->counts[k])
-            compare_piece(error, signal, piece, k, outputs[k], 0);
+            compare_piece(error, signal, piece, &out, 0);
     }
 }
 
@@ -225,13 +240,14 @@ qn_status qn_kept_error_add(qn_kept_error *e, const double *error, const double 
 static void compare_output(qn_kept_error *e, size_t k, int64_t count, const qn_tensor *output)
 {
     const qn_kept_piece *first = e->kept->pieces + e->place;
+    const fixed_output out = output_of(e, k, output);
     int64_t all = 0, at = 0;
     for (int64_t p = 0; p < count; p++)
         all += first[p].counts[k];
     if (!counts_as_number(output) || all != qn_tensor_count(output))
         return;
     for (int64_t p = 0; p < count; p++) {
-        compare_piece(e->error, e->signal, &first[p], k, output, at);
+        compare_piece(e->error, e->signal, &first[p], &out, at);
         at += first[p].counts[k];
     }
 }

@@ -18,11 +18,12 @@ static const double most_noise = 0.125, good_noise = 0.015625;
 /* Of the network's work that may stay float. */
 static const double most_work = 0.1;
 
-/* Who asks for a width or a method, whichever, gets it. */
+/* Who asks for a width or a method, whichever, gets it. Chips compute with integers. */
 static bool may_mend(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
-    return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths;
+    return !j->settings.profile->fixed_point && !o->bits && !o->method && !o->dynamic &&
+           !j->scales && !j->settings.n_widths;
 }
 
 static bool has_samples(const qn_quantize_job *j)

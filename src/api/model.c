@@ -4,6 +4,7 @@
 #include "import/import.h"
 #include "ops/clone.h"
 #include "pass/forms.h"
+#include "quant/output_scale.h"
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 {
@@ -51,6 +52,11 @@ void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i)
 void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i)
 {
     qn_value_describe(out, model->graph->outputs[i]);
+}
+
+double qn_model_output_scale(const qn_model *model, size_t i)
+{
+    return qn_output_scale(model, model->graph->outputs[i]->name);
 }
 
 qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,

@@ -91,8 +91,9 @@ static qn_status compare(void *user, const qn_original *o, size_t at, const qn_t
     double signal = 0, noise = 0, *ratios = user;
     if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
         return QN_OK;
+    const double scale = qn_model_output_scale(o->j->quantized, at % o->n_outputs);
     for (int64_t i = 0; i < o->counts[at]; i++) {
-        const double real = o->values[at][i], e = qn_tensor_f64(output, i) - real;
+        const double real = o->values[at][i], e = qn_tensor_f64(output, i) * scale - real;
         signal += real * real;
         noise += e * e;
     }
@@ -132,10 +133,11 @@ static qn_status add_up(void *user, const qn_original *o, size_t at, const qn_te
     const sums *s = user;
     if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
         return QN_OK;
+    const double scale = qn_model_output_scale(o->j->quantized, at % o->n_outputs);
     for (int64_t i = 0; i < o->counts[at]; i++) {
         const double real = o->values[at][i];
         s->signal[at % o->n_outputs] += fabs(real);
-        s->error[at % o->n_outputs] += fabs(qn_tensor_f64(output, i) - real);
+        s->error[at % o->n_outputs] += fabs(qn_tensor_f64(output, i) * scale - real);
     }
     return QN_OK;
 }

@@ -181,7 +181,7 @@ static qn_status run_model(double *metric, double *error, pull *p)
     p->sums =
         qn_alloc_zero(p->ctx, (size_t)batch * 2 * p->options->kept->n_outputs + 1, sizeof *p->sums);
     QN_TRY_ALLOC(p->ctx, p->sums);
-    QN_TRY(qn_kept_error_init(&p->error, p->options->kept));
+    QN_TRY(qn_kept_error_init(&p->error, p->options->kept, p->model));
     QN_TRY(qn_lanes_create(&lanes, p->ctx, &options));
     const qn_status status = run_all(p, lanes, batch);
     qn_lanes_free(lanes);

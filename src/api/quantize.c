@@ -2,12 +2,28 @@
 #include "api/goal.h"
 #include "api/mend.h"
 #include "api/speed.h"
+#include "quant/output_scale.h"
 
 enum { DEFAULT_COMPARED = 16 };
 
 const char *qn_target_name(size_t i)
 {
-    return i < qn_profiles_count ? qn_profiles[i].name : NULL;
+    return i < qn_profiles_count && !qn_profiles[i].fixed_point ? qn_profiles[i].name : NULL;
+}
+
+const char *qn_chip_name(size_t i)
+{
+    size_t first = 0;
+    while (qn_target_name(first))
+        first++;
+    return i < qn_profiles_count - first ? qn_profiles[first + i].name : NULL;
+}
+
+int qn_chip_find(qn_chip_info *out, const char *name)
+{
+    const qn_profile *profile = qn_profile_find_chip(name);
+    *out = (qn_chip_info){profile ? profile->name : NULL, profile && profile->wide};
+    return profile != NULL;
 }
 
 const char *qn_method_name(size_t i)
@@ -30,6 +46,22 @@ static void report_counts(qn_item *root, const qn_quantizer *q)
     qn_item_int(root, "integer_nodes", integer);
     if (q->n_given)
         qn_item_int(root, "given_scales", (int64_t)q->n_given);
+}
+
+/* Of a chip's outputs that are integers. */
+static void report_scales(qn_item *root, const qn_quantize_job *j)
+{
+    const qn_graph *graph = j->quantized->graph;
+    if (!j->settings.profile->fixed_point || j->settings.real_outputs)
+        return;
+    qn_item *table = qn_item_table(root, "output_scales");
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        char number[QN_OUTPUT_SCALE_TEXT];
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "output", graph->outputs[i]->name);
+        qn_item_text(row, "scale",
+                     qn_output_scale_format(number, j->quantized, graph->outputs[i]->name));
+    }
 }
 
 static void report_float(qn_item *root, const qn_quantizer *q)
@@ -86,6 +118,7 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
         qn_speed_report(root, speed);
     if (j->calibration.fed)
         QN_TRY(report_errors(root, j, samples));
+    report_scales(root, j);
     qn_proof_report(root, j);
     report_float(root, j->quantizer);
     return qn_report_finish(root->report);

@@ -27,10 +27,37 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .n_float = o->n_float,
                                .widths = o->widths,
                                .n_widths = o->n_widths,
-                               .dynamic = o->dynamic != 0};
+                               .dynamic = o->dynamic != 0,
+                               .real_outputs = o->real_outputs != 0};
     if (out->bits != 8 && out->bits != 16)
         return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
     return qn_profile_find(&out->profile, ctx, o->target);
+}
+
+/* Why the target does not do what is asked for, and which option asks. */
+static qn_status check_width(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    const qn_profile *profile = j->settings.profile;
+    if (!profile->fixed_point)
+        return QN_OK;
+    if (!profile->wide && (o->bits > 8 || o->n_widths || o->goal))
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "chip '%s' computes with 8 bits only: %s do not go with it", profile->name,
+                       o->bits > 8   ? "16 bits"
+                       : o->n_widths ? "nodes of other widths"
+                                     : "goals, for which layers get 16 bits,");
+    if (o->dynamic)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "chip '%s' has no dynamic quantization: its scales are fixed",
+                       profile->name);
+    return QN_OK;
+}
+
+static const char *default_method(const qn_quant_settings *s)
+{
+    const char *own = s->profile->method[s->bits > 8];
+    return own ? own : DEFAULT_METHOD;
 }
 
 static qn_status choose_refinements(qn_quantize_job *j)
@@ -44,7 +71,8 @@ static qn_status choose_refinements(qn_quantize_job *j)
                                    .correct_bias = !o->no_bias_correction};
     if (o->percentile > 0)
         j->params.range.percentile = o->percentile;
-    return qn_method_find(&j->params.method, j->ctx, o->method ? o->method : DEFAULT_METHOD);
+    return qn_method_find(&j->params.method, j->ctx,
+                          o->method ? o->method : default_method(&j->settings));
 }
 
 /* A fresh copy of the float graph, and what the rules say of it. */
@@ -74,6 +102,7 @@ static qn_status open_scales(qn_quantize_job *j)
         return qn_fail(j->ctx, QN_E_INVALID, "%s: the scales are for target '%s', not '%s'",
                        o->scales, j->scales->settings.profile->name, o->target);
     j->settings = j->scales->settings;
+    j->settings.real_outputs = o->real_outputs != 0;
     j->params = j->scales->params;
     return QN_OK;
 }
@@ -82,6 +111,7 @@ qn_status qn_job_settle(qn_quantize_job *j)
 {
     j->mended = j->noisy = j->unchecked = false;
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
+    QN_TRY(check_width(j));
     return choose_refinements(j);
 }
 

@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/rewrite.h"
+#include "quant/output_scale.h"
 
 /* ---- Names, as ONNX Runtime's tools have them -------------------------------------------------------------- */
 
@@ -224,20 +225,69 @@ static qn_status shared_parameters(pair *out, qn_quantizer *q, const qn_quant_va
     return QN_OK;
 }
 
+/* ---- Outputs of a chip's model ------------------------------------------------------------------------------ */
+
+static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
+{
+    return q->settings.profile->fixed_point && value->is_output && value->producer &&
+           q->nodes[value->producer->mark].node == value->producer &&
+           q->nodes[value->producer->mark].integer;
+}
+
+/* The output is what `integers` are with scale 1, and its own scale is told; or, where it is to be real, what a D of
+ * the scale gives. The float number, which had its name, has another one from here on. */
+static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *integers,
+                           const pair *params)
+{
+    qn_node *before = value->producer, *quantize = integers->producer, *end;
+    const int32_t slot = value->producer_slot;
+    pair units = *params;
+    qn_value *real, *fresh;
+    char *name;
+    if (!q->settings.real_outputs) {
+        QN_TRY(named(&name, q, value->name, "_output_scale"));
+        QN_TRY(qn_value_float(&units.scale, q->graph, 1));
+        QN_TRY(qn_value_rename(units.scale, name));
+        QN_TRY(qn_output_tell_scale(q->model, value->name, value->qparams->scale[0]));
+    }
+    QN_TRY(named(&name, q, value->name, "_output"));
+    const place at = {name, quantize->next, &units, -1};
+    QN_TRY(add_node(&real, q, &qn_op_DequantizeLinear, integers, &at));
+    QN_TRY(named(&name, q, value->name, "_float"));
+    QN_TRY(qn_value_create(&fresh, q->graph, name));
+    end = real->producer;
+    end->out[0] = before->out[slot] = NULL;
+    real->producer = value->producer = NULL;
+    qn_node_set_output(before, slot, fresh);
+    fresh->type = value->type;
+    QN_TRY(qn_node_set_input(quantize, 0, fresh));
+    qn_node_set_output(end, 0, value);
+    return QN_OK;
+}
+
+/* Q and D behind a value; nobody but the model's output may read it. */
+static qn_status insert_pair(qn_quantizer *q, qn_value *value, const pair *own,
+                             const reader *readers, size_t count)
+{
+    const place at = {value->name, first_behind(q, value), own, -1};
+    const bool ends = ends_fixed(q, value);
+    qn_value *integers, *real = NULL;
+    QN_TRY(add_node(&integers, q, &qn_op_QuantizeLinear, value, &at));
+    if (count || !ends) {
+        QN_TRY(add_node(&real, q, &qn_op_DequantizeLinear, integers, &at));
+        QN_TRY(connect(q, readers, count, real, value));
+    }
+    return ends ? end_fixed(q, value, integers, own) : QN_OK;
+}
+
 static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
 {
-    qn_value *value = v->value, *integers, *real = NULL;
     reader *readers;
     size_t count;
     pair own = {NULL, NULL};
     QN_TRY(shared_parameters(&own, q, v));
-    QN_TRY(readers_of(&readers, &count, q, value));
-    const place at = {value->name, first_behind(q, value), &own, -1};
-    qn_status status = add_node(&integers, q, &qn_op_QuantizeLinear, value, &at);
-    if (status == QN_OK)
-        status = add_node(&real, q, &qn_op_DequantizeLinear, integers, &at);
-    if (status == QN_OK)
-        status = connect(q, readers, count, real, value);
+    QN_TRY(readers_of(&readers, &count, q, v->value));
+    const qn_status status = insert_pair(q, v->value, &own, readers, count);
     qn_free(q->ctx, readers);
     return status;
 }

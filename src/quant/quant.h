@@ -45,12 +45,18 @@ typedef struct qn_profile {
     bool float_result;  /* a convolution of integers may have a float result */
     unsigned can;       /* QN_CAN_... */
     int opset[2];       /* least to write, with 8 and with 16 bits */
+    bool fixed_point; /* a chip: all products are rounded, in fixed point (docs/numerics.md), up to
+                           the outputs, and nothing stays float unless asked for */
+    const char *method[2]; /* of ranges, with 8 and with 16 bits; NULL: the best known */
 } qn_profile;
 
+/* Engines, then chips. */
 extern const qn_profile qn_profiles[];
 extern const size_t qn_profiles_count;
-/* Fails, naming those there are, where there is no such target. NULL: the first. */
+/* A target, or a chip by its full name. Fails, naming those there are, where there is none. NULL: the first. */
 QN_MUST_CHECK qn_status qn_profile_find(const qn_profile **out, qn_context *ctx, const char *name);
+/* NULL where there is no such chip. */
+const qn_profile *qn_profile_find_chip(const char *name);
 
 /* ---- What is asked for ---------------------------------------------------------------------------------- */
 
@@ -62,7 +68,8 @@ typedef struct qn_quant_settings {
     size_t n_harmful;          /* the last ones of these: found by measuring, not asked for */
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
-    bool dynamic; /* activations are quantized while running */
+    bool dynamic;      /* activations are quantized while running */
+    bool real_outputs; /* of a chip: else they are integers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */

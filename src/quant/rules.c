@@ -337,7 +337,8 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
     return n;
 }
 
-/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias.
+/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias; a
+ * chip rounds all products.
  * A mean over all pixels of such a result is rounded too: to make floats of the pixels would cost more. */
 static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
@@ -345,15 +346,25 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
     if (pools && n->node->in[0]->producer && !n->node->out[0]->is_output)
         return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->mark]);
     const qn_quant_node *product = product_of(q, n);
+    if (q->settings.profile->fixed_point)
+        return product->form == QN_FORM_MAC && product->integer;
     if (q->settings.profile->float_result || product->form != QN_FORM_MAC || !product->integer ||
         !n->node->out[0] || n->node->out[0]->is_output)
         return false;
     return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
 }
 
+/* A chip gives integers, but not where a Concat ends the network: what it joins, boxes and scores, needs scales of its
+ * own. */
+static bool ends_fixed(const qn_quantizer *q, const qn_quant_node *n)
+{
+    return q->settings.profile->fixed_point && n->form != QN_FORM_CONCAT && n->node->out[0] &&
+           n->node->out[0]->is_output;
+}
+
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
-    if (must_be_rounded(q, n))
+    if (must_be_rounded(q, n) || ends_fixed(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
@@ -426,8 +437,9 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
         const qn_quant_node *user = &q->nodes[value->users[u]->mark];
         v->integer = user->form != QN_FORM_BIAS && reads_integer(user, value);
     }
-    if (value->producer && q->nodes[value->producer->mark].integer)
-        v->integer = v->integer || must_be_rounded(q, &q->nodes[value->producer->mark]);
+    const qn_quant_node *from = value->producer ? &q->nodes[value->producer->mark] : NULL;
+    if (from && from->integer)
+        v->integer = v->integer || must_be_rounded(q, from) || ends_fixed(q, from);
 }
 
 /* ---- Values that share parameters ----------------------------------------------------------------------------------- */

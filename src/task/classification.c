@@ -41,7 +41,7 @@ static qn_status take_scores(row *r, int64_t *classes, qn_context *ctx,
         return qn_fail(ctx, QN_E_INVALID, "output '%s' has no scores of classes for each sample",
                        output->name);
     QN_TRY_GROW(ctx, r->scores, r->room, (size_t)*classes);
-    qn_load_f64(r->scores, output->tensor.dtype, output->tensor.data, output->first, *classes);
+    qn_task_load(r->scores, output, *classes);
     for (int64_t c = 0; c < *classes; c++) {
         if (!isfinite(r->scores[c]))
             return qn_fail(ctx, QN_E_INVALID, "output '%s' has a score that is %s", output->name,

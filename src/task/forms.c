@@ -18,7 +18,7 @@ qn_status qn_reading_load(qn_reading *r, size_t output)
     const qn_task_output *from = &r->outputs[output];
     const int64_t count = qn_tensor_count(&from->tensor);
     QN_TRY_GROW(r->ctx, r->values, r->room, (size_t)count + 1);
-    qn_load_f64(r->values, from->tensor.dtype, from->tensor.data, from->first, count);
+    qn_task_load(r->values, from, count);
     return QN_OK;
 }
 

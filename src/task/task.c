@@ -63,6 +63,13 @@ qn_status qn_task_check(qn_task *task, const qn_dataset *data, bool other)
     return task->kind->check(task, data, other);
 }
 
+void qn_task_load(double *values, const qn_task_output *output, int64_t count)
+{
+    qn_load_f64(values, output->tensor.dtype, output->tensor.data, output->first, count);
+    for (int64_t i = 0; i < count && output->scale > 0; i++)
+        values[i] *= output->scale;
+}
+
 qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const qn_tensor *output, int64_t row,
                       int64_t rows)
 {
@@ -74,6 +81,7 @@ qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const qn_tensor *out
                        out->name);
     out->tensor = *output;
     out->first = qn_tensor_count(output) / rows * row;
+    out->scale = 0;
     if (rows > 1)
         out->tensor.dims[0] = 1;
     return QN_OK;

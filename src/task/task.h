@@ -22,6 +22,7 @@ typedef struct qn_task_output {
     const char *name;
     qn_tensor tensor; /* dims[0] 1 where it counts samples; data is that of the whole run */
     int64_t first;    /* element of the data that the sample begins with */
+    double scale;     /* that its numbers are to be multiplied with; 0: 1 */
 } qn_task_output;
 
 typedef struct qn_task_sample {
@@ -47,9 +48,11 @@ bool qn_task_own_labels(const char *name);
 QN_MUST_CHECK qn_status qn_task_check(qn_task *task, const qn_dataset *data, bool other);
 
 /* The part of sample `row` of an output that has `rows` samples along axis 0 (1: it is the whole output);
- * out->name is set before. */
+ * out->name is set before; its scale is left out. */
 QN_MUST_CHECK qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const qn_tensor *output,
                                     int64_t row, int64_t rows);
+/* The first `count` numbers of the sample's part, scaled. */
+void qn_task_load(double *values, const qn_task_output *output, int64_t count);
 /* Samples come in their order. */
 QN_MUST_CHECK qn_status qn_task_add(qn_task *task, const qn_task_sample *sample);
 /* Once, behind the last sample. */

@@ -1,0 +1,39 @@
+#include "quant/output_scale.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/number.h"
+
+/* The name of the output follows. */
+static const char prefix[] = "quench.output_scale.";
+
+qn_status qn_output_tell_scale(qn_model *model, const char *output, float scale)
+{
+    const char *key = qn_arena_format(&model->arena, "%s%s", prefix, output);
+    char number[QN_NUMBER_SIZE];
+    QN_TRY_ALLOC(model->ctx, key);
+    return qn_model_tell(model, key, qn_number_format_float(number, scale));
+}
+
+double qn_output_scale(const qn_model *model, const char *output)
+{
+    const size_t length = sizeof prefix - 1;
+    for (size_t i = 0; i < model->metadata.count; i++) {
+        const qn_pair *pair = &model->metadata.at[i];
+        if (strncmp(pair->key, prefix, length) != 0 || strcmp(pair->key + length, output) != 0)
+            continue;
+        double scale = 0;
+        if (qn_number_parse(&scale, pair->value, strlen(pair->value)) && isfinite(scale) &&
+            scale > 0)
+            return scale;
+    }
+    return 1;
+}
+
+const char *qn_output_scale_format(char out[QN_OUTPUT_SCALE_TEXT], const qn_model *model,
+                                   const char *output)
+{
+    _Static_assert((int)QN_OUTPUT_SCALE_TEXT >= (int)QN_NUMBER_SIZE, "numbers fit");
+    return qn_number_format_float(out, (float)qn_output_scale(model, output));
+}
