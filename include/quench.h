@@ -484,8 +484,19 @@ typedef struct qn_quantize_options {
         *scales; /* scale file that says everything that is derived from data, and the target,
                            widths and patterns it was made with; NULL: derive it */
     const char *save_scales; /* where to write such a file; NULL: nowhere */
-    int fastest;             /* layers that this machine runs faster in float stay float */
-    const qn_goal *goal;     /* NULL: none */
+    const char *
+        mix; /* file of qn_mix_template: it says bits and method of every node, in place of the ones
+                             above; NULL: none */
+    const char *const *input_types; /* of the quantized model's inputs: "float32", "int8", "uint8",
+                                       "int16", or "None": as it is; one for all, or one for each */
+    size_t n_input_types;
+    int unify_inputs;  /* all that a Concat or ScatterND puts together has one scale */
+    double norm_limit; /* what LayerNormalization reads and writes is cut off at plus and minus this
+                                many; 0: it is not */
+    int table_bits; /* functions of 16 bits are tables of 2^table_bits steps, 8 to 12, with straight
+                                lines between; 0: they are exact */
+    int fastest;    /* layers that this machine runs faster in float stay float */
+    const qn_goal *goal; /* NULL: none */
     qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
     void *better_user;
     int real_outputs; /* of a chip's model; else they are integers, see qn_model_output_scale */
@@ -493,7 +504,7 @@ typedef struct qn_quantize_options {
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
-            NULL, 0, NULL, NULL, 0, NULL, NULL, NULL, 0                                            \
+            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0                  \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
@@ -732,6 +743,23 @@ typedef struct qn_quantize_file_options {
  * every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
+
+/* The file that says bits and method of every node: {"NODE": {"bitwidth": 8, "mode": "mse"}, ...}. */
+typedef struct qn_mix_options {
+    qn_quantize_options quantize; /* bits and method for all; `mix`: a file whose values come before
+                                     these, which is not written over. Data are not needed */
+    const char *save_dir;         /* gets "<name>_mix.json"; NULL: "quench_out" */
+    const char *strategy; /* "initial" (or NULL): as above; "IOhigh": 16 bits next to inputs and
+                                     outputs, 8 between, whatever else says */
+    double ratio;         /* of nodes that get 8 bits with "IOhigh", at least */
+} qn_mix_options;
+#define QN_MIX_OPTIONS_INIT                                                                        \
+    {                                                                                              \
+        QN_QUANTIZE_OPTIONS_INIT, NULL, NULL, 0.5                                                  \
+    }
+/* Writes it, and tells of the widths in it. */
+QN_API QN_MUST_CHECK qn_status qn_mix_template(qn_report **out, qn_context *ctx, qn_model *model,
+                                               const qn_mix_options *options);
 
 typedef struct qn_function_options {
     qn_graph_options graph;

@@ -10,8 +10,8 @@
 /* The first option given that the library has no answer to; NULL: none. */
 static const char *missing_option(const quant_values *v)
 {
-    static const char *const names[] = {"generate-template", "mix-config", "quantize-input-dtype",
-                                        "unify-input-scale", "lut-len",    "layer-threshold"};
+    static const char *const names[] = {"quantize-input-dtype", "unify-input-scale", "lut-len",
+                                        "layer-threshold"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, &cli_cmd_quant, names[i]))
             return names[i];
@@ -81,6 +81,7 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     o.fastest = v->fastest;
     o.dynamic = v->dynamic;
     o.scales = v->scales;
+    o.mix = v->mix.config;
     return o;
 }
 
@@ -171,6 +172,18 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
     return status;
 }
 
+static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
+                               const qn_quantize_options *quantize, const quant_values *v)
+{
+    qn_mix_options o = QN_MIX_OPTIONS_INIT;
+    o.quantize = *quantize;
+    o.quantize.method = v->methods.count ? v->methods.at[0] : NULL;
+    o.save_dir = save_dir(v);
+    o.strategy = v->mix.strategy;
+    o.ratio = v->mix.ratio;
+    return qn_mix_template(out, cli->ctx, model, &o);
+}
+
 static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
@@ -182,6 +195,8 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const qn_goal goal = {.max_drop = v->max_drop, .eval = labelled ? &eval : NULL};
     if (v->max_drop < 100)
         o.goal = &goal;
+    if (v->mix.make_template)
+        return make_template(out, cli, model, &o, v);
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
     const qn_quantize_file_options file = {.quantize = o,

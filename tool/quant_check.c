@@ -92,13 +92,18 @@ static bool check_normalization(const quant_values *v, const cli_command *comman
     return false;
 }
 
-static bool check_methods(const quant_values *v, const cli_command *command)
+static bool check_methods(const quant_values *v)
 {
-    if (!cli_given(v, command, "mix-config") || v->methods.count < 2)
+    const bool several =
+        v->methods.count > 1 || (v->methods.count && strcmp(v->methods.at[0], "all") == 0);
+    const char *option = v->mix.make_template ? "generate-template"
+                         : v->mix.config      ? "mix-config"
+                                              : NULL;
+    if (!option || !several)
         return true;
-    cli_error(
-        "quant: --mix-config and several values of --quant-mode exclude each other: the file says "
-        "the method of every node");
+    cli_error("quant: --%s and several values of --quant-mode exclude each other: the file says "
+              "the method of every node",
+              option);
     return false;
 }
 
@@ -140,6 +145,16 @@ static bool makes_template(const quant_values *v)
     return v->mix.make_template != 0;
 }
 
+static bool makes_ends(const quant_values *v)
+{
+    return makes_template(v) && strcmp(v->mix.strategy, "initial") != 0;
+}
+
+static bool has_one_width(const quant_values *v)
+{
+    return !v->mix.config || makes_template(v);
+}
+
 static bool is_from(const quant_values *v, const char *framework)
 {
     return strcmp(v->origin.framework, framework) == 0;
@@ -179,7 +194,10 @@ static const condition conditions[] = {
     {"eval-list", has_goal, "--max-drop"},
     {"output-dequant", has_chip, "a chip: outputs are real numbers anyway"},
     {"lut-len", is_wide, "nodes of 16 bits"},
-    {"auto-mix-ratio", makes_template, "--generate-template"},
+    {"bit-width", has_one_width, "a run without --mix-config, which says the width of every node"},
+    {"quant-mode", has_one_width,
+     "a run without --mix-config, which says the method of every node"},
+    {"auto-mix-ratio", makes_ends, "--generate-template and --auto-mix-strategy IOhigh"},
     {"auto-mix-strategy", makes_template, "--generate-template"},
     {"weight", has_weights_apart, "a model of pytorch, caffe or paddle"},
     {"start-node-names", is_tensorflow, "a model of tensorflow"},
@@ -214,7 +232,7 @@ bool quant_check(void *values, const cli_command *command)
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
     if (!check_model(v) || !check_clashes(v, command) || !check_normalization(v, command) ||
-        !check_methods(v, command) || !check_chip(v, command))
+        !check_methods(v) || !check_chip(v, command))
         return false;
     tell_idle(v, command);
     return true;

@@ -58,7 +58,7 @@ qn_status qn_convert_model(qn_report **out, qn_context *ctx, qn_model *model, co
     if (status == QN_OK)
         status = qn_folder_file(&path, &arena, model, folder, ".onnx");
     if (status == QN_OK)
-        status = qn_folder_spare(ctx, path, model->path);
+        status = qn_folder_spare(ctx, path, model->path, "the model");
     if (status == QN_OK)
         status = qn_convert_file(out, ctx, model, path, options);
     qn_arena_free(&arena);

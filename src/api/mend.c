@@ -23,7 +23,7 @@ static bool may_mend(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     return !j->settings.profile->fixed_point && !o->bits && !o->method && !o->dynamic &&
-           !j->scales && !j->settings.n_widths;
+           !j->scales && !j->settings.n_widths && !j->mix;
 }
 
 static bool has_samples(const qn_quantize_job *j)

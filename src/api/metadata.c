@@ -49,13 +49,28 @@ static qn_status tell_refinements(qn_model *model, const qn_param_options *param
     return tell_text(model, "quench.refinements", &text);
 }
 
-static qn_status tell_percentile(qn_model *model, const qn_param_options *params)
+static qn_status tell_percentile(qn_model *model, const qn_param_options *params, const qn_mix *mix)
 {
-    if (strcmp(params->method->name, "percentile") != 0)
+    if (strcmp(params->method->name, "percentile") != 0 && !qn_mix_has_method(mix, "percentile"))
         return QN_OK;
     char *number = qn_arena_format(&model->arena, "%.9g", params->range.percentile);
     QN_TRY_ALLOC(model->ctx, number);
     return qn_model_tell(model, "quench.percentile", number);
+}
+
+/* The nodes of 16 bits, as patterns would ask for them. */
+static qn_status tell_mix(qn_model *model, const qn_mix *mix)
+{
+    static const char wide[] = "=16";
+    qn_text text;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < mix->count; i++) {
+        if (mix->rows[i].bits == 8)
+            continue;
+        add_word(&text, mix->rows[i].node);
+        qn_text_add(&text, wide, strlen(wide));
+    }
+    return text.length ? tell_text(model, "quench.widths", &text) : QN_OK;
 }
 
 qn_status qn_job_describe(qn_quantize_job *j)
@@ -65,14 +80,19 @@ qn_status qn_job_describe(qn_quantize_job *j)
     const qn_quant_settings *s = &j->quantizer->settings;
     QN_TRY(qn_model_tell(model, "quench.version", qn_version()));
     QN_TRY(qn_model_tell(model, "quench.target", s->profile->name));
-    QN_TRY(qn_model_tell(model, "quench.method", s->dynamic ? "dynamic" : j->params.method->name));
-    QN_TRY(qn_model_tell(model, "quench.bits", s->bits == 8 ? "8" : "16"));
+    QN_TRY(qn_model_tell(model, "quench.method",
+                         s->dynamic ? "dynamic"
+                         : s->mix   ? "mix"
+                                    : j->params.method->name));
+    QN_TRY(qn_model_tell(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_tell(model, QN_FORM_KEY, "qdq"));
-    QN_TRY(tell_percentile(model, &j->params));
+    QN_TRY(tell_percentile(model, &j->params, s->mix));
     QN_TRY(tell_refinements(model, &j->params));
+    if (s->mix)
+        QN_TRY(tell_mix(model, s->mix));
     QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
     if (j->given)
         return QN_OK;

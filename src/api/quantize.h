@@ -27,6 +27,7 @@ typedef struct qn_quantize_job {
     qn_stats *stats;
     qn_arena arena;                     /* for the strings of changed settings */
     qn_scales *scales;                  /* of a file: nothing is derived from data */
+    qn_mix *mix;                        /* of a file */
     char *scale_text;                   /* of a scale file to be written; of the last model made */
     bool given;                         /* all scales are those that the file has, without data */
     bool untimed;                       /* nobody asked how fast the models are */

@@ -41,12 +41,12 @@ static qn_status check_width(const qn_quantize_job *j)
     const qn_profile *profile = j->settings.profile;
     if (!profile->fixed_point)
         return QN_OK;
-    if (!profile->wide && (o->bits > 8 || o->n_widths || o->goal))
+    if (!profile->wide && (o->bits > 8 || o->n_widths || o->mix || o->goal))
         return qn_fail(j->ctx, QN_E_INVALID,
                        "chip '%s' computes with 8 bits only: %s do not go with it", profile->name,
-                       o->bits > 8   ? "16 bits"
-                       : o->n_widths ? "nodes of other widths"
-                                     : "goals, for which layers get 16 bits,");
+                       o->bits > 8             ? "16 bits"
+                       : o->n_widths || o->mix ? "nodes of other widths"
+                                               : "goals, for which layers get 16 bits,");
     if (o->dynamic)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "chip '%s' has no dynamic quantization: its scales are fixed",
@@ -111,12 +111,40 @@ qn_status qn_job_settle(qn_quantize_job *j)
 {
     j->mended = j->noisy = j->unchecked = false;
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
+    j->settings.mix = j->mix;
+    if (j->mix)
+        j->settings.bits = 8; /* of what only moves numbers */
     QN_TRY(check_width(j));
     return choose_refinements(j);
 }
 
+static qn_status open_mix(qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    if (o->dynamic || o->n_widths || o->goal || o->scales)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "%s: a mix file says the width of every node: %s do not go with it", o->mix,
+                       o->dynamic    ? "dynamic widths"
+                       : o->n_widths ? "patterns of widths (--bits)"
+                       : o->goal     ? "goals (--max-drop)"
+                                     : "scale files (-lsj)");
+    return qn_mix_load(&j->mix, j->ctx, o->mix);
+}
+
+/* Names first: one that is misspelled would be told as a node that is missing. */
+static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
+{
+    j->settings.mix = NULL;
+    QN_TRY(apply_rules(j));
+    QN_TRY(qn_mix_check_names(j->quantizer, j->mix, model->graph));
+    j->settings.mix = j->mix;
+    return QN_OK;
+}
+
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
+    if (j->options->mix)
+        QN_TRY(open_mix(j));
     QN_TRY(qn_job_settle(j));
     if (j->settings.dynamic && j->options->save_scales)
         return qn_fail(j->ctx, QN_E_INVALID,
@@ -126,6 +154,8 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
     QN_TRY(qn_calibration_open(&j->calibration, j->ctx, model, &j->options->calibrate));
     if (j->scales)
         QN_TRY(qn_scales_check(j->scales, j->calibration.print));
+    if (j->mix)
+        QN_TRY(check_mix(j, model));
     return apply_rules(j);
 }
 
@@ -205,6 +235,7 @@ void qn_job_free(qn_quantize_job *j)
 {
     qn_text_free(j->ctx, j->scale_text);
     qn_scales_free(j->scales);
+    qn_mix_free(j->mix);
     qn_stats_free(j->stats);
     qn_quantizer_free(j->quantizer);
     qn_calibration_close(&j->calibration);

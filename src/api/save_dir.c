@@ -104,13 +104,13 @@ static bool is_same_file(const char *a, const char *b)
            one.st_dev == other.st_dev;
 }
 
-qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original)
+qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original, const char *what)
 {
     if (!is_same_file(path, original))
         return QN_OK;
     return qn_fail(ctx, QN_E_INVALID,
-                   "%s is the model itself, which is not written over: name another --save-dir",
-                   path);
+                   "%s is %s itself, which is not written over: name another --save-dir", path,
+                   what);
 }
 
 /* With the first opset that has a form for every node. */
@@ -151,6 +151,6 @@ static qn_status save_bound(qn_quantized_file *file, qn_model *model)
 qn_status qn_quantized_save(void *user, qn_model *model)
 {
     qn_quantized_file *file = user;
-    QN_TRY(qn_folder_spare(file->ctx, file->path, file->original));
+    QN_TRY(qn_folder_spare(file->ctx, file->path, file->original, "the model"));
     return file->batch && has_open_batch(model) ? save_bound(file, model) : save(file, model);
 }

@@ -23,8 +23,9 @@ void qn_folder_lock_drop(qn_folder_lock *lock);
 QN_MUST_CHECK qn_status qn_folder_file(char **out, qn_arena *arena, const qn_model *model,
                                        const char *folder, const char *suffix);
 
-/* Fails where the file to be written is `original` (may be NULL). */
-QN_MUST_CHECK qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original);
+/* Fails where the file to be written is `original` (may be NULL), which messages call `what`. */
+QN_MUST_CHECK qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original,
+                                        const char *what);
 
 /* A quantized model on its way to a file. */
 typedef struct qn_quantized_file {

@@ -171,7 +171,7 @@ static qn_status open_side(side *w, crew *all, int slot)
     w->calibrate.threads = 1;
     w->r.slot = slot;
     w->r.ctx = NULL;
-    w->r.j = (qn_quantize_job){.calibration = r->j.calibration};
+    w->r.j = (qn_quantize_job){.calibration = r->j.calibration, .mix = r->j.mix};
     w->r.j.calibration.real = NULL;
     w->r.j.calibration.options = &w->calibrate;
     QN_TRY(qn_context_create_child(&w->r.ctx, r->ctx));

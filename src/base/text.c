@@ -82,6 +82,18 @@ static bool is_obeyed(const char *letter, size_t length)
     return b[0] < 0x20 || b[0] == 0x7f || (length == 2 && b[0] == 0xc2 && b[1] < 0xa0);
 }
 
+bool qn_text_is_utf8(const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        const size_t length = qn_utf8_length(text, left);
+        if (length == 0)
+            return false;
+        text += length;
+        left -= length;
+    }
+    return true;
+}
+
 size_t qn_text_letter(const char **letter, const char **text)
 {
     const size_t length = qn_utf8_length(*text, strnlen(*text, 4));

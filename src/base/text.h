@@ -20,6 +20,7 @@ QN_MUST_CHECK qn_status qn_text_take(char **out, qn_text *text);
 
 /* Length of the UTF-8 sequence at bytes[0..count), or 0 where there is no valid one. */
 size_t qn_utf8_length(const char *bytes, size_t count);
+bool qn_text_is_utf8(const char *text);
 /* The next letter of a text that comes from a file, as UTF-8, with "?" for all that a terminal would
  * obey; *text moves on. Returns its length. */
 size_t qn_text_letter(const char **letter, const char **text);

@@ -205,6 +205,17 @@ qn_status qn_value_rename(qn_value *value, const char *name)
     return QN_OK;
 }
 
+qn_status qn_node_rename(qn_node *node, const char *name)
+{
+    qn_graph *graph = node->graph;
+    const char *fresh = unique_name(graph, &graph->node_names, name);
+    QN_TRY_ALLOC(graph->ctx, fresh);
+    QN_TRY(qn_names_set(&graph->node_names, fresh, node));
+    qn_names_remove(&graph->node_names, node->name);
+    node->name = fresh;
+    return QN_OK;
+}
+
 /* ---- Values --------------------------------------------------------------------------------------- */
 
 qn_status qn_value_create(qn_value **out, qn_graph *graph, const char *name)

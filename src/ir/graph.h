@@ -179,5 +179,7 @@ void qn_node_remove(qn_node *node);
  * possible, and *done is false, when `fresh` is a graph input, output, capture or constant. */
 QN_MUST_CHECK qn_status qn_value_replace(bool *done, qn_value *old, qn_value *fresh);
 QN_MUST_CHECK qn_status qn_value_rename(qn_value *value, const char *name);
+/* A number is put behind a name that is taken. */
+QN_MUST_CHECK qn_status qn_node_rename(qn_node *node, const char *name);
 
 #endif

@@ -22,7 +22,7 @@ bool qn_match_limits(double limits[2], const qn_node *node);
 /* Makes every reader of output 0 of `node` read `fresh` instead, and removes the node when that worked.
  * *done false: nothing was changed, since a graph output cannot be renamed so. */
 QN_MUST_CHECK qn_status qn_rewrite_bypass(bool *done, qn_node *node, qn_value *fresh);
-/* A node of `op` with the given inputs takes the place of `node` (output 0); the name goes over. Types
+/* A node of `op` with the given inputs takes the place of `node` (output 0); its names go over. Types
  * are inferred. The fresh node is returned to set attributes before that: call qn_rewrite_finish. */
 QN_MUST_CHECK qn_status qn_rewrite_begin(qn_node **fresh, qn_node *node, const qn_op *op,
                                          qn_value *const *in, int32_t n_in);

@@ -238,6 +238,34 @@ static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn
     return QN_OK;
 }
 
+/* Of the first node that reads the value, behind those that move it. */
+static const qn_method *method_behind(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_method *method = NULL;
+    for (const qn_value *next; value && !method; value = next) {
+        next = NULL;
+        for (size_t u = 0; !method && u < value->n_users; u++) {
+            const qn_quant_node *user = qn_quant_node_of(q, value->users[u]);
+            method = user->method;
+            if (!next && user->integer && user->form == QN_FORM_MOVE)
+                next = user->node->out[0];
+        }
+    }
+    return method;
+}
+
+/* Of the node that writes the value, or else of one that reads it. */
+static const qn_method *method_of(const qn_quantizer *q, const qn_value *value,
+                                  const qn_param_options *options)
+{
+    const qn_method *method = NULL;
+    if (q->settings.mix && value->producer)
+        method = qn_quant_node_of(q, value->producer)->method;
+    if (q->settings.mix && !method)
+        method = method_behind(q, value);
+    return method ? method : options->method;
+}
+
 static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_value *root,
                               const qn_stats_entry *entry, const qn_param_options *options)
 {
@@ -249,7 +277,8 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
         return qn_range_through(range, q, root, entry);
     if (root->bits > 8)
         return range_of_words(range, q, entry, &wanted);
-    return qn_stats_range(range, q->ctx, entry, options->method, &wanted);
+    const qn_method *method = method_of(q, q->values[root->source].value, options);
+    return qn_stats_range(range, q->ctx, entry, method, &wanted);
 }
 
 /* Values that only the target's spelling has were never seen; their function says what they can be. */
@@ -303,9 +332,26 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
     return range;
 }
 
+/* That of the first node which reads 16 bits as 8. */
+static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_value *root,
+                                      const qn_param_options *options)
+{
+    const qn_method *method = NULL;
+    for (size_t n = 0; n < q->n_nodes && q->settings.mix && !method; n++) {
+        const qn_quant_node *node = &q->nodes[n];
+        for (int32_t i = 0; i < node->node->n_in && !method; i++) {
+            if (qn_quant_reads_narrow(q, node, i) &&
+                qn_quant_root(q, qn_quant_value_of(q, node->node->in[i])) == root)
+                method = node->method;
+        }
+    }
+    return method ? method : options->method;
+}
+
 /* 8 bits have the range that they would have had alone. */
 static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
-                               const qn_stats_entry *entry, const qn_param_options *options)
+                               const qn_quant_value *root, const qn_stats_entry *entry,
+                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
     qn_range_options wanted = options->range;
@@ -313,7 +359,7 @@ static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
     wanted.bits = 8;
     wanted.symmetric = profile->symmetric;
     if (entry)
-        QN_TRY(qn_stats_range(&range, q->ctx, entry, options->method, &wanted));
+        QN_TRY(qn_stats_range(&range, q->ctx, entry, narrow_method(q, root, options), &wanted));
     QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
     qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
     return QN_OK;
@@ -325,9 +371,11 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     const qn_profile *profile = q->settings.profile;
     qn_derived_value *out = &q->derived.values[q->derived.n_values++];
     const qn_stats_entry *entry = entry_of(q, root, stats);
+    const qn_value *value = q->values[root->source].value;
     qn_range known;
-    *out = (qn_derived_value){.name = root->value->name, .method = options->method->name};
-    if (root->through || (!entry && known_range(&known, q->values[root->source].value)))
+    *out =
+        (qn_derived_value){.name = root->value->name, .method = method_of(q, value, options)->name};
+    if (root->through || (!entry && known_range(&known, value)))
         out->method = "function";
     if (root->given)
         out->method = "given";
@@ -339,7 +387,7 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     else
         qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
     root->derived = out;
-    return root->narrow ? derive_narrow(out, q, entry, options) : QN_OK;
+    return root->narrow ? derive_narrow(out, q, root, entry, options) : QN_OK;
 }
 
 static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,

@@ -62,31 +62,31 @@ static size_t distance(const char *a, const char *b)
     return row[m];
 }
 
-static void keep_nearer(const char **best, size_t *least, const char *pattern, const char *name)
+void qn_near_try(qn_near *near, const char *name)
 {
-    const size_t d = distance(pattern, name);
-    if (d < *least) {
-        *least = d;
-        *best = name;
-    }
+    const size_t d = distance(near->wanted, name);
+    if (d >= near->distance)
+        return;
+    near->distance = d;
+    near->best = name;
 }
 
 static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
 {
-    const char *best = NULL;
-    size_t least = SIZE_MAX;
+    qn_near near = {.wanted = pattern, .distance = SIZE_MAX};
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_node *node = q->nodes[i].node;
-        keep_nearer(&best, &least, pattern, node->name);
-        keep_nearer(&best, &least, pattern, node->op->name);
+        qn_near_try(&near, node->name);
+        qn_near_try(&near, node->op->name);
         for (int32_t o = 0; o < node->n_out; o++) {
             if (node->out[o])
-                keep_nearer(&best, &least, pattern, node->out[o]->name);
+                qn_near_try(&near, node->out[o]->name);
         }
     }
     return qn_fail(q->ctx, QN_E_INVALID,
                    "pattern '%s' fits no node, tensor or operator%s%s%s (--list shows them all)",
-                   pattern, best ? "; did you mean '" : "", best ? best : "", best ? "'?" : "");
+                   pattern, near.best ? "; did you mean '" : "", near.best ? near.best : "",
+                   near.best ? "'?" : "");
 }
 
 /* ---- Applying ------------------------------------------------------------------------------------------- */

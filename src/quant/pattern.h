@@ -5,6 +5,13 @@
 
 #include "quant/quant.h"
 
+/* The name that comes nearest to what was wanted. */
+typedef struct qn_near {
+    const char *wanted, *best;
+    size_t distance; /* SIZE_MAX in the beginning */
+} qn_near;
+void qn_near_try(qn_near *near, const char *name);
+
 bool qn_pattern_fits(const char *pattern, const char *text);
 /* Makes nodes float or of another width as the settings say. Fails where a pattern fits nothing, with the
  * name that comes nearest. */

@@ -68,8 +68,9 @@ typedef struct qn_quant_settings {
     size_t n_harmful;          /* the last ones of these: found by measuring, not asked for */
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
-    bool dynamic;      /* activations are quantized while running */
-    bool real_outputs; /* of a chip: else they are integers */
+    const struct qn_mix *mix; /* widths and methods node by node, see mix.h; NULL: none */
+    bool dynamic;             /* activations are quantized while running */
+    bool real_outputs;        /* of a chip: else they are integers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */
@@ -86,12 +87,13 @@ typedef enum qn_form {
 
 typedef struct qn_quant_node {
     qn_node *node;
-    qn_form form;     /* what it could be */
-    bool integer;     /* what it is */
-    bool is_function; /* of one number: a table */
-    int32_t n_data;   /* inputs [0, n_data) that become integers */
-    int bits;         /* 8 or 16 */
-    int weight_bits;  /* of constant weights */
+    qn_form form;            /* what it could be */
+    bool integer;            /* what it is */
+    bool is_function;        /* of one number: a table */
+    int32_t n_data;          /* inputs [0, n_data) that become integers */
+    int bits;                /* 8 or 16 */
+    int weight_bits;         /* of constant weights */
+    const qn_method *method; /* that chooses the range of what it writes; NULL: the same for all */
     const char *why; /* of a float node that could have been one of integers, or is computed much */
     bool asked_float;        /* by a pattern */
     bool dropped;            /* the integers' limits do its work */
@@ -157,6 +159,8 @@ void qn_quantizer_free(qn_quantizer *q);
 QN_MUST_CHECK qn_status qn_rules_apply(qn_quantizer *q);
 /* Add of a constant row to the product of a matrix: its bias. (rules.c) */
 bool qn_rule_is_bias(const qn_node *node);
+/* The node that this one is part of, as a Relu is of the convolution before it; NULL: it is none. (rules.c) */
+qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n);
 /* Makes node->mark and value->mark places in q's tables; others may use the marks in between. */
 void qn_quantizer_number(qn_quantizer *q);
 /* After qn_quantizer_number. */

@@ -8,8 +8,8 @@
 #include "pass/function.h"
 #include "pass/lower.h"
 #include "pass/rewrite.h"
+#include "quant/mix.h"
 #include "quant/pattern.h"
-#include "quant/quant.h"
 
 /* ---- Forms: what a node could be, by its operator ------------------------------------------------------- */
 
@@ -120,6 +120,7 @@ static const form_row forms[] = {
     {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
     {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},
     {&qn_op_LayerNormalization, QN_FORM_ELEMENT, 1, QN_CAN_NORM, refuse_norm},
+    {&qn_op_Abs, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Celu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Elu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Gelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
@@ -408,23 +409,39 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
            from->node->op != &qn_op_ConvTranspose;
 }
 
-/* The value between a node and the Relu, Clip or bias that belongs to it is never rounded, nor that between functions
- * of one number, which are one table. */
+/* A Relu, Clip or bias belongs to the node before it, and functions of one number that follow each other are one
+ * table, whatever the widths. */
+static bool is_part(const qn_quantizer *q, const qn_quant_node *from, const qn_quant_node *to)
+{
+    if (to->form == QN_FORM_BIAS)
+        return from->form == QN_FORM_MAC && from->integer;
+    if (from->is_function && to->is_function && has_tables(q))
+        return from->integer && to->integer;
+    return to->form == QN_FORM_LIMIT && to->integer && from->integer &&
+           (from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS ||
+            from->form == QN_FORM_ELEMENT);
+}
+
+/* What lies between a node and its part is never rounded. */
 static bool is_inside(const qn_quantizer *q, const qn_value *value)
 {
     const qn_node *user = qn_value_only_user(value);
     if (!user || !value->producer)
         return false;
     const qn_quant_node *from = &q->nodes[value->producer->mark], *to = &q->nodes[user->mark];
-    if (to->form == QN_FORM_BIAS)
-        return from->form == QN_FORM_MAC && from->integer;
-    if (from->is_function && to->is_function && has_tables(q))
-        return from->integer && to->integer;
-    if (to->is_function && to->form != QN_FORM_LIMIT)
-        return is_inside_function(q, from, to);
-    return to->form == QN_FORM_LIMIT && to->integer && from->integer &&
-           (from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS ||
-            from->form == QN_FORM_ELEMENT);
+    return is_part(q, from, to) ||
+           (to->is_function && to->form != QN_FORM_LIMIT && is_inside_function(q, from, to));
+}
+
+qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
+{
+    for (int32_t i = 0; i < QN_MIN(n->node->n_in, 2); i++) {
+        const qn_value *value = n->node->in[i];
+        if (value && value->producer && qn_value_only_user(value) &&
+            is_part(q, &q->nodes[value->producer->mark], n))
+            return &q->nodes[value->producer->mark];
+    }
+    return NULL;
 }
 
 /* Constants are quantized where they are read. */
@@ -520,6 +537,8 @@ qn_status qn_rules_apply(qn_quantizer *q)
     QN_TRY(qn_patterns_apply(q));
     leave_small_tail(q);
     settle(q);
+    if (q->settings.mix)
+        QN_TRY(qn_mix_apply(q));
     for (size_t i = 0; i < q->n_values; i++) {
         settle_value(q, &q->values[i]);
         set_width(q, &q->values[i]);

@@ -3,7 +3,7 @@
  *
  *   {"format": "quench-scales", "version": 1,
  *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
- *    "percentile", "refinements": [], "float": [], "widths": [],
+ *    "percentile", "refinements": [], "float": [], "widths": [], "mix": {},
  *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range",
  *                       "narrow": {"scale", "zero_point"}} or {"same_as": NAME}},
  *    "balances": [{"tensor", "factor": []}],
@@ -14,6 +14,7 @@
 
 #include "base/fingerprint.h"
 #include "base/json.h"
+#include "quant/mix.h"
 #include "quant/params.h"
 
 #define QN_SCALES_FORMAT "quench-scales"
@@ -24,6 +25,7 @@ typedef struct qn_scales {
     qn_json_document *document;
     qn_arena arena;
     qn_fingerprint model, data;
+    qn_mix *mix;             /* NULL: none */
     qn_param_options params; /* method and refinements that made them */
     qn_quant_settings settings;
 } qn_scales;

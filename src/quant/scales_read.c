@@ -73,7 +73,11 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
         return qn_json_fail(&item, QN_E_FORMAT, "is %d: it must be 8 or 16", (int)bits);
     o->bits = (int)bits;
     QN_TRY(get_patterns(&o->keep_float, &o->n_float, s, root, "float"));
-    return get_patterns(&o->widths, &o->n_widths, s, root, "widths");
+    QN_TRY(get_patterns(&o->widths, &o->n_widths, s, root, "widths"));
+    if (qn_json_find(&item, root, "mix"))
+        QN_TRY(qn_mix_read(&s->mix, s->ctx, &item));
+    o->mix = s->mix;
+    return QN_OK;
 }
 
 static qn_status get_refinements(qn_param_options *out, const qn_json_place *root)
@@ -110,9 +114,9 @@ static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_jso
 
 static qn_status read_head(qn_scales *s)
 {
-    static const char *const keys[] = {"format", "version", "model",      "data",        "target",
-                                       "bits",   "method",  "percentile", "refinements", "float",
-                                       "widths", "tensors", "balances",   "layers",      NULL};
+    static const char *const keys[] = {
+        "format",      "version", "model",  "data", "target",  "bits",     "method", "percentile",
+        "refinements", "float",   "widths", "mix",  "tensors", "balances", "layers", NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));
@@ -161,6 +165,7 @@ void qn_scales_free(qn_scales *scales)
 {
     if (!scales)
         return;
+    qn_mix_free(scales->mix);
     qn_json_document_free(scales->document);
     qn_arena_free(&scales->arena);
     qn_free(scales->ctx, scales);

@@ -13,21 +13,9 @@ typedef struct writer {
     bool failed;     /* memory */
 } writer;
 
-static bool is_utf8(const char *text)
-{
-    for (size_t left = strlen(text); left > 0;) {
-        const size_t length = qn_utf8_length(text, left);
-        if (length == 0)
-            return false;
-        text += length;
-        left -= length;
-    }
-    return true;
-}
-
 static void put(writer *w, qn_json *object, const char *key, qn_json *value)
 {
-    if (!is_utf8(key)) {
+    if (!qn_text_is_utf8(key)) {
         w->bad = key;
         qn_json_free(value);
     } else if (!qn_json_set(object, key, value)) {
@@ -169,11 +157,14 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put_text(w, root, "target", s->profile->name);
     put(w, root, "bits", qn_json_int(s->bits));
     put_text(w, root, "method", w->params->method->name);
-    if (strcmp(w->params->method->name, "percentile") == 0)
+    if (strcmp(w->params->method->name, "percentile") == 0 ||
+        qn_mix_has_method(s->mix, "percentile"))
         put(w, root, "percentile", qn_json_real(w->params->range.percentile));
     put(w, root, "refinements", refinements_of(w));
     put(w, root, "float", texts(w, s->keep_float, s->n_float));
     put(w, root, "widths", texts(w, s->widths, s->n_widths));
+    if (s->mix)
+        put(w, root, "mix", qn_mix_json(w->q));
 }
 
 qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,

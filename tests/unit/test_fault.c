@@ -304,6 +304,48 @@ static void quantizing_dynamically(void **state)
     every_allocation(load_and_quantize, &s);
 }
 
+/* ---- Mixed widths ------------------------------------------------------------------------------------------------ */
+
+/* With 16 bits at the ends, into a folder. */
+static result load_and_make_template(fault *f, const subject *s)
+{
+    const qn_allocator allocator = fault_allocator(f);
+    qn_mix_options options = QN_MIX_OPTIONS_INIT;
+    qn_context *ctx = NULL;
+    qn_model *model = NULL;
+    qn_report *report = NULL;
+    result r = {.status = open_context(&ctx, &allocator)};
+    options.quantize = s->options;
+    options.save_dir = s->backend;
+    options.strategy = "IOhigh";
+    if (r.status == QN_OK)
+        r.status = qn_model_load(&model, ctx, s->path);
+    if (r.status == QN_OK)
+        r.status = qn_mix_template(&report, ctx, model, &options);
+    if (r.status != QN_OK)
+        assert_null(report);
+    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
+    qn_report_free(report);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return r;
+}
+
+static void quantizing_a_mix(void **state)
+{
+    char *folder = own_path("mix"), file[128];
+    subject s = {
+        .path = "examples/fashion.onnx", .backend = folder, .options = one_sample(), .stride = 7};
+    (void)state;
+    every_allocation(load_and_make_template, &s);
+    snprintf(file, sizeof file, "%s/fashion_mix.json", folder);
+    s.options.mix = file;
+    s.stride = 17;
+    every_allocation(load_and_quantize, &s);
+    remove_tree(folder);
+    free(folder);
+}
+
 /* A budget that some layers at 16 bits keep. */
 static void quantizing_to_a_goal(void **state)
 {
@@ -321,6 +363,7 @@ int main(void)
         cmocka_unit_test(all_backends),           cmocka_unit_test(deferred_plan),
         cmocka_unit_test(quantized_model),        cmocka_unit_test(quantizing),
         cmocka_unit_test(quantizing_from_scales), cmocka_unit_test(quantizing_to_scales),
-        cmocka_unit_test(quantizing_dynamically), cmocka_unit_test(quantizing_to_a_goal)};
+        cmocka_unit_test(quantizing_dynamically), cmocka_unit_test(quantizing_to_a_goal),
+        cmocka_unit_test(quantizing_a_mix)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
