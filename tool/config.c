@@ -56,13 +56,15 @@ static bool unknown_name(const char *where, const char *what, const char *best)
     return false;
 }
 
-static bool check_sections(const qn_config *file, const char *path)
+static bool check_sections(const qn_config *file, const char *path, bool told)
 {
     const char *name;
     for (size_t i = 0; (name = qn_config_section(file, i)) != NULL; i++) {
-        if (is_one_of(other_sections, name))
-            cli_note("%s: section \"%s\" is for the vendor's compiler and left out", path, name);
-        else if (!is_one_of(own_sections, name)) {
+        if (is_one_of(other_sections, name)) {
+            if (!told)
+                cli_note("%s: section \"%s\" is for the vendor's compiler and left out", path,
+                         name);
+        } else if (!is_one_of(own_sections, name)) {
             char where[512];
             snprintf(where, sizeof where, "%s: \"%s\"", path, name);
             return unknown_name(where, "section", cli_nearest_word(own_section, name));
@@ -156,7 +158,8 @@ bool cli_config_apply(void *values, const cli_command *command, const char *path
         cli_error("out of memory");
         return false;
     }
-    return load(common->config, path) && check_sections(common->config->file, path) &&
+    return load(common->config, path) &&
+           check_sections(common->config->file, path, common->program->run) &&
            take_own(common->config) && take_section(values, command);
 }
 

@@ -206,8 +206,11 @@ static const condition conditions[] = {
     {"input-shapes", is_paddle, "a model of paddle"},
 };
 
+/* In an interpreter it was told before that was started. */
 static void tell_idle(const quant_values *v, const cli_command *command)
 {
+    if (v->common.program->run)
+        return;
     for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
         const condition *c = &conditions[i];
         if (cli_given(v, command, c->option) && !c->needs(v))
