@@ -500,11 +500,14 @@ typedef struct qn_quantize_options {
     qn_model_fn *better; /* gets the best model so far, at every step towards the goal; or NULL */
     void *better_user;
     int real_outputs; /* of a chip's model; else they are integers, see qn_model_output_scale */
+    int64_t
+        fix_worst; /* so many layers with the largest errors of their own get 16 bits, or stay float,
+                          where that helps the outputs; see qn_compare_models */
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
-            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0                  \
+            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0, 0               \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may
@@ -807,6 +810,49 @@ typedef struct qn_strategies_options {
  * tell where each begins and ends. */
 QN_API QN_MUST_CHECK qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
                                                  const qn_strategies_options *options);
+
+/* ---- Comparison: two versions of a network, layer by layer --------------------------------------------- */
+
+/* docs/compare.md tells what the measures are and how the files look. */
+typedef struct qn_compare_options {
+    qn_calibrate_options run; /* of models: shapes and samples; data.samples 0: 16 */
+    const char
+        *quant_dir; /* what quantization kept of its layers: see qn_strategies_options.dump */
+    const char *const *sim_dirs; /* likewise of others: such folders, or plain ones of .npy files */
+    size_t n_sim_dirs;
+    const char *const *names; /* patterns of tensors and nodes; none: all */
+    size_t n_names;
+    const char *const *operators; /* patterns of operators; none: all */
+    size_t n_operators;
+    int64_t first, last;      /* numbers of layers; last -1: to the end */
+    int no_mre, no_cos;       /* measures to leave out of the tables */
+    int rmse, maxdiff, bias;  /* and to have there beside these */
+    const char *sort;         /* of qn_compare_order; NULL: the first */
+    int level;                /* of detail, 0 to 6 */
+    int64_t shown;            /* of the worst layers, and of their histograms */
+    const int64_t *looked_at; /* numbers of layers that histograms are wanted of; */
+    size_t n_looked_at;       /* 0: the worst */
+    int histograms, plot;     /* pictures of distributions; the errors as bars in the tables */
+    const char
+        *save_dir; /* gets compare.csv, compare.json and pictures; NULL: nothing is written */
+} qn_compare_options;
+#define QN_COMPARE_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0, NULL, 0, NULL, 0, 0, -1, 0, 0, 0, 0, 0, NULL, 2, \
+            10, NULL, 0, 0, 0, NULL                                                                \
+    }
+
+/* What layers can be sorted by; NULL past the last. The first is the network's own order. */
+QN_API const char *qn_compare_order(size_t i);
+/* A float model and its quantized version on the same samples: of each layer the error that has come together up to
+ * there, and the one that it makes itself of exact inputs; which layers stand out, and what would help them. */
+QN_API QN_MUST_CHECK qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real,
+                                                 qn_model *quantized,
+                                                 const qn_compare_options *options);
+/* The same for what was kept: float against quantized of quant_dir; quantized of quant_dir against one of sim_dirs; one
+ * of sim_dirs against another. */
+QN_API QN_MUST_CHECK qn_status qn_compare_dumps(qn_report **out, qn_context *ctx,
+                                                const qn_compare_options *options);
 
 /* ---- Run configurations: options of commands in a JSON file ------------------------------------------ */
 

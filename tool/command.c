@@ -4,13 +4,15 @@
 #include "cli.h"
 
 extern const cli_command cli_cmd_inspect, cli_cmd_infer, cli_cmd_eval, cli_cmd_verify,
-    cli_cmd_bench, cli_cmd_convert, cli_cmd_calibrate, cli_cmd_quant, cli_cmd_lint, cli_cmd_ops,
-    cli_cmd_version, cli_cmd_help;
+    cli_cmd_bench, cli_cmd_convert, cli_cmd_calibrate, cli_cmd_quant, cli_cmd_compare, cli_cmd_lint,
+    cli_cmd_ops, cli_cmd_version, cli_cmd_help;
 
 const cli_command *const cli_cmds[] = {
-    &cli_cmd_inspect, &cli_cmd_infer,     &cli_cmd_eval,  &cli_cmd_verify, &cli_cmd_bench,
-    &cli_cmd_convert, &cli_cmd_calibrate, &cli_cmd_quant, &cli_cmd_lint,   &cli_cmd_ops,
-    &cli_cmd_version, &cli_cmd_help,      NULL,
+    &cli_cmd_inspect,   &cli_cmd_infer, &cli_cmd_eval,
+    &cli_cmd_verify,    &cli_cmd_bench, &cli_cmd_convert,
+    &cli_cmd_calibrate, &cli_cmd_quant, &cli_cmd_compare,
+    &cli_cmd_lint,      &cli_cmd_ops,   &cli_cmd_version,
+    &cli_cmd_help,      NULL,
 };
 
 const cli_command *cli_command_find(const char *name)

@@ -1,202 +1,88 @@
-/* What every layer gives for the first sample, in the float model and in the quantized one. */
+/* What every layer gives for the first sample: in the float model, in the quantized one, and in the quantized one when it
+ * reads the float model's values. */
 #include <string.h>
 
+#include "api/dump.h"
 #include "api/save_dir.h"
 #include "api/traces.h"
+#include "api/twins.h"
 #include "base/json.h"
-#include "ops/op.h"
 
-enum { FLOAT, FIXED, SIDES };
-static const char *const side_names[SIDES] = {"float", "fixed"};
-
-typedef struct layer {
-    const qn_value *value;          /* of the float graph */
-    const qn_quant_value *integers; /* NULL: the quantized model has it in float too */
-    const char *file;               /* name below each side's folder */
-    qn_tensor shape;                /* as the float model had it */
-    bool saved[SIDES];
-} layer;
+const char *const qn_dump_sides[QN_SIDES] = {"float", "fixed", "single"};
 
 typedef struct dump {
     qn_quantize_job *j;
     qn_arena arena;
     const char *folder;
-    layer *layers;
-    size_t count;
-    qn_names by_name[SIDES]; /* layer of an observed value */
-    int side;                /* at hand */
+    qn_twins twins;
+    bool (*saved)[QN_SIDES]; /* [twins.count] */
 } dump;
 
-/* ---- Which values ------------------------------------------------------------------------------------------------------ */
+/* ---- Files ------------------------------------------------------------------------------------------------------ */
 
-static const qn_quant_value *integers_of(const qn_quantizer *q, const qn_value *value)
+/* "<side>/0003_<name>.npy" */
+static const char *file_of(dump *d, const qn_twin *twin, int side)
 {
-    for (size_t i = 0; i < q->n_values; i++) {
-        if (q->values[i].integer && !q->values[i].through &&
-            strcmp(q->values[i].value->name, value->name) == 0)
-            return &q->values[i];
-    }
-    return NULL;
-}
-
-static qn_status add_layer(dump *d, const qn_value *value)
-{
-    layer *l = &d->layers[d->count];
-    *l = (layer){.value = value, .integers = integers_of(d->j->quantizer, value)};
-    char *file = qn_arena_format(&d->arena, "%04zu_%s.npy", d->count, value->name);
-    const char *integers = qn_arena_format(&d->arena, "%s_QuantizeLinear_Output", value->name);
-    if (!file || !integers)
-        return qn_fail_nomem(d->j->ctx);
-    for (char *c = file; *c; c++) {
+    char *path = qn_arena_format(&d->arena, "%s/%04zu_%s.npy", qn_dump_sides[side],
+                                 (size_t)(twin - d->twins.at), twin->name);
+    for (char *c = path ? path + strlen(qn_dump_sides[side]) + 1 : NULL; c && *c; c++) {
         if (*c == '/' || *c == '\\')
             *c = '_';
     }
-    l->file = file;
-    d->count++;
-    QN_TRY(qn_names_set(&d->by_name[FLOAT], value->name, l));
-    return qn_names_set(&d->by_name[FIXED], l->integers ? integers : value->name, l);
+    return path;
 }
 
-static qn_status list_layers(dump *d)
-{
-    const qn_graph *graph = d->j->calibration.real->graph;
-    size_t most = graph->n_inputs;
-    for (const qn_node *node = graph->first; node; node = node->next)
-        most += (size_t)node->n_out;
-    d->layers = qn_arena_array(&d->arena, most + 1, sizeof *d->layers);
-    QN_TRY_ALLOC(d->j->ctx, d->layers);
-    for (const qn_node *node = graph->first; node; node = node->next) {
-        for (int32_t i = 0; i < node->n_out; i++) {
-            if (node->out[i])
-                QN_TRY(add_layer(d, node->out[i]));
-        }
-    }
-    return QN_OK;
-}
-
-/* ---- Their contents ------------------------------------------------------------------------------------------------------ */
-
-/* Integers as the numbers they stand for. */
-static void dequantize(float *out, const layer *l, const qn_tensor *rows)
-{
-    const qn_qparams *p = l->integers->value->qparams;
-    const float *factor = l->integers->factor;
-    int64_t channels = 1, inner = 1;
-    if (factor) {
-        channels = rows->dims[l->integers->axis];
-        for (int32_t d = l->integers->axis + 1; d < rows->rank; d++)
-            inner *= rows->dims[d];
-    }
-    for (int64_t i = 0; i < qn_tensor_count(rows); i++) {
-        int64_t q;
-        qn_load_i64(&q, rows->dtype, rows->data, i, 1);
-        out[i] =
-            (float)(q - p->zero[0]) * p->scale[0] * (factor ? factor[i / inner % channels] : 1.0F);
-    }
-}
-
-static qn_status save_rows(dump *d, layer *l, const qn_tensor *rows, qn_arena *arena)
-{
-    qn_tensor out = *rows;
-    const char *path = qn_arena_format(arena, "%s/%s/%s", d->folder, side_names[d->side], l->file);
-    QN_TRY_ALLOC(d->j->ctx, path);
-    if (d->side == FIXED && l->integers && l->integers->value->qparams &&
-        rows->dtype == l->integers->value->qparams->dtype) {
-        out.dtype = QN_FLOAT32;
-        out.data = qn_arena_array(arena, (size_t)qn_tensor_count(rows) + 1, sizeof(float));
-        QN_TRY_ALLOC(d->j->ctx, out.data);
-        dequantize(out.data, l, rows);
-    }
-    l->saved[d->side] = true;
-    l->shape = *rows;
-    return qn_tensor_save(d->j->ctx, &out, path);
-}
-
-/* A plan of the quantized model may call something else by the name of a value that it has no more. */
-static bool is_same_layer(const dump *d, const layer *l, const qn_tensor *tensor)
-{
-    if (d->side == FLOAT)
-        return true;
-    bool same = l->saved[FLOAT] && tensor->rank == l->shape.rank;
-    for (int32_t i = 0; same && i < tensor->rank; i++)
-        same = tensor->dims[i] == l->shape.dims[i];
-    return same;
-}
-
-static qn_status take(void *user, const qn_observation *seen)
+static qn_status take(void *user, const qn_twin *twin, qn_twin_side side, const qn_tensor *rows)
 {
     dump *d = user;
-    layer *l = qn_names_get(&d->by_name[d->side], seen->value->name);
-    size_t bytes;
-    qn_arena arena;
-    if (!l || l->saved[d->side] || !is_same_layer(d, l, seen->tensor) ||
-        !qn_tensor_bytes(&bytes, seen->tensor->dtype, seen->tensor->rank, seen->tensor->dims))
+    bool *saved = &d->saved[twin - d->twins.at][side];
+    if (*saved)
         return QN_OK;
-    qn_tensor rows = *seen->tensor;
-    const int64_t samples = rows.rank > 0 ? rows.dims[0] : 1;
-    qn_arena_init(&arena, &d->j->ctx->allocator);
-    rows.data = qn_arena_alloc(&arena, bytes + 1);
-    qn_status status = rows.data ? QN_OK : qn_fail_nomem(d->j->ctx);
-    if (status == QN_OK) {
-        const qn_laid_out from = {seen->tensor->data, seen->layout, seen->stride};
-        const qn_laid_out to = {rows.data, QN_ROWS, samples > 0 ? bytes / (size_t)samples : 0};
-        qn_layout_convert(&to, &from, seen->tensor);
-        status = save_rows(d, l, &rows, &arena);
-    }
-    qn_arena_free(&arena);
-    return status;
+    *saved = true;
+    const char *file = file_of(d, twin, side);
+    const char *path = file ? qn_arena_format(&d->arena, "%s/%s", d->folder, file) : NULL;
+    QN_TRY_ALLOC(d->j->ctx, path);
+    return qn_tensor_save(d->j->ctx, rows, path);
 }
 
-static bool is_named(const void *user, const qn_value *value)
+/* ---- The index ---------------------------------------------------------------------------------------------------- */
+
+static bool describe_integers(qn_json *row, qn_context *ctx, const qn_twin *twin)
 {
-    return qn_names_get(user, value->name) != NULL;
+    int64_t zero = 0;
+    if (twin->zero)
+        qn_load_i64(&zero, twin->zero->dtype, twin->zero->data, 0, 1);
+    return qn_json_set(row, "type", qn_json_text(ctx, qn_dtype_name(twin->dtype))) &&
+           qn_json_set(row, "scale", qn_json_float(*(const float *)twin->scale->data)) &&
+           qn_json_set(row, "zero_point", qn_json_int(zero)) &&
+           (!twin->through || qn_json_set(row, "through", qn_json_bool(true))) &&
+           (!twin->factor || qn_json_set(row, "balanced", qn_json_bool(true)));
 }
 
-static qn_status run_side(dump *d, int side)
+static bool describe_shape(qn_json *row, const qn_tensor *tensor)
 {
-    qn_quantize_job *j = d->j;
-    const qn_calibration *c = &j->calibration;
-    const qn_plan_options options = {.graph = c->graph};
-    const qn_watch watch = {.purpose = side == FLOAT ? QN_PURPOSE_QUANTIZE : QN_PURPOSE_RUN,
-                            .direct = true,
-                            .observe = is_named,
-                            .user = &d->by_name[side]};
-    const qn_session_hooks hooks = {.user = d, .seen = take};
-    const qn_tensor *inputs = NULL;
-    qn_session *session = NULL;
-    qn_plan *plan = NULL;
-    d->side = side;
-    qn_status status = qn_plan_create_watched(&plan, j->ctx, side == FLOAT ? c->real : j->quantized,
-                                              &options, &watch);
-    if (status == QN_OK)
-        status = qn_session_create(&session, j->ctx, plan);
-    if (status == QN_OK)
-        status = c->source->read(c->source->user, j->ctx, 0, 0, &inputs);
-    if (status == QN_OK)
-        status = qn_session_run_hooked(session, inputs, c->n_inputs, &hooks);
-    qn_session_free(session);
-    qn_plan_free(plan);
-    return status;
+    qn_json *dims = qn_json_array();
+    bool good = true;
+    for (int32_t i = 0; i < tensor->rank && good; i++)
+        good = qn_json_push(dims, qn_json_int(tensor->dims[i]));
+    return qn_json_set(row, "shape", dims) && good;
 }
 
-/* ---- The index ------------------------------------------------------------------------------------------------------------ */
-
-static bool describe(qn_json *list, dump *d, const layer *l)
+static bool describe(qn_json *list, dump *d, const qn_twin *twin)
 {
     qn_context *ctx = d->j->ctx;
     qn_json *row = qn_json_object();
-    bool good = qn_json_set(row, "tensor", qn_json_text(ctx, l->value->name)) &&
-                qn_json_set(row, "node", qn_json_text(ctx, l->value->producer->name)) &&
-                qn_json_set(row, "operator", qn_json_text(ctx, l->value->producer->op->name));
-    for (int side = 0; side < SIDES && good; side++) {
-        const char *path = qn_arena_format(&d->arena, "%s/%s", side_names[side], l->file);
-        good = path && qn_json_set(row, side_names[side], qn_json_text(ctx, path));
+    bool good = qn_json_set(row, "index", qn_json_int(twin - d->twins.at)) &&
+                qn_json_set(row, "tensor", qn_json_text(ctx, twin->name)) &&
+                qn_json_set(row, "node", qn_json_text(ctx, twin->node)) &&
+                qn_json_set(row, "operator", qn_json_text(ctx, twin->op)) &&
+                describe_shape(row, &twin->real);
+    for (int side = 0; side < QN_SIDES && good; side++) {
+        const char *path = file_of(d, twin, side);
+        good = path && qn_json_set(row, qn_dump_sides[side], qn_json_text(ctx, path));
     }
-    const qn_qparams *p = l->integers ? l->integers->value->qparams : NULL;
-    if (p)
-        good = good && qn_json_set(row, "type", qn_json_text(ctx, qn_dtype_name(p->dtype))) &&
-               qn_json_set(row, "scale", qn_json_float(p->scale[0])) &&
-               qn_json_set(row, "zero_point", qn_json_int(p->zero[0]));
+    if (good && twin->dtype != QN_UNDEFINED)
+        good = describe_integers(row, ctx, twin);
     return qn_json_push(list, row) && good;
 }
 
@@ -214,13 +100,13 @@ static qn_status write_text(qn_context *ctx, const char *path, const char *text)
 static qn_status write_index(dump *d)
 {
     qn_context *ctx = d->j->ctx;
-    const char *path = qn_arena_format(&d->arena, "%s/index.json", d->folder);
+    const char *path = qn_arena_format(&d->arena, "%s/" QN_DUMP_INDEX, d->folder);
     qn_json *root = qn_json_object(), *list = qn_json_array();
     char *text = NULL;
     bool good = path != NULL;
-    for (size_t i = 0; i < d->count && good; i++) {
-        if (d->layers[i].saved[FLOAT] && d->layers[i].saved[FIXED])
-            good = describe(list, d, &d->layers[i]);
+    for (size_t i = 0; i < d->twins.count && good; i++) {
+        if (d->saved[i][QN_SIDE_FLOAT] && d->saved[i][QN_SIDE_FIXED])
+            good = describe(list, d, &d->twins.at[i]);
     }
     good = qn_json_set(root, "layers", list) && good;
     qn_status status = good ? qn_json_write(&text, ctx, root) : qn_fail_nomem(ctx);
@@ -231,14 +117,14 @@ static qn_status write_index(dump *d)
     return status;
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------------------------------ */
 
 static qn_status make_folders(dump *d, const char *folder)
 {
     d->folder = qn_arena_format(&d->arena, "%s/dump", folder);
     QN_TRY_ALLOC(d->j->ctx, d->folder);
-    for (int side = 0; side < SIDES; side++) {
-        const char *path = qn_arena_format(&d->arena, "%s/%s", d->folder, side_names[side]);
+    for (int side = 0; side < QN_SIDES; side++) {
+        const char *path = qn_arena_format(&d->arena, "%s/%s", d->folder, qn_dump_sides[side]);
         QN_TRY_ALLOC(d->j->ctx, path);
         QN_TRY(qn_folder_make(d->j->ctx, path));
     }
@@ -247,10 +133,16 @@ static qn_status make_folders(dump *d, const char *folder)
 
 static qn_status run(dump *d, const char *folder)
 {
+    const qn_calibration *c = &d->j->calibration;
+    const qn_tensor *inputs = NULL;
     QN_TRY(make_folders(d, folder));
-    QN_TRY(list_layers(d));
-    for (int side = 0; side < SIDES; side++)
-        QN_TRY(run_side(d, side));
+    QN_TRY(qn_twins_open(&d->twins, d->j->ctx, c->real, d->j->quantized, &c->graph, true));
+    d->twins.take = take;
+    d->twins.user = d;
+    d->saved = qn_arena_array(&d->arena, d->twins.count + 1, sizeof *d->saved);
+    QN_TRY_ALLOC(d->j->ctx, d->saved);
+    QN_TRY(c->source->read(c->source->user, d->j->ctx, 0, 0, &inputs));
+    QN_TRY(qn_twins_run(&d->twins, inputs, c->n_inputs, true));
     return write_index(d);
 }
 
@@ -261,11 +153,8 @@ qn_status qn_trace_dump(qn_quantize_job *j, const char *folder)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "--dump needs data: there is no sample to run the layers with");
     qn_arena_init(&d.arena, &j->ctx->allocator);
-    for (int side = 0; side < SIDES; side++)
-        qn_names_init(&d.by_name[side], j->ctx);
     const qn_status status = run(&d, folder);
-    for (int side = 0; side < SIDES; side++)
-        qn_names_free(&d.by_name[side]);
+    qn_twins_close(&d.twins);
     qn_arena_free(&d.arena);
     return status;
 }

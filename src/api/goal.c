@@ -23,6 +23,7 @@ typedef struct search {
     const qn_goal *goal;
     qn_layers layers; /* the most harmful first, once ranked */
     double float_top1;
+    qn_original original; /* where no labels tell the drop */
     qn_item *table;
     size_t best, made; /* states */
     double best_drop;
@@ -39,24 +40,6 @@ static qn_status make_state(search *s, size_t state)
 }
 
 /* ---- Ranking ---------------------------------------------------------------------------------------------- */
-
-/* Largest relative error of an output over the first samples. */
-static qn_status output_error(double *error, search *s, int64_t samples)
-{
-    qn_report *aside;
-    qn_quantize_job *j = s->j;
-    const qn_compare_options options = {.source = j->calibration.source,
-                                        .n_inputs = j->calibration.n_inputs,
-                                        .graph = &j->calibration.graph,
-                                        .samples = samples,
-                                        .worst = error};
-    *error = 0;
-    QN_TRY(qn_report_create(&aside, j->ctx));
-    const qn_status status =
-        qn_compare_models(&aside->root, j->ctx, j->calibration.real, j->quantized, &options);
-    qn_report_free(aside);
-    return status;
-}
 
 static int by_harm(const void *a, const void *b)
 {
@@ -82,7 +65,7 @@ static qn_status rank(search *s)
 static qn_status measure_drop(double *drop, search *s)
 {
     if (!s->goal->eval) {
-        QN_TRY(output_error(drop, s, DROP_SAMPLES));
+        QN_TRY(qn_original_error(drop, &s->original));
         *drop *= 100;
         return QN_OK;
     }
@@ -165,6 +148,8 @@ static qn_status search_all(search *s)
                        "no layer with weights is quantized: there is nothing to search");
     if (s->goal->eval)
         QN_TRY(qn_eval_score(&s->float_top1, s->j->ctx, s->j->calibration.real, s->goal->eval));
+    else
+        QN_TRY(qn_original_make(&s->original, s->j, DROP_SAMPLES));
     QN_TRY(find(s));
     return s->made == s->best ? QN_OK : make_state(s, s->best);
 }
@@ -176,7 +161,9 @@ qn_status qn_goal_search(qn_item *root, qn_quantize_job *j)
     qn_item_text(goal, "measure", s.goal->eval ? "points of top-1" : "percent of the outputs");
     qn_item_real(goal, "allowed", s.goal->max_drop, 4);
     s.table = qn_item_table(goal, "steps");
-    QN_TRY(search_all(&s));
+    const qn_status status = search_all(&s);
+    qn_original_free(&s.original);
+    QN_TRY(status);
     qn_item_real(goal, "drop", s.best_drop, 4);
     return s.holds ? QN_OK
                    : qn_fail(j->ctx, QN_E_GOAL,

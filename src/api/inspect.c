@@ -134,13 +134,24 @@ static void add_opsets(qn_item *root, const qn_model *model)
 }
 
 /* Most files have none. */
+/* What is not meant for people to read is cut short. */
+static void add_short(qn_item *row, const char *text)
+{
+    enum { MOST = 160 };
+    char words[MOST + 64];
+    const size_t length = strlen(text);
+    if (length > MOST)
+        snprintf(words, sizeof words, "%.60s... (%zu bytes)", text, length);
+    qn_item_text(row, "value", length > MOST ? words : text);
+}
+
 static void add_metadata(qn_item *root, const qn_metadata *metadata)
 {
     qn_item *table = metadata->count ? qn_item_table(root, "metadata") : NULL;
     for (size_t i = 0; i < metadata->count; i++) {
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "key", metadata->at[i].key);
-        qn_item_text(row, "value", metadata->at[i].value);
+        add_short(row, metadata->at[i].value);
     }
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/quantize.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "pass/forms.h"
 #include "quant/refinement.h"
@@ -73,6 +74,48 @@ static qn_status tell_mix(qn_model *model, const qn_mix *mix)
     return text.length ? tell_text(model, "quench.widths", &text) : QN_OK;
 }
 
+/* What a reader must know to see the float network's numbers in a tensor's integers: factors of channels, and that it
+ * is cut off where the function behind it does not care. */
+static qn_json *describe_value(const qn_quant_value *v)
+{
+    qn_json *row = qn_json_object(), *list = qn_json_array();
+    const int64_t channels = v->factor ? v->value->type.dims[v->axis].value : 0;
+    bool good = true;
+    for (int64_t c = 0; c < channels && good; c++)
+        good = qn_json_push(list, qn_json_float(v->factor[c]));
+    if (channels)
+        good = good && qn_json_set(row, "axis", qn_json_int(v->axis));
+    good = qn_json_set(row, "factor", list) && good;
+    if (v->through)
+        good = good && qn_json_set(row, "through", qn_json_bool(true));
+    if (good)
+        return row;
+    qn_json_free(row);
+    return NULL;
+}
+
+static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
+{
+    qn_json *root = qn_json_object();
+    char *text = NULL;
+    bool good = true, any = false;
+    for (size_t i = 0; i < q->n_values && good; i++) {
+        const qn_quant_value *v = &q->values[i];
+        if (!v->integer || (!v->through && !v->factor))
+            continue;
+        good = qn_json_set(root, v->value->name, describe_value(v));
+        any = true;
+    }
+    qn_status status = good ? QN_OK : qn_fail_nomem(model->ctx);
+    if (status == QN_OK && any)
+        status = qn_json_write_line(&text, model->ctx, root);
+    if (status == QN_OK && any)
+        status = qn_model_tell(model, QN_TENSORS_KEY, text);
+    qn_text_free(model->ctx, text);
+    qn_json_free(root);
+    return status;
+}
+
 qn_status qn_job_describe(qn_quantize_job *j)
 {
     char print[QN_FINGERPRINT_TEXT];
@@ -89,6 +132,7 @@ qn_status qn_job_describe(qn_quantize_job *j)
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_tell(model, QN_FORM_KEY, "qdq"));
+    QN_TRY(tell_tensors(model, j->quantizer));
     QN_TRY(tell_percentile(model, &j->params, s->mix));
     QN_TRY(tell_refinements(model, &j->params));
     if (s->mix)

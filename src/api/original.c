@@ -157,6 +157,8 @@ qn_status qn_original_error(double *error, const qn_original *o)
 
 void qn_original_free(qn_original *o)
 {
+    if (!o->j)
+        return;
     for (size_t i = 0; o->values && i < (size_t)o->samples * o->n_outputs; i++)
         qn_free(o->j->ctx, o->values[i]);
     qn_free(o->j->ctx, o->values);

@@ -20,6 +20,7 @@ QN_MUST_CHECK qn_status qn_original_make(qn_original *out, qn_quantize_job *j, i
 QN_MUST_CHECK qn_status qn_original_noise(double *noise, const qn_original *o);
 /* sum |fixed - float| / sum |float| over all samples, of the worst output. */
 QN_MUST_CHECK qn_status qn_original_error(double *error, const qn_original *o);
+/* Takes one that was never made (all zero) too. */
 void qn_original_free(qn_original *o);
 
 #endif

@@ -78,26 +78,6 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
-static qn_status report_errors(qn_item *root, qn_quantize_job *j, int64_t samples)
-{
-    const qn_quantizer *q = j->quantizer;
-    qn_calibration *c = &j->calibration;
-    qn_compare_options options = {.source = c->source,
-                                  .n_inputs = c->n_inputs,
-                                  .graph = &c->graph,
-                                  .samples = samples,
-                                  .tensors = NULL};
-    options.tensors =
-        qn_arena_array(&root->report->arena, q->n_values + 1, sizeof *options.tensors);
-    QN_TRY_ALLOC(j->ctx, options.tensors);
-    for (size_t i = 0; i < q->n_values; i++) {
-        if (q->values[i].integer && !q->values[i].through)
-            options.tensors[options.n_tensors++] = (qn_compare_tensor){
-                q->values[i].value->name, q->values[i].factor, q->values[i].axis};
-    }
-    return qn_compare_models(root, j->ctx, c->real, j->quantized, &options);
-}
-
 static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *speed)
 {
     const int64_t samples = j->options->compared ? j->options->compared : DEFAULT_COMPARED;
@@ -117,7 +97,7 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
     if (speed)
         qn_speed_report(root, speed);
     if (j->calibration.fed)
-        QN_TRY(report_errors(root, j, samples));
+        QN_TRY(qn_job_report_errors(root, j, samples));
     report_scales(root, j);
     qn_proof_report(root, j);
     report_float(root, j->quantizer);

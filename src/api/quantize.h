@@ -52,6 +52,9 @@ QN_MUST_CHECK qn_status qn_job_decide(qn_item *root, qn_quantize_job *j);
 QN_MUST_CHECK qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
+/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of channels and such
+ * tensors as are cut off where the function behind them does not care. */
+#define QN_TENSORS_KEY "quench.tensors"
 /* metadata.c: what the file was made with. */
 QN_MUST_CHECK qn_status qn_job_describe(qn_quantize_job *j);
 /* refine.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out factors of
@@ -63,24 +66,7 @@ QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 
-/* A value of the float graph that the quantized one has as integers. */
-typedef struct qn_compare_tensor {
-    const char *name;
-    const float *factor; /* that its channels are divided by there; NULL: none */
-    int32_t axis;        /* of the channels */
-} qn_compare_tensor;
-
-/* Compares the float graph with the quantized one on the first samples. */
-typedef struct qn_compare_options {
-    const qn_source *source;
-    size_t n_inputs;
-    const qn_graph_options *graph;
-    int64_t samples;
-    qn_compare_tensor *tensors;
-    size_t n_tensors;
-    double *worst; /* gets the largest relative error of an output; may be NULL */
-} qn_compare_options;
-QN_MUST_CHECK qn_status qn_compare_models(qn_item *root, qn_context *ctx, qn_model *real,
-                                          qn_model *quantized, const qn_compare_options *options);
+/* compare.c: both models on the first samples: error of every output, signal-to-noise ratio of the worst tensors. */
+QN_MUST_CHECK qn_status qn_job_report_errors(qn_item *root, qn_quantize_job *j, int64_t samples);
 
 #endif

@@ -85,15 +85,25 @@ static int add_to_text(const char *bytes, size_t count, void *user)
     return text->failed ? -1 : 0;
 }
 
-qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json)
+static qn_status write_as(char **out, qn_context *ctx, const qn_json *json, size_t flags,
+                          const char *end)
 {
     qn_text text;
     qn_text_init(&text, ctx);
-    const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS);
-    if (json_dump_callback(json, add_to_text, &text, flags) != 0)
+    if (json_dump_callback(json, add_to_text, &text, flags | JSON_REAL_PRECISION(DIGITS)) != 0)
         text.failed = true;
-    qn_text_add(&text, "\n", 1);
+    qn_text_add(&text, end, strlen(end));
     return qn_text_take(out, &text);
+}
+
+qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json)
+{
+    return write_as(out, ctx, json, JSON_INDENT(2), "\n");
+}
+
+qn_status qn_json_write_line(char **out, qn_context *ctx, const qn_json *json)
+{
+    return write_as(out, ctx, json, JSON_COMPACT, "");
 }
 
 void qn_json_free(qn_json *json)

@@ -20,6 +20,8 @@ bool qn_json_set(qn_json *object, const char *key, qn_json *value);
 bool qn_json_push(qn_json *array, qn_json *value);
 /* The document, indented and with a newline at the end; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json);
+/* Without any blank or newline. */
+QN_MUST_CHECK qn_status qn_json_write_line(char **out, qn_context *ctx, const qn_json *json);
 void qn_json_free(qn_json *json);
 
 /* ---- Reading ----------------------------------------------------------------------------------------

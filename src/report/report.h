@@ -53,11 +53,11 @@ void qn_item_bool(qn_item *parent, const char *key, bool value);
 
 /* ---- For the writers ------------------------------------------------------------------------------------ */
 
-enum { QN_NUMBER_SIZE = 48 };
+enum { QN_WORDS_SIZE = 48 };
 /* Neither a group nor a table. */
 bool qn_item_is_value(const qn_item *item);
 /* The value as people read it; numbers are put into `room`. */
-const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item);
+const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item);
 /* A key with blanks for underscores. */
 void qn_report_key(qn_text *out, const char *key);
 

@@ -27,7 +27,7 @@ static void add_key(qn_text *out, const qn_item *cell)
 
 static void add_value(qn_text *out, const qn_item *cell)
 {
-    char room[QN_NUMBER_SIZE];
+    char room[QN_WORDS_SIZE];
     add_plain(out, qn_item_words(room, cell));
 }
 

@@ -13,13 +13,13 @@ bool qn_item_is_value(const qn_item *item)
     return item->kind != QN_ITEM_GROUP && item->kind != QN_ITEM_TABLE;
 }
 
-const char *qn_item_words(char room[QN_NUMBER_SIZE], const qn_item *item)
+const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item)
 {
     switch (item->kind) {
     case QN_ITEM_TEXT: return item->text;
     case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
-    case QN_ITEM_INT: snprintf(room, QN_NUMBER_SIZE, "%" PRId64, item->integer); return room;
-    default: snprintf(room, QN_NUMBER_SIZE, "%.*f", item->decimals, item->real); return room;
+    case QN_ITEM_INT: snprintf(room, QN_WORDS_SIZE, "%" PRId64, item->integer); return room;
+    default: snprintf(room, QN_WORDS_SIZE, "%.*f", item->decimals, item->real); return room;
     }
 }
 
@@ -63,7 +63,7 @@ static void add_cell(qn_text *out, const char *text, size_t width, bool right)
 
 static void add_values(qn_text *out, const qn_item *group, size_t indent)
 {
-    char room[QN_NUMBER_SIZE];
+    char room[QN_WORDS_SIZE];
     size_t width = 0;
     for (const qn_item *item = group->first; item; item = item->next) {
         if (qn_item_is_value(item))
@@ -84,7 +84,7 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
 
 static size_t column_width(const qn_item *table, size_t column, const char *title)
 {
-    char room[QN_NUMBER_SIZE];
+    char room[QN_WORDS_SIZE];
     size_t width = strlen(title);
     for (const qn_item *row = table->first; row; row = row->next) {
         const qn_item *cell = row->first;
@@ -107,7 +107,7 @@ static void trim_end(qn_text *out)
 static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size_t indent,
                     bool titles)
 {
-    char room[QN_NUMBER_SIZE];
+    char room[QN_WORDS_SIZE];
     size_t column = 0;
     qn_text_fill(out, ' ', indent);
     for (const qn_item *cell = row->first; cell; cell = cell->next, column++) {
@@ -127,7 +127,7 @@ static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size
 
 static void add_table(qn_text *out, const qn_item *table, size_t indent)
 {
-    enum { MOST_COLUMNS = 16 };
+    enum { MOST_COLUMNS = 40 };
     size_t widths[MOST_COLUMNS] = {0}, column = 0;
     if (!table->first) {
         qn_text_fill(out, ' ', indent);

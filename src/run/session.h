@@ -42,7 +42,7 @@ typedef struct qn_observation {
 typedef struct qn_session_hooks {
     void *user;
     void (*after)(void *user, size_t step); /* each step, for the profile */
-    /* Each observed value of the plan, once. Looking must not change it. */
+    /* Each observed value of the plan, once. The steps behind read what it leaves there. */
     qn_status (*seen)(void *user, const qn_observation *observation);
 } qn_session_hooks;
 QN_MUST_CHECK qn_status qn_session_run_hooked(qn_session *session, const qn_tensor *inputs,

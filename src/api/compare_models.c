@@ -1,0 +1,123 @@
+/* qn_compare_models: a float model and its quantized version, run side by side. */
+#include <string.h>
+
+#include "api/calibration.h"
+#include "api/comparison.h"
+#include "api/twins.h"
+
+enum { DEFAULT_SAMPLES = 16 };
+
+typedef struct models {
+    qn_comparison c;
+    qn_calibrate_options run;
+    qn_calibration data;
+    qn_model *quantized; /* passes done */
+    qn_twins twins;
+} models;
+
+static qn_status take(void *user, const qn_twin *twin, qn_twin_side side, const qn_tensor *rows)
+{
+    models *m = user;
+    if (side == QN_SIDE_FLOAT || !qn_dtype_is_float(twin->real.dtype))
+        return QN_OK;
+    return qn_comparison_take(&m->c, &m->c.rows[twin - m->twins.at], &twin->real, rows,
+                              side == QN_SIDE_SINGLE);
+}
+
+static qn_status walk(qn_comparison *c)
+{
+    models *m = c->user;
+    const qn_source *source = m->data.source;
+    c->samples = m->run.data.samples ? source->count : QN_MIN(source->count, DEFAULT_SAMPLES);
+    for (int64_t i = 0; i < c->samples; i++) {
+        const qn_tensor *inputs = NULL;
+        QN_TRY(qn_check_cancel(c->ctx));
+        QN_TRY(source->read(source->user, c->ctx, 0, i, &inputs));
+        QN_TRY(qn_twins_run(&m->twins, inputs, m->data.n_inputs, !c->drawing));
+        qn_progress(c->ctx, c->drawing ? "histograms" : "comparison", i + 1, c->samples);
+    }
+    return QN_OK;
+}
+
+static qn_status make_rows(models *m)
+{
+    qn_comparison *c = &m->c;
+    c->rows = qn_arena_array(&c->arena, m->twins.count + 1, sizeof *c->rows);
+    QN_TRY_ALLOC(c->ctx, c->rows);
+    for (; c->count < m->twins.count; c->count++) {
+        const qn_twin *twin = &m->twins.at[c->count];
+        qn_compare_row *row = &c->rows[c->count];
+        *row = (qn_compare_row){.index = (int64_t)c->count,
+                                .name = twin->name,
+                                .node = twin->node,
+                                .op = twin->op,
+                                .dtype = twin->dtype,
+                                .through = twin->through,
+                                .balanced = twin->factor ||
+                                            (twin->scale && qn_tensor_count(twin->scale) != 1)};
+        if (twin->scale)
+            row->scale = *(const float *)twin->scale->data;
+        if (twin->zero)
+            qn_load_i64(&row->zero, twin->zero->dtype, twin->zero->data, 0, 1);
+    }
+    return QN_OK;
+}
+
+static qn_status check_inputs(const models *m)
+{
+    const qn_graph *real = m->data.real->graph, *fixed = m->quantized->graph;
+    if (real->n_inputs != fixed->n_inputs)
+        return qn_fail(m->c.ctx, QN_E_INVALID,
+                       "the float model has %zu inputs, the quantized one %zu: they are not "
+                       "versions of the same network",
+                       real->n_inputs, fixed->n_inputs);
+    for (size_t i = 0; i < real->n_inputs; i++) {
+        const qn_dtype a = real->inputs[i]->type.dtype, b = fixed->inputs[i]->type.dtype;
+        if (a != b)
+            return qn_fail(m->c.ctx, QN_E_INVALID,
+                           "input '%s' is %s in the float model and %s in the quantized one: both "
+                           "must read the same data",
+                           real->inputs[i]->name, qn_dtype_name(a), qn_dtype_name(b));
+    }
+    return QN_OK;
+}
+
+/* Constants of a quantized file may be made by nodes: the passes for files find them, and keep what it says. */
+static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
+{
+    qn_context *ctx = m->c.ctx;
+    QN_TRY(qn_calibration_open(&m->data, ctx, real, &m->run));
+    QN_TRY(qn_prepare_optimized(&m->quantized, ctx, quantized, &m->run.graph, QN_PURPOSE_CONVERT,
+                                NULL));
+    QN_TRY(check_inputs(m));
+    QN_TRY(qn_calibration_feed(&m->data));
+    qn_calibration_drop_plan(&m->data);
+    QN_TRY(qn_twins_open(&m->twins, ctx, m->data.real, m->quantized, &m->data.graph, true));
+    m->twins.take = take;
+    m->twins.user = m;
+    return make_rows(m);
+}
+
+qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn_model *quantized,
+                            const qn_compare_options *options)
+{
+    static const qn_compare_options defaults = QN_COMPARE_OPTIONS_INIT;
+    const qn_compare_options *o = options ? options : &defaults;
+    models m = {.c = {.ctx = ctx,
+                      .options = o,
+                      .left = real->path ? real->path : "float model",
+                      .right = quantized->path ? quantized->path : "quantized model",
+                      .walk = walk},
+                .run = o->run};
+    *out = NULL;
+    m.c.user = &m;
+    qn_arena_init(&m.c.arena, &ctx->allocator);
+    qn_status status = open_models(&m, real, quantized);
+    if (status == QN_OK)
+        status = qn_comparison_run(out, &m.c);
+    qn_twins_close(&m.twins);
+    qn_model_free(m.quantized);
+    qn_calibration_close(&m.data);
+    qn_arena_free(&m.c.arena);
+    return status;
+}

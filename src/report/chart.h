@@ -1,0 +1,67 @@
+/* Pictures of numbers: a list of rectangles and texts that is written as SVG or painted as PNG. */
+#ifndef QN_CHART_H
+#define QN_CHART_H
+
+#include "base/text.h"
+#include "image/draw.h"
+
+typedef enum qn_anchor { QN_ANCHOR_LEFT, QN_ANCHOR_MIDDLE, QN_ANCHOR_RIGHT } qn_anchor;
+
+typedef struct qn_mark {
+    double x, y, width, height; /* of a rectangle */
+    qn_rgb colour;
+    const char *text; /* NULL: a rectangle. Letters are 6 wide and 8 high */
+    qn_anchor anchor; /* of the text: what x is */
+} qn_mark;
+
+/* Like a report it remembers that memory was short. */
+typedef struct qn_chart {
+    qn_context *ctx;
+    qn_arena arena;
+    int32_t width, height;
+    qn_mark *marks;
+    size_t count, capacity;
+    bool failed;
+} qn_chart;
+
+void qn_chart_init(qn_chart *chart, qn_context *ctx, int32_t width, int32_t height);
+void qn_chart_free(qn_chart *chart);
+void qn_chart_box(qn_chart *chart, const qn_mark *box);
+/* The text is copied. */
+void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb colour,
+                   const char *format, ...) QN_PRINTF(6, 7);
+/* "<path>.svg" and "<path>.png", the latter twice as large. */
+QN_MUST_CHECK qn_status qn_chart_save(const qn_chart *chart, const char *path);
+
+/* ---- The charts ------------------------------------------------------------------------------------------------ */
+
+enum { QN_CHART_SERIES = 2 };
+
+/* Bars that lie beside their names, one for each series. */
+typedef struct qn_bar {
+    const char *name;
+    double values[QN_CHART_SERIES]; /* NaN: none */
+    bool marked;
+} qn_bar;
+
+typedef struct qn_bars {
+    const char *title, *axis;
+    const char *series[QN_CHART_SERIES]; /* NULL: there is none */
+    const char *marked;                  /* what that means */
+    const qn_bar *at;
+    size_t count;
+} qn_bars;
+QN_MUST_CHECK qn_status qn_chart_bars(qn_context *ctx, const qn_bars *bars, const char *path);
+
+/* Two distributions over one range; how often, on a logarithmic axis. */
+typedef struct qn_overlay {
+    const char *title, *axis;
+    const char *series[QN_CHART_SERIES];
+    double low, high;
+    const int64_t *bins[QN_CHART_SERIES]; /* [count] */
+    int count;
+} qn_overlay;
+QN_MUST_CHECK qn_status qn_chart_overlay(qn_context *ctx, const qn_overlay *overlay,
+                                         const char *path);
+
+#endif
