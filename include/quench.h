@@ -585,7 +585,14 @@ typedef struct qn_function {
     void *user;
     const char *script, *dataset, *configs; /* as of qn_executor_facts */
     int64_t batch_size;                     /* 0: 1 */
+    const char *config_file; /* that `configs` stand in, for messages; NULL: not known */
+    int strict;              /* as of qn_data_options, for built-in ones */
 } qn_function;
+
+/* Calls a built-in function from within another one, in place of it. "infer_default" takes pictures and labels as
+ * `configs` say (docs/scripts.md); "infer_auto" and names that are none fail. */
+QN_API QN_MUST_CHECK qn_status qn_infer_call(double *metric, qn_executor *executor,
+                                             const char *name);
 
 /* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
 
@@ -773,7 +780,7 @@ typedef struct qn_function_options {
 } qn_function_options;
 #define QN_FUNCTION_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, 0, NULL, 0                 \
+        QN_GRAPH_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}, 0, NULL, 0        \
     }
 
 /* Calls the function once with the model as it is, float or quantized, and tells what it returned. */
@@ -799,8 +806,8 @@ typedef struct qn_strategies_options {
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0}, NULL, 0, NULL, 0,  \
-            NULL, 0, NULL, 0, 0                                                                    \
+        QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}, NULL, 0,  \
+            NULL, 0, NULL, 0, NULL, 0, 0                                                           \
     }
 
 /* Calls the function once with the float model and once with every strategy's. The report has them in the order
@@ -873,6 +880,10 @@ QN_API void qn_config_free(qn_config *config);
 QN_API const char *qn_config_section(const qn_config *config, size_t i);
 /* The i-th entry of a section; 0 past the last. Objects, and lists of them, are no entries. */
 QN_API int qn_config_entry_at(qn_config_entry *out, const qn_config *config, const char *section,
+                              size_t i);
+/* The i-th of those objects (that are no sections) and lists of a section; 0 past the last. Its only value is JSON, behind
+ * as many lines and blanks as it has before it in the file: what somebody says of a place in it holds for the file. */
+QN_API int qn_config_block_at(qn_config_entry *out, const qn_config *config, const char *section,
                               size_t i);
 
 /* The operators that this library knows; its passes; its version, backends and what it sees of the

@@ -154,6 +154,8 @@ extern const cli_group cli_config_group;
 /* Options of the file that the command line did not give. False, with a message, where they do not fit. */
 bool cli_config_apply(void *values, const cli_command *command, const char *path);
 void cli_config_free(struct cli_config *config);
+/* Gives the function the file's "input-configs", if there are any. */
+void cli_config_inputs(qn_function *function, const cli_common *common);
 /* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called
  * by. NULL: none. */
 const char *cli_chip(const cli_common *common);
@@ -262,7 +264,8 @@ typedef struct cli_script {
     void *object; /* what was opened; NULL: nothing */
     char *name;   /* memory of function.user */
 } cli_script;
-/* False, with a message, where the file or the function is not there. A script without an interpreter at hand starts
+/* False, with a message, where the file or the function is not there; the file infer_common.py need not be, for functions
+ * that are built in. A script without an interpreter at hand starts
  * one, which runs the command line from its beginning: then this does not return, unless there is no interpreter.
  * cli_script_close in any case. */
 bool cli_script_open(cli_script *out, const cli_program *program, const char *path,

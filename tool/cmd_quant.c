@@ -284,6 +284,8 @@ int quant_run(cli_work *cli, const void *parsed)
     job_values job = {v, script.function};
     job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
     job.function.batch_size = v->batch;
+    job.function.strict = v->data.strict;
+    cli_config_inputs(&job.function, &v->common);
     const int code =
         opened ? cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job) : CLI_FAILED;
     cli_script_close(&script);

@@ -8,7 +8,9 @@ struct cli_config {
     qn_context *ctx;
     qn_config *file;
     const char *chip;
-    char **texts; /* that values were split out of */
+    const char *path;
+    const char *inputs; /* "input-configs", JSON */
+    char **texts;       /* that values were split out of */
     size_t n_texts;
 };
 
@@ -47,6 +49,11 @@ static const char *own_section(size_t i)
 static const char *own_key(size_t i)
 {
     return own_keys[i];
+}
+
+static const char *own_block(size_t i)
+{
+    return i == 0 ? "input-configs" : NULL;
 }
 
 static bool unknown_name(const char *where, const char *what, const char *best)
@@ -130,8 +137,24 @@ static bool take_section(void *values, const cli_command *command)
     const qn_config *file = ((cli_common *)values)->config->file;
     qn_config_entry entry;
     for (size_t i = 0; qn_config_entry_at(&entry, file, command->section, i); i++) {
+        if (strcmp(entry.key, own_block(0)) == 0) {
+            cli_error("%s: a list of objects is expected, one per input", entry.where);
+            return false;
+        }
         if (!take_entry(values, command, &entry))
             return false;
+    }
+    return true;
+}
+
+/* Blocks of JSON: of inputs, in the section or, as some write it, beside it. */
+static bool take_blocks(struct cli_config *config, const char *section)
+{
+    qn_config_entry entry;
+    for (size_t i = 0; qn_config_block_at(&entry, config->file, section, i); i++) {
+        if (strcmp(entry.key, own_block(0)) != 0)
+            return unknown_name(entry.where, "key", cli_nearest_word(own_block, entry.key));
+        config->inputs = entry.values[0];
     }
     return true;
 }
@@ -158,9 +181,18 @@ bool cli_config_apply(void *values, const cli_command *command, const char *path
         cli_error("out of memory");
         return false;
     }
-    return load(common->config, path) &&
-           check_sections(common->config->file, path, common->program->run) &&
-           take_own(common->config) && take_section(values, command);
+    common->config->path = path;
+    return load(common->config, path) && check_sections(common->config->file, path, common->program->run) &&
+           take_own(common->config) && take_blocks(common->config, "") &&
+           take_blocks(common->config, command->section) && take_section(values, command);
+}
+
+void cli_config_inputs(qn_function *function, const cli_common *common)
+{
+    if (!common->config)
+        return;
+    function->configs = common->config->inputs;
+    function->config_file = common->config->path;
 }
 
 const char *cli_chip(const cli_common *common)

@@ -146,10 +146,25 @@ static bool open_script(cli_script *out, const cli_program *program, const char 
 
 /* ---- Either ----------------------------------------------------------------------------------------------------- */
 
+/* The vendor's file of infer functions need not be there: what it is known for is built in. */
+static bool is_built_in(const char *path, const char *function)
+{
+    const char *slash = strrchr(path, '/');
+    bool known = false;
+    for (size_t i = 0; function && qn_infer_name(i); i++)
+        known = known || strcmp(qn_infer_name(i), function) == 0;
+    return known && strcmp(slash ? slash + 1 : path, "infer_common.py") == 0 &&
+           access(path, F_OK) != 0;
+}
+
 bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
                      const char *function)
 {
     *out = (cli_script){.function = {.name = function, .script = path}};
+    if (is_built_in(path, function)) {
+        out->function.script = NULL;
+        return true;
+    }
     if (access(path, R_OK) != 0) {
         cli_error("%s: %s", path, strerror(errno));
         return false;

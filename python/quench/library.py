@@ -64,6 +64,11 @@ SIGNATURES = {
     "qn_executor_early_stop": (ctypes.c_int, [ctypes.c_void_p]),
     "qn_executor_error": (ctypes.c_char_p, [ctypes.c_void_p]),
     "qn_executor_fail": (ctypes.c_int, [ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p]),
+    "qn_infer_call": (
+        ctypes.c_int,
+        [ctypes.POINTER(ctypes.c_double), ctypes.c_void_p, ctypes.c_char_p],
+    ),
+    "qn_infer_name": (ctypes.c_char_p, [ctypes.c_size_t]),
     "quench_command": (
         ctypes.c_int,
         [ctypes.c_int, ctypes.POINTER(ctypes.c_char_p), INFER_FN],

@@ -37,6 +37,8 @@ class Host:
         from onnx_quantize_tool.common.register import onnx_infer_func
 
         self.load(path)
+        if name not in onnx_infer_func and name in self.built_in():
+            return None
         if name not in onnx_infer_func:
             known = ", ".join(sorted(onnx_infer_func)) or "none"
             raise LookupError(
@@ -44,11 +46,19 @@ class Host:
             )
         return onnx_infer_func[name]
 
+    def built_in(self):
+        names = iter(range(64))
+        return {name.decode() for name in iter(lambda: self.lib.qn_infer_name(next(names)), None)}
+
     def call(self, name, handle, metric):
         from quench.executor import Executor
 
         executor = Executor(self.lib, handle)
         function = self.find(executor.user_defined_script, name)
+        if function is None:
+            if self.lib.qn_infer_call(metric, handle, name.encode()) != library.OK:
+                executor._raise(library.INVALID)
+            return
         with contextlib.ExitStack() as stack:
             if executor._quiet:
                 hidden = stack.enter_context(open(os.devnull, "w"))

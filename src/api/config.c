@@ -7,6 +7,7 @@
 
 typedef struct entry {
     const char *section;
+    bool block; /* an object or a list of them */
     qn_config_entry told;
 } entry;
 
@@ -96,19 +97,27 @@ static bool holds_objects(const qn_json_place *place)
     return qn_json_is_object(&first);
 }
 
-static qn_status add_entry(qn_config *config, const char *section, const qn_json_place *place)
+static qn_status add_entry(qn_config *config, const char *section, const qn_json_place *place,
+                           bool block)
 {
     char where[1024];
     entry *e = &config->entries[config->n_entries];
-    const char **values = qn_arena_array(&config->arena, count_values(place) + 1, sizeof *values);
+    const size_t count = block ? 1 : count_values(place);
+    const char **values = qn_arena_array(&config->arena, count + 1, sizeof *values);
     QN_TRY_ALLOC(config->ctx, values);
     e->section = section;
+    e->block = block;
     e->told.key = qn_arena_format(&config->arena, "%s", place->key);
     QN_TRY_ALLOC(config->ctx, e->told.key);
     e->told.where =
         qn_arena_format(&config->arena, "%s", qn_json_where(where, sizeof where, place));
     QN_TRY_ALLOC(config->ctx, e->told.where);
-    QN_TRY(add_values(values, &e->told.count, config, place));
+    if (block) {
+        values[e->told.count++] = qn_json_excerpt(&config->arena, place);
+        QN_TRY_ALLOC(config->ctx, values[0]);
+    } else {
+        QN_TRY(add_values(values, &e->told.count, config, place));
+    }
     e->told.values = values;
     config->n_entries++;
     return QN_OK;
@@ -125,8 +134,10 @@ static qn_status add_section(qn_config *config, const qn_json_place *object)
         config->sections[config->n_sections++] = name;
     }
     while (qn_json_next(&member, object, &at)) {
-        if (!qn_json_is_object(&member) && !holds_objects(&member))
-            QN_TRY(add_entry(config, name, &member));
+        const bool is_section = qn_json_is_object(&member) && !object->parent;
+        if (!is_section)
+            QN_TRY(add_entry(config, name, &member,
+                             qn_json_is_object(&member) || holds_objects(&member)));
     }
     return QN_OK;
 }
@@ -197,13 +208,25 @@ const char *qn_config_section(const qn_config *config, size_t i)
     return i < config->n_sections ? config->sections[i] : NULL;
 }
 
-int qn_config_entry_at(qn_config_entry *out, const qn_config *config, const char *section, size_t i)
+static int find_entry(qn_config_entry *out, const qn_config *config, const char *section,
+                      bool block, size_t i)
 {
     for (size_t e = 0; e < config->n_entries; e++) {
-        if (strcmp(config->entries[e].section, section) == 0 && i-- == 0) {
-            *out = config->entries[e].told;
+        const entry *one = &config->entries[e];
+        if (one->block == block && strcmp(one->section, section) == 0 && i-- == 0) {
+            *out = one->told;
             return 1;
         }
     }
     return 0;
+}
+
+int qn_config_entry_at(qn_config_entry *out, const qn_config *config, const char *section, size_t i)
+{
+    return find_entry(out, config, section, false, i);
+}
+
+int qn_config_block_at(qn_config_entry *out, const qn_config *config, const char *section, size_t i)
+{
+    return find_entry(out, config, section, true, i);
 }

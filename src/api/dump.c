@@ -86,17 +86,6 @@ static bool describe(qn_json *list, dump *d, const qn_twin *twin)
     return qn_json_push(list, row) && good;
 }
 
-static qn_status write_text(qn_context *ctx, const char *path, const char *text)
-{
-    qn_output_file *file;
-    QN_TRY(qn_output_open(&file, ctx, path));
-    const qn_status status = qn_output_write(file, text, strlen(text));
-    if (status == QN_OK)
-        return qn_output_commit(file);
-    qn_output_discard(file);
-    return status;
-}
-
 static qn_status write_index(dump *d)
 {
     qn_context *ctx = d->j->ctx;
@@ -111,7 +100,7 @@ static qn_status write_index(dump *d)
     good = qn_json_set(root, "layers", list) && good;
     qn_status status = good ? qn_json_write(&text, ctx, root) : qn_fail_nomem(ctx);
     if (status == QN_OK)
-        status = write_text(ctx, path, text);
+        status = qn_output_save(ctx, path, text, strlen(text));
     qn_text_free(ctx, text);
     qn_json_free(root);
     return status;

@@ -117,26 +117,12 @@ static qn_status cut_outputs(player *p, job *j, int64_t row, int64_t count)
     return QN_OK;
 }
 
-/* Samples that are no pictures tell the size of the input by the shape of the first one with 4 axes. */
-static qn_picture_place place_of(const job *j, int64_t row)
-{
-    qn_picture_place place = j->feed.places[row];
-    for (size_t i = 0; !place.width && i < j->feed.n_in; i++) {
-        const int64_t *dims = j->feed.tensors[i].dims;
-        if (j->feed.tensors[i].rank != 4)
-            continue;
-        const int nhwc = dims[1] > 4 && dims[3] <= 4;
-        place.height = place.input_height = (int32_t)QN_MIN(dims[2 - nhwc], INT32_MAX);
-        place.width = place.input_width = (int32_t)QN_MIN(dims[3 - nhwc], INT32_MAX);
-        place.scale_x = place.scale_y = 1;
-    }
-    return place;
-}
-
 static qn_status judge(job *j, int64_t row, int64_t count)
 {
-    qn_task_sample sample = {
-        .data = j->feed.dataset, .index = j->feed.first + j->done + row, .place = place_of(j, row)};
+    qn_task_sample sample = {.data = j->feed.dataset,
+                             .index = j->feed.first + j->done + row,
+                             .place = j->feed.places[row]};
+    qn_task_place(&sample.place, j->feed.tensors, j->feed.n_in);
     QN_TRY(cut_outputs(&j->own, j, row, count));
     sample.outputs = j->own.outputs;
     sample.n_outputs = j->own.n_outputs;
@@ -239,6 +225,7 @@ static qn_status run_job(job *j)
     j->task_options = (qn_task_options){.class_offset = o->class_offset, .detect = &o->detect};
     if (qn_task_own_labels(o->task)) {
         j->task_options.labels = o->data.labels;
+        j->task_options.label_dir = o->detect.label_dir;
         j->data.labels = NULL;
     }
     QN_TRY(qn_task_create(&j->task, j->ctx, o->task, &j->task_options));

@@ -108,7 +108,8 @@ typedef struct qn_executor_options {
     qn_kept *kept;        /* float: filled; fixed: compared with; else NULL */
     const int64_t *after; /* float: forwards after which statistics are wanted, ascending */
     size_t n_after;
-    qn_stats **stats; /* [n_after] of the caller */
+    qn_stats **stats;     /* [n_after] of the caller */
+    struct qn_item *tell; /* gets what a built-in function has to tell; NULL: nobody asks */
 } qn_executor_options;
 
 struct qn_executor {

@@ -25,7 +25,8 @@ static qn_status run(qn_report *report, qn_context *ctx, qn_model *model,
                                          .iteration = o->iteration > 0 ? o->iteration : 1,
                                          .save_dir = o->save_dir,
                                          .run_mode = "infer",
-                                         .threads = o->threads};
+                                         .threads = o->threads,
+                                         .tell = &report->root};
     const double start = qn_clock_ms();
     QN_TRY(qn_execute_function(&metric, NULL, ctx, &options));
     if (function.name)

@@ -2,13 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/infer_default.h"
 #include "api/strategies.h"
 
 static const qn_function_row rows[] = {
-    {"infer_auto", "random numbers: accuracy means nothing", NULL, true},
+    {"infer_auto", "random numbers: accuracy means nothing", NULL, NULL, true},
+    {"infer_default", "pictures and labels of a run configuration", qn_infer_default,
+     qn_infer_default_print, false},
 };
 /* What stands behind no name where there are data. */
-static const qn_function_row of_data = {"the data", "samples of files", NULL, false};
+static const qn_function_row of_data = {"the data", "samples of files", NULL, NULL, false};
 
 const char *qn_infer_name(size_t i)
 {
@@ -29,6 +32,23 @@ static qn_status fail_unknown(qn_context *ctx, const char *name)
         name, names);
 }
 
+static const qn_function_row *find_row(const char *name)
+{
+    for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+qn_status qn_infer_call(double *metric, qn_executor *executor, const char *name)
+{
+    const qn_function_row *row = find_row(name);
+    if (!row || !row->run)
+        return fail_unknown(executor->ctx, name);
+    return row->run(NULL, executor, metric);
+}
+
 qn_status qn_function_find(const qn_function_row **row, qn_context *ctx, qn_function *function,
                            bool has_data)
 {
@@ -40,8 +60,7 @@ qn_status qn_function_find(const qn_function_row **row, qn_context *ctx, qn_func
         return QN_OK;
     }
     const char *name = function->name ? function->name : rows[0].name;
-    for (size_t i = 0; i < QN_COUNT_OF(rows) && !*row; i++)
-        *row = strcmp(rows[i].name, name) == 0 ? &rows[i] : NULL;
+    *row = find_row(name);
     if (!*row)
         return fail_unknown(ctx, name);
     function->name = (*row)->name;

@@ -220,15 +220,9 @@ qn_status qn_job_make(qn_quantize_job *j)
 
 qn_status qn_job_save_scales(const qn_quantize_job *j)
 {
-    qn_output_file *file;
     if (!j->scale_text)
         return QN_OK;
-    QN_TRY(qn_output_open(&file, j->ctx, j->options->save_scales));
-    const qn_status status = qn_output_write(file, j->scale_text, strlen(j->scale_text));
-    if (status == QN_OK)
-        return qn_output_commit(file);
-    qn_output_discard(file);
-    return status;
+    return qn_output_save(j->ctx, j->options->save_scales, j->scale_text, strlen(j->scale_text));
 }
 
 void qn_job_free(qn_quantize_job *j)

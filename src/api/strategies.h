@@ -12,6 +12,8 @@ typedef struct qn_function_row {
     const char *brief;
     qn_infer_fn *
         run; /* NULL: the samples of qn_data_options, or random ones, are read and run side by side */
+    /* Adds what it depends on besides the model; NULL: nothing that others do not know. */
+    qn_status (*print)(qn_fingerprint *print, qn_context *ctx, const qn_function *function);
     bool random; /* data that were given are not looked at */
 } qn_function_row;
 

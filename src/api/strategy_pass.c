@@ -121,6 +121,8 @@ static qn_status print_data(qn_strategies *r)
         QN_TRY(qn_print_listing(print, r->ctx, c->inputs[i]));
     if (r->function.dataset)
         QN_TRY(qn_print_listing(print, r->ctx, r->function.dataset));
+    if (r->row && r->row->print)
+        QN_TRY(r->row->print(print, r->ctx, &r->function));
     const char *const files[] = {c->data.list, c->data.labels};
     for (size_t i = 0; i < QN_COUNT_OF(files); i++)
         QN_TRY(qn_print_listing(print, r->ctx, files[i]));
@@ -134,7 +136,8 @@ static qn_status make_key(qn_strategies *r)
     qn_fingerprint *flags = &r->key.print[QN_PASS_FLAGS];
     r->key.print[QN_PASS_MODEL] = r->j.calibration.print;
     qn_fingerprint_text(function, r->function.name);
-    qn_fingerprint_text(function, r->function.configs);
+    if (r->function.configs) /* not where they stand in their file */
+        qn_fingerprint_text(function, r->function.configs + strspn(r->function.configs, " \n"));
     if (r->function.script)
         QN_TRY(qn_print_contents(function, r->ctx, r->function.script));
     qn_fingerprint_int(flags, qn_strategies_batch(r));

@@ -55,6 +55,9 @@ QN_MUST_CHECK qn_status qn_json_fail(const qn_json_place *place, qn_status statu
 
 /* "scales.json:12:17: tensors.conv1.scale[3]". Returns `out`. */
 const char *qn_json_where(char *out, size_t size, const qn_json_place *place);
+/* The item's text in `arena`, behind as many lines and blanks as it has before it: as a document of its own it stands where
+ * it stood. NULL when memory is short. */
+char *qn_json_excerpt(qn_arena *arena, const qn_json_place *place);
 
 bool qn_json_is_object(const qn_json_place *place);
 bool qn_json_is_text(const qn_json_place *place);

@@ -111,6 +111,24 @@ static void position_of(long long *line, long long *column, const qn_json_docume
     }
 }
 
+char *qn_json_excerpt(qn_arena *arena, const qn_json_place *place)
+{
+    const qn_json_document *d = place->document;
+    const size_t start = offset_of(place), end = skip_item(d, start);
+    char *out = qn_arena_alloc(arena, end + 1);
+    size_t length = 0;
+    for (size_t i = 0; out && i < end; i++) {
+        const char c = d->text[i];
+        if (i >= start || c == '\n')
+            out[length++] = c;
+        else if (((unsigned char)c & 0xC0) != 0x80)
+            out[length++] = ' ';
+    }
+    if (out)
+        out[length] = '\0';
+    return out;
+}
+
 /* ---- Saying what is wrong ------------------------------------------------------------------------------------- */
 
 /* "tensors["conv/1"].scale[3]"; what does not fit is left out. */

@@ -185,3 +185,14 @@ void qn_output_discard(qn_output_file *file)
         unlink(file->temporary);
     output_free(file);
 }
+
+qn_status qn_output_save(qn_context *ctx, const char *path, const void *data, size_t size)
+{
+    qn_output_file *file = NULL;
+    QN_TRY(qn_output_open(&file, ctx, path));
+    const qn_status status = size ? qn_output_write(file, data, size) : QN_OK;
+    if (status == QN_OK)
+        return qn_output_commit(file);
+    qn_output_discard(file);
+    return status;
+}

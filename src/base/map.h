@@ -26,5 +26,8 @@ QN_MUST_CHECK qn_status qn_output_write(qn_output_file *file, const void *data, 
 QN_MUST_CHECK qn_status qn_output_commit(qn_output_file *file);
 /* Gives up: removes the temporary file. NULL is allowed. */
 void qn_output_discard(qn_output_file *file);
+/* All of it at once; `data` may be NULL where size is 0. */
+QN_MUST_CHECK qn_status qn_output_save(qn_context *ctx, const char *path, const void *data,
+                                       size_t size);
 
 #endif

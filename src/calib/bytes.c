@@ -156,19 +156,11 @@ qn_status qn_get_sealed(qn_bytes *out, qn_context *ctx, const void *data, size_t
 
 qn_status qn_write_sealed(qn_context *ctx, qn_text *text, const char *path)
 {
-    qn_output_file *file;
     char *bytes;
     qn_put_seal(text);
     const size_t size = text->length;
     QN_TRY(qn_text_take(&bytes, text));
-    qn_status status = qn_output_open(&file, ctx, path);
-    if (status == QN_OK) {
-        status = qn_output_write(file, bytes, size);
-        if (status == QN_OK)
-            status = qn_output_commit(file);
-        else
-            qn_output_discard(file);
-    }
+    const qn_status status = qn_output_save(ctx, path, bytes, size);
     qn_text_free(ctx, bytes);
     return status;
 }

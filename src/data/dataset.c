@@ -213,6 +213,8 @@ static qn_status open_sources(qn_dataset *data, qn_opening *o)
     QN_TRY_ALLOC(o->ctx, data->sources);
     for (size_t i = 0; i < spec->n_data; i++) {
         qn_source *source = &data->sources[i];
+        if (spec->steps)
+            o->preprocess = spec->steps[i];
         const qn_status status = open_source(source, o, spec->data[i]);
         data->n_sources = i + (source->kind != NULL);
         QN_TRY(status);

@@ -20,6 +20,8 @@ typedef struct qn_dataset_spec {
     const char *labels;     /* file of classes; NULL: those that the data have, if any */
     const char *preprocess; /* of pictures; NULL: none */
     bool strict;            /* files that are no pictures are not left out */
+    const qn_preprocess *steps; /* [n_data] of the pictures of each, instead of it; NULL: not */
+    int64_t labelled;           /* only the first so many need a class of the file; 0: all */
 } qn_dataset_spec;
 
 /* What a sample is for one input. */

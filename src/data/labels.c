@@ -147,9 +147,11 @@ static qn_status from_text(work *w)
 
 static qn_status check_complete(const work *w)
 {
-    if (w->seen && w->seen != w->source->count)
+    const int64_t asked = w->o->spec->labelled, count = w->source->count;
+    const int64_t needed = asked ? QN_MIN(asked, count) : count;
+    if (w->seen && (w->seen < needed || (!asked && w->seen != count)))
         return wrong_count(w, w->seen);
-    for (int64_t i = 0; i < w->source->count; i++) {
+    for (int64_t i = 0; i < needed; i++) {
         if (w->labels[i] < 0)
             return qn_fail(w->o->ctx, QN_E_INVALID,
                            "%s has no class for '%s' (--data-list chooses samples)", w->path,

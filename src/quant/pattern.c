@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 /* One star is remembered: a later one makes the earlier one's choice final. */
 bool qn_pattern_fits(const char *pattern, const char *text)
 {
@@ -39,32 +41,9 @@ static bool fits_node(const char *pattern, const qn_node *node)
 
 /* ---- What was meant ------------------------------------------------------------------------------------- */
 
-enum { LONGEST = 255 };
-
-/* Edits between two texts; long ones count as far apart. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[LONGEST + 1];
-    const size_t n = strlen(a), m = strlen(b);
-    if (n > LONGEST || m > LONGEST)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = QN_MIN(QN_MIN(row[j], row[j - 1]) + 1, change);
-        }
-    }
-    return row[m];
-}
-
 void qn_near_try(qn_near *near, const char *name)
 {
-    const size_t d = distance(near->wanted, name);
+    const size_t d = qn_word_distance(near->wanted, name);
     if (d >= near->distance)
         return;
     near->distance = d;

@@ -1,7 +1,13 @@
 /* The task of classification: scores out of outputs, classes from the data set. */
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "base/map.h"
+#include "base/text.h"
 #include "task/classify.h"
+#include "task/labels.h"
+#include "task/picture.h"
 #include "task/task.h"
 
 /* A model's scores of one sample. */
@@ -13,13 +19,16 @@ typedef struct row {
 typedef struct classification {
     qn_classify counts;
     row own, other;
+    qn_text labels; /* what was found, for options.label_dir */
 } classification;
 
 static qn_status create(qn_task *task)
 {
-    task->own = qn_alloc_zero(task->ctx, 1, sizeof(classification));
-    QN_TRY_ALLOC(task->ctx, task->own);
-    return QN_OK;
+    classification *own = qn_alloc_zero(task->ctx, 1, sizeof *own);
+    QN_TRY_ALLOC(task->ctx, own);
+    task->own = own;
+    qn_text_init(&own->labels, task->ctx);
+    return task->options.label_dir ? qn_yolo_start(task->ctx, task->options.label_dir) : QN_OK;
 }
 
 static qn_status check(qn_task *task, const qn_dataset *data, bool other)
@@ -50,6 +59,30 @@ static qn_status take_scores(row *r, int64_t *classes, qn_context *ctx,
     return QN_OK;
 }
 
+/* A line "name class" with the best one. */
+static void note_label(classification *own, const qn_task_sample *s, const qn_scores *scores)
+{
+    char name[256], class[32];
+    qn_dataset_name(name, sizeof name, s->data, s->index);
+    const int64_t best = qn_best_class(scores->scores, scores->classes);
+    const int length = snprintf(class, sizeof class, " %lld\n", (long long)best);
+    qn_text_add(&own->labels, name, strlen(name));
+    qn_text_add(&own->labels, class, (size_t)length);
+}
+
+/* The data's word or, where labels are made, the float model's. */
+static qn_status find_label(qn_scores *sample, const qn_task *task)
+{
+    if (sample->label >= 0) {
+        sample->label += task->options.class_offset;
+        if (sample->label < 0)
+            return qn_fail(task->ctx, QN_E_INVALID, "the class offset makes the class negative");
+    } else if (task->options.label_dir && sample->float_scores) {
+        sample->label = qn_best_class(sample->float_scores, sample->classes);
+    }
+    return QN_OK;
+}
+
 static qn_status add(qn_task *task, const qn_task_sample *s)
 {
     classification *own = task->own;
@@ -65,18 +98,38 @@ static qn_status add(qn_task *task, const qn_task_sample *s)
                            (long long)sample.classes);
         sample.float_scores = own->other.scores;
     }
-    if (sample.label >= 0) {
-        sample.label += task->options.class_offset;
-        if (sample.label < 0)
-            return qn_fail(task->ctx, QN_E_INVALID, "the class offset makes the class negative");
-    }
+    QN_TRY(find_label(&sample, task));
+    if (task->options.label_dir)
+        note_label(own, s, &sample);
     return qn_classify_add(&own->counts, task->ctx, &sample);
+}
+
+static qn_status write_labels(qn_task *task, const char *text, size_t length)
+{
+    qn_arena arena;
+    const char *path = NULL;
+    qn_arena_init(&arena, &task->ctx->allocator);
+    qn_status status =
+        qn_beside_path(&path, task->ctx, &arena, task->options.label_dir, QN_CLASS_LABELS, NULL);
+    if (status == QN_OK)
+        status = qn_output_save(task->ctx, path, text, length);
+    qn_arena_free(&arena);
+    return status;
 }
 
 static qn_status finish(qn_task *task)
 {
-    (void)task;
-    return QN_OK;
+    classification *own = task->own;
+    char *all = NULL;
+    if (!task->options.label_dir)
+        return QN_OK;
+    const size_t length = own->labels.length;
+    const qn_status taken = qn_text_take(&all, &own->labels);
+    own->labels.at = NULL;
+    QN_TRY(taken);
+    const qn_status status = write_labels(task, all, length);
+    qn_text_free(task->ctx, all);
+    return status;
 }
 
 static const qn_hits *hits_of(const classification *own, bool of_float)
@@ -125,6 +178,7 @@ static void release(qn_task *task)
 {
     classification *own = task->own;
     qn_classify_free(&own->counts, task->ctx);
+    qn_free(task->ctx, own->labels.at);
     qn_free(task->ctx, own->own.scores);
     qn_free(task->ctx, own->other.scores);
 }

@@ -78,8 +78,8 @@ static qn_status create(qn_task *task)
         QN_TRY(qn_box_labels_open(&d->truth, task->ctx, task->options.labels));
     if (d->options.draw_dir)
         QN_TRY(qn_folder_create(task->ctx, d->options.draw_dir, NULL));
-    if (d->options.label_dir)
-        QN_TRY(qn_yolo_start(task->ctx, d->options.label_dir));
+    if (task->options.label_dir)
+        QN_TRY(qn_yolo_start(task->ctx, task->options.label_dir));
     if (d->truth && !d->options.n_names)
         d->options.names = qn_box_labels_names(&d->options.n_names, d->truth);
     return QN_OK;
@@ -89,7 +89,7 @@ static qn_status check(qn_task *task, const qn_dataset *data, bool other)
 {
     const detection *d = task->own;
     (void)data;
-    if (d->truth || other || d->options.draw_dir || d->options.label_dir)
+    if (d->truth || other || d->options.draw_dir || task->options.label_dir)
         return QN_OK;
     return qn_fail(task->ctx, QN_E_INVALID,
                    "nothing to measure: give labels, a float model to compare with, or a folder "
@@ -155,7 +155,7 @@ static qn_status save_labels(const qn_task *task, detection *d, const qn_picture
         good.count--;
     qn_arena_init(&arena, &task->ctx->allocator);
     qn_status status =
-        qn_beside_path(&path, task->ctx, &arena, d->options.label_dir, d->name, ".txt");
+        qn_beside_path(&path, task->ctx, &arena, task->options.label_dir, d->name, ".txt");
     if (status == QN_OK)
         status = qn_yolo_write(task->ctx, path, &good, place);
     qn_arena_free(&arena);
@@ -170,7 +170,7 @@ static qn_status show(qn_task *task, detection *d, const qn_task_sample *s)
     if (o->draw_dir)
         QN_TRY(
             qn_boxes_draw_file(task->ctx, o->draw_dir, s->data, s->index, &d->own.found, &style));
-    return o->label_dir ? save_labels(task, d, &s->place) : QN_OK;
+    return task->options.label_dir ? save_labels(task, d, &s->place) : QN_OK;
 }
 
 static qn_status add(qn_task *task, const qn_task_sample *s)
@@ -199,6 +199,12 @@ static qn_status finish(qn_task *task)
     if (d->truth && d->samples && qn_box_labels_missing(d->truth) == d->samples)
         return qn_fail(task->ctx, QN_E_INVALID, "%s has a label file for none of the pictures",
                        task->options.labels);
+    if (d->truth && qn_box_labels_generated(d->truth) && qn_box_labels_missing(d->truth))
+        return qn_fail(
+            task->ctx, QN_E_INVALID,
+            "%s was generated from fewer pictures, %lld are missing: let the float model "
+            "make it anew with all",
+            task->options.labels, (long long)qn_box_labels_missing(d->truth));
     QN_TRY(qn_precision_finish(&d->own.mean, &d->own.precision));
     return qn_precision_finish(&d->other.mean, &d->other.precision);
 }

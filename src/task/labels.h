@@ -8,6 +8,7 @@ typedef struct qn_box_labels qn_box_labels;
 
 enum { QN_MOST_CLASSES = 65536 };
 #define QN_GENERATED_NOTE "GENERATED" /* file beside labels that a model made */
+#define QN_CLASS_LABELS "labels.txt"  /* file of classes in such a folder */
 
 /* A .json file, a folder with one and no .txt files, or a folder of .txt files. */
 QN_MUST_CHECK qn_status qn_box_labels_open(qn_box_labels **out, qn_context *ctx, const char *path);

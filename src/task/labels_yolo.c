@@ -162,7 +162,6 @@ static void write_box(qn_text *text, const qn_box *box, const qn_picture_place *
 qn_status qn_yolo_write(qn_context *ctx, const char *path, const qn_boxes *boxes,
                         const qn_picture_place *place)
 {
-    qn_output_file *file = NULL;
     qn_text text;
     char *all = NULL;
     qn_text_init(&text, ctx);
@@ -170,14 +169,7 @@ qn_status qn_yolo_write(qn_context *ctx, const char *path, const qn_boxes *boxes
         write_box(&text, &boxes->at[i], place);
     const size_t length = text.length;
     QN_TRY(qn_text_take(&all, &text));
-    qn_status status = qn_output_open(&file, ctx, path);
-    if (status == QN_OK) {
-        status = length ? qn_output_write(file, all, length) : QN_OK;
-        if (status == QN_OK)
-            status = qn_output_commit(file);
-        else
-            qn_output_discard(file);
-    }
+    const qn_status status = qn_output_save(ctx, path, all, length);
     qn_text_free(ctx, all);
     return status;
 }
@@ -198,15 +190,9 @@ static bool has_texts(const char *folder)
 
 static qn_status write_note(qn_context *ctx, const char *path)
 {
-    static const char note[] = "The label files beside this one were generated: they are boxes "
-                               "that a model found, not what people marked.\n";
-    qn_output_file *file = NULL;
-    QN_TRY(qn_output_open(&file, ctx, path));
-    const qn_status status = qn_output_write(file, note, sizeof note - 1);
-    if (status == QN_OK)
-        return qn_output_commit(file);
-    qn_output_discard(file);
-    return status;
+    static const char note[] = "The label files beside this one were generated: they are what a "
+                               "model found, not what people marked.\n";
+    return qn_output_save(ctx, path, note, sizeof note - 1);
 }
 
 qn_status qn_yolo_start(qn_context *ctx, const char *folder)

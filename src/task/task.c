@@ -87,6 +87,19 @@ qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const qn_tensor *out
     return QN_OK;
 }
 
+void qn_task_place(qn_picture_place *place, const qn_tensor *inputs, size_t n_inputs)
+{
+    for (size_t i = 0; !place->width && i < n_inputs; i++) {
+        const int64_t *dims = inputs[i].dims;
+        if (inputs[i].rank != 4)
+            continue;
+        const int nhwc = dims[1] > 4 && dims[3] <= 4;
+        place->height = place->input_height = (int32_t)QN_MIN(dims[2 - nhwc], INT32_MAX);
+        place->width = place->input_width = (int32_t)QN_MIN(dims[3 - nhwc], INT32_MAX);
+        place->scale_x = place->scale_y = 1;
+    }
+}
+
 qn_status qn_task_add(qn_task *task, const qn_task_sample *sample)
 {
     return task->kind->add(task, sample);

@@ -13,6 +13,7 @@ typedef struct qn_task qn_task;
 
 typedef struct qn_task_options {
     const char *labels;              /* of tasks that have labels of their own; NULL: none */
+    const char *label_dir;           /* gets what was found, as labels; NULL: not written */
     int64_t class_offset;            /* added to every label */
     const qn_detect_options *detect; /* of detection; NULL: the standard */
 } qn_task_options;
@@ -53,6 +54,8 @@ QN_MUST_CHECK qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const 
                                     int64_t row, int64_t rows);
 /* The first `count` numbers of the sample's part, scaled. */
 void qn_task_load(double *values, const qn_task_output *output, int64_t count);
+/* Of samples that are no pictures: the input's size, by the shape of the first one with 4 axes. */
+void qn_task_place(qn_picture_place *place, const qn_tensor *inputs, size_t n_inputs);
 /* Samples come in their order. */
 QN_MUST_CHECK qn_status qn_task_add(qn_task *task, const qn_task_sample *sample);
 /* Once, behind the last sample. */

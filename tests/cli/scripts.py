@@ -1,4 +1,5 @@
 """Infer functions in Python: what scripts written for the Knight tool do, unchanged."""
+import json
 import os
 import subprocess
 import sys
@@ -109,6 +110,17 @@ def leaves(executor):
 '''
 
 
+COMMON = '''
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+@onnx_infer_func.register("infer_default")
+def infer_default(executor):
+    executor.forward(np.zeros((1, 1, 28, 28), np.float32))
+    print(executor.input_configs_dict[0]["data_dir"], 42)
+'''
+
+
 def run(*words, code=0):
     done = subprocess.run(
         [QUENCH, "quant", "-m", MODEL, *words],
@@ -180,6 +192,22 @@ def test_two_at_once():
     assert not os.path.exists("crowd/.quench.lock")
 
 
+def test_built_in():
+    """A file that is there and has the function wins; else the built-in one serves."""
+    words = ("-uds", "scripts/infer_common.py", "-if", "infer_default", "-rc", "c.json", "-r", "infer")
+    os.makedirs("npy/x")
+    np.save("npy/x/0.npy", np.zeros((1, 28, 28), np.float32))
+    with open("c.json", "w", encoding="utf-8") as file:
+        json.dump({"quant": {"input-configs": [{"data_dir": "npy/x"}]}}, file)
+    run(*words)
+    with open("scripts/infer_common.py", "w", encoding="utf-8") as file:
+        file.write("")
+    assert "infer_default" in run(*words).stdout
+    with open("scripts/infer_common.py", "w", encoding="utf-8") as file:
+        file.write(COMMON)
+    assert "npy/x 42" in run(*words).stdout
+
+
 def test_bad():
     others = ("-uds", "scripts/others.py", "--save-dir", "bad", "-if")
     done = run(*others, "raises", code=1)
@@ -202,6 +230,7 @@ def test_bad():
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     make_files()
-    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once, test_bad):
+    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once,
+                 test_built_in, test_bad):
         test()
         print(f"{test.__name__}: ok")

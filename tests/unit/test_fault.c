@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -273,6 +274,64 @@ static void trying_strategies(void **state)
     free(folder);
 }
 
+/* ---- By the built-in one ------------------------------------------------------------------------------------- */
+
+/* 28 x 28 pixels of three bytes. */
+static void write_picture(const char *folder, const char *name)
+{
+    static uint8_t file[54 + 28 * 28 * 3] = {
+        'B', 'M', [10] = 54, [14] = 40, [18] = 28, [22] = 28, [26] = 1, [28] = 24};
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *out = fopen(path, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(file, 1, sizeof file, out), sizeof file);
+    fclose(out);
+}
+
+static result load_and_judge(fault *f, const subject *s)
+{
+    const qn_allocator allocator = fault_allocator(f);
+    qn_function_options options = QN_FUNCTION_OPTIONS_INIT;
+    qn_context *ctx = NULL;
+    qn_model *model = NULL;
+    qn_report *report = NULL;
+    result r = {.status = open_context(&ctx, &allocator)};
+    char configs[400];
+    snprintf(configs, sizeof configs,
+             "[{\"data_dir\": \"%s/p\", \"label_dir\": \"%s/labels\", \"color_space\": \"GRAY\", "
+             "\"calculate_acc\": true, \"mean\": [1], \"std\": [2], \"names\": [\"a\", \"b\"]}]",
+             s->backend, s->backend);
+    options.function = (qn_function){.name = "infer_default", .configs = configs};
+    options.iteration = 2;
+    options.threads = 1;
+    if (r.status == QN_OK)
+        r.status = qn_model_load(&model, ctx, s->path);
+    if (r.status == QN_OK)
+        r.status = qn_function_run(&report, ctx, model, &options);
+    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
+    qn_report_free(report);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return r;
+}
+
+static void judging_pictures(void **state)
+{
+    char *folder = own_path("");
+    char pictures[128];
+    (void)state;
+    snprintf(pictures, sizeof pictures, "%s/p", folder);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(mkdir(pictures, 0777), 0);
+    write_picture(pictures, "a.bmp");
+    write_picture(pictures, "b.bmp");
+    every_allocation(load_and_judge,
+                     &(subject){.path = "examples/fashion.onnx", .backend = folder});
+    remove_tree(folder);
+    free(folder);
+}
+
 static void quantizing_from_scales(void **state)
 {
     char *scales = own_path(".json");
@@ -364,6 +423,6 @@ int main(void)
         cmocka_unit_test(quantized_model),        cmocka_unit_test(quantizing),
         cmocka_unit_test(quantizing_from_scales), cmocka_unit_test(quantizing_to_scales),
         cmocka_unit_test(quantizing_dynamically), cmocka_unit_test(quantizing_to_a_goal),
-        cmocka_unit_test(quantizing_a_mix)};
+        cmocka_unit_test(quantizing_a_mix),       cmocka_unit_test(judging_pictures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,17 +247,17 @@ static void whole_task(void **state)
     detect.names = names;
     detect.n_names = 1;
     detect.draw_dir = drawn;
-    detect.label_dir = saved;
+    options.label_dir = saved;
     assert_int_equal(run_task(metrics, ctx, &options), QN_OK);
     assert_true(metrics[0].value > 0.999 && metrics[1].value > 0.999);
     assert_int_equal(access(in_folder("deep/drawn/a.png"), R_OK), 0);
     assert_int_equal(access(in_folder("saved/b.txt"), R_OK), 0);
     /* Again into the same folder; but not over what people made. */
     assert_int_equal(run_task(metrics, ctx, &options), QN_OK);
-    detect.label_dir = labels;
+    options.label_dir = labels;
     assert_int_equal(run_task(metrics, ctx, &options), QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(ctx), "not generated"));
-    detect.label_dir = NULL;
+    options.label_dir = NULL;
     /* A class that the model does not have; options that make no sense. */
     options.class_offset = 1;
     assert_int_equal(run_task(metrics, ctx, &options), QN_E_INVALID);
