@@ -3,22 +3,24 @@
 #ifndef QN_TEST_FAULT_H
 #define QN_TEST_FAULT_H
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "quench.h"
 
+/* Readers of data allocate in threads of their own. */
 typedef struct fault {
-    long until; /* this many allocations succeed, the next one fails; negative: none fails */
-    long live;  /* blocks not yet released */
-    int struck;
+    atomic_long until; /* this many allocations succeed, the next one fails; negative: none fails */
+    atomic_long live;  /* blocks not yet released */
+    atomic_int struck;
     size_t most; /* bytes that a block may have; 0: any number */
 } fault;
 
 static inline int fault_now(fault *f, size_t size)
 {
-    const int now = f->until == 0 || (f->most && size > f->most);
-    f->struck |= now;
-    f->until--;
+    const int now = atomic_fetch_sub(&f->until, 1) == 0 || (f->most && size > f->most);
+    if (now)
+        f->struck = 1;
     return now;
 }
 
