@@ -182,7 +182,8 @@ bool cli_config_apply(void *values, const cli_command *command, const char *path
         return false;
     }
     common->config->path = path;
-    return load(common->config, path) && check_sections(common->config->file, path, common->program->run) &&
+    return load(common->config, path) &&
+           check_sections(common->config->file, path, common->program->run) &&
            take_own(common->config) && take_blocks(common->config, "") &&
            take_blocks(common->config, command->section) && take_section(values, command);
 }
