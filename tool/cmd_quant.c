@@ -79,6 +79,7 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     o.no_look_through = v->no_look_through;
     o.stats = v->stats;
     o.fastest = v->fastest;
+    o.fix_worst = v->fix_worst;
     o.dynamic = v->dynamic;
     o.scales = v->scales;
     o.mix = v->mix.config;

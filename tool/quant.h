@@ -45,6 +45,7 @@ typedef struct quant_values {
     double percent;
     int64_t batch, bits, opset;
     double max_drop;
+    int64_t fix_worst;
     cli_list eval_data;
     const char *eval_list;
     cli_class_values classes;

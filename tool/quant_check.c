@@ -15,6 +15,10 @@ static const clash clashes[] = {
     {"load-scale-json", "mix-config", "the scale file says the width of every node"},
     {"load-scale-json", "generate-template", "the scale file says the width of every node"},
     {"target", "chip", "a chip is a target"},
+    {"fix-worst", "max-drop", "both choose layers, by different goals"},
+    {"fix-worst", "mix-config", "the mix file says the width of every node"},
+    {"fix-worst", "load-scale-json", "the scale file says the width of every node"},
+    {"fix-worst", "dynamic", "there are no scales to be too coarse"},
 };
 
 static bool check_clashes(const quant_values *v, const cli_command *command)

@@ -148,6 +148,14 @@ static const cli_option own_options[] = {
      .most = 100,
      .help = "raise layers to 16 bits, or leave them float, until top-1 (with labels; else the "
              "outputs) loses at most X points (percent)"},
+    {.name = "fix-worst",
+     .type = CLI_INT,
+     .offset = offsetof(quant_values, fix_worst),
+     .value = "N",
+     .least = 1,
+     .most = 1e6,
+     .help = "give the N layers that err most by themselves 16 bits, or leave them float, where "
+             "that helps; see 'quench compare'"},
     {.name = "eval-data",
      .type = CLI_LIST,
      .offset = offsetof(quant_values, eval_data),

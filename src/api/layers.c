@@ -144,7 +144,7 @@ static qn_status begin_patterns(patterns *p, qn_layers *l, const char *const *as
     return QN_OK;
 }
 
-static void add_float(patterns *p, const qn_layer *l)
+static void add_values(patterns *p, const qn_layer *l)
 {
     for (size_t v = 0; v < l->n_values; v++)
         p->at[p->count++] = l->values[v];
@@ -163,21 +163,26 @@ static qn_status add_wide(patterns *p, qn_quantize_job *j, const qn_layer *l)
 qn_status qn_layers_make(qn_layers *l)
 {
     qn_quant_settings *settings = &l->j->settings;
-    patterns floats = {.count = 0}, widths = {.count = 0};
+    patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
     QN_TRY(begin_patterns(&floats, l, l->asked.keep_float, l->asked.n_float));
     QN_TRY(begin_patterns(&widths, l, l->asked.widths, l->asked.n_widths));
+    QN_TRY(begin_patterns(&uncut, l, l->asked.uncut, l->asked.n_uncut));
     for (size_t i = 0; i < l->count; i++) {
+        if (l->at[i].uncut)
+            add_values(&uncut, &l->at[i]);
         if (l->at[i].bits == 32)
-            add_float(&floats, &l->at[i]);
+            add_values(&floats, &l->at[i]);
         else if (l->at[i].bits == 16)
             QN_TRY(add_wide(&widths, l->j, &l->at[i]));
     }
     *settings = l->asked;
     settings->keep_float = floats.at;
     settings->n_float = floats.count;
-    settings->n_harmful = floats.count - l->asked.n_float;
+    settings->n_harmful = l->asked.n_harmful + floats.count - l->asked.n_float;
     settings->widths = widths.at;
     settings->n_widths = widths.count;
+    settings->uncut = uncut.at;
+    settings->n_uncut = uncut.count;
     return qn_job_make(l->j);
 }
 

@@ -1,4 +1,5 @@
 /* qn_model_quantize: from a float model to an integer one, and the comparison of both. */
+#include "api/fix.h"
 #include "api/goal.h"
 #include "api/mend.h"
 #include "api/speed.h"
@@ -125,19 +126,38 @@ qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported)
 static qn_status check_runs(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
-    if (j->calibration.fed || (!o->fastest && !o->goal))
+    if (j->calibration.fed || (!o->fastest && !o->goal && !o->fix_worst))
         return QN_OK;
     return qn_fail(j->ctx, QN_E_INVALID, "%s measures: beside statistics it needs data too (-d)",
-                   o->goal ? "--max-drop" : "--fastest");
+                   o->goal        ? "--max-drop"
+                   : o->fix_worst ? "--fix-worst"
+                                  : "--fastest");
+}
+
+static qn_status check_fix(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    if (!o->fix_worst || (!o->goal && !o->dynamic && !j->given))
+        return QN_OK;
+    return qn_fail(j->ctx, QN_E_INVALID, "--fix-worst does not go with %s",
+                   o->goal      ? "--max-drop, which chooses layers itself"
+                   : o->dynamic ? "dynamic quantization: there are no scales to be too coarse"
+                                : "a model that is quantized already: its scales are kept");
 }
 
 qn_status qn_job_decide(qn_item *root, qn_quantize_job *j)
 {
     QN_TRY(check_runs(j));
+    QN_TRY(check_fix(j));
     if (j->options->goal)
         return qn_goal_search(root, j);
+    qn_layers layers;
+    const int64_t fixed = j->options->fix_worst;
+    if (fixed)
+        QN_TRY(qn_layers_find(&layers, j));
     QN_TRY(qn_mend(j));
-    return qn_job_prove(j);
+    QN_TRY(qn_job_prove(j));
+    return fixed ? qn_fix_worst(root, &layers, fixed) : QN_OK;
 }
 
 static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bool reported)

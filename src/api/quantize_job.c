@@ -92,7 +92,7 @@ static qn_status open_scales(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     if (o->dynamic || o->stats || o->n_float || o->n_widths || o->save_scales || o->goal ||
-        o->fastest)
+        o->fastest || o->fix_worst)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "%s: a scale file says which nodes are integers and what their scales are: "
                        "statistics, patterns, goals and dynamic quantization do not go with it",
@@ -121,13 +121,14 @@ qn_status qn_job_settle(qn_quantize_job *j)
 static qn_status open_mix(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
-    if (o->dynamic || o->n_widths || o->goal || o->scales)
+    if (o->dynamic || o->n_widths || o->goal || o->scales || o->fix_worst)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "%s: a mix file says the width of every node: %s do not go with it", o->mix,
-                       o->dynamic    ? "dynamic widths"
-                       : o->n_widths ? "patterns of widths (--bits)"
-                       : o->goal     ? "goals (--max-drop)"
-                                     : "scale files (-lsj)");
+                       o->dynamic     ? "dynamic widths"
+                       : o->n_widths  ? "patterns of widths (--bits)"
+                       : o->goal      ? "goals (--max-drop)"
+                       : o->fix_worst ? "remedies (--fix-worst)"
+                                      : "scale files (-lsj)");
     return qn_mix_load(&j->mix, j->ctx, o->mix);
 }
 

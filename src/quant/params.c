@@ -2,6 +2,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "ops/eval.h"
 #include "quant/given.h"
@@ -254,11 +255,22 @@ static const qn_method *method_behind(const qn_quantizer *q, const qn_value *val
     return method;
 }
 
+static const qn_method *uncut_method(const qn_quantizer *q, const qn_value *value)
+{
+    for (size_t i = 0; i < q->settings.n_uncut; i++) {
+        if (strcmp(q->settings.uncut[i], value->name) == 0)
+            return qn_methods[0]; /* min_max */
+    }
+    return NULL;
+}
+
 /* Of the node that writes the value, or else of one that reads it. */
 static const qn_method *method_of(const qn_quantizer *q, const qn_value *value,
                                   const qn_param_options *options)
 {
-    const qn_method *method = NULL;
+    const qn_method *method = uncut_method(q, value);
+    if (method)
+        return method;
     if (q->settings.mix && value->producer)
         method = qn_quant_node_of(q, value->producer)->method;
     if (q->settings.mix && !method)

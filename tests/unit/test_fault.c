@@ -406,6 +406,14 @@ static void quantizing_a_mix(void **state)
 }
 
 /* A budget that some layers at 16 bits keep. */
+static void quantizing_with_remedies(void **state)
+{
+    subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 61};
+    (void)state;
+    s.options.fix_worst = 1;
+    every_allocation(load_and_quantize, &s);
+}
+
 static void quantizing_to_a_goal(void **state)
 {
     const qn_goal goal = {.max_drop = 1};
@@ -417,12 +425,18 @@ static void quantizing_to_a_goal(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trying_strategies),      cmocka_unit_test(reference_backend),
-        cmocka_unit_test(all_backends),           cmocka_unit_test(deferred_plan),
-        cmocka_unit_test(quantized_model),        cmocka_unit_test(quantizing),
-        cmocka_unit_test(quantizing_from_scales), cmocka_unit_test(quantizing_to_scales),
-        cmocka_unit_test(quantizing_dynamically), cmocka_unit_test(quantizing_to_a_goal),
-        cmocka_unit_test(quantizing_a_mix),       cmocka_unit_test(judging_pictures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(trying_strategies),
+                                       cmocka_unit_test(reference_backend),
+                                       cmocka_unit_test(all_backends),
+                                       cmocka_unit_test(deferred_plan),
+                                       cmocka_unit_test(quantized_model),
+                                       cmocka_unit_test(quantizing),
+                                       cmocka_unit_test(quantizing_from_scales),
+                                       cmocka_unit_test(quantizing_to_scales),
+                                       cmocka_unit_test(quantizing_dynamically),
+                                       cmocka_unit_test(quantizing_to_a_goal),
+                                       cmocka_unit_test(quantizing_a_mix),
+                                       cmocka_unit_test(judging_pictures),
+                                       cmocka_unit_test(quantizing_with_remedies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
