@@ -4,6 +4,7 @@
 #include "api/quantize.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "ops/fixed.h"
 #include "pass/forms.h"
 #include "quant/refinement.h"
 
@@ -132,6 +133,8 @@ qn_status qn_job_describe(qn_quantize_job *j)
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_tell(model, QN_FORM_KEY, "qdq"));
+    if (s->profile->fixed_point)
+        QN_TRY(qn_model_tell(model, QN_FIXED_KEY, QN_FIXED_WORD));
     QN_TRY(tell_tensors(model, j->quantizer));
     QN_TRY(tell_percentile(model, &j->params, s->mix));
     QN_TRY(tell_refinements(model, &j->params));

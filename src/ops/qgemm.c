@@ -105,16 +105,17 @@ static qn_status eval(qn_eval *self)
     QN_TRY(qn_eval_quant(&y, self, 7, 8));
     if (c)
         qn_broadcast_strides(strides, c, out->rank, out->dims);
+    const qn_mac_end end = {c, wide, y, qn_limits_of(out->dtype)};
     for (int64_t at = 0; at < count; at++) {
         const int64_t i = at / out->dims[1], j = at % out->dims[1];
         const float scale = attrs->alpha * x.scale * (float)per_column(self->in[4], j);
-        const float sum = qn_mac_sum(element_sum(self, i, j), c,
-                                     qn_offset_of(at, out->rank, out->dims, strides), wide);
+        const int64_t place = qn_offset_of(at, out->rank, out->dims, strides);
+        const double products = element_sum(self, i, j);
         if (out->dtype == QN_FLOAT32) {
-            ((float *)out->data)[at] = sum * scale;
+            ((float *)out->data)[at] = qn_mac_sum(products, c, place, wide) * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_limits_of(out->dtype));
+        const int64_t q = qn_mac_requantize(&end, products, place, scale);
         qn_store_i64(out->data, out->dtype, at, &q, 1);
     }
     return QN_OK;

@@ -150,21 +150,20 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
     const qn_tensor *out = self->out[0], *b = qn_eval_in(self, bias);
     const int64_t count = qn_tensor_count(out);
     const bool integers = out->dtype != QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
-    const qn_limits range = qn_limits_of(out->dtype);
-    qn_quant x, y = {1, 0};
+    qn_quant x, y = {1, 0, false};
     QN_TRY(qn_eval_quant(&x, self, 1, 2));
     if (integers)
         QN_TRY(qn_eval_quant(&y, self, 6, 7));
+    const qn_mac_end end = {b, wide, y, qn_limits_of(out->dtype)};
     const int64_t area = count ? count / out->dims[0] / filters : 1;
     for (int64_t i = 0; i < count; i++) {
         const int64_t filter = i / area % filters;
         const float scale = x.scale * (float)per_filter(self->in[4], filter);
-        const float sum = qn_mac_sum(sums[i], b, filter, wide);
         if (!integers) {
-            ((float *)out->data)[i] = sum * scale;
+            ((float *)out->data)[i] = qn_mac_sum(sums[i], b, filter, wide) * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, range);
+        const int64_t q = qn_mac_requantize(&end, sums[i], filter, scale);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -152,6 +152,8 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
     const qn_tensor *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
     const bool integers = qn_dtype_is_integer(self->in[0]->dtype);
+    const bool fixed = qn_node_is_fixed(self->node);
+    const qn_limits range = qn_limits_of(out->dtype);
     int64_t strides[4][QN_MAX_RANK];
     double *sums;
     QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
@@ -163,6 +165,12 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
             p[j] = qn_tensor_f64(self->in[inputs[j]],
                                  qn_offset_of(i, out->rank, out->dims, strides[j]));
         const double multiplier = p[0] * p[1] / p[2];
+        if (fixed && integers) {
+            const qn_mac_end end = {NULL, false, {(float)p[2], (int64_t)p[3], true}, range};
+            const int64_t q = qn_mac_requantize(&end, sums[i], 0, (float)p[0] * (float)p[1]);
+            qn_store_i64(out->data, out->dtype, i, &q, 1);
+            continue;
+        }
         const double y =
             integers
                 ? (double)((float)sums[i] * qn_multiplier((float)p[0], (float)p[1], (float)p[2]))
@@ -337,21 +345,21 @@ static qn_status product_eval(qn_eval *self)
     const bool to_float = out->dtype == QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
     const int64_t count = qn_tensor_count(out), columns = out->rank ? out->dims[out->rank - 1] : 1;
     const bool each = qn_tensor_count(b_scale) > 1;
-    qn_quant a, y = {1.0f, 0};
+    qn_quant a, y = {1, 0, false};
     double *sums;
     QN_TRY(qn_eval_quant(&a, self, 1, 2));
     if (!to_float)
         QN_TRY(qn_eval_quant(&y, self, 6, 7));
     QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
+    const qn_mac_end end = {bias, wide, y, qn_limits_of(out->dtype)};
     for (int64_t i = 0; i < count; i++) {
         const int64_t column = i % columns;
         const float scale = a.scale * (float)qn_tensor_f64(b_scale, each ? column : 0);
-        const float sum = qn_mac_sum(sums[i], bias, column, wide);
         if (to_float) {
-            ((float *)out->data)[i] = sum * scale;
+            ((float *)out->data)[i] = qn_mac_sum(sums[i], bias, column, wide) * scale;
             continue;
         }
-        const int64_t q = qn_requantize(sum, scale / y.scale, y.zero, qn_limits_of(out->dtype));
+        const int64_t q = qn_mac_requantize(&end, sums[i], column, scale);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -36,10 +36,21 @@ typedef struct binary {
 } binary;
 typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_limits range);
 
+static int64_t add_fixed(int64_t a, int64_t b, const binary *p, qn_limits range)
+{
+    qn_normal f[2];
+    qn_normal_pair(f, (double)(p->a.scale / p->c.scale), (double)(p->b.scale / p->c.scale));
+    const int64_t sum = (a - p->a.zero) * f[0].multiplier + (b - p->b.zero) * f[1].multiplier;
+    const int64_t y = qn_normal_shift(sum, f[0].shift) + p->c.zero;
+    return QN_MIN(QN_MAX(y, range.min), range.max);
+}
+
 /* Two fused multiply-adds over what the zero points amount to. */
 static int64_t add(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const float ratios[2] = {p->a.scale / p->c.scale, p->b.scale / p->c.scale};
+    if (p->c.fixed)
+        return add_fixed(a, b, p, range);
     const float fixed = qn_sum_fixed(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
     const float inner = fmaf((float)b, ratios[1], fixed);
     return qn_round_clamp((double)fmaf((float)a, ratios[0], inner), 0, range);
@@ -47,9 +58,9 @@ static int64_t add(int64_t a, int64_t b, const binary *p, qn_limits range)
 
 static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
-    const float product = (float)((a - p->a.zero) * (b - p->b.zero));
+    const int64_t product = (a - p->a.zero) * (b - p->b.zero);
     const float multiplier = qn_multiplier(p->a.scale, p->b.scale, p->c.scale);
-    return qn_requantize(product, multiplier, p->c.zero, range);
+    return qn_requantize_to(product, multiplier, p->c, range);
 }
 
 static qn_status eval_binary(qn_eval *self, combine_fn *combine)

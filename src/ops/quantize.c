@@ -45,7 +45,7 @@ const qn_version_rule qn_narrow_versions[1] = {{QN_NO_OPSET, NULL, lower_same_ty
 qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero)
 {
     const qn_tensor *s = qn_eval_in(self, scale), *z = qn_eval_in(self, zero);
-    *out = (qn_quant){1, 0};
+    *out = (qn_quant){1, 0, qn_node_is_fixed(self->node)};
     if ((s && qn_tensor_count(s) != 1) || (z && qn_tensor_count(z) != 1))
         return qn_eval_fail(self, "inputs %d and %d must be single numbers", scale, zero);
     if (s)
@@ -64,6 +64,19 @@ float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide)
     if (!qn_add_int64(&sum, (int64_t)products, b))
         return (float)(products + (double)b);
     return (float)sum;
+}
+
+int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, float scale)
+{
+    const float multiplier = scale / end->y.scale;
+    if (!end->y.fixed)
+        return qn_requantize(qn_mac_sum(products, end->bias, at, end->wide), multiplier,
+                             end->y.zero, end->range);
+    const int64_t bias = end->bias ? qn_tensor_i64(end->bias, at) : 0;
+    int64_t sum;
+    if (!qn_add_int64(&sum, (int64_t)products, bias))
+        sum = bias; /* which is near a limit of int64 then */
+    return qn_requantize_to(sum, multiplier, end->y, end->range);
 }
 
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)

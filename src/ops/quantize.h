@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "ops/eval.h"
+#include "ops/fixed.h"
 #include "ops/infer.h"
 
 /* Least and greatest value of an integer type. */
@@ -79,6 +80,7 @@ void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, 
 typedef struct qn_quant {
     float scale;
     int64_t zero;
+    bool fixed; /* numbers come to this scale in fixed point */
 } qn_quant;
 
 /* From inputs `scale` and `zero` (may be left out: 0). Fails where one is not a single number. */
@@ -107,16 +109,24 @@ static inline int64_t qn_quantize(float x, qn_quant q, qn_limits range)
 /* DynamicQuantizeLinear: the uint8 that reach from low <= 0 to high >= 0. Zeros get scale 1. */
 static inline qn_quant qn_dynamic_ends(float low, float high)
 {
-    qn_quant q = {high > low ? (high - low) / 255.0f : 1.0f, 0};
+    qn_quant q = {high > low ? (high - low) / 255.0f : 1.0f, 0, false};
     q.zero = qn_round_clamp((double)(-low / q.scale), 0, (qn_limits){0, 255});
     return q;
 }
 /* Those of numbers, and of 0. */
 qn_quant qn_dynamic_quant(const float *x, int64_t count);
+/* A sum of integers to the scale `to`, in its way. */
+static inline int64_t qn_requantize_to(int64_t sum, float multiplier, qn_quant to, qn_limits range)
+{
+    if (!to.fixed)
+        return qn_requantize((float)sum, multiplier, to.zero, range);
+    const int64_t y = qn_normal_times(sum, qn_normal_of((double)multiplier)) + to.zero;
+    return QN_MIN(QN_MAX(y, range.min), range.max);
+}
 /* x in the scale of y: the requantized copy. */
 static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_limits range)
 {
-    return qn_requantize((float)(x - from.zero), from.scale / to.scale, to.zero, range);
+    return qn_requantize_to(x - from.zero, from.scale / to.scale, to, range);
 }
 /* From a sum of `count` elements of scale x to their mean in scale y. */
 static inline float qn_mean_multiplier(double x, double y, int64_t count)
@@ -129,7 +139,19 @@ static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quan
                               qn_limits range)
 {
     const float multiplier = qn_mean_multiplier((double)from.scale, (double)to.scale, count);
-    return qn_requantize((float)sum, multiplier, to.zero, range);
+    return qn_requantize_to(sum, multiplier, to, range);
 }
+
+/* ---- Multiply-accumulate: from an exact sum of products to integers ---------------------------------- */
+
+typedef struct qn_mac_end {
+    const qn_tensor *bias; /* NULL: none */
+    bool wide;             /* as of qn_mac_is_wide */
+    qn_quant y;
+    qn_limits range;
+} qn_mac_end;
+
+/* scale: of the products; at: element of the bias. */
+int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, float scale);
 
 #endif

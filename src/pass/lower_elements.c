@@ -112,7 +112,7 @@ static qn_node *last_function(qn_node *node)
 static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
                          const qn_node *last, const qn_quantized *x)
 {
-    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
+    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x), false};
     const qn_limits range = qn_limits_of(x->value->type.dtype);
     const int64_t entries = range.max - range.min + 1;
     const qn_type type = qn_type_tensor(QN_FLOAT64, 1, &entries);
@@ -130,7 +130,7 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
                             const qn_quantized_pair *s, qn_arena *arena)
 {
     const qn_dtype dtype = s->y.value->type.dtype;
-    const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y)};
+    const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y), false};
     qn_graph *graph = first->graph;
     qn_tensor *table, *mapped = NULL;
     QN_TRY(map_all(&mapped, arena, first, last, &s->x));

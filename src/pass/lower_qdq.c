@@ -176,7 +176,7 @@ static qn_status sink_clip(bool *done, qn_node *node, bool only_bytes)
         return QN_OK;
     }
     const qn_limits range = qn_limits_of(q.value->type.dtype);
-    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q)};
+    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q), false};
     const int64_t bounds[2] = {qn_quantize((float)limits[0], quant, range),
                                qn_quantize((float)limits[1], quant, range)};
     QN_TRY(qn_node_set_input(q.node, 0, node->in[0]));
@@ -209,7 +209,7 @@ static bool takes(const qn_node *node, qn_dtype dtype)
 static qn_status fill_pads(qn_node *node, const qn_quantized *x)
 {
     const qn_dtype dtype = x->value->type.dtype;
-    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x)};
+    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x), false};
     double pad = 0;
     qn_value *value;
     if (node->n_in > 2 && node->in[2])

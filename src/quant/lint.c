@@ -399,7 +399,7 @@ static qn_status check_limit(lint *l)
     if (!found)
         return QN_OK;
     const qn_limits range = qn_limits_of(q.value->type.dtype);
-    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q)};
+    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q), false};
     if (qn_quantize((float)limits[0], quant, range) > range.min ||
         qn_quantize((float)limits[1], quant, range) < range.max)
         tell(l,

@@ -226,6 +226,8 @@ static bool read_part(struct part *part, const qn_node *node, int32_t i, const q
                              .scale = (float)(x.scale / whole->scale),
                              .round = qn_q_round_of(to, whole->zero),
                              .wide = qn_dtype_size(to) == 2};
+    if (qn_node_is_fixed(node))
+        qn_q_cast_fix(&part->cast);
     return true;
 }
 

@@ -138,7 +138,11 @@ static bool read_pair(state *s, const qn_node *node)
     if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
         !qn_q_param_of(&c, node, 6, 7))
         return false;
-    const float ratios[2] = {(float)(a.scale / c.scale), (float)(b.scale / c.scale)};
+    float ratios[2] = {(float)(a.scale / c.scale), (float)(b.scale / c.scale)};
+    const bool fixed = qn_node_is_fixed(node), wide = qn_dtype_size(types[0]) == 2;
+    const double zeros[3] = {(double)a.zero, (double)b.zero, (double)c.zero};
+    if (fixed && s->sum && !qn_q_fixed_ratios(ratios, zeros))
+        return false;
     if (s->sum)
         s->pair =
             (qn_q_pair){.a = qn_q_side_of(types[0], 0),
@@ -146,13 +150,17 @@ static bool read_pair(state *s, const qn_node *node)
                         .a_scale = ratios[0],
                         .b_scale = ratios[1],
                         .fixed = qn_sum_fixed(ratios, (const int64_t[3]){a.zero, b.zero, c.zero}),
-                        .round = qn_q_round_of(types[2], 0)};
+                        .round = qn_q_round_of(types[2], 0),
+                        .exact = fixed && wide};
     else
         s->pair =
             (qn_q_pair){.a = qn_q_side_of(types[0], a.zero),
                         .b = qn_q_side_of(types[1], b.zero),
                         .a_scale = qn_multiplier((float)a.scale, (float)b.scale, (float)c.scale),
-                        .round = qn_q_round_of(types[2], c.zero)};
+                        .round = qn_q_round_of(types[2], c.zero),
+                        .exact = fixed};
+    if (fixed && !s->sum)
+        s->pair.a_scale = (float)qn_normal_value(qn_normal_of((double)s->pair.a_scale));
     s->size = (int64_t)qn_dtype_size(types[0]);
     return true;
 }

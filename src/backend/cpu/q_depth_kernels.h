@@ -88,6 +88,8 @@ static void depth_run(const qn_depth *d, uint8_t *y, const uint8_t *x)
     for (int64_t at = 0; at < d->count; at += size) {
         qi sums[DEPTH_VECTORS];
         depth_sums(sums, d, x + at * bytes, block);
+        for (int v = 0; d->finish.exact && v < DEPTH_VECTORS; v++)
+            sums[v] = finish_fixed(&d->finish, sums[v], (block * DEPTH_VECTORS + v) * QI_LANES);
         depth_finish(d, y + at, sums, block, d->count - at);
         block = block + 1 == d->period ? 0 : block + 1;
     }

@@ -41,6 +41,12 @@ bool qn_q_param_of(qn_q_param *out, const qn_node *node, int32_t scale, int32_t 
     return isfinite(out->scale) && out->scale != 0;
 }
 
+void qn_q_cast_fix(qn_q_cast *cast)
+{
+    cast->scale = (float)qn_normal_value(qn_normal_of((double)cast->scale));
+    cast->fixed = true;
+}
+
 qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);

@@ -17,7 +17,8 @@ typedef struct qn_q_cast {
     qn_q_side from;
     float scale;
     qn_q_round round;
-    bool wide; /* the result has 16 bits */
+    bool wide;  /* the result has 16 bits */
+    bool fixed; /* in fixed point: x * scale is exact */
 } qn_q_cast;
 
 /* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, fixed)) of numbers as stored, or the product times
@@ -26,6 +27,7 @@ typedef struct qn_q_pair {
     qn_q_side a, b;
     float a_scale, b_scale, fixed;
     qn_q_round round;
+    bool exact; /* in fixed point: nothing is rounded before the result */
 } qn_q_pair;
 
 /* `rows` rows of `width` elements; a step of 0 uses the same row again. A single operand is one element a row. */
@@ -131,6 +133,8 @@ typedef struct qn_q_param {
 } qn_q_param;
 bool qn_q_param_of(qn_q_param *out, const qn_node *node, int32_t scale, int32_t zero);
 qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero);
+/* Its scale in fixed point. */
+void qn_q_cast_fix(qn_q_cast *cast);
 /* All of the type's range. */
 qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero);
 /* The nodes behind *value that only limit it join the claim; *value becomes the last one's output. */

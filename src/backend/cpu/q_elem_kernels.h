@@ -3,6 +3,7 @@
 #include "backend/cpu/q_elem_vec.h"
 #include "backend/cpu/q_rows_kernels.h"
 #include "backend/cpu/q_turn_kernels.h"
+#include "backend/cpu/q_words.h"
 
 /* Kernels copy their parameters first: the compiler cannot know that results do not overwrite them. */
 
@@ -15,6 +16,12 @@ Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wi
 {
     const qi whole = qf_round(qf_clamp(x, qf_set(r->low), qf_set(r->high)));
     qi_store_narrow(y, i, wide, qi_add(whole, qi_set(r->zero)), lanes);
+}
+
+/* The same of what is rounded already. */
+Q_INLINE void write_whole(void *y, int64_t i, qi x, const qn_q_round *r, bool wide, int64_t lanes)
+{
+    write_round(y, i, qi_float(x), r, wide, lanes);
 }
 
 /* ---- Between float and integers ---------------------------------------------------------------------------- */
@@ -84,8 +91,31 @@ Q_INLINE void requantize_as(void *y, const void *x, int64_t n, const qn_q_cast *
                           &c.round, to, lanes));
 }
 
+/* 16 bits in fixed point. */
+Q_INLINE void rescale_as(void *y, const void *x, int64_t n, const qn_q_cast *cast, bool to)
+{
+    const qn_q_cast c = *cast;
+    const qd scale = qd_set((double)c.scale);
+    Q_VECTORS(i, n,
+              write_whole(y, i,
+                          qd_whole(qd_mul(qd_of(read_side(x, i, &c.from, true, lanes)), scale)),
+                          &c.round, to, lanes));
+}
+
+static void rescale(void *y, const void *x, int64_t n, const qn_q_cast *c)
+{
+    if (c->wide)
+        rescale_as(y, x, n, c, true);
+    else
+        rescale_as(y, x, n, c, false);
+}
+
 static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
 {
+    if (c->fixed && c->from.wide) { /* of a byte and 15 bits floats hold the product */
+        rescale(y, x, n, c);
+        return;
+    }
     if (c->from.wide && c->wide)
         requantize_as(y, x, n, c, true, true);
     else if (c->from.wide)
@@ -99,13 +129,13 @@ static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
 /* ---- Two operands -------------------------------------------------------------------------------------------- */
 
 /* A single operand is read once a row. */
-Q_INLINE qf operand(const void *p, int64_t i, const qn_q_side *s, bool wide, bool single,
+Q_INLINE qi operand(const void *p, int64_t i, const qn_q_side *s, bool wide, bool single,
                     int64_t lanes)
 {
     if (!single)
-        return qi_float(read_side(p, i, s, wide, lanes));
+        return read_side(p, i, s, wide, lanes);
     const int32_t stored = wide ? *(const uint16_t *)p : *(const uint8_t *)p;
-    return qf_set((float)((stored ^ s->flip) - s->zero));
+    return qi_set((stored ^ s->flip) - s->zero);
 }
 
 /* What the compiler makes a loop of its own for. `single`: which operand is one number a row; 0: none is.
@@ -113,7 +143,22 @@ Q_INLINE qf operand(const void *p, int64_t i, const qn_q_side *s, bool wide, boo
 typedef struct pair_form {
     bool sum, wide;
     int single;
+    bool exact;
 } pair_form;
+
+Q_INLINE void exact_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
+                        int64_t width, pair_form form)
+{
+    const qn_q_pair p = *pair;
+    const qd a_scale = qd_set((double)p.a_scale), b_scale = qd_set((double)p.b_scale);
+    Q_VECTORS(i, width, {
+        const qd x = qd_of(operand(a, i, &p.a, form.wide, form.single == 1, lanes));
+        const qd z = qd_of(operand(b, i, &p.b, form.wide, form.single == 2, lanes));
+        const qd v = form.sum ? qd_add(qd_mul(x, a_scale), qd_mul(z, b_scale))
+                              : qd_mul(qd_mul(x, z), a_scale);
+        write_whole(y, i, qd_whole(v), &p.round, form.wide, lanes);
+    });
+}
 
 Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
                        int64_t width, pair_form form)
@@ -121,8 +166,8 @@ Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_
     const qn_q_pair p = *pair;
     const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale), fixed = qf_set(p.fixed);
     Q_VECTORS(i, width, {
-        const qf x = operand(a, i, &p.a, form.wide, form.single == 1, lanes);
-        const qf z = operand(b, i, &p.b, form.wide, form.single == 2, lanes);
+        const qf x = qi_float(operand(a, i, &p.a, form.wide, form.single == 1, lanes));
+        const qf z = qi_float(operand(b, i, &p.b, form.wide, form.single == 2, lanes));
         const qf v = form.sum ? qf_fma(x, a_scale, qf_fma(z, b_scale, fixed))
                               : qf_mul(qf_mul(x, z), a_scale);
         write_round(y, i, v, &p.round, form.wide, lanes);
@@ -138,32 +183,42 @@ Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *
         uint8_t *to = (uint8_t *)y + i * r.width * size;
         const uint8_t *x = (const uint8_t *)a + i * r.a_step * size;
         const uint8_t *z = (const uint8_t *)b + i * r.b_step * size;
-        if (size == 2)
-            pair_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single});
+        if (form.exact && size == 2)
+            exact_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single, true});
+        else if (form.exact)
+            exact_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single, true});
+        else if (size == 2)
+            pair_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single, false});
         else
-            pair_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single});
+            pair_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single, false});
     }
 }
 
 Q_INLINE void pair_any(void *y, const void *a, const void *b, const qn_q_pair *p,
-                       const qn_q_rows *r, bool sum)
+                       const qn_q_rows *r, pair_form form)
 {
     if (r->a_single)
-        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 1});
+        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 1, .exact = form.exact});
     else if (r->b_single)
-        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 2});
+        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 2, .exact = form.exact});
     else
-        pair_rows(y, a, b, p, r, (pair_form){.sum = sum, .single = 0});
+        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 0, .exact = form.exact});
 }
 
 static void add(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
-    pair_any(y, a, b, p, r, true);
+    if (p->exact)
+        pair_any(y, a, b, p, r, (pair_form){.sum = true, .exact = true});
+    else
+        pair_any(y, a, b, p, r, (pair_form){.sum = true});
 }
 
 static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
-    pair_any(y, a, b, p, r, false);
+    if (p->exact)
+        pair_any(y, a, b, p, r, (pair_form){.exact = true});
+    else
+        pair_any(y, a, b, p, r, (pair_form){.sum = false});
 }
 
 /* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
@@ -246,9 +301,11 @@ Q_INLINE void mean_group(void *y, const qn_q_taps *t, mean_part part, const qn_q
             sums[v] = qi_add(sums[v], qi_xor(qi_load_narrow(x, c + v * QI_LANES, from, lanes),
                                              qi_set(m.from.flip)));
     }
-    for (int v = 0; v < vectors; v++)
-        write_round(y, c + v * QI_LANES, qf_mul(qi_float(sums[v]), qf_set(m.scale)), &m.round, to,
-                    lanes);
+    for (int v = 0; v < vectors; v++) {
+        const qf mean = m.fixed ? qi_float(qd_whole(qd_times(qd_of(sums[v]), (double)m.scale)))
+                                : qf_mul(qi_float(sums[v]), qf_set(m.scale));
+        write_round(y, c + v * QI_LANES, mean, &m.round, to, lanes);
+    }
 }
 
 Q_INLINE void mean_as(void *y, const qn_q_taps *t, int64_t width, const qn_q_cast *m, bool from,
@@ -285,7 +342,10 @@ static void mean_row(void *y, const void *x, int64_t n, const qn_q_cast *m)
         for (int64_t i = 0; i < n; i++)
             sum += (((const uint8_t *)x)[i] ^ s->flip) - s->zero;
     }
-    write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->wide, 1);
+    if (m->fixed)
+        write_whole(y, 0, qd_whole(qd_set((double)sum * (double)m->scale)), &m->round, m->wide, 1);
+    else
+        write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->wide, 1);
 }
 
 /* ---- Resize ---------------------------------------------------------------------------------------------------------- */

@@ -70,6 +70,15 @@ static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_n
     return true;
 }
 
+bool qn_q_fixed_ratios(float ratios[2], const double zeros[3])
+{
+    qn_normal normal[2];
+    qn_normal_pair(normal, (double)ratios[0], (double)ratios[1]);
+    for (int i = 0; i < 2; i++)
+        ratios[i] = (float)qn_normal_value(normal[i]);
+    return zeros[0] == 0 && zeros[1] == 0 && zeros[2] == 0;
+}
+
 static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
 {
     qn_q_finish *f = &tail->finish;
@@ -86,7 +95,10 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     const int a = node->in[0] == tail->out ? 0 : 1;
     if ((int32_t)zeros[a] != f->first.zero)
         return false;
-    const float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
+    float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
+    if (qn_node_is_fixed(node) &&
+        (!qn_q_fixed_ratios(ratios, zeros) || f->wide || qn_dtype_size(b->type.dtype) == 2))
+        return false;
     f->has_sum = true;
     f->r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
     f->r_wide = qn_dtype_size(b->type.dtype) == 2;
@@ -190,6 +202,32 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
                     !finish->is_signed && !finish->wide && end->zero == 0 && end->low <= 0 &&
                     end->high >= 255;
     finish->simple = finish->floats || (finish->bounded && !finish->wide && !finish->r_wide);
+}
+
+qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count)
+{
+    qn_builder *builder = claim->builder;
+    *out = (qn_q_fixed){.multipliers = qn_build_alloc(builder, (size_t)count * sizeof(double)),
+                        .bias = qn_build_alloc(builder, (size_t)count * sizeof(double)),
+                        .zeros = qn_build_alloc(builder, (size_t)count * sizeof(float)),
+                        .ones = qn_build_alloc(builder, (size_t)count * sizeof(float))};
+    if (!out->multipliers || !out->bias || !out->zeros || !out->ones)
+        return qn_fail_nomem(qn_build_context(builder));
+    for (int64_t i = 0; i < count; i++)
+        out->ones[i] = 1;
+    return QN_OK;
+}
+
+void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count)
+{
+    const double most = 0x1p22; /* QD_MOST of the kernels */
+    finish->exact = fixed->multipliers;
+    finish->exact_bias = fixed->bias;
+    finish->bias = fixed->zeros;
+    finish->scale = fixed->ones;
+    finish->unbiased = true;
+    qn_q_finish_bound(finish, most, count);
+    finish->usual = false;
 }
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)

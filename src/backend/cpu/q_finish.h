@@ -25,6 +25,9 @@ typedef struct qn_q_round {
 typedef struct qn_q_finish {
     const float *bias, *scale; /* by filter, up to whole vectors */
     const float *added;        /* the same, to floats; NULL: nothing */
+    /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are multiplied and
+     * rounded before anything else is done with them; bias[] is 0 and scale[] is 1 then. */
+    const double *exact, *exact_bias;
     qn_q_round first, second;
     bool floats, relu, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
@@ -65,6 +68,14 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 /* Sets finish.bounded and finish.simple: no sum, bias included, is larger than `most`; there are `count` multipliers. */
 void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
+/* Parameters in fixed point, in the plan's memory, all 0. */
+typedef struct qn_q_fixed {
+    double *multipliers, *bias;
+    float *zeros, *ones;
+} qn_q_fixed;
+QN_MUST_CHECK qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count);
+/* Instead of scales, biases and qn_q_finish_bound. */
+void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count);
 /* Adds the output to the claim, in the residual's place where that is free. */
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 
@@ -74,6 +85,9 @@ static inline bool qn_q_is_byte(const qn_value *value)
 }
 /* Element i of a constant list, or the only one, wherever the file has it. */
 double qn_q_element(const qn_tensor *list, int64_t i);
+/* The ratios of a sum in fixed point; false where zero points are in the way. Products of 8-bit numbers and these, and
+ * their sums, have 24 bits at most: fused multiply-adds of floats are exact. */
+bool qn_q_fixed_ratios(float ratios[2], const double zeros[3]);
 /* A single number that a constant input holds; false where it is none. */
 bool qn_q_number(double *out, const qn_node *node, int32_t i);
 

@@ -3,6 +3,7 @@
 #define QN_Q_FINISH_KERNELS_H
 
 #include "backend/cpu/q_function_kernels.h"
+#include "backend/cpu/q_words.h"
 
 /* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
  * and `r_step` bytes apart. */
@@ -55,6 +56,19 @@ Q_INLINE qf finish_add(const q_finish_constants *k, qf a, qf b, bool a_first)
     const qf whole = qf_add(a, k->a_zero);
     return a_first ? qf_fma(whole, k->a_scale, qf_fma(b, k->b_scale, k->fixed))
                    : qf_fma(b, k->b_scale, qf_fma(whole, k->a_scale, k->fixed));
+}
+
+/* Sums of 8-bit products in fixed point, and of wider ones, which have their biases. */
+Q_INLINE qi finish_fixed(const qn_q_finish *f, qi sum, int64_t param)
+{
+    const qd whole = qd_add(qd_of(sum), qd_load(f->exact_bias + param));
+    return qd_whole(qd_mul(whole, qd_load(f->exact + param)));
+}
+
+Q_INLINE qf finish_wide(const qn_q_finish *f, qd total, int64_t param)
+{
+    return f->exact ? qi_float(qd_whole(qd_mul(total, qd_load(f->exact + param))))
+                    : qd_float(total);
 }
 
 static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)

@@ -41,7 +41,7 @@ static bool takes_bias(const qn_q_layer *l, const qn_tensor *bias, int64_t count
 }
 
 /* Bias and multipliers in the order of the packed filters. */
-static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
+static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
 {
     qn_q_conv *c = &l->conv;
     const qn_tensor *scales = constant(l->node, l->ports.w_scale);
@@ -73,6 +73,37 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
     qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;
     return QN_OK;
+}
+
+/* In fixed point sums and biases are exact, and what is left of them is small. */
+static qn_status make_fixed_params(qn_q_layer *l, const qn_claim *claim)
+{
+    qn_q_conv *c = &l->conv;
+    const qn_tensor *scales = constant(l->node, l->ports.w_scale);
+    const qn_tensor *bias = constant(l->node, l->ports.bias);
+    const float x_scale = l->factor * (float)number_or(l->node, l->ports.x_scale, 1);
+    const float y_scale = (float)number_or(l->node, l->ports.y_scale, 1);
+    const int64_t count = qn_q_conv_params(c);
+    qn_q_fixed fixed;
+    QN_TRY(qn_q_fixed_make(&fixed, claim, count));
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
+        if (place < 0)
+            continue;
+        const float m = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
+        fixed.multipliers[at] = qn_normal_value(qn_normal_of((double)m));
+        fixed.bias[at] = bias ? qn_q_element(bias, f) : 0;
+        c->mac.begin[at] += fixed.bias[at];
+    }
+    qn_q_fixed_set(&c->mac.finish, &fixed, count);
+    c->depth.finish = c->mac.finish;
+    return QN_OK;
+}
+
+static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
+{
+    const bool fixed = l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed(l->node);
+    return fixed ? make_fixed_params(l, claim) : make_float_params(l, claim);
 }
 
 /* The list of zero points is the plan's. */

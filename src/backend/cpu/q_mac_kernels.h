@@ -68,6 +68,12 @@ Q_INLINE void mac_finish_usual(const qi *sum, const qn_mac *m, const qn_mac_tile
     }
 }
 
+static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, int vectors)
+{
+    for (int i = 0; i < count; i++)
+        sums[i] = finish_fixed(f, sums[i], param + i % vectors * QI_LANES);
+}
+
 Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
 {
     const qn_q_finish *f = &m->finish;
@@ -82,6 +88,8 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
 #pragma GCC unroll 28
     for (int i = 0; i < windows * vectors; i++)
         sums[i] = sum[i];
+    if (f->exact)
+        mac_fixed(sums, f, t->param, windows * vectors, vectors);
     if (!simple)
         mac_finish_floats(sums, m, t, windows, vectors);
     else if (vectors == 1)

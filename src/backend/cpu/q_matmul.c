@@ -15,6 +15,7 @@ typedef struct state {
     qn_q_tail tail;
     qn_mac_source b;
     float multiplier;
+    bool fixed; /* in fixed point */
     /* Of one product; start: doubles of the sums' beginnings (begin_bytes), then integers. */
     size_t weight_bytes, begin_bytes, start_bytes, scratch;
 } state;
@@ -147,6 +148,17 @@ static size_t in_lines(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+static void measure(state *s, qn_claim *claim, int64_t params)
+{
+    const qn_q_conv *c = &s->conv;
+    s->weight_bytes = in_lines(
+        (size_t)(c->blocks * c->steps * c->vectors * c->kernels->lanes * c->kernels->weight_bytes));
+    s->begin_bytes = in_lines((size_t)params * sizeof(double));
+    s->start_bytes = s->begin_bytes + in_lines((size_t)params * sizeof(int32_t));
+    s->scratch = s->weight_bytes + s->start_bytes + in_lines(qn_q_conv_scratch(c));
+    claim->scratch = s->scratch * (size_t)qn_build_threads(claim->builder);
+}
+
 static qn_status matmul_prepare(qn_claim *claim)
 {
     state *s = claim->state;
@@ -154,6 +166,15 @@ static qn_status matmul_prepare(qn_claim *claim)
     c->mac.finish = s->tail.finish;
     QN_TRY(qn_q_conv_plan(c, claim->builder));
     const int64_t params = qn_q_conv_params(c);
+    if (s->fixed) {
+        qn_q_fixed fixed;
+        QN_TRY(qn_q_fixed_make(&fixed, claim, params));
+        for (int64_t i = 0; i < params; i++)
+            fixed.multipliers[i] = qn_normal_value(qn_normal_of((double)s->multiplier));
+        qn_q_fixed_set(&c->mac.finish, &fixed, params);
+        measure(s, claim, params);
+        return QN_OK;
+    }
     float *bias = qn_build_alloc(claim->builder, (size_t)params * sizeof *bias);
     float *scale = qn_build_alloc(claim->builder, (size_t)params * sizeof *scale);
     if (!bias || !scale)
@@ -164,12 +185,7 @@ static qn_status matmul_prepare(qn_claim *claim)
     c->mac.finish.unbiased = true;
     c->mac.finish.scale = scale;
     qn_q_finish_bound(&c->mac.finish, 255.0 * 255.0 * (double)s->shape.k, params);
-    s->weight_bytes = in_lines(
-        (size_t)(c->blocks * c->steps * c->vectors * c->kernels->lanes * c->kernels->weight_bytes));
-    s->begin_bytes = in_lines((size_t)params * sizeof(double));
-    s->start_bytes = s->begin_bytes + in_lines((size_t)params * sizeof(int32_t));
-    s->scratch = s->weight_bytes + s->start_bytes + in_lines(qn_q_conv_scratch(c));
-    claim->scratch = s->scratch * (size_t)qn_build_threads(claim->builder);
+    measure(s, claim, params);
     return QN_OK;
 }
 
@@ -192,6 +208,7 @@ static void describe(state *s, const qn_node *node, const qn_q_param params[3])
     s->b = source_of(node->in[3], params[1].zero);
     s->multiplier =
         qn_multiplier((float)params[0].scale, (float)params[1].scale, (float)params[2].scale);
+    s->fixed = qn_node_is_fixed(node);
     s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
     s->conv.threads = 1;
     s->conv.narrow = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);

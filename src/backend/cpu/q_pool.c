@@ -80,6 +80,8 @@ static void window(const pool_work *w, uint8_t *y, const uint8_t *x, const pool_
     qn_q_cast cast = s->cast;
     const int64_t count = s->with_pads ? padded(g, 0, r->row) * padded(g, 1, column) : r->n;
     cast.scale = qn_mean_multiplier(s->x_scale, s->y_scale, count);
+    if (cast.fixed)
+        qn_q_cast_fix(&cast);
     s->kernels->mean(y, &taps, g->channels, &cast);
 }
 
@@ -189,7 +191,8 @@ static bool read_mean(qn_q_cast *cast, double scales[2], const qn_node *node, in
         return false;
     *cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
                         .round = qn_q_round_of(to, y.zero),
-                        .wide = qn_dtype_size(to) == 2};
+                        .wide = qn_dtype_size(to) == 2,
+                        .fixed = qn_node_is_fixed(node)};
     scales[0] = x.scale;
     scales[1] = y.scale;
     return true;
@@ -298,6 +301,8 @@ static qn_status claim_mean(bool *taken, qn_claim *claim, const int64_t *dims, c
                       .y_size = cast.wide ? 2 : 1,
                       .part = 64};
     s->cast.scale = qn_mean_multiplier(scales[0], scales[1], n);
+    if (s->cast.fixed)
+        qn_q_cast_fix(&s->cast);
     s->parts = (inner + s->part - 1) / s->part;
     qn_q_take_clips(claim, &value, &s->cast.round);
     qn_claim_in(claim, node->in[0], layouts[0]);

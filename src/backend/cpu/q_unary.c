@@ -96,6 +96,8 @@ qn_status qn_claim_q_requantize(bool *taken, qn_claim *claim)
                           .scale = (float)(x.scale / y.scale),
                           .round = qn_q_round_of(value->type.dtype, y.zero),
                           .wide = qn_dtype_size(value->type.dtype) == 2};
+    if (qn_node_is_fixed(node))
+        qn_q_cast_fix(&s->cast);
     qn_q_take_clips(claim, &value, &s->cast.round);
     finish(s, claim, value, &requantize_kernel);
     *taken = true;

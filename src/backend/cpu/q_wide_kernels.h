@@ -102,7 +102,7 @@ Q_INLINE void wide_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int 
         totals[i] = qd_load(m->begin + t->param + i % vectors * QI_LANES);
     wide_sums(totals, m, t, size);
     for (int i = 0; i < windows * vectors; i++)
-        floats[i] = qd_float(totals[i]);
+        floats[i] = finish_wide(&m->finish, totals[i], t->param + i % vectors * QI_LANES);
     mac_finish(floats, m, t, windows, vectors);
 }
 
@@ -174,7 +174,7 @@ Q_INLINE void wide_depth(const qn_depth *d, uint8_t *y, const uint8_t *x, bool w
         qd totals[WIDE_DEPTH_VECTORS];
         wide_depth_sums(totals, d, x + at * 2, block, words);
         for (int64_t v = 0; v < 2 && at + v * QI_LANES < d->count; v++) {
-            const qf sum = qd_float(totals[v]);
+            const qf sum = finish_wide(&d->finish, totals[v], (block * 2 + v) * QI_LANES);
             const q_finish_lanes lanes = {.sums = &sum,
                                           .count = 1,
                                           .y = y + (at + v * QI_LANES) * bytes,

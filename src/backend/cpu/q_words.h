@@ -17,6 +17,9 @@ Q_INLINE qi qi_dot_words(qi sum, qi x, qi w)
 #endif
 }
 
+/* Beyond all numbers of 16 bits, zero points included. */
+#define QD_MOST 0x1p22
+
 #if defined(__AVX512F__)
 typedef struct qd {
     __m512d low, high;
@@ -33,6 +36,24 @@ Q_INLINE qd qd_of(qi a)
 Q_INLINE qd qd_add(qd a, qd b)
 {
     return (qd){_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)};
+}
+Q_INLINE qd qd_set(double x)
+{
+    return (qd){_mm512_set1_pd(x), _mm512_set1_pd(x)};
+}
+Q_INLINE qd qd_mul(qd a, qd b)
+{
+    return (qd){_mm512_mul_pd(a.low, b.low), _mm512_mul_pd(a.high, b.high)};
+}
+Q_INLINE __m256i whole_half(__m512d a)
+{
+    const __m512d most = _mm512_set1_pd(QD_MOST), least = _mm512_set1_pd(-QD_MOST);
+    return _mm512_cvtpd_epi32(_mm512_min_pd(_mm512_max_pd(a, least), most));
+}
+/* Limited to QD_MOST on both sides, and rounded, halves to even. */
+Q_INLINE qi qd_whole(qd a)
+{
+    return _mm512_inserti64x4(_mm512_castsi256_si512(whole_half(a.low)), whole_half(a.high), 1);
 }
 Q_INLINE qd qd_times(qd a, double b)
 {
@@ -74,6 +95,25 @@ Q_INLINE qd qd_add(qd a, qd b)
 {
     return (qd){_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)};
 }
+Q_INLINE qd qd_set(double x)
+{
+    return (qd){_mm256_set1_pd(x), _mm256_set1_pd(x)};
+}
+Q_INLINE qd qd_mul(qd a, qd b)
+{
+    return (qd){_mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high)};
+}
+Q_INLINE __m128i whole_half(__m256d a)
+{
+    const __m256d most = _mm256_set1_pd(QD_MOST), least = _mm256_set1_pd(-QD_MOST);
+    return _mm256_cvtpd_epi32(_mm256_min_pd(_mm256_max_pd(a, least), most));
+}
+/* Limited to QD_MOST on both sides, and rounded, halves to even. */
+Q_INLINE qi qd_whole(qd a)
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(whole_half(a.low)), whole_half(a.high),
+                                   1);
+}
 Q_INLINE qd qd_times(qd a, double b)
 {
     const __m256d all = _mm256_set1_pd(b);
@@ -112,6 +152,24 @@ Q_INLINE qd qd_add(qd a, qd b)
 {
     return (qd){_mm_add_pd(a.low, b.low), _mm_add_pd(a.high, b.high)};
 }
+Q_INLINE qd qd_set(double x)
+{
+    return (qd){_mm_set1_pd(x), _mm_set1_pd(x)};
+}
+Q_INLINE qd qd_mul(qd a, qd b)
+{
+    return (qd){_mm_mul_pd(a.low, b.low), _mm_mul_pd(a.high, b.high)};
+}
+Q_INLINE __m128i whole_half(__m128d a)
+{
+    const __m128d most = _mm_set1_pd(QD_MOST), least = _mm_set1_pd(-QD_MOST);
+    return _mm_cvtpd_epi32(_mm_min_pd(_mm_max_pd(a, least), most));
+}
+/* Limited to QD_MOST on both sides, and rounded, halves to even. */
+Q_INLINE qi qd_whole(qd a)
+{
+    return _mm_unpacklo_epi64(whole_half(a.low), whole_half(a.high));
+}
 Q_INLINE qd qd_times(qd a, double b)
 {
     const __m128d all = _mm_set1_pd(b);
@@ -149,6 +207,24 @@ Q_INLINE qd qd_of(qi a)
 Q_INLINE qd qd_add(qd a, qd b)
 {
     QI_EACH(qd, d, a.d[i] + b.d[i]);
+}
+Q_INLINE qd qd_set(double x)
+{
+    QI_EACH(qd, d, x);
+}
+Q_INLINE qd qd_mul(qd a, qd b)
+{
+    QI_EACH(qd, d, a.d[i] * b.d[i]);
+}
+Q_INLINE int32_t whole_one(double x)
+{
+    const double limited = x > -QD_MOST ? x < QD_MOST ? x : QD_MOST : -QD_MOST;
+    const double shift = 0x1.8p52;
+    return (int32_t)((limited + shift) - shift);
+}
+Q_INLINE qi qd_whole(qd a)
+{
+    QI_EACH(qi, i, whole_one(a.d[i]));
 }
 Q_INLINE qd qd_times(qd a, double b)
 {
