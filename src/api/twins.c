@@ -139,7 +139,7 @@ static float factor_at(const meaning *m, int64_t i)
 static qn_quant quant_at(const meaning *m, int64_t i)
 {
     const int64_t k = i / m->scales.inner % m->scales.count;
-    qn_quant q = {((const float *)m->twin->scale->data)[k], 0};
+    qn_quant q = {((const float *)m->twin->scale->data)[k], 0, false};
     if (m->twin->zero)
         qn_load_i64(&q.zero, m->twin->zero->dtype, m->twin->zero->data, k, 1);
     return q;

@@ -264,10 +264,19 @@ static const qn_method *uncut_method(const qn_quantizer *q, const qn_value *valu
     return NULL;
 }
 
+static void find_ends(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_values && q->settings.profile->fixed_point; i++) {
+        if (q->values[i].integer && q->values[i].value->is_output)
+            qn_quant_root(q, &q->values[i])->ends = true;
+    }
+}
+
 /* Of the node that writes the value, or else of one that reads it. */
-static const qn_method *method_of(const qn_quantizer *q, const qn_value *value,
+static const qn_method *method_of(const qn_quantizer *q, const qn_quant_value *root,
                                   const qn_param_options *options)
 {
+    const qn_value *value = q->values[root->source].value;
     const qn_method *method = uncut_method(q, value);
     if (method)
         return method;
@@ -275,6 +284,8 @@ static const qn_method *method_of(const qn_quantizer *q, const qn_value *value,
         method = qn_quant_node_of(q, value->producer)->method;
     if (q->settings.mix && !method)
         method = method_behind(q, value);
+    if (root->ends && !method)
+        method = qn_methods[0]; /* the best scores are the largest numbers: nothing is cut off */
     return method ? method : options->method;
 }
 
@@ -289,7 +300,7 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
         return qn_range_through(range, q, root, entry);
     if (root->bits > 8)
         return range_of_words(range, q, entry, &wanted);
-    const qn_method *method = method_of(q, q->values[root->source].value, options);
+    const qn_method *method = method_of(q, root, options);
     return qn_stats_range(range, q->ctx, entry, method, &wanted);
 }
 
@@ -386,7 +397,7 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     const qn_value *value = q->values[root->source].value;
     qn_range known;
     *out =
-        (qn_derived_value){.name = root->value->name, .method = method_of(q, value, options)->name};
+        (qn_derived_value){.name = root->value->name, .method = method_of(q, root, options)->name};
     if (root->through || (!entry && known_range(&known, value)))
         out->method = "function";
     if (root->given)
@@ -472,6 +483,7 @@ qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_optio
 {
     qn_param_options own = *options;
     qn_quantizer_number(q);
+    find_ends(q);
     qn_quant_find_narrow(q);
     q->n_given = qn_given_find(q);
     /* Trained together: what was rounded so before is not moved now. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# verify_quant.sh MODEL [OPTION...]: a float model quantized by quench (with these options) gives the same integers
+# verify_quant.sh MODEL [OPTION...]: a float model quantized by quench (with these options, for $CHIP) gives the same integers
 # from the fast kernels as from the reference, on every instruction set and number of threads.
 set -eu
 data=${QUENCH_DATA:-../shared/data}
@@ -36,7 +36,7 @@ if [ -f "$samples/test_first4000.bin.xz" ]; then
     xz -dc "$samples/test_first4000.bin.xz" >"$folder/test.bin"
     samples=$folder/test.bin
 fi
-"$QUENCH" quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 --save-dir "$folder" "$@" >"$folder/report"
+"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 --save-dir "$folder" "$@" >"$folder/report"
 for isa in SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI; do
     for threads in 1 2; do
         result=$(ONEDNN_MAX_CPU_ISA=$isa "$QUENCH" verify -q "$folder/${model}_quantize.onnx" -d "$samples" \

@@ -3,6 +3,7 @@
 #define QN_INT8_TEST_H
 
 #include "backend_test.h"
+#include "ops/fixed.h"
 
 static inline qn_dtype pick_byte(fixture *f)
 {
@@ -105,27 +106,11 @@ static inline qn_node *add_wide_node(fixture *f, const qn_op *op, int32_t n_in, 
     return node;
 }
 
-/* Elements that differ, of all outputs. `kernel`: see compare. */
-static inline double differing(fixture *f, const char *kernel)
+/* Elements of both runs that differ, of all outputs. `kernel`: see compare. */
+static inline double differing_once(fixture *f, const char *kernel, const qn_tensor *in,
+                                    size_t n_in)
 {
-    qn_tensor in[8];
-    const size_t n_in = f->graph->n_inputs;
     double count = 0;
-    if (getenv("QUENCH_SAVE"))
-        assert_int_equal(qn_model_save(f->ctx, f->model, getenv("QUENCH_SAVE"), NULL), QN_OK);
-    assert_true(n_in <= QN_COUNT_OF(in));
-    for (size_t i = 0; i < n_in; i++) {
-        const qn_type *type = &f->graph->inputs[i]->type;
-        in[i] = (qn_tensor){.dtype = type->dtype, .rank = type->rank};
-        assert_true(qn_type_is_static(type, in[i].dims));
-        const int64_t numbers = qn_tensor_count(&in[i]);
-        const size_t size = qn_dtype_size(type->dtype);
-        in[i].data = malloc((size_t)numbers * size + 1);
-        if (type->dtype == QN_FLOAT32)
-            fill_floats(f, in[i].data, numbers);
-        else
-            fill_bytes(f, in[i].data, numbers * (int64_t)size, pick(f, 4) == 0);
-    }
     outcome plain = run_with(f, "ref", in, n_in), fast = run_with(f, NULL, in, n_in);
     for (size_t o = 0; o < f->graph->n_outputs; o++) {
         const qn_tensor *a = qn_session_output(fast.session, o);
@@ -143,6 +128,32 @@ static inline double differing(fixture *f, const char *kernel)
         fail_msg("no step is '%s'", kernel);
     outcome_end(&plain);
     outcome_end(&fast);
+    return count;
+}
+
+/* The same for random inputs, once as the graph is and once in fixed point. */
+static inline double differing(fixture *f, const char *kernel)
+{
+    qn_tensor in[8];
+    const size_t n_in = f->graph->n_inputs;
+    if (getenv("QUENCH_SAVE"))
+        assert_int_equal(qn_model_save(f->ctx, f->model, getenv("QUENCH_SAVE"), NULL), QN_OK);
+    assert_true(n_in <= QN_COUNT_OF(in));
+    for (size_t i = 0; i < n_in; i++) {
+        const qn_type *type = &f->graph->inputs[i]->type;
+        in[i] = (qn_tensor){.dtype = type->dtype, .rank = type->rank};
+        assert_true(qn_type_is_static(type, in[i].dims));
+        const int64_t numbers = qn_tensor_count(&in[i]);
+        const size_t size = qn_dtype_size(type->dtype);
+        in[i].data = malloc((size_t)numbers * size + 1);
+        if (type->dtype == QN_FLOAT32)
+            fill_floats(f, in[i].data, numbers);
+        else
+            fill_bytes(f, in[i].data, numbers * (int64_t)size, pick(f, 4) == 0);
+    }
+    double count = differing_once(f, kernel, in, n_in);
+    assert_int_equal(qn_model_tell(f->model, QN_FIXED_KEY, QN_FIXED_WORD), QN_OK);
+    count += differing_once(f, kernel, in, n_in);
     for (size_t i = 0; i < n_in; i++)
         free(in[i].data);
     return count;

@@ -125,6 +125,42 @@ static void cut(state *s)
     s->chunks = ((rows > 1 ? rows : width) + s->chunk - 1) / s->chunk;
 }
 
+/* Of a, b and the result. */
+static void float_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
+{
+    const float ratios[2] = {(float)(p[0].scale / p[2].scale), (float)(p[1].scale / p[2].scale)};
+    const int64_t zeros[3] = {p[0].zero, p[1].zero, p[2].zero};
+    if (s->sum)
+        s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], 0),
+                              .b = qn_q_side_of(types[1], 0),
+                              .a_scale = ratios[0],
+                              .b_scale = ratios[1],
+                              .fixed = qn_sum_fixed(ratios, zeros),
+                              .round = qn_q_round_of(types[2], 0)};
+    else
+        s->pair = (qn_q_pair){
+            .a = qn_q_side_of(types[0], zeros[0]),
+            .b = qn_q_side_of(types[1], zeros[1]),
+            .a_scale = qn_multiplier((float)p[0].scale, (float)p[1].scale, (float)p[2].scale),
+            .round = qn_q_round_of(types[2], zeros[2])};
+}
+
+/* Floats hold the sum of two bytes times 15 bits, where no zero points come in. */
+static void fixed_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
+{
+    float ratios[2] = {(float)(p[0].scale / p[2].scale), (float)(p[1].scale / p[2].scale)};
+    const double zeros[3] = {(double)p[0].zero, (double)p[1].zero, (double)p[2].zero};
+    const float product = qn_multiplier((float)p[0].scale, (float)p[1].scale, (float)p[2].scale);
+    const bool plain = qn_q_fixed_ratios(ratios, zeros) && qn_dtype_size(types[0]) == 1;
+    s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], p[0].zero),
+                          .b = qn_q_side_of(types[1], p[1].zero),
+                          .a_scale = s->sum ? ratios[0]
+                                            : (float)qn_normal_value(qn_normal_of((double)product)),
+                          .b_scale = ratios[1],
+                          .round = qn_q_round_of(types[2], p[2].zero),
+                          .exact = !s->sum || !plain};
+}
+
 /* Constant scales and zero points; types of one width. */
 static bool read_pair(state *s, const qn_node *node)
 {
@@ -138,29 +174,11 @@ static bool read_pair(state *s, const qn_node *node)
     if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
         !qn_q_param_of(&c, node, 6, 7))
         return false;
-    float ratios[2] = {(float)(a.scale / c.scale), (float)(b.scale / c.scale)};
-    const bool fixed = qn_node_is_fixed(node), wide = qn_dtype_size(types[0]) == 2;
-    const double zeros[3] = {(double)a.zero, (double)b.zero, (double)c.zero};
-    if (fixed && s->sum && !qn_q_fixed_ratios(ratios, zeros))
-        return false;
-    if (s->sum)
-        s->pair =
-            (qn_q_pair){.a = qn_q_side_of(types[0], 0),
-                        .b = qn_q_side_of(types[1], 0),
-                        .a_scale = ratios[0],
-                        .b_scale = ratios[1],
-                        .fixed = qn_sum_fixed(ratios, (const int64_t[3]){a.zero, b.zero, c.zero}),
-                        .round = qn_q_round_of(types[2], 0),
-                        .exact = fixed && wide};
+    const qn_q_param params[3] = {a, b, c};
+    if (qn_node_is_fixed(node))
+        fixed_pair(s, types, params);
     else
-        s->pair =
-            (qn_q_pair){.a = qn_q_side_of(types[0], a.zero),
-                        .b = qn_q_side_of(types[1], b.zero),
-                        .a_scale = qn_multiplier((float)a.scale, (float)b.scale, (float)c.scale),
-                        .round = qn_q_round_of(types[2], c.zero),
-                        .exact = fixed};
-    if (fixed && !s->sum)
-        s->pair.a_scale = (float)qn_normal_value(qn_normal_of((double)s->pair.a_scale));
+        float_pair(s, types, params);
     s->size = (int64_t)qn_dtype_size(types[0]);
     return true;
 }
