@@ -261,8 +261,9 @@ qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *
 /* A function of a shared object or of a script. */
 typedef struct cli_script {
     qn_function function;
-    void *object; /* what was opened; NULL: nothing */
-    char *name;   /* memory of function.user */
+    void *object;     /* what was opened; NULL: nothing */
+    qn_infer_fn *own; /* of it */
+    char *name;       /* memory of function.user */
 } cli_script;
 /* False, with a message, where the file or the function is not there; the file infer_common.py need not be, for functions
  * that are built in. A script without an interpreter at hand starts

@@ -1,6 +1,7 @@
 /* Infer functions of files: shared objects are opened, scripts are handed to an interpreter. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,6 +26,39 @@ static qn_infer_fn *find_function(void *object, const char *name)
     return symbol.function;
 }
 
+/* What a function prints that runs many times is hidden; false where that cannot be. */
+static bool hide_output(int *kept)
+{
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    fflush(stdout);
+    *kept = nowhere >= 0 ? dup(STDOUT_FILENO) : -1;
+    const bool hidden = *kept >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0;
+    if (!hidden && *kept >= 0)
+        close(*kept);
+    if (nowhere >= 0)
+        close(nowhere);
+    return hidden;
+}
+
+static void show_output(int kept)
+{
+    fflush(stdout);
+    (void)dup2(kept, STDOUT_FILENO);
+    close(kept);
+}
+
+/* A qn_infer_fn; `user` is the script. */
+static qn_status run_object(void *user, qn_executor *executor, double *metric)
+{
+    const cli_script *script = user;
+    int kept = -1;
+    const bool hidden = qn_executor_get(executor)->quiet && hide_output(&kept);
+    const qn_status status = script->own(NULL, executor, metric);
+    if (hidden)
+        show_output(kept);
+    return status;
+}
+
 static bool open_object(cli_script *out, const char *path, const char *function)
 {
     char *direct = NULL;
@@ -43,10 +77,12 @@ static bool open_object(cli_script *out, const char *path, const char *function)
         cli_error("%s: cannot be loaded: %s", path, dlerror());
         return false;
     }
-    out->function.run = find_function(out->object, function);
-    if (!out->function.run)
+    out->own = find_function(out->object, function);
+    if (!out->own)
         cli_error("%s has no function '%s' (a qn_infer_fn, see quench.h)", path, function);
-    return out->function.run != NULL;
+    out->function.run = run_object;
+    out->function.user = out;
+    return out->own != NULL;
 }
 
 /* ---- Scripts -------------------------------------------------------------------------------------------------- */

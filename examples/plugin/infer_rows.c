@@ -42,6 +42,7 @@ static qn_status feed(qn_executor *executor, const qn_tensor *data, double *metr
         seen += facts->batch_size;
     }
     *metric = seen ? sum / (double)seen : NAN;
+    printf("infer_rows: %lld rows\n", (long long)seen); /* hidden where many models are tried */
     return QN_OK;
 }
 

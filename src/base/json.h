@@ -28,7 +28,7 @@ void qn_json_free(qn_json *json);
  * Whatever is wrong with a document, its text or what it says, is told with file, line, column and the way
  * to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number". Status QN_E_FORMAT. */
 
-enum { QN_JSON_DEPTH = 64, QN_JSON_BYTES = 64 << 20 };
+enum { QN_JSON_DEPTH = 64, QN_JSON_BYTES = 64 << 20, QN_JSON_SLIM_BYTES = 512 << 20 };
 
 typedef struct qn_json_document qn_json_document;
 
@@ -37,6 +37,10 @@ typedef struct qn_json_document qn_json_document;
 QN_MUST_CHECK qn_status qn_json_read(qn_json_document **out, qn_context *ctx, const void *data,
                                      size_t size, const char *name);
 QN_MUST_CHECK qn_status qn_json_load(qn_json_document **out, qn_context *ctx, const char *path);
+/* A large file whose members of this key nobody wants: 0 stands for them, and only what is left has to be within the
+ * limit, which is larger. Files of up to 2 GiB. */
+QN_MUST_CHECK qn_status qn_json_load_without(qn_json_document **out, qn_context *ctx,
+                                             const char *path, const char *key);
 void qn_json_document_free(qn_json_document *document);
 
 /* An item and the way to it. It points to the place that it was found from, which must live as long. */

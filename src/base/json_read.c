@@ -17,7 +17,9 @@ struct qn_json_document {
     const char *text;
     size_t size;
     json_t *root;
-    qn_map map; /* of a file: the text */
+    qn_map map;    /* of a file: the text */
+    char *slim;    /* the text without what was left out; NULL: nothing was */
+    size_t weight; /* bytes of the text that the parser makes something of */
     qn_arena arena;
 };
 
@@ -223,9 +225,11 @@ static qn_status check_depth(const qn_json_document *d)
 static qn_status parse(qn_json_document *d)
 {
     json_error_t error;
-    if (d->size > QN_JSON_BYTES)
-        return qn_fail(d->ctx, QN_E_FORMAT, "%s: %zu bytes are too many: %d are the most", d->name,
-                       d->size, QN_JSON_BYTES);
+    const size_t most = d->slim ? QN_JSON_SLIM_BYTES : QN_JSON_BYTES;
+    const size_t weight = d->slim ? d->weight : d->size;
+    if (weight > most || d->size > INT32_MAX)
+        return qn_fail(d->ctx, QN_E_FORMAT, "%s: %zu bytes are too many: %zu are the most", d->name,
+                       weight, most);
     if (d->size >= 3 && memcmp(d->text, "\xef\xbb\xbf", 3) == 0) { /* some editors begin so */
         d->text += 3;
         d->size -= 3;
@@ -277,17 +281,65 @@ qn_status qn_json_read(qn_json_document **out, qn_context *ctx, const void *data
     return finish(out, d, status);
 }
 
+static qn_status open_file(qn_json_document **out, qn_context *ctx, const char *path)
+{
+    QN_TRY(document_create(out, ctx, path));
+    QN_TRY(qn_map_open(&(*out)->map, ctx, path));
+    (*out)->text = (const char *)(*out)->map.data;
+    (*out)->size = (*out)->map.size;
+    return QN_OK;
+}
+
 qn_status qn_json_load(qn_json_document **out, qn_context *ctx, const char *path)
 {
-    qn_json_document *d;
+    qn_json_document *d = NULL;
     *out = NULL;
-    qn_status status = document_create(&d, ctx, path);
-    if (status == QN_OK)
-        status = qn_map_open(&d->map, ctx, path);
-    if (status == QN_OK) {
-        d->text = (const char *)d->map.data;
-        d->size = d->map.size;
+    const qn_status status = open_file(&d, ctx, path);
+    return finish(out, d, status);
+}
+
+/* Where the value of the member begins whose key stands at `at`, if it is this one; else 0. */
+static size_t value_of(const qn_json_document *d, size_t at, size_t end, const char *key)
+{
+    const size_t length = strlen(key);
+    if (end - at != length + 2 || memcmp(d->text + at + 1, key, length) != 0)
+        return 0;
+    const size_t colon = skip_space(d, end);
+    return colon < d->size && d->text[colon] == ':' ? skip_space(d, colon + 1) : 0;
+}
+
+/* 0 and blanks in the place of every value of `key`: all else stands where it stood. */
+static qn_status make_slim(qn_json_document *d, const char *key)
+{
+    d->slim = qn_alloc(d->ctx, d->size + 1);
+    QN_TRY_ALLOC(d->ctx, d->slim);
+    memcpy(d->slim, d->text ? d->text : "", d->size);
+    d->weight = d->size;
+    for (size_t at = 0; at < d->size;) {
+        if (d->text[at] != '"') {
+            at++;
+            continue;
+        }
+        const size_t end = skip_string(d, at), value = value_of(d, at, end, key);
+        at = value ? QN_MAX(skip_item(d, value), value) : end;
+        if (value >= d->size || !value)
+            continue;
+        for (size_t i = value; i < at; i++)
+            d->slim[i] = i == value ? '0' : d->text[i] == '\n' ? '\n' : ' ';
+        d->weight -= at - value;
     }
+    d->text = d->slim;
+    return QN_OK;
+}
+
+qn_status qn_json_load_without(qn_json_document **out, qn_context *ctx, const char *path,
+                               const char *key)
+{
+    qn_json_document *d = NULL;
+    *out = NULL;
+    qn_status status = open_file(&d, ctx, path);
+    if (status == QN_OK)
+        status = make_slim(d, key);
     return finish(out, d, status);
 }
 
@@ -298,6 +350,7 @@ void qn_json_document_free(qn_json_document *document)
     qn_context *ctx = document->ctx;
     json_decref(document->root);
     qn_map_close(&document->map);
+    qn_free(ctx, document->slim);
     qn_arena_free(&document->arena);
     qn_free(ctx, document);
 }

@@ -121,6 +121,60 @@ static void places(void **state)
     qn_context_free(ctx);
 }
 
+/* A file whose "fat" members are left out; what is said of others names the places that they have in the file. */
+static void without_a_key(void **state)
+{
+    static const char text[] =
+        "{\"a\": [{\"fat\": [[1, \"]\"],\n {\"fat\": 2}], \"b\": \"fat\"}],\n"
+        " \"fat\" : 3.5, \"c\": \"x\"}";
+    qn_context *ctx = context();
+    qn_json_document *d = NULL;
+    qn_json_place member;
+    const char *b = NULL;
+    int64_t number = -1;
+    FILE *file = fopen("without_a_key.json", "w");
+    (void)state;
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(qn_json_load_without(&d, ctx, "without_a_key.json", "fat"), QN_OK);
+    remove("without_a_key.json");
+    const qn_json_place root = qn_json_root(d);
+    assert_true(qn_json_find(&member, &root, "a"));
+    const qn_json_place first = qn_json_element(&member, 0);
+    qn_json_place found;
+    assert_true(qn_json_find(&found, &first, "fat"));
+    assert_int_equal(qn_json_get_int(&number, &found, 0, 9), QN_OK);
+    assert_int_equal(number, 0);
+    assert_true(qn_json_find(&found, &first, "b"));
+    assert_int_equal(qn_json_get_text(&b, &found), QN_OK);
+    assert_string_equal(b, "fat");
+    assert_true(qn_json_find(&found, &root, "c"));
+    assert_int_equal(qn_json_get_int(&number, &found, 0, 9), QN_E_FORMAT);
+    assert_string_equal(qn_context_error(ctx),
+                        "without_a_key.json:3:20: c: is a text, not a whole number");
+    qn_json_document_free(d);
+    qn_context_free(ctx);
+}
+
+/* As a document of its own an item stands where it stood. */
+static void excerpts(void **state)
+{
+    qn_context *ctx = context();
+    qn_json_document *d = NULL;
+    qn_json_place member;
+    qn_arena arena;
+    (void)state;
+    qn_arena_init(&arena, &ctx->allocator);
+    assert_int_equal(read_text(&d, ctx, "{\"\xc3\xa4\": 1,\n \"b\": [{\n}], \"c\": 2}"), QN_OK);
+    const qn_json_place root = qn_json_root(d);
+    assert_true(qn_json_find(&member, &root, "b"));
+    assert_string_equal(qn_json_excerpt(&arena, &member), "        \n      [{\n}]");
+    qn_json_document_free(d);
+    qn_arena_free(&arena);
+    qn_context_free(ctx);
+}
+
 static void members_in_order(void **state)
 {
     qn_context *ctx = context();
@@ -197,6 +251,7 @@ static void floats_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_key),  cmocka_unit_test(excerpts),
         cmocka_unit_test(refused),        cmocka_unit_test(too_deep),
         cmocka_unit_test(places),         cmocka_unit_test(members_in_order),
         cmocka_unit_test(floats_survive), cmocka_unit_test(floats_are_short),
