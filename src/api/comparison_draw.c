@@ -58,8 +58,8 @@ static qn_status draw_row(qn_comparison *c, const char *folder, const qn_compare
 {
     char title[256];
     snprintf(title, sizeof title, "Layer %lld: %s %s", (long long)row->index, row->op, row->name);
-    char *path =
-        qn_arena_format(&c->arena, "%s/hist_%04lld_%s", folder, (long long)row->index, row->name);
+    char *path = qn_arena_format(&c->arena, "%s/hist_%04lld_%.180s", folder, (long long)row->index,
+                                 row->name);
     QN_TRY_ALLOC(c->ctx, path);
     for (char *p = path + strlen(folder) + 1; *p; p++) {
         if (*p == '/' || *p == '\\')

@@ -20,10 +20,10 @@ typedef struct dump {
 
 /* ---- Files ------------------------------------------------------------------------------------------------------ */
 
-/* "<side>/0003_<name>.npy" */
+/* "<side>/0003_<name>.npy"; file systems have limits that names of tensors do not have. */
 static const char *file_of(dump *d, const qn_twin *twin, int side)
 {
-    char *path = qn_arena_format(&d->arena, "%s/%04zu_%s.npy", qn_dump_sides[side],
+    char *path = qn_arena_format(&d->arena, "%s/%04zu_%.180s.npy", qn_dump_sides[side],
                                  (size_t)(twin - d->twins.at), twin->name);
     for (char *c = path ? path + strlen(qn_dump_sides[side]) + 1 : NULL; c && *c; c++) {
         if (*c == '/' || *c == '\\')

@@ -1,11 +1,10 @@
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/infer.h"
+#include "base/folder.h"
 
 /* ---- Names -------------------------------------------------------------------------------------------- */
 
@@ -31,7 +30,7 @@ static qn_status check_unique(const qn_infer_outputs *out, size_t i)
     return QN_OK;
 }
 
-/* Makes the folder, and those above it that are not there. */
+/* Makes the folder, and those above it that are not there: these begin at out->made. */
 static qn_status make_folder(qn_infer_outputs *out, const char *folder)
 {
     qn_context *ctx = out->feed->ctx;
@@ -39,20 +38,15 @@ static qn_status make_folder(qn_infer_outputs *out, const char *folder)
     char *path = qn_arena_text(&out->feed->arena, folder, length);
     QN_TRY_ALLOC(ctx, path);
     out->folder = path;
-    for (size_t end = QN_MIN(length, 1); end <= length; end++) {
+    for (size_t end = QN_MIN(length, 1); end <= length && !out->made; end++) {
         if (path[end] && path[end] != '/')
             continue;
         path[end] = 0;
-        const int failed = mkdir(path, 0777) ? errno : 0;
+        out->made = qn_folder_is(path) ? 0 : end;
         if (end < length)
             path[end] = '/';
-        if (failed && failed != EEXIST)
-            return qn_fail(ctx, QN_E_IO, "%s: cannot make the folder: %s", folder,
-                           strerror(failed));
-        if (!failed && !out->made)
-            out->made = end;
     }
-    return QN_OK;
+    return qn_folder_create(ctx, folder, NULL);
 }
 
 /* The folders that were made, where nothing came to lie in them. */

@@ -42,17 +42,19 @@ static qn_status list_integers(qn_names *out, qn_arena *arena, const qn_graph *g
     return QN_OK;
 }
 
-static bool fits_scales(const qn_tensor *zero, const qn_tensor *scale)
+/* Files may hold anything. */
+static bool are_parameters(const qn_tensor *scale, const qn_tensor *zero)
 {
-    return !zero || qn_tensor_count(zero) == qn_tensor_count(scale);
+    return scale->dtype == QN_FLOAT32 && qn_tensor_count(scale) >= 1 &&
+           (!zero ||
+            (qn_dtype_is_integer(zero->dtype) && qn_tensor_count(zero) == qn_tensor_count(scale)));
 }
 
 static void describe_integers(qn_twin *p, const qn_node *quantize)
 {
     const qn_quantize_attrs *attrs = quantize->attrs;
     const qn_value *zero = quantize->n_in > 2 ? quantize->in[2] : NULL;
-    if ((zero && !zero->data) || quantize->in[1]->data->dtype != QN_FLOAT32 ||
-        !fits_scales(zero ? zero->data : NULL, quantize->in[1]->data))
+    if ((zero && !zero->data) || !are_parameters(quantize->in[1]->data, zero ? zero->data : NULL))
         return;
     p->fixed = quantize->out[0]->name;
     p->dtype = zero ? zero->data->dtype : QN_UINT8;

@@ -62,18 +62,23 @@ static qn_status take_outputs(qn_twins *s, const qn_model *quantized)
     return QN_OK;
 }
 
-qn_status qn_twins_told(qn_twins *s, const qn_model *quantized)
+static qn_status read_told(qn_twins *s, const char *text)
 {
     qn_json_document *document = NULL;
-    QN_TRY(take_outputs(s, quantized));
-    for (size_t i = 0; i < quantized->metadata.count; i++) {
-        const qn_pair *said = &quantized->metadata.at[i];
-        if (strcmp(said->key, QN_TENSORS_KEY) != 0)
-            continue;
-        QN_TRY(qn_json_read(&document, s->ctx, said->value, strlen(said->value), QN_TENSORS_KEY));
-        const qn_status status = take_all(s, document);
-        qn_json_document_free(document);
-        return status;
+    QN_TRY(qn_json_read(&document, s->ctx, text, strlen(text), QN_TENSORS_KEY));
+    const qn_status status = take_all(s, document);
+    qn_json_document_free(document);
+    return status;
+}
+
+qn_status qn_twins_told(qn_twins *s, const qn_model *quantized)
+{
+    qn_status status = take_outputs(s, quantized);
+    for (size_t i = 0; i < quantized->metadata.count && status == QN_OK; i++) {
+        if (strcmp(quantized->metadata.at[i].key, QN_TENSORS_KEY) == 0)
+            status = read_told(s, quantized->metadata.at[i].value);
     }
-    return QN_OK;
+    if (status == QN_OK || !quantized->path)
+        return status;
+    return qn_fail_within(s->ctx, status, "%s: metadata", quantized->path);
 }
