@@ -7,29 +7,13 @@
 
 /* ---- What is not built yet ---------------------------------------------------------------------------------- */
 
-/* The first option given that the library has no answer to; NULL: none. */
-static const char *missing_option(const quant_values *v)
-{
-    static const char *const names[] = {"quantize-input-dtype", "unify-input-scale", "lut-len",
-                                        "layer-threshold"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (cli_given(v, &cli_cmd_quant, names[i]))
-            return names[i];
-    }
-    return NULL;
-}
-
 static bool is_supported(const quant_values *v)
 {
-    const char *missing = missing_option(v);
-    if (strcmp(v->origin.framework, "onnx") != 0)
+    const bool onnx = strcmp(v->origin.framework, "onnx") == 0;
+    if (!onnx)
         cli_error("quant: models of %s cannot be read yet: convert the model to ONNX first",
                   v->origin.framework);
-    else if (missing)
-        cli_error("quant: --%s is not supported yet", missing);
-    else
-        return true;
-    return false;
+    return onnx;
 }
 
 enum { MANUAL_METHODS = 5 };
@@ -83,6 +67,11 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     o.dynamic = v->dynamic;
     o.scales = v->scales;
     o.mix = v->mix.config;
+    o.input_types = v->edge.input_types.at;
+    o.n_input_types = v->edge.input_types.count;
+    o.unify_inputs = v->edge.one_scale;
+    o.norm_limit = v->edge.norm_limit;
+    o.table_bits = cli_given(v, &cli_cmd_quant, "lut-len") ? (int)v->edge.table_bits : 0;
     return o;
 }
 

@@ -111,6 +111,22 @@ static bool check_methods(const quant_values *v)
     return false;
 }
 
+/* Which node reads an input is not known yet; that all of them have 8 bits is. */
+static bool check_input_types(const quant_values *v, const cli_command *command)
+{
+    for (size_t i = 0; i < v->edge.input_types.count; i++) {
+        if (strcmp(v->edge.input_types.at[i], "int16") != 0 || v->bits == 16 || v->widths.count ||
+            v->mix.config || v->scales)
+            continue;
+        cli_error(
+            "quant: --quantize-input-dtype int16 and --bit-width 8%s exclude each other: nodes "
+            "of 8 bits read no int16",
+            cli_given(v, command, "bit-width") ? "" : " (the default)");
+        return false;
+    }
+    return true;
+}
+
 /* ---- What has no effect ---------------------------------------------------------------------------------------- */
 
 typedef bool needs_fn(const quant_values *v);
@@ -191,6 +207,8 @@ static const condition conditions[] = {
     {"generate-template", quantizes, "run mode quant or compare"},
     {"mean", quantizes, "run mode quant or compare"},
     {"std", quantizes, "run mode quant or compare"},
+    {"quantize-input-dtype", quantizes,
+     "run mode quant or compare: a quantized model has the types that it was made with"},
     {"percent", has_percentile, "method percentile"},
     {"labels", has_goal, "--max-drop"},
     {"class-offset", has_goal, "--max-drop"},
@@ -239,7 +257,7 @@ bool quant_check(void *values, const cli_command *command)
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
     if (!check_model(v) || !check_clashes(v, command) || !check_normalization(v, command) ||
-        !check_methods(v) || !check_chip(v, command))
+        !check_methods(v) || !check_input_types(v, command) || !check_chip(v, command))
         return false;
     tell_idle(v, command);
     return true;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ops/fixed.h"
 #include "pass/forms.h"
+#include "pass/lower.h"
 #include "quant/refinement.h"
 
 static const char separator[] = ", ";
@@ -117,6 +118,21 @@ static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
     return status;
 }
 
+/* Of functions of 16 bits. */
+static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        found = found || (n->integer && n->is_function && n->bits > 8);
+    }
+    if (!found || !q->settings.table_bits)
+        return QN_OK;
+    char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
+    QN_TRY_ALLOC(model->ctx, number);
+    return qn_model_tell(model, QN_TABLE_KEY, number);
+}
+
 qn_status qn_job_describe(qn_quantize_job *j)
 {
     char print[QN_FINGERPRINT_TEXT];
@@ -141,6 +157,8 @@ qn_status qn_job_describe(qn_quantize_job *j)
     if (s->mix)
         QN_TRY(tell_mix(model, s->mix));
     QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
+    QN_TRY(tell_tables(model, j->quantizer));
+    QN_TRY(tell_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
     if (j->given)
         return QN_OK;
     const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;

@@ -3,6 +3,7 @@
 #include "api/goal.h"
 #include "api/mend.h"
 #include "api/speed.h"
+#include "quant/inputs.h"
 #include "quant/output_scale.h"
 
 enum { DEFAULT_COMPARED = 16 };
@@ -169,6 +170,7 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
         return reached;
     QN_TRY(qn_job_compare(root, j, reported));
     QN_TRY(qn_job_save_scales(j));
+    QN_TRY(qn_inputs_retype(j->quantized, &j->settings));
     return reached;
 }
 

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
+#include "pass/lower.h"
 #include "quant/dynamic.h"
 #include "quant/given.h"
 
@@ -27,11 +28,21 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .n_float = o->n_float,
                                .widths = o->widths,
                                .n_widths = o->n_widths,
+                               .unify = o->unify_inputs != 0,
+                               .table_bits = o->table_bits,
+                               .input_types = o->input_types,
+                               .n_input_types = o->n_input_types,
                                .dynamic = o->dynamic != 0,
                                .real_outputs = o->real_outputs != 0};
     if (out->bits != 8 && out->bits != 16)
         return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
-    return qn_profile_find(&out->profile, ctx, o->target);
+    if (o->table_bits && (o->table_bits < QN_TABLE_LEAST || o->table_bits > QN_TABLE_MOST))
+        return qn_fail(ctx, QN_E_INVALID, "tables of 2^%d entries: it must be 2^%d to 2^%d",
+                       o->table_bits, QN_TABLE_LEAST, QN_TABLE_MOST);
+    QN_TRY(qn_profile_find(&out->profile, ctx, o->target));
+    if (!out->table_bits && out->profile->fixed_point)
+        out->table_bits = QN_TABLE_CHIP;
+    return QN_OK;
 }
 
 /* Why the target does not do what is asked for, and which option asks. */
@@ -68,6 +79,7 @@ static qn_status choose_refinements(qn_quantize_job *j)
                                    .equalize = !o->no_equalization,
                                    .balance = !o->no_balancing,
                                    .clip_weights = !o->no_weight_clipping,
+                                   .norm_limit = o->norm_limit,
                                    .correct_bias = !o->no_bias_correction};
     if (o->percentile > 0)
         j->params.range.percentile = o->percentile;
@@ -142,6 +154,27 @@ static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
     return QN_OK;
 }
 
+static bool has_integer(const qn_quantizer *q, const qn_op *op)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->n_nodes && !found; i++)
+        found = q->nodes[i].node->op == op && (q->nodes[i].integer || op == &qn_op_ScatterND);
+    return found;
+}
+
+static void tell_idle(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    if (o->norm_limit > 0 && !has_integer(j->quantizer, &qn_op_LayerNormalization))
+        qn_log(j->ctx, QN_LOG_NOTE,
+               "a limit of LayerNormalization (-lt) has no effect here: none is quantized");
+    if (o->unify_inputs && !has_integer(j->quantizer, &qn_op_Concat) &&
+        !has_integer(j->quantizer, &qn_op_ScatterND))
+        qn_log(j->ctx, QN_LOG_NOTE,
+               "one scale for what is put together (-uis) has no effect here: no Concat is "
+               "quantized, and there is no ScatterND");
+}
+
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
     if (j->options->mix)
@@ -157,7 +190,9 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
         QN_TRY(qn_scales_check(j->scales, j->calibration.print));
     if (j->mix)
         QN_TRY(check_mix(j, model));
-    return apply_rules(j);
+    QN_TRY(apply_rules(j));
+    tell_idle(j);
+    return QN_OK;
 }
 
 /* ---- Statistics --------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "base/folder.h"
 #include "ir/qparams.h"
 #include "ops/infer.h"
+#include "quant/inputs.h"
 
 enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
 
@@ -136,15 +137,18 @@ static bool has_open_batch(const qn_model *model)
     return false;
 }
 
-static qn_status save_bound(qn_quantized_file *file, qn_model *model)
+/* A copy with the inputs that are asked for. */
+static qn_status save_changed(qn_quantized_file *file, qn_model *model)
 {
-    const qn_graph_options graph = {.batch = file->batch};
-    qn_model *bound = NULL;
-    QN_TRY(qn_prepare_shapes(&bound, file->ctx, model, &graph, false));
-    qn_status status = qn_graph_infer(bound->graph);
+    const qn_graph_options graph = {.batch = has_open_batch(model) ? file->batch : 0};
+    qn_model *changed = NULL;
+    QN_TRY(qn_prepare_shapes(&changed, file->ctx, model, &graph, false));
+    qn_status status = qn_graph_infer(changed->graph);
+    if (status == QN_OK && file->settings)
+        status = qn_inputs_retype(changed, file->settings);
     if (status == QN_OK)
-        status = save(file, bound);
-    qn_model_free(bound);
+        status = save(file, changed);
+    qn_model_free(changed);
     return status;
 }
 
@@ -152,5 +156,7 @@ qn_status qn_quantized_save(void *user, qn_model *model)
 {
     qn_quantized_file *file = user;
     QN_TRY(qn_folder_spare(file->ctx, file->path, file->original, "the model"));
-    return file->batch && has_open_batch(model) ? save_bound(file, model) : save(file, model);
+    const bool typed = file->settings && file->settings->n_input_types;
+    return typed || (file->batch && has_open_batch(model)) ? save_changed(file, model)
+                                                           : save(file, model);
 }

@@ -3,6 +3,7 @@
 #define QN_SAVE_DIR_H
 
 #include "ir/graph.h"
+#include "quant/quant.h"
 #include "report/report.h"
 
 /* With the folders above it. */
@@ -31,11 +32,12 @@ QN_MUST_CHECK qn_status qn_folder_spare(qn_context *ctx, const char *path, const
 typedef struct qn_quantized_file {
     qn_context *ctx;
     const char *path;
-    const char *form;     /* NULL: the default */
-    int asked;            /* opset; 0: the least that has a form for every node */
-    int64_t batch;        /* where the model leaves it open; 0: stays open */
-    const char *original; /* file that is not to be written over; NULL: none */
-    int opset;            /* that was written */
+    const char *form;                  /* NULL: the default */
+    int asked;                         /* opset; 0: the least that has a form for every node */
+    const qn_quant_settings *settings; /* that say the types of its inputs; NULL: as they are */
+    int64_t batch;                     /* where the model leaves it open; 0: stays open */
+    const char *original;              /* file that is not to be written over; NULL: none */
+    int opset;                         /* that was written */
 } qn_quantized_file;
 /* A qn_model_fn. */
 QN_MUST_CHECK qn_status qn_quantized_save(void *file, qn_model *model);

@@ -53,6 +53,7 @@ qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path)
                                .form = r->o->file.form,
                                .asked = r->o->file.opset,
                                .batch = r->o->file.batch,
+                               .settings = &r->j.settings,
                                .original = r->model->path};
 }
 

@@ -64,6 +64,8 @@ typedef struct qn_stats_entry {
 enum { QN_CHANNELS_MOST = 16384 };
 
 double qn_entry_mean(const qn_stats_entry *entry);
+/* All numbers seen are integers, as far as bins and exact sums can tell. */
+bool qn_entry_is_integral(const qn_stats_entry *entry);
 double qn_entry_channel_mean(const qn_stats_entry *entry, int64_t channel);
 /* Of the squares. */
 double qn_entry_channel_power(const qn_stats_entry *entry, int64_t channel);

@@ -52,6 +52,34 @@ qn_status qn_entry_channels(qn_stats_entry *e, qn_context *ctx, int64_t channels
     return QN_OK;
 }
 
+/* ---- Integers ---------------------------------------------------------------------------------------- */
+
+static bool is_whole(qn_fixed sum)
+{
+    return (sum.low & ((UINT64_C(1) << 56) - 1)) == 0;
+}
+
+/* No bin is in use that an integer cannot be in. */
+static bool has_whole_bins(const qn_histogram *h)
+{
+    bool whole = true;
+    for (int side = 0; side < 2 && h->exponent < 0 && h->exponent != INT32_MIN; side++) {
+        const size_t bins = h->exponent < -12 ? QN_HISTOGRAM_BINS : (size_t)1 << -h->exponent;
+        for (size_t i = 0; i < QN_HISTOGRAM_BINS && h->side[side] && whole; i++)
+            whole = i % bins == 0 || h->side[side][i] == 0;
+    }
+    return whole;
+}
+
+bool qn_entry_is_integral(const qn_stats_entry *entry)
+{
+    bool whole = is_whole(entry->sum) && is_whole(entry->sum_min) && is_whole(entry->sum_max) &&
+                 has_whole_bins(&entry->histogram);
+    for (int64_t c = 0; c < entry->channels && whole; c++)
+        whole = is_whole(entry->channel_sum[c]) && is_whole(entry->channel_square[c]);
+    return whole;
+}
+
 double qn_entry_mean(const qn_stats_entry *e)
 {
     return e->count ? qn_fixed_value(e->sum) / (double)e->count : 0;

@@ -211,6 +211,25 @@ static void store_floats(float *to, const qn_preprocess *p, const qn_pixel_table
     }
 }
 
+/* Inputs of integers take the pixels as they are: a network that has such inputs normalizes them itself. */
+static qn_status check_whole(qn_context *ctx, const qn_pixel_table *table, qn_dtype dtype)
+{
+    const qn_dtype_info *info = qn_dtype_get(dtype);
+    const bool is_signed = info->kind == QN_KIND_INT;
+    if ((!is_signed && info->kind != QN_KIND_UINT) || info->bits > 32)
+        return QN_OK;
+    const double most = ldexp(1, info->bits - is_signed) - 1, least = is_signed ? -most - 1 : 0;
+    for (int i = 0; i < 3 * 256; i++) {
+        const double v = (double)table->number[i / 256][i % 256];
+        if (v < least || v > most || v != nearbyint(v))
+            return qn_fail(ctx, QN_E_INVALID,
+                           "the input takes %s, and preprocessing makes %g of a pixel: leave mean, "
+                           "std and unit out, which such a model has inside",
+                           info->name, v);
+    }
+    return QN_OK;
+}
+
 qn_status qn_preprocess_store(void *to, qn_context *ctx, const qn_preprocess *p,
                               const qn_pixel_table *table, const qn_picture_shape *shape,
                               const qn_image *image)
@@ -220,6 +239,7 @@ qn_status qn_preprocess_store(void *to, qn_context *ctx, const qn_preprocess *p,
         store_floats(to, p, table, shape, image);
         return QN_OK;
     }
+    QN_TRY(check_whole(ctx, table, shape->dtype));
     const int64_t count = shape->channels * shape->height * shape->width;
     float *floats = qn_alloc(ctx, (size_t)count * sizeof *floats);
     double numbers[PIECE];

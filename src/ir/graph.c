@@ -39,6 +39,16 @@ qn_status qn_model_tell(qn_model *model, const char *key, const char *value)
     return QN_OK;
 }
 
+const char *qn_model_told(const qn_model *model, const char *key)
+{
+    const char *value = NULL;
+    for (size_t i = 0; i < model->metadata.count && !value; i++) {
+        if (strcmp(model->metadata.at[i].key, key) == 0)
+            value = model->metadata.at[i].value;
+    }
+    return value;
+}
+
 static void graph_release(qn_graph *graph)
 {
     for (size_t i = 0; i < graph->n_values; i++)

@@ -122,6 +122,8 @@ qn_model *qn_model_retain(qn_model *model);
 /* Says something in the model's metadata; what the key said before is gone. `key` outlives the model, `value` is
  * copied. */
 QN_MUST_CHECK qn_status qn_model_tell(qn_model *model, const char *key, const char *value);
+/* NULL: it does not say. */
+const char *qn_model_told(const qn_model *model, const char *key);
 /* A tensor whose contents (not zeroed) can be given back before the model ends: for weights that a
  * pass computes and a backend packs. */
 QN_MUST_CHECK qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type);

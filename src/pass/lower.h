@@ -72,4 +72,11 @@ qn_lower_fn qn_lower_sigmoid, qn_lower_leaky_relu;
 /* Operators on many numbers at once. (lower_rows.c) */
 qn_lower_fn qn_lower_softmax, qn_lower_layer_norm, qn_lower_reduce_mean, qn_lower_resize;
 
+/* ---- Tables of 16 bits -------------------------------------------------------------------------------------- */
+
+/* In the model's metadata: n of tables that have 2^n steps and straight lines between (docs/numerics.md). Without it they
+ * have all numbers. */
+#define QN_TABLE_KEY "quench.table_bits"
+enum { QN_TABLE_LEAST = 8, QN_TABLE_MOST = 12, QN_TABLE_CHIP = 10 };
+
 #endif

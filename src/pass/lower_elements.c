@@ -1,4 +1,6 @@
 /* Operators that work on single numbers or on windows of them. */
+#include <stdlib.h>
+
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
@@ -126,6 +128,32 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
     }
 }
 
+/* What the model says of its tables; 0: nothing. */
+static int table_bits(const qn_model *model)
+{
+    const char *text = qn_model_told(model, QN_TABLE_KEY);
+    char *end = NULL;
+    const long bits = text ? strtol(text, &end, 10) : 0;
+    const bool good = text && *text && !*end && bits >= QN_TABLE_LEAST && bits <= QN_TABLE_MOST;
+    return good ? (int)bits : 0;
+}
+
+/* Of 2^bits steps only the first entries are left, and the very last one; straight lines make the others. */
+static void straighten(qn_tensor *table, int bits)
+{
+    const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;
+    for (int64_t at = 0; at < last; at += step) {
+        int64_t ends[2];
+        qn_load_i64(&ends[0], table->dtype, table->data, at, 1);
+        qn_load_i64(&ends[1], table->dtype, table->data, QN_MIN(at + step, last), 1);
+        for (int64_t r = 1; r < step; r++) {
+            const int64_t sum = ends[0] * (step - r) + ends[1] * r + step / 2;
+            const int64_t q = sum >= 0 ? sum / step : -((step - 1 - sum) / step);
+            qn_store_i64(table->data, table->dtype, at + r, &q, 1);
+        }
+    }
+}
+
 static qn_status make_table(qn_value **out, const qn_node *first, const qn_node *last,
                             const qn_quantized_pair *s, qn_arena *arena)
 {
@@ -140,6 +168,9 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
         const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_limits_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
+    const int bits = table_bits(graph->model);
+    if (bits && mapped->dims[0] > 1 << QN_TABLE_MOST)
+        straighten(table, bits);
     return qn_value_constant(out, graph, first->name, table);
 }
 

@@ -6,6 +6,7 @@
 
 #include "ops/eval.h"
 #include "quant/given.h"
+#include "quant/inputs.h"
 
 /* ---- From ranges -------------------------------------------------------------------------------------------- */
 
@@ -289,6 +290,27 @@ static const qn_method *method_of(const qn_quantizer *q, const qn_quant_value *r
     return method ? method : options->method;
 }
 
+static bool is_beside_norm(const qn_value *value)
+{
+    bool found = value->producer && value->producer->op == &qn_op_LayerNormalization;
+    for (size_t u = 0; u < value->n_users && !found; u++)
+        found = value->users[u]->op == &qn_op_LayerNormalization;
+    return found;
+}
+
+/* One of those that share the range is read or written by a LayerNormalization. */
+static void limit_range(qn_range *range, const qn_quantizer *q, const qn_quant_value *root,
+                        double most)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->n_values && most > 0 && !found; i++)
+        found = qn_quant_root(q, &q->values[i]) == root && is_beside_norm(q->values[i].value);
+    if (!found)
+        return;
+    range->min = fmaxf(range->min, (float)-most);
+    range->max = fminf(range->max, (float)most);
+}
+
 static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_value *root,
                               const qn_stats_entry *entry, const qn_param_options *options)
 {
@@ -335,6 +357,7 @@ static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
         else if (!known_range(&root->range, q->values[root->source].value))
             qn_log(q->ctx, QN_LOG_WARN, "tensor '%s' was never seen with an element",
                    q->values[root->source].value->name);
+        limit_range(&root->range, q, root, options->norm_limit);
     }
     return QN_OK;
 }
@@ -383,9 +406,21 @@ static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
     wanted.symmetric = profile->symmetric;
     if (entry)
         QN_TRY(qn_stats_range(&range, q->ctx, entry, narrow_method(q, root, options), &wanted));
+    limit_range(&range, q, root, options->norm_limit);
     QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
     qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
     return QN_OK;
+}
+
+static void derive_input(qn_derived_value *out, const qn_quant_value *root,
+                         const qn_stats_entry *entry, bool symmetric)
+{
+    bool raw;
+    qn_inputs_derive(out->params, &raw, root, entry, symmetric);
+    if (!raw)
+        return;
+    out->method = "raw";
+    out->range = (qn_range){(float)out->params->qmin, (float)out->params->qmax};
 }
 
 static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
@@ -403,10 +438,11 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
     if (root->given)
         out->method = "given";
     out->range = balanced_range(root, &q->values[root->source], entry);
-    QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena,
-                             profile->activation[root->bits > 8], 1));
+    QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena, qn_quant_dtype(q, root), 1));
     if (root->given)
         qn_given_apply(out->params, root->given, profile->symmetric);
+    else if (root->type != QN_UNDEFINED)
+        derive_input(out, root, entry, profile->symmetric);
     else
         qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
     root->derived = out;

@@ -12,6 +12,7 @@ typedef struct qn_param_options {
     bool balance;           /* channels that matrices are multiplied with, likewise */
     bool clip_weights;      /* search for the range of weights with the least error */
     bool look_through;      /* the range before a function is what its result wants */
+    double norm_limit;      /* of what LayerNormalization reads and writes; 0: none */
     bool correct_bias;      /* take back what rounded weights change in the mean */
 } qn_param_options;
 

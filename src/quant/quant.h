@@ -70,9 +70,13 @@ typedef struct qn_quant_settings {
     size_t n_widths;
     const char *const *uncut; /* names of values whose range is all that was seen (min_max) */
     size_t n_uncut;
-    const struct qn_mix *mix; /* widths and methods node by node, see mix.h; NULL: none */
-    bool dynamic;             /* activations are quantized while running */
-    bool real_outputs;        /* of a chip: else they are integers */
+    const struct qn_mix *mix;       /* widths and methods node by node, see mix.h; NULL: none */
+    bool dynamic;                   /* activations are quantized while running */
+    bool real_outputs;              /* of a chip: else they are integers */
+    const char *const *input_types; /* of the inputs, see inputs.h; one for all, or one for each */
+    size_t n_input_types;
+    bool unify;     /* all that a Concat or ScatterND puts together has one scale */
+    int table_bits; /* QN_TABLE_KEY of lower.h; 0: tables have all numbers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */
@@ -109,6 +113,7 @@ typedef struct qn_quant_value {
     int32_t parent;            /* of the tree of values that share parameters; itself: the root */
     int32_t source;            /* of a root: the value whose statistics count */
     int bits;                  /* of a root */
+    qn_dtype type;             /* of an input that has one of its own; else QN_UNDEFINED */
     bool ranged;               /* of a root: `range` is chosen */
     bool through;              /* its range is what the function that reads it wants */
     bool ends;                 /* of a root: integers of it are a chip's output */
@@ -170,6 +175,8 @@ void qn_quantizer_number(qn_quantizer *q);
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
+/* The type of its integers. */
+qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root);
 /* What the node's operator could be, what the target must be able to do (*can), and how many of its inputs are
  * data. */
 qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node);

@@ -88,6 +88,12 @@ qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
     return &q->values[value->mark];
 }
 
+qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root)
+{
+    return root->type != QN_UNDEFINED ? root->type
+                                      : q->settings.profile->activation[root->bits > 8];
+}
+
 bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i)
 {
     const qn_value *value = node->node->in[i];

@@ -8,6 +8,7 @@
 #include "pass/function.h"
 #include "pass/lower.h"
 #include "pass/rewrite.h"
+#include "quant/inputs.h"
 #include "quant/mix.h"
 #include "quant/pattern.h"
 
@@ -481,13 +482,28 @@ static void join(qn_quantizer *q, const qn_value *over, const qn_value *under)
 /* A part that goes nowhere else is rounded once, in the scale of the whole. */
 static void join_concat(qn_quantizer *q, const qn_quant_node *n)
 {
+    const qn_profile *profile = q->settings.profile;
+    const bool unify = q->settings.unify || profile->unify_concat;
     for (int32_t i = 0; i < n->n_data; i++) {
         const qn_value *part = n->node->in[i];
         const bool own = qn_value_only_user(part) && part->producer &&
                          q->nodes[part->producer->mark].form != QN_FORM_MOVE;
-        if (own || q->settings.profile->unify_concat)
+        const bool typed = q->values[part->mark].type != QN_UNDEFINED;
+        if (!typed && (unify || (own && !profile->fixed_point)))
             join(q, n->node->out[0], part);
     }
+}
+
+/* It stays float; what it puts together has one scale all the same, that of the result. */
+static void join_scatter(qn_quantizer *q, const qn_node *node)
+{
+    const qn_value *data = node->in[0], *updates = node->in[2], *result = node->out[0];
+    if (!data || !updates || !result)
+        return;
+    join(q, data, updates);
+    join(q, data, result);
+    if (q->values[data->mark].integer)
+        q->values[root_of(q, (int32_t)data->mark)].source = (int32_t)result->mark;
 }
 
 static void join_values(qn_quantizer *q)
@@ -502,6 +518,8 @@ static void join_values(qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (q->nodes[i].integer && q->nodes[i].form == QN_FORM_CONCAT)
             join_concat(q, &q->nodes[i]);
+        if (q->settings.unify && q->nodes[i].node->op == &qn_op_ScatterND)
+            join_scatter(q, q->nodes[i].node);
     }
 }
 
@@ -539,12 +557,14 @@ qn_status qn_rules_apply(qn_quantizer *q)
     settle(q);
     if (q->settings.mix)
         QN_TRY(qn_mix_apply(q));
+    QN_TRY(qn_inputs_claim(q));
     for (size_t i = 0; i < q->n_values; i++) {
         settle_value(q, &q->values[i]);
         set_width(q, &q->values[i]);
         any = any || q->values[i].integer;
     }
     join_values(q);
+    QN_TRY(qn_inputs_settle(q));
     if (!any)
         return qn_fail(q->ctx, QN_E_UNSUPPORTED,
                        has_integers(q)

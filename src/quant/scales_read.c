@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/eval.h"
+#include "pass/lower.h"
 #include "quant/balance.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"
@@ -64,7 +65,7 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
     qn_quant_settings *o = &s->settings;
     qn_json_place item;
     const char *target = NULL;
-    int64_t bits = 0;
+    int64_t bits = 0, tables = 0;
     QN_TRY(get_text(&target, root, "target"));
     QN_TRY(qn_profile_find(&o->profile, s->ctx, target));
     QN_TRY(qn_json_member(&item, root, "bits"));
@@ -74,6 +75,13 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
     o->bits = (int)bits;
     QN_TRY(get_patterns(&o->keep_float, &o->n_float, s, root, "float"));
     QN_TRY(get_patterns(&o->widths, &o->n_widths, s, root, "widths"));
+    if (qn_json_find(&item, root, "unified"))
+        QN_TRY(qn_json_get_bool(&o->unify, &item));
+    if (qn_json_find(&item, root, "table_bits"))
+        QN_TRY(qn_json_get_int(&tables, &item, QN_TABLE_LEAST, QN_TABLE_MOST));
+    o->table_bits = (int)tables;
+    if (qn_json_find(&item, root, "inputs"))
+        QN_TRY(get_patterns(&o->input_types, &o->n_input_types, s, root, "inputs"));
     if (qn_json_find(&item, root, "mix"))
         QN_TRY(qn_mix_read(&s->mix, s->ctx, &item));
     o->mix = s->mix;
@@ -114,9 +122,10 @@ static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_jso
 
 static qn_status read_head(qn_scales *s)
 {
-    static const char *const keys[] = {
-        "format",      "version", "model",  "data", "target",  "bits",     "method", "percentile",
-        "refinements", "float",   "widths", "mix",  "tensors", "balances", "layers", NULL};
+    static const char *const keys[] = {"format",  "version",  "model",      "data",        "target",
+                                       "bits",    "method",   "percentile", "refinements", "float",
+                                       "widths",  "inputs",   "unified",    "table_bits",  "mix",
+                                       "tensors", "balances", "layers",     NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));
@@ -284,7 +293,8 @@ static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const q
     qn_json_place item;
     qn_qparams *p = NULL;
     QN_TRY(qn_json_only(object, keys));
-    QN_TRY(qn_qparams_create(&p, q->ctx, q->graph->arena, profile->activation[root->bits > 8], 1));
+    const bool symmetric = profile->symmetric && root->type == QN_UNDEFINED;
+    QN_TRY(qn_qparams_create(&p, q->ctx, q->graph->arena, qn_quant_dtype(q, root), 1));
     out->name = root->value->name;
     out->params = p;
     QN_TRY(check_type(p, object));
@@ -293,11 +303,11 @@ static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const q
     if (root->narrow)
         QN_TRY(get_narrow(out, q, object));
     if (!qn_json_find(&item, object, "scale") && !qn_json_find(&item, object, "zero_point")) {
-        qn_params_from_range(p, out->range.min, out->range.max, profile->symmetric);
+        qn_params_from_range(p, out->range.min, out->range.max, symmetric);
         return QN_OK;
     }
     QN_TRY(get_scales(p, object));
-    return get_zero(p, object, profile->symmetric);
+    return get_zero(p, object, symmetric);
 }
 
 static qn_status get_same(const qn_quant_value *root, const qn_json_place *object)

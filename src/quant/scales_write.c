@@ -163,6 +163,12 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put(w, root, "refinements", refinements_of(w));
     put(w, root, "float", texts(w, s->keep_float, s->n_float));
     put(w, root, "widths", texts(w, s->widths, s->n_widths));
+    if (s->unify)
+        put(w, root, "unified", qn_json_bool(true));
+    if (s->table_bits)
+        put(w, root, "table_bits", qn_json_int(s->table_bits));
+    if (s->n_input_types)
+        put(w, root, "inputs", texts(w, s->input_types, s->n_input_types));
     if (s->mix)
         put(w, root, "mix", qn_mix_json(w->q));
 }

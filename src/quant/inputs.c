@@ -1,0 +1,143 @@
+#include "quant/inputs.h"
+
+#include <string.h>
+
+#include "ops/infer.h"
+#include "quant/params.h"
+
+static const struct {
+    const char *name;
+    qn_dtype dtype;
+} types[] = {{"None", QN_UNDEFINED},
+             {"float32", QN_UNDEFINED},
+             {"int8", QN_INT8},
+             {"uint8", QN_UINT8},
+             {"int16", QN_INT16}};
+
+/* ---- What is asked for ------------------------------------------------------------------------------------------- */
+
+static qn_status fail_count(const qn_quant_settings *settings, const qn_graph *graph)
+{
+    return qn_fail(graph->ctx, QN_E_INVALID,
+                   "%zu input types (-qid) for %zu inputs: give one for all, or one for each",
+                   settings->n_input_types, graph->n_inputs);
+}
+
+qn_status qn_input_type(qn_dtype *out, const qn_quant_settings *settings, const qn_graph *graph,
+                        size_t i)
+{
+    const size_t given = settings->n_input_types;
+    size_t row = 0;
+    *out = QN_UNDEFINED;
+    if (!given)
+        return QN_OK;
+    if (given != 1 && given != graph->n_inputs)
+        return fail_count(settings, graph);
+    const char *name = settings->input_types[given == 1 ? 0 : i];
+    while (row < QN_COUNT_OF(types) && strcmp(types[row].name, name) != 0)
+        row++;
+    if (row == QN_COUNT_OF(types))
+        return qn_fail(graph->ctx, QN_E_INVALID,
+                       "an input cannot have type '%s' (-qid): float32, int8, uint8, int16 or None",
+                       name);
+    const qn_value *value = graph->inputs[i];
+    if (row > 0 && (value->type.kind != QN_TYPE_TENSOR || value->type.dtype != QN_FLOAT32))
+        return qn_fail(graph->ctx, QN_E_INVALID,
+                       "input '%s' is %s: -qid changes inputs of float32 only; say None for it",
+                       value->name, qn_dtype_name(value->type.dtype));
+    *out = types[row].dtype;
+    return QN_OK;
+}
+
+qn_status qn_inputs_claim(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->graph->n_inputs; i++) {
+        qn_quant_value *v = qn_quant_value_of(q, q->graph->inputs[i]);
+        QN_TRY(qn_input_type(&v->type, &q->settings, q->graph, i));
+        v->integer = v->integer || v->type != QN_UNDEFINED;
+    }
+    return QN_OK;
+}
+
+/* ---- Widths -------------------------------------------------------------------------------------------------------- */
+
+/* A node of 8 bits that reads the value, behind those that move it; NULL: none. */
+static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_quant_node *found = NULL;
+    for (const qn_value *next; value && !found; value = next) {
+        next = NULL;
+        for (size_t u = 0; u < value->n_users && !found; u++) {
+            const qn_quant_node *user = qn_quant_node_of(q, value->users[u]);
+            if (!user->integer)
+                continue;
+            if (user->form == QN_FORM_MOVE)
+                next = user->node->out[0];
+            else if (user->bits == 8)
+                found = user;
+        }
+    }
+    return found;
+}
+
+qn_status qn_inputs_settle(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->graph->n_inputs; i++) {
+        const qn_value *value = q->graph->inputs[i];
+        qn_quant_value *v = qn_quant_value_of(q, value);
+        if (v->type == QN_UNDEFINED)
+            continue;
+        v->bits = qn_dtype_get(v->type)->bits;
+        const qn_quant_node *narrow = v->bits > 8 ? narrow_reader(q, value) : NULL;
+        if (narrow)
+            return qn_fail(q->ctx, QN_E_INVALID,
+                           "input '%s' cannot be int16 (-qid): node '%s', which reads it, has 8 "
+                           "bits (-b, -mc)",
+                           value->name, narrow->node->name);
+    }
+    return QN_OK;
+}
+
+/* ---- Parameters ---------------------------------------------------------------------------------------------------- */
+
+void qn_inputs_derive(qn_qparams *p, bool *raw, const qn_quant_value *root,
+                      const qn_stats_entry *entry, bool symmetric)
+{
+    *raw = entry && (double)entry->min >= (double)p->qmin &&
+           (double)entry->max <= (double)p->qmax && qn_entry_is_integral(entry);
+    if (!*raw) {
+        qn_params_from_range(p, root->range.min, root->range.max, symmetric && p->qmin < 0);
+        return;
+    }
+    p->scale[0] = 1;
+    p->zero[0] = 0;
+}
+
+/* ---- The inputs themselves ----------------------------------------------------------------------------------------- */
+
+static qn_status retype(qn_value *input, qn_dtype dtype)
+{
+    qn_node *q = qn_value_only_user(input);
+    bool done = false;
+    if (!q || q->op != &qn_op_QuantizeLinear || q->out[0]->type.dtype != dtype)
+        return QN_OK; /* nobody reads it */
+    QN_TRY(qn_value_replace(&done, q->out[0], input));
+    if (!done)
+        return qn_fail(input->graph->ctx, QN_E_UNSUPPORTED,
+                       "input '%s' is an output too, and stays float32", input->name);
+    qn_node_remove(q);
+    input->type.dtype = dtype;
+    return QN_OK;
+}
+
+qn_status qn_inputs_retype(qn_model *model, const qn_quant_settings *settings)
+{
+    qn_graph *graph = model->graph;
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        qn_dtype dtype = QN_UNDEFINED;
+        QN_TRY(qn_input_type(&dtype, settings, graph, i));
+        if (dtype != QN_UNDEFINED)
+            QN_TRY(retype(graph->inputs[i], dtype));
+    }
+    return qn_graph_infer(graph);
+}

@@ -1,0 +1,317 @@
+/* Types of inputs, one scale for what is put together, limits around LayerNormalization, short tables. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "ops/quantize.h"
+#include "pass/lower.h"
+#include "pass_test.h"
+
+#define DIMS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static qn_value *convolve(fixture *f, qn_value *x)
+{
+    return apply(f, &qn_op_Conv, 2, x, weights(f, 4, DIMS(12, 12, 1, 1)));
+}
+
+static qn_value *picture(fixture *f, const char *name)
+{
+    return input(f, name, 4, DIMS(1, 12, 6, 6));
+}
+
+static qn_quantize_options base(int bits)
+{
+    qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
+    options.bits = bits;
+    options.method = "min_max";
+    return options;
+}
+
+/* On random numbers; NULL: it fails. */
+static qn_model *try_quantize(fixture *f, const qn_quantize_options *options)
+{
+    qn_model *quantized;
+    return qn_model_quantize(&quantized, NULL, f->ctx, f->model, options) == QN_OK ? quantized
+                                                                                   : NULL;
+}
+
+static qn_model *quantize(fixture *f, const qn_quantize_options *options)
+{
+    qn_model *quantized = try_quantize(f, options);
+    if (!quantized)
+        fail_msg("%s", qn_context_error(f->ctx));
+    return quantized;
+}
+
+static void end(fixture *f)
+{
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
+}
+
+static void finish(fixture *f, qn_value *y)
+{
+    assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
+}
+
+/* The D that reads the value. */
+static qn_quantized read_by(const qn_value *value)
+{
+    qn_quantized q;
+    bool found = false;
+    assert_ptr_equal(value->users[0]->op, &qn_op_DequantizeLinear);
+    assert_int_equal(qn_lower_source(&found, &q, value->users[0]->out[0]), QN_OK);
+    assert_true(found);
+    return q;
+}
+
+/* The Q behind the value that a node of the float graph wrote. */
+static qn_quantized written(const qn_model *model, const char *name)
+{
+    const qn_value *value = qn_graph_value(model->graph, name);
+    assert_non_null(value);
+    assert_ptr_equal(value->users[0]->op, &qn_op_QuantizeLinear);
+    return read_by(value->users[0]->out[0]);
+}
+
+/* ---- Inputs --------------------------------------------------------------------------------------------------------- */
+
+/* Without a Q in front: the input is the integer, whoever reads it, with a scale of its own. */
+static void inputs_have_types(void **state)
+{
+    static const struct {
+        const char *name;
+        qn_dtype dtype;
+        int bits;
+    } cases[] = {{"uint8", QN_UINT8, 8},  {"int8", QN_INT8, 8},       {"uint8", QN_UINT8, 16},
+                 {"int16", QN_INT16, 16}, {"float32", QN_FLOAT32, 8}, {"None", QN_FLOAT32, 8}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = begin();
+        qn_value *x = picture(&f, "x");
+        finish(&f, convolve(&f, convolve(&f, x)));
+        qn_quantize_options options = base(cases[i].bits);
+        options.input_types = &cases[i].name;
+        options.n_input_types = 1;
+        qn_model *quantized = quantize(&f, &options);
+        const qn_value *input = quantized->graph->inputs[0];
+        assert_int_equal(input->type.dtype, cases[i].dtype);
+        if (cases[i].dtype == QN_FLOAT32) {
+            assert_ptr_equal(input->users[0]->op, &qn_op_QuantizeLinear);
+        } else {
+            const qn_quantized q = read_by(input);
+            assert_true(qn_quantized_scale(&q, 0) < 0.1f && qn_quantized_scale(&q, 0) > 0);
+        }
+        qn_model_free(quantized);
+        end(&f);
+    }
+}
+
+/* Statistics of integers. */
+static qn_stats *pixels(fixture *f, const qn_quantize_options *options, double step)
+{
+    qn_stats *stats;
+    qn_calibrate_options calibrate = options->calibrate;
+    char path[] = "/tmp/quench-edges-XXXXXX";
+    qn_tensor *x;
+    qn_arena arena;
+    const char *file = path;
+    const int handle = mkstemp(path);
+    assert_true(handle >= 0);
+    qn_arena_init(&arena, &f->ctx->allocator);
+    assert_int_equal(qn_tensor_create(&x, f->ctx, &arena, &f->graph->inputs[0]->type), QN_OK);
+    for (int64_t i = 0; i < qn_tensor_count(x); i++)
+        ((float *)x->data)[i] = (float)((double)(i * 37 % 256) * step);
+    assert_int_equal(write(handle, x->data, (size_t)qn_tensor_count(x) * sizeof(float)),
+                     (ssize_t)((size_t)qn_tensor_count(x) * sizeof(float)));
+    close(handle);
+    calibrate.inputs = &file;
+    calibrate.n_inputs = 1;
+    if (qn_calibrate(&stats, NULL, f->ctx, f->model, &calibrate) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    remove(path);
+    qn_arena_free(&arena);
+    return stats;
+}
+
+/* Numbers that are integers of the type are taken as they are, others by the input's scale. */
+static void integers_are_raw(void **state)
+{
+    static const struct {
+        const char *type;
+        double step;
+        bool raw;
+    } cases[] = {{"uint8", 1, true},
+                 {"int8", 1, false},
+                 {"int8", 0.25, false},
+                 {"uint8", 0.5, false},
+                 {"uint8", 2, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f = begin();
+        qn_value *x = picture(&f, "x");
+        finish(&f, convolve(&f, convolve(&f, x)));
+        qn_quantize_options options = base(8);
+        qn_stats *stats = pixels(&f, &options, cases[i].step);
+        char path[] = "/tmp/quench-edges-XXXXXX";
+        const int handle = mkstemp(path);
+        close(handle);
+        assert_int_equal(qn_stats_save(f.ctx, stats, path), QN_OK);
+        qn_stats_free(stats);
+        options.stats = path;
+        options.input_types = &cases[i].type;
+        options.n_input_types = 1;
+        qn_model *quantized = quantize(&f, &options);
+        const qn_quantized q = read_by(quantized->graph->inputs[0]);
+        const bool raw = qn_quantized_scale(&q, 0) == 1 && qn_quantized_zero(&q) == 0;
+        assert_int_equal(raw, cases[i].raw);
+        remove(path);
+        qn_model_free(quantized);
+        end(&f);
+    }
+}
+
+static void wrong_types_are_refused(void **state)
+{
+    static const struct {
+        const char *types[3];
+        size_t n;
+        const char *words;
+    } cases[] = {{{"int16", "None"}, 2, "node 'Conv', which reads it, has 8 bits"},
+                 {{"uint8", "int8", "int8"}, 3, "3 input types (-qid) for 2 inputs"},
+                 {{"uint4"}, 1, "cannot have type 'uint4'"},
+                 {{"None", "int8"}, 2, "input 'k' is int64: -qid changes inputs of float32 only"}};
+    fixture f = begin();
+    (void)state;
+    qn_value *x = picture(&f, "x"), *k = input(&f, "k", 1, DIMS(1));
+    k->type.dtype = QN_INT64;
+    finish(&f, apply(&f, &qn_op_Gather, 2, convolve(&f, convolve(&f, x)), k));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        qn_quantize_options options = base(8);
+        options.input_types = cases[i].types;
+        options.n_input_types = cases[i].n;
+        assert_null(try_quantize(&f, &options));
+        if (!strstr(qn_context_error(f.ctx), cases[i].words))
+            fail_msg("%s", qn_context_error(f.ctx));
+    }
+    end(&f);
+}
+
+/* ---- One scale ------------------------------------------------------------------------------------------------------ */
+
+/* A part that others read too has its own scale unless one is asked for; so has one behind an Unsqueeze. */
+static void parts_share_a_scale(void **state)
+{
+    (void)state;
+    for (int unify = 0; unify < 2; unify++) {
+        fixture f = begin();
+        qn_value *x = picture(&f, "x"), *a = convolve(&f, x), *b = convolve(&f, x);
+        for (int64_t i = 0; i < 144; i++)
+            ((float *)b->producer->in[1]->data->data)[i] *= 10;
+        qn_value *c = apply(&f, &qn_op_Concat, 2, a, b);
+        ((qn_concat_attrs *)c->producer->attrs)->axis = 2;
+        qn_value *y = apply(&f, &qn_op_Concat, 2, convolve(&f, c), convolve(&f, a));
+        ((qn_concat_attrs *)y->producer->attrs)->axis = 2;
+        finish(&f, y);
+        qn_quantize_options options = base(8);
+        options.unify_inputs = unify;
+        qn_model *quantized = quantize(&f, &options);
+        const qn_quantized p = written(quantized, a->name), q = written(quantized, b->name);
+        assert_int_equal(qn_quantized_scale(&p, 0) == qn_quantized_scale(&q, 0), unify);
+        qn_model_free(quantized);
+        end(&f);
+    }
+}
+
+/* ---- Limits --------------------------------------------------------------------------------------------------------- */
+
+static void norms_are_limited(void **state)
+{
+    (void)state;
+    for (int bits = 8; bits <= 16; bits += 8) {
+        fixture f = begin();
+        qn_value *a = convolve(&f, picture(&f, "x"));
+        qn_value *n = apply(&f, &qn_op_LayerNormalization, 2, a, weights(&f, 1, DIMS(6)));
+        finish(&f, convolve(&f, n));
+        qn_quantize_options options = base(bits);
+        options.norm_limit = 0.125;
+        qn_model *quantized = quantize(&f, &options);
+        const char *const names[] = {a->name, n->name};
+        for (int i = 0; i < 2; i++) {
+            const qn_quantized q = written(quantized, names[i]);
+            const double most = ldexp(1, bits) * (double)qn_quantized_scale(&q, 0);
+            assert_true(most <= 0.25 * 1.01 && most > 0.01);
+        }
+        qn_model_free(quantized);
+        end(&f);
+    }
+}
+
+/* ---- Tables --------------------------------------------------------------------------------------------------------- */
+
+static int64_t entry(const qn_tensor *table, int64_t i)
+{
+    int64_t q;
+    qn_load_i64(&q, table->dtype, table->data, i, 1);
+    return q;
+}
+
+static const qn_tensor *table_of(const qn_model *model)
+{
+    for (const qn_node *node = model->graph->first; node; node = node->next) {
+        if (node->op == &qn_op_qn_QTable)
+            return node->in[1]->data;
+    }
+    fail_msg("there is no table");
+    return NULL;
+}
+
+/* The graph as it runs, of a network with a sigmoid between convolutions. */
+static qn_model *lowered(fixture *f, int table_bits)
+{
+    qn_quantize_options options = base(16);
+    const qn_pass_options passes = {.purpose = QN_PURPOSE_RUN};
+    options.table_bits = table_bits;
+    qn_model *quantized = quantize(f, &options);
+    if (qn_passes_run(quantized, &passes, NULL) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    return quantized;
+}
+
+/* The first entry of each step is the exact one, the others lie on the line to the next. */
+static void tables_are_short(void **state)
+{
+    (void)state;
+    for (int bits = 8; bits <= 12; bits += 2) {
+        fixture f = begin();
+        finish(&f, convolve(&f, apply(&f, &qn_op_Sigmoid, 1, convolve(&f, picture(&f, "x")))));
+        qn_model *exact = lowered(&f, 0), *brief = lowered(&f, bits);
+        const qn_tensor *all = table_of(exact), *few = table_of(brief);
+        const int64_t step = 65536 >> bits;
+        int64_t differ = 0;
+        assert_int_equal(few->dims[0], 65536);
+        for (int64_t i = 0; i + step < 65536; i++) {
+            const int64_t at = i / step * step, a = entry(all, at), b = entry(all, at + step);
+            const double line = (double)a + (double)(b - a) * (double)(i - at) / (double)step;
+            assert_true(fabs((double)entry(few, i) - line) <= 0.5);
+            differ += entry(few, i) != entry(all, i);
+        }
+        assert_true(bits > 8 || differ > 0);
+        qn_model_free(exact);
+        qn_model_free(brief);
+        end(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inputs_have_types),       cmocka_unit_test(integers_are_raw),
+        cmocka_unit_test(wrong_types_are_refused), cmocka_unit_test(parts_share_a_scale),
+        cmocka_unit_test(norms_are_limited),       cmocka_unit_test(tables_are_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
