@@ -183,6 +183,10 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
     if (j->settings.dynamic && j->options->save_scales)
         return qn_fail(j->ctx, QN_E_INVALID,
                        "dynamic quantization takes no scales from data: there is no scale file");
+    if (j->settings.dynamic && j->options->n_input_types)
+        return qn_fail(
+            j->ctx, QN_E_INVALID,
+            "dynamic quantization has float inputs: input types (-qid) do not go with it");
     if (j->options->scales)
         QN_TRY(open_scales(j));
     QN_TRY(qn_calibration_open(&j->calibration, j->ctx, model, &j->options->calibrate));

@@ -3,6 +3,7 @@
 #include "api/traces.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
+#include "quant/inputs.h"
 
 static qn_status save_step(qn_quantize_job *j, qn_model *model, const char *folder,
                            const char *name, const qn_quantized_file *like)
@@ -46,11 +47,15 @@ static qn_status save_all_layers(qn_quantize_job *j, const char *folder,
 {
     qn_model *all = NULL;
     QN_TRY(qn_model_clone(&all, j->ctx, j->quantized));
+    qn_quantized_file file = *like;
     qn_status status = qn_graph_infer(all->graph);
+    file.settings = NULL; /* what would be taken away is an output too, later */
+    if (status == QN_OK && like->settings)
+        status = qn_inputs_retype(all, like->settings);
     if (status == QN_OK)
         status = add_outputs(all->graph);
     if (status == QN_OK)
-        status = save_step(j, all, folder, "output_all_layers_quantize.onnx", like);
+        status = save_step(j, all, folder, "output_all_layers_quantize.onnx", &file);
     qn_model_free(all);
     return status;
 }

@@ -393,12 +393,15 @@ static result load_and_make_template(fault *f, const subject *s)
 static void quantizing_a_mix(void **state)
 {
     char *folder = own_path("mix"), file[128];
+    const char *type = "uint8";
     subject s = {
         .path = "examples/fashion.onnx", .backend = folder, .options = one_sample(), .stride = 7};
     (void)state;
     every_allocation(load_and_make_template, &s);
     snprintf(file, sizeof file, "%s/fashion_mix.json", folder);
     s.options.mix = file;
+    s.options.input_types = &type;
+    s.options.n_input_types = 1;
     s.stride = 17;
     every_allocation(load_and_quantize, &s);
     remove_tree(folder);
