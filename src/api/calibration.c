@@ -146,7 +146,8 @@ qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibrati
 {
     qn_collect_options collect = c->collect;
     collect.threads = qn_calibration_workers(c);
-    collect.checkpoint = c->options->checkpoint;
+    if (!collect.checkpoint)
+        collect.checkpoint = c->options->checkpoint;
     collect.axis = qn_channel_axis;
     collect.model = c->print;
     const double start = qn_clock_ms();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/prepare.h"
+#include "calib/bytes.h"
 #include "ops/eval.h"
 #include "task/classify.h"
 
@@ -73,6 +74,85 @@ static qn_status take_float(void *user, qn_context *ctx, int64_t sample, const q
     return status;
 }
 
+/* ---- Its checkpoint ---------------------------------------------------------------------------------------------------- */
+
+static size_t numbers_of(const qn_kept *kept, const qn_kept_piece *piece)
+{
+    size_t all = 0;
+    for (size_t k = 0; k < kept->n_outputs; k++)
+        all += (size_t)piece->counts[k];
+    return all;
+}
+
+static void put_pieces(void *user, qn_text *out)
+{
+    pull *p = user;
+    const qn_kept *kept = p->options->kept;
+    qn_put_varint(out, (uint64_t)atomic_load(&p->hits));
+    qn_put_varint(out, (uint64_t)atomic_load(&p->labelled));
+    for (int64_t i = 0; i < kept->most_pieces; i++) {
+        const qn_kept_piece *piece = &kept->pieces[i];
+        qn_put_varint(out, piece->values != NULL);
+        if (!piece->values)
+            continue;
+        qn_put_varint(out, (uint64_t)piece->rows);
+        for (size_t k = 0; k < kept->n_outputs; k++)
+            qn_put_varint(out, (uint64_t)piece->counts[k]);
+        const size_t all = numbers_of(kept, piece);
+        for (size_t v = 0; v < all; v++)
+            qn_put_f32(out, piece->values[v]);
+    }
+}
+
+static qn_status get_piece(qn_kept_piece *piece, const qn_kept *kept, qn_context *ctx, qn_bytes *in)
+{
+    const uint64_t most = (uint64_t)(in->end - in->at) / sizeof(float);
+    piece->rows = (int64_t)qn_get_count(in, INT32_MAX);
+    piece->counts = qn_alloc_zero(ctx, kept->n_outputs + 1, sizeof *piece->counts);
+    QN_TRY_ALLOC(ctx, piece->counts);
+    size_t all = 0;
+    for (size_t k = 0; k < kept->n_outputs; k++) {
+        piece->counts[k] = (int64_t)qn_get_count(in, most);
+        all += (size_t)piece->counts[k];
+    }
+    in->wrong = in->wrong || all > most;
+    if (in->wrong)
+        return QN_OK;
+    piece->values = qn_alloc(ctx, (all + 1) * sizeof *piece->values);
+    QN_TRY_ALLOC(ctx, piece->values);
+    for (size_t v = 0; v < all; v++)
+        piece->values[v] = qn_get_f32(in);
+    return QN_OK;
+}
+
+static void forget_pieces(pull *p)
+{
+    qn_kept *kept = p->options->kept;
+    for (int64_t i = 0; i < kept->most_pieces; i++) {
+        qn_free(kept->ctx, kept->pieces[i].counts);
+        qn_free(kept->ctx, kept->pieces[i].values);
+        kept->pieces[i] = (qn_kept_piece){.values = NULL};
+    }
+    atomic_store(&p->hits, 0);
+    atomic_store(&p->labelled, 0);
+}
+
+static qn_status get_pieces(void *user, qn_context *ctx, qn_bytes *in)
+{
+    pull *p = user;
+    const qn_kept *kept = p->options->kept;
+    forget_pieces(p);
+    if (!in)
+        return QN_OK;
+    atomic_store(&p->hits, (long long)qn_get_count(in, INT64_MAX));
+    atomic_store(&p->labelled, (long long)qn_get_count(in, INT64_MAX));
+    for (int64_t i = 0; i < kept->most_pieces && !in->wrong; i++) {
+        if (qn_get_count(in, 1))
+            QN_TRY(get_piece(&kept->pieces[i], kept, ctx, in));
+    }
+    return QN_OK;
+}
+
 /* Of a piece's outputs; those that only a run can tell count as many. */
 static size_t output_bytes(const qn_plan *plan, size_t n_outputs)
 {
@@ -92,8 +172,13 @@ qn_status qn_pull_float(qn_stats **out, const qn_pull_options *options, const in
     qn_kept *kept = options->kept;
     pull p = {.ctx = c->ctx, .options = options};
     QN_TRY(qn_kept_room(kept, c->source->count, output_bytes(c->plan, kept->n_outputs)));
-    c->collect = (qn_collect_options){
-        .after = after, .n_after = n_after - 1, .took = take_float, .took_user = &p};
+    c->collect = (qn_collect_options){.after = after,
+                                      .n_after = n_after - 1,
+                                      .checkpoint = options->checkpoint,
+                                      .took = take_float,
+                                      .took_user = &p,
+                                      .put = put_pieces,
+                                      .get = get_pieces};
     QN_TRY(qn_calibration_collect(out, NULL, c));
     kept->forwards = c->source->count;
     kept->metric = hit_rate(&p);

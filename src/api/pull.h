@@ -9,7 +9,8 @@ typedef struct qn_pull_options {
     bool labelled;        /* the metric is the share of hits, in percent; else there is none */
     int64_t class_offset; /* added to every label */
     qn_kept *kept;
-    int slot; /* of the source, of the first thread of qn_pull_model */
+    int slot;               /* of the source, of the first thread of qn_pull_model */
+    const char *checkpoint; /* of qn_pull_float, as of qn_collect_options; NULL: none */
 } qn_pull_options;
 
 /* Statistics of the float model after the first after[i] runs of the feed, ascending, of which the last is the number

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/strategy_run.h"
 
@@ -212,7 +213,8 @@ qn_executor_options qn_strategies_executor(qn_strategies *r, qn_execute stage, q
 static qn_status pull_float(qn_strategies *r)
 {
     const qn_calibration *c = &r->j.calibration;
-    const qn_pull_options pull = qn_strategies_pull_options(r);
+    qn_pull_options pull = qn_strategies_pull_options(r);
+    pull.checkpoint = r->part;
     int64_t *runs = qn_arena_array(&r->arena, r->pass.n_after, sizeof *runs);
     QN_TRY_ALLOC(r->ctx, runs);
     for (size_t i = 0; i < r->pass.n_after; i++) {
@@ -230,6 +232,10 @@ static qn_status run_float(qn_strategies *r)
     QN_TRY(load_cache(&found, r));
     if (found)
         return QN_OK;
+    if (r->cache && qn_strategies_pull(r) && r->j.calibration.with_data) {
+        r->part = qn_arena_format(&r->arena, "%s.part", r->cache);
+        QN_TRY_ALLOC(r->ctx, r->part);
+    }
     qn_log(r->ctx, QN_LOG_NOTE, "float model: begun (%s)",
            r->function.name ? r->function.name : "data");
     const qn_executor_options options =
@@ -239,7 +245,11 @@ static qn_status run_float(qn_strategies *r)
     for (size_t i = 0; i < r->pass.n_after; i++)
         qn_stats_sort(r->pass.stats[i]);
     qn_log(r->ctx, QN_LOG_NOTE, "float model: done");
-    return r->cache ? qn_float_pass_save(r->ctx, &r->pass, &r->key, r->cache) : QN_OK;
+    if (r->cache)
+        QN_TRY(qn_float_pass_save(r->ctx, &r->pass, &r->key, r->cache));
+    if (r->part)
+        (void)unlink(r->part);
+    return QN_OK;
 }
 
 /* What was kept of a function's data serves all that measure later. */

@@ -43,6 +43,7 @@ typedef struct qn_strategies {
     qn_float_pass pass;
     qn_pass_key key;
     const char *cache; /* NULL: none */
+    const char *part;  /* of a float pass that is not finished; NULL: none */
     bool plain; /* one quantization with data, statistics or scales of files: the job does it all */
     qn_strategy *at;
     size_t count;

@@ -190,6 +190,8 @@ typedef struct qn_course {
 /* The dimension of a value that counts channels; -1: none. */
 typedef int32_t qn_axis_fn(const void *user, const qn_value *value);
 
+struct qn_text;
+struct qn_bytes;
 typedef struct qn_collect_options {
     int threads;          /* 0: the context's */
     const int64_t *after; /* statistics of the first after[i] samples too, ascending */
@@ -202,6 +204,10 @@ typedef struct qn_collect_options {
     /* Sees the outputs of every sample, on the thread that ran it; or NULL. Messages go to `ctx`. */
     qn_status (*took)(void *user, qn_context *ctx, int64_t sample, const qn_session *session);
     void *took_user;
+    /* What `took` made of the samples up to now, in the checkpoint beside the statistics, while no sample runs; both or
+     * neither. `in` NULL: the file was no good, and what was read is to be forgotten. */
+    void (*put)(void *user, struct qn_text *out);
+    qn_status (*get)(void *user, qn_context *ctx, struct qn_bytes *in);
 } qn_collect_options;
 
 /* Runs all samples through sessions of `plan` and collects what its observed values are. out[i] has the

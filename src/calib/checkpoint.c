@@ -1,15 +1,16 @@
 /* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics file:
  *
- *   "qnpart 2", fingerprint of the model, v samples, v segments and the end of each,
+ *   "qnpart 3", fingerprint of the model, v samples, v segments and the end of each,
  *   a bit for every sample done, v segments folded, the total, 0 or 1 and statistics for each open one,
- *   what stands out, snapshots of the stages reached, 0 or 1 and statistics for each result asked for. */
+ *   what stands out, snapshots of the stages reached, 0 or 1 and statistics for each result asked for,
+ *   0 or 1 and what those keep who look at the outputs. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "calib/collect.h"
 
-static const char magic[] = "qnpart 2";
+static const char magic[] = "qnpart 3";
 
 /* ---- Writing --------------------------------------------------------------------------------------------- */
 
@@ -67,6 +68,9 @@ qn_status qn_checkpoint_write(qn_collection *c, const char *path)
         put_snapshot(&text, &c->snapshots[i]);
     for (size_t i = 0; i < c->options->n_after; i++)
         put_maybe(&text, c->out[i]);
+    qn_put_varint(&text, c->options->put != NULL);
+    if (c->options->put)
+        c->options->put(c->options->took_user, &text);
     return qn_write_sealed(c->ctx, &text, path);
 }
 
@@ -140,6 +144,10 @@ static qn_status get_all(qn_collection *c, qn_bytes *in)
         QN_TRY(get_snapshot(&c->snapshots[i], c, in));
     for (size_t i = 0; i < c->options->n_after && !in->wrong; i++)
         QN_TRY(get_maybe(&c->out[i], c->ctx, in));
+    if (!in->wrong && (qn_get_count(in, 1) != 0) != (c->options->get != NULL))
+        return qn_fail(c->ctx, QN_E_INVALID, "it is of another command");
+    if (!in->wrong && c->options->get)
+        QN_TRY(c->options->get(c->options->took_user, c->ctx, in));
     if (in->wrong || in->at != in->end || !c->total)
         return qn_fail(c->ctx, QN_E_FORMAT, "it contradicts itself");
     return QN_OK;
@@ -192,6 +200,8 @@ static qn_status start_over(qn_collection *c)
         qn_stats_free(c->out[i]);
         c->out[i] = NULL;
     }
+    if (c->options->get)
+        QN_TRY(c->options->get(c->options->took_user, c->ctx, NULL));
     qn_extremes_free(&c->extremes);
     qn_extremes_init(&c->extremes, c->ctx);
     qn_stats_free(c->total);
