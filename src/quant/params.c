@@ -265,10 +265,24 @@ static const qn_method *uncut_method(const qn_quantizer *q, const qn_value *valu
     return NULL;
 }
 
+/* Some node computes with its integers. */
+static bool is_read(const qn_quantizer *q, const qn_value *value)
+{
+    for (size_t u = 0; u < value->n_users; u++) {
+        const qn_quant_node *user = qn_quant_node_of(q, value->users[u]);
+        for (int32_t i = 0; i < user->node->n_in; i++) {
+            if (user->node->in[i] == value && qn_quant_is_data(user, i))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void find_ends(qn_quantizer *q)
 {
     for (size_t i = 0; i < q->n_values && q->settings.profile->fixed_point; i++) {
-        if (q->values[i].integer && q->values[i].value->is_output)
+        const qn_value *value = q->values[i].value;
+        if (q->values[i].integer && (value->is_output || !is_read(q, value)))
             qn_quant_root(q, &q->values[i])->ends = true;
     }
 }

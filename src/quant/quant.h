@@ -116,7 +116,7 @@ typedef struct qn_quant_value {
     qn_dtype type;             /* of an input that has one of its own; else QN_UNDEFINED */
     bool ranged;               /* of a root: `range` is chosen */
     bool through;              /* its range is what the function that reads it wants */
-    bool ends;                 /* of a root: integers of it are a chip's output */
+    bool ends;                 /* of a root: a chip's outputs, or only software reads it */
     bool narrow;               /* of a root of 16 bits: nodes of 8 bits read it too */
     qn_range range;            /* of a root: as the statistics have it, without factors */
     float *factor;             /* of channels, that the value is divided by beside its statistics;
