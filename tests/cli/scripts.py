@@ -227,10 +227,15 @@ def test_bad():
     assert not os.path.exists("bad/fashion_quantize.onnx")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    make_files()
-    for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once,
-                 test_built_in, test_bad):
-        test()
-        print(f"{test.__name__}: ok")
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_files()
+        for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once,
+                     test_built_in, test_bad):
+            test()
+            print(f"{test.__name__}: ok")
+
+
+if __name__ == "__main__":
+    main()
