@@ -13,7 +13,9 @@ KEYS = ("data_dir label_dir is_yolo color_space augment mean std calculate_acc d
         "iou_thres names").split()
 EXECUTOR = ("iteration batch_size dataset input_nodes output_name_to_node_name() shape_dicts early_stop_flag "
             "forward").split()
-WANTED = {"Flags": FLAGS, "Run modes and files": MODES, "Run configuration": KEYS, "Executor": EXECUTOR,
+COMPARE = ("-qd -sd -on -sh -sl -sn -si --save-dir --no-mre --no-cos --rmse --maxdiff --bias --sort --show-plot --op-type "
+           "--index-range").split()
+WANTED = {"Flags": FLAGS, "Flags of compare": COMPARE, "Run modes and files": MODES, "Run configuration": KEYS, "Executor": EXECUTOR,
           "Rules of mixed widths": [str(i) for i in range(1, 9)], "Chips": []}
 SOURCES = ("tests/cli/{}.txt", "tests/cli/{}.py", "tests/unit/{}.c", "tests/accuracy/{}.py")
 
