@@ -48,7 +48,7 @@ ONNX = [
      "cls/resnet18_quantize.onnx"),
     ("Knight quant --run-config /opt/Quantize/onnx_examples/config/run_config_detect.json",
      "detect/detect_quantize.onnx"),
-    ("Knight quant --run-config /opt/Quantize/onnx_examples/config/run_config_draw.json", "tool/label_imgs/0.jpg"),
+    ("Knight quant --run-config /opt/Quantize/onnx_examples/config/run_config_draw.json", "tool/label_imgs/0.png"),
     # A mix of widths.
     ("""Knight --chip TX5368AV200 quant --save-dir /tmp/resnet18
         -m /opt/Quantize/onnx_examples/model/resnet18_onnx/resnet18.onnx -gt""",
