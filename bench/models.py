@@ -11,6 +11,9 @@ import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 DATA = os.environ.get("QUENCH_DATA", os.path.join(ROOT, "..", "shared", "data"))
+# Instrumented code is slow, and a few samples tell as well whether it reports something.
+SANITIZED = bool(os.environ.get("QUENCH_SANITIZED"))
+FEW = 16
 QUENCH = os.environ.get("QUENCH", os.path.join(ROOT, "build", "quench"))
 
 # file, shapes of its inputs (B stands for the batch), batches it can be run with

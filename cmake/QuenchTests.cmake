@@ -35,6 +35,10 @@ set(QUENCH_TEST_ENV
     "UBSAN_OPTIONS=print_stacktrace=1"
     "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
 
+if(QUENCH_SANITIZE)
+    list(APPEND QUENCH_TEST_ENV "QUENCH_SANITIZED=1")
+endif()
+
 # The thread sanitizer sees the barriers of libomp only through this tool, which it does not always find
 # by itself.
 if(QUENCH_SANITIZE MATCHES thread)

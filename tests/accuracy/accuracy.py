@@ -147,6 +147,8 @@ def check_agreement(name, ours, theirs):
 def check_case(name):
     data, judge, expected, tolerance = CASES[name]
     inputs, truth = data()
+    if models.SANITIZED:
+        inputs, truth, expected = inputs[:models.FEW], truth[:models.FEW], {}
     path = model_path(name)
     ours = quench_outputs(path, inputs)
     wrong = []

@@ -32,9 +32,13 @@ def evaluate(name, folder):
         data = ["-d", os.path.join(folder, "test.bin")]
         with lzma.open(CIFAR) as packed, open(data[1], "wb") as file:
             file.write(packed.read())
+    if models.SANITIZED:
+        data = [*data, "--samples", str(models.FEW)]
     done = subprocess.run([models.QUENCH, "eval", models.path_of(name), *data, "--preprocess",
                            models.STEPS[name], "--json"], check=True, capture_output=True, text=True)
     row = json.loads(done.stdout)["models"][0]
+    if models.SANITIZED:
+        return 0 < row["top_1_hits"] <= models.FEW
     print(f"top-1 {row['top_1_hits']}, expected {top1}; top-5 {row['top_5_hits']}, expected {top5}")
     return row["top_1_hits"] == top1 and top5 in (None, row["top_5_hits"])
 
