@@ -81,6 +81,10 @@ static double divergence(const entropy *e, const cut *c)
 
 /* ---- The classical search --------------------------------------------------------------------------------- */
 
+/* Of the elements: an end that cuts off more leaves too little of the distribution to compare with. Found ends of
+ * sigmoids, whose values lie in a few bins, cut off all of them otherwise. */
+static const double MOST_CLIPPED = 0.1;
+
 static int64_t best_end(const entropy *e, int64_t levels)
 {
     enum { CANDIDATES = 512 };
@@ -89,6 +93,8 @@ static int64_t best_end(const entropy *e, int64_t levels)
     double least = INFINITY;
     for (int64_t end = levels; end <= e->bins; end += step) {
         const cut c = {0, end, levels};
+        if (e->count[end] < (1 - MOST_CLIPPED) * e->count[e->bins])
+            continue;
         const double cost = divergence(e, &c);
         if (cost < least) {
             least = cost;

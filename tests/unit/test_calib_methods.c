@@ -160,6 +160,21 @@ static void far_outlier(void **unused)
     forget(&b);
 }
 
+/* As behind a sigmoid whose input is small: all lie around 0.5 but one, which alone tells what is cut off behind it. */
+static void narrow_hill(void **unused)
+{
+    bench b;
+    (void)unused;
+    state = 12;
+    for (int i = 0; i < N; i++)
+        b.x[i] = (float)(0.5 + 0.01 * normal());
+    b.x[17] = 0.18f;
+    look(&b);
+    assert_true(range(&b, "kl", 8, false).max > 0.5f);
+    assert_true(range(&b, "kl", 8, true).max > 0.5f);
+    forget(&b);
+}
+
 static void zeros_and_constants(void **unused)
 {
     bench b;
@@ -196,11 +211,9 @@ static void wrong_options(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gaussian),
-        cmocka_unit_test(after_relu),
-        cmocka_unit_test(few_values),
-        cmocka_unit_test(far_outlier),
-        cmocka_unit_test(zeros_and_constants),
+        cmocka_unit_test(gaussian),      cmocka_unit_test(after_relu),
+        cmocka_unit_test(few_values),    cmocka_unit_test(far_outlier),
+        cmocka_unit_test(narrow_hill),   cmocka_unit_test(zeros_and_constants),
         cmocka_unit_test(wrong_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
