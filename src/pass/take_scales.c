@@ -1,12 +1,16 @@
 /* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be rounded. To be
  * quantized for some target the graph is made float again; what the pairs say stays with the values (qparams):
  *
- *   x -> Q -> D -> y     y = x, with one scale
+ *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, 0, most) where that is what the integers' ends do, in
+ *                        place of a Relu that the file has dropped for it
  *   w -> D -> y          y = D(w), a constant; any scales
  *
  * Others are left as they are: parameters that are computed, integers that an operator reads. */
+#include <string.h>
+
 #include "ir/qparams.h"
 #include "ops/eval.h"
+#include "ops/infer.h"
 #include "pass/lower.h"
 #include "pass/rewrite.h"
 
@@ -59,12 +63,65 @@ static qn_status take_pair(qn_pass_context *self, qn_node *node)
     return keep_parameters(x, &q);
 }
 
+/* Numbers of both signs may come out of it. Pools and what moves numbers have the sign of what they read, functions and
+ * limits have ends of their own. */
+static bool has_both_signs(const qn_node *node)
+{
+    return node && (node->op->quant == QN_QUANT_MAC || node->op->quant == QN_QUANT_ELEMENT) &&
+           node->op != &qn_op_AveragePool && node->op != &qn_op_GlobalAveragePool;
+}
+
+/* `value` is what people know by the name of `other`, unless that is an output. */
+static qn_status take_name(qn_value *value, qn_value *other)
+{
+    static const char tail[] = "_unlimited";
+    const char *name = other->name;
+    const size_t length = strlen(name);
+    if (other->is_output)
+        return QN_OK;
+    char *own = qn_arena_alloc(value->graph->arena, length + sizeof tail);
+    QN_TRY_ALLOC(value->graph->ctx, own);
+    memcpy(own, name, length);
+    memcpy(own + length, tail, sizeof tail);
+    QN_TRY(qn_value_rename(other, own));
+    return qn_value_rename(value, name);
+}
+
+/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so. */
+static qn_status spell_limit(qn_pass_context *self, qn_node *node)
+{
+    qn_quantized q = {.value = node->out[0]};
+    qn_qparams *p = NULL;
+    qn_node *clip;
+    bool found = false;
+    if (!has_both_signs(node->in[0]->producer))
+        return QN_OK;
+    QN_TRY(qn_lower_parameters(&found, &q, node));
+    if (!found || q.axis >= 0 || !qn_quantized_is_short(&q))
+        return QN_OK;
+    QN_TRY(qn_qparams_create(&p, self->ctx, self->graph->arena, q.value->type.dtype, 1));
+    if (qn_quantized_zero(&q) != p->qmin)
+        return QN_OK;
+    qn_node_spec spec = {
+        .op = &qn_op_Clip, .name = node->name, .before = node, .in = {node->in[0]}, .n_in = 3};
+    QN_TRY(qn_value_float(&spec.in[1], self->graph, 0));
+    QN_TRY(qn_value_float(&spec.in[2], self->graph,
+                          (float)(p->qmax - p->qmin) * qn_quantized_scale(&q, 0)));
+    QN_TRY(qn_node_build(&clip, self->graph, &spec));
+    QN_TRY(qn_node_infer(clip));
+    QN_TRY(take_name(clip->out[0], node->in[0]));
+    self->changes++;
+    return qn_node_set_input(node, 0, clip->out[0]);
+}
+
 static qn_status take_scales(qn_pass_context *self)
 {
     for (qn_node *node = self->graph->first, *next; node; node = next) {
         next = node->next;
         if (qn_is_quantize(node) && qn_node_reads_constants(node) && !node->out[0]->is_output)
             QN_TRY(qn_rewrite_fold(node));
+        else if (qn_is_quantize(node))
+            QN_TRY(spell_limit(self, node));
         else if (qn_is_dequantize(node) && qn_node_reads_constants(node))
             QN_TRY(take_constant(self, node));
         else if (qn_is_dequantize(node) && qn_is_quantize(node->in[0]->producer))

@@ -347,7 +347,10 @@ static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_pl
     if (root != v)
         return get_same(root, &object);
     v->derived = &q->derived.values[q->derived.n_values++];
-    return get_value(v->derived, q, v, &object);
+    QN_TRY(get_value(v->derived, q, v, &object));
+    /* As the metadata of the result tell it. */
+    v->through = strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v);
+    return QN_OK;
 }
 
 static qn_status get_tensors(qn_quantizer *q, const qn_json_place *root)

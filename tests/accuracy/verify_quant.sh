@@ -1,6 +1,7 @@
 #!/bin/sh
 # verify_quant.sh MODEL [OPTION...]: a float model quantized by quench (with these options, for $CHIP) gives the same integers
-# from the fast kernels as from the reference, on every instruction set and number of threads.
+# from the fast kernels as from the reference, on every instruction set and number of threads; its scale file gives the
+# same file again.
 set -eu
 data=${QUENCH_DATA:-../shared/data}
 norm=unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010
@@ -36,7 +37,9 @@ if [ -f "$samples/test_first4000.bin.xz" ]; then
     xz -dc "$samples/test_first4000.bin.xz" >"$folder/test.bin"
     samples=$folder/test.bin
 fi
-"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 --save-dir "$folder" "$@" >"$folder/report"
+"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 -gsj --save-dir "$folder" "$@" >"$folder/report"
+"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -lsj "$folder/${model}_scales.json" --save-dir "$folder/again" >/dev/null
+cmp "$folder/${model}_quantize.onnx" "$folder/again/${model}_quantize.onnx"
 # Instrumented code is slow, and one way tells whether it reports something.
 all_isas='SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI' all_threads='1 2'
 [ -z "${QUENCH_SANITIZED:-}" ] || all_isas=AVX512_CORE_VNNI all_threads=2
