@@ -90,6 +90,7 @@ typedef struct cli_common {
     bool *given;                   /* whether the i-th option of cli_field_at was */
     const cli_program *program;
     struct cli_config *config; /* the file that more options came from; NULL: none */
+    bool chipless;             /* the command is for a target that is no chip */
 } cli_common;
 
 typedef struct cli_work cli_work;
@@ -116,6 +117,8 @@ extern const cli_command cli_cmd_build;
 bool cli_is_vendors(const char *name);
 int cli_leave_to_vendor(void); /* says so; returns the exit code */
 const cli_command *cli_command_find(const char *name);
+/* Whether the word is an option that stands before the command. */
+bool cli_is_program_option(const char *word);
 
 /* The i-th group of a command, the common one last; NULL past it. */
 const cli_part *cli_part_at(const cli_command *command, size_t i);
@@ -159,6 +162,10 @@ void cli_config_inputs(qn_function *function, const cli_common *common);
 /* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called
  * by. NULL: none. */
 const char *cli_chip(const cli_common *common);
+/* Only from the command line or the file's "chip". */
+const char *cli_named_chip(const cli_common *common);
+/* Whether an option without its dashes belongs to a section that is the vendor's, as "compile.save-dir" does. */
+bool cli_is_vendors_option(const char *name);
 
 /* ---- A command at work ---------------------------------------------------------------------------------- */
 

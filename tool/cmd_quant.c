@@ -237,6 +237,8 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
                                 .n_inputs = eval.n_inputs,
                                 .data = eval.data,
                                 .seed = (uint64_t)v->subject.seed};
+    if (!v->data.data.count && !v->subject.inputs.count)
+        cli_note("no data were given: random numbers stand in for them");
     cli_note("no infer function and no labels: there is no accuracy to tell");
     return qn_infer_files(out, cli->ctx, model, &o);
 }

@@ -48,6 +48,11 @@ static const program_option *find_program_option(const char *word)
     return NULL;
 }
 
+bool cli_is_program_option(const char *word)
+{
+    return find_program_option(word) != NULL;
+}
+
 /* Takes the options before the command; *at gets the command's place. */
 static bool take_program(cli_program *program, int *at, int argc, char **argv)
 {

@@ -7,7 +7,7 @@
 struct cli_config {
     qn_context *ctx;
     qn_config *file;
-    const char *chip;
+    const char *chip, *default_chip;
     const char *path;
     const char *inputs; /* "input-configs", JSON */
     char **texts;       /* that values were split out of */
@@ -28,7 +28,7 @@ const cli_group cli_config_group = CLI_GROUP("from a file", config_options);
 
 static const char *const own_sections[] = {"quant", "compare", NULL};
 static const char *const other_sections[] = {"compile", "run", "profiling", NULL};
-/* Of the file itself; what has no meaning here is for the compiler that the file may be for, too. */
+/* Of the file itself; the last two are for the compiler that the file may be for, too. */
 static const char *const own_keys[] = {"chip", "default-chip", "disable-compare",
                                        "disable-model-check", NULL};
 
@@ -36,6 +36,16 @@ static bool is_one_of(const char *const *words, const char *word)
 {
     for (size_t i = 0; words[i]; i++) {
         if (strcmp(words[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool cli_is_vendors_option(const char *name)
+{
+    for (size_t i = 0; other_sections[i]; i++) {
+        const size_t length = strlen(other_sections[i]);
+        if (strncmp(name, other_sections[i], length) == 0 && name[length] == '.')
             return true;
     }
     return false;
@@ -88,6 +98,8 @@ static bool take_own(struct cli_config *config)
             return unknown_name(entry.where, "key", cli_nearest_word(own_key, entry.key));
         if (strcmp(entry.key, "chip") == 0 && entry.count == 1)
             config->chip = entry.values[0];
+        if (strcmp(entry.key, "default-chip") == 0 && entry.count == 1)
+            config->default_chip = entry.values[0];
     }
     return true;
 }
@@ -196,15 +208,23 @@ void cli_config_inputs(qn_function *function, const cli_common *common)
     function->config_file = common->config->path;
 }
 
+const char *cli_named_chip(const cli_common *common)
+{
+    if (common->program->chip)
+        return common->program->chip;
+    return common->config ? common->config->chip : NULL;
+}
+
 const char *cli_chip(const cli_common *common)
 {
     const cli_program *program = common->program;
-    if (program->chip)
-        return program->chip;
-    if (common->config && common->config->chip)
-        return common->config->chip;
+    const char *named = cli_named_chip(common);
+    if (named || common->chipless)
+        return named;
     if (program->default_chip)
         return program->default_chip;
+    if (common->config && common->config->default_chip)
+        return common->config->default_chip;
     return program->knight ? "TX5368AV200" : NULL;
 }
 

@@ -292,8 +292,11 @@ static bool unknown_option(const cli_command *command, const char *argument, con
 {
     const char *best = cli_nearest_option(command, name);
     char apart[128];
-    if (argument[1] != '-' && (!best || strcmp(best, name) != 0) &&
-        spell_out(apart, sizeof apart, command, name))
+    if (cli_is_program_option(argument))
+        cli_error("%s: %s stands before the command: quench %s CHIP %s ...", command->name,
+                  argument, argument, command->name);
+    else if (argument[1] != '-' && (!best || strcmp(best, name) != 0) &&
+             spell_out(apart, sizeof apart, command, name))
         cli_error("%s: unknown option %s; did you mean %s?", command->name, argument, apart);
     else if (best)
         cli_error("%s: unknown option %s; did you mean --%s?", command->name, argument, best);
@@ -310,14 +313,23 @@ static bool find_repeated(found *out, void *values, const cli_command *command, 
            find_option(out, values, command, letters, 1, false) && out->option->type == CLI_FLAG;
 }
 
+/* Behind "quant." where the name begins so; else NULL. */
+static const char *behind(const char *name, const char *prefix)
+{
+    const size_t length = prefix ? strlen(prefix) : 0;
+    return length && strncmp(name, prefix, length) == 0 && name[length] == '.' ? name + length + 1
+                                                                               : NULL;
+}
+
 /* The name of argv[i] without dashes and without its command, as in "--quant.bit-width". */
 static const char *plain_name(const char *argument, const cli_command *command)
 {
     const bool is_long = argument[1] == '-';
     const char *name = argument + (is_long ? 2 : 1);
-    const size_t own = strlen(command->name);
-    const bool is_prefixed = is_long && strncmp(name, command->name, own) == 0 && name[own] == '.';
-    return is_prefixed ? name + own + 1 : name;
+    const char *own = is_long ? behind(name, command->name) : NULL;
+    if (is_long && !own)
+        own = behind(name, command->section);
+    return own ? own : name;
 }
 
 /* Words of an argument list, one after the other. */
@@ -353,6 +365,17 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     return true;
 }
 
+/* w is at an option of the vendor's, with all that may be its values. In an interpreter it was told before. */
+static void leave_out(const cli_common *common, words *w)
+{
+    const char *argument = w->argv[w->at];
+    const int length = (int)strcspn(argument, "=");
+    if (!common->program->run)
+        cli_note("%.*s is for the vendor's compiler and left out", length, argument);
+    while (!argument[length] && w->at + 1 < w->argc && !is_option_like(w->argv[w->at + 1]))
+        w->at++;
+}
+
 /* w is at an option; its values may be the next words. */
 static bool parse_option(void *values, const cli_command *command, words *w)
 {
@@ -361,6 +384,10 @@ static bool parse_option(void *values, const cli_command *command, words *w)
     const size_t length = strcspn(name, "=");
     const char *text = name[length] ? name + length + 1 : NULL;
     found f;
+    if (is_long && command->section && cli_is_vendors_option(name)) {
+        leave_out(values, w);
+        return true;
+    }
     if (!find_option(&f, values, command, name, length, is_long)) {
         if (is_long || !find_repeated(&f, values, command, name))
             return unknown_option(command, argument, name);

@@ -14,7 +14,6 @@ static const clash clashes[] = {
     {"generate-scale-json", "load-scale-json", "scales are either made or read"},
     {"load-scale-json", "mix-config", "the scale file says the width of every node"},
     {"load-scale-json", "generate-template", "the scale file says the width of every node"},
-    {"target", "chip", "a chip is a target"},
     {"fix-worst", "max-drop", "both choose layers, by different goals"},
     {"fix-worst", "mix-config", "the mix file says the width of every node"},
     {"fix-worst", "load-scale-json", "the scale file says the width of every node"},
@@ -25,9 +24,7 @@ static bool check_clashes(const quant_values *v, const cli_command *command)
 {
     for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++) {
         const clash *c = &clashes[i];
-        const bool other = strcmp(c->other, "chip") == 0 ? v->common.program->chip != NULL
-                                                         : cli_given(v, command, c->other);
-        if (!cli_given(v, command, c->one) || !other)
+        if (!cli_given(v, command, c->one) || !cli_given(v, command, c->other))
             continue;
         cli_error("quant: --%s and --%s exclude each other: %s", c->one, c->other, c->why);
         return false;
@@ -60,6 +57,22 @@ static const char *wide_option(const quant_values *v, const cli_command *command
             return names[i];
     }
     return NULL;
+}
+
+/* A target and a chip that was named exclude each other; one that nobody named gives way. */
+static bool check_target(quant_values *v, const cli_command *command)
+{
+    const char *chip = cli_chip(&v->common);
+    if (!chip || !cli_given(v, command, "target"))
+        return true;
+    if (cli_named_chip(&v->common)) {
+        cli_error("quant: --target and --chip exclude each other: a chip is a target");
+        return false;
+    }
+    v->common.chipless = true;
+    if (!v->common.program->run)
+        cli_note("--target %s: the result is not for chip %s, the default", v->target, chip);
+    return true;
 }
 
 static bool check_chip(const quant_values *v, const cli_command *command)
@@ -96,6 +109,17 @@ static bool check_normalization(const quant_values *v, const cli_command *comman
     return false;
 }
 
+static bool check_numbers(const quant_values *v, const cli_command *command)
+{
+    const bool width = !cli_given(v, command, "bit-width") || v->bits == 8 || v->bits == 16;
+    const bool limit = !cli_given(v, command, "layer-threshold") || v->edge.norm_limit > 0;
+    if (!width)
+        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16", (long long)v->bits);
+    else if (!limit)
+        cli_error("quant: --layer-threshold: it must be more than 0");
+    return width && limit;
+}
+
 static bool check_methods(const quant_values *v)
 {
     const bool several =
@@ -103,6 +127,11 @@ static bool check_methods(const quant_values *v)
     const char *option = v->mix.make_template ? "generate-template"
                          : v->mix.config      ? "mix-config"
                                               : NULL;
+    if (v->mix.make_template && v->methods.count && strcmp(v->methods.at[0], "mean") == 0) {
+        cli_error("quant: --generate-template and --quant-mode mean exclude each other: a mix file "
+                  "has no such mode");
+        return false;
+    }
     if (!option || !several)
         return true;
     cli_error("quant: --%s and several values of --quant-mode exclude each other: the file says "
@@ -256,8 +285,9 @@ bool quant_check(void *values, const cli_command *command)
     quant_values *v = values;
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
-    if (!check_model(v) || !check_clashes(v, command) || !check_normalization(v, command) ||
-        !check_methods(v) || !check_input_types(v, command) || !check_chip(v, command))
+    if (!check_model(v) || !check_clashes(v, command) || !check_target(v, command) ||
+        !check_numbers(v, command) || !check_normalization(v, command) || !check_methods(v) ||
+        !check_input_types(v, command) || !check_chip(v, command))
         return false;
     tell_idle(v, command);
     return true;

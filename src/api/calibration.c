@@ -135,7 +135,7 @@ qn_status qn_calibration_feed(qn_calibration *c)
     c->source = &c->samples.source;
     c->n_inputs = c->feed.n_in;
     if (!c->with_data)
-        qn_log(c->ctx, QN_LOG_WARN,
+        qn_log(c->ctx, QN_LOG_NOTE,
                "no data were given: %lld samples of random numbers stand in for them, and ranges "
                "and accuracy mean nothing",
                (long long)c->samples.source.count);

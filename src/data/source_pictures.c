@@ -220,7 +220,7 @@ static qn_status leave_out_others(qn_source *source, qn_opening *o)
     kept->count = 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_picture(o->ctx, source->files->paths[i])) {
-            qn_log(o->ctx, QN_LOG_WARN, "%s is no picture and left out (--strict ends here)",
+            qn_log(o->ctx, QN_LOG_NOTE, "%s is no picture and left out (--strict ends here)",
                    source->files->paths[i]);
             continue;
         }

@@ -30,15 +30,17 @@ static qn_status get_bits(int *out, const qn_json_place *node)
 
 static qn_status get_method(const qn_method **out, qn_context *ctx, const qn_json_place *node)
 {
+    static const char *const modes[] = {"min_max", "kl", "kl_v2", "percentile", "mse"};
     qn_json_place item;
     const char *name = NULL;
-    char where[512];
     QN_TRY(get_field(&item, node, "mode"));
     QN_TRY(qn_json_get_text(&name, &item));
-    const qn_status status = qn_method_find(out, ctx, name);
-    if (status == QN_OK)
-        return QN_OK;
-    return qn_fail_within(ctx, status, "%s (rule 4)", qn_json_where(where, sizeof where, &item));
+    for (size_t i = 0; i < QN_COUNT_OF(modes); i++) {
+        if (strcmp(modes[i], name) == 0)
+            return qn_method_find(out, ctx, name);
+    }
+    return qn_json_fail(&item, QN_E_INVALID,
+                        "is '%s': it must be min_max, kl, kl_v2, percentile or mse (rule 4)", name);
 }
 
 static qn_status get_row(qn_mix_row *out, qn_mix *m, const qn_json_place *node)

@@ -125,7 +125,7 @@ static void members_are_complete(void **state)
          "a.bitwidth: is 4: a node has 8 or 16 bits (rule 3)"},
         {"{\"a\": {\"bitwidth\": \"8\", \"mode\": \"kl\"}}", "a.bitwidth"},
         {"{\"a\": {\"bitwidth\": 8, \"mode\": \"best\"}}",
-         "a.mode (rule 4): there is no calibration method 'best'"},
+         "a.mode: is 'best': it must be min_max, kl, kl_v2, percentile or mse (rule 4)"},
         {"{\"a\": {\"bitwidth\": 8, \"mode\": \"kl\", \"more\": 1}}", "more"},
         {"[]", "mix"},
         {"{", "mix"},
