@@ -137,7 +137,7 @@ def kind_of(opset):
 
 def main():
     program, folders = sys.argv[1], sys.argv[2:]
-    models = sorted(p for f in folders for p in pathlib.Path(f).rglob("*.onnx"))
+    models = sorted(p for f in map(pathlib.Path, folders) for p in ([f] if f.is_file() else f.rglob("*.onnx")))
     if not models:
         sys.exit("no models found")
     counts, wrong = collections.Counter(), []
