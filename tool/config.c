@@ -204,6 +204,10 @@ void cli_config_inputs(qn_function *function, const cli_common *common)
 {
     if (!common->config)
         return;
+    const bool own = function->name && strcmp(function->name, "infer_default") == 0;
+    if (common->config->inputs && !function->run && !own)
+        cli_note("%s: \"input-configs\" has no effect here: it needs infer function infer_default",
+                 common->config->path);
     function->configs = common->config->inputs;
     function->config_file = common->config->path;
 }

@@ -165,6 +165,22 @@ static bool quantizes(const quant_values *v)
     return strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
 }
 
+static bool runs(const quant_values *v)
+{
+    return strcmp(v->run.mode, "convert") != 0;
+}
+
+static bool derives(const quant_values *v)
+{
+    return !v->scales;
+}
+
+/* Data beside a scale file serve the comparison. */
+static bool takes_samples(const quant_values *v)
+{
+    return !v->scales || v->data.data.count;
+}
+
 static bool has_percentile(const quant_values *v)
 {
     for (size_t i = 0; i < v->methods.count; i++) {
@@ -238,6 +254,15 @@ static const condition conditions[] = {
     {"std", quantizes, "run mode quant or compare"},
     {"quantize-input-dtype", quantizes,
      "run mode quant or compare: a quantized model has the types that it was made with"},
+    {"dump", quantizes, "run mode quant or compare"},
+    {"bit-width", quantizes, "run mode quant or compare"},
+    {"data", runs, "a run mode other than convert"},
+    {"iteration", runs, "a run mode other than convert"},
+    {"quant-mode", derives, "a run without --load-scale-json, which has the scales"},
+    {"bit-width", derives, "a run without --load-scale-json, which has the widths"},
+    {"cache-distribution", derives, "a run without --load-scale-json, which has the scales"},
+    {"iteration", takes_samples, "data beside --load-scale-json"},
+    {"batch-size", takes_samples, "data beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},
     {"labels", has_goal, "--max-drop"},
     {"class-offset", has_goal, "--max-drop"},

@@ -46,6 +46,8 @@ QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
 QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
 /* Settings as the options say, again: for another model from the same statistics. */
 QN_MUST_CHECK qn_status qn_job_settle(qn_quantize_job *j);
+/* A fresh copy of the float graph, and what the rules say of it. */
+QN_MUST_CHECK qn_status qn_job_rules(qn_quantize_job *j);
 /* Of a calibrated job: the model that the options ask for, with all refinements. QN_E_GOAL as of qn_goal_search. */
 QN_MUST_CHECK qn_status qn_job_decide(qn_item *root, qn_quantize_job *j);
 /* The last model of the job, made faster where asked, beside the float one, told in `root`. */

@@ -87,8 +87,7 @@ static qn_status choose_refinements(qn_quantize_job *j)
                           o->method ? o->method : default_method(&j->settings));
 }
 
-/* A fresh copy of the float graph, and what the rules say of it. */
-static qn_status apply_rules(qn_quantize_job *j)
+qn_status qn_job_rules(qn_quantize_job *j)
 {
     qn_quantizer_free(j->quantizer);
     qn_model_free(j->quantized);
@@ -148,7 +147,7 @@ static qn_status open_mix(qn_quantize_job *j)
 static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
 {
     j->settings.mix = NULL;
-    QN_TRY(apply_rules(j));
+    QN_TRY(qn_job_rules(j));
     QN_TRY(qn_mix_check_names(j->quantizer, j->mix, model->graph));
     j->settings.mix = j->mix;
     return QN_OK;
@@ -194,7 +193,7 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
         QN_TRY(qn_scales_check(j->scales, j->calibration.print));
     if (j->mix)
         QN_TRY(check_mix(j, model));
-    QN_TRY(apply_rules(j));
+    QN_TRY(qn_job_rules(j));
     tell_idle(j);
     return QN_OK;
 }
@@ -247,7 +246,7 @@ static qn_status derive(qn_quantize_job *j)
 
 qn_status qn_job_make(qn_quantize_job *j)
 {
-    QN_TRY(apply_rules(j));
+    QN_TRY(qn_job_rules(j));
     if (j->settings.dynamic) {
         QN_TRY(qn_dynamic_insert(j->quantizer, &j->params));
         return qn_job_describe(j);

@@ -42,8 +42,7 @@ static qn_status list_passes(qn_strategies *r)
 static qn_status name_strategy(qn_strategies *r, qn_strategy *s)
 {
     char *path = NULL;
-    s->name = qn_arena_format(&r->arena, "%s_%lld", s->method ? s->method : "auto",
-                              (long long)s->iteration);
+    s->name = qn_arena_format(&r->arena, "%s_%lld", s->mode, (long long)s->iteration);
     QN_TRY_ALLOC(r->ctx, s->name);
     s->folder = r->folder;
     if (r->count > 1) {
@@ -71,6 +70,7 @@ static qn_status list_strategies(qn_strategies *r)
                            .error = NAN,
                            .loss = NAN};
         s->iteration = r->pass.after[s->pass];
+        s->mode = s->method ? s->method : r->j.mix ? "mix" : r->j.params.method->name;
         QN_TRY(name_strategy(r, s));
         for (size_t k = 0; k < i; k++) {
             if (strcmp(r->at[k].name, s->name) == 0)

@@ -10,6 +10,7 @@
 
 typedef struct qn_strategy {
     const char *method; /* NULL: the best known */
+    const char *mode;   /* what that is called */
     int64_t iteration;
     size_t pass; /* which of the statistics */
     const char *name, *folder, *path;

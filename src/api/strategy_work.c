@@ -68,6 +68,7 @@ static qn_status make_model(qn_strategies *r, qn_strategy *s)
     if (!r->plain) {
         r->j.stats = r->pass.stats[s->pass];
         QN_TRY(qn_job_settle(&r->j));
+        QN_TRY(qn_job_rules(&r->j)); /* the strategy before took its quantizer along */
     }
     const qn_status reached = qn_job_decide(&r->report->root, &r->j);
     if (reached != QN_OK && reached != QN_E_GOAL)
@@ -85,12 +86,11 @@ static qn_status measure(qn_strategies *r, qn_strategy *s)
     QN_TRY(qn_strategies_pull(r) ? qn_pull_model(&s->metric, &s->error, r->j.quantized, &pull)
                                  : qn_execute_function(&s->metric, &s->error, r->ctx, &options));
     const double real = r->pass.kept.metric;
-    if (isnan(real) || isnan(s->metric))
+    if (isnan(real) || isnan(s->metric) ||
+        real == 0) /* nothing that the loss could be a share of */
         s->loss = 100 * s->error;
-    else if (s->metric == real)
-        s->loss = 0;
     else
-        s->loss = real != 0 ? 100 * fabs(s->metric - real) / fabs(real) : INFINITY;
+        s->loss = s->metric == real ? 0 : 100 * fabs(s->metric - real) / fabs(real);
     return QN_OK;
 }
 
@@ -274,9 +274,17 @@ static qn_status run_one_by_one(qn_strategies *r)
     return QN_OK;
 }
 
+/* Whether a model is run while it is made: that takes the samples for itself, and may write to the report. */
+static bool runs_early(const qn_strategies *r)
+{
+    const qn_quantize_options *o = &r->base;
+    const bool mends = !o->method && !o->bits && !r->j.mix && !r->j.settings.profile->fixed_point;
+    return mends || o->fix_worst || o->prove;
+}
+
 qn_status qn_strategies_try(qn_strategies *r)
 {
     const int threads = (int)QN_MIN((size_t)qn_calibration_workers(&r->j.calibration), r->count);
-    const bool side_by_side = qn_strategies_pull(r) && !r->plain && threads > 1;
+    const bool side_by_side = qn_strategies_pull(r) && !r->plain && threads > 1 && !runs_early(r);
     return side_by_side ? run_side_by_side(r, threads) : run_one_by_one(r);
 }
