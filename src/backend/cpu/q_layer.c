@@ -40,18 +40,34 @@ static bool takes_bias(const qn_q_layer *l, const qn_tensor *bias, int64_t count
     return true;
 }
 
+/* What bias and multipliers are made of. */
+typedef struct layer_numbers {
+    const qn_tensor *scales, *bias; /* of the filters; bias may be NULL */
+    float x_scale, y_scale;
+} layer_numbers;
+
+static layer_numbers numbers_of(const qn_q_layer *l)
+{
+    return (layer_numbers){.scales = constant(l->node, l->ports.w_scale),
+                           .bias = constant(l->node, l->ports.bias),
+                           .x_scale = l->factor * (float)number_or(l->node, l->ports.x_scale, 1),
+                           .y_scale = (float)number_or(l->node, l->ports.y_scale, 1)};
+}
+
+static float multiplier_of(const layer_numbers *n, int64_t filter)
+{
+    return qn_multiplier(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale);
+}
+
 /* Bias and multipliers in the order of the packed filters. */
 static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
 {
     qn_q_conv *c = &l->conv;
-    const qn_tensor *scales = constant(l->node, l->ports.w_scale);
-    const qn_tensor *bias = constant(l->node, l->ports.bias);
-    const float x_scale = l->factor * (float)number_or(l->node, l->ports.x_scale, 1);
-    const float y_scale = (float)number_or(l->node, l->ports.y_scale, 1);
+    const layer_numbers n = numbers_of(l);
     const int64_t count = qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
-    const bool taken = takes_bias(l, bias, count);
+    const bool taken = takes_bias(l, n.bias, count);
     double most = 0;
     if (!b || !m)
         return qn_fail_nomem(qn_build_context(claim->builder));
@@ -59,8 +75,8 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
-        m[at] = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
-        const double added = bias ? qn_q_element(bias, f) : 0;
+        m[at] = multiplier_of(&n, f);
+        const double added = n.bias ? qn_q_element(n.bias, f) : 0;
         c->mac.begin[at] += added;
         if (taken && c->kind == QN_MAC_BYTES)
             c->start[at] += (int32_t)added;
@@ -79,10 +95,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
 static qn_status make_fixed_params(qn_q_layer *l, const qn_claim *claim)
 {
     qn_q_conv *c = &l->conv;
-    const qn_tensor *scales = constant(l->node, l->ports.w_scale);
-    const qn_tensor *bias = constant(l->node, l->ports.bias);
-    const float x_scale = l->factor * (float)number_or(l->node, l->ports.x_scale, 1);
-    const float y_scale = (float)number_or(l->node, l->ports.y_scale, 1);
+    const layer_numbers n = numbers_of(l);
     const int64_t count = qn_q_conv_params(c);
     qn_q_fixed fixed;
     QN_TRY(qn_q_fixed_make(&fixed, claim, count));
@@ -90,9 +103,8 @@ static qn_status make_fixed_params(qn_q_layer *l, const qn_claim *claim)
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
-        const float m = qn_multiplier(x_scale, (float)qn_q_element(scales, f), y_scale);
-        fixed.multipliers[at] = qn_normal_value(qn_normal_of((double)m));
-        fixed.bias[at] = bias ? qn_q_element(bias, f) : 0;
+        fixed.multipliers[at] = qn_normal_value(qn_normal_of((double)multiplier_of(&n, f)));
+        fixed.bias[at] = n.bias ? qn_q_element(n.bias, f) : 0;
         c->mac.begin[at] += fixed.bias[at];
     }
     qn_q_fixed_set(&c->mac.finish, &fixed, count);
