@@ -149,16 +149,25 @@ static qn_quant quant_at(const meaning *m, int64_t i)
 
 enum { BLOCK = 256 };
 
+/* One scale and no factors, as nearly all have: nothing to look up for each number. */
+static bool is_uniform(const meaning *m)
+{
+    return m->scales.count == 1 && !m->twin->factor;
+}
+
 static void dequantize(float *out, const meaning *m, const qn_tensor *rows)
 {
     int64_t block[BLOCK];
     const int64_t count = qn_tensor_count(rows);
+    const bool uniform = is_uniform(m);
+    const qn_quant all = uniform ? quant_at(m, 0) : (qn_quant){1, 0, false};
     for (int64_t first = 0; first < count; first += BLOCK) {
         const int64_t n = QN_MIN(count - first, BLOCK);
         qn_load_i64(block, rows->dtype, rows->data, first, n);
         for (int64_t i = 0; i < n; i++)
             out[first + i] =
-                qn_dequantize(block[i], quant_at(m, first + i)) * factor_at(m, first + i);
+                uniform ? qn_dequantize(block[i], all)
+                        : qn_dequantize(block[i], quant_at(m, first + i)) * factor_at(m, first + i);
     }
 }
 
