@@ -1,10 +1,11 @@
-# What `make install` puts where: library, header, command, pkg-config file, CMake package, and the
+# What `make install` puts where: library, headers, command, pkg-config file, CMake package, and the
 # pages that the command writes about itself.
 
 include(CMakePackageConfigHelpers)
 
 install(TARGETS quench EXPORT quenchTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/quench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/quench/jobs.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quench)
 
 # The prefix is chosen at install time, so the file finds it from where it lies itself.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX

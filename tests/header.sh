@@ -1,5 +1,5 @@
 #!/bin/sh
-# header.sh c11|c17|c++17: the public header compiles alone, without a warning.
+# header.sh c11|c17|c++17: each public header compiles alone, without a warning.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 case $1 in
@@ -7,7 +7,11 @@ case $1 in
     *) compiler=${CC:-cc} language=c ;;
 esac
 command -v "$compiler" >/dev/null || { echo "skipped: no compiler named $compiler"; exit 77; }
-"$compiler" -std="$1" -x "$language" -Wall -Wextra -pedantic-errors -Werror -fsyntax-only - <<END
-#include "$root/include/quench.h"
+for header in quench.h quench/jobs.h; do
+    "$compiler" -std="$1" -x "$language" -Wall -Wextra -pedantic-errors -Werror -fsyntax-only - <<END
+#include "$root/include/$header"
+qn_quantize_options quantize = QN_QUANTIZE_OPTIONS_INIT;
+qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
 int main(void) { return 0; }
 END
+done

@@ -79,7 +79,7 @@ static bool open_object(cli_script *out, const char *path, const char *function)
     }
     out->own = find_function(out->object, function);
     if (!out->own)
-        cli_error("%s has no function '%s' (a qn_infer_fn, see quench.h)", path, function);
+        cli_error("%s has no function '%s' (a qn_infer_fn, see quench/jobs.h)", path, function);
     out->function.run = run_object;
     out->function.user = out;
     return out->own != NULL;
