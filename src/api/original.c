@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "calib/lanes.h"
 #include "ops/eval.h"
+
+enum { KEPT_BYTES = 128 << 20 }; /* of samples */
 
 static bool observe_none(const void *user, const qn_value *value)
 {
@@ -12,63 +15,124 @@ static bool observe_none(const void *user, const qn_value *value)
     return false;
 }
 
+/* ---- Samples side by side ------------------------------------------------------------------------------------- */
+
+/* One model run on all samples. Functions are called by several threads at once, each for another sample. */
+typedef struct round_trip {
+    const qn_original *o;
+    qn_model *model;
+    /* Gets every output of every sample. */
+    qn_status (*take)(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                      const qn_tensor *output);
+    void *user;
+} round_trip;
+
 /* Direct, so that what is decided here does not depend on the number of threads. */
-static qn_status open_session(qn_plan **plan, qn_session **session, const qn_original *o,
-                              qn_model *model)
+static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
-    qn_quantize_job *j = o->j;
-    const qn_plan_options options = {.graph = j->calibration.graph};
-    const qn_watch watch = {.purpose =
-                                model == j->calibration.real ? QN_PURPOSE_QUANTIZE : QN_PURPOSE_RUN,
+    const round_trip *r = user;
+    const qn_calibration *c = &r->o->j->calibration;
+    const qn_plan_options options = {.threads = threads, .graph = c->graph};
+    const qn_watch watch = {.purpose = r->model == c->real ? QN_PURPOSE_QUANTIZE : QN_PURPOSE_RUN,
                             .direct = true,
                             .observe = observe_none};
-    *session = NULL;
-    QN_TRY(qn_plan_create_watched(plan, j->ctx, model, &options, &watch));
-    return qn_session_create(session, j->ctx, *plan);
+    return qn_plan_create_watched(out, r->o->j->ctx, r->model, &options, &watch);
 }
 
-typedef qn_status take_fn(void *user, const qn_original *o, size_t at, const qn_tensor *output);
-
-/* Gives every output of every sample to `take`. */
-static qn_status run_samples(const qn_original *o, qn_session *session, take_fn *take, void *user)
+static qn_status give_inputs(void *user, qn_context *ctx, int slot, int64_t sample,
+                             qn_tensor *inputs)
 {
-    qn_calibration *c = &o->j->calibration;
-    const qn_source *source = c->source;
-    for (int64_t i = 0; i < o->samples; i++) {
-        const qn_tensor *inputs = NULL;
-        QN_TRY(qn_check_cancel(o->j->ctx));
-        QN_TRY(source->read(source->user, o->j->ctx, 0, i, &inputs));
-        QN_TRY(qn_session_run(session, inputs, c->n_inputs));
-        for (size_t k = 0; k < o->n_outputs; k++)
-            QN_TRY(take(user, o, (size_t)i * o->n_outputs + k, qn_session_output(session, k)));
-    }
+    const qn_original *o = ((const round_trip *)user)->o;
+    const qn_calibration *c = &o->j->calibration;
+    const qn_tensor *read = o->inputs ? o->inputs + (size_t)sample * c->n_inputs : NULL;
+    QN_TRY(qn_check_cancel(ctx));
+    if (!read)
+        QN_TRY(c->source->read(c->source->user, ctx, slot, sample, &read));
+    for (size_t i = 0; i < c->n_inputs; i++)
+        inputs[i] = read[i];
     return QN_OK;
 }
 
-static qn_status run_model(const qn_original *o, qn_model *model, take_fn *take, void *user)
+static qn_status take_outputs(void *user, qn_context *ctx, int64_t sample,
+                              const qn_session *session)
 {
-    qn_plan *plan = NULL;
-    qn_session *session;
-    qn_status status = open_session(&plan, &session, o, model);
-    if (status == QN_OK)
-        status = run_samples(o, session, take, user);
-    qn_session_free(session);
-    qn_plan_free(plan);
+    const round_trip *r = user;
+    for (size_t k = 0; k < r->o->n_outputs; k++)
+        QN_TRY(r->take(r->user, ctx, r->o, (size_t)sample * r->o->n_outputs + k,
+                       qn_session_output(session, k)));
+    return QN_OK;
+}
+
+/* Kept samples serve any number of threads. */
+static int lanes_of(const qn_original *o)
+{
+    const qn_source *source = o->j->calibration.source;
+    const int workers = qn_calibration_workers(&o->j->calibration);
+    return o->inputs || source->slots <= 0 ? workers : QN_MIN(workers, source->slots);
+}
+
+static qn_status run_model(round_trip *r)
+{
+    qn_context *ctx = r->o->j->ctx;
+    const qn_lanes_options options = {.threads = lanes_of(r->o),
+                                      .plan = make_plan,
+                                      .user = r,
+                                      .n_inputs = r->o->j->calibration.n_inputs};
+    const qn_pieces pieces = {
+        .user = r, .count = r->o->samples, .give = give_inputs, .take = take_outputs};
+    qn_lanes *lanes;
+    QN_TRY(qn_lanes_create(&lanes, ctx, &options));
+    const qn_status status = qn_lanes_run(lanes, &pieces);
+    qn_lanes_free(lanes);
     return status;
 }
 
-static qn_status keep(void *user, const qn_original *o, size_t at, const qn_tensor *output)
+/* ---- The float model ------------------------------------------------------------------------------------------ */
+
+static double number_at(const qn_tensor *t, int64_t i)
+{
+    return t->dtype == QN_FLOAT32 ? (double)((const float *)t->data)[i] : qn_tensor_f64(t, i);
+}
+
+static qn_status keep(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                      const qn_tensor *output)
 {
     qn_original *kept = user;
+    (void)o;
     if (!qn_dtype_is_float(output->dtype))
         return QN_OK;
     const int64_t count = qn_tensor_count(output);
-    double *values = qn_alloc_zero(o->j->ctx, (size_t)count + 1, sizeof *values);
-    QN_TRY_ALLOC(o->j->ctx, values);
+    double *values = qn_alloc_zero(ctx, (size_t)count + 1, sizeof *values);
+    QN_TRY_ALLOC(ctx, values);
     for (int64_t i = 0; i < count; i++)
-        values[i] = qn_tensor_f64(output, i);
+        values[i] = number_at(output, i);
     kept->values[at] = values;
     kept->counts[at] = count;
+    return QN_OK;
+}
+
+/* Reading a picture takes as long as running a small network on it. */
+static qn_status keep_inputs(qn_original *out)
+{
+    const qn_calibration *c = &out->j->calibration;
+    const qn_tensor *read = NULL;
+    size_t all = 0, bytes = 0;
+    qn_tensor *inputs =
+        qn_arena_array(&out->arena, (size_t)out->samples * c->n_inputs + 1, sizeof *inputs);
+    QN_TRY_ALLOC(out->j->ctx, inputs);
+    for (int64_t i = 0; i < out->samples; i++) {
+        QN_TRY(qn_check_cancel(out->j->ctx));
+        QN_TRY(c->source->read(c->source->user, out->j->ctx, 0, i, &read));
+        for (size_t k = 0; k < c->n_inputs; k++) {
+            qn_tensor *kept = &inputs[(size_t)i * c->n_inputs + k];
+            if (!qn_tensor_bytes(&bytes, read[k].dtype, read[k].rank, read[k].dims) ||
+                bytes > KEPT_BYTES - all)
+                return QN_OK;
+            all += bytes;
+            QN_TRY(qn_tensor_copy(kept, out->j->ctx, &out->arena, &read[k]));
+        }
+    }
+    out->inputs = inputs;
     return QN_OK;
 }
 
@@ -78,22 +142,28 @@ qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples
                          .samples = QN_MIN(samples, j->calibration.source->count),
                          .n_outputs = j->calibration.real->graph->n_outputs};
     const size_t all = (size_t)out->samples * out->n_outputs;
+    qn_arena_init(&out->arena, &j->ctx->allocator);
     out->values = qn_alloc_zero(j->ctx, all + 1, sizeof *out->values);
     out->counts = qn_alloc_zero(j->ctx, all + 1, sizeof *out->counts);
     if (!out->values || !out->counts)
         return qn_fail_nomem(j->ctx);
-    return run_model(out, j->calibration.real, keep, out);
+    QN_TRY(keep_inputs(out));
+    return run_model(&(round_trip){out, j->calibration.real, keep, out});
 }
 
+/* ---- Quantized ones --------------------------------------------------------------------------------------------- */
+
 /* Noise beside signal of one output of one sample; 0 where nothing can be said. */
-static qn_status compare(void *user, const qn_original *o, size_t at, const qn_tensor *output)
+static qn_status compare(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                         const qn_tensor *output)
 {
     double signal = 0, noise = 0, *ratios = user;
+    (void)ctx;
     if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
         return QN_OK;
     const double scale = qn_model_output_scale(o->j->quantized, at % o->n_outputs);
     for (int64_t i = 0; i < o->counts[at]; i++) {
-        const double real = o->values[at][i], e = qn_tensor_f64(output, i) * scale - real;
+        const double real = o->values[at][i], e = number_at(output, i) * scale - real;
         signal += real * real;
         noise += e * e;
     }
@@ -114,7 +184,7 @@ qn_status qn_original_noise(double *noise, const qn_original *o)
     double *ratios = qn_alloc_zero(o->j->ctx, n * o->n_outputs + 1, sizeof *ratios);
     *noise = 0;
     QN_TRY_ALLOC(o->j->ctx, ratios);
-    const qn_status status = run_model(o, o->j->quantized, compare, ratios);
+    const qn_status status = run_model(&(round_trip){o, o->j->quantized, compare, ratios});
     for (size_t k = 0; k < o->n_outputs && n && status == QN_OK; k++) {
         qsort(ratios + k * n, n, sizeof *ratios, by_size);
         *noise = fmax(*noise, ratios[k * n + (n - 1) * 3 / 4]);
@@ -123,35 +193,43 @@ qn_status qn_original_noise(double *noise, const qn_original *o)
     return status;
 }
 
-/* [n_outputs] each */
+/* Sums of |fixed - float| and |float| of one output of one sample. */
 typedef struct sums {
-    double *error, *signal;
+    double error, signal;
 } sums;
 
-static qn_status add_up(void *user, const qn_original *o, size_t at, const qn_tensor *output)
+static qn_status add_up(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                        const qn_tensor *output)
 {
-    const sums *s = user;
+    sums *s = (sums *)user + at;
+    (void)ctx;
     if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
         return QN_OK;
     const double scale = qn_model_output_scale(o->j->quantized, at % o->n_outputs);
     for (int64_t i = 0; i < o->counts[at]; i++) {
         const double real = o->values[at][i];
-        s->signal[at % o->n_outputs] += fabs(real);
-        s->error[at % o->n_outputs] += fabs(qn_tensor_f64(output, i) * scale - real);
+        s->signal += fabs(real);
+        s->error += fabs(number_at(output, i) * scale - real);
     }
     return QN_OK;
 }
 
 qn_status qn_original_error(double *error, const qn_original *o)
 {
-    double *both = qn_alloc_zero(o->j->ctx, 2 * o->n_outputs + 1, sizeof *both);
-    sums s = {both, both ? both + o->n_outputs : NULL};
+    const size_t all = (size_t)o->samples * o->n_outputs;
+    sums *each = qn_alloc_zero(o->j->ctx, all + 1, sizeof *each);
     *error = 0;
-    QN_TRY_ALLOC(o->j->ctx, both);
-    const qn_status status = run_model(o, o->j->quantized, add_up, &s);
-    for (size_t k = 0; k < o->n_outputs && status == QN_OK; k++)
-        *error = fmax(*error, s.signal[k] > 0 ? s.error[k] / s.signal[k] : 0);
-    qn_free(o->j->ctx, both);
+    QN_TRY_ALLOC(o->j->ctx, each);
+    const qn_status status = run_model(&(round_trip){o, o->j->quantized, add_up, each});
+    for (size_t k = 0; k < o->n_outputs && status == QN_OK; k++) {
+        sums total = {0, 0};
+        for (size_t at = k; at < all; at += o->n_outputs) {
+            total.error += each[at].error;
+            total.signal += each[at].signal;
+        }
+        *error = fmax(*error, total.signal > 0 ? total.error / total.signal : 0);
+    }
+    qn_free(o->j->ctx, each);
     return status;
 }
 
@@ -163,4 +241,5 @@ void qn_original_free(qn_original *o)
         qn_free(o->j->ctx, o->values[i]);
     qn_free(o->j->ctx, o->values);
     qn_free(o->j->ctx, o->counts);
+    qn_arena_free(&o->arena);
 }

@@ -8,8 +8,10 @@ typedef struct qn_original {
     qn_quantize_job *j;
     int64_t samples;
     size_t n_outputs;
-    double **values; /* [samples * n_outputs], row-major; NULL: not a float tensor */
-    int64_t *counts; /* of them */
+    qn_arena arena;
+    qn_tensor *inputs; /* [samples * inputs of the model]; NULL: too much to keep, read again */
+    double **values;   /* [samples * n_outputs], row-major; NULL: not a float tensor */
+    int64_t *counts;   /* of them */
 } qn_original;
 
 /* Runs the job's float model; samples beyond those there are do not count. qn_original_free in any case. */
