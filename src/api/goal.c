@@ -53,6 +53,8 @@ static qn_status rank(search *s)
     qn_original original;
     qn_status status = qn_original_make(&original, s->j, HARM_SAMPLES);
     if (status == QN_OK)
+        status = qn_original_keep_starts(&original);
+    if (status == QN_OK)
         status = qn_layers_measure(&s->layers, &original);
     qn_original_free(&original);
     qsort(s->layers.at, s->layers.count, sizeof *s->layers.at, by_harm);

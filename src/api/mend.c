@@ -147,6 +147,8 @@ static qn_status with_original(double *noise, qn_layers *l, int64_t samples)
 {
     qn_original original;
     qn_status status = qn_original_make(&original, l->j, samples);
+    if (status == QN_OK && !noise)
+        status = qn_original_keep_starts(&original);
     if (status == QN_OK)
         status = noise ? qn_original_noise(noise, &original) : mend(l, &original);
     qn_original_free(&original);

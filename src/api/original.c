@@ -2,11 +2,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "calib/lanes.h"
 #include "ops/eval.h"
 
-enum { KEPT_BYTES = 128 << 20 }; /* of samples */
+enum { KEPT_BYTES = 128 << 20 }; /* of samples, and of values in between */
 
 static bool observe_none(const void *user, const qn_value *value)
 {
@@ -17,14 +18,20 @@ static bool observe_none(const void *user, const qn_value *value)
 
 /* ---- Samples side by side ------------------------------------------------------------------------------------- */
 
+/* Gets every output of every sample. */
+typedef qn_status take_fn(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                          const qn_tensor *output);
+
 /* One model run on all samples. Functions are called by several threads at once, each for another sample. */
 typedef struct round_trip {
     const qn_original *o;
     qn_model *model;
-    /* Gets every output of every sample. */
-    qn_status (*take)(void *user, qn_context *ctx, const qn_original *o, size_t at,
-                      const qn_tensor *output);
+    qn_purpose purpose;
+    take_fn *take;
     void *user;
+    size_t n_extra;     /* outputs behind those of the float model: the ones that are wanted */
+    const size_t *used; /* starts that are inputs behind those of the float model; */
+    size_t n_used;
 } round_trip;
 
 /* Direct, so that what is decided here does not depend on the number of threads. */
@@ -33,16 +40,15 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     const round_trip *r = user;
     const qn_calibration *c = &r->o->j->calibration;
     const qn_plan_options options = {.threads = threads, .graph = c->graph};
-    const qn_watch watch = {.purpose = r->model == c->real ? QN_PURPOSE_QUANTIZE : QN_PURPOSE_RUN,
-                            .direct = true,
-                            .observe = observe_none};
+    const qn_watch watch = {.purpose = r->purpose, .direct = true, .observe = observe_none};
     return qn_plan_create_watched(out, r->o->j->ctx, r->model, &options, &watch);
 }
 
 static qn_status give_inputs(void *user, qn_context *ctx, int slot, int64_t sample,
                              qn_tensor *inputs)
 {
-    const qn_original *o = ((const round_trip *)user)->o;
+    const round_trip *r = user;
+    const qn_original *o = r->o;
     const qn_calibration *c = &o->j->calibration;
     const qn_tensor *read = o->inputs ? o->inputs + (size_t)sample * c->n_inputs : NULL;
     QN_TRY(qn_check_cancel(ctx));
@@ -50,6 +56,8 @@ static qn_status give_inputs(void *user, qn_context *ctx, int slot, int64_t samp
         QN_TRY(c->source->read(c->source->user, ctx, slot, sample, &read));
     for (size_t i = 0; i < c->n_inputs; i++)
         inputs[i] = read[i];
+    for (size_t i = 0; i < r->n_used; i++)
+        inputs[c->n_inputs + i] = o->between[(size_t)sample * o->starts.count + r->used[i]];
     return QN_OK;
 }
 
@@ -57,9 +65,11 @@ static qn_status take_outputs(void *user, qn_context *ctx, int64_t sample,
                               const qn_session *session)
 {
     const round_trip *r = user;
-    for (size_t k = 0; k < r->o->n_outputs; k++)
-        QN_TRY(r->take(r->user, ctx, r->o, (size_t)sample * r->o->n_outputs + k,
-                       qn_session_output(session, k)));
+    const size_t first = r->n_extra ? r->o->n_outputs : 0;
+    const size_t count = r->n_extra ? r->n_extra : r->o->n_outputs;
+    for (size_t k = 0; k < count; k++)
+        QN_TRY(r->take(r->user, ctx, r->o, (size_t)sample * count + k,
+                       qn_session_output(session, first + k)));
     return QN_OK;
 }
 
@@ -77,7 +87,7 @@ static qn_status run_model(round_trip *r)
     const qn_lanes_options options = {.threads = lanes_of(r->o),
                                       .plan = make_plan,
                                       .user = r,
-                                      .n_inputs = r->o->j->calibration.n_inputs};
+                                      .n_inputs = r->o->j->calibration.n_inputs + r->n_used};
     const qn_pieces pieces = {
         .user = r, .count = r->o->samples, .give = give_inputs, .take = take_outputs};
     qn_lanes *lanes;
@@ -148,10 +158,99 @@ qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples
     if (!out->values || !out->counts)
         return qn_fail_nomem(j->ctx);
     QN_TRY(keep_inputs(out));
-    return run_model(&(round_trip){out, j->calibration.real, keep, out});
+    return run_model(&(round_trip){.o = out,
+                                   .model = j->calibration.real,
+                                   .purpose = QN_PURPOSE_QUANTIZE,
+                                   .take = keep,
+                                   .user = out});
+}
+
+/* ---- Values in between ---------------------------------------------------------------------------------------- */
+
+/* Memory for the starts of every sample, with the shapes that the graph gives them. */
+static qn_status make_room(qn_original *o, const qn_graph *graph)
+{
+    const size_t n = o->starts.count, all = (size_t)o->samples * n;
+    o->between = qn_arena_array(&o->arena, all + 1, sizeof *o->between);
+    QN_TRY_ALLOC(o->j->ctx, o->between);
+    for (size_t i = 0; i < all; i++) {
+        qn_tensor *made;
+        QN_TRY(qn_tensor_create(&made, o->j->ctx, &o->arena,
+                                &graph->outputs[o->n_outputs + i % n]->type));
+        o->between[i] = *made;
+    }
+    return QN_OK;
+}
+
+/* A sample of another shape has none. */
+static qn_status keep_between(void *user, qn_context *ctx, const qn_original *o, size_t at,
+                              const qn_tensor *output)
+{
+    qn_tensor *kept = &((qn_original *)user)->between[at];
+    size_t bytes = 0;
+    (void)ctx;
+    (void)o;
+    const bool fits =
+        output->dtype == kept->dtype && output->rank == kept->rank &&
+        memcmp(output->dims, kept->dims, (size_t)kept->rank * sizeof *kept->dims) == 0 &&
+        qn_tensor_bytes(&bytes, kept->dtype, kept->rank, kept->dims);
+    if (fits)
+        memcpy(kept->data, output->data, bytes);
+    else
+        kept->rank = -1;
+    return QN_OK;
+}
+
+static qn_status run_starts(qn_original *o, qn_model *model)
+{
+    QN_TRY(make_room(o, model->graph));
+    QN_TRY(run_model(&(round_trip){.o = o,
+                                   .model = model,
+                                   .purpose = QN_PURPOSE_QUANTIZE,
+                                   .take = keep_between,
+                                   .user = o,
+                                   .n_extra = o->starts.count}));
+    for (size_t i = 0; i < (size_t)o->samples * o->starts.count; i++) {
+        if (o->between[i].rank < 0)
+            o->starts.count = 0;
+    }
+    return QN_OK;
+}
+
+qn_status qn_original_keep_starts(qn_original *o)
+{
+    const qn_calibration *c = &o->j->calibration;
+    qn_model *model;
+    if (o->samples < 1)
+        return QN_OK;
+    QN_TRY(qn_starts_choose(&o->starts, &model, &o->arena, c->real, &c->graph,
+                            KEPT_BYTES / (size_t)o->samples));
+    const qn_status status = o->starts.count ? run_starts(o, model) : QN_OK;
+    qn_model_free(model);
+    return status;
 }
 
 /* ---- Quantized ones --------------------------------------------------------------------------------------------- */
+
+static qn_status run_quantized(const qn_original *o, take_fn *take, void *user)
+{
+    qn_quantize_job *j = o->j;
+    round_trip r = {.o = o, .model = j->quantized, .take = take, .user = user};
+    r.purpose = QN_PURPOSE_RUN;
+    if (!o->starts.count)
+        return run_model(&r);
+    qn_model *const models[2] = {j->calibration.real, j->quantized};
+    size_t *used = qn_alloc_zero(j->ctx, o->starts.count, sizeof *used);
+    QN_TRY_ALLOC(j->ctx, used);
+    qn_status status = qn_starts_cut(&r.model, used, &r.n_used, &o->starts, models, o->between);
+    r.used = used;
+    if (status == QN_OK) {
+        status = run_model(&r);
+        qn_model_free(r.model);
+    }
+    qn_free(j->ctx, used);
+    return status;
+}
 
 /* Noise beside signal of one output of one sample; 0 where nothing can be said. */
 static qn_status compare(void *user, qn_context *ctx, const qn_original *o, size_t at,
@@ -184,7 +283,7 @@ qn_status qn_original_noise(double *noise, const qn_original *o)
     double *ratios = qn_alloc_zero(o->j->ctx, n * o->n_outputs + 1, sizeof *ratios);
     *noise = 0;
     QN_TRY_ALLOC(o->j->ctx, ratios);
-    const qn_status status = run_model(&(round_trip){o, o->j->quantized, compare, ratios});
+    const qn_status status = run_quantized(o, compare, ratios);
     for (size_t k = 0; k < o->n_outputs && n && status == QN_OK; k++) {
         qsort(ratios + k * n, n, sizeof *ratios, by_size);
         *noise = fmax(*noise, ratios[k * n + (n - 1) * 3 / 4]);
@@ -220,7 +319,7 @@ qn_status qn_original_error(double *error, const qn_original *o)
     sums *each = qn_alloc_zero(o->j->ctx, all + 1, sizeof *each);
     *error = 0;
     QN_TRY_ALLOC(o->j->ctx, each);
-    const qn_status status = run_model(&(round_trip){o, o->j->quantized, add_up, each});
+    const qn_status status = run_quantized(o, add_up, each);
     for (size_t k = 0; k < o->n_outputs && status == QN_OK; k++) {
         sums total = {0, 0};
         for (size_t at = k; at < all; at += o->n_outputs) {

@@ -3,19 +3,25 @@
 #define QN_ORIGINAL_H
 
 #include "api/quantize.h"
+#include "api/starts.h"
 
 typedef struct qn_original {
     qn_quantize_job *j;
     int64_t samples;
     size_t n_outputs;
     qn_arena arena;
-    qn_tensor *inputs; /* [samples * inputs of the model]; NULL: too much to keep, read again */
-    double **values;   /* [samples * n_outputs], row-major; NULL: not a float tensor */
-    int64_t *counts;   /* of them */
+    qn_tensor *inputs;  /* [samples * inputs of the model]; NULL: too much to keep, read again */
+    qn_starts starts;   /* that runs of quantized models begin at; none unless asked for */
+    qn_tensor *between; /* [samples * starts.count]: what the float model makes of them */
+    double **values;    /* [samples * n_outputs], row-major; NULL: not a float tensor */
+    int64_t *counts;    /* of them */
 } qn_original;
 
 /* Runs the job's float model; samples beyond those there are do not count. qn_original_free in any case. */
 QN_MUST_CHECK qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples);
+/* For those who run many quantized models: values in between are kept too, and what the float model computes before the
+ * first integer of a quantized one is not computed again. */
+QN_MUST_CHECK qn_status qn_original_keep_starts(qn_original *o);
 /* Noise beside signal of the worst output of the job's quantized model: of every sample it is
  * sqrt(sum (fixed - float)^2 / sum float^2), and what three of four samples stay within counts, since a sample that
  * float itself is of two minds about says nothing. */
