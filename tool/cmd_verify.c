@@ -50,9 +50,9 @@ const cli_command cli_cmd_verify = {
     .brief = "compare the fast kernels with the reference, tensor by tensor",
     .notes =
         "Every tensor that does not lie behind arithmetic in float must be equal bit for bit: as "
-        "the "
-        "fast kernels compute it alone, and as the plan leaves it that fuses them. Without data "
-        "the inputs are random numbers. ONEDNN_MAX_CPU_ISA limits the instruction set.",
+        "the fast kernels compute it alone, and as the plan leaves it that fuses them, with the "
+        "threads asked for and with one. Without data the inputs are random numbers. "
+        "ONEDNN_MAX_CPU_ISA limits the instruction set.",
     .parts = {{&own, 0},
               {&cli_data_group, offsetof(values, data)},
               {&cli_feed_group, offsetof(values, feed)},

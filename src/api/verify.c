@@ -1,7 +1,8 @@
 /* qn_verify_files: the reference backend beside the fast ones, tensor by tensor.
  *
- * Three plans see the same inputs: the reference; the fast backends with every value to be shown, so that
- * nothing is fused; and the plan that a user gets, whose steps are compared with what they leave behind. */
+ * Plans see the same inputs: the reference; the fast backends with every value to be shown, so that nothing is fused;
+ * and the plan that a user gets, whose steps are compared with what they leave behind. The fast ones do so with the
+ * threads that were asked for and with one: the reference is what takes the time. */
 #include "api/beside.h"
 #include "api/feed.h"
 #include "api/prepare.h"
@@ -10,12 +11,16 @@
 
 #include "report/report.h"
 
+enum { REFERENCE, ALONE, FUSED, ALONE_NARROW, FUSED_NARROW, RUNS };
+
 typedef struct job {
     qn_feed feed;
     qn_truth truth;
-    qn_plan *reference, *single, *fused;
-    qn_session *sessions[3];
+    qn_plan *plans[RUNS];
+    qn_session *sessions[RUNS];
+    size_t n_runs; /* without the narrow ones where one thread was asked for */
     qn_session *running;
+    const char *how;   /* it runs, for messages */
     qn_beside *beside; /* NULL: ONNX Runtime was not asked for */
     qn_status status;  /* of comparisons inside a run */
 } job;
@@ -48,7 +53,7 @@ static bool may_differ(const job *j, const qn_value *value)
 static qn_status compare(void *user, const qn_observation *seen)
 {
     job *j = user;
-    return qn_truth_compare(&j->truth, seen, "computed alone", may_differ(j, seen->value));
+    return qn_truth_compare(&j->truth, seen, j->how, may_differ(j, seen->value));
 }
 
 /* What is computed in float inside a group does not show, and all that the group writes may differ. */
@@ -73,7 +78,7 @@ static void compare_step(void *user, size_t i)
             continue;
         const qn_observation seen = {slot->value, &session->tensors[step->out[o]], slot->layout,
                                      slot->stride};
-        j->status = qn_truth_compare(&j->truth, &seen, "fused as planned",
+        j->status = qn_truth_compare(&j->truth, &seen, j->how,
                                      computes_in_float(step) || may_differ(j, slot->value));
     }
 }
@@ -90,25 +95,35 @@ static qn_status make_plans(job *j, const qn_plan_options *options)
     plan.graph.shapes = shapes;
     reference = plan;
     reference.backend = "ref";
-    QN_TRY(qn_plan_create_now(&j->fused, ctx, j->feed.model, &plan));
-    QN_TRY(qn_plan_create_watched(&j->single, ctx, j->feed.model, &plan, &all));
-    QN_TRY(qn_plan_create_watched(&j->reference, ctx, j->feed.model, &reference, &all));
-    qn_plan *const plans[3] = {j->reference, j->single, j->fused};
-    for (int i = 0; i < 3; i++)
-        QN_TRY(qn_session_create(&j->sessions[i], ctx, plans[i]));
-    QN_TRY(qn_truth_init(&j->truth, ctx, j->reference->model->graph));
-    return qn_feed_fill(&j->feed, j->fused);
+    QN_TRY(qn_plan_create_watched(&j->plans[REFERENCE], ctx, j->feed.model, &reference, &all));
+    for (j->n_runs = 1; j->n_runs < RUNS; plan.threads = 1) {
+        QN_TRY(qn_plan_create_watched(&j->plans[j->n_runs++], ctx, j->feed.model, &plan, &all));
+        QN_TRY(qn_plan_create_now(&j->plans[j->n_runs++], ctx, j->feed.model, &plan));
+        if (j->plans[FUSED]->threads == 1)
+            break;
+    }
+    for (size_t i = 0; i < j->n_runs; i++)
+        QN_TRY(qn_session_create(&j->sessions[i], ctx, j->plans[i]));
+    QN_TRY(qn_truth_init(&j->truth, ctx, j->plans[REFERENCE]->model->graph));
+    return qn_feed_fill(&j->feed, j->plans[FUSED]);
 }
 
 static qn_status verify_batch(job *j)
 {
+    static const char *const how[RUNS] = {"", "computed alone", "fused as planned",
+                                          "computed alone by one thread",
+                                          "fused as planned for one thread"};
     const qn_feed *feed = &j->feed;
-    const qn_session_hooks hooks[3] = {{.user = j, .seen = take},
-                                       {.user = j, .seen = compare},
-                                       {.user = j, .after = compare_step}};
-    for (int i = 0; i < 3; i++) {
+    const qn_session_hooks take_it = {.user = j, .seen = take},
+                           alone = {.user = j, .seen = compare},
+                           fused = {.user = j, .after = compare_step};
+    for (size_t i = 0; i < j->n_runs; i++) {
+        j->how = how[i];
         QN_TRY(qn_session_sibling(&j->running, j->sessions[i], feed->tensors));
-        QN_TRY(qn_session_run_hooked(j->sessions[i], feed->tensors, feed->n_in, &hooks[i]));
+        QN_TRY(qn_session_run_hooked(j->sessions[i], feed->tensors, feed->n_in,
+                                     i == REFERENCE ? &take_it
+                                     : i % 2        ? &alone
+                                                    : &fused));
         QN_TRY(j->status);
     }
     return QN_OK;
@@ -150,7 +165,9 @@ static qn_status fill_report(qn_report *report, const job *j)
     snprintf(words, sizeof words, "bit-exact: %lld tensors", (long long)exact);
     qn_item_text(&report->root, "result", words);
     qn_item_int(&report->root, "samples", QN_MAX(j->feed.samples, 1));
-    qn_item_int(&report->root, "threads", j->fused->threads);
+    qn_item_int(&report->root, "threads", j->plans[FUSED]->threads);
+    if (j->n_runs == RUNS)
+        qn_item_int(&report->root, "also_with_threads", 1);
     if (real) {
         qn_item_int(&report->root, "float_tensors", real);
         qn_item_text(&report->root, "float_from", first_float);
@@ -189,11 +206,10 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
     qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)
         status = run_job(report, &j, o);
-    for (int i = 0; i < 3; i++)
+    for (size_t i = 0; i < RUNS; i++) {
         qn_session_free(j.sessions[i]);
-    qn_plan_free(j.reference);
-    qn_plan_free(j.single);
-    qn_plan_free(j.fused);
+        qn_plan_free(j.plans[i]);
+    }
     qn_beside_close(j.beside);
     qn_truth_free(&j.truth);
     qn_feed_close(&j.feed);
