@@ -102,6 +102,15 @@ void qn_counter_free(qn_counter *counter);
  * with QN_E_INVALID and the message "tensor 'x' ...", and leave the entry unusable. */
 QN_MUST_CHECK qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *counter,
                                      const qn_observation *seen);
+/* The same by several threads, which divide the channels among them: each has a counter, and an entry whose histogram it
+ * counts into; all else is the first one's. The entries added up are what qn_entry_add makes, bit for bit. */
+typedef struct qn_counters {
+    qn_counter **at;          /* [count]; messages go to the first one's context */
+    qn_stats_entry **entries; /* [count], of the same name and axis */
+    int count;
+} qn_counters;
+QN_MUST_CHECK qn_status qn_entry_add_shared(const qn_counters *counters,
+                                            const qn_observation *seen);
 /* The extremes of the sample that was added last. */
 qn_range qn_counter_ends(const qn_counter *counter);
 

@@ -6,18 +6,25 @@
 #include "calib/count.h"
 #include "calib/histogram.h"
 
+/* Of the sample at hand, by channel. */
+typedef struct channel_sums {
+    float *min, *max;
+    double *sum, *square;
+    size_t capacity;
+} channel_sums;
+
 struct qn_counter {
     qn_context *ctx;
     const qn_count_kernels *kernels;
     uint32_t (*tables)[QN_COUNT_SIZE]; /* all zero between entries */
-    /* Of the sample at hand, by channel. */
-    float *min, *max;
-    double *sum, *square;
-    size_t channels_capacity;
+    channel_sums own;
     void *plain; /* a sample as row-major float32, where it is something else */
     size_t plain_capacity;
     /* Of the sample at hand. */
-    qn_stats_entry *entry;
+    qn_stats_entry *entry; /* whose histogram is counted into */
+    channel_sums *to;      /* of the first of those who share it */
+    int64_t first, last;   /* channels that are this counter's */
+    qn_status status;
     float scale;      /* 2^-exponent */
     uint32_t largest; /* bits of the largest |x| in the tables */
     int64_t in_tables, nonzero;
@@ -45,10 +52,10 @@ void qn_counter_free(qn_counter *c)
     if (!c)
         return;
     qn_free(c->ctx, c->tables);
-    qn_free(c->ctx, c->min);
-    qn_free(c->ctx, c->max);
-    qn_free(c->ctx, c->sum);
-    qn_free(c->ctx, c->square);
+    qn_free(c->ctx, c->own.min);
+    qn_free(c->ctx, c->own.max);
+    qn_free(c->ctx, c->own.sum);
+    qn_free(c->ctx, c->own.square);
     qn_free(c->ctx, c->plain);
     qn_free(c->ctx, c);
 }
@@ -107,8 +114,14 @@ static qn_status widen(qn_counter *c, uint32_t largest)
     return QN_OK;
 }
 
+/* Elements in memory: `rows` of `width`, `step` from one row to the next. */
+typedef struct region {
+    const float *x;
+    int64_t rows, width, step;
+} region;
+
 /* A region whose largest magnitude is known. */
-static qn_status count_region(qn_counter *c, const float *x, int64_t n, uint32_t largest)
+static qn_status count_region(qn_counter *c, const region *g, uint32_t largest)
 {
     if (largest == 0)
         return QN_OK;
@@ -117,28 +130,36 @@ static qn_status count_region(qn_counter *c, const float *x, int64_t n, uint32_t
                        c->entry->name);
     QN_TRY(widen(c, largest));
     c->largest = QN_MAX(c->largest, largest);
-    c->in_tables += n;
-    c->nonzero += c->kernels->count(c->tables, x, n, c->scale);
+    c->in_tables += g->rows * g->width;
+    const bool together = g->width == g->step;
+    const int64_t calls = together ? 1 : g->rows, n = together ? g->rows * g->width : g->width;
+    for (int64_t r = 0; r < calls; r++)
+        c->nonzero += c->kernels->count(c->tables, g->x + r * g->step, n, c->scale);
     return c->in_tables > INT32_MAX / 2 ? flush(c) : QN_OK;
+}
+
+static qn_status count_span(qn_counter *c, const float *x, int64_t n, uint32_t largest)
+{
+    return count_region(c, &(region){x, 1, n, n}, largest);
 }
 
 /* ---- Regions -------------------------------------------------------------------------------------------- */
 
 /* `rows` of `lanes` neighbouring channels from channel `first` on. */
-static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const float *x,
-                           int64_t rows, int64_t stride)
+static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const region *g)
 {
     qn_lanes to = {.largest = 0};
+    const channel_sums *sums = c->to;
     const size_t floats = (size_t)lanes * sizeof(float), doubles = (size_t)lanes * sizeof(double);
-    memcpy(to.min, c->min + first, floats);
-    memcpy(to.max, c->max + first, floats);
-    memcpy(to.sum, c->sum + first, doubles);
-    memcpy(to.square, c->square + first, doubles);
-    c->kernels->fold(&to, x, rows, stride, lanes);
-    memcpy(c->min + first, to.min, floats);
-    memcpy(c->max + first, to.max, floats);
-    memcpy(c->sum + first, to.sum, doubles);
-    memcpy(c->square + first, to.square, doubles);
+    memcpy(to.min, sums->min + first, floats);
+    memcpy(to.max, sums->max + first, floats);
+    memcpy(to.sum, sums->sum + first, doubles);
+    memcpy(to.square, sums->square + first, doubles);
+    c->kernels->fold(&to, g->x, g->rows, g->step, lanes);
+    memcpy(sums->min + first, to.min, floats);
+    memcpy(sums->max + first, to.max, floats);
+    memcpy(sums->sum + first, to.sum, doubles);
+    memcpy(sums->square + first, to.square, doubles);
     return to.largest;
 }
 
@@ -155,56 +176,66 @@ static uint32_t fold_span(qn_counter *c, int64_t channel, const float *x, int64_
         c->kernels->fold(&to, x, rows, QN_COUNT_LANES, QN_COUNT_LANES);
     if (rest)
         c->kernels->fold(&to, x + rows * QN_COUNT_LANES, 1, QN_COUNT_LANES, rest);
+    const channel_sums *sums = c->to;
     for (int l = 0; l < QN_COUNT_LANES; l++) {
-        c->min[channel] = fminf(c->min[channel], to.min[l]);
-        c->max[channel] = fmaxf(c->max[channel], to.max[l]);
-        c->sum[channel] += to.sum[l];
-        c->square[channel] += to.square[l];
+        sums->min[channel] = fminf(sums->min[channel], to.min[l]);
+        sums->max[channel] = fmaxf(sums->max[channel], to.max[l]);
+        sums->sum[channel] += to.sum[l];
+        sums->square[channel] += to.square[l];
     }
     return to.largest;
 }
 
-/* [rows, step] of which channels [first, first + lanes) stand in each row, lanes <= step. */
-static qn_status add_lanes(qn_counter *c, int64_t first, int64_t lanes, const float *x,
-                           int64_t rows, int64_t step)
+/* Channels [first, first + lanes) stand in each row of the region; what pads a row is 0. How the rows are divided
+ * depends on their step alone, so that sums are the same whoever has which channels. */
+static qn_status add_lanes(qn_counter *c, int64_t first, int64_t lanes, const region *all)
 {
-    const int64_t most = QN_MAX(1, QN_COUNT_PIECE / step);
-    for (int64_t r = 0; r < rows; r += most) {
-        const int64_t here = QN_MIN(most, rows - r);
-        const float *at = x + r * step;
+    const int64_t most = QN_MAX(1, QN_COUNT_PIECE / all->step);
+    for (int64_t r = 0; r < all->rows; r += most) {
+        const region here = {all->x + r * all->step, QN_MIN(most, all->rows - r), all->width,
+                             all->step};
         uint32_t largest = 0;
         for (int64_t l = 0; l < lanes; l += QN_COUNT_LANES) {
             const int64_t width = QN_MIN(lanes - l, QN_COUNT_LANES);
-            const uint32_t found = fold_lanes(c, first + l, width, at + l, here, step);
+            const region part = {here.x + l, here.rows, width, here.step};
+            const uint32_t found = fold_lanes(c, first + l, width, &part);
             largest = QN_MAX(largest, found);
         }
-        QN_TRY(count_region(c, at, here * step, largest)); /* what pads a row is 0 */
+        QN_TRY(count_region(c, &here, largest));
     }
     return QN_OK;
 }
 
-/* [channels, inner], both from the first on. */
-static qn_status add_spans(qn_counter *c, int64_t channels, const float *x, int64_t inner)
+/* Rows [channels], of which the counter has some. */
+static qn_status add_columns(qn_counter *c, const float *x, int64_t rows, int64_t channels)
+{
+    const int64_t lanes = c->last - c->first;
+    return add_lanes(c, c->first, lanes, &(region){x + c->first, rows, lanes, channels});
+}
+
+/* Channels [first, last) of [channels, inner]. */
+static qn_status add_spans(qn_counter *c, int64_t first, int64_t last, const float *x,
+                           int64_t inner)
 {
     if (inner >= QN_COUNT_PIECE) {
-        for (int64_t k = 0; k < channels; k++) {
+        for (int64_t k = first; k < last; k++) {
             for (int64_t i = 0; i < inner; i += QN_COUNT_PIECE) {
                 const int64_t n = QN_MIN(QN_COUNT_PIECE, inner - i);
                 const float *at = x + k * inner + i;
-                QN_TRY(count_region(c, at, n, fold_span(c, k, at, n)));
+                QN_TRY(count_span(c, at, n, fold_span(c, k, at, n)));
             }
         }
         return QN_OK;
     }
     const int64_t most = QN_COUNT_PIECE / inner;
-    for (int64_t k = 0; k < channels; k += most) {
-        const int64_t here = QN_MIN(most, channels - k);
+    for (int64_t k = first; k < last; k += most) {
+        const int64_t here = QN_MIN(most, last - k);
         uint32_t largest = 0;
         for (int64_t j = k; j < k + here; j++) {
             const uint32_t found = fold_span(c, j, x + j * inner, inner);
             largest = QN_MAX(largest, found);
         }
-        QN_TRY(count_region(c, x + k * inner, here * inner, largest));
+        QN_TRY(count_span(c, x + k * inner, here * inner, largest));
     }
     return QN_OK;
 }
@@ -224,21 +255,22 @@ static qn_status add_rows(qn_counter *c, const float *x, const int64_t *dims, in
                           int32_t axis)
 {
     if (axis < 0)
-        return add_spans(c, 1, x, product(dims, 0, rank));
+        return c->first == 0 ? add_spans(c, 0, 1, x, product(dims, 0, rank)) : QN_OK;
     const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, rank);
     if (inner == 1)
-        return add_lanes(c, 0, dims[axis], x, outer, dims[axis]);
+        return add_columns(c, x, outer, dims[axis]);
     for (int64_t o = 0; o < outer; o++)
-        QN_TRY(add_spans(c, dims[axis], x + o * dims[axis] * inner, inner));
+        QN_TRY(add_spans(c, c->first, c->last, x + o * dims[axis] * inner, inner));
     return QN_OK;
 }
 
-/* One sample [C, spatial...] whose channels lie in blocks. */
+/* One sample [C, spatial...] whose channels lie in blocks, which one counter has as a whole. */
 static qn_status add_blocked(qn_counter *c, const float *x, const qn_tensor *shape, int64_t block)
 {
-    const int64_t channels = shape->dims[1], area = product(shape->dims, 2, shape->rank);
-    for (int64_t k = 0; k < channels; k += block)
-        QN_TRY(add_lanes(c, k, QN_MIN(block, channels - k), x + k * area, area, block));
+    const int64_t area = product(shape->dims, 2, shape->rank);
+    for (int64_t k = c->first; k < c->last; k += block)
+        QN_TRY(add_lanes(c, k, QN_MIN(block, c->last - k),
+                         &(region){x + k * area, area, block, block}));
     return QN_OK;
 }
 
@@ -249,8 +281,7 @@ static qn_status add_sample(qn_counter *c, const float *x, const qn_observation 
     switch ((qn_layout_kind)seen->layout.kind) {
     case QN_LAYOUT_BLOCKED: return add_blocked(c, x, shape, seen->layout.block);
     case QN_LAYOUT_CHANNELS_LAST:
-        return add_lanes(c, 0, shape->dims[1], x, product(shape->dims, 2, shape->rank),
-                         shape->dims[1]);
+        return add_columns(c, x, product(shape->dims, 2, shape->rank), shape->dims[1]);
     case QN_LAYOUT_ROWS: break;
     }
     return add_rows(c, x, shape->dims + 1, shape->rank - 1, axis > 0 ? axis - 1 : -1);
@@ -317,7 +348,7 @@ static qn_status make_plain(qn_counter *c, qn_tensor *out, const qn_observation 
 static qn_status grow_floats(qn_counter *c, float **at, int64_t count)
 {
     float *grown =
-        qn_realloc(c->ctx, *at, c->channels_capacity * sizeof **at, (size_t)count * sizeof **at);
+        qn_realloc(c->ctx, *at, c->own.capacity * sizeof **at, (size_t)count * sizeof **at);
     QN_TRY_ALLOC(c->ctx, grown);
     *at = grown;
     return QN_OK;
@@ -326,7 +357,7 @@ static qn_status grow_floats(qn_counter *c, float **at, int64_t count)
 static qn_status grow_doubles(qn_counter *c, double **at, int64_t count)
 {
     double *grown =
-        qn_realloc(c->ctx, *at, c->channels_capacity * sizeof **at, (size_t)count * sizeof **at);
+        qn_realloc(c->ctx, *at, c->own.capacity * sizeof **at, (size_t)count * sizeof **at);
     QN_TRY_ALLOC(c->ctx, grown);
     *at = grown;
     return QN_OK;
@@ -334,48 +365,62 @@ static qn_status grow_doubles(qn_counter *c, double **at, int64_t count)
 
 static qn_status channel_room(qn_counter *c, int64_t channels)
 {
-    if ((size_t)channels > c->channels_capacity) {
-        QN_TRY(grow_doubles(c, &c->sum, channels));
-        QN_TRY(grow_doubles(c, &c->square, channels));
-        QN_TRY(grow_floats(c, &c->min, channels));
-        QN_TRY(grow_floats(c, &c->max, channels));
-        c->channels_capacity = (size_t)channels;
-    }
-    for (int64_t k = 0; k < channels; k++) {
-        c->min[k] = INFINITY;
-        c->max[k] = -INFINITY;
-        c->sum[k] = c->square[k] = 0;
+    channel_sums *own = &c->own;
+    if ((size_t)channels > own->capacity) {
+        QN_TRY(grow_doubles(c, &own->sum, channels));
+        QN_TRY(grow_doubles(c, &own->square, channels));
+        QN_TRY(grow_floats(c, &own->min, channels));
+        QN_TRY(grow_floats(c, &own->max, channels));
+        own->capacity = (size_t)channels;
     }
     return QN_OK;
 }
 
-static void take_sample(qn_counter *c, int64_t channels, int64_t count)
+static void begin_channels(const qn_counter *c)
+{
+    for (int64_t k = c->first; k < c->last; k++) {
+        c->to->min[k] = INFINITY;
+        c->to->max[k] = -INFINITY;
+        c->to->sum[k] = c->to->square[k] = 0;
+    }
+}
+
+/* What the entry has of the counter's channels. */
+static void take_channels(qn_stats_entry *e, const qn_counter *c)
+{
+    const channel_sums *sums = c->to;
+    for (int64_t k = c->first; k < c->last; k++) {
+        sums->min[k] += 0.0f; /* -0 becomes 0: which zero comes out must not depend on the order */
+        sums->max[k] += 0.0f;
+    }
+    for (int64_t k = c->first; k < QN_MIN(c->last, e->channels); k++) {
+        e->channel_min[k] = fminf(e->channel_min[k], sums->min[k]);
+        e->channel_max[k] = fmaxf(e->channel_max[k], sums->max[k]);
+        qn_fixed_add(&e->channel_sum[k], sums->sum[k]);
+        qn_fixed_add(&e->channel_square[k], sums->square[k]);
+    }
+}
+
+static void take_sample(qn_counter *c, int64_t channels, uint64_t count, uint64_t nonzero)
 {
     qn_stats_entry *e = c->entry;
+    const channel_sums *sums = c->to;
     float min = INFINITY, max = -INFINITY;
     double sum = 0;
     for (int64_t k = 0; k < channels; k++) {
-        c->min[k] += 0.0f; /* -0 becomes 0: which zero comes out must not depend on the order */
-        c->max[k] += 0.0f;
-        min = fminf(min, c->min[k]);
-        max = fmaxf(max, c->max[k]);
-        sum += c->sum[k];
+        min = fminf(min, sums->min[k]);
+        max = fmaxf(max, sums->max[k]);
+        sum += sums->sum[k];
     }
     e->samples++;
-    e->count += (uint64_t)count;
-    e->zeros += (uint64_t)(count - c->nonzero);
+    e->count += count;
+    e->zeros += count - nonzero;
     c->ends = (qn_range){min, max};
     e->min = fminf(e->min, min);
     e->max = fmaxf(e->max, max);
     qn_fixed_add(&e->sum, sum);
     qn_fixed_add(&e->sum_min, min);
     qn_fixed_add(&e->sum_max, max);
-    for (int64_t k = 0; k < e->channels; k++) {
-        e->channel_min[k] = fminf(e->channel_min[k], c->min[k]);
-        e->channel_max[k] = fmaxf(e->channel_max[k], c->max[k]);
-        qn_fixed_add(&e->channel_sum[k], c->sum[k]);
-        qn_fixed_add(&e->channel_square[k], c->square[k]);
-    }
 }
 
 qn_range qn_counter_ends(const qn_counter *c)
@@ -389,13 +434,65 @@ static bool is_direct(const qn_observation *seen, int32_t axis)
     return seen->tensor->dtype == QN_FLOAT32 && (seen->layout.kind == QN_LAYOUT_ROWS || axis == 1);
 }
 
-qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *c, const qn_observation *seen)
+/* ---- Together ------------------------------------------------------------------------------------------------ */
+
+/* Gives each of the counters channels, in whole vectors and blocks; how many got some. */
+static int divide(const qn_counters *all, const qn_observation *seen, int64_t channels)
 {
+    enum { ALONE = 16384 }; /* elements that are not worth waking anybody */
+    const int64_t unit = QN_MAX((int64_t)seen->layout.block, QN_COUNT_LANES);
+    const int64_t units = (channels + unit - 1) / unit;
+    const int64_t most = qn_tensor_count(seen->tensor) < ALONE ? 1 : all->count;
+    const int64_t n = QN_MAX(QN_MIN(most, units), 1);
+    for (int64_t i = 0; i < n; i++) {
+        qn_counter *c = all->at[i];
+        c->entry = all->entries[i];
+        c->to = &all->at[0]->own;
+        c->first = units * i / n * unit;
+        c->last = QN_MIN(units * (i + 1) / n * unit, channels);
+        c->in_tables = c->nonzero = 0;
+        c->largest = 0;
+    }
+    return (int)n;
+}
+
+static qn_status add_share(qn_counter *c, qn_stats_entry *whole, const qn_observation *seen)
+{
+    begin_channels(c);
+    qn_status status = add_all(c, seen);
+    if (status == QN_OK)
+        status = flush(c);
+    if (status == QN_OK)
+        take_channels(whole, c);
+    else
+        memset(c->tables, 0, QN_COUNT_TABLES * sizeof *c->tables);
+    return status;
+}
+
+static qn_status add_shares(const qn_counters *all, int n, const qn_observation *seen)
+{
+    qn_counter *leader = all->at[0];
+#pragma omp parallel for num_threads(n) if (n > 1)
+    for (int i = 0; i < n; i++)
+        all->at[i]->status = add_share(all->at[i], all->entries[0], seen);
+    for (int i = 0; i < n; i++) {
+        const qn_counter *c = all->at[i];
+        if (c->status != QN_OK)
+            return i ? qn_fail(leader->ctx, c->status, "%s", qn_context_error(c->ctx)) : c->status;
+    }
+    return QN_OK;
+}
+
+qn_status qn_entry_add_shared(const qn_counters *all, const qn_observation *seen)
+{
+    qn_counter *c = all->at[0];
+    qn_stats_entry *entry = all->entries[0];
     const int64_t count = qn_tensor_count(seen->tensor);
     const int32_t axis = entry->axis < seen->tensor->rank ? entry->axis : -1;
     const int64_t channels = axis >= 0 ? seen->tensor->dims[axis] : 1;
     qn_observation plain = *seen;
     qn_tensor tensor;
+    uint64_t nonzero = 0;
     if (count == 0)
         return QN_OK;
     if (!is_direct(seen, axis)) {
@@ -404,17 +501,18 @@ qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *c, const qn_observatio
         if (tensor.rank > 0)
             plain.stride = (size_t)(count / tensor.dims[0]) * sizeof(float);
     }
-    c->entry = entry;
-    c->in_tables = c->nonzero = 0;
-    c->largest = 0;
     QN_TRY(channel_room(c, channels));
     QN_TRY(qn_entry_channels(entry, c->ctx, axis >= 0 ? channels : -1));
-    qn_status status = add_all(c, &plain);
-    if (status == QN_OK)
-        status = flush(c);
-    if (status == QN_OK)
-        take_sample(c, channels, count);
-    else
-        memset(c->tables, 0, QN_COUNT_TABLES * sizeof *c->tables);
-    return status;
+    const int n = divide(all, &plain, channels);
+    QN_TRY(add_shares(all, n, &plain));
+    for (int i = 0; i < n; i++)
+        nonzero += (uint64_t)all->at[i]->nonzero;
+    take_sample(c, channels, (uint64_t)count, nonzero);
+    return QN_OK;
+}
+
+qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *counter, const qn_observation *seen)
+{
+    const qn_counters alone = {.at = &counter, .entries = &entry, .count = 1};
+    return qn_entry_add_shared(&alone, seen);
 }

@@ -1,5 +1,6 @@
 #include "calib/lanes.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -10,8 +11,7 @@ typedef struct lane {
     int slot;
     qn_sampler sampler;
     qn_tensor *inputs;
-    pthread_t thread;
-    bool started, opened;
+    bool opened;
 } lane;
 
 struct qn_lanes {
@@ -19,14 +19,12 @@ struct qn_lanes {
     qn_lanes_options options;
     int n_lanes;
     lane *at;  /* of one thread; the first is the caller's */
-    lane wide; /* of all threads: the caller's */
+    lane wide; /* of all threads: the caller's, whom those of the others help to count */
+    qn_sampler **helpers;
     qn_plan *narrow_plan, *wide_plan;
     qn_stats *total;
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t work, news;
-    const qn_pieces *pieces; /* at hand; NULL: none */
-    int64_t next, n_done;
-    bool ending;
+    int64_t next;
     qn_status status; /* of the failed piece with the lowest number */
     int64_t failed;
     char message[QN_ERROR_SIZE];
@@ -57,8 +55,9 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_pieces *pieces, int6
     return pieces->take(pieces->user, s->ctx, piece, s->session);
 }
 
-/* ---- Threads (with the lock held where nothing else is said) -------------------------------------------------- */
+/* ---- A batch ---------------------------------------------------------------------------------------------------- */
 
+/* With the lock held. */
 static void note_failure(lane *l, int64_t piece, qn_status status)
 {
     qn_lanes *lanes = l->lanes;
@@ -69,56 +68,28 @@ static void note_failure(lane *l, int64_t piece, qn_status status)
     memcpy(lanes->message, qn_context_error(l->sampler.ctx), sizeof lanes->message);
 }
 
-/* Until no piece is left to be begun. */
-static void run_pieces(lane *l)
+/* Until none is left to be begun. */
+static void run_pieces(lane *l, const qn_pieces *pieces)
 {
     qn_lanes *lanes = l->lanes;
-    while (lanes->pieces && lanes->next < lanes->pieces->count) {
-        const qn_pieces *pieces = lanes->pieces;
+    pthread_mutex_lock(&lanes->lock);
+    while (lanes->status == QN_OK && lanes->next < pieces->count) {
         const int64_t piece = lanes->next++;
-        const bool skip = lanes->status != QN_OK;
         pthread_mutex_unlock(&lanes->lock);
-        const qn_status status = skip ? QN_OK : run_piece(l, lanes->narrow_plan, pieces, piece);
+        const qn_status status = run_piece(l, lanes->narrow_plan, pieces, piece);
         pthread_mutex_lock(&lanes->lock);
         if (status != QN_OK)
             note_failure(l, piece, status);
-        if (++lanes->n_done == pieces->count)
-            pthread_cond_signal(&lanes->news);
-    }
-}
-
-static void *lane_main(void *user)
-{
-    lane *l = user;
-    qn_lanes *lanes = l->lanes;
-    pthread_mutex_lock(&lanes->lock);
-    while (!lanes->ending) {
-        run_pieces(l);
-        if (!lanes->ending)
-            pthread_cond_wait(&lanes->work, &lanes->lock);
     }
     pthread_mutex_unlock(&lanes->lock);
-    return NULL;
 }
 
-/* As many as the system gives. */
-static void start_threads(qn_lanes *lanes)
-{
-    for (int i = 1; i < lanes->n_lanes; i++) {
-        lane *l = &lanes->at[i];
-        if (!l->started)
-            l->started = pthread_create(&l->thread, NULL, lane_main, l) == 0;
-    }
-}
-
-/* ---- A batch ---------------------------------------------------------------------------------------------------- */
-
-static qn_status run_wide(qn_lanes *lanes, const qn_pieces *pieces)
+static qn_status run_wide(qn_lanes *lanes, const qn_pieces *pieces, int64_t piece)
 {
     const qn_lanes_options *o = &lanes->options;
     if (!lanes->wide_plan)
         QN_TRY(o->plan(o->user, &lanes->wide_plan, lanes->n_lanes));
-    return run_piece(&lanes->wide, lanes->wide_plan, pieces, 0);
+    return run_piece(&lanes->wide, lanes->wide_plan, pieces, piece);
 }
 
 static qn_status run_narrow(qn_lanes *lanes, const qn_pieces *pieces)
@@ -126,26 +97,25 @@ static qn_status run_narrow(qn_lanes *lanes, const qn_pieces *pieces)
     const qn_lanes_options *o = &lanes->options;
     if (!lanes->narrow_plan)
         QN_TRY(o->plan(o->user, &lanes->narrow_plan, 1));
-    start_threads(lanes);
-    pthread_mutex_lock(&lanes->lock);
-    lanes->pieces = pieces;
-    lanes->next = lanes->n_done = 0;
+    lanes->next = 0;
     lanes->status = QN_OK;
-    pthread_cond_broadcast(&lanes->work);
-    run_pieces(&lanes->at[0]);
-    while (lanes->n_done < pieces->count)
-        pthread_cond_wait(&lanes->news, &lanes->lock);
-    lanes->pieces = NULL;
-    pthread_mutex_unlock(&lanes->lock);
+    /* The threads are those that steps of many threads have: others would have to take turns with them. */
+#pragma omp parallel num_threads(lanes->n_lanes) if (lanes->n_lanes > 1)
+    run_pieces(&lanes->at[omp_get_thread_num()], pieces);
     return lanes->status == QN_OK ? QN_OK
                                   : qn_fail(lanes->ctx, lanes->status, "%s", lanes->message);
 }
 
+/* Side by side, but for one that would be left over: all threads do that. */
 qn_status qn_lanes_run(qn_lanes *lanes, const qn_pieces *pieces)
 {
+    const bool one_left = lanes->n_lanes > 1 && pieces->count % lanes->n_lanes == 1;
+    qn_pieces abreast = *pieces;
+    abreast.count -= one_left;
     QN_TRY(qn_check_cancel(lanes->ctx));
-    return pieces->count == 1 && lanes->n_lanes > 1 ? run_wide(lanes, pieces)
-                                                    : run_narrow(lanes, pieces);
+    if (abreast.count > 0)
+        QN_TRY(run_narrow(lanes, &abreast));
+    return one_left ? run_wide(lanes, pieces, abreast.count) : QN_OK;
 }
 
 /* ---- Statistics --------------------------------------------------------------------------------------------------- */
@@ -182,13 +152,18 @@ static qn_status init_lanes(qn_lanes *lanes)
     qn_context *ctx = lanes->ctx;
     lanes->at = qn_alloc_zero(ctx, (size_t)lanes->n_lanes, sizeof *lanes->at);
     QN_TRY_ALLOC(ctx, lanes->at);
+    lanes->helpers = qn_alloc_zero(ctx, (size_t)lanes->n_lanes, sizeof *lanes->helpers);
+    QN_TRY_ALLOC(ctx, lanes->helpers);
     lanes->wide.lanes = lanes;
-    lanes->wide.sampler = (qn_sampler){.ctx = ctx, .axis = lanes->options.axis};
+    lanes->wide.sampler =
+        (qn_sampler){.ctx = ctx, .axis = lanes->options.axis, .helpers = lanes->helpers};
     for (int i = 0; i < lanes->n_lanes; i++) {
         lanes->at[i].lanes = lanes;
         lanes->at[i].slot = i;
         lanes->at[i].sampler.axis = lanes->options.axis;
         QN_TRY(qn_context_create_child(&lanes->at[i].sampler.ctx, ctx));
+        if (i > 0)
+            lanes->helpers[lanes->wide.sampler.n_helpers++] = &lanes->at[i].sampler;
     }
     return QN_OK;
 }
@@ -200,8 +175,6 @@ qn_status qn_lanes_create(qn_lanes **out, qn_context *ctx, const qn_lanes_option
     *lanes = (qn_lanes){.ctx = ctx, .options = *options};
     lanes->n_lanes = options->threads > 0 ? options->threads : ctx->threads;
     pthread_mutex_init(&lanes->lock, NULL);
-    pthread_cond_init(&lanes->work, NULL);
-    pthread_cond_init(&lanes->news, NULL);
     const qn_status status = init_lanes(lanes);
     if (status != QN_OK) {
         qn_lanes_free(lanes);
@@ -212,8 +185,6 @@ qn_status qn_lanes_create(qn_lanes **out, qn_context *ctx, const qn_lanes_option
 
 static void close_lane(lane *l)
 {
-    if (l->started)
-        pthread_join(l->thread, NULL);
     qn_sampler_close(&l->sampler);
     if (l->sampler.ctx)
         qn_free(l->sampler.ctx, l->inputs);
@@ -223,10 +194,6 @@ void qn_lanes_free(qn_lanes *lanes)
 {
     if (!lanes)
         return;
-    pthread_mutex_lock(&lanes->lock);
-    lanes->ending = true;
-    pthread_cond_broadcast(&lanes->work);
-    pthread_mutex_unlock(&lanes->lock);
     for (int i = 0; lanes->at && i < lanes->n_lanes; i++) {
         close_lane(&lanes->at[i]);
         qn_context_free(lanes->at[i].sampler.ctx);
@@ -234,11 +201,10 @@ void qn_lanes_free(qn_lanes *lanes)
     if (lanes->wide.lanes)
         close_lane(&lanes->wide);
     qn_free(lanes->ctx, lanes->at);
+    qn_free(lanes->ctx, lanes->helpers);
     qn_stats_free(lanes->total);
     qn_plan_free(lanes->narrow_plan);
     qn_plan_free(lanes->wide_plan);
-    pthread_cond_destroy(&lanes->news);
-    pthread_cond_destroy(&lanes->work);
     pthread_mutex_destroy(&lanes->lock);
     qn_free(lanes->ctx, lanes);
 }

@@ -1,6 +1,6 @@
 /* Sessions side by side, for those who come with a batch at a time: its pieces go through sessions of one thread
- * each, as in qn_collect, and a batch of one piece through a session of all threads. Statistics, where they are
- * collected, are those that qn_collect would have of the same pieces, bit for bit. */
+ * each, as in qn_collect, and a piece that is left over, or all that there is, through a session of all threads.
+ * Statistics, where they are collected, are those that qn_collect would have of the same pieces, bit for bit. */
 #ifndef QN_LANES_H
 #define QN_LANES_H
 

@@ -9,31 +9,62 @@ static int32_t axis_of(const qn_sampler *s, const qn_value *value, int32_t rank)
     return rank < 2 ? -1 : rank == 3 ? 2 : 1;
 }
 
+/* What a helper has no memory for, in the context that is asked for messages. */
+static qn_status own(const qn_sampler *s, qn_status of_helper)
+{
+    return of_helper == QN_OK ? QN_OK : qn_fail_nomem(s->ctx);
+}
+
 static qn_status see(void *user, const qn_observation *seen)
 {
     qn_sampler *s = user;
-    qn_stats_entry *entry;
+    const char *name = seen->value->name;
+    qn_stats_entry **entries = s->counters.entries;
     if (!qn_dtype_is_float(seen->tensor->dtype) || qn_tensor_count(seen->tensor) == 0)
         return QN_OK;
     const int32_t axis = axis_of(s, seen->value, seen->tensor->rank);
-    QN_TRY(qn_stats_entry_get(&entry, s->part, seen->value->name, axis));
-    QN_TRY(qn_entry_add(entry, s->counter, seen));
+    QN_TRY(qn_stats_entry_get(&entries[0], s->part, name, axis));
+    for (int i = 0; i < s->n_helpers; i++)
+        QN_TRY(own(s, qn_stats_entry_get(&entries[i + 1], s->helpers[i]->part, name, axis)));
+    QN_TRY(qn_entry_add_shared(&s->counters, seen));
     if (!s->extremes)
         return QN_OK;
-    return qn_extremes_add(s->extremes, entry->name, qn_counter_ends(s->counter), s->sample);
+    return qn_extremes_add(s->extremes, name, qn_counter_ends(s->counter), s->sample);
+}
+
+static qn_status make_counter(qn_sampler *s)
+{
+    return s->counter ? QN_OK : qn_counter_create(&s->counter, s->ctx);
 }
 
 qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan)
 {
-    QN_TRY(qn_counter_create(&s->counter, s->ctx));
+    qn_counters *all = &s->counters;
+    const size_t count = (size_t)s->n_helpers + 1;
+    all->at = qn_alloc_zero(s->ctx, count, sizeof *all->at);
+    QN_TRY_ALLOC(s->ctx, all->at);
+    all->entries = qn_alloc_zero(s->ctx, count, sizeof *all->entries);
+    QN_TRY_ALLOC(s->ctx, all->entries);
+    QN_TRY(make_counter(s));
+    all->at[all->count++] = s->counter;
+    for (int i = 0; i < s->n_helpers; i++) {
+        QN_TRY(own(s, make_counter(s->helpers[i])));
+        all->at[all->count++] = s->helpers[i]->counter;
+    }
     return qn_session_create(&s->session, s->ctx, plan);
+}
+
+static qn_status make_part(qn_sampler *s)
+{
+    return s->part ? QN_OK : qn_stats_create(&s->part, s->ctx);
 }
 
 qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs)
 {
     const qn_session_hooks hooks = {.user = s, .seen = see};
-    if (!s->part)
-        QN_TRY(qn_stats_create(&s->part, s->ctx));
+    QN_TRY(make_part(s));
+    for (int i = 0; i < s->n_helpers; i++)
+        QN_TRY(own(s, make_part(s->helpers[i])));
     QN_TRY(qn_session_run_hooked(s->session, inputs, n_inputs, &hooks));
     qn_fingerprint_add(&s->part->data, qn_sample_print(inputs, n_inputs));
     s->part->samples++;
@@ -51,4 +82,8 @@ void qn_sampler_close(qn_sampler *s)
     qn_session_free(s->session);
     qn_counter_free(s->counter);
     qn_sampler_drop(s);
+    if (!s->ctx)
+        return;
+    qn_free(s->ctx, s->counters.at);
+    qn_free(s->ctx, s->counters.entries);
 }

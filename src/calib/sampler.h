@@ -4,7 +4,8 @@
 
 #include "calib/course.h"
 
-typedef struct qn_sampler {
+typedef struct qn_sampler qn_sampler;
+struct qn_sampler {
     qn_context *ctx; /* of its thread */
     qn_session *session;
     qn_counter *counter;
@@ -13,9 +14,14 @@ typedef struct qn_sampler {
     const void *axis_user;
     qn_extremes *extremes; /* NULL: not wanted */
     int64_t sample;        /* at hand, for the extremes */
-} qn_sampler;
+    /* Others, idle while this one runs, whose threads help to count: each has a context, and its part gets what it
+     * counted. NULL: none. */
+    qn_sampler **helpers;
+    int n_helpers;
+    qn_counters counters; /* its own and theirs */
+};
 
-/* The context, axis and extremes are set by the caller. qn_sampler_close in any case. */
+/* The context, axis, extremes and helpers are set by the caller. qn_sampler_close in any case. */
 QN_MUST_CHECK qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan);
 /* Runs one sample and adds what was observed to the part, which is unusable after a failure. */
 QN_MUST_CHECK qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs);

@@ -191,6 +191,73 @@ static void layouts(void **unused)
     qn_context_free(ctx);
 }
 
+/* Three threads that divide the channels, and one: the same bytes, however values lie in memory. */
+enum { SHARES = 3, WIDE_C = 50, WIDE_SIDE = 24, WIDE = WIDE_C * WIDE_SIDE * WIDE_SIDE };
+
+static void count_shared(qn_counter **counters, const float *x, qn_layout layout, int32_t axis)
+{
+    qn_context *ctx = context();
+    qn_stats *alone, *merged, *parts[SHARES];
+    qn_stats_entry *entries[SHARES], *entry;
+    const qn_counters all = {counters, entries, SHARES};
+    for (int i = 0; i < SHARES; i++) {
+        assert_int_equal(qn_stats_create(&parts[i], ctx), QN_OK);
+        assert_int_equal(qn_stats_entry_get(&entries[i], parts[i], "x", axis), QN_OK);
+    }
+    assert_int_equal(qn_stats_create(&alone, ctx), QN_OK);
+    assert_int_equal(qn_stats_entry_get(&entry, alone, "x", axis), QN_OK);
+    for (int s = 0; s < 2; s++) {
+        qn_tensor tensor = {.dtype = QN_FLOAT32,
+                            .rank = 4,
+                            .dims = {1, WIDE_C, WIDE_SIDE, WIDE_SIDE},
+                            .data = (void *)(uintptr_t)(x + s * 2 * WIDE)};
+        const qn_observation seen = {NULL, &tensor, layout, WIDE * sizeof *x};
+        assert_int_equal(qn_entry_add_shared(&all, &seen), QN_OK);
+        assert_int_equal(qn_entry_add(entry, counters[0], &seen), QN_OK);
+    }
+    assert_int_equal(qn_stats_merge(&merged, ctx, (const qn_stats *const *)parts, SHARES), QN_OK);
+    assert_same(alone, merged);
+    for (int i = 0; i < SHARES && axis == 1; i++) /* all had something to do */
+        assert_non_null(entries[i]->histogram.side[0]);
+    for (int i = 0; i < SHARES; i++)
+        qn_stats_free(parts[i]);
+    qn_stats_free(alone);
+    qn_stats_free(merged);
+    qn_context_free(ctx);
+}
+
+static void shares(void **unused)
+{
+    static const qn_layout all[] = {
+        {QN_LAYOUT_BLOCKED, 8}, {QN_LAYOUT_BLOCKED, 16}, {QN_LAYOUT_CHANNELS_LAST, 0}};
+    qn_context *ctx = context();
+    qn_counter *counters[SHARES];
+    float *x = calloc(4 * WIDE, sizeof *x), *y = calloc(4 * WIDE, sizeof *y);
+    (void)unused;
+    assert_true(x && y);
+    for (int i = 0; i < SHARES; i++)
+        assert_int_equal(qn_counter_create(&counters[i], ctx), QN_OK);
+    for (int i = 0; i < 4 * WIDE; i++) /* the second sample widens the histogram */
+        x[i] = i % 5 == 0 ? 0 : (uniform() - 0.25f) * (i < 2 * WIDE ? 1.0f : 9.0f);
+    for (int32_t axis = -1; axis < 4; axis++)
+        count_shared(counters, x, QN_ROWS, axis);
+    for (size_t i = 0; i < QN_COUNT_OF(all); i++) {
+        for (int s = 0; s < 2; s++) {
+            const qn_tensor shape = {
+                .dtype = QN_FLOAT32, .rank = 4, .dims = {1, WIDE_C, WIDE_SIDE, WIDE_SIDE}};
+            const qn_laid_out to = {y + s * 2 * WIDE, all[i], 0};
+            const qn_laid_out from = {x + s * 2 * WIDE, QN_ROWS, 0};
+            qn_layout_convert(&to, &from, &shape);
+        }
+        count_shared(counters, y, all[i], 1);
+    }
+    for (int i = 0; i < SHARES; i++)
+        qn_counter_free(counters[i]);
+    free(x);
+    free(y);
+    qn_context_free(ctx);
+}
+
 static void bad_numbers(void **unused)
 {
     qn_context *ctx = context();
@@ -270,6 +337,7 @@ int main(void)
         cmocka_unit_test(fixed),       cmocka_unit_test(plain_counting),
         cmocka_unit_test(layouts),     cmocka_unit_test(orders_and_parts),
         cmocka_unit_test(bad_numbers), cmocka_unit_test(files),
+        cmocka_unit_test(shares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
