@@ -96,6 +96,13 @@ qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node)
     return qn_node_infer(fresh);
 }
 
+qn_status qn_rewrite_name(char **out, qn_graph *graph, const char *base, const char *tail)
+{
+    *out = qn_arena_format(graph->arena, "%s%s", base, tail);
+    QN_TRY_ALLOC(graph->ctx, *out);
+    return QN_OK;
+}
+
 bool qn_node_is_dead(const qn_node *node)
 {
     for (int32_t o = 0; o < node->n_out; o++) {

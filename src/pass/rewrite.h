@@ -28,6 +28,10 @@ QN_MUST_CHECK qn_status qn_rewrite_begin(qn_node **fresh, qn_node *node, const q
                                          qn_value *const *in, int32_t n_in);
 QN_MUST_CHECK qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node);
 
+/* `base` with `tail` behind it, in the graph's arena: the name of what is made of something else. */
+QN_MUST_CHECK qn_status qn_rewrite_name(char **out, qn_graph *graph, const char *base,
+                                        const char *tail);
+
 /* All its inputs are constants. */
 bool qn_node_reads_constants(const qn_node *node);
 /* What such a node (three inputs at most, one output) computes becomes a constant, and the node goes. */

@@ -6,7 +6,6 @@
  *   w -> D -> y          y = D(w), a constant; any scales
  *
  * Others are left as they are: parameters that are computed, integers that an operator reads. */
-#include <string.h>
 
 #include "ir/qparams.h"
 #include "ops/eval.h"
@@ -74,15 +73,11 @@ static bool has_both_signs(const qn_node *node)
 /* `value` is what people know by the name of `other`, unless that is an output. */
 static qn_status take_name(qn_value *value, qn_value *other)
 {
-    static const char tail[] = "_unlimited";
     const char *name = other->name;
-    const size_t length = strlen(name);
+    char *own = NULL;
     if (other->is_output)
         return QN_OK;
-    char *own = qn_arena_alloc(value->graph->arena, length + sizeof tail);
-    QN_TRY_ALLOC(value->graph->ctx, own);
-    memcpy(own, name, length);
-    memcpy(own + length, tail, sizeof tail);
+    QN_TRY(qn_rewrite_name(&own, value->graph, name, "_unlimited"));
     QN_TRY(qn_value_rename(other, own));
     return qn_value_rename(value, name);
 }

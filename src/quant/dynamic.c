@@ -81,18 +81,11 @@ qn_status qn_dynamic_rules(qn_quantizer *q)
 
 /* ---- Constants ---------------------------------------------------------------------------------------------- */
 
-static qn_status named(char **out, const qn_quantizer *q, const char *base, const char *suffix)
-{
-    *out = qn_arena_format(q->graph->arena, "%s%s", base, suffix);
-    QN_TRY_ALLOC(q->ctx, *out);
-    return QN_OK;
-}
-
 static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_tensor *tensor,
                               const char *base, const char *suffix)
 {
     char *name;
-    QN_TRY(named(&name, q, base, suffix));
+    QN_TRY(qn_rewrite_name(&name, q->graph, base, suffix));
     return qn_value_constant(out, q->graph, name, tensor);
 }
 
@@ -155,7 +148,7 @@ static qn_status quantized_input(qn_value *const **out, const qn_quantizer *q, q
             return QN_OK;
         }
     }
-    QN_TRY(named(&name, q, x->name, "_DynamicQuantizeLinear"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, x->name, "_DynamicQuantizeLinear"));
     QN_TRY(qn_node_add(&node, q->graph, &qn_op_DynamicQuantizeLinear, name, 1, 3));
     qn_node *before = x->producer ? x->producer->next : q->graph->first;
     if (before != node)
@@ -163,7 +156,7 @@ static qn_status quantized_input(qn_value *const **out, const qn_quantizer *q, q
     QN_TRY(qn_node_set_input(node, 0, x));
     for (int32_t i = 0; i < 3; i++) {
         qn_value *value;
-        QN_TRY(named(&name, q, x->name, suffixes[i]));
+        QN_TRY(qn_rewrite_name(&name, q->graph, x->name, suffixes[i]));
         QN_TRY(qn_value_create(&value, q->graph, name));
         qn_node_set_output(node, i, value);
     }
@@ -180,7 +173,7 @@ static qn_status finish_product(const qn_quantizer *q, qn_node *node, qn_value *
     char *name;
     qn_node *last;
     if (bias) {
-        QN_TRY(named(&name, q, node->name, "_product"));
+        QN_TRY(qn_rewrite_name(&name, q->graph, node->name, "_product"));
         QN_TRY(add_node(&in[0], q,
                         &(qn_node_spec){.op = &qn_op_Mul,
                                         .name = name,
@@ -206,18 +199,18 @@ static qn_status insert_product(qn_quantizer *q, qn_quant_node *n, const qn_para
     QN_TRY(product_weights(&w, q, &mac, n->weights));
     QN_TRY(product_scales(&w_scale, &w_zero, q, &mac, n->weights));
     QN_TRY(quantized_input(&x, q, node->in[0]));
-    QN_TRY(named(&name, q, node->name, "_MatMulInteger"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, node->name, "_MatMulInteger"));
     QN_TRY(add_node(&sums, q,
                     &(qn_node_spec){.op = &qn_op_MatMulInteger,
                                     .name = name,
                                     .before = node,
                                     .in = {x[0], w, x[2], w_zero},
                                     .n_in = 4}));
-    QN_TRY(named(&name, q, node->name, "_Cast"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, node->name, "_Cast"));
     QN_TRY(add_node(
         &sums, q,
         &(qn_node_spec){.op = &qn_op_Cast, .name = name, .before = node, .in = {sums}, .n_in = 1}));
-    QN_TRY(named(&name, q, node->name, "_scales"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, node->name, "_scales"));
     QN_TRY(add_node(
         &scales, q,
         &(qn_node_spec){
@@ -312,7 +305,7 @@ static qn_status insert_gru(const qn_quantizer *q, qn_node *node)
         QN_TRY(row_scales(&p, q, value->data, true));
         QN_TRY(row_integers(&integers, q, value, p, false));
         QN_TRY(row_params(&scale, &zero, q, p, value->name, &dims));
-        QN_TRY(named(&name, q, value->name, "_DequantizeLinear"));
+        QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_DequantizeLinear"));
         QN_TRY(add_node(&real, q,
                         &(qn_node_spec){.op = &qn_op_DequantizeLinear,
                                         .name = name,

@@ -10,16 +10,7 @@
 #include "pass/rewrite.h"
 #include "quant/output_scale.h"
 
-/* ---- Names, as ONNX Runtime's tools have them -------------------------------------------------------------- */
-
-static qn_status named(char **out, const qn_quantizer *q, const char *base, const char *suffix)
-{
-    *out = qn_arena_format(q->graph->arena, "%s%s", base, suffix);
-    QN_TRY_ALLOC(q->ctx, *out);
-    return QN_OK;
-}
-
-/* ---- Constants ---------------------------------------------------------------------------------------------- */
+/* ---- Constants; names are as ONNX Runtime's tools have them -------------------------------------------------- */
 
 /* Scales and zero points: of no dimension where there is one for all. */
 static qn_status parameter(qn_value **out, const qn_quantizer *q, const qn_qparams *p,
@@ -42,9 +33,9 @@ typedef struct pair {
 static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *p, const char *base)
 {
     char *name;
-    QN_TRY(named(&name, q, base, "_scale"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, base, "_scale"));
     QN_TRY(parameter(&out->scale, q, p, QN_FLOAT32, name));
-    QN_TRY(named(&name, q, base, "_zero_point"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, base, "_zero_point"));
     return parameter(&out->zero, q, p, p->dtype, name);
 }
 
@@ -63,8 +54,8 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op
 {
     char *name;
     qn_node *node;
-    QN_TRY(named(&name, q, at->base,
-                 op == &qn_op_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, at->base,
+                           op == &qn_op_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear"));
     const qn_node_spec spec = {.op = op,
                                .name = name,
                                .before = at->before,
@@ -75,7 +66,7 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op
         ((qn_quantize_attrs *)node->attrs)->axis = at->axis;
     QN_TRY(qn_node_infer(node));
     *out = node->out[0];
-    QN_TRY(named(&name, q, name, "_Output"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, name, "_Output"));
     return qn_value_rename(*out, name);
 }
 
@@ -103,7 +94,7 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
         const int64_t integer = qn_params_quantize(p, p->axis < 0 ? 0 : i / inner % p->count, x);
         qn_store_i64(integers->data, p->dtype, i, &integer, 1);
     }
-    QN_TRY(named(&name, q, value->name, "_quantized"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_quantized"));
     QN_TRY(qn_value_constant(&stored, q->graph, name, integers));
     QN_TRY(parameters(&own, q, p, value->name));
     return add_node(out, q, &qn_op_DequantizeLinear, stored,
@@ -185,7 +176,7 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
     const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->derived->narrow;
     pair own = {NULL, NULL};
     char *name;
-    QN_TRY(named(&name, q, value->name, "_8bit"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_8bit"));
     QN_TRY(parameters(&own, q, narrow, name));
     const place at = {name, wide->producer->next, &own, -1};
     QN_TRY(add_node(&wide, q, &qn_op_QuantizeLinear, wide, &at));
@@ -245,15 +236,15 @@ static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *int
     qn_value *real, *fresh;
     char *name;
     if (!q->settings.real_outputs) {
-        QN_TRY(named(&name, q, value->name, "_output_scale"));
+        QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output_scale"));
         QN_TRY(qn_value_float(&units.scale, q->graph, 1));
         QN_TRY(qn_value_rename(units.scale, name));
         QN_TRY(qn_output_tell_scale(q->model, value->name, value->qparams->scale[0]));
     }
-    QN_TRY(named(&name, q, value->name, "_output"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output"));
     const place at = {name, quantize->next, &units, -1};
     QN_TRY(add_node(&real, q, &qn_op_DequantizeLinear, integers, &at));
-    QN_TRY(named(&name, q, value->name, "_float"));
+    QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_float"));
     QN_TRY(qn_value_create(&fresh, q->graph, name));
     end = real->producer;
     end->out[0] = before->out[slot] = NULL;
