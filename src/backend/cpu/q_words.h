@@ -20,177 +20,132 @@ Q_INLINE qi qi_dot_words(qi sum, qi x, qi w)
 /* Beyond all numbers of 16 bits, zero points included. */
 #define QD_MOST 0x1p22
 
+/* Of each instruction set: half of qd, the integers of that half, and how qi and qf are divided into halves. */
 #if defined(__AVX512F__)
-typedef struct qd {
-    __m512d low, high;
-} qd;
-Q_INLINE qd qd_load(const double *p)
+#define Q_MM(name) _mm512_##name
+enum { QD_HALF = 8 };
+typedef __m512d qd_half;
+typedef __m256i qi_half;
+Q_INLINE qi_half qi_low(qi a)
 {
-    return (qd){_mm512_loadu_pd(p), _mm512_loadu_pd(p + 8)};
+    return _mm512_castsi512_si256(a);
 }
-Q_INLINE qd qd_of(qi a)
+Q_INLINE qi_half qi_high(qi a)
 {
-    return (qd){_mm512_cvtepi32_pd(_mm512_castsi512_si256(a)),
-                _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(a, 1))};
+    return _mm512_extracti64x4_epi64(a, 1);
 }
-Q_INLINE qd qd_add(qd a, qd b)
+Q_INLINE qi qi_join(qi_half low, qi_half high)
 {
-    return (qd){_mm512_add_pd(a.low, b.low), _mm512_add_pd(a.high, b.high)};
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
-Q_INLINE qd qd_set(double x)
+Q_INLINE qf qf_join(__m256 low, __m256 high)
 {
-    return (qd){_mm512_set1_pd(x), _mm512_set1_pd(x)};
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
-Q_INLINE qd qd_mul(qd a, qd b)
-{
-    return (qd){_mm512_mul_pd(a.low, b.low), _mm512_mul_pd(a.high, b.high)};
-}
-Q_INLINE __m256i whole_half(__m512d a)
-{
-    const __m512d most = _mm512_set1_pd(QD_MOST), least = _mm512_set1_pd(-QD_MOST);
-    return _mm512_cvtpd_epi32(_mm512_min_pd(_mm512_max_pd(a, least), most));
-}
-/* Limited to QD_MOST on both sides, and rounded, halves to even. */
-Q_INLINE qi qd_whole(qd a)
-{
-    return _mm512_inserti64x4(_mm512_castsi256_si512(whole_half(a.low)), whole_half(a.high), 1);
-}
-Q_INLINE qd qd_times(qd a, double b)
-{
-    const __m512d all = _mm512_set1_pd(b);
-    return (qd){_mm512_mul_pd(a.low, all), _mm512_mul_pd(a.high, all)};
-}
-Q_INLINE qf qd_float(qd a)
-{
-    return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(a.low)),
-                              _mm512_cvtpd_ps(a.high), 1);
-}
-/* Signed bytes as words; the bytes of words, w = 256 * high + low, low from 0 to 255. */
+/* Signed bytes as words. */
 Q_INLINE qi qi_load_widened(const uint8_t *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
-Q_INLINE qi qi_words_low(qi a)
-{
-    return _mm512_and_si512(a, _mm512_set1_epi16(255));
-}
-Q_INLINE qi qi_words_high(qi a)
-{
-    return _mm512_srai_epi16(a, 8);
-}
 #elif defined(__AVX2__)
-typedef struct qd {
-    __m256d low, high;
-} qd;
-Q_INLINE qd qd_load(const double *p)
+#define Q_MM(name) _mm256_##name
+enum { QD_HALF = 4 };
+typedef __m256d qd_half;
+typedef __m128i qi_half;
+Q_INLINE qi_half qi_low(qi a)
 {
-    return (qd){_mm256_loadu_pd(p), _mm256_loadu_pd(p + 4)};
+    return _mm256_castsi256_si128(a);
 }
-Q_INLINE qd qd_of(qi a)
+Q_INLINE qi_half qi_high(qi a)
 {
-    return (qd){_mm256_cvtepi32_pd(_mm256_castsi256_si128(a)),
-                _mm256_cvtepi32_pd(_mm256_extracti128_si256(a, 1))};
+    return _mm256_extracti128_si256(a, 1);
 }
-Q_INLINE qd qd_add(qd a, qd b)
+Q_INLINE qi qi_join(qi_half low, qi_half high)
 {
-    return (qd){_mm256_add_pd(a.low, b.low), _mm256_add_pd(a.high, b.high)};
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
-Q_INLINE qd qd_set(double x)
+Q_INLINE qf qf_join(__m128 low, __m128 high)
 {
-    return (qd){_mm256_set1_pd(x), _mm256_set1_pd(x)};
-}
-Q_INLINE qd qd_mul(qd a, qd b)
-{
-    return (qd){_mm256_mul_pd(a.low, b.low), _mm256_mul_pd(a.high, b.high)};
-}
-Q_INLINE __m128i whole_half(__m256d a)
-{
-    const __m256d most = _mm256_set1_pd(QD_MOST), least = _mm256_set1_pd(-QD_MOST);
-    return _mm256_cvtpd_epi32(_mm256_min_pd(_mm256_max_pd(a, least), most));
-}
-/* Limited to QD_MOST on both sides, and rounded, halves to even. */
-Q_INLINE qi qd_whole(qd a)
-{
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(whole_half(a.low)), whole_half(a.high),
-                                   1);
-}
-Q_INLINE qd qd_times(qd a, double b)
-{
-    const __m256d all = _mm256_set1_pd(b);
-    return (qd){_mm256_mul_pd(a.low, all), _mm256_mul_pd(a.high, all)};
-}
-Q_INLINE qf qd_float(qd a)
-{
-    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm256_cvtpd_ps(a.low)),
-                                _mm256_cvtpd_ps(a.high), 1);
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
 }
 Q_INLINE qi qi_load_widened(const uint8_t *p)
 {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
-Q_INLINE qi qi_words_low(qi a)
-{
-    return _mm256_and_si256(a, _mm256_set1_epi16(255));
-}
-Q_INLINE qi qi_words_high(qi a)
-{
-    return _mm256_srai_epi16(a, 8);
-}
 #elif defined(__SSE2__)
-typedef struct qd {
-    __m128d low, high;
-} qd;
-Q_INLINE qd qd_load(const double *p)
+#define Q_MM(name) _mm_##name
+enum { QD_HALF = 2 };
+typedef __m128d qd_half;
+typedef __m128i qi_half; /* in its lower half */
+Q_INLINE qi_half qi_low(qi a)
 {
-    return (qd){_mm_loadu_pd(p), _mm_loadu_pd(p + 2)};
+    return a;
 }
-Q_INLINE qd qd_of(qi a)
+Q_INLINE qi_half qi_high(qi a)
 {
-    return (qd){_mm_cvtepi32_pd(a), _mm_cvtepi32_pd(_mm_srli_si128(a, 8))};
+    return _mm_srli_si128(a, 8);
 }
-Q_INLINE qd qd_add(qd a, qd b)
+Q_INLINE qi qi_join(qi_half low, qi_half high)
 {
-    return (qd){_mm_add_pd(a.low, b.low), _mm_add_pd(a.high, b.high)};
+    return _mm_unpacklo_epi64(low, high);
 }
-Q_INLINE qd qd_set(double x)
+Q_INLINE qf qf_join(__m128 low, __m128 high)
 {
-    return (qd){_mm_set1_pd(x), _mm_set1_pd(x)};
-}
-Q_INLINE qd qd_mul(qd a, qd b)
-{
-    return (qd){_mm_mul_pd(a.low, b.low), _mm_mul_pd(a.high, b.high)};
-}
-Q_INLINE __m128i whole_half(__m128d a)
-{
-    const __m128d most = _mm_set1_pd(QD_MOST), least = _mm_set1_pd(-QD_MOST);
-    return _mm_cvtpd_epi32(_mm_min_pd(_mm_max_pd(a, least), most));
-}
-/* Limited to QD_MOST on both sides, and rounded, halves to even. */
-Q_INLINE qi qd_whole(qd a)
-{
-    return _mm_unpacklo_epi64(whole_half(a.low), whole_half(a.high));
-}
-Q_INLINE qd qd_times(qd a, double b)
-{
-    const __m128d all = _mm_set1_pd(b);
-    return (qd){_mm_mul_pd(a.low, all), _mm_mul_pd(a.high, all)};
-}
-Q_INLINE qf qd_float(qd a)
-{
-    return _mm_movelh_ps(_mm_cvtpd_ps(a.low), _mm_cvtpd_ps(a.high));
+    return _mm_movelh_ps(low, high);
 }
 Q_INLINE qi qi_load_widened(const uint8_t *p)
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)p);
     return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
 }
+#endif
+
+#if defined(Q_MM)
+typedef struct qd {
+    qd_half low, high;
+} qd;
+Q_INLINE qd qd_load(const double *p)
+{
+    return (qd){Q_MM(loadu_pd)(p), Q_MM(loadu_pd)(p + QD_HALF)};
+}
+Q_INLINE qd qd_of(qi a)
+{
+    return (qd){Q_MM(cvtepi32_pd)(qi_low(a)), Q_MM(cvtepi32_pd)(qi_high(a))};
+}
+Q_INLINE qd qd_add(qd a, qd b)
+{
+    return (qd){Q_MM(add_pd)(a.low, b.low), Q_MM(add_pd)(a.high, b.high)};
+}
+Q_INLINE qd qd_set(double x)
+{
+    return (qd){Q_MM(set1_pd)(x), Q_MM(set1_pd)(x)};
+}
+Q_INLINE qd qd_mul(qd a, qd b)
+{
+    return (qd){Q_MM(mul_pd)(a.low, b.low), Q_MM(mul_pd)(a.high, b.high)};
+}
+Q_INLINE qi_half whole_half(qd_half a)
+{
+    const qd_half most = Q_MM(set1_pd)(QD_MOST), least = Q_MM(set1_pd)(-QD_MOST);
+    return Q_MM(cvtpd_epi32)(Q_MM(min_pd)(Q_MM(max_pd)(a, least), most));
+}
+/* Limited to QD_MOST on both sides, and rounded, halves to even. */
+Q_INLINE qi qd_whole(qd a)
+{
+    return qi_join(whole_half(a.low), whole_half(a.high));
+}
+Q_INLINE qf qd_float(qd a)
+{
+    return qf_join(Q_MM(cvtpd_ps)(a.low), Q_MM(cvtpd_ps)(a.high));
+}
+/* The bytes of words, w = 256 * high + low, low from 0 to 255. */
 Q_INLINE qi qi_words_low(qi a)
 {
-    return _mm_and_si128(a, _mm_set1_epi16(255));
+    return qi_and(a, Q_MM(set1_epi16)(255));
 }
 Q_INLINE qi qi_words_high(qi a)
 {
-    return _mm_srai_epi16(a, 8);
+    return Q_MM(srai_epi16)(a, 8);
 }
 #else
 typedef struct qd {
@@ -226,10 +181,6 @@ Q_INLINE qi qd_whole(qd a)
 {
     QI_EACH(qi, i, whole_one(a.d[i]));
 }
-Q_INLINE qd qd_times(qd a, double b)
-{
-    QI_EACH(qd, d, a.d[i] * b);
-}
 Q_INLINE qf qd_float(qd a)
 {
     QI_EACH(qf, f, (float)a.d[i]);
@@ -258,5 +209,10 @@ Q_INLINE qi qi_words_high(qi a)
     return qi_each_word(a, 8);
 }
 #endif
+
+Q_INLINE qd qd_times(qd a, double b)
+{
+    return qd_mul(a, qd_set(b));
+}
 
 #endif
