@@ -54,4 +54,15 @@ static inline qn_allocator fault_allocator(fault *f)
     return allocator;
 }
 
+/* A context of one thread with this memory; NULL: malloc's. */
+static inline qn_status fault_context(qn_context **out, fault *f)
+{
+    const qn_allocator allocator = fault_allocator(f);
+    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
+    options.allocator = f ? &allocator : NULL;
+    options.threads = 1;
+    options.log_level = QN_LOG_ERROR;
+    return qn_context_create(out, &options);
+}
+
 #endif

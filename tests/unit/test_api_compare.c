@@ -12,19 +12,10 @@
 #include <cmocka.h>
 
 #include "base/map.h"
-#include "fault.h"
+#include "fault_test.h"
 #include "image/image.h"
 
 static char folder[64], quantized_path[96];
-
-static qn_status open_context(qn_context **ctx, const qn_allocator *allocator)
-{
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
-    options.allocator = allocator;
-    options.threads = 1;
-    options.log_level = QN_LOG_ERROR;
-    return qn_context_create(ctx, &options);
-}
 
 /* A dump of fashion.onnx with random numbers. */
 static int make_dump(void **state)
@@ -39,7 +30,7 @@ static int make_dump(void **state)
     options.file.save_dir = folder;
     options.file.quantize.calibrate.data.samples = 1;
     options.dump = 1;
-    qn_status status = open_context(&ctx, NULL);
+    qn_status status = fault_context(&ctx, NULL);
     if (status == QN_OK)
         status = qn_model_load(&model, ctx, "examples/fashion.onnx");
     if (status == QN_OK)
@@ -60,11 +51,6 @@ static int remove_dump(void **state)
     return system(command);
 }
 
-typedef struct result {
-    qn_status status;
-    char message[256];
-} result;
-
 /* ---- Both ways ------------------------------------------------------------------------------------------------- */
 
 static qn_status compare_models(qn_report **out, qn_context *ctx, const qn_compare_options *options)
@@ -80,13 +66,14 @@ static qn_status compare_models(qn_report **out, qn_context *ctx, const qn_compa
     return status;
 }
 
-static result attempt(fault *f, bool dumps)
+/* `user`: whether dumps are compared, and not models. */
+static fault_result attempt(fault *f, const void *user)
 {
-    const qn_allocator allocator = fault_allocator(f);
+    const bool dumps = *(const bool *)user;
     qn_compare_options options = QN_COMPARE_OPTIONS_INIT;
     qn_context *ctx = NULL;
     qn_report *report = NULL;
-    result r = {.status = open_context(&ctx, &allocator)};
+    fault_result r = {.status = fault_context(&ctx, f)};
     options.histograms = options.plot = 1;
     options.shown = 1;
     options.save_dir = folder;
@@ -104,39 +91,16 @@ static result attempt(fault *f, bool dumps)
     return r;
 }
 
-static void every_allocation(bool dumps)
-{
-    fault never = {.until = -1};
-    const result good = attempt(&never, dumps);
-    if (good.status != QN_OK)
-        fail_msg("%s", good.message);
-    assert_int_equal(never.live, 0);
-    long struck = 0;
-    for (long n = 0;; n++) {
-        fault f = {.until = n};
-        const result r = attempt(&f, dumps);
-        if (f.live != 0)
-            fail_msg("allocation %ld fails: %ld blocks are left behind", n, f.live);
-        if (!f.struck)
-            break;
-        struck++;
-        if (r.status != QN_OK && (r.status != QN_E_NOMEM || r.message[0] == 0))
-            fail_msg("allocation %ld fails: status %d, '%s'", n, (int)r.status, r.message);
-    }
-    print_message("%ld allocations failed one after the other\n", struck);
-    assert_true(struck > 50);
-}
-
 static void memory_of_models(void **state)
 {
     (void)state;
-    every_allocation(false);
+    fault_each(attempt, &(bool){false}, 0);
 }
 
 static void memory_of_dumps(void **state)
 {
     (void)state;
-    every_allocation(true);
+    fault_each(attempt, &(bool){true}, 0);
 }
 
 /* ---- Pictures --------------------------------------------------------------------------------------------------- */
@@ -149,9 +113,9 @@ static void pictures_decode(void **state)
     qn_image image;
     fault never = {.until = -1};
     (void)state;
-    assert_int_equal(attempt(&never, true).status, QN_OK);
+    assert_int_equal(attempt(&never, &(bool){true}).status, QN_OK);
     snprintf(path, sizeof path, "%s/errors.png", folder);
-    assert_int_equal(open_context(&ctx, NULL), QN_OK);
+    assert_int_equal(fault_context(&ctx, NULL), QN_OK);
     assert_int_equal(qn_map_open(&map, ctx, path), QN_OK);
     assert_int_equal(qn_image_decode(&image, ctx, map.data, map.size, QN_DECODE_PILLOW, false),
                      QN_OK);

@@ -49,17 +49,13 @@ static qn_status ops(qn_report **out, qn_context *ctx, qn_model *model)
 
 static qn_status attempt(fault *f, job_fn *job)
 {
-    const qn_allocator allocator = fault_allocator(f);
     const long until = f->until;
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_context *ctx;
     qn_model *model;
     qn_report *report = NULL;
     char *text = NULL;
-    options.allocator = &allocator;
-    options.threads = 1;
     f->until = -1; /* loading has its own tests */
-    assert_int_equal(qn_context_create(&ctx, &options), QN_OK);
+    assert_int_equal(fault_context(&ctx, f), QN_OK);
     assert_int_equal(qn_model_load(&model, ctx, "examples/fashion.onnx"), QN_OK);
     f->until = until;
     qn_status status = job(&report, ctx, model);

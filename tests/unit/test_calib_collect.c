@@ -203,18 +203,13 @@ static void not_a_number(void **unused)
 
 static qn_status attempt(fault *f, char *message, size_t size)
 {
-    const qn_allocator allocator = fault_allocator(f);
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_calibrate_options calibrate = QN_CALIBRATE_OPTIONS_INIT;
     qn_context *ctx = NULL;
     qn_model *model = NULL;
     qn_stats *stats = NULL;
     qn_report *report = NULL;
-    options.allocator = &allocator;
-    options.threads = 1;
-    options.log_level = QN_LOG_ERROR;
     calibrate.data.samples = 4;
-    qn_status status = qn_context_create(&ctx, &options);
+    qn_status status = fault_context(&ctx, f);
     if (status == QN_OK)
         status = qn_model_load(&model, ctx, model_path);
     if (status == QN_OK)

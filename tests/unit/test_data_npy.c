@@ -115,12 +115,9 @@ static void swapped_columns_without_memory(void **state)
                                data, sizeof data));
     for (long n = 0; struck; n++) {
         fault f = {.until = -1};
-        const qn_allocator allocator = fault_allocator(&f);
-        qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
         qn_context *own;
         qn_tensor *t;
-        options.allocator = &allocator;
-        assert_int_equal(qn_context_create(&own, &options), QN_OK);
+        assert_int_equal(fault_context(&own, &f), QN_OK);
         f.until = n;
         const qn_status status = qn_tensor_load(&t, own, path, NULL);
         struck = f.struck;

@@ -335,15 +335,12 @@ static void loader_failure(void **state)
 
 static qn_status attempt(fault *f, const want *w, char *message)
 {
-    const qn_allocator allocator = fault_allocator(f);
-    qn_context_options context_options = QN_CONTEXT_OPTIONS_INIT;
     const qn_loader_options options = {.count = 2, .batch = 2, .threads = -1};
     qn_context *ctx = NULL;
     qn_dataset *data = NULL;
     qn_loader *l = NULL;
     const qn_batch *batch;
-    context_options.allocator = &allocator;
-    qn_status status = qn_context_create(&ctx, &context_options);
+    qn_status status = fault_context(&ctx, f);
     if (status == QN_OK)
         status = open_set(&data, ctx, w);
     if (status == QN_OK)

@@ -11,56 +11,45 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "fault_test.h"
 
-enum { OUTPUTS = 10 };
 static float numbers[28 * 28];
 
-/* A model, an input for it, of which it makes OUTPUTS numbers, how to plan it, how to quantize it. */
-typedef struct subject {
+typedef struct subject subject;
+typedef qn_status job_fn(qn_report **out, qn_context *ctx, qn_model *model, const subject *s);
+
+/* A model, an input for it, of which it makes FAULT_NUMBERS numbers, how to plan it, how to quantize it; or a
+ * job to do with it. */
+struct subject {
     const char *path, *backend;
     qn_tensor input;
     qn_quantize_options options;
-    long stride; /* past the first 500 only each so-manieth allocation fails; 0: each one */
-} subject;
+    job_fn *job;
+    const char *folder; /* that it writes to */
+    long stride;        /* as of fault_each */
+};
 
-typedef struct result {
-    qn_status status;
-    char message[256];
-    float logits[OUTPUTS];
-} result;
-
-static void run_session(result *r, qn_context *ctx, qn_plan *plan, const qn_tensor *input)
+static void run_session(fault_result *r, qn_context *ctx, qn_plan *plan, const qn_tensor *input)
 {
     qn_session *session = NULL;
     r->status = qn_session_create(&session, ctx, plan);
     if (r->status == QN_OK)
         r->status = qn_session_run(session, input, 1);
     if (r->status == QN_OK)
-        memcpy(r->logits, qn_session_output(session, 0)->data, sizeof r->logits);
+        memcpy(r->numbers, qn_session_output(session, 0)->data, sizeof r->numbers);
     qn_session_free(session);
 }
 
-static qn_status open_context(qn_context **ctx, const qn_allocator *allocator)
-{
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
-    options.allocator = allocator;
-    options.threads = 1;
-    options.log_level = QN_LOG_ERROR;
-    return qn_context_create(ctx, &options);
-}
-
 /* Load, plan, run, with the allocator that fails. */
-static result load_and_run(fault *f, const subject *s)
+static fault_result load_and_run(fault *f, const void *user)
 {
-    const qn_allocator allocator = fault_allocator(f);
+    const subject *s = user;
     qn_plan_options plan_options = QN_PLAN_OPTIONS_INIT;
     qn_context *ctx = NULL;
     qn_model *model = NULL;
     qn_plan *plan = NULL;
-    result r = {.status = QN_OK};
+    fault_result r = {.status = fault_context(&ctx, f)};
     plan_options.backend = s->backend;
-    r.status = open_context(&ctx, &allocator);
     if (r.status == QN_OK)
         r.status = qn_model_load(&model, ctx, s->path);
     if (r.status == QN_OK)
@@ -83,16 +72,15 @@ static qn_quantize_options one_sample(void)
 }
 
 /* Only quantizing meets the fault: loading has its own tests. */
-static result load_and_quantize(fault *f, const subject *s)
+static fault_result load_and_quantize(fault *f, const void *user)
 {
-    const qn_allocator allocator = fault_allocator(f);
+    const subject *s = user;
     const long until = f->until;
     qn_context *ctx = NULL;
     qn_model *model = NULL, *quantized = NULL;
     qn_report *report = NULL;
-    result r = {.status = QN_OK};
     f->until = -1;
-    r.status = open_context(&ctx, &allocator);
+    fault_result r = {.status = fault_context(&ctx, f)};
     if (r.status == QN_OK)
         r.status = qn_model_load(&model, ctx, s->path);
     f->until = until;
@@ -108,33 +96,30 @@ static result load_and_quantize(fault *f, const subject *s)
     return r;
 }
 
-static void every_allocation(result (*attempt)(fault *, const subject *), const subject *s)
+/* The report of the subject's job. */
+static fault_result load_and_report(fault *f, const void *user)
 {
-    fault never = {.until = -1};
-    const result good = attempt(&never, s);
-    if (good.status != QN_OK)
-        fail_msg("%s", good.message);
-    assert_int_equal(never.live, 0);
-    long struck = 0;
-    for (long n = 0;; n += s->stride && n >= 500 ? s->stride : 1) {
-        fault f = {.until = n};
-        const result r = attempt(&f, s);
-        if (f.live != 0)
-            fail_msg("allocation %ld fails: %ld blocks are left behind", n, f.live);
-        if (!f.struck) {
-            assert_int_equal(r.status, QN_OK);
-            assert_memory_equal(r.logits, good.logits, sizeof r.logits);
-            break;
-        }
-        struck++;
-        /* Memory kept for the next run is nothing a caller must hear of. */
-        if (r.status != QN_OK && (r.status != QN_E_NOMEM || r.message[0] == 0))
-            fail_msg("allocation %ld fails: status %d, '%s'", n, (int)r.status, r.message);
-        if (r.status == QN_OK)
-            assert_memory_equal(r.logits, good.logits, sizeof r.logits);
-    }
-    print_message("%ld allocations failed one after the other\n", struck);
-    assert_true(struck > 50);
+    const subject *s = user;
+    qn_context *ctx = NULL;
+    qn_model *model = NULL;
+    qn_report *report = NULL;
+    fault_result r = {.status = fault_context(&ctx, f)};
+    if (r.status == QN_OK)
+        r.status = qn_model_load(&model, ctx, s->path);
+    if (r.status == QN_OK)
+        r.status = s->job(&report, ctx, model, s);
+    if (r.status != QN_OK)
+        assert_null(report);
+    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
+    qn_report_free(report);
+    qn_model_free(model);
+    qn_context_free(ctx);
+    return r;
+}
+
+static void every_allocation(fault_attempt *attempt, const subject *s)
+{
+    fault_each(attempt, s, s->stride);
 }
 
 static void reference_backend(void **state)
@@ -160,7 +145,7 @@ static void deferred_plan(void **state)
     every_allocation(load_and_run,
                      &(subject){.path = "tests/cli/window.onnx",
                                 .backend = NULL,
-                                .input = {QN_FLOAT32, 3, {1, 1, 4 * OUTPUTS}, numbers}});
+                                .input = {QN_FLOAT32, 3, {1, 1, 4 * FAULT_NUMBERS}, numbers}});
 }
 
 /* The path of a file in /tmp, for the caller to remove and free. */
@@ -178,7 +163,7 @@ static void quantize_to(const char *path, const char *scales)
     options.save_scales = scales;
     qn_context *ctx = NULL;
     qn_model *model = NULL, *quantized = NULL;
-    qn_status status = open_context(&ctx, NULL);
+    qn_status status = fault_context(&ctx, NULL);
     if (status == QN_OK)
         status = qn_model_load(&model, ctx, "examples/fashion.onnx");
     if (status == QN_OK)
@@ -226,32 +211,19 @@ static qn_status feed(void *user, qn_executor *executor, double *metric)
     return qn_executor_forward(executor, &input, 1);
 }
 
-static result load_and_try(fault *f, const subject *s)
+static qn_status try_strategies(qn_report **out, qn_context *ctx, qn_model *model, const subject *s)
 {
-    const qn_allocator allocator = fault_allocator(f);
     const char *const methods[] = {"min_max", "percentile"};
     qn_strategies_options options = QN_STRATEGIES_OPTIONS_INIT;
-    qn_context *ctx = NULL;
-    qn_model *model = NULL;
-    qn_report *report = NULL;
-    result r = {.status = open_context(&ctx, &allocator)};
     char cache[128]; /* else the float model would run the first time only */
-    snprintf(cache, sizeof cache, "%s/fashion_distribution.cache", s->backend);
+    snprintf(cache, sizeof cache, "%s/fashion_distribution.cache", s->folder);
     remove(cache);
     options.file.quantize = s->options;
-    options.file.save_dir = s->backend;
+    options.file.save_dir = s->folder;
     options.function = (qn_function){.name = "feed", .run = feed, .batch_size = 2};
     options.methods = methods;
     options.n_methods = 2;
-    if (r.status == QN_OK)
-        r.status = qn_model_load(&model, ctx, s->path);
-    if (r.status == QN_OK)
-        r.status = qn_strategies_run(&report, ctx, model, &options);
-    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
-    qn_report_free(report);
-    qn_model_free(model);
-    qn_context_free(ctx);
-    return r;
+    return qn_strategies_run(out, ctx, model, &options);
 }
 
 static void remove_tree(const char *folder)
@@ -264,12 +236,13 @@ static void remove_tree(const char *folder)
 static void trying_strategies(void **state)
 {
     char *folder = own_path("");
-    subject s = {.path = "examples/fashion.onnx", .backend = folder, .stride = 23};
+    subject s = {
+        .path = "examples/fashion.onnx", .job = try_strategies, .folder = folder, .stride = 23};
     const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
     (void)state;
     s.options = defaults;
     s.options.calibrate.threads = 1;
-    every_allocation(load_and_try, &s);
+    every_allocation(load_and_report, &s);
     remove_tree(folder);
     free(folder);
 }
@@ -289,31 +262,18 @@ static void write_picture(const char *folder, const char *name)
     fclose(out);
 }
 
-static result load_and_judge(fault *f, const subject *s)
+static qn_status judge(qn_report **out, qn_context *ctx, qn_model *model, const subject *s)
 {
-    const qn_allocator allocator = fault_allocator(f);
     qn_function_options options = QN_FUNCTION_OPTIONS_INIT;
-    qn_context *ctx = NULL;
-    qn_model *model = NULL;
-    qn_report *report = NULL;
-    result r = {.status = open_context(&ctx, &allocator)};
     char configs[400];
     snprintf(configs, sizeof configs,
              "[{\"data_dir\": \"%s/p\", \"label_dir\": \"%s/labels\", \"color_space\": \"GRAY\", "
              "\"calculate_acc\": true, \"mean\": [1], \"std\": [2], \"names\": [\"a\", \"b\"]}]",
-             s->backend, s->backend);
+             s->folder, s->folder);
     options.function = (qn_function){.name = "infer_default", .configs = configs};
     options.iteration = 2;
     options.threads = 1;
-    if (r.status == QN_OK)
-        r.status = qn_model_load(&model, ctx, s->path);
-    if (r.status == QN_OK)
-        r.status = qn_function_run(&report, ctx, model, &options);
-    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
-    qn_report_free(report);
-    qn_model_free(model);
-    qn_context_free(ctx);
-    return r;
+    return qn_function_run(out, ctx, model, &options);
 }
 
 static void judging_pictures(void **state)
@@ -326,8 +286,8 @@ static void judging_pictures(void **state)
     assert_int_equal(mkdir(pictures, 0777), 0);
     write_picture(pictures, "a.bmp");
     write_picture(pictures, "b.bmp");
-    every_allocation(load_and_judge,
-                     &(subject){.path = "examples/fashion.onnx", .backend = folder});
+    every_allocation(load_and_report,
+                     &(subject){.path = "examples/fashion.onnx", .job = judge, .folder = folder});
     remove_tree(folder);
     free(folder);
 }
@@ -366,38 +326,26 @@ static void quantizing_dynamically(void **state)
 /* ---- Mixed widths ------------------------------------------------------------------------------------------------ */
 
 /* With 16 bits at the ends, into a folder. */
-static result load_and_make_template(fault *f, const subject *s)
+static qn_status make_template(qn_report **out, qn_context *ctx, qn_model *model, const subject *s)
 {
-    const qn_allocator allocator = fault_allocator(f);
     qn_mix_options options = QN_MIX_OPTIONS_INIT;
-    qn_context *ctx = NULL;
-    qn_model *model = NULL;
-    qn_report *report = NULL;
-    result r = {.status = open_context(&ctx, &allocator)};
     options.quantize = s->options;
-    options.save_dir = s->backend;
+    options.save_dir = s->folder;
     options.strategy = "IOhigh";
-    if (r.status == QN_OK)
-        r.status = qn_model_load(&model, ctx, s->path);
-    if (r.status == QN_OK)
-        r.status = qn_mix_template(&report, ctx, model, &options);
-    if (r.status != QN_OK)
-        assert_null(report);
-    snprintf(r.message, sizeof r.message, "%s", qn_context_error(ctx));
-    qn_report_free(report);
-    qn_model_free(model);
-    qn_context_free(ctx);
-    return r;
+    return qn_mix_template(out, ctx, model, &options);
 }
 
 static void quantizing_a_mix(void **state)
 {
     char *folder = own_path("mix"), file[128];
     const char *type = "uint8";
-    subject s = {
-        .path = "examples/fashion.onnx", .backend = folder, .options = one_sample(), .stride = 7};
+    subject s = {.path = "examples/fashion.onnx",
+                 .job = make_template,
+                 .folder = folder,
+                 .options = one_sample(),
+                 .stride = 7};
     (void)state;
-    every_allocation(load_and_make_template, &s);
+    every_allocation(load_and_report, &s);
     snprintf(file, sizeof file, "%s/fashion_mix.json", folder);
     s.options.mix = file;
     s.options.input_types = &type;

@@ -316,13 +316,10 @@ static void test_every_allocation_may_fail(void **state)
     long steps = 0;
     for (; status != QN_OK; steps++) {
         fault injected = {.until = -1};
-        const qn_allocator allocator = fault_allocator(&injected);
         const qn_export_options out = {0, 1};
-        qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
-        options.allocator = &allocator;
         qn_context *ctx;
         qn_model *model;
-        assert_int_equal(qn_context_create(&ctx, &options), QN_OK);
+        assert_int_equal(fault_context(&ctx, &injected), QN_OK);
         assert_int_equal(qn_import_onnx_memory(&model, ctx, wire.data, wire.size), QN_OK);
         injected.until = steps;
         status = qn_export_onnx(ctx, model, f->path, &out);

@@ -319,12 +319,9 @@ static void test_every_allocation_may_fail(void **state)
     long steps = 0;
     for (; status != QN_OK; steps++) {
         fault injected = {.until = steps + 1};
-        const qn_allocator allocator = fault_allocator(&injected);
-        qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
-        options.allocator = &allocator;
         qn_context *ctx;
         qn_model *model;
-        assert_int_equal(qn_context_create(&ctx, &options), QN_OK);
+        assert_int_equal(fault_context(&ctx, &injected), QN_OK);
         status = qn_import_onnx_memory(&model, ctx, wire.data, wire.size);
         assert_int_equal(status, injected.struck ? QN_E_NOMEM : QN_OK);
         qn_model_free(model);

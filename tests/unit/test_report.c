@@ -119,13 +119,10 @@ static void utf8_forms(void **state)
 /* Text and JSON through an allocator that fails once. */
 static qn_status attempt(fault *f)
 {
-    const qn_allocator allocator = fault_allocator(f);
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_context *ctx;
     qn_report *report = NULL;
     char *text = NULL, *json = NULL;
-    options.allocator = &allocator;
-    if (qn_context_create(&ctx, &options) != QN_OK)
+    if (fault_context(&ctx, f) != QN_OK)
         return QN_E_NOMEM;
     qn_status status = qn_report_create(&report, ctx);
     if (status == QN_OK) {

@@ -284,13 +284,10 @@ static void short_memory(void **state)
                                  "\"bbox\":[4,4,8,8]}]}");
     for (long n = 0;; n++) {
         fault f = {.until = n};
-        const qn_allocator allocator = fault_allocator(&f);
-        qn_context_options context_options = QN_CONTEXT_OPTIONS_INIT;
         const qn_task_options options = {.detect = &detect, .labels = labels};
         qn_task_metric metrics[QN_TASK_METRICS];
         qn_context *ctx = NULL;
-        context_options.allocator = &allocator;
-        qn_status status = qn_context_create(&ctx, &context_options);
+        qn_status status = fault_context(&ctx, &f);
         if (status == QN_OK)
             status = run_task(metrics, ctx, &options);
         if (f.struck ? status != QN_E_NOMEM : status != QN_OK)
