@@ -262,6 +262,9 @@ int cli_model_file_run(cli_work *cli, const char *path, cli_job *job, const cli_
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be smaller. */
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);
+/* The samples and the inputs that are the same for all of them, as a calibration takes them. */
+qn_calibrate_options cli_calibrate_options(const cli_data_values *data, const cli_list *inputs,
+                                           int64_t seed, const qn_graph_options *graph);
 
 /* ---- Infer functions of files -------------------------------------------------------------------------- */
 

@@ -163,13 +163,10 @@ static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
 {
     const values *v = parsed;
     char *checkpoint = v->output ? checkpoint_name(v->output) : NULL;
-    qn_calibrate_options wanted = {.graph = *graph,
-                                   .inputs = v->subject.inputs.at,
-                                   .n_inputs = v->subject.inputs.count,
-                                   .threads = (int)v->subject.threads,
-                                   .seed = (uint64_t)v->subject.seed,
-                                   .checkpoint = checkpoint};
-    wanted.data = cli_data_options(&v->data, &wanted.graph);
+    qn_calibrate_options wanted =
+        cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
+    wanted.threads = (int)v->subject.threads;
+    wanted.checkpoint = checkpoint;
     if (v->number)
         wanted.data.samples = v->number * v->batch;
     const qn_status status = collect(out, cli, model, &wanted, v->output);

@@ -165,11 +165,7 @@ static qn_status compare_models(qn_report **out, cli_work *cli, qn_model *model,
     const job *j = parsed;
     qn_compare_options o = j->options;
     qn_model *quantized = NULL;
-    o.run.graph = *graph;
-    o.run.data = cli_data_options(&j->v->data, &o.run.graph);
-    o.run.inputs = j->v->feed.inputs.at;
-    o.run.n_inputs = j->v->feed.inputs.count;
-    o.run.seed = (uint64_t)j->v->feed.seed;
+    o.run = cli_calibrate_options(&j->v->data, &j->v->feed.inputs, j->v->feed.seed, graph);
     qn_status status = qn_model_load(&quantized, cli->ctx, j->v->common.arguments.at[1]);
     if (status == QN_OK)
         status = qn_compare_models(out, cli->ctx, model, quantized, &o);

@@ -31,22 +31,11 @@ static int threads_of(const quant_values *v)
     return v->subject.threads ? (int)v->subject.threads : default_threads();
 }
 
-static qn_calibrate_options calibrate_options(const quant_values *v, const qn_graph_options *graph)
-{
-    qn_calibrate_options o = QN_CALIBRATE_OPTIONS_INIT;
-    o.graph = *graph;
-    o.data = cli_data_options(&v->data, &o.graph);
-    o.inputs = v->subject.inputs.at;
-    o.n_inputs = v->subject.inputs.count;
-    o.threads = threads_of(v);
-    o.seed = (uint64_t)v->subject.seed;
-    return o;
-}
-
 static qn_quantize_options quantize_options(const quant_values *v, const qn_graph_options *graph)
 {
     qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
-    o.calibrate = calibrate_options(v, graph);
+    o.calibrate = cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
+    o.calibrate.threads = threads_of(v);
     o.target = cli_chip(&v->common) ? cli_chip(&v->common) : v->target;
     o.real_outputs = v->edge.real_outputs;
     o.percentile = v->percent;

@@ -111,3 +111,15 @@ qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *
         graph->batch = 0;
     return options;
 }
+
+qn_calibrate_options cli_calibrate_options(const cli_data_values *data, const cli_list *inputs,
+                                           int64_t seed, const qn_graph_options *graph)
+{
+    qn_calibrate_options options = QN_CALIBRATE_OPTIONS_INIT;
+    options.graph = *graph;
+    options.data = cli_data_options(data, &options.graph);
+    options.inputs = inputs->at;
+    options.n_inputs = inputs->count;
+    options.seed = (uint64_t)seed;
+    return options;
+}
