@@ -96,24 +96,23 @@ static bool is_number(qn_dtype dtype)
     return kind != QN_KIND_NONE && kind != QN_KIND_COMPLEX && kind != QN_KIND_STRING;
 }
 
-/* -1: all of them came through; else the place of the first that did not. */
-static int64_t convert_integers(void *to, qn_dtype dtype, const qn_tensor *from)
+enum { PIECE = 1024 };
+
+/* Converts `count` elements from `at` on; returns how many came through before one that did not. */
+typedef int64_t convert_fn(void *to, qn_dtype dtype, const qn_tensor *from, int64_t at,
+                           int64_t count);
+
+static int64_t convert_integers(void *to, qn_dtype dtype, const qn_tensor *from, int64_t at,
+                                int64_t count)
 {
-    enum { PIECE = 1024 };
-    const int64_t count = qn_tensor_count(from);
-    int64_t before[PIECE], after[PIECE];
-    for (int64_t at = 0; at < count; at += PIECE) {
-        const int64_t n = QN_MIN(count - at, PIECE);
-        qn_load_i64(before, from->dtype, from->data, at, n);
-        qn_store_i64(to, dtype, at, before, n);
-        qn_load_i64(after, dtype, to, at, n);
-        for (int64_t i = 0; i < n; i++) {
-            const bool wraps = (from->dtype == QN_UINT64) != (dtype == QN_UINT64) && before[i] < 0;
-            if (before[i] != after[i] || wraps)
-                return at + i;
-        }
-    }
-    return -1;
+    int64_t before[PIECE], after[PIECE], i = 0;
+    const bool wraps = (from->dtype == QN_UINT64) != (dtype == QN_UINT64);
+    qn_load_i64(before, from->dtype, from->data, at, count);
+    qn_store_i64(to, dtype, at, before, count);
+    qn_load_i64(after, dtype, to, at, count);
+    while (i < count && before[i] == after[i] && !(wraps && before[i] < 0))
+        i++;
+    return i;
 }
 
 /* Integers of 64 bits above 2^53 are not numbers of float64. */
@@ -126,21 +125,30 @@ static bool is_exact(const qn_tensor *from, int64_t i, double value)
     return fabs(value) <= 0x1p53 && (double)bits == value;
 }
 
-static int64_t convert_reals(void *to, qn_dtype dtype, const qn_tensor *from)
+static int64_t convert_reals(void *to, qn_dtype dtype, const qn_tensor *from, int64_t at,
+                             int64_t count)
 {
-    enum { PIECE = 1024 };
-    const int64_t count = qn_tensor_count(from);
     double before[PIECE], after[PIECE];
+    int64_t i = 0;
+    qn_load_f64(before, from->dtype, from->data, at, count);
+    qn_store_f64(to, dtype, at, before, count);
+    qn_load_f64(after, dtype, to, at, count);
+    while (i < count && (before[i] == after[i] || (isnan(before[i]) && isnan(after[i]))) &&
+           is_exact(from, at + i, before[i]))
+        i++;
+    return i;
+}
+
+/* -1: all of them came through; else the place of the first that did not. */
+static int64_t convert_all(void *to, qn_dtype dtype, const qn_tensor *from)
+{
+    const bool whole = qn_dtype_is_integer(from->dtype) && qn_dtype_is_integer(dtype);
+    convert_fn *const convert = whole ? convert_integers : convert_reals;
+    const int64_t count = qn_tensor_count(from);
     for (int64_t at = 0; at < count; at += PIECE) {
-        const int64_t n = QN_MIN(count - at, PIECE);
-        qn_load_f64(before, from->dtype, from->data, at, n);
-        qn_store_f64(to, dtype, at, before, n);
-        qn_load_f64(after, dtype, to, at, n);
-        for (int64_t i = 0; i < n; i++) {
-            const bool same = before[i] == after[i] || (isnan(before[i]) && isnan(after[i]));
-            if (!same || !is_exact(from, at + i, before[i]))
-                return at + i;
-        }
+        const int64_t n = QN_MIN(count - at, PIECE), done = convert(to, dtype, from, at, n);
+        if (done < n)
+            return at + done;
     }
     return -1;
 }
@@ -171,10 +179,8 @@ static qn_status convert(qn_tensor *out, void *to, qn_context *ctx, const qn_val
     out->data = to;
     if (given->dtype == QN_UINT8 && info->dtype == QN_FLOAT32)
         convert_pixels(to, given->data, qn_tensor_count(given));
-    else if (qn_dtype_is_integer(given->dtype) && qn_dtype_is_integer(info->dtype))
-        lost = convert_integers(to, info->dtype, given);
     else
-        lost = convert_reals(to, info->dtype, given);
+        lost = convert_all(to, info->dtype, given);
     if (lost < 0)
         return QN_OK;
     double value;

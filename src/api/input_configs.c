@@ -211,19 +211,23 @@ static qn_status read_member(qn_input_config *config, const reader *r, const qn_
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------ */
 
-static const qn_input_config standard = {.color_space = "BGR",
-                                         .letterbox = "centre",
-                                         .max_det = 300,
-                                         .conf_thres = 0.001,
-                                         .iou_thres = 0.6,
-                                         .draw_conf = 0.25};
+static qn_input_config standard(void)
+{
+    const qn_detect_options detect = QN_DETECT_OPTIONS_INIT;
+    return (qn_input_config){.color_space = "BGR",
+                             .letterbox = "centre",
+                             .max_det = detect.max_det,
+                             .conf_thres = detect.conf_thres,
+                             .iou_thres = detect.iou_thres,
+                             .draw_conf = detect.draw_conf};
+}
 
 static qn_status read_config(qn_input_config *config, const reader *r, const qn_json_place *object)
 {
     size_t count = 0;
     qn_json_place member;
     void *at = NULL;
-    *config = standard;
+    *config = standard();
     QN_TRY(qn_json_members(&count, object));
     while (qn_json_next(&member, object, &at))
         QN_TRY(read_member(config, r, &member));
@@ -271,8 +275,9 @@ qn_status qn_input_configs_read(qn_input_configs *out, qn_context *ctx, qn_arena
 qn_status qn_input_configs_of(qn_input_configs *out, qn_context *ctx, qn_arena *arena,
                               const char *data_dir)
 {
-    qn_input_config *config = qn_arena_copy(arena, &standard, sizeof standard);
+    qn_input_config *config = qn_arena_array(arena, 1, sizeof *config);
     QN_TRY_ALLOC(ctx, config);
+    *config = standard();
     config->data_dir = data_dir;
     *out = (qn_input_configs){config, 1};
     return QN_OK;
