@@ -1,0 +1,145 @@
+#include "quant/form_rows.h"
+
+#include "ops/nn_attrs.h"
+#include "ops/resize.h"
+#include "pass/rewrite.h"
+
+static bool is_constant_or_absent(const qn_node *node, int32_t i)
+{
+    return i >= node->n_in || !node->in[i] || node->in[i]->data;
+}
+
+bool qn_form_is_given(const qn_value *value)
+{
+    return value && value->producer && value->producer->op == &qn_op_DequantizeLinear;
+}
+
+/* Weights that the model has as integers keep their scales, and with them the node as it is. */
+static const char *refuse_window(const qn_node *node)
+{
+    if (!node->in[1]->data)
+        return qn_form_is_given(node->in[1]) ? "its weights are integers already"
+                                             : "its weights are computed while running";
+    return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
+}
+
+static const char *refuse_gemm(const qn_node *node)
+{
+    const qn_gemm_attrs *a = node->attrs;
+    if (a->transA || a->alpha != 1 || (a->beta != 1 && node->n_in > 2 && node->in[2]))
+        return "it scales or transposes its first input";
+    const char *why = refuse_window(node);
+    if (why || node->n_in < 3 || !node->in[2])
+        return why;
+    const int64_t filters = node->in[1]->data->dims[a->transB ? 0 : 1];
+    const qn_tensor *c = node->in[2]->data;
+    const bool is_row = c->rank > 0 && c->dims[c->rank - 1] == filters;
+    return qn_tensor_count(c) == filters && is_row ? NULL : "what it adds is no row of biases";
+}
+
+static const char *refuse_matmul(const qn_node *node)
+{
+    if (node->in[0]->data)
+        return "its first input is a constant";
+    const qn_tensor *w = node->in[1]->data;
+    return w && w->rank < 2 ? "its second input is a vector" : NULL;
+}
+
+static const char *refuse_clip(const qn_node *node)
+{
+    return is_constant_or_absent(node, 1) && is_constant_or_absent(node, 2)
+               ? NULL
+               : "its limits are computed while running";
+}
+
+static const char *refuse_norm(const qn_node *node)
+{
+    if ((node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]))
+        return "its statistics are wanted too";
+    return is_constant_or_absent(node, 1) && is_constant_or_absent(node, 2)
+               ? NULL
+               : "its weights are computed while running";
+}
+
+static const char *refuse_resize(const qn_node *node)
+{
+    const qn_resize_attrs *a = node->attrs;
+    return a->coordinate_transformation_mode == QN_COORD_TF_CROP_AND_RESIZE
+               ? "it puts a number of its own beside the picture"
+               : NULL;
+}
+
+/* Padding with zeros needs nothing; other numbers may lie outside the integers' range. */
+static const char *refuse_pad(const qn_node *node)
+{
+    const qn_pad_attrs *a = node->attrs;
+    const bool plain = node->n_in < 3 || !node->in[2] || qn_match_is(node->in[2], 0);
+    return a->mode == QN_PAD_CONSTANT && !plain ? "it pads with a number that is not 0" : NULL;
+}
+
+static const char *refuse_pool(const qn_node *node)
+{
+    return node->n_out > 1 && node->out[1] ? "its indices are wanted too" : NULL;
+}
+
+static const char *refuse_always(const qn_node *node)
+{
+    (void)node;
+    return "it fills up with numbers of its own";
+}
+
+static const qn_form_row forms[] = {
+    {&qn_op_Conv, QN_FORM_MAC, 1, 0, refuse_window},
+    {&qn_op_ConvTranspose, QN_FORM_MAC, 1, 0, refuse_window},
+    {&qn_op_Gemm, QN_FORM_MAC, 1, 0, refuse_gemm},
+    {&qn_op_MatMul, QN_FORM_MAC, 2, 0, refuse_matmul},
+    {&qn_op_Relu, QN_FORM_LIMIT, 1, 0, NULL},
+    {&qn_op_Clip, QN_FORM_LIMIT, 1, 0, refuse_clip},
+    {&qn_op_Add, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Sub, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Mul, QN_FORM_ELEMENT, 2, QN_CAN_MUL, NULL},
+    {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
+    {&qn_op_GlobalAveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
+    {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
+    {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},
+    {&qn_op_LayerNormalization, QN_FORM_ELEMENT, 1, QN_CAN_NORM, refuse_norm},
+    {&qn_op_Abs, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Celu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Elu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Gelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_HardSigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_HardSwish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
+    {&qn_op_Mish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Selu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
+    {&qn_op_Softplus, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Softsign, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Swish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Tanh, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_Concat, QN_FORM_CONCAT, 0, QN_CAN_CONCAT, NULL},
+    {&qn_op_Resize, QN_FORM_ELEMENT, 1, QN_CAN_RESIZE, refuse_resize},
+    {&qn_op_Pad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pad},
+    {&qn_op_MaxPool, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pool},
+    {&qn_op_CenterCropPad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_always},
+};
+static const qn_form_row moving = {NULL, QN_FORM_MOVE, 1, QN_CAN_MOVE, NULL};
+
+const qn_form_row *qn_form_of(const qn_node *node)
+{
+    const bool nearest = node->op == &qn_op_Resize &&
+                         ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_NEAREST;
+    for (size_t i = 0; i < QN_COUNT_OF(forms) && !nearest; i++) {
+        if (forms[i].op == node->op)
+            return &forms[i];
+    }
+    return node->op->quant == QN_QUANT_PASS && node->n_in > 0 ? &moving : NULL;
+}
+
+qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)
+{
+    const qn_form_row *row = qn_form_of(node);
+    *can = row ? row->can : 0;
+    *n_data = row ? (row->n_data ? row->n_data : node->n_in) : 0;
+    return row ? row->form : QN_FORM_FLOAT;
+}

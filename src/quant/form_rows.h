@@ -1,0 +1,20 @@
+/* What a node could be as integers, by its operator: a row for each. */
+#ifndef QN_FORM_ROWS_H
+#define QN_FORM_ROWS_H
+
+#include "quant/quant.h"
+
+typedef struct qn_form_row {
+    const qn_op *op;
+    qn_form form;
+    int32_t n_data;                             /* inputs that become integers; 0: all */
+    unsigned can;                               /* what the target must have; 0: nothing special */
+    const char *(*refuse)(const qn_node *node); /* why this node cannot, or NULL */
+} qn_form_row;
+
+/* NULL: it stays float. */
+const qn_form_row *qn_form_of(const qn_node *node);
+/* The model has the value as integers already, in front of a DequantizeLinear. */
+bool qn_form_is_given(const qn_value *value);
+
+#endif
