@@ -70,6 +70,7 @@ bench:
 	@$(PYTHON) bench/compare.py $(BENCH_FLAGS)
 	@$(PYTHON) bench/startup.py
 	@$(PYTHON) bench/calibration.py
+	@$(PYTHON) bench/script.py
 
 asan tsan:
 	@scripts/setup $(BUILD) test $(if $(filter tsan,$@),clang)
