@@ -32,6 +32,11 @@ TOLERANCE = 1.03  # what noise may add to a share
 # ---- Engines ----------------------------------------------------------------------------------------------
 
 
+def field_of(arguments):
+    """What is taken from the JSON that programs of ours print about a turn."""
+    return "min_ms" if arguments.minimum else "median_ms"
+
+
 class Quench:
     name = "quench"
 
@@ -39,7 +44,7 @@ class Quench:
         self.folder = tempfile.TemporaryDirectory()
         self.command = [models.QUENCH, "bench", path, "--threads", str(arguments.threads),
                         "--seconds", str(arguments.seconds), "--json"]
-        self.field = "min_ms" if arguments.minimum else "median_ms"
+        self.field = field_of(arguments)
         for i, (key, value) in enumerate(inputs.items()):
             file = os.path.join(self.folder.name, f"{i}.npy")
             np.save(file, value)
@@ -62,13 +67,14 @@ class OneDnn:
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if made.returncode != 0:
             raise RuntimeError("built without oneDNN")
-        self.command = [os.path.join(build, "onednn_conv"), path]
+        self.command = [os.path.join(build, "onednn_conv"), path, str(arguments.seconds)]
+        self.field = field_of(arguments)
         self.environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
 
     def turn(self):
         result = subprocess.run(self.command, stdout=subprocess.PIPE, text=True, check=True,
                                 env=self.environment)
-        return float(result.stdout)
+        return json.loads(result.stdout)[self.field]
 
 
 class Peer:

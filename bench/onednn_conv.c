@@ -1,5 +1,6 @@
-/* onednn_conv LAYERS [ROUNDS]: milliseconds that oneDNN's own int8 convolution primitives take for a list of
- * layers, one after another, in the best of some rounds: what a whole network can be compared with. Nothing
+/* onednn_conv LAYERS [SECONDS]: milliseconds that oneDNN's own int8 convolution primitives take for a list of
+ * layers, one after another: what a whole network can be compared with. Measured as `quench bench` does it:
+ * the median and the fastest of the rounds of that time, after a tenth of it as warm-up. Nothing
  * stands behind the primitives (uint8 maps channels last, int8 weights in oneDNN's form, int32 bias, uint8
  * results), and weights come from where a network has them, since a round walks through all layers.
  * OMP_NUM_THREADS says how many threads. */
@@ -11,7 +12,7 @@
 
 #include "backend/dnnl/onednn.h"
 
-enum { NUMBERS = 15, MOST = 512 };
+enum { NUMBERS = 15, MOST = 512, FEWEST_ROUNDS = 5, MOST_ROUNDS = 1 << 16 };
 
 typedef struct layer {
     dnnl_dim_t channels, size[2], filters, out[2], kernel[2], stride[2], pads[4], groups;
@@ -132,32 +133,62 @@ static int read_layers(layer *layers, const char *path)
     return count;
 }
 
-int main(int argc, char **argv)
-{
-    static layer layers[MOST];
-    const int rounds = argc > 2 ? atoi(argv[2]) : 50;
-    const int count = argc > 1 ? read_layers(layers, argv[1]) : 0;
-    dnnl_engine_t engine;
+typedef struct network {
+    layer layers[MOST];
+    int count;
     dnnl_stream_t stream;
-    double best = 0;
-    if (count == 0) {
-        fprintf(stderr, "usage: onednn_conv LAYERS [ROUNDS]\n");
-        return 2;
-    }
+} network;
+
+static dnnl_status_t prepare_all(network *n)
+{
+    dnnl_engine_t engine;
     dnnl_status_t status = dnnl_engine_create(&engine, dnnl_cpu, 0);
     if (status == dnnl_success)
-        status = dnnl_stream_create(&stream, engine, dnnl_stream_default_flags);
-    for (int i = 0; i < count && status == dnnl_success; i++)
-        status = prepare(&layers[i], engine);
-    for (int r = 0; r < rounds && status == dnnl_success; r++) {
-        double ms = 0;
-        status = run_all(&ms, layers, count, stream);
-        best = r == 0 || ms < best ? ms : best;
+        status = dnnl_stream_create(&n->stream, engine, dnnl_stream_default_flags);
+    for (int i = 0; i < n->count && status == dnnl_success; i++)
+        status = prepare(&n->layers[i], engine);
+    return status;
+}
+
+/* The times of the rounds that fit into `seconds`. */
+static dnnl_status_t measure(int *rounds, double *times, const network *n, double seconds)
+{
+    const double until = now() + 1e3 * seconds;
+    dnnl_status_t status = dnnl_success;
+    *rounds = 0;
+    while (status == dnnl_success && *rounds < MOST_ROUNDS &&
+           (*rounds < FEWEST_ROUNDS || now() < until))
+        status = run_all(&times[(*rounds)++], n->layers, n->count, n->stream);
+    return status;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+    static network n;
+    static double times[MOST_ROUNDS];
+    const double seconds = argc > 2 ? atof(argv[2]) : 0.5;
+    int rounds = 0;
+    n.count = argc > 1 ? read_layers(n.layers, argv[1]) : 0;
+    if (n.count == 0) {
+        fprintf(stderr, "usage: onednn_conv LAYERS [SECONDS]\n");
+        return 2;
     }
+    dnnl_status_t status = prepare_all(&n);
+    if (status == dnnl_success)
+        status = measure(&rounds, times, &n, seconds / 10);
+    if (status == dnnl_success)
+        status = measure(&rounds, times, &n, seconds);
     if (status != dnnl_success) {
         fprintf(stderr, "onednn_conv: oneDNN answers %d\n", (int)status);
         return 1;
     }
-    printf("%.3f\n", best);
+    qsort(times, (size_t)rounds, sizeof *times, by_size);
+    printf("{\"median_ms\": %.3f, \"min_ms\": %.3f}\n", times[rounds / 2], times[0]);
     return 0;
 }
