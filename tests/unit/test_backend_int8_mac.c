@@ -182,6 +182,30 @@ static double conv_case(uint32_t seed)
     return count;
 }
 
+/* As networks have them: many channels and short rows, of which windows left and right see padding, and work
+ * enough to be cut into pieces. */
+static double layer_case(uint32_t seed)
+{
+    static const int64_t sizes[] = {6, 7, 13, 14, 15, 28};
+    fixture f = fixture_begin(seed);
+    conv c = {.x = QN_UINT8, .w = QN_INT8, .y = pick_byte(&f), .by_filter = true, .groups = 1};
+    c.samples = 1 + pick(&f, 2);
+    c.channels = 64 * (1 + pick(&f, 2));
+    c.filters = 32 * (1 + pick(&f, 4)) + (pick(&f, 3) ? 0 : 8);
+    for (int d = 0; d < 2; d++) {
+        c.size[d] = sizes[pick(&f, QN_COUNT_OF(sizes))];
+        c.kernel[d] = 1 + 2 * pick(&f, 3);
+        c.stride[d] = 1 + pick(&f, 2);
+        c.dilation[d] = 1 + pick(&f, 2);
+        for (int side = 0; side < 2; side++)
+            c.pads[d + 2 * side] = c.kernel[d] / 2 * c.dilation[d];
+    }
+    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    const double count = differing(&f, "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
 /* Every channel by itself: the kernels that have no tiles. */
 static double depthwise_case(uint32_t seed)
 {
@@ -435,6 +459,7 @@ static void test_conv(void **state)
 {
     (void)state;
     run_cases(conv_case, 300, 0);
+    run_cases(layer_case, 80, 0);
     run_cases(chain_case, 60, 0);
     run_cases(join_case, 100, 0);
     run_cases(transposed_case, 100, 0);

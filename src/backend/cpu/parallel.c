@@ -1,6 +1,9 @@
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 void qn_parallel(int threads, int64_t count, int64_t alone, qn_range_fn *fn, const void *work)
 {
@@ -16,5 +19,57 @@ void qn_parallel(int threads, int64_t count, int64_t alone, qn_range_fn *fn, con
         const int64_t first = count * id / n, last = count * (id + 1) / n;
         if (first < last)
             fn(work, first, last);
+    }
+}
+
+/* ---- Items ----------------------------------------------------------------------------------------------- */
+
+enum { MOST_SHARES = 64, LINE = 64 };
+
+/* What a thread has not begun: items [first, last), in one word, so that nobody takes one twice. */
+typedef struct share {
+    alignas(LINE) _Atomic uint64_t range;
+} share;
+
+static uint64_t range_of(int64_t first, int64_t last)
+{
+    return (uint64_t)first << 32 | (uint64_t)last;
+}
+
+/* The first item of it, or the last one; false: none is left. */
+static bool take(int64_t *item, share *s, bool from_end)
+{
+    uint64_t range = atomic_load_explicit(&s->range, memory_order_relaxed), rest;
+    do {
+        const int64_t first = (int64_t)(range >> 32), last = (int64_t)(range & UINT32_MAX);
+        if (first >= last)
+            return false;
+        *item = from_end ? last - 1 : first;
+        rest = from_end ? range_of(first, last - 1) : range_of(first + 1, last);
+    } while (!atomic_compare_exchange_weak_explicit(&s->range, &range, rest, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *work)
+{
+    share shares[MOST_SHARES];
+    const int n = threads < MOST_SHARES ? threads : MOST_SHARES;
+    if (n <= 1 || count <= 1) {
+        for (int64_t item = 0; item < count; item++)
+            fn(work, item, 0);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        atomic_init(&shares[i].range, range_of(count * i / n, count * (i + 1) / n));
+#pragma omp parallel num_threads(n)
+    {
+        const int id = omp_get_thread_num();
+        int64_t item;
+        for (int i = 0; i < n; i++) {
+            share *s = &shares[(id + i) % n];
+            while (take(&item, s, i > 0))
+                fn(work, item, id);
+        }
     }
 }

@@ -23,11 +23,13 @@ typedef struct qn_q_conv {
     const qn_mac_kernels *kernels;
     int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
     int64_t steps;           /* of all segments */
+    bool points;             /* windows are pixels, which are counted off in rows of a tile each */
     int64_t last_width;      /* windows of the last row: less where pixels are just counted off */
     bool copies;             /* rows are copied first: padded, or in another form */
     int64_t copy_width;      /* pixels of such a row */
     int64_t band;            /* rows of outputs at once */
-    int64_t filter_parts, row_parts;      /* shares of the work */
+    int64_t filter_parts, row_parts;      /* shares of the work, one for each thread at most */
+    int64_t block_cuts, row_cuts;         /* into which each share is cut once more */
     int64_t x_stride, y_stride, r_stride; /* bytes from sample to sample */
     const qn_mac_segment *segments;       /* of the whole window, as many for each of its rows */
     int64_t n_segments;
@@ -105,7 +107,7 @@ typedef struct qn_q_conv_data {
     uint8_t *y, *scratch;
 } qn_q_conv_data;
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads);
-/* The shares of it, at most one for each thread of the plan, to be run in any order. */
+/* The shares of it, at most one for each thread of the plan, to be run in any order but not twice at a time. */
 int64_t qn_q_conv_parts(const qn_q_conv *c);
 void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part);
 

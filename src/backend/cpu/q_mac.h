@@ -28,8 +28,12 @@
 
 enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
 
+/* Sides of a map. */
+enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
+
 typedef struct qn_mac_segment {
     int64_t offset, steps; /* bytes from the window's first one; groups of four bytes */
+    int edge; /* the side at which the outermost window sees padding here, which adds nothing; else 0 */
 } qn_mac_segment;
 
 typedef struct qn_mac {
@@ -48,6 +52,8 @@ typedef struct qn_mac_tile {
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
     int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
+    int edges;              /* sides that its outermost windows, or those of both rows, stand at */
+    bool two;               /* rows */
 } qn_mac_tile;
 
 typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);

@@ -6,32 +6,76 @@
 #include "backend/cpu/q_tile_kernels.h"
 #include "backend/cpu/q_whole_kernels.h"
 
+/* Windows that a segment leaves out: none, or the outermost of a row or of two. */
+typedef enum mac_skip { MAC_ALL, MAC_FIRST, MAC_LAST, MAC_FIRSTS, MAC_LASTS } mac_skip;
+
+typedef struct mac_size {
+    int windows, vectors;
+    mac_skip skip;
+} mac_size;
+
+Q_INLINE bool mac_skips(mac_size size, int i)
+{
+    const int half = mac_half(size.windows), last = size.windows - 1;
+    const bool first = size.skip == MAC_FIRST || size.skip == MAC_FIRSTS;
+    const bool end = size.skip == MAC_LAST || size.skip == MAC_LASTS;
+    return (first && i == 0) || (size.skip == MAC_FIRSTS && i == half) || (end && i == last) ||
+           (size.skip == MAC_LASTS && i == half - 1);
+}
+
+/* One segment. Weights are fetched ahead: they come from far away, and the processor by itself does not look
+ * beyond a page. */
+Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const int64_t steps[2],
+                          mac_size size)
+{
+    enum { AHEAD = 4096 };
+    const int windows = size.windows, vectors = size.vectors;
+    const int64_t step = steps[1];
+    for (int64_t k = steps[0]; k > 0; k--) {
+        qi w[QN_MAC_VECTORS];
+        for (int v = 0; v < vectors; v++) {
+            w[v] = qi_load(weights + v * QI_BYTES);
+            qi_fetch(weights + v * QI_BYTES, AHEAD);
+        }
+#pragma GCC unroll 14
+        for (int i = 0; i < windows; i++) {
+            if (mac_skips(size, i))
+                continue;
+            const qi x = qi_broadcast(mac_window(&g, step, windows, i));
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[i * vectors + v] = qi_dot(sum[i * vectors + v], x, w[v]);
+        }
+        weights += vectors * QI_BYTES;
+        for (int i = 0; i < 4; i++)
+            g.at[i] += 4;
+    }
+}
+
 /* The sums of a tile, [windows][vectors]. */
 Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
 {
     qi sum[QN_MAC_WINDOWS * 2];
     const uint8_t *weights = t->weights;
-    const int64_t step = m->x_step;
 #pragma GCC unroll 28
     for (int i = 0; i < windows * vectors; i++)
         sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
     for (int64_t s = 0; s < t->n_segments; s++) {
-        mac_groups g = mac_begin(m, t, t->segments[s].offset, windows);
-        for (int64_t k = t->segments[s].steps; k > 0; k--) {
-            qi w[QN_MAC_VECTORS];
-            for (int v = 0; v < vectors; v++)
-                w[v] = qi_load(weights + v * QI_BYTES);
-#pragma GCC unroll 14
-            for (int i = 0; i < windows; i++) {
-                const qi x = qi_broadcast(mac_window(&g, step, windows, i));
-#pragma GCC unroll 4
-                for (int v = 0; v < vectors; v++)
-                    sum[i * vectors + v] = qi_dot(sum[i * vectors + v], x, w[v]);
-            }
-            weights += vectors * QI_BYTES;
-            for (int i = 0; i < 4; i++)
-                g.at[i] += 4;
-        }
+        const qn_mac_segment *at = &t->segments[s];
+        const mac_groups g = mac_begin(m, t, at->offset, windows);
+        const int64_t steps[2] = {at->steps, m->x_step};
+        const int edge = MAC_SKIPS(windows, vectors) ? at->edge & t->edges : 0;
+        if (edge == 0)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_ALL});
+        else if (edge == QN_MAC_LEFT && !t->two)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRST});
+        else if (edge == QN_MAC_RIGHT && !t->two)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LAST});
+        else if (edge == QN_MAC_LEFT)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRSTS});
+        else
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LASTS});
+        weights += at->steps * vectors * QI_BYTES;
     }
 #pragma GCC unroll 28
     for (int i = 0; i < windows * vectors; i++)

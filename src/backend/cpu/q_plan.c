@@ -99,6 +99,7 @@ static void count_off(qn_q_conv *c)
     c->last_width = pixels - (c->height - 1) * c->width;
     c->out_height = c->height;
     c->out_width = c->width;
+    c->points = true;
 }
 
 static void choose_blocks(qn_q_conv *c)
@@ -114,11 +115,31 @@ static void choose_blocks(qn_q_conv *c)
 
 /* ---- Segments ----------------------------------------------------------------------------------------------- */
 
+/* Windows left and right are to leave out what they see of the padding: pays where rows are short, and segments
+ * of single elements of the kernel are long enough. */
+static bool leaves_out(const qn_q_conv *c)
+{
+    enum { CHANNELS = 64 };
+    return c->kind == QN_MAC_BYTES && c->skips && c->kernel[1] > 1 && c->groups == 1 &&
+           c->vectors == 2 && c->channels >= CHANNELS && c->channels % c->kernels->dot == 0 &&
+           c->out_width <= 2 * c->kernels->windows;
+}
+
+/* The side at which the outermost window sees padding in column `right` of the kernel. */
+static int edge_of(const qn_q_conv *c, int64_t right)
+{
+    const int64_t first = right * c->dilation[1] - c->pad[1];
+    if (first < 0)
+        return QN_MAC_LEFT;
+    return first + (c->out_width - 1) * c->stride[1] >= c->width ? QN_MAC_RIGHT : 0;
+}
+
 static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
 {
+    const bool edges = leaves_out(c);
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
     const int64_t row = (c->copies ? c->copy_width : c->width) * c->channels * bytes;
-    const bool whole = c->groups == 1 && c->dilation[1] == 1;
+    const bool whole = c->groups == 1 && c->dilation[1] == 1 && !edges;
     const int64_t across = whole ? 1 : c->kernel[1];
     const int64_t run = whole ? c->kernel[1] * c->channels : c->group_channels;
     qn_mac_segment *at = qn_build_alloc(builder, (size_t)(c->kernel[0] * across) * sizeof *at);
@@ -129,6 +150,7 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
         const int64_t down = i / across * c->dilation[0], right = i % across * c->dilation[1];
         at[i].offset = down * row + right * c->channels * bytes;
         at[i].steps = rounded_up(run, c->kernels->dot);
+        at[i].edge = edges ? edge_of(c, i % across) : 0;
     }
     c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
@@ -182,6 +204,27 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
     }
 }
 
+/* Shares are cut into pieces, so that threads can help each other: of some microseconds each, what it takes to
+ * fetch a piece being nothing beside it. Weights that do not fit the second cache are to be read once. */
+static void choose_cuts(qn_q_conv *c)
+{
+    enum { PIECE = 3000 * 1000, MOST_PIECES = 8 };
+    const int64_t rows = c->samples * c->out_height / c->row_parts;
+    const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks / c->filter_parts;
+    const int64_t work = c->groups * c->group_filters * qn_q_conv_length(c) * c->samples *
+                         c->out_height * c->out_width / (c->filter_parts * c->row_parts);
+    const int64_t wanted = QN_MIN(work / PIECE, MOST_PIECES);
+    const bool heavy = c->filter_parts > 1;
+    c->block_cuts = c->row_cuts = 1;
+    if (c->filter_parts * c->row_parts == 1 || wanted < 2)
+        return;
+    if (heavy)
+        c->block_cuts = QN_MAX(QN_MIN(blocks, wanted), 1);
+    c->row_cuts = QN_MAX(QN_MIN(rows / 2, wanted / c->block_cuts), 1);
+    if (!heavy)
+        c->block_cuts = QN_MAX(QN_MIN(blocks, wanted / c->row_cuts), 1);
+}
+
 /* As many rows as the second cache holds with room for weights: an even number, since narrow rows go in
  * pairs. */
 static void choose_band(qn_q_conv *c)
@@ -189,7 +232,8 @@ static void choose_band(qn_q_conv *c)
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
     const int64_t in = seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
     const int64_t row = in + c->out_width * c->mac.y_step;
-    const int64_t rows = rounded_up(c->samples * c->out_height, c->row_parts);
+    const int64_t share = rounded_up(c->samples * c->out_height, c->row_parts);
+    const int64_t rows = QN_MIN(rounded_up(share, c->row_cuts) + 1, share);
     c->band = QN_MAX(QN_MIN(BAND_BYTES / row, rows) / 2 * 2, QN_MIN(rows, 2));
     c->band = QN_MIN(c->band, c->out_height);
 }
@@ -226,6 +270,7 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     if (c->is_depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
     choose_parts(c, c->threads ? c->threads : qn_build_threads(builder));
+    choose_cuts(c);
     choose_band(c);
     return c->is_depthwise ? QN_OK : make_segments(c, builder);
 }

@@ -12,6 +12,9 @@ enum { MAC_WINDOWS = 14, MAC_FEW = 6 };
 enum { MAC_WINDOWS = 5, MAC_FEW = 2 };
 #endif
 
+/* Tiles that are worth a loop of their own for segments that leave windows out: the widest. */
+#define MAC_SKIPS(windows, vectors) ((vectors) == 2 && (windows) >= MAC_WINDOWS / 2)
+
 /* A tile's windows in four groups, so that every one is at most three steps from a pointer: the halves of
  * the tile, each in halves. */
 typedef struct mac_groups {

@@ -115,6 +115,17 @@ Q_INLINE qi qi_broadcast(const uint8_t *p)
     return qi_set(x);
 }
 
+/* What lies `ahead` bytes from p, which may be nothing, is wanted soon. */
+Q_INLINE void qi_fetch(const uint8_t *p, uintptr_t ahead)
+{
+#if defined(__AVX2__)
+    _mm_prefetch((const char *)((uintptr_t)p + ahead), _MM_HINT_T0);
+#else
+    (void)p;
+    (void)ahead;
+#endif
+}
+
 #if defined(__AVX512VNNI__)
 enum { QI_DOT = 4 }; /* products a lane */
 Q_INLINE qi qi_dot(qi sum, qi x, qi w)

@@ -1,4 +1,5 @@
-/* The walk of q_conv.h: shares of threads, bands of rows, blocks of filters, tiles. */
+/* The walk of q_conv.h: shares of threads, their pieces, bands of rows, blocks of filters, tiles. */
+#include <stdalign.h>
 #include <string.h>
 
 #include "backend/cpu/parallel.h"
@@ -45,11 +46,18 @@ static int64_t copy_row_bytes(const qn_q_conv *c)
     return c->copy_width * c->channels * element_bytes(c);
 }
 
+/* A thread's copy of a band. */
+typedef struct copy {
+    int64_t row; /* where it begins; -1: none yet */
+    alignas(64) uint8_t bytes[];
+} copy;
+
 /* Slack, since the last step of a segment reads whole groups of bytes, and depthwise runs whole blocks. */
 static size_t copy_bytes(const qn_q_conv *c)
 {
     enum { SLACK = 256 };
-    return c->copies ? ((size_t)(rows_seen(c, c->band) * copy_row_bytes(c)) + SLACK) / 64 * 64 : 0;
+    const size_t rows = (size_t)(rows_seen(c, c->band) * copy_row_bytes(c));
+    return c->copies ? sizeof(copy) + (rows + SLACK) / 64 * 64 : 0;
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -81,13 +89,15 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
         fill(c, to + (left + inside) * bytes, c->copy_width - left - inside);
 }
 
-static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, uint8_t *scratch)
+/* `row`: the band's first one, of all samples. It may have been copied for other filters. */
+static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, int64_t row)
 {
     const int64_t rows = rows_seen(c, b->count), bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
-    for (int64_t i = 0; i < rows; i++)
-        copy_row(c, scratch + i * bytes, x, top + i);
-    b->x = scratch;
+    for (int64_t i = 0; i < rows && to->row != row; i++)
+        copy_row(c, to->bytes + i * bytes, x, top + i);
+    to->row = row;
+    b->x = to->bytes;
     b->x_first = 0;
     b->x_row = bytes * c->stride[0];
 }
@@ -149,6 +159,8 @@ static void run_tile(const line *l, int64_t at, int64_t count, bool empty)
     const int64_t first = l->two ? count : (count + 1) / 2, y = l->k->y * out_bytes(c);
     const int64_t r = l->k->y * qn_q_finish_r_size(&m->finish);
     qn_mac_tile t = l->tile;
+    t.two = l->two;
+    t.edges = (at == 0 ? QN_MAC_LEFT : 0) | (at + count == c->out_width ? QN_MAC_RIGHT : 0);
     if (empty)
         t.n_segments = 0;
     for (int64_t h = 0; h < 2; h++) {
@@ -196,8 +208,33 @@ static void run_line(const line *l, int64_t width)
     run_columns(l, to, width, true);
 }
 
+/* Windows that are pixels: every row is one tile. */
+static void run_points(const qn_q_conv *c, const band *b, const block *k)
+{
+    const qn_mac *m = &c->mac;
+    const int64_t y = k->y * out_bytes(c), r = k->y * qn_q_finish_r_size(&m->finish);
+    qn_mac_tile t = k->tile;
+    t.segments = c->segments;
+    t.n_segments = c->n_segments;
+    for (int64_t row = 0; row < b->count; row++) {
+        const bool is_last = b->first + row == c->out_height - 1;
+        const int64_t width = is_last ? c->last_width : c->out_width;
+        for (int64_t h = 0; h < 2; h++) {
+            const int64_t pixel = row * c->out_width + h * ((width + 1) / 2);
+            t.x[h] = b->x + b->x_first + pixel * m->x_step + k->x;
+            t.y[h] = b->y + pixel * m->y_step + y;
+            t.r[h] = b->r ? b->r + pixel * m->r_step + r : t.y[h];
+        }
+        k->fns[width - 1](m, &t);
+    }
+}
+
 static void run_block(const qn_q_conv *c, const band *b, const block *k)
 {
+    if (c->points) {
+        run_points(c, b, k);
+        return;
+    }
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
     const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
@@ -240,7 +277,7 @@ static void look_up(const qn_q_conv *c, const band *b, const int64_t blocks[2])
     const qn_q_finish *f = &c->mac.finish;
     const bool is_last = b->first + b->count == c->out_height;
     const int64_t pixels = (b->count - 1) * c->out_width + (is_last ? c->last_width : c->out_width);
-    if (c->filter_parts == 1 && !c->y_pitch) {
+    if (blocks[1] - blocks[0] == c->groups * c->blocks && !c->y_pitch) {
         f->look_up(b->y, b->y, pixels * c->mac.y_step, f->table);
         return;
     }
@@ -253,7 +290,7 @@ static void look_up(const qn_q_conv *c, const band *b, const int64_t blocks[2])
 
 /* Rows [from, to) of one sample, blocks [first, last). */
 static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[2], int64_t sample,
-                     uint8_t *scratch)
+                     copy *own)
 {
     const qn_q_conv *c = w->c;
     const uint8_t *x = w->data->x + sample * c->x_stride;
@@ -267,7 +304,7 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
         b.x_row = c->width * c->channels * c->stride[0];
         b.x_first = row * b.x_row - (c->pad[0] * c->width + c->pad[1]) * c->channels;
         if (c->copies)
-            copy_band(&b, c, x, scratch);
+            copy_band(&b, c, x, own, sample * c->out_height + row);
         if (c->is_depthwise)
             run_depth(c, &b);
         for (int64_t i = blocks[0]; i < blocks[1] && !c->is_depthwise; i++) {
@@ -279,26 +316,49 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
     }
 }
 
-void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part)
+/* Of items [range[0], range[1]) those of piece i of n: whole units, but for the last. */
+static void cut(int64_t range[2], int64_t i, int64_t n, int64_t unit)
 {
-    const work w = {c, data};
-    const int64_t all_rows = c->samples * c->out_height, all_blocks = c->groups * c->blocks;
-    const int64_t f = part % c->filter_parts, r = part / c->filter_parts;
-    const int64_t blocks[2] = {all_blocks * f / c->filter_parts,
-                               all_blocks * (f + 1) / c->filter_parts};
-    const int64_t from = all_rows * r / c->row_parts, to = all_rows * (r + 1) / c->row_parts;
-    for (int64_t n = from / c->out_height; n * c->out_height < to; n++) {
-        const int64_t rows[2] = {QN_MAX(from - n * c->out_height, 0),
-                                 QN_MIN(to - n * c->out_height, c->out_height)};
-        run_rows(&w, rows, blocks, n, data->scratch + (size_t)part * copy_bytes(c));
+    const int64_t first = range[0], count = range[1] - first;
+    range[0] = first + count * i / n / unit * unit;
+    range[1] = i + 1 == n ? first + count : first + count * (i + 1) / n / unit * unit;
+}
+
+static void run_piece(const work *w, int64_t part, int64_t piece, copy *own)
+{
+    const qn_q_conv *c = w->c;
+    int64_t blocks[2] = {0, c->groups * c->blocks}, all[2] = {0, c->samples * c->out_height};
+    cut(blocks, part % c->filter_parts, c->filter_parts, 1);
+    cut(blocks, piece % c->block_cuts, c->block_cuts, 1);
+    cut(all, part / c->filter_parts, c->row_parts, 1);
+    cut(all, piece / c->block_cuts, c->row_cuts, 2);
+    for (int64_t n = all[0] / c->out_height; n * c->out_height < all[1]; n++) {
+        const int64_t rows[2] = {QN_MAX(all[0] - n * c->out_height, 0),
+                                 QN_MIN(all[1] - n * c->out_height, c->out_height)};
+        run_rows(w, rows, blocks, n, own);
     }
 }
 
-static void run_parts(const void *opaque, int64_t first, int64_t last)
+static copy *copy_of(const qn_q_conv *c, const qn_q_conv_data *data, int64_t i)
+{
+    return c->copies ? (copy *)(void *)(data->scratch + (size_t)i * copy_bytes(c)) : NULL;
+}
+
+void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part)
+{
+    const work w = {c, data};
+    copy *own = copy_of(c, data, part);
+    if (own)
+        own->row = -1;
+    for (int64_t piece = 0; piece < c->block_cuts * c->row_cuts; piece++)
+        run_piece(&w, part, piece, own);
+}
+
+static void run_item(const void *opaque, int64_t item, int thread)
 {
     const work *w = opaque;
-    for (int64_t part = first; part < last; part++)
-        qn_q_conv_run_part(w->c, w->data, part);
+    const int64_t pieces = w->c->block_cuts * w->c->row_cuts;
+    run_piece(w, item / pieces, item % pieces, copy_of(w->c, w->data, thread));
 }
 
 int64_t qn_q_conv_parts(const qn_q_conv *c)
@@ -314,5 +374,9 @@ size_t qn_q_conv_scratch(const qn_q_conv *c)
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads)
 {
     const work w = {c, data};
-    qn_parallel(threads, qn_q_conv_parts(c), 2, run_parts, &w);
+    const int64_t parts = qn_q_conv_parts(c);
+    for (int64_t i = 0; i < parts && c->copies; i++)
+        copy_of(c, data, i)->row = -1;
+    qn_parallel_items((int)QN_MIN(parts, (int64_t)threads), parts * c->block_cuts * c->row_cuts,
+                      run_item, &w);
 }
