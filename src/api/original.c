@@ -245,6 +245,8 @@ static qn_status run_quantized(const qn_original *o, take_fn *take, void *user)
     qn_status status = qn_starts_cut(&r.model, used, &r.n_used, &o->starts, models, o->between);
     r.used = used;
     if (status == QN_OK) {
+        qn_log(j->ctx, QN_LOG_DEBUG, "%zu of %zu nodes are run, from %zu kept values",
+               r.model->graph->n_nodes, j->quantized->graph->n_nodes, r.n_used);
         status = run_model(&r);
         qn_model_free(r.model);
     }

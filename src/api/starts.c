@@ -173,39 +173,34 @@ qn_status qn_starts_choose(qn_starts *starts, qn_model **out, qn_arena *arena, q
 
 /* ---- Cutting -------------------------------------------------------------------------------------------------- */
 
-/* Marked values of the quantized graph are those of the float one. */
-static bool is_same(const qn_value *value, const qn_value *real)
+static bool is_quantizing(const qn_op *op)
 {
-    if (!value || !real)
-        return value == real;
-    return value->data ? value->data == real->data
-                       : value->mark && strcmp(value->name, real->name) == 0;
+    return op == &qn_op_QuantizeLinear || op == &qn_op_DequantizeLinear ||
+           op == &qn_op_DynamicQuantizeLinear;
 }
 
-static bool computes_same(const qn_node *node, const qn_node *real)
+/* Functions may have been written out for a target, with numbers of their own; whoever changes weights or channels has
+ * other tensors. */
+static bool is_same_constant(const qn_value *value, const qn_graph *real)
 {
-    if (!real || node->op != real->op || node->n_in != real->n_in || node->n_out != real->n_out ||
-        (node->op->attrs_size && memcmp(node->attrs, real->attrs, node->op->attrs_size) != 0))
-        return false;
-    bool same = true;
-    for (int32_t i = 0; i < node->n_in && same; i++)
-        same = is_same(node->in[i], real->in[i]);
-    return same;
+    const qn_value *known = qn_graph_value(real, value->name);
+    return (known && known->data == value->data) || qn_tensor_count(value->data) == 1;
 }
 
+/* Marks the values that no integers and no changed constants are behind. */
 static void mark_same(const qn_graph *graph, const qn_graph *real)
 {
-    for (size_t i = 0; i < graph->n_values; i++)
-        graph->values[i]->mark = graph->values[i]->is_input;
+    for (size_t i = 0; i < graph->n_values; i++) {
+        qn_value *v = graph->values[i];
+        v->mark = v->is_input || (v->data && is_same_constant(v, real));
+    }
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const qn_value *first = node->n_out ? node->out[0] : NULL;
-        const qn_value *known = first ? qn_graph_value(real, first->name) : NULL;
-        if (!known || known->producer_slot != 0 || !computes_same(node, known->producer))
-            continue;
+        bool same = !is_quantizing(node->op);
+        for (int32_t i = 0; i < node->n_in && same; i++)
+            same = !node->in[i] || node->in[i]->mark;
         for (int32_t i = 0; i < node->n_out; i++) {
-            const qn_value *there = known->producer->out[i];
             if (node->out[i])
-                node->out[i]->mark = there && strcmp(node->out[i]->name, there->name) == 0;
+                node->out[i]->mark = same;
         }
     }
 }
