@@ -64,14 +64,19 @@ def quant_command(name, folder, *options):
             "--save-dir", folder, *options]
 
 
-def quench_file(name, *options):
-    """quench's file; one that an older build made is thrown away."""
-    tool = "quench" + re.sub(r"[^0-9A-Za-z-]", "_", "".join(options))
+def of_this_build(tool):
+    """The folder for what `tool` makes; those that older builds made are thrown away."""
     version = f"{tool}-{build_key()}"
     for old in glob.glob(os.path.join(FOLDER, glob.escape(tool) + "-" + "[0-9a-f]" * 12)):
         if os.path.basename(old) != version:
             shutil.rmtree(old)
-    folder = cached(version, name, lambda part: subprocess.run(
+    return version
+
+
+def quench_file(name, *options):
+    """quench's file."""
+    tool = "quench" + re.sub(r"[^0-9A-Za-z-]", "_", "".join(options))
+    folder = cached(of_this_build(tool), name, lambda part: subprocess.run(
         quant_command(name, part, *options), stdout=subprocess.DEVNULL, check=True),
         may_fail=False)
     return glob.glob(os.path.join(folder, "*_quantize.onnx"))[0]

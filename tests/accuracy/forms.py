@@ -75,11 +75,13 @@ def run(name, options, folder):
     np.save(data, inputs)
     ours, theirs, wrong = {}, {}, []
     real = accuracy.quench_outputs(source, inputs)
+    made_with = ["-d", data, "-gsj", *options]  # the first one; its scales are those of all
     for form in FORMS:
         where = os.path.join(folder, form)
-        subprocess.run([models.QUENCH, "quant", "-q", "-m", source, "-d", data, "--format", form,
-                        "--save-dir", where, *options], check=True, stdout=subprocess.DEVNULL)
-        path = os.path.join(where, os.listdir(where)[0])
+        subprocess.run([models.QUENCH, "quant", "-q", "-m", source, "--format", form, "--save-dir", where, *made_with],
+                       check=True, stdout=subprocess.DEVNULL)
+        path = glob.glob(os.path.join(where, "*_quantize.onnx"))[0]
+        made_with = ["-lsj", *glob.glob(os.path.join(folder, FORMS[0], "*_scales.json"))]
         wrong += check_file(form, path)
         if form == "qdq" and not options:
             wrong += check_beside(name, path, data)

@@ -1,5 +1,7 @@
 """quant.py MODEL: what the default command makes of a float model. Its integers must keep the accuracy that
-stands in the table below; quantizing again with other threads and batches must give the same file, and the fast kernels
+stands in the table below.
+quant.py MODEL file: makes the file that the other tests of the model share.
+quant.py MODEL again: quantizing again with other threads and batches must give the same file, and the fast kernels
 must equal the reference bit for bit.
 quant.py MODEL portable: ONNX Runtime and OpenVINO with the same file lose at most 0.3 point beside quench, and are
 as near to float.
@@ -8,6 +10,7 @@ quant.py MODEL 16: with 16 bits, a hundredth of the error of 8 bits, top-1 withi
 quant.py MODEL peers: no test; tells how accurate the files of the peers' own tools are (bench/requirements.txt)."""
 
 import filecmp
+import hashlib
 import os
 import subprocess
 import sys
@@ -121,14 +124,39 @@ def judged(outputs, truth, judge):
     return scores
 
 
+def kept_outputs(name, path, inputs):
+    """What quench makes of the inputs, once for all tests of a build: the file is named after all that it depends on."""
+    with open(path, "rb") as file:
+        digest = hashlib.blake2b(file.read(), digest_size=16)
+    digest.update(" ".join((*OPTIONS[name], str(inputs.shape))).encode())
+    digest.update(np.ascontiguousarray(inputs))
+
+    def make(folder):
+        np.save(os.path.join(folder, "outputs.npy"), accuracy.quench_outputs(path, inputs, *OPTIONS[name]))
+
+    folder = int8.cached(int8.of_this_build("outputs"), digest.hexdigest(), make, may_fail=False)
+    return np.load(os.path.join(folder, "outputs.npy"))
+
+
+def float_outputs(name, inputs):
+    return kept_outputs(name, models.path_of(name), inputs)
+
+
 def check(name):
     inputs, truth, judge = samples_of(name)
+    outputs = {"float": float_outputs(name, inputs),
+               "quench": kept_outputs(name, int8.quench_file(name), inputs)}
+    return check_accuracy(name, judged(outputs, truth, judge), outputs["float"], outputs["quench"])
+
+
+def make_file(name):
+    print(int8.quench_file(name))
+    return []
+
+
+def check_again(name):
     path = int8.quench_file(name)
-    outputs = {"float": accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name]),
-               "quench": accuracy.quench_outputs(path, inputs, *OPTIONS[name])}
-    scores = judged(outputs, truth, judge)
-    return (check_accuracy(name, scores, outputs["float"], outputs["quench"]) +
-            check_same(name, path) + check_exact(name, path))
+    return check_same(name, path) + check_exact(name, path)
 
 
 def distance(name, original, values):
@@ -138,10 +166,11 @@ def distance(name, original, values):
     return (np.linalg.norm(v - f, axis=1) / np.linalg.norm(f, axis=1)).mean()
 
 
-def lost_points(name, path, inputs, truth, judge):
-    """What each engine loses beside quench, and all outputs. The measure that counts is the last one, but top-5
+def lost_points(name, path, inputs, truth, judge, own=None):
+    """What each engine loses beside quench, whose outputs `own` are, and all outputs. The measure that counts is the last one, but top-5
     says less than top-1."""
-    outputs = {"quench": accuracy.quench_outputs(path, inputs, *OPTIONS[name]),
+    own = accuracy.quench_outputs(path, inputs, *OPTIONS[name]) if own is None else own
+    outputs = {"quench": own,
                "ONNX Runtime": accuracy.runtime_outputs(path, inputs),
                "OpenVINO": openvino_outputs(path, inputs)}
     scores = judged(outputs, truth, judge)
@@ -162,8 +191,8 @@ def steadied(lost, name, path, inputs, truth, judge):
 def check_portable(name):
     inputs, truth, judge = samples_of(name)
     path = int8.quench_file(name)
-    original = accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name])
-    outputs, lost = lost_points(name, path, inputs, truth, judge)
+    original = float_outputs(name, inputs)
+    outputs, lost = lost_points(name, path, inputs, truth, judge, kept_outputs(name, path, inputs))
     if name in UNSTEADY and max(lost.values()) > PORTABLE:
         lost = steadied(lost, name, path, inputs, truth, judge)
     wrong = [f"{points:.2f} points are lost in {engine}" for engine, points in lost.items()
@@ -180,7 +209,7 @@ def check_target(name, target):
     inputs, truth, judge = samples_of(name)
     path = int8.quench_file(name, "--target", target)
     engine = {"ort": accuracy.runtime_outputs, "openvino": openvino_outputs}[target]
-    outputs = {"float": accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name]),
+    outputs = {"float": float_outputs(name, inputs),
                target: engine(path, inputs)}
     scores = judged(outputs, truth, judge)
     return check_accuracy(name, {"float": scores["float"], "quench": scores[target]}, outputs["float"],
@@ -189,9 +218,9 @@ def check_target(name, target):
 
 def check_wide(name):
     inputs, truth, judge = samples_of(name)
+    original, narrow = float_outputs(name, inputs)[-400:], kept_outputs(name, int8.quench_file(name), inputs)[-400:]
     inputs, truth = inputs[-400:], truth[-400:]
-    original, narrow, wide = (accuracy.quench_outputs(path, inputs, *OPTIONS[name]) for path in (
-        models.path_of(name), int8.quench_file(name), int8.quench_file(name, "-b", "16")))
+    wide = accuracy.quench_outputs(int8.quench_file(name, "-b", "16"), inputs, *OPTIONS[name])
     errors = [np.abs(values - original).sum() / np.abs(original).sum() for values in (narrow, wide)]
     hits = [judge(values, truth)["top-1"] * len(truth) / 100 for values in (original, wide)]
     print(f"error with 8 bits {errors[0]:.3g}, with 16 bits {errors[1]:.3g}; "
@@ -202,7 +231,7 @@ def check_wide(name):
 
 def tell_peers(name):
     inputs, truth, judge = samples_of(name)
-    original = accuracy.quench_outputs(models.path_of(name), inputs, *OPTIONS[name])
+    original = float_outputs(name, inputs)
     for engine, path, outputs in (("ONNX Runtime", int8.ort_file(name), accuracy.runtime_outputs),
                                   ("NNCF", int8.nncf_file(name), openvino_outputs)):
         if path:
@@ -220,7 +249,7 @@ def main():
         print("skipped:", reason)
         return 77
     name = sys.argv[1]
-    what = {"": check, "portable": check_portable, "16": check_wide, "peers": tell_peers,
+    what = {"": check, "file": make_file, "again": check_again, "portable": check_portable, "16": check_wide, "peers": tell_peers,
             "ort": lambda name: check_target(name, "ort"),
             "openvino": lambda name: check_target(name, "openvino")}["".join(sys.argv[2:])]
     wrong = what(name)
