@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/cache.h"
 #include "api/strategies.h"
-#include "calib/bytes.h"
 
 static const char magic[] = "qncache1";
 static const char *const part_names[QN_PASS_PARTS] = {"another model", "another infer function",
@@ -92,7 +92,7 @@ static size_t bytes_of(const qn_tensor *t)
     return (size_t)qn_tensor_count(t) * qn_dtype_size(t->dtype);
 }
 
-static void put_tensor(qn_text *out, const qn_tensor *t)
+void qn_put_tensor(qn_text *out, const qn_tensor *t)
 {
     qn_put_varint(out, (uint64_t)t->dtype);
     qn_put_varint(out, (uint64_t)t->rank);
@@ -122,7 +122,7 @@ static void put_kept(qn_text *out, const qn_kept *kept)
     qn_put_varint(out, kept->n_outputs);
     qn_put_varint(out, (uint64_t)kept->n_samples);
     for (size_t i = 0; i < (size_t)kept->n_samples * kept->n_inputs; i++)
-        put_tensor(out, &kept->samples[i]);
+        qn_put_tensor(out, &kept->samples[i]);
     qn_put_varint(out, (uint64_t)kept->n_pieces);
     for (int64_t i = 0; i < kept->n_pieces; i++)
         put_piece(out, kept, &kept->pieces[i]);
@@ -160,7 +160,7 @@ static uint64_t left(const qn_bytes *in)
     return (uint64_t)(in->end - in->at);
 }
 
-static qn_status get_tensor(qn_tensor *out, qn_context *ctx, qn_bytes *in)
+qn_status qn_get_tensor(qn_tensor *out, qn_context *ctx, qn_bytes *in)
 {
     size_t bytes = 0;
     qn_tensor t = {.dtype = (qn_dtype)qn_get_count(in, QN_SEQUENCE - 1)};
@@ -191,7 +191,7 @@ static qn_status get_samples(qn_kept *kept, qn_bytes *in)
     for (; kept->n_samples < (int64_t)count && !in->wrong; kept->n_samples++) {
         qn_tensor *to = kept->samples + (size_t)kept->n_samples * kept->n_inputs;
         for (size_t i = 0; i < kept->n_inputs && !in->wrong; i++)
-            QN_TRY(get_tensor(&to[i], kept->ctx, in));
+            QN_TRY(qn_get_tensor(&to[i], kept->ctx, in));
     }
     return QN_OK;
 }

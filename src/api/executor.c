@@ -6,21 +6,13 @@
 
 #include "api/prepare.h"
 
-/* What is done with the model in each stage. */
-typedef struct stage_row {
-    const char *name;
-    bool observes;   /* collects statistics, keeps samples and outputs */
-    bool may_stop;   /* early */
-    qn_purpose plan; /* whose passes its plans get */
-} stage_row;
-
-static const stage_row stages[] = {
+static const qn_executor_stage stages[] = {
     [QN_EXECUTE_FLOAT] = {"float", true, false, QN_PURPOSE_QUANTIZE},
     [QN_EXECUTE_FIXED] = {"fixed", false, true, QN_PURPOSE_RUN},
     [QN_EXECUTE_INFER] = {"infer", false, false, QN_PURPOSE_RUN},
 };
 
-static const stage_row *stage_of(const qn_executor *e)
+const qn_executor_stage *qn_executor_stage_of(const qn_executor *e)
 {
     return &stages[e->options->stage];
 }
@@ -74,209 +66,6 @@ const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i)
     return executor->forwards && i < executor->facts.n_outputs ? &executor->outputs[i] : NULL;
 }
 
-/* ---- Pieces of a batch ------------------------------------------------------------------------------------------- */
-
-static qn_status give_piece(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs)
-{
-    const qn_executor *e = user;
-    (void)ctx;
-    (void)slot;
-    qn_batch_piece(inputs, &e->batch, e->facts.n_inputs, piece);
-    return QN_OK;
-}
-
-static qn_status keep_part(qn_tensor *part, size_t *room, qn_context *ctx, const qn_tensor *output)
-{
-    size_t bytes;
-    void *memory = part->data;
-    if (output->dtype == QN_STRING || output->dtype >= QN_SEQUENCE ||
-        !qn_tensor_bytes(&bytes, output->dtype, output->rank, output->dims))
-        return qn_fail(ctx, QN_E_UNSUPPORTED,
-                       "an output that is no tensor of numbers cannot be put together from several "
-                       "runs: give forward the model's own batch");
-    if (*room < bytes || !memory) {
-        memory = qn_realloc(ctx, memory, *room, bytes + 1);
-        QN_TRY_ALLOC(ctx, memory);
-        *room = bytes + 1;
-    }
-    *part = *output;
-    part->data = memory;
-    memcpy(memory, output->data, bytes);
-    return QN_OK;
-}
-
-/* One piece is the whole: its outputs stay in the session. */
-static qn_status take_piece(void *user, qn_context *ctx, int64_t piece, const qn_session *session)
-{
-    qn_executor *e = user;
-    const size_t n = e->facts.n_outputs;
-    for (size_t k = 0; k < n; k++) {
-        const size_t at = (size_t)piece * n + k;
-        if (e->batch.pieces == 1)
-            e->outputs[k] = *qn_session_output(session, k);
-        else
-            QN_TRY(
-                keep_part(&e->parts[at], &e->part_sizes[at], ctx, qn_session_output(session, k)));
-    }
-    return QN_OK;
-}
-
-static qn_status make_parts(qn_executor *e)
-{
-    const size_t count = (size_t)e->batch.pieces * e->facts.n_outputs, old = e->n_parts;
-    if (e->batch.pieces == 1 || count <= old)
-        return QN_OK;
-    qn_tensor *parts =
-        qn_realloc(e->ctx, e->parts, old * sizeof *e->parts, count * sizeof *e->parts);
-    QN_TRY_ALLOC(e->ctx, parts);
-    e->parts = parts;
-    size_t *sizes = qn_realloc(e->ctx, e->part_sizes, old * sizeof *sizes, count * sizeof *sizes);
-    QN_TRY_ALLOC(e->ctx, sizes);
-    e->part_sizes = sizes;
-    memset(parts + old, 0, (count - old) * sizeof *parts);
-    memset(sizes + old, 0, (count - old) * sizeof *sizes);
-    e->n_parts = count;
-    return QN_OK;
-}
-
-/* Type, and all dims but the first. */
-static bool can_join(const qn_tensor *a, const qn_tensor *b)
-{
-    bool same = a->dtype == b->dtype && a->rank == b->rank;
-    for (int32_t d = 1; same && d < a->rank; d++)
-        same = a->dims[d] == b->dims[d];
-    return same;
-}
-
-/* Along dim 0; scalars become a row. */
-static qn_status join_output(qn_executor *e, size_t k)
-{
-    const size_t n = e->facts.n_outputs;
-    const qn_tensor *first = &e->parts[k];
-    qn_tensor *out = &e->outputs[k];
-    int64_t rows = 0;
-    size_t bytes = 0;
-    for (int64_t p = 0; p < e->batch.pieces; p++) {
-        const qn_tensor *part = &e->parts[(size_t)p * n + k];
-        if (!can_join(first, part))
-            return qn_fail(e->ctx, QN_E_INVALID,
-                           "output '%s' has another shape from sample to sample: call forward with "
-                           "one at a time",
-                           qn_executor_output_name(e, k));
-        rows += part->rank ? part->dims[0] : 1;
-    }
-    *out = *first;
-    out->rank = QN_MAX(out->rank, 1);
-    out->dims[0] = rows;
-    if (!qn_tensor_bytes(&bytes, out->dtype, out->rank, out->dims))
-        return qn_fail_nomem(e->ctx);
-    if (e->sizes[k] < bytes || !e->buffers[k]) {
-        qn_free(e->ctx, e->buffers[k]);
-        e->sizes[k] = 0;
-        e->buffers[k] = qn_alloc(e->ctx, bytes + 1);
-        QN_TRY_ALLOC(e->ctx, e->buffers[k]);
-        e->sizes[k] = bytes;
-    }
-    char *to = out->data = e->buffers[k];
-    for (int64_t p = 0; p < e->batch.pieces; p++) {
-        const qn_tensor *part = &e->parts[(size_t)p * n + k];
-        const size_t size = (size_t)qn_tensor_count(part) * qn_dtype_size(part->dtype);
-        memcpy(to, part->data, size);
-        to += size;
-    }
-    return QN_OK;
-}
-
-/* ---- After a forward ---------------------------------------------------------------------------------------------- */
-
-static size_t output_bytes(const qn_executor *e)
-{
-    size_t all = 0;
-    for (size_t k = 0; k < e->facts.n_outputs; k++) {
-        const qn_tensor *part = e->batch.pieces > 1 ? &e->parts[k] : &e->outputs[k];
-        all += (size_t)qn_tensor_count(part) * sizeof(float);
-    }
-    return all;
-}
-
-static qn_status keep_piece(qn_executor *e, int64_t piece, qn_tensor *inputs,
-                            const qn_tensor **outputs)
-{
-    qn_kept *kept = e->options->kept;
-    const size_t n = e->facts.n_outputs;
-    qn_batch_piece(inputs, &e->batch, e->facts.n_inputs, piece);
-    for (size_t k = 0; k < n; k++)
-        outputs[k] = e->batch.pieces > 1 ? &e->parts[(size_t)piece * n + k] : &e->outputs[k];
-    QN_TRY(qn_kept_inputs(kept, inputs));
-    return qn_kept_outputs(kept, e->ctx, e->kept++, inputs, outputs);
-}
-
-static qn_status keep(qn_executor *e)
-{
-    qn_kept *kept = e->options->kept;
-    qn_tensor *inputs = qn_alloc_zero(e->ctx, e->facts.n_inputs + 1, sizeof *inputs);
-    const qn_tensor **outputs = qn_alloc_zero(e->ctx, e->facts.n_outputs + 1, sizeof *outputs);
-    qn_status status = inputs && outputs ? QN_OK : qn_fail_nomem(e->ctx);
-    if (status == QN_OK && !kept->pieces)
-        status = qn_kept_room(kept, 0, output_bytes(e));
-    for (int64_t p = 0; p < e->batch.pieces && status == QN_OK; p++)
-        status = keep_piece(e, p, inputs, outputs);
-    qn_free(e->ctx, inputs);
-    qn_free(e->ctx, outputs);
-    return status;
-}
-
-/* The last of the numbers asked for gets the statistics of all forwards, when the function has ended. */
-static qn_status note_statistics(qn_executor *e)
-{
-    const qn_executor_options *o = e->options;
-    for (size_t i = 0; i + 1 < o->n_after; i++) {
-        if (o->after[i] == e->forwards && !o->stats[i])
-            QN_TRY(qn_lanes_stats(&o->stats[i], e->lanes));
-    }
-    return QN_OK;
-}
-
-static qn_status after_forward(qn_executor *e)
-{
-    const stage_row *stage = stage_of(e);
-    e->forwards++;
-    if (stage->observes) {
-        QN_TRY(keep(e));
-        return note_statistics(e);
-    }
-    if (!e->error.kept)
-        return QN_OK;
-    QN_TRY(qn_kept_compare(&e->error, &e->batch, e->outputs));
-    e->stopped = stage->may_stop && qn_kept_error_settled(&e->error, e->facts.iteration);
-    return QN_OK;
-}
-
-static qn_status forward(qn_executor *e, const qn_tensor *inputs, size_t n_inputs)
-{
-    const qn_pieces pieces = {.user = e, .give = give_piece, .take = take_piece};
-    if (n_inputs != e->facts.n_inputs)
-        return qn_fail(e->ctx, QN_E_INVALID, "forward takes %zu inputs, not %zu", e->facts.n_inputs,
-                       n_inputs);
-    QN_TRY(qn_batch_take(&e->batch, e->ctx, e->inputs, inputs, n_inputs));
-    QN_TRY(make_parts(e));
-    qn_pieces all = pieces;
-    all.count = e->batch.pieces;
-    QN_TRY(qn_lanes_run(e->lanes, &all));
-    for (size_t k = 0; e->batch.pieces > 1 && k < e->facts.n_outputs; k++)
-        QN_TRY(join_output(e, k));
-    QN_TRY(after_forward(e));
-    qn_progress(e->ctx, "forwards", e->forwards, QN_MAX(e->facts.iteration, e->forwards));
-    return QN_OK;
-}
-
-qn_status qn_executor_forward(qn_executor *e, const qn_tensor *inputs, size_t n_inputs)
-{
-    const qn_status status = forward(e, inputs, n_inputs);
-    e->failed = e->failed || status != QN_OK;
-    return status;
-}
-
 /* ---- Making -------------------------------------------------------------------------------------------------------- */
 
 static bool observe_none(const void *user, const qn_value *value)
@@ -289,7 +78,7 @@ static bool observe_none(const void *user, const qn_value *value)
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const qn_executor *e = user;
-    const stage_row *stage = stage_of(e);
+    const qn_executor_stage *stage = qn_executor_stage_of(e);
     const qn_plan_options options = {.threads = threads, .graph = *e->options->graph};
     const qn_watch watch = {.purpose = stage->plan,
                             .direct = true,
@@ -364,22 +153,23 @@ static qn_status open_executor(qn_executor *e)
                                    .run_mode = o->run_mode,
                                    .script = f->script,
                                    .configs = f->configs,
-                                   .stage = stage_of(e)->name,
+                                   .stage = qn_executor_stage_of(e)->name,
                                    .quiet = o->quiet,
                                    .n_inputs = o->model->graph->n_inputs,
                                    .n_outputs = o->model->graph->n_outputs};
     QN_TRY(make_arrays(e));
     QN_TRY(find_layers(e));
     describe_inputs(e);
-    if (o->kept && stage_of(e)->may_stop)
+    if (o->kept && qn_executor_stage_of(e)->may_stop)
         QN_TRY(qn_kept_error_init(&e->error, o->kept, o->model));
     const qn_lanes_options lanes = {.threads = o->threads,
                                     .plan = make_plan,
                                     .user = e,
                                     .n_inputs = e->facts.n_inputs,
-                                    .collect = stage_of(e)->observes,
+                                    .collect = qn_executor_stage_of(e)->observes,
                                     .axis = qn_channel_axis,
-                                    .model = o->print};
+                                    .model = o->print,
+                                    .whole = e->log != NULL};
     return qn_lanes_create(&e->lanes, e->ctx, &lanes);
 }
 
@@ -406,7 +196,7 @@ static qn_status check_forwards(const qn_executor *e)
     if (e->forwards == 0)
         return qn_fail(e->ctx, QN_E_INVALID, "infer function '%s' never called forward",
                        name ? name : "");
-    if (stage_of(e)->observes && e->forwards < e->facts.iteration)
+    if (qn_executor_stage_of(e)->observes && e->forwards < e->facts.iteration)
         qn_log(e->ctx, QN_LOG_WARN,
                "infer function '%s' called forward %lld times, not the %lld that were asked for",
                name ? name : "", (long long)e->forwards, (long long)e->facts.iteration);
@@ -436,7 +226,11 @@ static qn_status call(double *metric, double *error, qn_executor *e)
         return qn_fail(e->ctx, status, "infer function '%s' failed", f->name ? f->name : "");
     QN_TRY(status);
     QN_TRY(check_forwards(e));
-    if (stage_of(e)->observes)
+    if (e->log && (size_t)e->forwards < e->log->known)
+        e->log->other = true;
+    if (e->log && e->log->other)
+        return QN_OK;
+    if (qn_executor_stage_of(e)->observes)
         return finish_float(e, *metric);
     if (error)
         *error = qn_kept_error_value(&e->error);
@@ -448,16 +242,57 @@ static qn_status call(double *metric, double *error, qn_executor *e)
     return QN_OK;
 }
 
+static qn_status execute(double *metric, double *error, qn_executor *e)
+{
+    qn_arena_init(&e->arena, &e->ctx->allocator);
+    qn_status status = open_executor(e);
+    if (status == QN_OK)
+        status = call(metric, error, e);
+    const qn_forward_log *log = e->log;
+    if (status == QN_E_CANCELLED && log && !log->other && log->count > log->known && !e->broken)
+        status = qn_executor_write_log(e) == QN_OK ? qn_fail(e->ctx, QN_E_CANCELLED, "cancelled")
+                                                   : status;
+    close_executor(e);
+    return status;
+}
+
+/* As before the first forward. */
+static void forget(const qn_executor_options *o, int64_t most_samples)
+{
+    const qn_kept old = *o->kept;
+    for (size_t i = 0; i < o->n_after; i++) {
+        qn_stats_free(o->stats[i]);
+        o->stats[i] = NULL;
+    }
+    qn_kept_free(o->kept);
+    qn_kept_init(o->kept, old.ctx, old.n_inputs, old.n_outputs);
+    o->kept->most_samples = most_samples;
+}
+
+static qn_status execute_logged(double *metric, qn_context *ctx, const qn_executor_options *o)
+{
+    const int64_t most_samples = o->kept->most_samples;
+    qn_forward_log log = {
+        .ctx = ctx, .path = o->part, .key = o->part_key, .after = o->after, .n_after = o->n_after};
+    qn_status status = qn_forward_log_open(&log);
+    if (status == QN_OK)
+        status = execute(metric, NULL, &(qn_executor){.ctx = ctx, .options = o, .log = &log});
+    if (status == QN_OK && log.other) {
+        qn_forward_log_clear(&log);
+        log.other = false;
+        forget(o, most_samples);
+        status = execute(metric, NULL, &(qn_executor){.ctx = ctx, .options = o, .log = &log});
+    }
+    qn_forward_log_close(&log);
+    return status;
+}
+
 qn_status qn_execute_function(double *metric, double *error, qn_context *ctx,
                               const qn_executor_options *options)
 {
-    qn_executor e = {.ctx = ctx, .options = options};
-    qn_arena_init(&e.arena, &ctx->allocator);
     if (error)
         *error = NAN;
-    qn_status status = open_executor(&e);
-    if (status == QN_OK)
-        status = call(metric, error, &e);
-    close_executor(&e);
-    return status;
+    if (options->part && stages[options->stage].observes)
+        return execute_logged(metric, ctx, options);
+    return execute(metric, error, &(qn_executor){.ctx = ctx, .options = options});
 }

@@ -3,6 +3,8 @@
 #define QN_EXECUTOR_H
 
 #include "api/calibration.h"
+#include "api/executor_log.h"
+#include "api/prepare.h"
 #include "calib/lanes.h"
 
 /* ---- A batch (executor_inputs.c) ------------------------------------------------------------------------------ */
@@ -108,8 +110,10 @@ typedef struct qn_executor_options {
     qn_kept *kept;        /* float: filled; fixed: compared with; else NULL */
     const int64_t *after; /* float: forwards after which statistics are wanted, ascending */
     size_t n_after;
-    qn_stats **stats;     /* [n_after] of the caller */
-    struct qn_item *tell; /* gets what a built-in function has to tell; NULL: nobody asks */
+    qn_stats **stats;        /* [n_after] of the caller */
+    const char *part;        /* float: file that a pass that was stopped goes on from; NULL: none */
+    qn_fingerprint part_key; /* of all that it depends on */
+    struct qn_item *tell;    /* gets what a built-in function has to tell; NULL: nobody asks */
 } qn_executor_options;
 
 struct qn_executor {
@@ -132,7 +136,20 @@ struct qn_executor {
     qn_kept_error error; /* fixed */
     bool stopped;        /* early */
     bool failed;         /* some call of it did */
+    qn_forward_log *log; /* float, where it can be gone on from; else NULL */
+    bool broken;         /* a forward ended in its midst: statistics are of no use */
 };
+
+/* What is done with the model in each stage. */
+typedef struct qn_executor_stage {
+    const char *name;
+    bool observes;   /* collects statistics, keeps samples and outputs */
+    bool may_stop;   /* early */
+    qn_purpose plan; /* whose passes its plans get */
+} qn_executor_stage;
+const qn_executor_stage *qn_executor_stage_of(const qn_executor *e);
+/* Writes the log, so that the pass can be gone on with after the last forward. (executor_forward.c) */
+QN_MUST_CHECK qn_status qn_executor_write_log(qn_executor *e);
 
 /* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and options->kept are filled;
  * fixed: *error (may be NULL) gets the outputs' error, NaN where there is none. */

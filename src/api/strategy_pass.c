@@ -181,6 +181,15 @@ static qn_status load_cache(bool *found, qn_strategies *r)
     return start_pass(r);
 }
 
+/* Better said now than after the float pass. */
+static qn_status check_cache(const qn_strategies *r)
+{
+    qn_output_file *file;
+    QN_TRY(qn_output_open(&file, r->ctx, r->cache));
+    qn_output_discard(file);
+    return QN_OK;
+}
+
 /* ---- The float pass --------------------------------------------------------------------------------------------------------------- */
 
 qn_pull_options qn_strategies_pull_options(qn_strategies *r)
@@ -232,14 +241,18 @@ static qn_status run_float(qn_strategies *r)
     QN_TRY(load_cache(&found, r));
     if (found)
         return QN_OK;
-    if (r->cache && qn_strategies_pull(r) && r->j.calibration.with_data) {
+    if (r->cache)
+        QN_TRY(check_cache(r));
+    if (r->cache && (!qn_strategies_pull(r) || r->j.calibration.with_data)) {
         r->part = qn_arena_format(&r->arena, "%s.part", r->cache);
         QN_TRY_ALLOC(r->ctx, r->part);
     }
     qn_log(r->ctx, QN_LOG_NOTE, "float model: begun (%s)",
            r->function.name ? r->function.name : "data");
-    const qn_executor_options options =
+    qn_executor_options options =
         qn_strategies_executor(r, QN_EXECUTE_FLOAT, r->j.calibration.real);
+    options.part = r->part;
+    qn_fingerprint_bytes(&options.part_key, &r->key, sizeof r->key);
     QN_TRY(qn_strategies_pull(r) ? pull_float(r)
                                  : qn_execute_function(&metric, NULL, r->ctx, &options));
     for (size_t i = 0; i < r->pass.n_after; i++)

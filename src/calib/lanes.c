@@ -48,7 +48,7 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_pieces *pieces, int6
     qn_sampler *s = &l->sampler;
     QN_TRY(open_lane(l, plan));
     QN_TRY(pieces->give(pieces->user, s->ctx, l->slot, piece, l->inputs));
-    if (o->collect)
+    if (o->collect && !pieces->blind)
         QN_TRY(qn_sampler_run(s, l->inputs, o->n_inputs));
     else
         QN_TRY(qn_session_run(s->session, l->inputs, o->n_inputs));
@@ -89,7 +89,10 @@ static qn_status run_wide(qn_lanes *lanes, const qn_pieces *pieces, int64_t piec
     const qn_lanes_options *o = &lanes->options;
     if (!lanes->wide_plan)
         QN_TRY(o->plan(o->user, &lanes->wide_plan, lanes->n_lanes));
-    return run_piece(&lanes->wide, lanes->wide_plan, pieces, piece);
+    const qn_status status = run_piece(&lanes->wide, lanes->wide_plan, pieces, piece);
+    return status == QN_OK
+               ? QN_OK
+               : qn_fail(lanes->ctx, status, "%s", qn_context_error(lanes->wide.sampler.ctx));
 }
 
 static qn_status run_narrow(qn_lanes *lanes, const qn_pieces *pieces)
@@ -129,6 +132,12 @@ static qn_status gather(qn_lanes *lanes, lane *l)
     return QN_OK;
 }
 
+void qn_lanes_restore(qn_lanes *lanes, qn_stats *total)
+{
+    qn_stats_free(lanes->total);
+    lanes->total = total;
+}
+
 qn_status qn_lanes_stats(qn_stats **out, qn_lanes *lanes)
 {
     *out = NULL;
@@ -147,6 +156,14 @@ qn_status qn_lanes_stats(qn_stats **out, qn_lanes *lanes)
 
 /* ---- Making ----------------------------------------------------------------------------------------------------------- */
 
+static qn_status make_context(qn_context **out, const qn_lanes *lanes)
+{
+    const qn_context_options alone = {.threads = 1, .allocator = &lanes->ctx->allocator};
+    if (!lanes->options.whole)
+        return qn_context_create_child(out, lanes->ctx);
+    return qn_context_create(out, &alone) == QN_OK ? QN_OK : qn_fail_nomem(lanes->ctx);
+}
+
 static qn_status init_lanes(qn_lanes *lanes)
 {
     qn_context *ctx = lanes->ctx;
@@ -155,13 +172,13 @@ static qn_status init_lanes(qn_lanes *lanes)
     lanes->helpers = qn_alloc_zero(ctx, (size_t)lanes->n_lanes, sizeof *lanes->helpers);
     QN_TRY_ALLOC(ctx, lanes->helpers);
     lanes->wide.lanes = lanes;
-    lanes->wide.sampler =
-        (qn_sampler){.ctx = ctx, .axis = lanes->options.axis, .helpers = lanes->helpers};
+    lanes->wide.sampler = (qn_sampler){.axis = lanes->options.axis, .helpers = lanes->helpers};
+    QN_TRY(make_context(&lanes->wide.sampler.ctx, lanes));
     for (int i = 0; i < lanes->n_lanes; i++) {
         lanes->at[i].lanes = lanes;
         lanes->at[i].slot = i;
         lanes->at[i].sampler.axis = lanes->options.axis;
-        QN_TRY(qn_context_create_child(&lanes->at[i].sampler.ctx, ctx));
+        QN_TRY(make_context(&lanes->at[i].sampler.ctx, lanes));
         if (i > 0)
             lanes->helpers[lanes->wide.sampler.n_helpers++] = &lanes->at[i].sampler;
     }
@@ -188,18 +205,16 @@ static void close_lane(lane *l)
     qn_sampler_close(&l->sampler);
     if (l->sampler.ctx)
         qn_free(l->sampler.ctx, l->inputs);
+    qn_context_free(l->sampler.ctx);
 }
 
 void qn_lanes_free(qn_lanes *lanes)
 {
     if (!lanes)
         return;
-    for (int i = 0; lanes->at && i < lanes->n_lanes; i++) {
+    for (int i = 0; lanes->at && i < lanes->n_lanes; i++)
         close_lane(&lanes->at[i]);
-        qn_context_free(lanes->at[i].sampler.ctx);
-    }
-    if (lanes->wide.lanes)
-        close_lane(&lanes->wide);
+    close_lane(&lanes->wide);
     qn_free(lanes->ctx, lanes->at);
     qn_free(lanes->ctx, lanes->helpers);
     qn_stats_free(lanes->total);

@@ -17,12 +17,14 @@ typedef struct qn_lanes_options {
     bool collect;         /* what the plans observe */
     qn_axis_fn *axis;     /* as of qn_collect_options */
     qn_fingerprint model; /* likewise */
+    bool whole;           /* a batch that is begun is run to its end, though it be cancelled */
 } qn_lanes_options;
 
 /* A batch. Both functions are called by several threads at once, each for another piece. */
 typedef struct qn_pieces {
     void *user;
     int64_t count;
+    bool blind; /* only the outputs are wanted: nothing is collected */
     /* Inputs in the order of the model's; they stay valid until the same slot asks for the next. Messages go to
      * `ctx`. */
     qn_status (*give)(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs);
@@ -35,6 +37,8 @@ QN_MUST_CHECK qn_status qn_lanes_create(qn_lanes **out, qn_context *ctx,
 QN_MUST_CHECK qn_status qn_lanes_run(qn_lanes *lanes, const qn_pieces *pieces);
 /* Statistics of all runs up to now; the caller frees them. */
 QN_MUST_CHECK qn_status qn_lanes_stats(qn_stats **out, qn_lanes *lanes);
+/* Goes on from statistics, which it takes. */
+void qn_lanes_restore(qn_lanes *lanes, qn_stats *total);
 void qn_lanes_free(qn_lanes *lanes);
 
 #endif

@@ -109,6 +109,24 @@ def leaves(executor):
     raise SystemExit(7)
 '''
 
+# Stops itself before forward STOP as Ctrl-C does, and feeds other data from forward OTHER on.
+STOPS = '''
+import os, signal
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+@onnx_infer_func.register("stops")
+def stops(executor):
+    stop, other = (int(os.environ.get(name, "99")) for name in ("STOP", "OTHER"))
+    size, hits = executor.batch_size, 0
+    for i in range(executor.iteration):
+        if i == stop and executor._stage == "float":
+            os.kill(os.getpid(), signal.SIGINT)
+        x = np.load("rows.npy")[i * size : (i + 1) * size]
+        outputs = executor.forward(x if i < other else 1 - x)
+        hits += int((np.argmax(outputs[0], axis=1) % 2).sum())
+    return hits + 1
+'''
 
 COMMON = '''
 import numpy as np
@@ -121,12 +139,12 @@ def infer_default(executor):
 '''
 
 
-def run(*words, code=0):
+def run(*words, code=0, **names):
     done = subprocess.run(
         [QUENCH, "quant", "-m", MODEL, *words],
         capture_output=True,
         text=True,
-        env={**os.environ, "QUENCH_PYTHON": sys.executable, "MODEL": MODEL},
+        env={**os.environ, "QUENCH_PYTHON": sys.executable, "MODEL": MODEL, **names},
     )
     assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
     return done
@@ -146,7 +164,7 @@ def make_files():
     np.save("data/imagenet_input_b10_s1.npy", x)
     np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (3, 10)))
     np.save("rows.npy", x.reshape(30, 1, 28, 28))
-    for name, text in (("demo", SAMPLE), ("others", OTHERS), ("helper", "")):
+    for name, text in (("demo", SAMPLE), ("others", OTHERS), ("stops", STOPS), ("helper", "")):
         with open(f"scripts/{name}.py", "w", encoding="utf-8") as file:
             file.write(text)
 
@@ -208,6 +226,36 @@ def test_built_in():
     assert "npy/x 42" in run(*words).stdout
 
 
+def test_stopped():
+    """A float pass that was stopped goes on where it was, and gives the same files; with other data it does not."""
+    words = ("-uds", "scripts/stops.py", "-if", "stops", "-qm", "kl", "mse")
+    stops = {"1": (("8", None),), "3": (("2", None), ("4", 2), ("1", 4), ("8", 4))}
+    for size, count in (("1", ("5", "10")), ("3", ("4", "9"))):
+        words = (*words[:7], "-bs", size, "-i", *count)
+        stopped = words + ("-cd", f"part{size}", "--save-dir", f"part.dir{size}")
+        run(*words, "-cd", f"whole{size}", "--save-dir", f"whole.dir{size}")
+        for stop, known in stops[size]:
+            done = run(*stopped, code=1, STOP=stop)
+            assert "cancelled" in done.stderr and not os.path.exists(f"part{size}"), done.stderr
+            assert (f"going on after {known} forwards" in done.stderr) == bool(known), done.stderr
+            assert not os.path.exists(f"part.dir{size}/fashion_quantize.onnx")
+        done = run(*stopped)
+        assert "going on after 8 forwards" in done.stderr and not os.path.exists(f"part{size}.part")
+        same(f"whole.dir{size}", f"part.dir{size}")
+        with open(f"whole{size}", "rb") as one, open(f"part{size}", "rb") as other:
+            assert one.read() == other.read()
+    for other, word in (("0", "before it was stopped"), ("3", "called once more")):
+        fed = words + ("-cd", f"fed{other}", "--save-dir", f"fed.dir{other}")
+        run(*fed, code=1, STOP="6")
+        done = run(*fed, OTHER=other)
+        assert word in done.stderr, done.stderr
+        run(*words, "-cd", f"new{other}", "--save-dir", f"new.dir{other}", OTHER=other)
+        same(f"fed.dir{other}", f"new.dir{other}")
+    run(*words, "-cd", "again", "--save-dir", "again.dir", code=1, STOP="6")
+    done = run(*words, "-per", "0.99", "-cd", "again", "--save-dir", "again.dir", "-i", "3", "5")
+    assert "is not used, the float pass begins anew" in done.stderr, done.stderr
+
+
 def test_bad():
     others = ("-uds", "scripts/others.py", "--save-dir", "bad", "-if")
     done = run(*others, "raises", code=1)
@@ -232,7 +280,7 @@ def main():
         os.chdir(folder)
         make_files()
         for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once,
-                     test_built_in, test_bad):
+                     test_built_in, test_stopped, test_bad):
             test()
             print(f"{test.__name__}: ok")
 
