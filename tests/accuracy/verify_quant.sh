@@ -40,7 +40,8 @@ fi
 "$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 -gsj --save-dir "$folder" "$@" >"$folder/report"
 "$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -lsj "$folder/${model}_scales.json" --save-dir "$folder/again" >/dev/null
 cmp "$folder/${model}_quantize.onnx" "$folder/again/${model}_quantize.onnx"
-# Instrumented code is slow, and one way tells whether it reports something.
+# One sample: every kernel makes thousands of numbers of it, with all values that integers of 8 bits have, and the reference
+# takes seconds for each. Instrumented code is slow, and one way tells whether it reports something.
 all_isas='SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI'
 [ -z "${QUENCH_SANITIZED:-}" ] || all_isas=AVX512_CORE_VNNI
 for isa in $all_isas; do
