@@ -275,6 +275,8 @@ typedef struct cli_script {
     qn_infer_fn *own; /* of it */
     char *name;       /* memory of function.user */
 } cli_script;
+/* Whether the name is that of a script or a shared object; else a message says what is expected. */
+bool cli_script_fits(const char *path);
 /* False, with a message, where the file or the function is not there; the file infer_common.py need not be, for functions
  * that are built in. A script without an interpreter at hand starts
  * one, which runs the command line from its beginning: then this does not return, unless there is no interpreter.

@@ -260,6 +260,8 @@ int quant_run(cli_work *cli, const void *parsed)
     while (strcmp(modes[mode].name, v->run.mode) != 0)
         mode++;
     const bool scripted = v->run.script && modes[mode].needs_function;
+    if (scripted && !cli_script_fits(v->run.script))
+        return CLI_USAGE;
     const bool opened =
         !scripted || cli_script_open(&script, v->common.program, v->run.script, v->run.function);
     job_values job = {v, script.function};

@@ -193,6 +193,17 @@ static bool is_built_in(const char *path, const char *function)
            access(path, F_OK) != 0;
 }
 
+bool cli_script_fits(const char *path)
+{
+    const bool fits = ends_with(path, ".py") || ends_with(path, ".so");
+    if (!fits)
+        cli_error(
+            "quant: --user-defined-script (-uds) %s: a Python script (.py) or a shared object "
+            "(.so) is expected",
+            path);
+    return fits;
+}
+
 bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
                      const char *function)
 {

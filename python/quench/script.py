@@ -12,6 +12,24 @@ import traceback
 from quench import library
 
 
+class Returned(Exception):
+    """What a function returned is no accuracy."""
+
+
+def guard_exit():
+    """os._exit ends the process before anything is written: that must not look like success. Children may use it."""
+    leave, own = os._exit, os.getpid()
+
+    def end(code):
+        if os.getpid() == own:
+            print("quench: the script ended the program (os._exit): nothing is written", file=sys.stderr)
+            sys.stderr.flush()
+            leave(code or 1)
+        leave(code)
+
+    os._exit = end
+
+
 class Host:
     """Loads the script when the first function is asked for, and calls its functions."""
 
@@ -66,7 +84,19 @@ class Host:
             result = function(executor)
         sys.stdout.flush()
         if result is not None:
-            metric[0] = float(result)
+            metric[0] = self.number(name, result)
+
+    @staticmethod
+    def number(name, result):
+        try:
+            if isinstance(result, (str, bytes)):
+                raise TypeError
+            return float(result)
+        except (TypeError, ValueError):
+            raise Returned(
+                f"infer function '{name}' returned {type(result).__name__} {str(result)[:40]!r}: "
+                "one number, which is its accuracy, or None is expected"
+            ) from None
 
     def run(self, user, handle, metric):
         """A qn_infer_fn."""
@@ -79,6 +109,8 @@ class Host:
             return self.fail(handle, f"infer function '{name}' ended the program")
         except KeyboardInterrupt:
             return self.lib.qn_executor_fail(handle, library.CANCELLED, b"cancelled")
+        except Returned as error:
+            return self.fail(handle, str(error))
         except LookupError as error:
             if self.loaded is None or "registers no infer function" not in str(error):
                 self.show()
@@ -110,6 +142,7 @@ def main(argv):
             file=sys.stderr,
         )
         return 1
+    guard_exit()
     lib = library.load(os.environ.get("QUENCH_COMMAND"))
     host = Host(lib)
     callback = library.INFER_FN(host.run)

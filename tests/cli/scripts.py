@@ -107,6 +107,20 @@ def crowds(executor):
 @onnx_infer_func.register("leaves")
 def leaves(executor):
     raise SystemExit(7)
+
+@onnx_infer_func.register("ends")
+def ends(executor):
+    raise SystemExit(0)
+
+@onnx_infer_func.register("vanishes")
+def vanishes(executor):
+    import os
+    os._exit(0)
+
+@onnx_infer_func.register("pair")
+def pair(executor):
+    executor.forward(np.zeros((1, 1, 28, 28), np.float32))
+    return 1.0, 2.0
 '''
 
 # Stops itself before forward STOP as Ctrl-C does, and feeds other data from forward OTHER on.
@@ -270,6 +284,17 @@ def test_bad():
     done = run(*others, "missing", code=1)
     assert "registers no infer function 'missing'" in done.stderr and "lazy" in done.stderr
     run(*others, "leaves", code=7)
+    done = run(*others, "ends", code=1)
+    assert "ended the program" in done.stderr
+    done = run(*others, "vanishes", code=1)
+    assert "ended the program (os._exit)" in done.stderr
+    done = run(*others, "pair", code=1)
+    assert "returned tuple '(1.0, 2.0)'" in done.stderr and "None is expected" in done.stderr
+    assert "Traceback" not in done.stderr
+    done = run("-uds", MODEL, "-if", "x", code=2)
+    assert "--user-defined-script" in done.stderr and ".so" in done.stderr
+    done = run("-d", "rows.npy", "-cd", "nowhere/cache", code=1)
+    assert "nowhere/cache" in done.stderr and "float model: begun" not in done.stderr
     done = run("-uds", "nowhere.py", "-if", "x", code=1)
     assert "nowhere.py" in done.stderr
     assert not os.path.exists("bad/fashion_quantize.onnx")
