@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "api/parts.h"
 #include "api/quantize.h"
 #include "api/twins.h"
 #include "ops/eval.h"
@@ -13,6 +14,8 @@ typedef struct comparison {
     qn_twins twins;
     double *signal, *noise; /* [twins.count]: sums of squares of those that are integers */
     double *error, *size;   /* [outputs] */
+    qn_parts *parts;        /* [outputs] */
+    qn_part_sums *sums;     /* [outputs] */
 } comparison;
 
 /* ---- Values as they pass ------------------------------------------------------------------------------------ */
@@ -41,6 +44,7 @@ static void add_outputs(comparison *c, size_t n_outputs)
         const double scale = qn_model_output_scale(c->j->quantized, i);
         if (!qn_dtype_is_float(real->dtype) || qn_tensor_count(fixed) != count)
             continue;
+        qn_parts_add(&c->sums[i], &c->parts[i], real, fixed, scale);
         for (int64_t e = 0; e < count; e++) {
             c->size[i] += fabs(qn_tensor_f64(real, e));
             c->error[i] += fabs(qn_tensor_f64(fixed, e) * scale - qn_tensor_f64(real, e));
@@ -108,6 +112,16 @@ static void tell_outputs(qn_item *root, const comparison *c)
     }
 }
 
+/* Of the worst part of the worst output. */
+static double find_noise(const comparison *c)
+{
+    double worst = 0;
+    for (size_t i = 0; i < c->j->calibration.real->graph->n_outputs; i++)
+        worst = fmax(worst, qn_parts_worst(&c->sums[i]));
+    qn_log(c->j->ctx, QN_LOG_INFO, "noise of the outputs: %.4f of the signal", worst);
+    return worst;
+}
+
 static qn_status compare(qn_item *root, comparison *c, int64_t samples)
 {
     qn_arena *arena = &root->report->arena;
@@ -120,9 +134,14 @@ static qn_status compare(qn_item *root, comparison *c, int64_t samples)
     c->noise = qn_arena_array(arena, c->twins.count + 1, sizeof *c->noise);
     c->error = qn_arena_array(arena, n_outputs + 1, sizeof *c->error);
     c->size = qn_arena_array(arena, n_outputs + 1, sizeof *c->size);
-    if (!c->signal || !c->noise || !c->error || !c->size)
+    c->parts = qn_arena_array(arena, n_outputs + 1, sizeof *c->parts);
+    c->sums = qn_arena_array(arena, n_outputs + 1, sizeof *c->sums);
+    if (!c->signal || !c->noise || !c->error || !c->size || !c->parts || !c->sums)
         return qn_fail_nomem(c->j->ctx);
+    for (size_t i = 0; i < n_outputs; i++)
+        qn_parts_find(&c->parts[i], data->real->graph->outputs[i]);
     QN_TRY(run_samples(c, samples));
+    c->j->noise = find_noise(c);
     tell_outputs(root, c);
     return tell_worst(root, c);
 }

@@ -160,7 +160,7 @@ static qn_status add_wide(patterns *p, qn_quantize_job *j, const qn_layer *l)
     return QN_OK;
 }
 
-qn_status qn_layers_make(qn_layers *l)
+qn_status qn_layers_set(qn_layers *l)
 {
     qn_quant_settings *settings = &l->j->settings;
     patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
@@ -181,8 +181,15 @@ qn_status qn_layers_make(qn_layers *l)
     settings->n_harmful = l->asked.n_harmful + floats.count - l->asked.n_float;
     settings->widths = widths.at;
     settings->n_widths = widths.count;
+    settings->n_raised = l->asked.n_raised + widths.count - l->asked.n_widths;
     settings->uncut = uncut.at;
     settings->n_uncut = uncut.count;
+    return QN_OK;
+}
+
+qn_status qn_layers_make(qn_layers *l)
+{
+    QN_TRY(qn_layers_set(l));
     return qn_job_make(l->j);
 }
 

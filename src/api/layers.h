@@ -35,6 +35,8 @@ typedef struct qn_layers {
 QN_MUST_CHECK qn_status qn_layers_find(qn_layers *out, qn_quantize_job *j);
 /* Measures the harm of each layer. */
 QN_MUST_CHECK qn_status qn_layers_measure(qn_layers *l, const qn_original *original);
+/* Gives the job settings that say the layers' bits. */
+QN_MUST_CHECK qn_status qn_layers_set(qn_layers *l);
 /* Makes the job's model with the bits that the layers have. */
 QN_MUST_CHECK qn_status qn_layers_make(qn_layers *l);
 

@@ -155,8 +155,11 @@ qn_status qn_original_make(qn_original *out, qn_quantize_job *j, int64_t samples
     qn_arena_init(&out->arena, &j->ctx->allocator);
     out->values = qn_alloc_zero(j->ctx, all + 1, sizeof *out->values);
     out->counts = qn_alloc_zero(j->ctx, all + 1, sizeof *out->counts);
-    if (!out->values || !out->counts)
+    out->parts = qn_arena_array(&out->arena, out->n_outputs + 1, sizeof *out->parts);
+    if (!out->values || !out->counts || !out->parts)
         return qn_fail_nomem(j->ctx);
+    for (size_t k = 0; k < out->n_outputs; k++)
+        qn_parts_find(&out->parts[k], j->calibration.real->graph->outputs[k]);
     QN_TRY(keep_inputs(out));
     return run_model(&(round_trip){.o = out,
                                    .model = j->calibration.real,
@@ -258,18 +261,18 @@ static qn_status run_quantized(const qn_original *o, take_fn *take, void *user)
 static qn_status compare(void *user, qn_context *ctx, const qn_original *o, size_t at,
                          const qn_tensor *output)
 {
-    double signal = 0, noise = 0, *ratios = user;
+    const size_t k = at % o->n_outputs;
+    qn_part_sums sums = {.signal = {0}};
+    double *ratios = user;
     (void)ctx;
     if (!o->values[at] || qn_tensor_count(output) != o->counts[at])
         return QN_OK;
-    const double scale = qn_model_output_scale(o->j->quantized, at % o->n_outputs);
-    for (int64_t i = 0; i < o->counts[at]; i++) {
-        const double real = o->values[at][i], e = number_at(output, i) * scale - real;
-        signal += real * real;
-        noise += e * e;
-    }
-    ratios[at % o->n_outputs * (size_t)o->samples + at / o->n_outputs] =
-        signal > 0 ? sqrt(noise / signal) : 0;
+    qn_tensor real = *output;
+    real.dtype = QN_FLOAT64;
+    real.data = o->values[at];
+    qn_parts_add(&sums, &o->parts[k], &real, output, qn_model_output_scale(o->j->quantized, k));
+    ratios[k * (size_t)o->samples + at / o->n_outputs] =
+        o->j->settings.profile->fixed_point ? qn_parts_worst(&sums) : qn_parts_whole(&sums);
     return QN_OK;
 }
 

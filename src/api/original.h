@@ -2,6 +2,7 @@
 #ifndef QN_ORIGINAL_H
 #define QN_ORIGINAL_H
 
+#include "api/parts.h"
 #include "api/quantize.h"
 #include "api/starts.h"
 
@@ -15,6 +16,7 @@ typedef struct qn_original {
     qn_tensor *between; /* [samples * starts.count]: what the float model makes of them */
     double **values;    /* [samples * n_outputs], row-major; NULL: not a float tensor */
     int64_t *counts;    /* of them */
+    qn_parts *parts;    /* [n_outputs] */
 } qn_original;
 
 /* Runs the job's float model; samples beyond those there are do not count. qn_original_free in any case. */
@@ -24,7 +26,7 @@ QN_MUST_CHECK qn_status qn_original_make(qn_original *out, qn_quantize_job *j, i
 QN_MUST_CHECK qn_status qn_original_keep_starts(qn_original *o);
 /* Noise beside signal of the worst output of the job's quantized model: of every sample it is
  * sqrt(sum (fixed - float)^2 / sum float^2), and what three of four samples stay within counts, since a sample that
- * float itself is of two minds about says nothing. */
+ * float itself is of two minds about says nothing. For chips it is that of the worst part of an output. */
 QN_MUST_CHECK qn_status qn_original_noise(double *noise, const qn_original *o);
 /* sum |fixed - float| / sum |float| over all samples, of the worst output. */
 QN_MUST_CHECK qn_status qn_original_error(double *error, const qn_original *o);

@@ -80,26 +80,68 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
+static void report_mended(qn_item *root, const qn_quantize_job *j)
+{
+    if (!j->mended)
+        return;
+    if (j->settings.profile->fixed_point)
+        qn_item_text(root, "mended",
+                     qn_arena_format(&root->report->arena,
+                                     "8 bits with ranges by %s left too much noise in the outputs: "
+                                     "ranges are by %s%s; -b 8 keeps 8 bits and %s",
+                                     j->settings.profile->method[0], j->params.method->name,
+                                     j->settings.n_widths
+                                         ? ", and the layers that made most of it have 16 bits"
+                                         : "",
+                                     j->settings.profile->method[0]));
+    else
+        qn_item_text(root, "mended",
+                     "8 bits left too much noise in the outputs: the layers that made "
+                     "most of it stay float; -b 8 keeps 8 bits");
+}
+
+/* What may help, of what was not asked for. */
+static const char *advice_for(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    const qn_profile *profile = j->settings.profile;
+    if (o->bits == 8 && !j->mix && !j->settings.n_widths &&
+        (!profile->fixed_point || profile->wide))
+        return "without -b 8 and -qm the layers that make most of it are found and get more; "
+               "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
+    return profile->wide
+               ? "-b 16, --fix-worst N, another method (-qm all tries them) or more data help"
+               : "--fix-worst N, another method (-qm all tries them) or more data help";
+}
+
+/* Nobody shall find out on the chip. */
+static void report_noise(qn_item *root, const qn_quantize_job *j)
+{
+    if (!(j->noise > QN_TOLD_NOISE))
+        return;
+    const char *text = qn_arena_format(&root->report->arena,
+                                       "the noise of the outputs is %.2f of what they say: "
+                                       "results may be lost; %s",
+                                       j->noise, advice_for(j));
+    qn_item_text(root, "noisy", text);
+    if (text)
+        qn_log(j->ctx, QN_LOG_NOTE, "%s", text);
+}
+
 static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *speed)
 {
     const int64_t samples = j->options->compared ? j->options->compared : DEFAULT_COMPARED;
     report_counts(root, j->quantizer);
-    if (j->mended)
-        qn_item_text(root, "mended",
-                     "8 bits left too much noise in the outputs: the layers that made "
-                     "most of it stay float; -b 8 keeps 8 bits");
-    if (j->noisy)
-        qn_item_text(root, "noisy",
-                     "more layers would have to stay float than pays: -b 16, or a budget "
-                     "(--max-drop), lowers the error");
+    report_mended(root, j);
     if (j->unchecked)
         qn_item_text(root, "unchecked",
                      "statistics do not tell which layers 8 bits are too few for: with data beside "
-                     "them (-d) such layers stay float");
+                     "them (-d) such layers are found");
     if (speed)
         qn_speed_report(root, speed);
     if (j->calibration.fed)
         QN_TRY(qn_job_report_errors(root, j, samples));
+    report_noise(root, j);
     report_scales(root, j);
     qn_proof_report(root, j);
     report_float(root, j->quantizer);

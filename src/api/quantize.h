@@ -25,15 +25,15 @@ typedef struct qn_quantize_job {
     qn_model *quantized;     /* the last one made */
     qn_quantizer *quantizer; /* of it */
     qn_stats *stats;
-    qn_arena arena;                     /* for the strings of changed settings */
-    qn_scales *scales;                  /* of a file: nothing is derived from data */
-    qn_mix *mix;                        /* of a file */
-    char *scale_text;                   /* of a scale file to be written; of the last model made */
-    bool given;                         /* all scales are those that the file has, without data */
-    bool untimed;                       /* nobody asked how fast the models are */
-    bool mended;                        /* layers stay float that nobody asked for */
-    bool noisy;                         /* and that was not enough */
-    bool unchecked;                     /* whether some should: there are no samples to run */
+    qn_arena arena;    /* for the strings of changed settings */
+    qn_scales *scales; /* of a file: nothing is derived from data */
+    qn_mix *mix;       /* of a file */
+    char *scale_text;  /* of a scale file to be written; of the last model made */
+    bool given;        /* all scales are those that the file has, without data */
+    bool untimed;      /* nobody asked how fast the models are */
+    bool mended;       /* layers have more bits, or stay float, that nobody asked for */
+    double noise;      /* of the worst part of an output, once it is compared */
+    bool unchecked;    /* whether some should: there are no samples to run */
     qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
 } qn_quantize_job;
 

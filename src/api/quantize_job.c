@@ -120,7 +120,8 @@ static qn_status open_scales(qn_quantize_job *j)
 
 qn_status qn_job_settle(qn_quantize_job *j)
 {
-    j->mended = j->noisy = j->unchecked = false;
+    j->mended = j->unchecked = false;
+    j->noise = 0;
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
     j->settings.mix = j->mix;
     if (j->mix)

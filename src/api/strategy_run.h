@@ -24,7 +24,7 @@ typedef struct qn_made_model {
     qn_model *quantized;
     qn_quantizer *quantizer;
     char *scale_text;
-    bool mended, noisy, unchecked;
+    bool mended, unchecked;
     qn_proof_row proof[QN_REFINEMENTS];
     qn_param_options params;
 } qn_made_model;

@@ -23,7 +23,6 @@ static qn_made_model take_made(qn_quantize_job *j)
                        .quantizer = j->quantizer,
                        .scale_text = j->scale_text,
                        .mended = j->mended,
-                       .noisy = j->noisy,
                        .unchecked = j->unchecked,
                        .params = j->params};
     memcpy(m.proof, j->proof, sizeof m.proof);
@@ -39,7 +38,6 @@ void qn_made_give(qn_quantize_job *j, qn_made_model *m)
     j->quantizer = m->quantizer;
     j->scale_text = m->scale_text;
     j->mended = m->mended;
-    j->noisy = m->noisy;
     j->unchecked = m->unchecked;
     j->params = m->params;
     memcpy(j->proof, m->proof, sizeof m->proof);
@@ -278,7 +276,7 @@ static qn_status run_one_by_one(qn_strategies *r)
 static bool runs_early(const qn_strategies *r)
 {
     const qn_quantize_options *o = &r->base;
-    const bool mends = !o->method && !o->bits && !r->j.mix && !r->j.settings.profile->fixed_point;
+    const bool mends = !o->method && !o->bits && !r->j.mix;
     return mends || o->fix_worst || o->prove;
 }
 

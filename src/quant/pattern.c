@@ -90,11 +90,15 @@ static qn_status apply_float(qn_quantizer *q, const char *pattern)
 }
 
 /* The name of what a node writes, whatever characters are in it. */
+static bool writes(const qn_node *node, const char *name)
+{
+    return node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0;
+}
+
 static void apply_harmful(qn_quantizer *q, const char *name)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
-        const qn_node *node = q->nodes[i].node;
-        if (node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0)
+        if (writes(q->nodes[i].node, name))
             leave_float(&q->nodes[i], "8 bits do too much harm here");
     }
 }
@@ -107,8 +111,8 @@ static const struct {
 
 static const size_t n_widths = sizeof widths / sizeof *widths;
 
-/* "PATTERN=16" */
-static qn_status apply_width(qn_quantizer *q, const char *text)
+/* "PATTERN=16", or "NAME=16" */
+static qn_status apply_width(qn_quantizer *q, const char *text, bool is_name)
 {
     const char *equals = strrchr(text, '=');
     bool found = false;
@@ -121,7 +125,8 @@ static qn_status apply_width(qn_quantizer *q, const char *text)
     char *pattern = qn_arena_text(&q->arena, text, (size_t)(equals - text));
     QN_TRY_ALLOC(q->ctx, pattern);
     for (size_t i = 0; i < q->n_nodes; i++) {
-        if (!fits_node(pattern, q->nodes[i].node))
+        const qn_node *node = q->nodes[i].node;
+        if (is_name ? !writes(node, pattern) : !fits_node(pattern, node))
             continue;
         found = true;
         q->nodes[i].bits = widths[width].bits;
@@ -140,6 +145,6 @@ qn_status qn_patterns_apply(qn_quantizer *q)
             apply_harmful(q, s->keep_float[i]);
     }
     for (size_t i = 0; i < s->n_widths; i++)
-        QN_TRY(apply_width(q, s->widths[i]));
+        QN_TRY(apply_width(q, s->widths[i], i + s->n_raised >= s->n_widths));
     return QN_OK;
 }

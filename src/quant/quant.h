@@ -68,6 +68,7 @@ typedef struct qn_quant_settings {
     size_t n_harmful;          /* the last ones of these: found by measuring, not asked for */
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
+    size_t n_raised;          /* the last ones of these: names of values, found by measuring */
     const char *const *uncut; /* names of values whose range is all that was seen (min_max) */
     size_t n_uncut;
     const struct qn_mix *mix;       /* widths and methods node by node, see mix.h; NULL: none */
