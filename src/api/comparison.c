@@ -97,18 +97,11 @@ qn_status qn_comparison_gap(qn_comparison *c, const char *name, const char *why)
 static qn_status write_file(const qn_comparison *c, const char *folder, const char *name,
                             const char *text)
 {
-    qn_output_file *file;
     qn_arena arena;
     qn_arena_init(&arena, &c->ctx->allocator);
     const char *path = qn_arena_format(&arena, "%s/%s", folder, name);
-    qn_status status = path ? qn_output_open(&file, c->ctx, path) : qn_fail_nomem(c->ctx);
-    if (status == QN_OK) {
-        status = qn_output_write(file, text, strlen(text));
-        if (status == QN_OK)
-            status = qn_output_commit(file);
-        else
-            qn_output_discard(file);
-    }
+    const qn_status status =
+        path ? qn_output_save(c->ctx, path, text, strlen(text)) : qn_fail_nomem(c->ctx);
     qn_arena_free(&arena);
     return status;
 }

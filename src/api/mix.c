@@ -80,17 +80,9 @@ static void report_changes(qn_item *root, const template_job *t)
 
 static qn_status write_file(const template_job *t)
 {
-    qn_output_file *file;
     char *text = NULL;
     QN_TRY(qn_mix_write(&text, t->j.quantizer));
-    qn_status status = qn_output_open(&file, t->j.ctx, t->path);
-    if (status == QN_OK) {
-        status = qn_output_write(file, text, strlen(text));
-        if (status == QN_OK)
-            status = qn_output_commit(file);
-        else
-            qn_output_discard(file);
-    }
+    const qn_status status = qn_output_save(t->j.ctx, t->path, text, strlen(text));
     qn_text_free(t->j.ctx, text);
     return status;
 }

@@ -96,7 +96,6 @@ static qn_status save_svg(const qn_chart *chart, const char *path)
 {
     qn_text text;
     char *svg = NULL;
-    qn_output_file *file = NULL;
     qn_text_init(&text, chart->ctx);
     add(&text,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
@@ -108,13 +107,7 @@ static qn_status save_svg(const qn_chart *chart, const char *path)
         add_mark(&text, &chart->marks[i]);
     add(&text, "</svg>\n");
     QN_TRY(qn_text_take(&svg, &text));
-    qn_status status = qn_output_open(&file, chart->ctx, path);
-    if (status == QN_OK)
-        status = qn_output_write(file, svg, strlen(svg));
-    if (status == QN_OK)
-        status = qn_output_commit(file);
-    else
-        qn_output_discard(file);
+    const qn_status status = qn_output_save(chart->ctx, path, svg, strlen(svg));
     qn_text_free(chart->ctx, svg);
     return status;
 }

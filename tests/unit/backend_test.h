@@ -181,6 +181,16 @@ static inline bool lacks_backend(const char *name)
     return true;
 }
 
+/* Some step of the plan has this kernel; NULL: whatever it has. */
+static inline void must_use(const qn_plan *plan, const char *kernel)
+{
+    bool found = !kernel;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        found = found || strcmp(plan->steps[i].kernel->name, kernel) == 0;
+    if (!found)
+        fail_msg("no step is '%s'", kernel);
+}
+
 /* Runs both ways. `kernel` NULL, or the name of a kernel that some step must have. */
 static inline double compare(fixture *f, const char *kernel)
 {
@@ -201,11 +211,7 @@ static inline double compare(fixture *f, const char *kernel)
     for (size_t i = 0; i < f->graph->n_outputs; i++)
         worst = fmax(worst, difference(qn_session_output(fast.session, i),
                                        qn_session_output(plain.session, i)));
-    bool found = !kernel;
-    for (size_t i = 0; i < fast.plan->n_steps; i++)
-        found = found || strcmp(fast.plan->steps[i].kernel->name, kernel) == 0;
-    if (!found)
-        fail_msg("no step is '%s'", kernel);
+    must_use(fast.plan, kernel);
     outcome_end(&plain);
     outcome_end(&fast);
     for (size_t i = 0; i < n_in; i++)

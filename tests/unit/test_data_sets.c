@@ -13,32 +13,9 @@
 
 #include "data/loader.h"
 #include "fault.h"
-
-static char folder[64] = "/tmp/quench-data-";
+#include "files_test.h"
 
 /* ---- Files ------------------------------------------------------------------------------------------------ */
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][256];
-    static int turn;
-    char *out = path[turn++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s", folder, name);
-    return out;
-}
-
-static void write_file(const char *name, const void *data, size_t size)
-{
-    FILE *file = fopen(in_folder(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    fclose(file);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
 
 /* A BMP file of 4 x 3 pixels, all of one colour. */
 static void write_picture(const char *name, uint8_t red, uint8_t green, uint8_t blue)
@@ -60,9 +37,8 @@ static int make_files(void **state)
     static const char *const folders[] = {"flat",      "classes", "classes/b",
                                           "classes/a", "raw",     "empty"};
     (void)state;
-    memset(folder + strlen(folder), 'X', 6);
-    if (!mkdtemp(folder))
-        return 1;
+    if (folder_make("data"))
+        return -1;
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
         mkdir(in_folder(folders[i]), 0700);
     for (int i = 0; i < 3; i++) {
@@ -89,10 +65,8 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-    char command[300];
     (void)state;
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------ */

@@ -14,36 +14,14 @@
 
 #include "base/map.h"
 #include "fault.h"
+#include "files_test.h"
 #include "task/labels.h"
 #include "task/precision.h"
 #include "task/task.h"
 
-static char folder[64] = "/tmp/quench-boxes-";
 static const qn_picture_place place = {.width = 200, .height = 100};
 
 /* ---- Files ------------------------------------------------------------------------------------------------ */
-
-static const char *in_folder(const char *name)
-{
-    static char path[4][256];
-    static int turn;
-    char *out = path[turn++ % 4];
-    snprintf(out, sizeof path[0], "%s/%s", folder, name);
-    return out;
-}
-
-static void write_file(const char *name, const void *data, size_t size)
-{
-    FILE *file = fopen(in_folder(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    fclose(file);
-}
-
-static void write_text(const char *name, const char *text)
-{
-    write_file(name, text, strlen(text));
-}
 
 /* A grey BMP of 32 x 32. */
 static void write_picture(const char *name)
@@ -64,8 +42,7 @@ static const char coco[] =
 static int make_files(void **state)
 {
     (void)state;
-    snprintf(folder + strlen(folder), 20, "%ld", (long)getpid());
-    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(folder_make("boxes"), 0);
     assert_int_equal(mkdir(in_folder("pictures"), 0700), 0);
     assert_int_equal(mkdir(in_folder("labels"), 0700), 0);
     assert_int_equal(mkdir(in_folder("json"), 0700), 0);
@@ -78,10 +55,8 @@ static int make_files(void **state)
 
 static int remove_files(void **state)
 {
-    char command[100];
     (void)state;
-    snprintf(command, sizeof command, "rm -r '%s'", folder);
-    return system(command);
+    return folder_remove();
 }
 
 /* ---- Labels ----------------------------------------------------------------------------------------------- */
