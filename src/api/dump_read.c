@@ -86,17 +86,6 @@ static qn_status read_folder(reading *r, const char *folder)
 
 /* ---- An index ---------------------------------------------------------------------------------------------------------- */
 
-static qn_status copy_text(const char **out, reading *r, const qn_json_place *row, const char *key)
-{
-    qn_json_place item;
-    const char *text = NULL;
-    QN_TRY(qn_json_member(&item, row, key));
-    QN_TRY(qn_json_get_text(&text, &item));
-    *out = qn_arena_text(r->arena, text, strlen(text));
-    QN_TRY_ALLOC(r->ctx, *out);
-    return QN_OK;
-}
-
 static qn_status read_type(qn_dump_file *f, const qn_json_place *place)
 {
     const char *name = NULL;
@@ -148,9 +137,9 @@ static qn_status read_row(reading *r, const qn_json_place *row)
     if (r->choice->optional && !qn_json_find(&item, row, side))
         return QN_OK;
     *f = (qn_dump_file){.index = (int64_t)r->out->count};
-    QN_TRY(copy_text(&f->name, r, row, "tensor"));
-    QN_TRY(copy_text(&f->node, r, row, "node"));
-    QN_TRY(copy_text(&f->op, r, row, "operator"));
+    QN_TRY(qn_json_member_copy(&f->name, r->arena, row, "tensor"));
+    QN_TRY(qn_json_member_copy(&f->node, r->arena, row, "node"));
+    QN_TRY(qn_json_member_copy(&f->op, r->arena, row, "operator"));
     if (qn_json_find(&item, row, "index"))
         QN_TRY(qn_json_get_int(&f->index, &item, 0, INT32_MAX));
     QN_TRY(read_integers(f, row));

@@ -84,6 +84,11 @@ qn_json_place qn_json_element(const qn_json_place *list, size_t i);
 
 /* The text lives as long as the document. */
 QN_MUST_CHECK qn_status qn_json_get_text(const char **out, const qn_json_place *place);
+/* That of a member that must be there; and a copy of it. */
+QN_MUST_CHECK qn_status qn_json_member_text(const char **out, const qn_json_place *object,
+                                            const char *key);
+QN_MUST_CHECK qn_status qn_json_member_copy(const char **out, qn_arena *arena,
+                                            const qn_json_place *object, const char *key);
 QN_MUST_CHECK qn_status qn_json_get_int(int64_t *out, const qn_json_place *place, int64_t least,
                                         int64_t most);
 QN_MUST_CHECK qn_status qn_json_get_bool(bool *out, const qn_json_place *place);

@@ -465,6 +465,23 @@ qn_status qn_json_get_text(const char **out, const qn_json_place *place)
     return QN_OK;
 }
 
+qn_status qn_json_member_text(const char **out, const qn_json_place *object, const char *key)
+{
+    qn_json_place item = *object;
+    QN_TRY(qn_json_member(&item, object, key));
+    return qn_json_get_text(out, &item);
+}
+
+qn_status qn_json_member_copy(const char **out, qn_arena *arena, const qn_json_place *object,
+                              const char *key)
+{
+    const char *text = NULL;
+    QN_TRY(qn_json_member_text(&text, object, key));
+    *out = qn_arena_text(arena, text, strlen(text));
+    QN_TRY_ALLOC(object->document->ctx, *out);
+    return QN_OK;
+}
+
 qn_status qn_json_get_int(int64_t *out, const qn_json_place *place, int64_t least, int64_t most)
 {
     const int64_t value = json_integer_value(place->item);

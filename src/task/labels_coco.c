@@ -60,18 +60,6 @@ static qn_status get_id(int64_t *out, const qn_json_place *object, const char *k
     return qn_json_get_int(out, &id, -(INT64_C(1) << 53), INT64_C(1) << 53);
 }
 
-static qn_status get_name(const char **out, qn_coco *c, const qn_json_place *object,
-                          const char *key)
-{
-    qn_json_place item;
-    const char *text;
-    QN_TRY(qn_json_member(&item, object, key));
-    QN_TRY(qn_json_get_text(&text, &item));
-    *out = qn_arena_text(&c->arena, text, strlen(text));
-    QN_TRY_ALLOC(c->ctx, *out);
-    return QN_OK;
-}
-
 static qn_status get_list(qn_json_place *list, size_t *count, const qn_json_place *root,
                           const char *key)
 {
@@ -88,7 +76,7 @@ static qn_status read_pictures(qn_coco *c, const qn_json_place *root)
     for (size_t i = 0; i < c->n_pictures; i++) {
         const qn_json_place item = qn_json_element(&list, i);
         QN_TRY(get_id(&c->pictures[i].id, &item, "id"));
-        QN_TRY(get_name(&c->pictures[i].name, c, &item, "file_name"));
+        QN_TRY(qn_json_member_copy(&c->pictures[i].name, &c->arena, &item, "file_name"));
     }
     if (c->n_pictures > 1)
         qsort(c->pictures, c->n_pictures, sizeof *c->pictures, compare_ids);
@@ -111,7 +99,7 @@ static qn_status read_categories(qn_coco *c, const qn_json_place *root)
     for (size_t i = 0; i < c->n_categories; i++) {
         const qn_json_place item = qn_json_element(&list, i);
         QN_TRY(get_id(&c->categories[i].id, &item, "id"));
-        QN_TRY(get_name(&c->categories[i].name, c, &item, "name"));
+        QN_TRY(qn_json_member_copy(&c->categories[i].name, &c->arena, &item, "name"));
     }
     if (c->n_categories > 1)
         qsort(c->categories, c->n_categories, sizeof *c->categories, compare_ids);

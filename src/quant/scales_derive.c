@@ -1,0 +1,341 @@
+/* What a scale file says of tensors and layers, in place of what data would. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "quant/balance.h"
+#include "quant/scales.h"
+
+/* ---- Parameters ------------------------------------------------------------------------------------------------- */
+
+static qn_status get_scale(float *out, const qn_json_place *item)
+{
+    QN_TRY(qn_json_get_float(out, item));
+    if (*out >= FLT_MIN)
+        return QN_OK;
+    return qn_json_fail(item, QN_E_INVALID, "a scale is a number greater than 0");
+}
+
+static qn_status get_scales(qn_qparams *p, const qn_json_place *object)
+{
+    qn_json_place item;
+    size_t count;
+    QN_TRY(qn_json_member(&item, object, "scale"));
+    if (p->axis < 0)
+        return get_scale(&p->scale[0], &item);
+    QN_TRY(qn_json_length(&count, &item));
+    if (count != (size_t)p->count)
+        return qn_json_fail(&item, QN_E_INVALID, "has %zu scales: the weights have %lld channels",
+                            count, (long long)p->count);
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place one = qn_json_element(&item, i);
+        QN_TRY(get_scale(&p->scale[i], &one));
+    }
+    return QN_OK;
+}
+
+/* Of numbers that have a fixed one, no other. */
+static qn_status get_zero(qn_qparams *p, const qn_json_place *object, bool symmetric)
+{
+    qn_json_place item;
+    int64_t zero = 0;
+    const int64_t middle = (p->qmin + p->qmax + 1) / 2;
+    QN_TRY(qn_json_member(&item, object, "zero_point"));
+    QN_TRY(
+        qn_json_get_int(&zero, &item, symmetric ? middle : p->qmin, symmetric ? middle : p->qmax));
+    for (int64_t i = 0; i < p->count; i++)
+        p->zero[i] = zero;
+    return QN_OK;
+}
+
+static qn_status get_range(qn_range *out, const qn_json_place *object)
+{
+    qn_json_place item;
+    size_t count;
+    float ends[2] = {0, 0};
+    QN_TRY(qn_json_member(&item, object, "range"));
+    QN_TRY(qn_json_length(&count, &item));
+    if (count != 2)
+        return qn_json_fail(&item, QN_E_INVALID, "a range has two ends");
+    for (size_t i = 0; i < 2; i++) {
+        const qn_json_place end = qn_json_element(&item, i);
+        QN_TRY(qn_json_get_float(&ends[i], &end));
+    }
+    if (!(ends[0] <= 0 && ends[1] >= 0))
+        return qn_json_fail(&item, QN_E_INVALID, "a range contains 0");
+    *out = (qn_range){ends[0], ends[1]};
+    return QN_OK;
+}
+
+/* Type and width follow target and patterns; a file that says otherwise is not of these. */
+static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
+{
+    qn_json_place item;
+    const char *type = NULL;
+    int64_t bits = 0;
+    const qn_dtype_info *info = qn_dtype_get(p->dtype);
+    QN_TRY(qn_json_member(&item, object, "type"));
+    QN_TRY(qn_json_get_text(&type, &item));
+    if (strcmp(type, info->name) != 0)
+        return qn_json_fail(&item, QN_E_INVALID, "is '%s': target and widths make it '%s'", type,
+                            info->name);
+    QN_TRY(qn_json_member(&item, object, "bits"));
+    return qn_json_get_int(&bits, &item, info->bits, info->bits);
+}
+
+/* ---- Tensors ---------------------------------------------------------------------------------------------------- */
+
+/* Of the same numbers in 8 bits. */
+static qn_status get_narrow(qn_derived_value *out, const qn_quantizer *q,
+                            const qn_json_place *object)
+{
+    const qn_profile *profile = q->settings.profile;
+    qn_json_place item;
+    QN_TRY(qn_json_member(&item, object, "narrow"));
+    QN_TRY(qn_json_only(&item, (const char *const[]){"scale", "zero_point", NULL}));
+    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    QN_TRY(get_scales(out->narrow, &item));
+    return get_zero(out->narrow, &item, profile->symmetric);
+}
+
+/* Without scale and zero point the range makes them; with them it only tells. */
+static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const qn_quant_value *root,
+                           const qn_json_place *object)
+{
+    static const char *const keys[] = {"method",     "type",  "bits",   "scale",
+                                       "zero_point", "range", "narrow", NULL};
+    const qn_profile *profile = q->settings.profile;
+    qn_json_place item;
+    qn_qparams *p = NULL;
+    QN_TRY(qn_json_only(object, keys));
+    const bool symmetric = profile->symmetric && root->type == QN_UNDEFINED;
+    QN_TRY(qn_qparams_create(&p, q->ctx, q->graph->arena, qn_quant_dtype(q, root), 1));
+    out->name = root->value->name;
+    out->params = p;
+    QN_TRY(check_type(p, object));
+    QN_TRY(qn_json_member_text(&out->method, object, "method"));
+    QN_TRY(get_range(&out->range, object));
+    if (root->narrow)
+        QN_TRY(get_narrow(out, q, object));
+    if (!qn_json_find(&item, object, "scale") && !qn_json_find(&item, object, "zero_point")) {
+        qn_params_from_range(p, out->range.min, out->range.max, symmetric);
+        return QN_OK;
+    }
+    QN_TRY(get_scales(p, object));
+    return get_zero(p, object, symmetric);
+}
+
+static qn_status get_same(const qn_quant_value *root, const qn_json_place *object)
+{
+    qn_json_place item;
+    const char *name = NULL;
+    QN_TRY(qn_json_only(object, (const char *const[]){"same_as", NULL}));
+    QN_TRY(qn_json_member(&item, object, "same_as"));
+    QN_TRY(qn_json_get_text(&name, &item));
+    if (strcmp(name, root->value->name) == 0)
+        return QN_OK;
+    return qn_json_fail(&item, QN_E_INVALID, "this tensor shares its scale with '%s'",
+                        root->value->name);
+}
+
+/* Something too much is something misspelled, or of another model. */
+static qn_status fail_unknown(const qn_quantizer *q, const qn_json_place *tensors)
+{
+    qn_json_place member;
+    for (void *i = NULL; qn_json_next(&member, tensors, &i);) {
+        const qn_value *value = qn_graph_value(q->graph, member.key);
+        if (!value || !qn_quant_value_of(q, value)->integer)
+            return qn_json_fail(&member, QN_E_INVALID,
+                                "no integer tensor has this name: take it "
+                                "out, or make the scales again");
+    }
+    return QN_OK;
+}
+
+static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_place *tensors)
+{
+    const qn_quant_value *root = qn_quant_root(q, v);
+    qn_json_place object;
+    if (!qn_json_find(&object, tensors, v->value->name))
+        return qn_json_fail(tensors, QN_E_INVALID,
+                            "has nothing of tensor '%s': make the scales again", v->value->name);
+    if (root != v)
+        return get_same(root, &object);
+    v->derived = &q->derived.values[q->derived.n_values++];
+    QN_TRY(get_value(v->derived, q, v, &object));
+    /* As the metadata of the result tell it. */
+    v->through = strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v);
+    return QN_OK;
+}
+
+static qn_status get_tensors(qn_quantizer *q, const qn_json_place *root)
+{
+    qn_json_place tensors;
+    size_t count, wanted = 0;
+    QN_TRY(qn_json_member(&tensors, root, "tensors"));
+    QN_TRY(qn_json_members(&count, &tensors));
+    q->derived.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->derived.values);
+    QN_TRY_ALLOC(q->ctx, q->derived.values);
+    for (size_t i = 0; i < q->n_values; i++) {
+        if (q->values[i].integer)
+            QN_TRY(get_tensor(q, &q->values[i], &tensors));
+        wanted += q->values[i].integer;
+    }
+    return wanted == count ? QN_OK : fail_unknown(q, &tensors);
+}
+
+/* ---- Balances --------------------------------------------------------------------------------------------------- */
+
+static qn_status get_floats(float **out, const qn_quantizer *q, const qn_json_place *list,
+                            size_t count)
+{
+    *out = qn_arena_array(&q->graph->model->arena, count + 1, sizeof **out);
+    QN_TRY_ALLOC(q->ctx, *out);
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place item = qn_json_element(list, i);
+        QN_TRY(qn_json_get_float(&(*out)[i], &item));
+    }
+    return QN_OK;
+}
+
+static qn_status get_balance(qn_derived_balance *out, const qn_quantizer *q,
+                             const qn_json_place *object)
+{
+    qn_json_place list;
+    size_t count;
+    QN_TRY(qn_json_only(object, (const char *const[]){"tensor", "factor", NULL}));
+    QN_TRY(qn_json_member_text(&out->name, object, "tensor"));
+    QN_TRY(qn_json_member(&list, object, "factor"));
+    QN_TRY(qn_json_length(&count, &list));
+    QN_TRY(get_floats(&out->factor, q, &list, count));
+    out->channels = (int64_t)count;
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place item = qn_json_element(&list, i);
+        if (!(out->factor[i] >= FLT_MIN))
+            return qn_json_fail(&item, QN_E_INVALID, "a factor is a number greater than 0");
+    }
+    return QN_OK;
+}
+
+static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
+{
+    qn_json_place list;
+    size_t count;
+    QN_TRY(qn_json_member(&list, root, "balances"));
+    QN_TRY(qn_json_length(&count, &list));
+    QN_TRY_GROW(q->ctx, q->derived.balances, q->derived.balances_capacity, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place object = qn_json_element(&list, i);
+        QN_TRY(get_balance(&q->derived.balances[i], q, &object));
+        QN_TRY(qn_balance_apply(q, &q->derived.balances[i]));
+    }
+    q->derived.n_balances = count;
+    return QN_OK;
+}
+
+/* ---- Layers ----------------------------------------------------------------------------------------------------- */
+
+static qn_status get_correction(qn_derived_node *out, const qn_quantizer *q, const qn_mac *mac,
+                                const qn_json_place *object)
+{
+    qn_json_place list;
+    size_t count;
+    if (!qn_json_find(&list, object, "bias_correction"))
+        return QN_OK;
+    QN_TRY(qn_json_length(&count, &list));
+    if (!mac->bias_node || count != (size_t)mac->filters)
+        return qn_json_fail(&list, QN_E_INVALID, "has %zu numbers: the node has %lld biases", count,
+                            (long long)(mac->bias_node ? mac->filters : 0));
+    return get_floats(&out->correction, q, &list, count);
+}
+
+/* int32 in units of sx * sw. */
+static qn_status check_biases(const qn_derived_node *d, const qn_quantizer *q, const qn_mac *mac,
+                              const qn_json_place *object)
+{
+    const qn_value *x = mac->node->in[0];
+    const qn_qparams *read = qn_params_read(q, qn_quant_node_of(q, mac->node)), *w = d->weights;
+    for (int64_t k = 0; read && w->qmax < 256 && k < mac->filters; k++) {
+        const int64_t s = w->count > 1 ? k % mac->w->dims[mac->axis] : 0;
+        const double unit = (double)read->scale[0] * (double)w->scale[s];
+        const double bias = qn_mac_bias(mac, k) + (double)(d->correction ? d->correction[k] : 0);
+        if (fabs(bias) > (double)INT32_MAX * unit)
+            return qn_json_fail(object, QN_E_INVALID,
+                                "bias %lld does not fit 32 bits: the scale of tensor '%s' or of "
+                                "the weights is too small",
+                                (long long)k, x->name);
+    }
+    return QN_OK;
+}
+
+static qn_status get_node(qn_derived_node *out, const qn_quantizer *q, const qn_mac *mac,
+                          const qn_json_place *object)
+{
+    static const char *const keys[] = {"node", "operator", "weight",     "type",  "bits",
+                                       "axis", "scale",    "zero_point", "range", "bias_correction",
+                                       NULL};
+    qn_json_place item;
+    qn_range range;
+    int64_t axis = 0;
+    QN_TRY(qn_json_only(object, keys));
+    QN_TRY(qn_params_weight_form(&out->weights, q, mac));
+    out->filters = mac->filters;
+    QN_TRY(check_type(out->weights, object));
+    if (out->weights->axis >= 0) {
+        QN_TRY(qn_json_member(&item, object, "axis"));
+        QN_TRY(qn_json_get_int(&axis, &item, out->weights->axis, out->weights->axis));
+    }
+    QN_TRY(get_range(&range, object));
+    QN_TRY(get_scales(out->weights, object));
+    QN_TRY(get_zero(out->weights, object, true));
+    QN_TRY(get_correction(out, q, mac, object));
+    return check_biases(out, q, mac, object);
+}
+
+static bool has_layer(const qn_quantizer *q, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->derived.n_nodes && !found; i++)
+        found = strcmp(q->derived.nodes[i].name, name) == 0;
+    return found;
+}
+
+static qn_status get_layers(qn_quantizer *q, const qn_json_place *root)
+{
+    qn_json_place layers, member;
+    size_t count;
+    QN_TRY(qn_json_member(&layers, root, "layers"));
+    QN_TRY(qn_json_members(&count, &layers));
+    q->derived.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->derived.nodes);
+    QN_TRY_ALLOC(q->ctx, q->derived.nodes);
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        qn_mac mac;
+        if (!n->integer || n->form != QN_FORM_MAC || !qn_mac_of(&mac, n->node))
+            continue;
+        qn_derived_node *d = &q->derived.nodes[q->derived.n_nodes++];
+        d->name = n->node->out[0]->name;
+        if (!qn_json_find(&member, &layers, d->name))
+            return qn_json_fail(&layers, QN_E_INVALID,
+                                "has nothing of the node that writes '%s': make the scales again",
+                                d->name);
+        QN_TRY(get_node(d, q, &mac, &member));
+    }
+    for (void *i = NULL; q->derived.n_nodes != count && qn_json_next(&member, &layers, &i);) {
+        if (!has_layer(q, member.key))
+            return qn_json_fail(&member, QN_E_INVALID,
+                                "no integer node with weights writes this: take it out, or make "
+                                "the scales again");
+    }
+    return QN_OK;
+}
+
+qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scales)
+{
+    const qn_json_place root = qn_json_root(scales->document);
+    qn_quantizer_number(q);
+    qn_quant_find_narrow(q);
+    QN_TRY(get_tensors(q, &root));
+    QN_TRY(get_balances(q, &root));
+    return get_layers(q, &root);
+}
