@@ -50,11 +50,29 @@ static bool per_tensor(const search *s, const qn_mac *m)
     return m->node->op == &qn_op_ConvTranspose ? !p->per_channel_transposed : !p->per_channel;
 }
 
+/* The channel of the value whose factor a channel of a reader's input has; none: as many as there are. */
+static int64_t channel_at(const search *s, const qn_carrier *at, int64_t channel)
+{
+    const int64_t place = channel - at->first;
+    if (place < 0)
+        return s->spread.channels;
+    return QN_MIN(at->repeat == 1 ? place : place / at->repeat, s->spread.channels);
+}
+
 static double factor_at(const search *s, const qn_carrier *at, int64_t channel, const float *factor)
 {
-    const int64_t c =
-        channel >= at->first ? (channel - at->first) / at->repeat : s->spread.channels;
+    const int64_t c = channel_at(s, at, channel);
     return c < s->spread.channels ? (double)factor[c] : 1;
+}
+
+/* The larger one; what is no number never is. In loops over all weights, where fmax is a call each. */
+static inline double larger(double a, double b)
+{
+    return b > a ? b : a;
+}
+static inline float larger_f(float a, float b)
+{
+    return b > a ? b : a;
 }
 
 static const qn_stats_entry *entry_of(const search *s, const qn_value *value, int32_t axis)
@@ -74,25 +92,39 @@ static qn_range kept(const qn_quant_value *v, const qn_quant_value *root, const 
                       fminf(fmaxf(e->channel_max[c], 0), root->range.max) / by};
 }
 
+/* Rows of the weights are filters, and many enough for several threads. */
+static bool is_apart(const qn_mac *m)
+{
+    return m->filter_first && m->w->dims[0] * m->w->dims[1] > QN_QUANT_ALONE;
+}
+
 /* ---- Taking a value apart ---------------------------------------------------------------------------------------- */
 
-static void fold_taps(reading *r, const float *w)
+/* Row o of the weights, w being its first. */
+static void fold_row(reading *r, int64_t o, const float *w)
 {
     const qn_mac *m = &r->mac;
-    const int64_t first = m->w->dims[0], second = m->w->dims[1];
-    for (int64_t o = 0; o < first; o++) {
-        const int64_t base = o / (first / m->group) * second;
-        for (int64_t i = 0; i < second; i++, w += m->kernel) {
-            const int64_t at = o * second + i, filter = m->filter_first ? o : base + i;
-            const int64_t channel = m->filter_first ? base + i : o;
-            for (int64_t t = 0; t < m->kernel; t++) {
-                r->square[at] += w[t] * w[t];
-                r->most[at] = fmaxf(r->most[at], fabsf(w[t]));
-            }
-            r->row[filter] = fmaxf(r->row[filter], r->most[at]);
-            r->signal[filter] += (double)r->square[at] * r->power[channel];
+    const int64_t second = m->w->dims[1], base = o / (m->w->dims[0] / m->group) * second;
+    for (int64_t i = 0; i < second; i++, w += m->kernel) {
+        const int64_t at = o * second + i, filter = m->filter_first ? o : base + i;
+        float square = 0, most = 0;
+        for (int64_t t = 0; t < m->kernel; t++) {
+            square += w[t] * w[t];
+            most = larger_f(most, fabsf(w[t]));
         }
+        r->square[at] = square;
+        r->most[at] = most;
+        r->row[filter] = larger_f(r->row[filter], most);
+        r->signal[filter] += (double)square * r->power[m->filter_first ? base + i : o];
     }
+}
+
+static void fold_taps(reading *r, const float *w, int threads)
+{
+    const int64_t rows = r->mac.w->dims[0], size = r->mac.w->dims[1] * r->mac.kernel;
+#pragma omp parallel for num_threads(threads) if (is_apart(&r->mac))
+    for (int64_t o = 0; o < rows; o++)
+        fold_row(r, o, w + o * size);
 }
 
 static qn_status open_reading(reading *r, const search *s, const qn_carrier *at)
@@ -119,7 +151,7 @@ static qn_status open_reading(reading *r, const search *s, const qn_carrier *at)
         r->power[c] = qn_entry_channel_power(r->entry, c) / (by * by);
     }
     QN_TRY(qn_mac_weights(&w, m));
-    fold_taps(r, w);
+    fold_taps(r, w, ctx->threads);
     qn_free(ctx, w);
     return QN_OK;
 }
@@ -152,15 +184,16 @@ static void find_weight(search *s)
         float all = 0;
         for (int64_t k = 0; k < m->filters; k++)
             all = fmaxf(all, r->row[k]);
-        for (int64_t at = 0; at < first * second; at++) {
-            const int64_t o = at / second, other = o / (first / m->group) * second + at % second;
-            const int64_t filter = m->filter_first ? o : other;
-            const int64_t channel = m->filter_first ? other : o;
-            const int64_t c = channel >= r->at.first ? (channel - r->at.first) / r->at.repeat
-                                                     : s->spread.channels;
-            const float of = per_tensor(s, m) ? all : r->row[filter];
-            if (c < s->spread.channels && of > 0)
-                s->weight[c] = fmax(s->weight[c], (double)(r->most[at] / of));
+        const bool one_scale = per_tensor(s, m);
+        for (int64_t o = 0; o < first; o++) {
+            const int64_t base = o / (first / m->group) * second;
+            for (int64_t k = base; k < base + second; k++) {
+                const int64_t c = channel_at(s, &r->at, m->filter_first ? k : o);
+                const float of = one_scale ? all : r->row[m->filter_first ? o : k];
+                const float most = r->most[o * second + k - base];
+                if (c < s->spread.channels && of > 0)
+                    s->weight[c] = larger(s->weight[c], (double)(most / of));
+            }
         }
     }
 }
@@ -251,22 +284,47 @@ static void try_factors(reading *r, const search *s, const float *factor)
         r->noise[c] = fmin(step * step / 12 + before, r->power[c] / (r->by[c] * r->by[c]));
 }
 
-static void sum_filters(reading *r)
+/* Row o of the weights, which is one filter. */
+static void sum_filter(reading *r, int64_t o)
 {
     const qn_mac *m = &r->mac;
-    const int64_t first = m->w->dims[0], second = m->w->dims[1];
-    for (int64_t k = 0; k < m->filters; k++)
-        r->sums[k] = r->peaks[k] = 0;
-    for (int64_t o = 0; o < first; o++) {
-        const int64_t base = o / (first / m->group) * second;
-        for (int64_t i = 0; i < second; i++) {
-            const int64_t at = o * second + i, channel = m->filter_first ? base + i : o;
-            const int64_t filter = m->filter_first ? o : base + i;
-            const double by = r->by[channel];
-            r->sums[filter] += (double)r->square[at] * by * by * r->noise[channel];
-            r->peaks[filter] = fmax(r->peaks[filter], (double)r->most[at] * by);
-        }
+    const int64_t second = m->w->dims[1], base = o / (m->w->dims[0] / m->group) * second;
+    const double *by = r->by + base, *noise = r->noise + base;
+    const float *square = r->square + o * second, *most = r->most + o * second;
+    double sum = 0, peak = 0;
+    for (int64_t i = 0; i < second; i++) {
+        sum += (double)square[i] * by[i] * by[i] * noise[i];
+        peak = larger(peak, (double)most[i] * by[i]);
     }
+    r->sums[o] = sum;
+    r->peaks[o] = peak;
+}
+
+/* Row o of the weights, which is one channel. */
+static void sum_channel(reading *r, int64_t o)
+{
+    const qn_mac *m = &r->mac;
+    const int64_t second = m->w->dims[1], base = o / (m->w->dims[0] / m->group) * second;
+    const double by = r->by[o];
+    for (int64_t i = 0; i < second; i++) {
+        const int64_t at = o * second + i;
+        r->sums[base + i] += (double)r->square[at] * by * by * r->noise[o];
+        r->peaks[base + i] = larger(r->peaks[base + i], (double)r->most[at] * by);
+    }
+}
+
+static void sum_filters(reading *r, int threads)
+{
+    const int64_t rows = r->mac.w->dims[0];
+    for (int64_t k = 0; k < r->mac.filters; k++)
+        r->sums[k] = r->peaks[k] = 0;
+    for (int64_t o = 0; o < rows && !r->mac.filter_first; o++)
+        sum_channel(r, o);
+    if (!r->mac.filter_first)
+        return;
+#pragma omp parallel for num_threads(threads) if (is_apart(&r->mac))
+    for (int64_t o = 0; o < rows; o++)
+        sum_filter(r, o);
 }
 
 static double error_of(const reading *r, bool one_scale)
@@ -296,7 +354,7 @@ static double estimate(search *s, const float *factor)
     for (size_t i = 0; i < s->n_readings; i++) {
         reading *r = &s->readings[i];
         try_factors(r, s, factor);
-        sum_filters(r);
+        sum_filters(r, s->q->ctx->threads);
         error += error_of(r, per_tensor(s, &r->mac));
     }
     return error;
