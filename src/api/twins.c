@@ -149,25 +149,29 @@ static qn_quant quant_at(const meaning *m, int64_t i)
 
 enum { BLOCK = 256 };
 
-/* One scale and no factors, as nearly all have: nothing to look up for each number. */
-static bool is_uniform(const meaning *m)
+static int64_t rest_of(const spread *s, int64_t i)
 {
-    return m->scales.count == 1 && !m->twin->factor;
+    return s->count > 1 ? s->inner - i % s->inner : BLOCK;
+}
+
+/* How many numbers from i on, of a block at most, have one scale and one factor: nothing is looked up for each. */
+static int64_t run_at(const meaning *m, int64_t i, int64_t count)
+{
+    return QN_MIN(QN_MIN(count - i, BLOCK),
+                  QN_MIN(rest_of(&m->scales, i), rest_of(&m->factors, i)));
 }
 
 static void dequantize(float *out, const meaning *m, const qn_tensor *rows)
 {
     int64_t block[BLOCK];
     const int64_t count = qn_tensor_count(rows);
-    const bool uniform = is_uniform(m);
-    const qn_quant all = uniform ? quant_at(m, 0) : (qn_quant){1, 0, false};
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        const int64_t n = QN_MIN(count - first, BLOCK);
+    for (int64_t first = 0, n; first < count; first += n) {
+        const qn_quant q = quant_at(m, first);
+        const float factor = factor_at(m, first);
+        n = run_at(m, first, count);
         qn_load_i64(block, rows->dtype, rows->data, first, n);
         for (int64_t i = 0; i < n; i++)
-            out[first + i] =
-                uniform ? qn_dequantize(block[i], all)
-                        : qn_dequantize(block[i], quant_at(m, first + i)) * factor_at(m, first + i);
+            out[first + i] = qn_dequantize(block[i], q) * factor;
     }
 }
 
@@ -177,19 +181,24 @@ static void quantize(void *out, const meaning *m, const qn_tensor *real)
     int64_t block[BLOCK];
     const int64_t count = qn_tensor_count(real);
     const float *x = real->data;
-    for (int64_t first = 0; first < count; first += BLOCK) {
-        const int64_t n = QN_MIN(count - first, BLOCK);
+    for (int64_t first = 0, n; first < count; first += n) {
+        const qn_quant q = quant_at(m, first);
+        const float factor = factor_at(m, first);
+        n = run_at(m, first, count);
         for (int64_t i = 0; i < n; i++)
-            block[i] = qn_quantize(x[first + i] / factor_at(m, first + i), quant_at(m, first + i),
-                                   m->limits);
+            block[i] = qn_quantize(x[first + i] / factor, q, m->limits);
         qn_store_i64(out, m->twin->dtype, first, block, n);
     }
 }
 
 static void scale_floats(float *out, const meaning *m, const float *x, int64_t count, bool divide)
 {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = divide ? x[i] / factor_at(m, i) : x[i] * factor_at(m, i);
+    for (int64_t first = 0, n; first < count; first += n) {
+        const float factor = factor_at(m, first);
+        n = run_at(m, first, count);
+        for (int64_t i = first; i < first + n; i++)
+            out[i] = divide ? x[i] / factor : x[i] * factor;
+    }
 }
 
 /* ---- Values as they pass ---------------------------------------------------------------------------------------- */
