@@ -38,6 +38,7 @@ typedef enum cli_number { CLI_ANY, CLI_WHOLE, CLI_DECIMAL } cli_number;
 
 /* The i-th of the words that a value may be; NULL past the last. */
 typedef const char *cli_word_fn(size_t i);
+typedef bool cli_known_fn(const char *text);
 
 typedef struct cli_option {
     const char *name;     /* without its dashes */
@@ -50,6 +51,7 @@ typedef struct cli_option {
     double least, most;   /* of a number */
     cli_number number;    /* of CLI_WORDS and CLI_ROWS */
     cli_word_fn *word;    /* the values allowed; NULL: any */
+    cli_known_fn *known;  /* whether a value is allowed that is no such word; NULL: none is */
     const char *help;     /* without a full stop */
 } cli_option;
 
@@ -87,7 +89,9 @@ typedef struct cli_common {
     int help, json, markdown, verbose, quiet;
     const qn_log_level *log_level; /* that an option of the command asks for; NULL: by the above */
     cli_list arguments;            /* what is no option */
-    bool *given;                   /* whether the i-th option of cli_field_at was */
+    const cli_option
+        *before; /* with several numbers, right behind which the last argument stands; NULL: none */
+    bool *given; /* whether the i-th option of cli_field_at was */
     const cli_program *program;
     struct cli_config *config; /* the file that more options came from; NULL: none */
     bool chipless;             /* the command is for a target that is no chip */
@@ -134,6 +138,8 @@ bool cli_field_at(cli_field *out, const cli_command *command, size_t i);
 /* Fills `values` (zeroed, of the command's size) from the arguments behind the command's name. False,
  * with a message on stderr, where they do not fit the table. cli_values_free in any case. */
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv);
+/* For one argument too many: whether the last was meant for an option with several numbers, which it then tells of. */
+bool cli_refuse_stray(const cli_common *common);
 void cli_values_free(void *values, const cli_command *command);
 /* Whether the option was given, on the command line or in a file. */
 bool cli_given(const void *values, const cli_command *command, const char *name);
@@ -164,6 +170,8 @@ void cli_config_inputs(qn_function *function, const cli_common *common);
 const char *cli_chip(const cli_common *common);
 /* Only from the command line or the file's "chip". */
 const char *cli_named_chip(const cli_common *common);
+/* Whether there is such a chip; where not, a message that begins with `where` and lists those that there are. */
+bool cli_check_chip(const char *name, const char *where);
 /* Whether an option without its dashes belongs to a section that is the vendor's, as "compile.save-dir" does. */
 bool cli_is_vendors_option(const char *name);
 

@@ -7,13 +7,29 @@ typedef struct values {
     const char *target;
 } values;
 
+/* Targets, and chips behind them. */
+static const char *target_word(size_t i)
+{
+    size_t targets = 0;
+    while (qn_target_name(targets))
+        targets++;
+    return i < targets ? qn_target_name(i) : qn_chip_name(i - targets);
+}
+
+static bool is_chip(const char *text)
+{
+    qn_chip_info chip;
+    return qn_chip_find(&chip, text);
+}
+
 static const cli_option options[] = {
     {.name = "target",
      .type = CLI_TEXT,
      .offset = offsetof(values, target),
      .value = "NAME",
-     .word = qn_target_name,
-     .help = "the engine that is to run it"},
+     .word = target_word,
+     .known = is_chip,
+     .help = "the engine or chip that is to run it"},
 };
 static const cli_group own = CLI_GROUP("of lint", options);
 

@@ -72,6 +72,17 @@ static bool take_program(cli_program *program, int *at, int argc, char **argv)
     return true;
 }
 
+static bool check_program(const cli_program *program)
+{
+    for (size_t i = 0; i < sizeof program_options / sizeof *program_options; i++) {
+        const char *chip;
+        memcpy(&chip, (const char *)program + program_options[i].offset, sizeof chip);
+        if (chip && !cli_check_chip(chip, program_options[i].name))
+            return false;
+    }
+    return true;
+}
+
 static bool is_knight(const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;
@@ -116,5 +127,7 @@ int quench_command(int argc, char **argv, qn_infer_fn *run)
         command = &cli_cmd_build;
     if (!command)
         return unknown_command(name);
+    if (!check_program(&program))
+        return CLI_USAGE;
     return cli_run(&program, command, argc - at - 1, argv + at + 1);
 }

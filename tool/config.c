@@ -90,16 +90,38 @@ static bool check_sections(const qn_config *file, const char *path, bool told)
     return true;
 }
 
+/* A key that the file itself has no use for as it stands there. */
+static bool refuse_key(const qn_config_entry *entry, cli_word_fn *known)
+{
+    if (is_one_of(own_sections, entry->key) || is_one_of(other_sections, entry->key))
+        cli_error("%s: a section is an object: \"%s\": {...}", entry->where, entry->key);
+    else if (strcmp(entry->key, own_block(0)) == 0)
+        cli_error("%s: a list of objects is expected, one per input", entry->where);
+    else
+        unknown_name(entry->where, "key", cli_nearest_word(known, entry->key));
+    return false;
+}
+
+static bool take_chip(const char **chip, const qn_config_entry *entry)
+{
+    if (entry->count != 1 || !entry->values[0]) {
+        cli_error("%s: the name of one chip is expected", entry->where);
+        return false;
+    }
+    *chip = entry->values[0];
+    return cli_check_chip(*chip, entry->where);
+}
+
 static bool take_own(struct cli_config *config)
 {
     qn_config_entry entry;
     for (size_t i = 0; qn_config_entry_at(&entry, config->file, "", i); i++) {
         if (!is_one_of(own_keys, entry.key))
-            return unknown_name(entry.where, "key", cli_nearest_word(own_key, entry.key));
-        if (strcmp(entry.key, "chip") == 0 && entry.count == 1)
-            config->chip = entry.values[0];
-        if (strcmp(entry.key, "default-chip") == 0 && entry.count == 1)
-            config->default_chip = entry.values[0];
+            return refuse_key(&entry, own_key);
+        if (strcmp(entry.key, "chip") == 0 && !take_chip(&config->chip, &entry))
+            return false;
+        if (strcmp(entry.key, "default-chip") == 0 && !take_chip(&config->default_chip, &entry))
+            return false;
     }
     return true;
 }
@@ -165,7 +187,9 @@ static bool take_blocks(struct cli_config *config, const char *section)
     qn_config_entry entry;
     for (size_t i = 0; qn_config_block_at(&entry, config->file, section, i); i++) {
         if (strcmp(entry.key, own_block(0)) != 0)
-            return unknown_name(entry.where, "key", cli_nearest_word(own_block, entry.key));
+            return *section
+                       ? unknown_name(entry.where, "key", cli_nearest_word(own_block, entry.key))
+                       : refuse_key(&entry, own_block);
         config->inputs = entry.values[0];
     }
     return true;
@@ -210,6 +234,21 @@ void cli_config_inputs(qn_function *function, const cli_common *common)
                  common->config->path);
     function->configs = common->config->inputs;
     function->config_file = common->config->path;
+}
+
+bool cli_check_chip(const char *name, const char *where)
+{
+    char names[512] = "";
+    size_t at = 0;
+    qn_chip_info chip;
+    if (qn_chip_find(&chip, name))
+        return true;
+    for (size_t i = 0; qn_chip_name(i) && at < sizeof names; i++)
+        at +=
+            (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", qn_chip_name(i));
+    cli_error("%s: there is no chip '%s': it is one of %s, or the full name of one (TX5368AV200)",
+              where, name, names);
+    return false;
 }
 
 const char *cli_named_chip(const cli_common *common)

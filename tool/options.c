@@ -195,6 +195,8 @@ static bool bad_word(const cli_option *option, const char *text)
 
 static bool is_word(const cli_option *option, const char *text)
 {
+    if (option->known && option->known(text))
+        return true;
     for (size_t i = 0; option->word(i); i++) {
         if (strcmp(option->word(i), text) == 0)
             return true;
@@ -337,6 +339,7 @@ typedef struct words {
     int argc;
     char **argv;
     int at;
+    const cli_option *last; /* that the words before `at` belong to; NULL: none */
 } words;
 
 static bool take_values(const found *to, const cli_command *command, words *w, const char *text)
@@ -394,6 +397,7 @@ static bool parse_option(void *values, const cli_command *command, words *w)
         *(int *)f.field += (int)length - 1;
     }
     ((cli_common *)values)->given[f.place] = true;
+    w->last = f.option;
     return take_values(&f, command, w, text);
 }
 
@@ -429,6 +433,8 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     }
     if (common->help || (given >= command->least && given <= command->most))
         return true;
+    if (cli_refuse_stray(common))
+        return false;
     if (given < command->least)
         cli_error("%s: missing argument; usage: quench %s [options] %s", command->name,
                   command->name, command->arguments);
@@ -438,10 +444,25 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     return false;
 }
 
+bool cli_refuse_stray(const cli_common *common)
+{
+    if (common->before)
+        bad_number(common->before, common->arguments.at[common->arguments.count - 1]);
+    return common->before != NULL;
+}
+
+/* `w` is at an argument. */
+static bool take_argument(cli_common *common, words *w)
+{
+    common->before = w->last && is_many(w->last) && w->last->number ? w->last : NULL;
+    w->last = NULL;
+    return cli_list_push(&common->arguments, w->argv[w->at]);
+}
+
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
 {
     cli_common *common = values;
-    words w = {argc, argv, 0};
+    words w = {argc, argv, 0, NULL};
     bool ended = false;
     if (!set_standards(values, command))
         return false;
@@ -451,7 +472,7 @@ bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
         if (!ended && strcmp(word, "--") == 0)
             ended = true;
         else if (ended || word[0] != '-' || word[1] == 0)
-            fits = cli_list_push(&common->arguments, word);
+            fits = take_argument(common, &w);
         else
             fits = parse_option(values, command, &w);
         if (!fits)

@@ -34,18 +34,6 @@ static bool check_clashes(const quant_values *v, const cli_command *command)
 
 /* ---- Chips ------------------------------------------------------------------------------------------------------ */
 
-static void refuse_chip(const char *name)
-{
-    char names[512] = "";
-    size_t at = 0;
-    for (size_t i = 0; qn_chip_name(i) && at < sizeof names; i++)
-        at +=
-            (size_t)snprintf(names + at, sizeof names - at, "%s%s", i ? ", " : "", qn_chip_name(i));
-    cli_error("quant: there is no chip '%s': it is one of %s, or the full name of one "
-              "(TX5368AV200)",
-              name, names);
-}
-
 /* The first option given that makes nodes of 16 bits; NULL: none. */
 static const char *wide_option(const quant_values *v, const cli_command *command)
 {
@@ -79,12 +67,8 @@ static bool check_chip(const quant_values *v, const cli_command *command)
 {
     const char *name = cli_chip(&v->common);
     qn_chip_info chip;
-    if (!name)
+    if (!name || !qn_chip_find(&chip, name)) /* all that are given were checked */
         return true;
-    if (!qn_chip_find(&chip, name)) {
-        refuse_chip(name);
-        return false;
-    }
     const char *wide = chip.wide ? NULL : wide_option(v, command);
     if (wide)
         cli_error("quant: --%s and --chip %s exclude each other: %s computes with 8 bits only, "
@@ -299,7 +283,7 @@ static void tell_idle(const quant_values *v, const cli_command *command)
 static bool check_model(const quant_values *v)
 {
     const size_t named = v->common.arguments.count + (v->subject.model != NULL);
-    if (named != 1)
+    if (named != 1 && (!named || !cli_refuse_stray(&v->common)))
         cli_error("quant: name one model: quench quant -m MODEL");
     return named == 1;
 }
