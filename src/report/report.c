@@ -61,7 +61,7 @@ qn_item *qn_item_row(qn_item *table)
 void qn_item_text(qn_item *parent, const char *key, const char *text)
 {
     qn_item *item = item_add(parent, key, QN_ITEM_TEXT);
-    item->text = qn_arena_text(&parent->report->arena, text, strlen(text));
+    item->text = text ? qn_arena_text(&parent->report->arena, text, strlen(text)) : NULL;
     if (!item->text)
         parent->report->failed = true;
 }

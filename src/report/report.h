@@ -42,7 +42,8 @@ QN_MUST_CHECK qn_status qn_report_create(qn_report **out, qn_context *ctx);
 /* QN_E_NOMEM where something could not be added. */
 QN_MUST_CHECK qn_status qn_report_finish(const qn_report *report);
 
-/* Keys must outlive the report; texts are copied. */
+/* Keys must outlive the report; texts are copied. A text that is NULL is one that there was no memory for: the report has
+ * failed, which qn_report_finish tells. */
 qn_item *qn_item_group(qn_item *parent, const char *key);
 qn_item *qn_item_table(qn_item *parent, const char *key);
 qn_item *qn_item_row(qn_item *table);

@@ -93,6 +93,20 @@ static void not_for_json(void **state)
     qn_context_free(ctx);
 }
 
+/* What a text was made of did not fit the memory. */
+static void missing_text(void **state)
+{
+    qn_context *ctx;
+    qn_report *report;
+    (void)state;
+    assert_int_equal(qn_context_create(&ctx, NULL), QN_OK);
+    assert_int_equal(qn_report_create(&report, ctx), QN_OK);
+    qn_item_text(&report->root, "name", NULL);
+    assert_int_equal(qn_report_finish(report), QN_E_NOMEM);
+    qn_report_free(report);
+    qn_context_free(ctx);
+}
+
 static void utf8_forms(void **state)
 {
     static const struct {
@@ -157,7 +171,7 @@ static void short_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(both_forms), cmocka_unit_test(not_for_json),
-                                       cmocka_unit_test(utf8_forms),
+                                       cmocka_unit_test(missing_text), cmocka_unit_test(utf8_forms),
                                        cmocka_unit_test(short_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
