@@ -90,7 +90,7 @@ static void report_mended(qn_item *root, const qn_quantize_job *j)
                                      "8 bits with ranges by %s left too much noise in the outputs: "
                                      "ranges are by %s%s; -b 8 keeps 8 bits and %s",
                                      j->settings.profile->method[0], j->params.method->name,
-                                     j->settings.n_widths
+                                     j->quantizer->settings.n_widths
                                          ? ", and the layers that made most of it have 16 bits"
                                          : "",
                                      j->settings.profile->method[0]));
@@ -105,7 +105,7 @@ static const char *advice_for(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     const qn_profile *profile = j->settings.profile;
-    if (o->bits == 8 && !j->mix && !j->settings.n_widths &&
+    if (o->bits == 8 && !j->mix && !j->quantizer->settings.n_widths &&
         (!profile->fixed_point || profile->wide))
         return "without -b 8 and -qm the layers that make most of it are found and get more; "
                "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";

@@ -163,11 +163,45 @@ static void who_asks_for_bits_gets_them(void **state)
     assert_int_equal(got.wide, 0);
 }
 
+/* What was done to the best of several tries is told as well as what was done to the only one. */
+static void strategies_tell_of_wide_layers(void **state)
+{
+    const char *const data = path;
+    char folder[80], cache[96], made[112], *text;
+    qn_strategies_options o = QN_STRATEGIES_OPTIONS_INIT;
+    fixture f = network(1000);
+    qn_report *report;
+    (void)state;
+    snprintf(folder, sizeof folder, "%s.dir", path);
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    snprintf(made, sizeof made, "%s/model_quantize.onnx", folder);
+    o.file.save_dir = folder;
+    o.file.quantize.target = "TX5368AV200";
+    o.file.quantize.no_equalization = 1;
+    o.file.quantize.calibrate.data.data = &data;
+    o.file.quantize.calibrate.data.n_data = 1;
+    o.cache = cache;
+    if (qn_strategies_run(&report, f.ctx, f.model, &o) != QN_OK)
+        fail_msg("%s", qn_context_error(f.ctx));
+    assert_int_equal(qn_report_json(&text, report), QN_OK);
+    assert_non_null(strstr(text, "\"mended\""));
+    assert_non_null(strstr(text, "have 16 bits"));
+    qn_text_free(f.ctx, text);
+    qn_report_free(report);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+    assert_int_equal(unlink(cache), 0);
+    assert_int_equal(unlink(made), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(alike_channels_need_nothing), cmocka_unit_test(harmful_layers_stay_float),
-        cmocka_unit_test(harmful_layers_stay_float_for_every_target),
-        cmocka_unit_test(chips_have_integers), cmocka_unit_test(who_asks_for_bits_gets_them)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(alike_channels_need_nothing),
+                                       cmocka_unit_test(harmful_layers_stay_float),
+                                       cmocka_unit_test(harmful_layers_stay_float_for_every_target),
+                                       cmocka_unit_test(chips_have_integers),
+                                       cmocka_unit_test(who_asks_for_bits_gets_them),
+                                       cmocka_unit_test(strategies_tell_of_wide_layers)};
     return cmocka_run_group_tests(tests, write_samples, remove_samples);
 }
