@@ -165,6 +165,8 @@ bool cli_config_apply(void *values, const cli_command *command, const char *path
 void cli_config_free(struct cli_config *config);
 /* Gives the function the file's "input-configs", if there are any. */
 void cli_config_inputs(qn_function *function, const cli_common *common);
+/* Whether a message is about a place in the file. */
+bool cli_config_blamed(const cli_common *common, const char *message);
 /* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called
  * by. NULL: none. */
 const char *cli_chip(const cli_common *common);
@@ -184,6 +186,7 @@ struct cli_work {
     bool showing;  /* a progress line stands there */
     double shown_ms, began_ms;
     const char *doing;
+    bool misused; /* what fails next does so because of what an option says */
 };
 
 /* Runs the command with a context, signals and progress set up; returns the exit code. */

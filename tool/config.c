@@ -236,6 +236,12 @@ void cli_config_inputs(qn_function *function, const cli_common *common)
     function->config_file = common->config->path;
 }
 
+bool cli_config_blamed(const cli_common *common, const char *message)
+{
+    const size_t length = common->config ? strlen(common->config->path) : 0;
+    return length && strncmp(message, common->config->path, length) == 0 && message[length] == ':';
+}
+
 bool cli_check_chip(const char *name, const char *where)
 {
     char names[512] = "";

@@ -129,7 +129,11 @@ static bool parse_names(cli_detection *d, const char *path)
         }
         d->names[d->options.n_names++] = line;
     }
-    return true;
+    const long long classes = (long long)d->options.classes;
+    if (!classes || !d->options.n_names || (long long)d->options.n_names == classes)
+        return true;
+    cli_error("--names: %s has %zu names, but --nc is %lld", path, d->options.n_names, classes);
+    return false;
 }
 
 bool cli_detection_open(cli_detection *out, const cli_detect_values *v)

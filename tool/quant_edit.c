@@ -22,6 +22,7 @@ qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *model, const quant
                                   .n_outputs = v->edge.outputs.count};
     *out = NULL;
     const qn_status status = mean && std ? qn_model_edit(out, cli->ctx, model, &edit) : QN_E_NOMEM;
+    cli->misused = status != QN_OK && (edit.n_mean || edit.n_outputs);
     free(mean);
     free(std);
     return status;

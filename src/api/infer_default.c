@@ -32,6 +32,16 @@ typedef struct job {
     qn_task_output *outputs; /* [n_outputs] of a sample */
 } job;
 
+/* Where the fault lies: the block of the file, if there is one. */
+static qn_status blame(const job *j, qn_status status)
+{
+    const qn_function *f = j->e->options->function;
+    if (status == QN_OK || status == QN_E_NOMEM || !f->configs)
+        return status;
+    return f->config_file ? qn_fail_within(j->ctx, status, "%s: input-configs", f->config_file)
+                          : qn_fail_within(j->ctx, status, "input-configs");
+}
+
 /* ---- The samples --------------------------------------------------------------------------------------------------- */
 
 static qn_status read_configs(qn_input_configs *out, qn_context *ctx, qn_arena *arena,
@@ -66,10 +76,10 @@ static qn_status check_configs(const job *j)
         while (k < j->e->facts.n_inputs && config_of(j, k) != c)
             k++;
         if (k == j->e->facts.n_inputs)
-            return qn_fail(j->ctx, QN_E_INVALID,
-                           c->input_name ? "input-configs: the model has no input '%s' left"
-                                         : "input-configs: the model has no input for %s",
-                           c->input_name ? c->input_name : c->data_dir);
+            return blame(j, qn_fail(j->ctx, QN_E_INVALID,
+                                    c->input_name ? "the model has no input '%s' left"
+                                                  : "the model has no input for %s",
+                                    c->input_name ? c->input_name : c->data_dir));
     }
     return QN_OK;
 }
@@ -111,9 +121,8 @@ static qn_status check_format(job *j, const qn_input_config *c)
     for (size_t i = 0; i < QN_COUNT_OF(formats); i++) {
         if (strcmp(formats[i].name, c->data_format) == 0 && files.kind != formats[i].kind &&
             files.kind != formats[i].other)
-            return qn_fail(j->ctx, QN_E_INVALID,
-                           "input-configs: quant_data_format is %s, but %s has %s", c->data_format,
-                           c->data_dir, qn_file_kind_name(files.kind));
+            return blame(j, qn_fail(j->ctx, QN_E_INVALID, "quant_data_format is %s, but %s has %s",
+                                    c->data_format, c->data_dir, qn_file_kind_name(files.kind)));
     }
     return QN_OK;
 }
@@ -152,11 +161,12 @@ static qn_status open_data(job *j)
         const qn_input_config *c = config_of(j, k);
         const qn_picture_shape shape = picture_of(info);
         if (!c)
-            return qn_fail(j->ctx, QN_E_INVALID,
-                           "input-configs: input '%s' has none: one object per input is expected",
-                           info->name);
+            return blame(j, qn_fail(j->ctx, QN_E_INVALID,
+                                    "input '%s' has none: one object per input is expected",
+                                    info->name));
         QN_TRY(check_format(j, c));
-        QN_TRY(qn_input_config_steps(&steps[k], j->ctx, c, &shape, takes_pixels(j, c, info)));
+        QN_TRY(blame(
+            j, qn_input_config_steps(&steps[k], j->ctx, c, &shape, takes_pixels(j, c, info))));
         data[k] = qn_arena_format(&j->arena, "%s=%s", info->name, c->data_dir);
         QN_TRY_ALLOC(j->ctx, data[k]);
     }
@@ -209,8 +219,7 @@ static qn_status find_outputs(job *j)
         j->first_output++;
     return j->first_output < count || !wanted
                ? QN_OK
-               : qn_fail(j->ctx, QN_E_INVALID, "input-configs: the model has no output '%s'",
-                         wanted);
+               : blame(j, qn_fail(j->ctx, QN_E_INVALID, "the model has no output '%s'", wanted));
 }
 
 static qn_status set_detection(job *j)

@@ -222,6 +222,24 @@ static qn_input_config standard(void)
                              .draw_conf = detect.draw_conf};
 }
 
+/* What keys say together. */
+static qn_status check_config(const qn_input_config *config, const qn_json_place *object)
+{
+    qn_json_place member;
+    for (size_t i = 0; i < config->std.count; i++) {
+        if (config->std.at[i] == 0 && qn_json_find(&member, object, "std"))
+            return qn_json_fail(&member, QN_E_FORMAT, "has a 0, which nothing is divided by");
+    }
+    if (config->nc && config->names.count && (int64_t)config->names.count != config->nc &&
+        qn_json_find(&member, object, "names"))
+        return qn_json_fail(&member, QN_E_FORMAT, "has %zu names, but nc is %lld classes",
+                            config->names.count, (long long)config->nc);
+    if (!config->data_dir || !*config->data_dir)
+        return qn_json_fail(object, QN_E_FORMAT,
+                            "has no data_dir: the folder with the samples of the input");
+    return QN_OK;
+}
+
 static qn_status read_config(qn_input_config *config, const reader *r, const qn_json_place *object)
 {
     size_t count = 0;
@@ -231,14 +249,7 @@ static qn_status read_config(qn_input_config *config, const reader *r, const qn_
     QN_TRY(qn_json_members(&count, object));
     while (qn_json_next(&member, object, &at))
         QN_TRY(read_member(config, r, &member));
-    for (size_t i = 0; i < config->std.count; i++) {
-        if (config->std.at[i] == 0 && qn_json_find(&member, object, "std"))
-            return qn_json_fail(&member, QN_E_FORMAT, "has a 0, which nothing is divided by");
-    }
-    if (!config->data_dir || !*config->data_dir)
-        return qn_json_fail(object, QN_E_FORMAT,
-                            "has no data_dir: the folder with the samples of the input");
-    return QN_OK;
+    return check_config(config, object);
 }
 
 /* A list, or the only object of one. */
@@ -302,7 +313,7 @@ static qn_status set_scale(qn_preprocess *p, qn_context *ctx, const qn_input_con
         return QN_OK;
     if (channels == 1 && (c->mean.count > 1 || c->std.count > 1))
         return qn_fail(ctx, QN_E_INVALID,
-                       "input-configs: mean and std have three numbers, but the input one channel");
+                       "mean and std have three numbers, but the input has one channel");
     set_numbers(p->mean, &c->mean);
     set_numbers(p->std, &c->std);
     return QN_OK;
