@@ -142,6 +142,25 @@ def stops(executor):
     return hits + 1
 '''
 
+# The first quantized model hits nothing, the second cannot be measured, the third is as good as float.
+UNEVEN = '''
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+results = []
+
+@onnx_infer_func.register("uneven")
+def uneven(executor):
+    for i in range(executor.iteration):
+        executor.forward(np.load("rows.npy")[i : i + 1])
+    if executor._stage == "float":
+        return 50.0
+    results.append(0.0 if not results else 50.0)
+    if len(results) == 2:
+        raise ValueError("no labels for this one")
+    return results[-1]
+'''
+
 COMMON = '''
 import numpy as np
 from onnx_quantize_tool.common.register import onnx_infer_func
@@ -178,7 +197,8 @@ def make_files():
     np.save("data/imagenet_input_b10_s1.npy", x)
     np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (3, 10)))
     np.save("rows.npy", x.reshape(30, 1, 28, 28))
-    for name, text in (("demo", SAMPLE), ("others", OTHERS), ("stops", STOPS), ("helper", "")):
+    for name, text in (("demo", SAMPLE), ("others", OTHERS), ("stops", STOPS), ("uneven", UNEVEN),
+                       ("helper", "")):
         with open(f"scripts/{name}.py", "w", encoding="utf-8") as file:
             file.write(text)
 
@@ -205,6 +225,27 @@ def test_strategies():
         file.write("# changed\n")
     done = run(*demo, "-i", "1", "3", "--save-dir", "many")
     assert "another infer function" in done.stderr and "made anew" in done.stderr, done.stderr
+
+
+def test_uneven():
+    """An accuracy of 0 is one, and the worst there is; what fails stands last, with its reason."""
+    words = ("-uds", "scripts/uneven.py", "-if", "uneven", "-qm", "kl", "mse", "min_max", "-i", "2")
+    done = run(*words, "--save-dir", "uneven", "--json")
+    told = json.loads(done.stdout)
+    good, zero, failed = told["strategies"]
+    assert told["float_accuracy"] == 50, told
+    assert (good["quant_mode"], good["quantization_loss"], good["accuracy"]) == ("min_max", "0.0000", 50)
+    assert (zero["quant_mode"], zero["quantization_loss"], zero["accuracy"]) == ("kl", "100.0000", 0)
+    assert (failed["quant_mode"], failed["quantization_loss"]) == ("mse", "Fail"), failed
+    assert "accuracy" not in failed and "tensor_error" not in failed, failed
+    assert [row["strategy"] for row in told["failures"]] == ["mse_2"], told
+    assert "no labels for this one" in told["failures"][0]["why"], told
+    assert "mse_2: done, Fail" in done.stderr and "kl_2: done, loss 100.0000 %" in done.stderr
+    done = run(*words, "--save-dir", "uneven")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert ["mse", "2", "Fail"] in rows, done.stdout
+    assert [row[4] for row in rows if row[:2] == ["kl", "2"]] == ["0.0000"], done.stdout
+    assert any(row[:1] == ["mse_2"] and "labels" in row for row in rows), done.stdout
 
 
 def test_one_by_one():
@@ -304,8 +345,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_files()
-        for test in (test_sample, test_strategies, test_one_by_one, test_facts, test_two_at_once,
-                     test_built_in, test_stopped, test_bad):
+        for test in (test_sample, test_strategies, test_uneven, test_one_by_one, test_facts,
+                     test_two_at_once, test_built_in, test_stopped, test_bad):
             test()
             print(f"{test.__name__}: ok")
 
