@@ -136,6 +136,7 @@ struct qn_executor {
     qn_kept_error error; /* fixed */
     bool stopped;        /* early */
     bool failed;         /* some call of it did */
+    bool starved;        /* for want of memory: what is half made is not gone on with */
     qn_forward_log *log; /* float, where it can be gone on from; else NULL */
     bool broken;         /* a forward ended in its midst: statistics are of no use */
 };

@@ -271,7 +271,8 @@ static qn_status forward(qn_executor *e, const qn_tensor *inputs, size_t n_input
 
 qn_status qn_executor_forward(qn_executor *e, const qn_tensor *inputs, size_t n_inputs)
 {
-    const qn_status status = forward(e, inputs, n_inputs);
+    const qn_status status = e->starved ? qn_fail_nomem(e->ctx) : forward(e, inputs, n_inputs);
     e->failed = e->failed || status != QN_OK;
+    e->starved = status == QN_E_NOMEM;
     return status;
 }
