@@ -52,6 +52,13 @@ bool qn_observe_default(const void *user, const qn_value *value)
     return value->producer && !is_cut_off(value) && !is_unfinished(value);
 }
 
+bool qn_observe_none(const void *user, const qn_value *value)
+{
+    (void)user;
+    (void)value;
+    return false;
+}
+
 /* As its neighbours see it. */
 int32_t qn_channel_axis(const void *user, const qn_value *value)
 {

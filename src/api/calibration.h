@@ -23,6 +23,8 @@ QN_MUST_CHECK qn_status qn_feed_source_open(qn_feed_source *out, qn_feed *feed, 
  * Relu, Clip or bias behind them changes at once. Whatever target and patterns a model is quantized with,
  * its integers are among these. A qn_observe_fn. */
 bool qn_observe_default(const void *user, const qn_value *value);
+/* None, of plans whose outputs alone are wanted. A qn_observe_fn. */
+bool qn_observe_none(const void *user, const qn_value *value);
 /* The dimension of a value that counts channels. A qn_axis_fn. */
 int32_t qn_channel_axis(const void *user, const qn_value *value);
 

@@ -68,13 +68,6 @@ const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i)
 
 /* ---- Making -------------------------------------------------------------------------------------------------------- */
 
-static bool observe_none(const void *user, const qn_value *value)
-{
-    (void)user;
-    (void)value;
-    return false;
-}
-
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const qn_executor *e = user;
@@ -82,7 +75,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     const qn_plan_options options = {.threads = threads, .graph = *e->options->graph};
     const qn_watch watch = {.purpose = stage->plan,
                             .direct = true,
-                            .observe = stage->observes ? qn_observe_default : observe_none};
+                            .observe = stage->observes ? qn_observe_default : qn_observe_none};
     return qn_plan_create_watched(out, e->ctx, e->options->model, &options, &watch);
 }
 

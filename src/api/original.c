@@ -9,13 +9,6 @@
 
 enum { KEPT_BYTES = 128 << 20 }; /* of samples, and of values in between */
 
-static bool observe_none(const void *user, const qn_value *value)
-{
-    (void)user;
-    (void)value;
-    return false;
-}
-
 /* ---- Samples side by side ------------------------------------------------------------------------------------- */
 
 /* Gets every output of every sample. */
@@ -40,7 +33,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     const round_trip *r = user;
     const qn_calibration *c = &r->o->j->calibration;
     const qn_plan_options options = {.threads = threads, .graph = c->graph};
-    const qn_watch watch = {.purpose = r->purpose, .direct = true, .observe = observe_none};
+    const qn_watch watch = {.purpose = r->purpose, .direct = true, .observe = qn_observe_none};
     return qn_plan_create_watched(out, r->o->j->ctx, r->model, &options, &watch);
 }
 

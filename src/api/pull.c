@@ -188,18 +188,11 @@ qn_status qn_pull_float(qn_stats **out, const qn_pull_options *options, const in
 
 /* ---- Another model ---------------------------------------------------------------------------------------------------- */
 
-static bool observe_none(const void *user, const qn_value *value)
-{
-    (void)user;
-    (void)value;
-    return false;
-}
-
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const pull *p = user;
     const qn_plan_options options = {.threads = threads, .graph = p->options->calibration->graph};
-    const qn_watch watch = {.purpose = QN_PURPOSE_RUN, .direct = true, .observe = observe_none};
+    const qn_watch watch = {.purpose = QN_PURPOSE_RUN, .direct = true, .observe = qn_observe_none};
     return qn_plan_create_watched(out, p->ctx, p->model, &options, &watch);
 }
 
