@@ -165,6 +165,8 @@ bool cli_config_apply(void *values, const cli_command *command, const char *path
 void cli_config_free(struct cli_config *config);
 /* Gives the function the file's "input-configs", if there are any. */
 void cli_config_inputs(qn_function *function, const cli_common *common);
+/* Key of the i-th object of "input-configs". False where the file has none such. */
+bool cli_config_input(qn_config_entry *out, const cli_common *common, size_t i, const char *key);
 /* Whether a message is about a place in the file. */
 bool cli_config_blamed(const cli_common *common, const char *message);
 /* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called

@@ -236,6 +236,19 @@ void cli_config_inputs(qn_function *function, const cli_common *common)
     function->config_file = common->config->path;
 }
 
+bool cli_config_input(qn_config_entry *out, const cli_common *common, size_t i, const char *key)
+{
+    char section[64];
+    snprintf(section, sizeof section, "%s[%zu]", own_block(0), i);
+    for (size_t e = 0; common->config && common->config->inputs &&
+                       qn_config_entry_at(out, common->config->file, section, e);
+         e++) {
+        if (strcmp(out->key, key) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool cli_config_blamed(const cli_common *common, const char *message)
 {
     const size_t length = common->config ? strlen(common->config->path) : 0;

@@ -1,5 +1,5 @@
 /* quench quant: which options go together. */
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "quant.h"
@@ -138,6 +138,72 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
         return false;
     }
     return true;
+}
+
+/* ---- What "input-configs" say -------------------------------------------------------------------------------- */
+
+static bool set_from(quant_values *v, const cli_command *command, const char *option,
+                     const qn_config_entry *entry)
+{
+    cli_list texts = {.count = 0};
+    bool good = true;
+    for (size_t i = 0; good && i < entry->count; i++)
+        good = cli_list_push(&texts, entry->values[i]);
+    good = good && cli_set(v, command, option, &texts, entry->where);
+    free(texts.at);
+    return good;
+}
+
+/* Pixels as they are need a model that does what the function does else: (x - mean) / std, or x / 255. */
+static bool fold_input(quant_values *v, const cli_command *command, const qn_config_entry *type)
+{
+    const char *zero = "0", *most = "255";
+    qn_config_entry mean = {.key = "mean", .where = type->where, .values = &zero, .count = 1};
+    qn_config_entry std = {.key = "std", .where = type->where, .values = &most, .count = 1};
+    qn_config_entry own_mean, own_std;
+    if (cli_given(v, command, "mean") || cli_given(v, command, "std"))
+        return true;
+    if (cli_config_input(&own_mean, &v->common, 0, "mean") && own_mean.count &&
+        cli_config_input(&own_std, &v->common, 0, "std") && own_std.count) {
+        mean = own_mean;
+        std = own_std;
+    }
+    return set_from(v, command, "mean", &mean) && set_from(v, command, "std", &std);
+}
+
+/* One for each object, all of which have a data_dir; false: no object has one. */
+static bool list_types(cli_list *types, qn_config_entry *first, const quant_values *v)
+{
+    qn_config_entry entry;
+    bool any = false;
+    for (size_t i = 0; cli_config_input(&entry, &v->common, i, "data_dir"); i++) {
+        const bool own = cli_config_input(&entry, &v->common, i, "quantize_input_dtype");
+        if (own && !any)
+            *first = entry;
+        any = any || own;
+        if (!cli_list_push(types, own && entry.count == 1 ? entry.values[0] : "float32"))
+            return false;
+    }
+    return any;
+}
+
+/* Types of the inputs, unless --quantize-input-dtype was given. */
+static bool take_input_types(quant_values *v, const cli_command *command)
+{
+    const bool own = v->run.function && strcmp(v->run.function, "infer_default") == 0;
+    const bool makes = strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
+    cli_list types = {.count = 0};
+    qn_config_entry first = {.key = NULL};
+    bool good = true;
+    if (!own || !makes || cli_given(v, command, "quantize-input-dtype"))
+        return true;
+    if (list_types(&types, &first, v)) {
+        good = cli_set(v, command, "quantize-input-dtype", &types, first.where);
+        if (good && strcmp(types.at[0], "uint8") == 0)
+            good = fold_input(v, command, &first);
+    }
+    free(types.at);
+    return good;
 }
 
 /* ---- What has no effect ---------------------------------------------------------------------------------------- */
@@ -294,9 +360,10 @@ bool quant_check(void *values, const cli_command *command)
     quant_values *v = values;
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
-    if (!check_model(v) || !check_clashes(v, command) || !check_target(v, command) ||
-        !check_numbers(v, command) || !check_normalization(v, command) || !check_methods(v) ||
-        !check_input_types(v, command) || !check_chip(v, command))
+    if (!check_model(v) || !take_input_types(v, command) || !check_clashes(v, command) ||
+        !check_target(v, command) || !check_numbers(v, command) ||
+        !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||
+        !check_chip(v, command))
         return false;
     tell_idle(v, command);
     return true;

@@ -123,6 +123,34 @@ static qn_status add_entry(qn_config *config, const char *section, const qn_json
     return QN_OK;
 }
 
+/* Keys of the objects of inputs that are options of the whole, too: entries of a section "input-configs[0]" of their own,
+ * which is not listed. */
+static const char *const lifted[] = {"data_dir", "quantize_input_dtype", "mean", "std"};
+
+static size_t count_objects(const qn_json_place *block)
+{
+    size_t count = 0;
+    if (qn_json_is_object(block))
+        return 1;
+    return holds_objects(block) && qn_json_length(&count, block) == QN_OK ? count : 0;
+}
+
+static qn_status lift_entries(qn_config *config, const qn_json_place *block)
+{
+    const size_t count = strcmp(block->key, "input-configs") == 0 ? count_objects(block) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const qn_json_place object = qn_json_is_object(block) ? *block : qn_json_element(block, i);
+        const char *name = qn_arena_format(&config->arena, "%s[%zu]", block->key, i);
+        QN_TRY_ALLOC(config->ctx, name);
+        for (size_t k = 0; qn_json_is_object(&object) && k < QN_COUNT_OF(lifted); k++) {
+            qn_json_place member;
+            if (qn_json_find(&member, &object, lifted[k]) && !qn_json_is_object(&member))
+                QN_TRY(add_entry(config, name, &member, false));
+        }
+    }
+    return QN_OK;
+}
+
 static qn_status add_section(qn_config *config, const qn_json_place *object)
 {
     const char *name = "";
@@ -135,9 +163,11 @@ static qn_status add_section(qn_config *config, const qn_json_place *object)
     }
     while (qn_json_next(&member, object, &at)) {
         const bool is_section = qn_json_is_object(&member) && !object->parent;
+        const bool block = qn_json_is_object(&member) || holds_objects(&member);
         if (!is_section)
-            QN_TRY(add_entry(config, name, &member,
-                             qn_json_is_object(&member) || holds_objects(&member)));
+            QN_TRY(add_entry(config, name, &member, block));
+        if (!is_section && block)
+            QN_TRY(lift_entries(config, &member));
     }
     return QN_OK;
 }
@@ -149,11 +179,15 @@ static qn_status make_room(qn_config *config, const qn_json_place *root)
     void *at = NULL;
     QN_TRY(qn_json_members(&entries, root));
     while (qn_json_next(&member, root, &at)) {
+        qn_json_place inputs;
+        entries += QN_COUNT_OF(lifted) * count_objects(&member);
         if (!qn_json_is_object(&member))
             continue;
         QN_TRY(qn_json_members(&own, &member));
         sections++;
         entries += own;
+        if (qn_json_find(&inputs, &member, "input-configs"))
+            entries += QN_COUNT_OF(lifted) * count_objects(&inputs);
     }
     config->sections = qn_arena_array(&config->arena, sections + 1, sizeof *config->sections);
     config->entries = qn_arena_array(&config->arena, entries + 1, sizeof *config->entries);

@@ -104,6 +104,8 @@ typedef struct qn_executor_options {
     const qn_function *function;
     int64_t iteration; /* the largest */
     const char *save_dir, *run_mode;
+    const char *const *input_types; /* as of qn_quantize_options */
+    size_t n_input_types;
     bool quiet;
     int threads; /* 0: the context's */
     qn_fingerprint print;

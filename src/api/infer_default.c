@@ -98,10 +98,14 @@ static qn_picture_shape picture_of(const qn_value_info *info)
     return shape;
 }
 
-/* Whether the model divides and subtracts by itself. */
+/* Whether the model divides and subtracts by itself. Other types than the configuration's count more. */
 static bool takes_pixels(const job *j, const qn_input_config *c, const qn_value_info *info)
 {
-    const bool folded = c->input_dtype && strcmp(c->input_dtype, "uint8") == 0;
+    const qn_executor_options *o = j->e->options;
+    const size_t k = o->n_input_types == 1 ? 0 : (size_t)(info - j->e->inputs);
+    const bool given = k < o->n_input_types;
+    const bool folded = c->input_dtype && strcmp(c->input_dtype, "uint8") == 0 &&
+                        (!given || strcmp(o->input_types[k], "uint8") == 0);
     const bool original = j->is_float && j->e->options->stage == QN_EXECUTE_INFER;
     return qn_dtype_is_integer(info->dtype) || (folded && !original);
 }

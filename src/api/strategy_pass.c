@@ -210,6 +210,8 @@ qn_executor_options qn_strategies_executor(qn_strategies *r, qn_execute stage, q
                                  .iteration = r->pass.after[r->pass.n_after - 1],
                                  .save_dir = r->folder,
                                  .run_mode = r->o->run_mode ? r->o->run_mode : "quant",
+                                 .input_types = r->base.input_types,
+                                 .n_input_types = r->base.n_input_types,
                                  .quiet = r->count > 1,
                                  .threads = qn_calibration_workers(&r->j.calibration),
                                  .print = r->j.calibration.print,
