@@ -199,6 +199,11 @@ static qn_status check_forwards(const qn_executor *e)
 static qn_status finish_float(qn_executor *e, double metric)
 {
     const qn_executor_options *o = e->options;
+    if (e->broken) /* a batch may be counted in part */
+        return qn_fail(e->ctx, QN_E_INVALID,
+                       "infer function '%s' went on after a forward that failed, whose data are "
+                       "counted in part: let the error end the function",
+                       o->function->name ? o->function->name : "");
     for (size_t i = 0; i < o->n_after; i++) {
         if (!o->stats[i])
             QN_TRY(qn_lanes_stats(&o->stats[i], e->lanes));

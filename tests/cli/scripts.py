@@ -104,6 +104,14 @@ def crowds(executor):
     assert other.returncode == 1 and "in use by another run" in other.stderr, other
     executor.forward(np.zeros((1, 1, 28, 28), np.float32))
 
+@onnx_infer_func.register("goes_on")
+def goes_on(executor):
+    try:
+        executor.forward(np.full((1, 1, 28, 28), np.float32("inf")))
+    except Exception:
+        pass
+    executor.forward(np.zeros((1, 1, 28, 28), np.float32))
+
 @onnx_infer_func.register("leaves")
 def leaves(executor):
     raise SystemExit(7)
@@ -324,6 +332,8 @@ def test_bad():
     assert "never called forward" in done.stderr
     done = run(*others, "missing", code=1)
     assert "registers no infer function 'missing'" in done.stderr and "lazy" in done.stderr
+    done = run(*others, "goes_on", code=1)
+    assert "'goes_on' went on after a forward that failed" in done.stderr, done.stderr
     run(*others, "leaves", code=7)
     done = run(*others, "ends", code=1)
     assert "ended the program" in done.stderr

@@ -191,7 +191,8 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
     const bool heavy = weights > HEAVY && weights > c->samples * c->height * c->width * c->channels;
     int64_t best = INT64_MAX;
     c->filter_parts = c->row_parts = 1;
-    if (weights * rows * c->out_width < (c->is_depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
+    if ((double)weights * (double)(rows * c->out_width) <
+        (c->is_depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
@@ -211,9 +212,9 @@ static void choose_cuts(qn_q_conv *c)
     enum { PIECE = 3000 * 1000, MOST_PIECES = 8 };
     const int64_t rows = c->samples * c->out_height / c->row_parts;
     const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks / c->filter_parts;
-    const int64_t work = c->groups * c->group_filters * qn_q_conv_length(c) * c->samples *
-                         c->out_height * c->out_width / (c->filter_parts * c->row_parts);
-    const int64_t wanted = QN_MIN(work / PIECE, MOST_PIECES);
+    const double work = (double)(c->groups * c->group_filters * qn_q_conv_length(c)) *
+                        (double)(rows * c->out_width) / (double)c->filter_parts;
+    const int64_t wanted = (int64_t)QN_MIN(work / PIECE, MOST_PIECES);
     const bool heavy = c->filter_parts > 1;
     c->block_cuts = c->row_cuts = 1;
     if (c->filter_parts * c->row_parts == 1 || wanted < 2)
