@@ -91,10 +91,9 @@ def main():
     parser.add_argument("--peers", action="store_true", help="once, since they take long")
     parser.add_argument("--check", action="store_true", help="fail where quench takes too much")
     arguments = parser.parse_args()
-    reason = models.missing()
-    if reason:
-        print(f"calibration: {reason}")
-        return 1 if arguments.check else 0
+    lacks = models.lacks_data("calibration", arguments)
+    if lacks is not None:
+        return lacks
     with tempfile.TemporaryDirectory() as folder:
         rows = list(commands(folder))
         best = measure_times(rows, arguments.rounds)

@@ -135,3 +135,12 @@ def random_inputs(name, batch):
     if "sr" in values:
         values["sr"] = np.array(16000, np.int64)
     return values
+
+
+def lacks_data(name, arguments):
+    """None, or the exit code of a bench that cannot run: an error only where numbers are checked."""
+    reason = missing()
+    if not reason:
+        return None
+    print(f"{name}: {reason}")
+    return 1 if arguments.check else 0

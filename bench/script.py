@@ -113,10 +113,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="fail where it takes too much")
     arguments = parser.parse_args()
-    reason = models.missing()
-    if reason:
-        print(f"script: {reason}")
-        return 1 if arguments.check else 0
+    lacks = models.lacks_data("script", arguments)
+    if lacks is not None:
+        return lacks
     os.environ.setdefault("QUENCH_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as folder:
         data = write_pictures(folder)

@@ -48,10 +48,9 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--check", action="store_true", help="fail where quench needs too much")
     arguments = parser.parse_args()
-    reason = models.missing()
-    if reason:
-        print(f"startup: {reason}")
-        return 1 if arguments.check else 0
+    lacks = models.lacks_data("startup", arguments)
+    if lacks is not None:
+        return lacks
     path, threads = models.path_of("resnet50"), str(arguments.threads)
     commands = [[models.QUENCH, "infer", path, "--threads", threads],
                 [sys.executable, "-c", RUNTIME, path, threads]]
