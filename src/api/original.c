@@ -92,11 +92,6 @@ static qn_status run_model(round_trip *r)
 
 /* ---- The float model ------------------------------------------------------------------------------------------ */
 
-static double number_at(const qn_tensor *t, int64_t i)
-{
-    return t->dtype == QN_FLOAT32 ? (double)((const float *)t->data)[i] : qn_tensor_f64(t, i);
-}
-
 static qn_status keep(void *user, qn_context *ctx, const qn_original *o, size_t at,
                       const qn_tensor *output)
 {
@@ -108,7 +103,7 @@ static qn_status keep(void *user, qn_context *ctx, const qn_original *o, size_t 
     double *values = qn_alloc_zero(ctx, (size_t)count + 1, sizeof *values);
     QN_TRY_ALLOC(ctx, values);
     for (int64_t i = 0; i < count; i++)
-        values[i] = number_at(output, i);
+        values[i] = qn_tensor_f64(output, i);
     kept->values[at] = values;
     kept->counts[at] = count;
     return QN_OK;
@@ -306,7 +301,7 @@ static qn_status add_up(void *user, qn_context *ctx, const qn_original *o, size_
     for (int64_t i = 0; i < o->counts[at]; i++) {
         const double real = o->values[at][i];
         s->signal += fabs(real);
-        s->error += fabs(number_at(output, i) * scale - real);
+        s->error += fabs(qn_tensor_f64(output, i) * scale - real);
     }
     return QN_OK;
 }

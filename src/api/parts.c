@@ -131,11 +131,6 @@ static int64_t run_length(const qn_parts *parts, const qn_tensor *t)
     return length;
 }
 
-static double number_at(const qn_tensor *t, int64_t i)
-{
-    return t->dtype == QN_FLOAT32 ? (double)((const float *)t->data)[i] : qn_tensor_f64(t, i);
-}
-
 void qn_parts_add(qn_part_sums *sums, const qn_parts *parts, const qn_tensor *real,
                   const qn_tensor *fixed, double scale)
 {
@@ -145,7 +140,7 @@ void qn_parts_add(qn_part_sums *sums, const qn_parts *parts, const qn_tensor *re
         parts->count && parts->axis < fixed->rank && run > 0 && fixed->dims[parts->axis] == whole;
     size_t part = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double x = number_at(real, i), error = number_at(fixed, i) * scale - x;
+        const double x = qn_tensor_f64(real, i), error = qn_tensor_f64(fixed, i) * scale - x;
         add(sums, 0, x, error);
         if (!fits)
             continue;

@@ -13,15 +13,15 @@ enum {
 };
 
 /* Extremes, sums and sums of squares of up to QN_COUNT_LANES channels. */
-typedef struct qn_lanes {
+typedef struct qn_count_sums {
     float min[QN_COUNT_LANES], max[QN_COUNT_LANES];
     double sum[QN_COUNT_LANES], square[QN_COUNT_LANES];
     uint32_t largest; /* bits of the largest |x|: from those of infinity on it is none */
-} qn_lanes;
+} qn_count_sums;
 
 typedef struct qn_count_kernels {
     /* Takes in x[r * stride + l] for r < rows, l < lanes; rows * lanes <= QN_COUNT_PIECE. */
-    void (*fold)(qn_lanes *to, const float *x, int64_t rows, int64_t stride, int64_t lanes);
+    void (*fold)(qn_count_sums *to, const float *x, int64_t rows, int64_t stride, int64_t lanes);
     /* Counts the elements that are not 0 at floor(|x| * scale), from QN_HISTOGRAM_BINS on where x < 0, in
      * any of the tables. Returns how many. */
     int64_t (*count)(uint32_t (*tables)[QN_COUNT_SIZE], const float *x, int64_t n, float scale);

@@ -86,7 +86,7 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
 
 #endif
 
-static void fold(qn_lanes *to, const float *x, int64_t rows, int64_t stride, int64_t lanes)
+static void fold(qn_count_sums *to, const float *x, int64_t rows, int64_t stride, int64_t lanes)
 {
     folded f = {.sum = {{0}}, .square = {{0}}};
     memcpy(f.min, to->min, sizeof f.min);

@@ -148,7 +148,7 @@ static qn_status count_span(qn_counter *c, const float *x, int64_t n, uint32_t l
 /* `rows` of `lanes` neighbouring channels from channel `first` on. */
 static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const region *g)
 {
-    qn_lanes to = {.largest = 0};
+    qn_count_sums to = {.largest = 0};
     const channel_sums *sums = c->to;
     const size_t floats = (size_t)lanes * sizeof(float), doubles = (size_t)lanes * sizeof(double);
     memcpy(to.min, sums->min + first, floats);
@@ -167,7 +167,7 @@ static uint32_t fold_lanes(qn_counter *c, int64_t first, int64_t lanes, const re
 static uint32_t fold_span(qn_counter *c, int64_t channel, const float *x, int64_t n)
 {
     const int64_t rows = n / QN_COUNT_LANES, rest = n % QN_COUNT_LANES;
-    qn_lanes to = {.largest = 0};
+    qn_count_sums to = {.largest = 0};
     for (int l = 0; l < QN_COUNT_LANES; l++) {
         to.min[l] = INFINITY;
         to.max[l] = -INFINITY;

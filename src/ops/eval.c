@@ -1,20 +1,16 @@
 #include "ops/eval.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ops/infer.h"
 
 qn_status qn_eval_fail(const qn_eval *self, const char *format, ...)
 {
-    char text[QN_ERROR_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    const qn_status status = qn_node_vfail(self->ctx, self->node, QN_E_INVALID, format, args);
     va_end(args);
-    return qn_fail(self->ctx, QN_E_INVALID, "node '%s' (%s): %s", self->node->name,
-                   self->node->op->name, text);
+    return status;
 }
 
 static qn_status fail_bytes(const qn_eval *self, size_t bytes, const char *what)
@@ -135,7 +131,7 @@ qn_status qn_eval_ints(qn_eval *self, int64_t **out, const qn_tensor *tensor)
     return QN_OK;
 }
 
-double qn_tensor_f64(const qn_tensor *tensor, int64_t i)
+double qn_tensor_f64_any(const qn_tensor *tensor, int64_t i)
 {
     double value = 0;
     qn_load_f64(&value, tensor->dtype, tensor->data, i, 1);

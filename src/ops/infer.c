@@ -1,20 +1,16 @@
 #include "ops/infer.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Failing -------------------------------------------------------------------------------------- */
 
 qn_status qn_infer_fail(const qn_infer *self, const char *format, ...)
 {
-    char text[QN_ERROR_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    const qn_status status = qn_node_vfail(self->ctx, self->node, QN_E_INVALID, format, args);
     va_end(args);
-    return qn_fail(self->ctx, QN_E_INVALID, "node '%s' (%s): %s", self->node->name,
-                   self->node->op->name, text);
+    return status;
 }
 
 /* ---- Setting outputs ------------------------------------------------------------------------------ */

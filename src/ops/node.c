@@ -1,18 +1,23 @@
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ops/op.h"
 
-qn_status qn_node_fail(const qn_node *node, qn_status status, const char *format, ...)
+qn_status qn_node_vfail(qn_context *ctx, const qn_node *node, qn_status status, const char *format,
+                        va_list args)
 {
     char text[QN_ERROR_SIZE];
+    vsnprintf(text, sizeof text, format, args);
+    return qn_fail(ctx, status, "node '%s' (%s): %s", node->name, node->op->name, text);
+}
+
+qn_status qn_node_fail(const qn_node *node, qn_status status, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    const qn_status same = qn_node_vfail(node->graph->ctx, node, status, format, args);
     va_end(args);
-    return qn_fail(node->graph->ctx, status, "node '%s' (%s): %s", node->name, node->op->name,
-                   text);
+    return same;
 }
 
 /* ---- Attributes --------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 #define QN_OP_H
 
 #include <limits.h>
+#include <stdarg.h>
 
 #include "ir/graph.h"
 
@@ -259,5 +260,8 @@ qn_graph *qn_node_subgraph(const qn_node *node, size_t i);
 /* Fails with "node 'conv1' (Conv): ..." in front of the message. */
 QN_MUST_CHECK qn_status qn_node_fail(const qn_node *node, qn_status status, const char *format, ...)
     QN_PRINTF(3, 4);
+/* Where the node's graph has another context than the caller, or none. */
+QN_MUST_CHECK qn_status qn_node_vfail(qn_context *ctx, const qn_node *node, qn_status status,
+                                      const char *format, va_list args) QN_PRINTF(4, 0);
 
 #endif

@@ -56,8 +56,7 @@ static qn_status apply_node(qn_quantizer *q, const qn_derived_node *d)
     qn_mac mac;
     QN_TRY(find_value(&value, q, d->name));
     qn_quant_node *n = value->producer ? qn_quant_node_of(q, value->producer) : NULL;
-    const bool fits = n && n->integer && n->form == QN_FORM_MAC && qn_mac_of(&mac, n->node) &&
-                      mac.filters == d->filters &&
+    const bool fits = n && qn_quant_mac(&mac, n) && mac.filters == d->filters &&
                       (d->weights->axis < 0 || (d->weights->axis == mac.axis &&
                                                 d->weights->count == mac.w->dims[mac.axis]));
     if (!fits || (d->correction && !mac.bias_node))
@@ -73,7 +72,7 @@ static qn_status check_nodes(const qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         qn_mac mac;
-        if (n->integer && n->form == QN_FORM_MAC && !n->weights && qn_mac_of(&mac, n->node))
+        if (!n->weights && qn_quant_mac(&mac, n))
             return qn_fail(q->ctx, QN_E_INVALID, "scales: there are none of the weights of '%s'",
                            n->node->out[0]->name);
     }

@@ -4,7 +4,8 @@
  *   E[k] = sum over channels c of (w[k,c] f[c])^2 N[c]  +  S[k]^2 / 12 * sum over c of P[c] / f[c]^2
  *
  * N: noise of the rounded input, its step squared / 12 (at most the power of the channel), and with one scale for all
- * weights that of the weights before it; S: step of the filter's weights w * f; P: mean square of the channel. Each filter's error counts by its own signal. */
+ * weights that of the weights before it; S: step of the filter's weights w * f; P: mean square of the channel. Each
+ * filter's error counts by its own signal. */
 #include <math.h>
 
 #include "ops/eval.h"

@@ -54,6 +54,11 @@ bool qn_mac_of(qn_mac *out, qn_node *node)
     return true;
 }
 
+bool qn_quant_mac(qn_mac *out, const qn_quant_node *n)
+{
+    return n->integer && n->form == QN_FORM_MAC && qn_mac_of(out, n->node);
+}
+
 double qn_mac_bias(const qn_mac *m, int64_t filter)
 {
     const qn_node *node = m->bias_node;

@@ -22,6 +22,8 @@ enum { QN_QUANT_ALONE = 1 << 14 };
 
 /* False where the node has no constant weights of two dimensions or more. */
 bool qn_mac_of(qn_mac *out, qn_node *node);
+/* The same of a node that becomes one of integers. */
+bool qn_quant_mac(qn_mac *out, const qn_quant_node *n);
 /* Filter and input channel of weight i. */
 static inline void qn_mac_place(const qn_mac *m, int64_t i, int64_t *filter, int64_t *channel)
 {

@@ -10,7 +10,7 @@
 
 /* ---- From ranges -------------------------------------------------------------------------------------------- */
 
-static float positive(double scale)
+float qn_params_positive(double scale)
 {
     return scale >= (double)FLT_MIN ? (float)scale : FLT_MIN;
 }
@@ -20,7 +20,7 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
     const double lo = QN_MIN((double)least, 0), hi = QN_MAX((double)most, 0);
     if (symmetric) {
         const double end = QN_MAX(-lo, hi), steps = (double)(p->qmax - p->qmin + 1) / 2 - 1;
-        p->scale[0] = end > 0 ? positive(end / steps) : 1;
+        p->scale[0] = end > 0 ? qn_params_positive(end / steps) : 1;
         p->zero[0] = (p->qmin + p->qmax + 1) / 2;
         return;
     }
@@ -29,7 +29,7 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
         return;
     }
     const double steps = (double)(p->qmax - p->qmin);
-    p->scale[0] = positive((hi - lo) / steps);
+    p->scale[0] = qn_params_positive((hi - lo) / steps);
     const double zero = nearbyint((double)p->qmin - lo / (double)p->scale[0]);
     p->zero[0] = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
 }
@@ -65,162 +65,6 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
     }
     qn_params_from_range(*out, least, most, profile->symmetric);
     return QN_OK;
-}
-
-/* ---- Weights ------------------------------------------------------------------------------------------------ */
-
-/* A range somewhat smaller than the largest weight may round the others better. */
-enum { CLIP_STEPS = 16, TRIES = CLIP_STEPS + 1 };
-
-/* Scales side by side: each has a sum of its own, in the order of the weights. */
-typedef struct tries {
-    float scale[TRIES], inverse[TRIES];
-    double error[TRIES];
-} tries;
-
-/* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse + shift
- * rounds to whole numbers. They are not weighed by the power of the
- * channel that x is multiplied with: docs/quantization.md has what was measured. */
-static inline void try_weight(tries *t, float x, float end)
-{
-    const float shift = 0x1.8p23F;
-    for (int k = 0; k < TRIES; k++) {
-        const float whole = (x * t->inverse[k] + shift) - shift;
-        const float e = x - QN_MIN(QN_MAX(whole, -end), end) * t->scale[k];
-        t->error[k] += (double)(e * e);
-    }
-}
-
-static float largest(const float *w, const qn_mac *m, int64_t at)
-{
-    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
-    float most = 0;
-    for (int64_t o = 0; o < outer; o++) {
-        for (int64_t i = 0; i < m->inner; i++)
-            most = QN_MAX(fabsf(w[(o * dim + at) * m->inner + i]), most);
-    }
-    return most;
-}
-
-/* Sums of squares: of errors before and after, and of the weights. */
-typedef struct clip_sums {
-    double before, after, signal;
-} clip_sums;
-
-/* What the search goes by, and what comes of it. */
-typedef struct clip_search {
-    const float *w;
-    const qn_mac *m;
-    clip_sums *sums; /* of each scale */
-} clip_search;
-
-static float best_scale(const clip_search *s, int64_t at, float whole, int64_t most)
-{
-    const qn_mac *m = s->m;
-    const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
-    clip_sums sums = {0, 0, 0};
-    tries t = {.error = {0}};
-    int best = 0;
-    for (int k = 0; k < TRIES; k++) {
-        t.scale[k] = k == 0 ? whole : whole * (1 - 0.02F * (float)k);
-        t.inverse[k] = 1 / t.scale[k];
-    }
-    for (int64_t o = 0; o < outer; o++) {
-        for (int64_t i = 0; i < m->inner; i++) {
-            const float x = s->w[(o * dim + at) * m->inner + i];
-            try_weight(&t, x, (float)most);
-            sums.signal += (double)(x * x);
-        }
-    }
-    for (int k = 1; k < TRIES; k++)
-        best = t.error[k] < t.error[best] ? k : best;
-    sums.before = t.error[0];
-    sums.after = t.error[best];
-    s->sums[at] = sums;
-    return t.scale[best];
-}
-
-static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
-{
-    const qn_profile *p = q->settings.profile;
-    return m->node->op == &qn_op_ConvTranspose ? p->per_channel_transposed : p->per_channel;
-}
-
-/* Finer integers need no search, and one scale for all has the widest channel's. */
-static bool is_clipped(const qn_qparams *p)
-{
-    return p->qmax < 256 && p->count > 1;
-}
-
-/* Dead channels have 0. */
-static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
-{
-    const int64_t dim = s->m->w->dims[s->m->axis];
-    const int threads = s->m->node->graph->ctx->threads;
-    p->scale[0] = 0;
-#pragma omp parallel for num_threads(threads) if (p->count > 1 && s->m->count > QN_QUANT_ALONE)
-    for (int64_t c = 0; c < dim; c++) {
-        const float most = largest(s->w, s->m, c);
-        float scale = 0;
-        if (most > 0)
-            scale = positive((double)most / (double)p->qmax);
-        if (most > 0 && clip && is_clipped(p))
-            scale = best_scale(s, c, scale, p->qmax);
-        if (p->count > 1)
-            p->scale[c] = scale;
-        else
-            p->scale[0] = fmaxf(scale, p->scale[0]);
-    }
-}
-
-void qn_params_settle_dead(qn_qparams *p)
-{
-    for (int64_t i = 0; i < p->count; i++)
-        p->scale[i] = p->scale[i] > 0 ? p->scale[i] : 1;
-}
-
-qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac)
-{
-    const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
-    const bool several = is_per_channel(q, mac);
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],
-                             several ? mac->w->dims[mac->axis] : 1));
-    (*out)->axis = several ? mac->axis : -1;
-    (*out)->qmin = -(*out)->qmax;
-    return QN_OK;
-}
-
-static void tell_clipping(qn_quantizer *q, const clip_search *s)
-{
-    qn_refined *told = &q->refined[QN_REFINE_CLIPPING];
-    clip_sums all = {0, 0, 0};
-    for (int64_t c = 0; c < s->m->w->dims[s->m->axis]; c++) {
-        all.before += s->sums[c].before;
-        all.after += s->sums[c].after;
-        all.signal += s->sums[c].signal;
-    }
-    told->layers++;
-    told->before += all.signal > 0 ? all.before / all.signal : 0;
-    told->after += all.signal > 0 ? all.after / all.signal : 0;
-}
-
-qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *mac,
-                               const qn_param_options *options)
-{
-    float *w = NULL;
-    QN_TRY(qn_params_weight_form(out, q, mac));
-    QN_TRY(qn_mac_weights(&w, mac));
-    clip_search s = {.w = w, .m = mac};
-    s.sums = qn_alloc_zero(q->ctx, (size_t)mac->w->dims[mac->axis], sizeof *s.sums);
-    const bool enough = s.sums != NULL;
-    const bool given = enough && qn_given_weights(*out, q, mac, w);
-    if (enough && !given)
-        weight_scales(*out, &s, options->clip_weights);
-    if (enough && !given && options->clip_weights && is_clipped(*out))
-        tell_clipping(q, &s);
-    qn_free(q->ctx, w);
-    qn_free(q->ctx, s.sums);
-    return enough ? QN_OK : qn_fail_nomem(q->ctx);
 }
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
@@ -515,7 +359,7 @@ static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         qn_mac mac;
-        if (!n->integer || n->form != QN_FORM_MAC || !qn_mac_of(&mac, n->node))
+        if (!qn_quant_mac(&mac, n))
             continue;
         qn_derived_node *out = &q->derived.nodes[q->derived.n_nodes++];
         const qn_value *x = n->node->in[0];

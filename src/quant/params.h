@@ -30,12 +30,14 @@ const qn_qparams *qn_params_read(const qn_quantizer *q, const qn_quant_node *nod
 /* Which roots of 16 bits are read in 8 too. */
 void qn_quant_find_narrow(qn_quantizer *q);
 
+/* As a float that is still normal. */
+float qn_params_positive(double scale);
 /* The integers of a float range, which must contain 0. */
 void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric);
 /* One scale for a whole constant; one number is hit exactly. */
 QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
                                               const qn_tensor *tensor, int bits);
-/* Parameters of weights as the target wants them, all scales 1. */
+/* weights.c: parameters of weights as the target wants them, all scales 1. */
 QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,
                                               const qn_mac *mac);
 /* Scales of weights, one for each index of the mac's axis or one for all. Where all weights are 0 the scale is too, until

@@ -311,7 +311,7 @@ static qn_status get_layers(qn_quantizer *q, const qn_json_place *root)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         qn_mac mac;
-        if (!n->integer || n->form != QN_FORM_MAC || !qn_mac_of(&mac, n->node))
+        if (!qn_quant_mac(&mac, n))
             continue;
         qn_derived_node *d = &q->derived.nodes[q->derived.n_nodes++];
         d->name = n->node->out[0]->name;
