@@ -26,7 +26,8 @@ QN_MUST_CHECK qn_status qn_lower_target(bool *found, qn_quantized *out, const qn
 bool qn_quantized_is_byte(const qn_quantized *q);
 /* 8 or 16 bits. */
 bool qn_quantized_is_short(const qn_quantized *q);
-/* Scale number i, counted along the axis. */
+/* Scale number i, counted along the axis; what goes beyond it starts again: filters of all groups of a ConvTranspose
+ * share the scales of one. */
 float qn_quantized_scale(const qn_quantized *q, int64_t i);
 int64_t qn_quantized_zero(const qn_quantized *q);
 /* Same integers for the same number: one scale each, equal, of equal type. */

@@ -42,7 +42,7 @@ qn_status qn_lower_parameters(bool *found, qn_quantized *q, qn_node *node)
     *found = false;
     if (!q->scale->data || q->scale->data->dtype != QN_FLOAT32 || attrs->block_size ||
         (q->zero && !q->zero->data) || !(qn_type_set(type) & (BYTES | WORDS | QN_SET(QN_INT32))) ||
-        q->scale->data->rank > 1)
+        q->scale->data->rank > 1 || qn_tensor_count(q->scale->data) == 0)
         return QN_OK;
     if (qn_tensor_count(q->scale->data) != 1) {
         if (type->rank < 1)
@@ -105,7 +105,7 @@ bool qn_quantized_is_short(const qn_quantized *q)
 
 float qn_quantized_scale(const qn_quantized *q, int64_t i)
 {
-    return (float)qn_tensor_f64(q->scale->data, q->axis < 0 ? 0 : i);
+    return (float)qn_tensor_f64(q->scale->data, i % qn_tensor_count(q->scale->data));
 }
 
 int64_t qn_quantized_zero(const qn_quantized *q)

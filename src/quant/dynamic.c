@@ -12,18 +12,10 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/rewrite.h"
+#include "quant/form_rows.h"
 #include "quant/pattern.h"
 
 /* ---- Rules -------------------------------------------------------------------------------------------------- */
-
-static const char *refuse_gemm(const qn_node *node)
-{
-    const qn_gemm_attrs *a = node->attrs;
-    const bool has_c = node->n_in > 2 && node->in[2];
-    return a->transA || a->alpha != 1 || (has_c && a->beta != 1)
-               ? "it scales or transposes its first input"
-               : NULL;
-}
 
 static const char *refuse_recurrent(const qn_node *node)
 {
@@ -41,7 +33,7 @@ static const struct {
     const char *(*refuse)(const qn_node *node);
     bool is_product;
 } forms[] = {
-    {&qn_op_Gemm, refuse_gemm, true},
+    {&qn_op_Gemm, qn_form_refuse_scaled, true},
     {&qn_op_MatMul, NULL, true},
     {&qn_op_LSTM, refuse_recurrent, false},
     {&qn_op_GRU, refuse_recurrent, false},

@@ -23,12 +23,21 @@ static const char *refuse_window(const qn_node *node)
     return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
 }
 
+const char *qn_form_refuse_scaled(const qn_node *gemm)
+{
+    const qn_gemm_attrs *a = gemm->attrs;
+    const bool has_c = gemm->n_in > 2 && gemm->in[2];
+    return a->transA || a->alpha != 1 || (has_c && a->beta != 1)
+               ? "it scales or transposes its first input"
+               : NULL;
+}
+
 static const char *refuse_gemm(const qn_node *node)
 {
     const qn_gemm_attrs *a = node->attrs;
-    if (a->transA || a->alpha != 1 || (a->beta != 1 && node->n_in > 2 && node->in[2]))
-        return "it scales or transposes its first input";
-    const char *why = refuse_window(node);
+    const char *why = qn_form_refuse_scaled(node);
+    if (!why)
+        why = refuse_window(node);
     if (why || node->n_in < 3 || !node->in[2])
         return why;
     const int64_t filters = node->in[1]->data->dims[a->transB ? 0 : 1];

@@ -16,5 +16,7 @@ typedef struct qn_form_row {
 const qn_form_row *qn_form_of(const qn_node *node);
 /* The model has the value as integers already, in front of a DequantizeLinear. */
 bool qn_form_is_given(const qn_value *value);
+/* Why a Gemm is more than a product with a row of biases, or NULL. */
+const char *qn_form_refuse_scaled(const qn_node *gemm);
 
 #endif

@@ -79,18 +79,6 @@ static int32_t count_integers(const lint *l)
     return count;
 }
 
-/* A constant added to a product is part of it. */
-static bool is_bias(const qn_node *node)
-{
-    for (int side = 0; side < 2 && node->op == &qn_op_Add; side++) {
-        const qn_value *row = node->in[1 - side];
-        if (qn_match_only(node->in[side], &qn_op_MatMul) && row &&
-            (row->data || (is_dequantized(row) && row->producer->in[0]->data)))
-            return true;
-    }
-    return false;
-}
-
 /* The node whose result is rounded for this one: behind it stand only its bias and its limit. */
 static const qn_node *last_of(const lint *l, const qn_node **limit)
 {
@@ -100,7 +88,7 @@ static const qn_node *last_of(const lint *l, const qn_node **limit)
         const qn_value *out = last->n_out ? last->out[0] : NULL;
         const qn_node *user = out ? qn_value_only_user(out) : NULL;
         const bool is_limit = user && (user->op == &qn_op_Relu || user->op == &qn_op_Clip);
-        if (!user || (!is_limit && !is_bias(user)))
+        if (!user || (!is_limit && !qn_rule_is_bias(user)))
             return last;
         if (is_limit)
             *limit = user;
@@ -340,7 +328,7 @@ static bool is_inside(const lint *l, const qn_value *value)
     if (is_function(l, before))
         return true;
     return l->profile->rounds_behind && qn_lower_knows_function(user) &&
-           (is_bias(before) || qn_rule_form(&can, &n_data, before) == QN_FORM_MAC);
+           (qn_rule_is_bias(before) || qn_rule_form(&can, &n_data, before) == QN_FORM_MAC);
 }
 
 /* A node that could compute with integers lacks some. */
@@ -489,7 +477,7 @@ qn_status qn_lint(qn_model *model, const qn_profile *profile, const qn_lint_sink
     mark_between(model->graph);
     for (const qn_node *node = model->graph->first; node; node = node->next) {
         l.node = node;
-        l.form = is_bias(node) ? QN_FORM_BIAS : qn_rule_form(&l.can, &l.n_data, node);
+        l.form = qn_rule_is_bias(node) ? QN_FORM_BIAS : qn_rule_form(&l.can, &l.n_data, node);
         for (size_t r = 0; r < QN_COUNT_OF(rules); r++) {
             l.rule = &rules[r];
             QN_TRY(rules[r].check(&l));

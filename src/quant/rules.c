@@ -18,18 +18,26 @@ static bool is_float32(const qn_value *value)
 
 /* ---- Constants behind products ----------------------------------------------------------------------------- */
 
+/* A constant of the float model, or of its integers, which have the same shape. */
+static const qn_tensor *constant_of(const qn_value *value)
+{
+    if (!value || value->data || !qn_is_dequantize(value->producer))
+        return value ? value->data : NULL;
+    return value->producer->in[0]->data;
+}
+
 bool qn_rule_is_bias(const qn_node *node)
 {
     if (node->op != &qn_op_Add)
         return false;
     for (int side = 0; side < 2; side++) {
         const qn_node *product = qn_match_only(node->in[side], &qn_op_MatMul);
-        const qn_tensor *row = node->in[1 - side] ? node->in[1 - side]->data : NULL;
-        if (!product || !row || !product->in[1]->data || row->rank < 1)
+        const qn_tensor *row = constant_of(node->in[1 - side]);
+        const qn_tensor *w = product ? constant_of(product->in[1]) : NULL;
+        if (!row || !w || w->rank != 2 || row->rank < 1)
             continue;
-        const qn_tensor *w = product->in[1]->data;
-        const int64_t columns = w->dims[w->rank - 1];
-        if (w->rank == 2 && qn_tensor_count(row) == columns && row->dims[row->rank - 1] == columns)
+        const int64_t columns = w->dims[1];
+        if (qn_tensor_count(row) == columns && row->dims[row->rank - 1] == columns)
             return true;
     }
     return false;

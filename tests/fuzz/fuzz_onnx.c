@@ -1,4 +1,4 @@
-/* Loads a model, infers its shapes once more, runs the passes and plans it for the reference backend. An
+/* Loads a model, infers its shapes once more, lints it for every target, runs the passes and plans it for the reference backend. An
  * input that begins with '#' is in text format, where mutations keep the structure of the file intact. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include "import/import.h"
 #include "ops/infer.h"
 #include "proto/onnx_schema.h"
+#include "quant/lint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +23,22 @@ static buffer wire_of(qn_context *ctx, const uint8_t *data, size_t size)
         abort();
     qn_proto_tree_free(&tree);
     return out;
+}
+
+static void ignore(void *user, const qn_lint_finding *finding)
+{
+    (void)user;
+    if (finding->why[0] == 0)
+        abort();
+}
+
+static void lint(qn_context *ctx, qn_model *model)
+{
+    const qn_lint_sink sink = {ignore, NULL};
+    for (size_t i = 0; i < qn_profiles_count; i++) {
+        if (qn_lint(model, &qn_profiles[i], &sink) != QN_OK && qn_context_error(ctx)[0] == 0)
+            abort();
+    }
 }
 
 /* A model that loads need not have a plan: its shapes may depend on inputs in a way that does not fit.
@@ -48,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         /* What the loader has inferred once it can infer again. */
         if (qn_graph_infer(model->graph) != QN_OK)
             abort();
+        lint(ctx, model);
         plan(ctx, model);
     } else if (qn_context_error(ctx)[0] == 0) {
         abort(); /* a failure without a message */

@@ -81,6 +81,23 @@ static qn_value *large_bias(fixture *f)
     return both(f, apply(f, &qn_op_Conv, 3, x, w, weights(f, 1, four)), byte);
 }
 
+/* Two scales of a group's filters, and 64 biases of all groups'. */
+static qn_value *groups(fixture *f)
+{
+    const int64_t many[3] = {1, 32, 2}, kernel[3] = {32, 2, 1}, all[1] = {64}, two[1] = {2};
+    const qn_type type = qn_type_tensor(QN_INT8, 3, kernel);
+    qn_tensor *integers;
+    qn_value *w, *scale = weights(f, 1, two);
+    assert_int_equal(qn_tensor_create(&integers, f->ctx, f->graph->arena, &type), QN_OK);
+    assert_int_equal(qn_value_constant(&w, f->graph, "w", integers), QN_OK);
+    ((float *)scale->data->data)[0] = ((float *)scale->data->data)[1] = (float)weight.scale;
+    w = apply(f, &qn_op_DequantizeLinear, 2, w, scale);
+    qn_value *y = apply(f, &qn_op_ConvTranspose, 3, both(f, input(f, "x", 3, many), byte), w,
+                        weights(f, 1, all));
+    ((qn_window_attrs *)y->producer->attrs)->group = 32;
+    return both(f, y, byte);
+}
+
 static qn_value *function(fixture *f)
 {
     qn_value *y = apply(f, &qn_op_Tanh, 1, start(f, byte));
@@ -159,6 +176,7 @@ static const struct {
     {"float result", float_result, "ort", "result"},
     {"float result", float_result, "quench", NULL},
     {"float bias", large_bias, "ort", "bias"},
+    {"groups", groups, "quench", "bias"},
     {"float bias", large_bias, "tensorrt", "zero-point"},
     {"Tanh", function, "ort", "kernel"},
     {"Tanh", function, "quench", NULL},
@@ -214,6 +232,7 @@ static void test_rules(void **state)
                      rule ? rule : "nothing", cases[i].rule ? cases[i].rule : "nothing");
     }
     assert_true(lint(large_bias, "ort").has_large);
+    assert_false(lint(groups, "quench").has_large);
 }
 
 static void test_names(void **state)
