@@ -1,4 +1,6 @@
 /* quench convert: the model after the passes, as ONNX. */
+#include <sys/stat.h>
+
 #include "cli.h"
 
 typedef struct values {
@@ -53,11 +55,23 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_ino == other.st_ino &&
+           one.st_dev == other.st_dev;
+}
+
 static int run(cli_work *cli, const void *parsed)
 {
     const values *v = parsed;
     if (!output_of(v) || (v->common.arguments.count > 1 && v->output)) {
         cli_error("convert: name one output file: quench convert MODEL OUTPUT");
+        return CLI_USAGE;
+    }
+    if (is_same_file(v->common.arguments.at[0], output_of(v))) {
+        cli_error("convert: %s is the model itself, which is not written over: choose another name",
+                  output_of(v));
         return CLI_USAGE;
     }
     return cli_model_run(cli, convert, &v->graph, v);

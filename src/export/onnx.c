@@ -1,9 +1,7 @@
 #include "export/onnx.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "ops/clone.h"
 
@@ -180,12 +178,12 @@ static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *p
     return QN_OK;
 }
 
-/* What only the older model needed goes with it. */
-static void remove_data(qn_onnx_export *export, const char *data_path)
+/* Other models may read it too, and it need not be ours. */
+static void tell_of_data(qn_onnx_export *export, const char *path, const char *data_path)
 {
-    if (unlink(data_path) != 0)
-        qn_log(export->ctx, QN_LOG_WARN, "%s: belonged to the older model, cannot remove it: %s",
-               data_path, strerror(errno));
+    qn_log(export->ctx, QN_LOG_NOTE,
+           "%s: the older %s had its tensors there; it stays: remove it if no other model reads it",
+           data_path, path);
 }
 
 /* Both are complete before either takes the place of an older file, so that whatever fails before leaves an
@@ -208,7 +206,7 @@ static qn_status write_pair(qn_onnx_export *export, const char *path, const char
     model = NULL;
     status = qn_output_commit(finished);
     if (status == QN_OK && left_behind)
-        remove_data(export, data_path);
+        tell_of_data(export, path, data_path);
 done:
     qn_output_discard(data);
     qn_output_discard(model);
