@@ -188,6 +188,7 @@ struct cli_work {
     bool showing;  /* a progress line stands there */
     double shown_ms, began_ms;
     const char *doing;
+    bool aside;   /* results go to stderr, since stdout is a file that the command writes */
     bool misused; /* what fails next does so because of what an option says */
 };
 

@@ -74,6 +74,7 @@ static int run(cli_work *cli, const void *parsed)
                   output_of(v));
         return CLI_USAGE;
     }
+    cli->aside = is_same_file(output_of(v), "/dev/stdout");
     return cli_model_run(cli, convert, &v->graph, v);
 }
 

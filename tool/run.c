@@ -131,7 +131,8 @@ int cli_show(cli_work *cli, qn_report *report)
     qn_report_free(report);
     if (status != QN_OK)
         return cli_fail(cli, status);
-    const bool written = fputs(text, stdout) >= 0 && fflush(stdout) == 0;
+    FILE *to = cli->aside ? stderr : stdout;
+    const bool written = fputs(text, to) >= 0 && fflush(to) == 0;
     qn_text_free(cli->ctx, text);
     if (!written)
         cli_error("cannot write to the standard output");

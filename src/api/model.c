@@ -72,15 +72,12 @@ const char *qn_form_name(size_t i)
     return i < qn_form_rows_count ? qn_form_rows[i].name : NULL;
 }
 
-/* A clone in the form asked for, so that the model stays what it is. */
-static qn_status in_form(qn_model **out, qn_context *ctx, qn_model *model, const char *name)
+qn_status qn_prepare_form(qn_model *model, const char *name)
 {
     const qn_form_row *form = NULL;
-    *out = NULL;
-    QN_TRY(qn_form_find(&form, ctx, name));
-    QN_TRY(qn_model_clone(out, ctx, model));
-    QN_TRY(qn_model_tell(*out, QN_FORM_KEY, form->name));
-    return form->apply(*out);
+    QN_TRY(qn_form_find(&form, model->ctx, name));
+    QN_TRY(qn_model_tell(model, QN_FORM_KEY, form->name));
+    return form->apply(model);
 }
 
 qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
@@ -92,7 +89,8 @@ qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
     qn_model *formed = NULL;
     if (!o->form)
         return qn_export_onnx(ctx, model, path, &wanted);
-    qn_status status = in_form(&formed, ctx, model, o->form);
+    QN_TRY(qn_model_clone(&formed, ctx, model)); /* so that the model stays what it is */
+    qn_status status = qn_prepare_form(formed, o->form);
     if (status == QN_OK)
         status = qn_export_onnx(ctx, formed, path, &wanted);
     qn_model_free(formed);

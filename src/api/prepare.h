@@ -18,6 +18,8 @@ QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_mo
 QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
                                              const qn_graph_options *options, qn_purpose purpose,
                                              int64_t *changes);
+/* Gives a quantized model the form of that name (qn_form_name). */
+QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_watch {

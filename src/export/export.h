@@ -16,4 +16,13 @@ typedef struct qn_export_options {
 QN_MUST_CHECK qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
                                        const qn_export_options *options);
 
+/* A file in memory; qn_free(ctx, data) gives it back. */
+typedef struct qn_onnx_bytes {
+    char *data;
+    size_t size;
+} qn_onnx_bytes;
+/* The same into memory, where nothing can be put outside. */
+QN_MUST_CHECK qn_status qn_export_onnx_memory(qn_onnx_bytes *out, qn_context *ctx, qn_model *model,
+                                              const qn_export_options *options);
+
 #endif

@@ -224,9 +224,9 @@ static uint64_t constant_bytes(const qn_graph *graph)
     return bytes;
 }
 
-static qn_status write_files(qn_onnx_export *export, const char *path, size_t external_from)
+static qn_status write_files(qn_onnx_export *export, void *target, size_t external_from)
 {
-    const char *slash = strrchr(path, '/');
+    const char *path = *(const char **)target, *slash = strrchr(path, '/');
     qn_arena *arena = &export->tree.arena;
     const char *data_path = qn_arena_format(arena, "%s.data", path);
     export->data_name = qn_arena_format(arena, "%s.data", slash ? slash + 1 : path);
@@ -237,6 +237,29 @@ static qn_status write_files(qn_onnx_export *export, const char *path, size_t ex
         export->external_from = EXTERNAL_FROM;
     QN_TRY(write_model(export));
     return write_pair(export, path, data_path);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------- */
+
+static qn_status append(void *user, const void *data, size_t size)
+{
+    qn_onnx_bytes *bytes = user;
+    memcpy(bytes->data + bytes->size, data, size);
+    bytes->size += size;
+    return QN_OK;
+}
+
+static qn_status write_bytes(qn_onnx_export *export, void *target, size_t external_from)
+{
+    qn_onnx_bytes *out = target;
+    if (external_from || constant_bytes(export->model->graph) > LARGEST_FILE)
+        return qn_fail(export->ctx, QN_E_INVALID,
+                       "there is no place for a data file beside what is no file: name a file");
+    export->external_from = SIZE_MAX;
+    QN_TRY(write_model(export));
+    out->data = qn_alloc(export->ctx, qn_proto_wire_size(&export->tree.root));
+    QN_TRY_ALLOC(export->ctx, out->data);
+    return qn_proto_write_wire(&export->tree, (qn_proto_sink){append, out});
 }
 
 /* ---- Opset -------------------------------------------------------------------------------------------- */
@@ -275,8 +298,11 @@ static qn_status choose_opset(qn_model **out, int *opset, qn_context *ctx, qn_mo
     return status;
 }
 
-qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
-                         const qn_export_options *options)
+/* Writes `export` to the target, with tensors of so many bytes outside. */
+typedef qn_status target_fn(qn_onnx_export *export, void *target, size_t external_from);
+
+static qn_status export_to(qn_context *ctx, qn_model *model, const qn_export_options *options,
+                           target_fn *write, void *target)
 {
     static const qn_export_options defaults = {0, 0};
     const qn_export_options *o = options ? options : &defaults;
@@ -286,10 +312,26 @@ qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
     qn_onnx_export export = {.ctx = ctx, .opset = o->opset};
     QN_TRY(choose_opset(&export.model, &export.opset, ctx, model));
     qn_proto_tree_init(&export.tree, ctx, &qn_onnx_model_schema);
-    const qn_status status = write_files(&export, path, o->external_from);
+    const qn_status status = write(&export, target, o->external_from);
     qn_proto_tree_free(&export.tree);
     qn_free(ctx, export.names);
     qn_free(ctx, export.external);
     qn_model_free(export.model);
+    return status;
+}
+
+qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
+                         const qn_export_options *options)
+{
+    return export_to(ctx, model, options, write_files, &path);
+}
+
+qn_status qn_export_onnx_memory(qn_onnx_bytes *out, qn_context *ctx, qn_model *model,
+                                const qn_export_options *options)
+{
+    *out = (qn_onnx_bytes){.data = NULL};
+    const qn_status status = export_to(ctx, model, options, write_bytes, out);
+    if (status != QN_OK)
+        qn_free(ctx, out->data);
     return status;
 }
