@@ -127,6 +127,17 @@ static double one_dequantize(uint32_t seed)
     return finish(&f, result_of(add_node(&f, &qn_op_DequantizeLinear, 3, in)), "dequantize");
 }
 
+/* A pair in one go. */
+static double one_fake(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t dims[] = {1 + pick(&f, 2), channels(&f), 1 + pick(&f, 40)};
+    const qn_dtype dtype = pick_narrow(&f);
+    qn_value *in[] = {add_input(&f, 3, dims), scale_of(&f, dtype), zero_of(&f, dtype)};
+    in[0] = result_of(add_node(&f, &qn_op_QuantizeLinear, 3, in));
+    return finish(&f, result_of(add_node(&f, &qn_op_DequantizeLinear, 3, in)), "fake quant");
+}
+
 /* ---- Two operands ------------------------------------------------------------------------------------------------- */
 
 /* Something of another narrow type that broadcasts to x. */
@@ -434,6 +445,7 @@ CASES(table, 20)
 CASES(clip, 40)
 CASES(quantize, 40)
 CASES(dequantize, 20)
+CASES(fake, 20)
 CASES(add, 80)
 CASES(multiply, 60)
 CASES(max_pool, 40)
@@ -452,16 +464,16 @@ CASES(norm, 40)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requantize),   cmocka_unit_test(test_table),
-        cmocka_unit_test(test_clip),         cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_dequantize),   cmocka_unit_test(test_add),
-        cmocka_unit_test(test_multiply),     cmocka_unit_test(test_max_pool),
-        cmocka_unit_test(test_average_pool), cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_concat),       cmocka_unit_test(test_slice),
-        cmocka_unit_test(test_split),        cmocka_unit_test(test_pad),
-        cmocka_unit_test(test_transpose),    cmocka_unit_test(test_turn),
-        cmocka_unit_test(test_resize),       cmocka_unit_test(test_softmax),
-        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_requantize), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_clip),       cmocka_unit_test(test_quantize),
+        cmocka_unit_test(test_dequantize), cmocka_unit_test(test_fake),
+        cmocka_unit_test(test_add),        cmocka_unit_test(test_multiply),
+        cmocka_unit_test(test_max_pool),   cmocka_unit_test(test_average_pool),
+        cmocka_unit_test(test_mean),       cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_slice),      cmocka_unit_test(test_split),
+        cmocka_unit_test(test_pad),        cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_turn),       cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_norm),
     };
     if (lacks_backend("cpu"))
         return 77;
