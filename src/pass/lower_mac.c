@@ -1,4 +1,5 @@
 /* Multiply-accumulate: y = requantize(sum of (x - zx) * (w - zw) + bias). */
+#include <float.h>
 #include <math.h>
 
 #include "ops/eval.h"
@@ -39,42 +40,103 @@ typedef struct numbers {
     const qn_tensor *data; /* one, or one per filter */
     qn_quantized q;        /* what they mean, where they are integers */
     bool is_quantized;
+    float factor; /* of all of them */
 } numbers;
 
-/* Bias c in units of sx * sw[c]: the stored integer where that is its scale. */
-static double bias_units(const mac *m, const numbers *b, float factor, int64_t c)
+static double bias_scale(const numbers *b, int64_t i)
 {
-    const double unit = (double)qn_quantized_scale(&m->x, 0) * (double)qn_quantized_scale(&m->w, c);
-    const int64_t i = qn_tensor_count(b->data) == 1 ? 0 : c;
-    const double stored = qn_tensor_f64(b->data, i);
-    if (!b->is_quantized)
-        return nearbyint(stored * (double)factor / unit);
-    const double scale = (double)qn_quantized_scale(&b->q, i) * (double)factor;
-    const double centered = stored - (double)qn_quantized_zero(&b->q);
-    return fabs(scale - unit) <= 1e-6 * unit ? centered : nearbyint(centered * scale / unit);
+    return (b->is_quantized ? (double)qn_quantized_scale(&b->q, i) : 1) * (double)b->factor;
 }
 
-static qn_status make_bias(mac *m, const numbers *b, float factor)
+static double bias_of(const numbers *b, int64_t c)
+{
+    const int64_t i = qn_tensor_count(b->data) == 1 ? 0 : c;
+    const double stored = qn_tensor_f64(b->data, i);
+    return b->is_quantized ? stored - (double)qn_quantized_zero(&b->q) : stored;
+}
+
+/* Bias c in units of sx * sw[c]: the stored integer where that is its scale. */
+static double bias_units(const mac *m, const numbers *b, int64_t c)
+{
+    const double unit = (double)qn_quantized_scale(&m->x, 0) * (double)qn_quantized_scale(&m->w, c);
+    const double scale = bias_scale(b, c), bias = bias_of(b, c);
+    if (b->is_quantized && fabs(scale - unit) <= 1e-6 * unit)
+        return bias;
+    return nearbyint(bias * scale / unit);
+}
+
+/* Weights of filter c are all 0, so that its scale is free. */
+static bool is_dead(const mac *m, int64_t c)
+{
+    const qn_tensor *w = m->w.value->data;
+    int64_t inner = 1, zero = 0;
+    if (m->w.axis < 0 || m->filters != w->dims[m->w.axis])
+        return false;
+    for (int32_t d = (int32_t)m->w.axis + 1; d < w->rank; d++)
+        inner *= w->dims[d];
+    const int64_t count = qn_tensor_count(w);
+    zero = qn_tensor_i64(m->w.zero->data, c % qn_tensor_count(m->w.zero->data));
+    for (int64_t first = c * inner; first < count; first += m->filters * inner) {
+        for (int64_t i = first; i < first + inner; i++) {
+            if (qn_tensor_i64(w, i) != zero)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Scales of the weights in which the biases of dead filters fit. */
+static qn_status free_scales(mac *m, const numbers *b, double most)
+{
+    qn_graph *graph = m->node->graph;
+    const double x_scale = (double)qn_quantized_scale(&m->x, 0);
+    const qn_type type = qn_type_tensor(QN_FLOAT32, 1, &m->filters);
+    qn_tensor *scales;
+    QN_TRY(qn_tensor_create(&scales, graph->ctx, graph->arena, &type));
+    for (int64_t c = 0; c < m->filters; c++) {
+        const double bias = fabs(bias_of(b, c) * bias_scale(b, c));
+        float *scale = (float *)scales->data + c;
+        *scale = qn_quantized_scale(&m->w, c);
+        if (!(fabs(bias_units(m, b, c)) <= most))
+            *scale = fmaxf((float)(2 * bias / (x_scale * most)), FLT_MIN);
+    }
+    return qn_value_constant(&m->w.scale, graph, m->node->name, scales);
+}
+
+/* *found false: they do not fit into `most`, and the node stays float. */
+static qn_status fit_bias(bool *found, mac *m, const numbers *b, double most)
+{
+    bool any_dead = false;
+    for (int64_t c = 0; c < m->filters && *found; c++) {
+        if (fabs(bias_units(m, b, c)) <= most)
+            continue;
+        any_dead = *found = isfinite(bias_of(b, c) * bias_scale(b, c)) && is_dead(m, c);
+    }
+    return *found && any_dead ? free_scales(m, b, most) : QN_OK;
+}
+
+static qn_status make_bias(bool *found, mac *m, const numbers *b)
 {
     const bool wide = !qn_quantized_is_byte(&m->x) || !qn_quantized_is_byte(&m->w);
     const qn_dtype dtype = wide ? QN_INT64 : QN_INT32;
-    const double most = wide ? 0x1p62 : (double)INT32_MAX;
     const qn_type type = qn_type_tensor(dtype, 1, &m->filters);
     qn_graph *graph = m->node->graph;
     qn_tensor *out;
+    QN_TRY(fit_bias(found, m, b, wide ? 0x1p62 : (double)INT32_MAX));
+    if (!*found)
+        return QN_OK;
     QN_TRY(qn_tensor_create(&out, graph->ctx, graph->arena, &type));
     for (int64_t c = 0; c < m->filters; c++) {
-        const double units = bias_units(m, b, factor, c);
-        const int64_t q = (int64_t)QN_MAX(-most, QN_MIN(most, units));
+        const int64_t q = (int64_t)bias_units(m, b, c);
         qn_store_i64(out->data, dtype, c, &q, 1);
     }
     return qn_value_constant(&m->bias, graph, m->node->name, out);
 }
 
-/* factor * value, where there is one; *found false: it is not constant or has another form. */
+/* factor * value, where there is one; *found false: it is not constant, has another form or does not fit. */
 static qn_status read_bias(bool *found, mac *m, const qn_value *value, float factor)
 {
-    numbers b = {.data = value ? value->data : NULL};
+    numbers b = {.data = value ? value->data : NULL, .factor = factor};
     if (!value)
         return QN_OK;
     if (!b.data) {
@@ -82,14 +144,9 @@ static qn_status read_bias(bool *found, mac *m, const qn_value *value, float fac
         b.data = b.is_quantized ? b.q.value->data : NULL;
     }
     const int64_t count = b.data ? qn_tensor_count(b.data) : 0;
-    const bool fits =
-        b.data &&
-        (count == 1 || (count == m->filters && b.data->dims[b.data->rank - 1] == m->filters));
-    if (!fits) {
-        *found = false;
-        return QN_OK;
-    }
-    return make_bias(m, &b, factor);
+    *found = b.data &&
+             (count == 1 || (count == m->filters && b.data->dims[b.data->rank - 1] == m->filters));
+    return *found ? make_bias(found, m, &b) : QN_OK;
 }
 
 /* ---- Operators ------------------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 #include "quant/lint.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -272,7 +273,7 @@ static void check_float_bias(const lint *l, const product *p, const qn_tensor *b
         const double unit =
             (double)qn_quantized_scale(&p->x, 0) * (double)qn_quantized_scale(&p->w, k);
         const double units = qn_tensor_f64(bias, k) / unit;
-        if (units > INT32_MAX || units < INT32_MIN) {
+        if (!(fabs(units) <= INT32_MAX)) {
             tell(l, "bias %lld is %.3g units of input times weights and does not fit into int32",
                  (long long)k, units);
             return;

@@ -73,6 +73,35 @@ static void conv_to_float(fixture *f)
     assert_int_equal(qn_graph_add_output(f->graph, apply(f, &qn_op_Conv, 2, x, w)), QN_OK);
 }
 
+/* Filters that have a scale each, that of the first so small that its bias in units does not fit into int32. */
+static void conv_units(fixture *f, bool dead)
+{
+    const int64_t filters[4] = {8, 4, 3, 3}, eight[1] = {8};
+    qn_value *x = both(f, input(f, "x", 4, image), wide), *w = weights(f, 4, filters),
+             *bias = weights(f, 1, eight), *scale = weights(f, 1, eight);
+    for (int i = 0; i < 8; i++)
+        ((float *)scale->data->data)[i] = i ? (float)weight.scale : 1e-8f;
+    for (int i = 0; i < 36 && dead; i++)
+        ((float *)w->data->data)[i] = 0;
+    ((float *)bias->data->data)[0] = 1.5f;
+    w = apply(f, &qn_op_QuantizeLinear, 2, w, scale);
+    ((qn_quantize_attrs *)w->producer->attrs)->axis = 0;
+    ((qn_quantize_attrs *)w->producer->attrs)->output_dtype = QN_INT8;
+    w = apply(f, &qn_op_DequantizeLinear, 2, w, scale);
+    ((qn_quantize_attrs *)w->producer->attrs)->axis = 0;
+    finish(f, apply(f, &qn_op_Conv, 3, x, w, bias), wide);
+}
+
+static void large_bias(fixture *f)
+{
+    conv_units(f, false);
+}
+
+static void dead_filter(fixture *f)
+{
+    conv_units(f, true);
+}
+
 static void gemm(fixture *f)
 {
     const int64_t dims[2] = {8, 5}, bias[1] = {5};
@@ -198,6 +227,8 @@ static const struct {
     {"Conv, Relu", conv_relu, &qn_op_QLinearConv, 3, 0.03},
     {"Conv, Clip", conv_clip, &qn_op_Clip, 4, 0.06},
     {"Conv into float", conv_to_float, &qn_op_qn_ConvIntegerToFloat, 2, 1e-5},
+    {"Conv, bias too large", large_bias, &qn_op_Conv, 5, 0},
+    {"Conv, filter of zeros", dead_filter, &qn_op_QLinearConv, 3, 0.04},
     {"Gemm", gemm, &qn_op_ms_QGemm, 3, 0.04},
     {"MatMul, Add", matmul_bias, &qn_op_qn_QMatMul, 3, 0.04},
     {"MatMul of two", matmul_of_two, &qn_op_QLinearMatMul, 4, 0.4},
