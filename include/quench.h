@@ -70,7 +70,7 @@ QN_API const char *qn_status_name(qn_status status);
 
 typedef struct qn_context qn_context;
 
-/* A note is what a user must know though nothing is wrong, such as that the data are random. */
+/* A note is what a user must know though nothing is wrong, such as that an option has no effect. */
 typedef enum qn_log_level {
     QN_LOG_ERROR,
     QN_LOG_NOTE,

@@ -102,9 +102,12 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
     cli->showing = true;
 }
 
+/* A message that begins with an option is about what was asked for. */
 static bool is_misused(const cli_work *cli)
 {
-    return cli->misused || cli_config_blamed(cli->common, qn_context_error(cli->ctx));
+    const char *message = qn_context_error(cli->ctx);
+    return cli->misused || strncmp(message, "--", 2) == 0 ||
+           cli_config_blamed(cli->common, message);
 }
 
 int cli_fail(cli_work *cli, qn_status status)

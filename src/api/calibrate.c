@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "report/report.h"
-
 typedef struct job {
     qn_calibration calibration;
     qn_course course;
@@ -16,6 +14,7 @@ static void report_course(qn_item *root, const job *j)
 {
     const qn_course *c = &j->course;
     const qn_source *source = &j->calibration.samples.source;
+    qn_calibration_tell_data(root, &j->calibration);
     qn_item_int(root, "samples", c->samples);
     qn_item_int(root, "tensors", c->values);
     qn_item_real(root, "plan_ms", j->calibration.plan_ms, 3);

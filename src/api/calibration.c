@@ -122,6 +122,21 @@ static qn_status open_feed(qn_calibration *c)
     return QN_OK;
 }
 
+/* Of everything that is fed. */
+static bool is_given(const qn_feed *feed)
+{
+    bool given = true;
+    for (size_t i = 0; i < feed->n_in; i++)
+        given = given && feed->files[i];
+    return given || feed->dataset;
+}
+
+void qn_calibration_tell_data(qn_item *root, const qn_calibration *c)
+{
+    if (c->fed && !c->with_data)
+        qn_item_text(root, "data", "random numbers");
+}
+
 int qn_calibration_workers(const qn_calibration *c)
 {
     return c->options->threads > 0 ? c->options->threads : c->ctx->threads;
@@ -138,11 +153,11 @@ qn_status qn_calibration_feed(qn_calibration *c)
     c->plan_ms = qn_clock_ms() - start;
     QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, qn_calibration_workers(c)));
     c->fed = true;
-    c->with_data = c->feed.dataset != NULL;
+    c->with_data = is_given(&c->feed);
     c->source = &c->samples.source;
     c->n_inputs = c->feed.n_in;
     if (!c->with_data)
-        qn_log(c->ctx, QN_LOG_NOTE,
+        qn_log(c->ctx, QN_LOG_WARN,
                "no data were given: %lld samples of random numbers stand in for them, and ranges "
                "and accuracy mean nothing",
                (long long)c->samples.source.count);

@@ -5,6 +5,7 @@
 
 #include "api/feed.h"
 #include "calib/calib.h"
+#include "report/report.h"
 
 /* The runs of a feed, one sample each unless the model fixes another batch, or random ones where nothing is
  * sampled. */
@@ -53,8 +54,10 @@ typedef struct qn_calibration {
 /* The passes. The options must outlive it; qn_calibration_close in any case. */
 QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *model,
                                             const qn_calibrate_options *options);
-/* Opens the data; without any, c->samples are random numbers, with a note. */
+/* Opens the data; without any, c->samples are random numbers, with a warning. */
 QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
+/* A line where they are. */
+void qn_calibration_tell_data(qn_item *root, const qn_calibration *c);
 /* After qn_calibration_feed. `course` may be NULL; out [c->collect.n_after + 1]. */
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
                                                qn_calibration *c);

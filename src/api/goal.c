@@ -6,6 +6,8 @@
  *   0 .. n        the first layers of the ranking at 16 bits
  *   n .. 2 n - 1  the first of them float, the others at 16 bits
  *
+ * For a target without 16 bits there are n: 0 .. n - 1, the first of the ranking float.
+ *
  * Strides that double find a state that holds, bisection the first such one. */
 #include "api/goal.h"
 
@@ -30,11 +32,26 @@ typedef struct search {
     bool holds; /* the best one */
 } search;
 
+static size_t most_wide(const search *s)
+{
+    return s->j->settings.profile->wide ? s->layers.count : 0;
+}
+
+static size_t count_float(const search *s, size_t state)
+{
+    return state > most_wide(s) ? state - most_wide(s) : 0;
+}
+
+static size_t count_wide(const search *s, size_t state)
+{
+    return QN_MIN(state, most_wide(s)) - QN_MIN(count_float(s, state), most_wide(s));
+}
+
 static qn_status make_state(search *s, size_t state)
 {
-    const size_t n = s->layers.count, in_float = state > n ? state - n : 0;
-    for (size_t i = 0; i < n; i++)
-        s->layers.at[i].bits = i < in_float ? 32 : i < state ? 16 : 0;
+    const size_t in_float = count_float(s, state), raised = in_float + count_wide(s, state);
+    for (size_t i = 0; i < s->layers.count; i++)
+        s->layers.at[i].bits = i < in_float ? 32 : i < raised ? 16 : 0;
     s->made = state;
     return qn_layers_make(&s->layers);
 }
@@ -78,8 +95,7 @@ static qn_status measure_drop(double *drop, search *s)
 
 static void tell_step(search *s, size_t state, double drop)
 {
-    const size_t in_float = state > s->layers.count ? state - s->layers.count : 0;
-    const size_t wide = QN_MIN(state, s->layers.count) - in_float;
+    const size_t in_float = count_float(s, state), wide = count_wide(s, state);
     qn_item *row = qn_item_row(s->table);
     qn_item_int(row, "layers_raised", (int64_t)wide);
     qn_item_int(row, "layers_in_float", (int64_t)in_float);
@@ -123,7 +139,7 @@ static qn_status bisect(search *s, size_t fails, size_t works)
 /* The state with everything float is no quantized model. */
 static qn_status find(search *s)
 {
-    const size_t last = 2 * s->layers.count - 1;
+    const size_t last = most_wide(s) + s->layers.count - 1;
     size_t fails = 0, state = 0;
     bool holds = false;
     QN_TRY(try_state(&holds, s, 0));

@@ -132,6 +132,7 @@ static qn_status report_job(qn_item *root, qn_quantize_job *j, const qn_speed *s
 {
     const int64_t samples = j->options->compared ? j->options->compared : DEFAULT_COMPARED;
     report_counts(root, j->quantizer);
+    qn_calibration_tell_data(root, &j->calibration);
     report_mended(root, j);
     if (j->unchecked)
         qn_item_text(root, "unchecked",
@@ -169,6 +170,9 @@ qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported)
 static qn_status check_runs(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
+    if (o->goal && j->calibration.fed && !j->calibration.with_data)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "--max-drop measures: random numbers tell nothing, it needs data (-d)");
     if (j->calibration.fed || (!o->fastest && !o->goal && !o->fix_worst))
         return QN_OK;
     return qn_fail(j->ctx, QN_E_INVALID, "%s measures: beside statistics it needs data too (-d)",

@@ -175,6 +175,31 @@ static void tell_idle(const qn_quantize_job *j)
                "quantized, and there is no ScatterND");
 }
 
+/* A file of 16 bits is of use where they are computed with as integers. */
+static qn_status check_wide_nodes(const qn_quantize_job *j)
+{
+    const qn_quantize_options *o = j->options;
+    const qn_profile *profile = j->settings.profile;
+    size_t wide = 0;
+    for (size_t i = 0; i < j->quantizer->n_nodes; i++)
+        wide += j->quantizer->nodes[i].integer && j->quantizer->nodes[i].bits > 8;
+    if (!wide || profile->wide)
+        return QN_OK;
+    const char *option = o->bits > 8   ? "--bit-width 16"
+                         : o->n_widths ? "--bits"
+                         : o->mix      ? "--mix-config"
+                                       : "--load-scale-json";
+    if (profile->wide_refused)
+        return qn_fail(j->ctx, QN_E_INVALID,
+                       "%s: target '%s' has no integers of 16 bits and takes no such file: leave "
+                       "nodes in float instead (--float, --max-drop)",
+                       option, profile->name);
+    qn_log(j->ctx, QN_LOG_WARN,
+           "%s: target '%s' computes the %zu nodes of 16 bits in float: that is slower than 8 bits",
+           option, profile->name, wide);
+    return QN_OK;
+}
+
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
 {
     if (j->options->mix)
@@ -195,6 +220,7 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
     if (j->mix)
         QN_TRY(check_mix(j, model));
     QN_TRY(qn_job_rules(j));
+    QN_TRY(check_wide_nodes(j));
     tell_idle(j);
     return QN_OK;
 }

@@ -59,6 +59,7 @@ const qn_profile qn_profiles[] = {
      .brief = "TensorRT with explicit quantization",
      .activation = {QN_INT8, QN_INT16},
      .weight = {QN_INT8, QN_INT16},
+     .wide_refused = true,
      .symmetric = true,
      .per_channel = true,
      .unify_concat = true,

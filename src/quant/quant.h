@@ -39,6 +39,7 @@ typedef struct qn_profile {
     bool drop_limits;                  /* Relu and Clip that the integers' limits imply go away */
     bool bias_integer;                 /* biases are int32 with a D; else float */
     bool wide;                         /* 16 bits are computed with as integers */
+    bool wide_refused;                 /* a file that has 16 bits does not load */
     bool operators;                    /* knows QLinearConv and its kin */
     bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
     bool rounds_behind; /* a product may be rounded behind the function that reads it */

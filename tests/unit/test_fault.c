@@ -372,10 +372,19 @@ static void quantizing_with_remedies(void **state)
 static void quantizing_to_a_goal(void **state)
 {
     const qn_goal goal = {.max_drop = 1};
+    static const float picture[28 * 28] = {[100] = 1};
     subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 97};
     (void)state;
+    char path[] = "/tmp/quench-goal-XXXXXX";
+    const char *data = path;
+    const int file = mkstemp(path);
+    assert_int_equal(write(file, picture, sizeof picture), sizeof picture);
+    close(file);
+    s.options.calibrate.data.data = &data;
+    s.options.calibrate.data.n_data = 1;
     s.options.goal = &goal;
     every_allocation(load_and_quantize, &s);
+    remove(path);
 }
 
 int main(void)
