@@ -1,18 +1,19 @@
 #include "pass/function.h"
 
 #include "ops/eval.h"
+#include "pass/rewrite.h"
 
 static bool is_sum_or_product(const qn_op *op)
 {
     return op == &qn_op_Add || op == &qn_op_Sub || op == &qn_op_Mul;
 }
 
-/* The constant side has one number and no more dimensions than the other side, whose shape the result has then. */
+/* The constant side has one number, and the result the shape of the other side. */
 static bool is_number_for(const qn_value *constant, const qn_value *x)
 {
     const qn_tensor *data = constant ? constant->data : NULL;
     return data && x && !x->data && qn_dtype_is_float(data->dtype) && qn_tensor_count(data) == 1 &&
-           x->type.kind == QN_TYPE_TENSOR && x->type.rank >= data->rank;
+           qn_match_fits(data, x);
 }
 
 int32_t qn_function_slot(const qn_node *node)

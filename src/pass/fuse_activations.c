@@ -14,23 +14,6 @@ typedef struct found {
     int64_t gelu;        /* QN_GELU_..., of Gelu */
 } found;
 
-/* Clip with constant bounds; a missing one counts as infinite. */
-static bool match_clip(const qn_node *node, double *low, double *high)
-{
-    if (node && node->op == &qn_op_Relu) {
-        *low = 0;
-        *high = (double)INFINITY;
-        return true;
-    }
-    if (!node || node->op != &qn_op_Clip)
-        return false;
-    const qn_value *least = node->n_in > 1 ? node->in[1] : NULL;
-    const qn_value *most = node->n_in > 2 ? node->in[2] : NULL;
-    *low = -(double)INFINITY;
-    *high = (double)INFINITY;
-    return (!least || qn_match_number(least, low)) && (!most || qn_match_number(most, high));
-}
-
 /* The factor by which a node multiplies its input: Mul by c, Div by 1/c. */
 static bool match_scale(const qn_node *node, qn_value **x, double *factor)
 {
@@ -52,10 +35,10 @@ static bool near(double a, double b)
 /* clip(x + 3, 0, 6), the unscaled gate: its x. */
 static qn_value *match_gate6(const qn_value *value)
 {
-    double low, high, three;
+    double limits[2], three;
     qn_value *x;
     const qn_node *clip = value->producer;
-    if (!match_clip(clip, &low, &high) || low != 0 || high != 6)
+    if (!clip || !qn_match_limits(limits, clip) || limits[0] != 0 || limits[1] != 6)
         return NULL;
     const qn_node *add = qn_match_op(clip->in[0], &qn_op_Add);
     return add && qn_match_binary(add, &x, &three) && three == 3 ? x : NULL;
@@ -153,14 +136,14 @@ static qn_value *match_cube(const qn_value *value)
 {
     const qn_node *node = value->producer;
     if (node && node->op == &qn_op_Pow)
-        return qn_match_is(node->in[1], 3) ? node->in[0] : NULL;
+        return qn_match_near(node->in[1], node->in[0], 3) ? node->in[0] : NULL;
     for (int side = 0; node && node->op == &qn_op_Mul && side < 2; side++) {
         const qn_node *square = node->in[side]->producer;
         qn_value *x = node->in[1 - side];
         const bool squared =
-            square &&
-            ((square->op == &qn_op_Mul && square->in[0] == x && square->in[1] == x) ||
-             (square->op == &qn_op_Pow && square->in[0] == x && qn_match_is(square->in[1], 2)));
+            square && ((square->op == &qn_op_Mul && square->in[0] == x && square->in[1] == x) ||
+                       (square->op == &qn_op_Pow && square->in[0] == x &&
+                        qn_match_near(square->in[1], x, 2)));
         if (squared)
             return x;
     }
@@ -219,7 +202,7 @@ static bool is_gelu_product(found *f, qn_value *const *factors)
         int64_t form;
         qn_value *x = match_gelu_gate(factors[g], &form);
         const qn_value *a = factors[(g + 1) % 3], *b = factors[(g + 2) % 3];
-        if (x && ((a == x && qn_match_is(b, 0.5)) || (b == x && qn_match_is(a, 0.5)))) {
+        if (x && ((a == x && qn_match_near(b, x, 0.5)) || (b == x && qn_match_near(a, x, 0.5)))) {
             *f = (found){.op = &qn_op_Gelu, .x = x, .gelu = form};
             return true;
         }

@@ -43,7 +43,7 @@ static bool is_square_of(const qn_value *square, const qn_value *d)
     const qn_node *node = square->producer;
     if (!node)
         return false;
-    return (node->op == &qn_op_Pow && node->in[0] == d && qn_match_is(node->in[1], 2)) ||
+    return (node->op == &qn_op_Pow && node->in[0] == d && qn_match_near(node->in[1], d, 2)) ||
            (node->op == &qn_op_Mul && node->in[0] == d && node->in[1] == d);
 }
 
@@ -61,7 +61,7 @@ static bool match_variance(double *epsilon, const qn_value *value, const qn_valu
 static const qn_value *match_power(const qn_value *value, double exponent)
 {
     const qn_node *pow = qn_match_op(value, &qn_op_Pow);
-    return pow && qn_match_is(pow->in[1], exponent) ? pow->in[0] : NULL;
+    return pow && qn_match_near(pow->in[1], pow->in[0], exponent) ? pow->in[0] : NULL;
 }
 
 /* sqrt(v): its v. */
@@ -79,7 +79,7 @@ static const qn_value *match_inverse_root(const qn_value *value)
     if (inverse)
         return match_root(inverse->in[0]);
     if (div)
-        return qn_match_is(div->in[0], 1) ? match_root(div->in[1]) : NULL;
+        return qn_match_near(div->in[0], div->in[1], 1) ? match_root(div->in[1]) : NULL;
     return match_power(value, -0.5);
 }
 
@@ -108,15 +108,11 @@ static bool match_numerator(layer_norm *out, const qn_value *value, const qn_val
     return false;
 }
 
-/* The shape of x: constants of higher rank could have made the result larger. Statistics of double precision
- * have no place in most runtimes. */
-static bool has_type_of(const qn_value *value, const qn_value *x)
+/* Statistics of double precision have no place in most runtimes. */
+static bool is_normalizable(const qn_value *x)
 {
-    bool same = value->type.rank == x->type.rank && qn_dtype_is_float(x->type.dtype) &&
-                x->type.dtype != QN_FLOAT64;
-    for (int32_t d = 0; same && d < x->type.rank; d++)
-        same = qn_dim_same(value->type.dims[d], x->type.dims[d]);
-    return same && x->type.rank > 0 && x->type.dims[x->type.rank - 1].value > 0;
+    return qn_dtype_is_float(x->type.dtype) && x->type.dtype != QN_FLOAT64 && x->type.rank > 0 &&
+           x->type.dims[x->type.rank - 1].value > 0;
 }
 
 /* d divided by the root, or multiplied by its inverse. */
@@ -126,11 +122,11 @@ static bool match_normalized(layer_norm *out, const qn_node *node)
     out->bias = NULL;
     if (node->op == &qn_op_Div)
         return (variance = match_root(node->in[1])) != NULL &&
-               match_numerator(out, node->in[0], variance) && has_type_of(node->out[0], out->x);
+               match_numerator(out, node->in[0], variance) && is_normalizable(out->x);
     for (int side = 0; node->op == &qn_op_Mul && side < 2; side++) {
         if ((variance = match_inverse_root(node->in[1 - side])) != NULL &&
             match_numerator(out, node->in[side], variance))
-            return has_type_of(node->out[0], out->x);
+            return is_normalizable(out->x);
     }
     return false;
 }

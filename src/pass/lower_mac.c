@@ -238,6 +238,8 @@ static qn_status take_bias(mac *m, qn_node **last)
     if (m->has_y || !add || add->op != &qn_op_Add)
         return QN_OK;
     const int other = add->in[0] == m->node->out[0];
+    if (add->in[other]->type.rank > m->node->out[0]->type.rank)
+        return QN_OK; /* it makes the result larger */
     QN_TRY(read_bias(&found, m, add->in[other], 1));
     if (!found || !m->bias)
         return QN_OK;

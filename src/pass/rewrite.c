@@ -39,19 +39,41 @@ bool qn_match_number(const qn_value *value, double *number)
 bool qn_match_is(const qn_value *value, double number)
 {
     double found;
-    return qn_match_number(value, &found) && fabs(found - number) <= 1e-6 * fabs(number);
+    return qn_match_number(value, &found) && found == number;
+}
+
+bool qn_match_fits(const qn_tensor *constant, const qn_value *x)
+{
+    const qn_type *type = &x->type;
+    const int32_t ahead = type->rank - constant->rank;
+    bool fits = type->kind == QN_TYPE_TENSOR && (constant->rank == 0 || ahead >= 0);
+    for (int32_t d = 0; fits && d < constant->rank; d++)
+        fits = constant->dims[d] == 1 || constant->dims[d] == type->dims[ahead + d].value;
+    return fits;
+}
+
+/* A constant number that fits x. */
+static bool match_number_for(double *number, const qn_value *value, const qn_value *x)
+{
+    return qn_match_number(value, number) && qn_match_fits(value->data, x);
+}
+
+bool qn_match_near(const qn_value *value, const qn_value *x, double number)
+{
+    double found;
+    return match_number_for(&found, value, x) && fabs(found - number) <= 1e-6 * fabs(number);
 }
 
 bool qn_match_binary(const qn_node *node, qn_value **other, double *number)
 {
     if (!node || node->n_in != 2 || !node->in[0] || !node->in[1])
         return false;
-    if (qn_match_number(node->in[1], number)) {
+    if (match_number_for(number, node->in[1], node->in[0])) {
         *other = node->in[0];
         return true;
     }
     *other = node->in[1];
-    return (node->op->flags & QN_OP_COMMUTES) && qn_match_number(node->in[0], number);
+    return (node->op->flags & QN_OP_COMMUTES) && match_number_for(number, node->in[0], *other);
 }
 
 bool qn_match_limits(double limits[2], const qn_node *node)

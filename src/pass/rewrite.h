@@ -9,12 +9,17 @@
 qn_node *qn_match_op(const qn_value *value, const qn_op *op);
 /* The same, and nobody else reads the value: it may be taken apart. */
 qn_node *qn_match_only(const qn_value *value, const qn_op *op);
-/* A constant whose elements are all one number. */
+/* A constant whose elements are all one number, whatever its shape. */
 bool qn_match_number(const qn_value *value, double *number);
-/* A constant that is this number everywhere, to float precision. */
+/* A constant that is just this number everywhere. */
 bool qn_match_is(const qn_value *value, double number);
-/* A two-input node with a constant number on one side (any side where it commutes, else the second):
- * *other is the other input. */
+/* A constant that broadcasts over x and leaves x's shape as it is. */
+bool qn_match_fits(const qn_tensor *constant, const qn_value *x);
+/* A constant that is this number everywhere, to float precision, and fits x: a part of a function of x that a file
+ * spells out. */
+bool qn_match_near(const qn_value *value, const qn_value *x, double number);
+/* A two-input node with a constant number on one side (any side where it commutes, else the second)
+ * that fits the other input, *other. */
 bool qn_match_binary(const qn_node *node, qn_value **other, double *number);
 /* A Relu or a Clip with constant limits: these, infinite where there is none. */
 bool qn_match_limits(double limits[2], const qn_node *node);

@@ -4,6 +4,7 @@
 
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
+#include "pass/rewrite.h"
 
 static void find_bias(qn_mac *m)
 {
@@ -19,7 +20,7 @@ static void find_bias(qn_mac *m)
     m->bias_slot = add->in[0] == node->out[0] ? 1 : 0;
     const qn_tensor *row = add->in[m->bias_slot] ? add->in[m->bias_slot]->data : NULL;
     if (row && row->dtype == QN_FLOAT32 && row->rank > 0 && qn_tensor_count(row) == m->filters &&
-        row->dims[row->rank - 1] == m->filters)
+        row->dims[row->rank - 1] == m->filters && qn_match_fits(row, node->out[0]))
         m->bias_node = add;
 }
 

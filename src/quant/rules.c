@@ -34,7 +34,7 @@ bool qn_rule_is_bias(const qn_node *node)
         const qn_node *product = qn_match_only(node->in[side], &qn_op_MatMul);
         const qn_tensor *row = constant_of(node->in[1 - side]);
         const qn_tensor *w = product ? constant_of(product->in[1]) : NULL;
-        if (!row || !w || w->rank != 2 || row->rank < 1)
+        if (!row || !w || w->rank != 2 || row->rank < 1 || !qn_match_fits(row, node->in[side]))
             continue;
         const int64_t columns = w->dims[1];
         if (qn_tensor_count(row) == columns && row->dims[row->rank - 1] == columns)

@@ -103,6 +103,13 @@ static inline size_t pass_index(const char *name)
     return 0;
 }
 
+/* One that the pass serves. */
+static inline qn_purpose purpose_of(const char *pass)
+{
+    const bool runs = qn_pass_serves(pass_index(pass), QN_PURPOSE_RUN);
+    return runs ? QN_PURPOSE_RUN : QN_PURPOSE_CONVERT;
+}
+
 static inline const qn_tensor *evaluate(fixture *f, qn_arena *arena, const qn_graph *graph)
 {
     const qn_tensor *in[4], *out[4];

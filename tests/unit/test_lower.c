@@ -110,12 +110,25 @@ static void gemm(fixture *f)
     finish(f, apply(f, &qn_op_Gemm, 3, x, w, weights(f, 1, bias)), wide);
 }
 
-static void matmul_bias(fixture *f)
+static void matmul_add(fixture *f, int32_t rank, const int64_t *bias)
 {
-    const int64_t dims[2] = {8, 5}, bias[1] = {5};
+    const int64_t dims[2] = {8, 5};
     qn_value *x = both(f, input(f, "x", 2, matrix), wide);
     qn_value *y = apply(f, &qn_op_MatMul, 2, x, both(f, weights(f, 2, dims), weight));
-    finish(f, apply(f, &qn_op_Add, 2, weights(f, 1, bias), y), wide);
+    finish(f, apply(f, &qn_op_Add, 2, weights(f, rank, bias), y), wide);
+}
+
+static void matmul_bias(fixture *f)
+{
+    const int64_t bias[1] = {5};
+    matmul_add(f, 1, bias);
+}
+
+/* What is added has more dimensions than the product. */
+static void matmul_larger(fixture *f)
+{
+    const int64_t bias[3] = {1, 1, 5};
+    matmul_add(f, 3, bias);
 }
 
 static void matmul_of_two(fixture *f)
@@ -231,6 +244,7 @@ static const struct {
     {"Conv, filter of zeros", dead_filter, &qn_op_QLinearConv, 3, 0.04},
     {"Gemm", gemm, &qn_op_ms_QGemm, 3, 0.04},
     {"MatMul, Add", matmul_bias, &qn_op_qn_QMatMul, 3, 0.04},
+    {"MatMul, larger Add", matmul_larger, &qn_op_Add, 5, 0.04},
     {"MatMul of two", matmul_of_two, &qn_op_QLinearMatMul, 4, 0.4},
     {"Add", add, &qn_op_ms_QLinearAdd, 4, 0.04},
     {"Mul", mul, &qn_op_ms_QLinearMul, 4, 0.06},
@@ -248,6 +262,7 @@ static const struct {
 
 static void assert_within(const qn_tensor *a, const qn_tensor *b, double most, const char *name)
 {
+    assert_int_equal(a->rank, b->rank);
     assert_int_equal(qn_tensor_count(a), qn_tensor_count(b));
     for (int64_t i = 0; i < qn_tensor_count(a); i++) {
         const double x = qn_tensor_f64(a, i), y = qn_tensor_f64(b, i);

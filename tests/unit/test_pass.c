@@ -4,12 +4,6 @@
 
 #include "pass_test.h"
 
-static qn_purpose purpose_of(const char *pass)
-{
-    const bool runs = qn_pass_serves(pass_index(pass), QN_PURPOSE_RUN);
-    return runs ? QN_PURPOSE_RUN : QN_PURPOSE_CONVERT;
-}
-
 /* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
  * out it must not. The result stays. Ends the fixture. */
 static void check(fixture *f, qn_value *y, const char *pass, size_t nodes, const qn_op *left)
@@ -234,6 +228,29 @@ static void removes_identities(void **state)
     check(&f, apply(&f, &qn_op_Mul, 2, y, number(&f, 1)), "remove-identities", 1, &qn_op_Exp);
 }
 
+/* The float behind 1 is not 1: nothing but decomposed functions is read to some precision. */
+static void keeps_what_is_nearly_an_identity(void **state)
+{
+    (void)state;
+    static const struct {
+        const qn_op *op;
+        double number;
+    } cases[] = {{&qn_op_Mul, 1 + (double)FLT_EPSILON},
+                 {&qn_op_Div, 1 - (double)FLT_EPSILON / 2},
+                 {&qn_op_Add, (double)FLT_MIN}};
+    for (size_t i = 0; i < QN_COUNT_OF(cases); i++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options all = {.skip = NULL};
+        qn_value *y = apply(&f, cases[i].op, 2, image(&f), number(&f, cases[i].number));
+        assert_int_equal(qn_graph_add_output(f.graph, apply(&f, &qn_op_Exp, 1, y)), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
+        assert_int_equal(f.graph->n_nodes, 2);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
+}
+
 static void merges_common(void **state)
 {
     (void)state;
@@ -411,6 +428,7 @@ int main(void)
         cmocka_unit_test(folds_constants),
         cmocka_unit_test(leaves_the_dead_unfolded),
         cmocka_unit_test(removes_identities),
+        cmocka_unit_test(keeps_what_is_nearly_an_identity),
         cmocka_unit_test(merges_common),
         cmocka_unit_test(removes_dead),
         cmocka_unit_test(cancels_transposes),
