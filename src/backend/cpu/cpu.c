@@ -9,6 +9,8 @@ static const struct {
     qn_claim_fn *claim;
 } table[] = {
     {&qn_op_Attention, qn_claim_attention},
+    {&qn_op_Cast, qn_claim_cast},
+    {&qn_op_CastLike, qn_claim_cast},
     {&qn_op_Clip, qn_claim_q_clip},
     {&qn_op_Concat, qn_claim_concat},
     {&qn_op_Conv, qn_claim_depthwise},

@@ -34,6 +34,8 @@ typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
+/* Cast and CastLike. (cast.c) */
+qn_claim_fn qn_claim_cast;
 /* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c, pointwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */

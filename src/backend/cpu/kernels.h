@@ -37,13 +37,29 @@ typedef struct qn_turn {
     bool fill;
 } qn_turn;
 
+/* Elements of another type. */
+typedef void qn_cast_fn(void *y, const void *x, int64_t count);
+typedef enum qn_cast_type {
+    QN_CAST_F32,
+    QN_CAST_F64,
+    QN_CAST_F16,
+    QN_CAST_BF16,
+    QN_CAST_I8,
+    QN_CAST_U8,
+    QN_CAST_I32,
+    QN_CAST_I64,
+    QN_CAST_BOOL,
+    QN_CAST_TYPES
+} qn_cast_type;
+
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
     void (*turn)(const qn_turn *turn);
-    const qn_wino_kernels *wino;            /* NULL: none */
-    const qn_pointwise_kernels *pointwise;  /* NULL: none */
-    qn_depthwise_fn *const (*depthwise)[2]; /* by kernel (3, 5) and stride (1, 2); NULL: none */
+    const qn_wino_kernels *wino;              /* NULL: none */
+    const qn_pointwise_kernels *pointwise;    /* NULL: none */
+    qn_depthwise_fn *const (*depthwise)[2];   /* by kernel (3, 5) and stride (1, 2); NULL: none */
+    qn_cast_fn *const (*cast)[QN_CAST_TYPES]; /* from, to; NULL: none */
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */

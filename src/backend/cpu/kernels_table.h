@@ -1,5 +1,6 @@
 /* The table of the instruction set that the including file is compiled for. */
 #include "backend/cpu/attention_kernels.h"
+#include "backend/cpu/cast_kernels.h"
 #include "backend/cpu/chain_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/depthwise_kernels.h"
@@ -24,6 +25,7 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .pointwise = &pointwise_kernels,
     .depthwise = depthwise_kernels,
 #endif
+    .cast = casts,
     .softmax_rows = softmax_rows,
     .attend = attend,
     .product = product,
