@@ -171,9 +171,14 @@ static int64_t step_macs(const qn_step *step)
 }
 
 /* The reference kernels are for being right: where one runs, something faster is missing. */
+static bool is_slow(const qn_step *step)
+{
+    return strcmp(step->backend->name, "ref") == 0;
+}
+
 static const char *backend_note(const qn_step *step)
 {
-    return strcmp(step->backend->name, "ref") == 0 ? "ref (slow)" : step->backend->name;
+    return is_slow(step) ? "ref (slow)" : step->backend->name;
 }
 
 static void add_steps(qn_item *root, const bench *b, double total)
@@ -298,6 +303,23 @@ static double measure_peak(int threads)
     return 0;
 }
 
+/* What is left of a model's speed where most of its work has no fast kernel, as in float64. */
+static void tell_slow(const bench *b)
+{
+    int64_t slow = 0, all = 0;
+    for (size_t i = 0; i < b->plan->n_steps; i++) {
+        const qn_step *step = &b->plan->steps[i];
+        const int64_t macs = step_macs(step);
+        all += macs;
+        slow += is_slow(step) ? macs : 0;
+    }
+    if (slow > all / 2 && !b->options->plan.backend)
+        qn_log(b->ctx, QN_LOG_NOTE,
+               "%.0f %% of the multiply-accumulates run in reference kernels, which are slow "
+               "(--profile tells which)",
+               100.0 * (double)slow / (double)all);
+}
+
 static qn_status bench_measure(bench *b, qn_item *root)
 {
     const double seconds = b->options->seconds > 0 ? b->options->seconds : 1.0;
@@ -311,6 +333,7 @@ static qn_status bench_measure(bench *b, qn_item *root)
     if (pinned)
         qn_threads_unpin(b->plan->threads);
     QN_TRY(status);
+    tell_slow(b);
     add_setting(root, b);
     add_times(root, b, peak);
     if (b->options->profile)

@@ -404,6 +404,16 @@ static bool has_integers(const qn_quantizer *q)
     return false;
 }
 
+static bool has_doubles(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (node->op->quant == QN_QUANT_MAC && node->in[0]->type.dtype == QN_FLOAT64)
+            return true;
+    }
+    return false;
+}
+
 qn_status qn_rules_apply(qn_quantizer *q)
 {
     bool any = false;
@@ -423,12 +433,13 @@ qn_status qn_rules_apply(qn_quantizer *q)
     join_values(q);
     QN_TRY(qn_inputs_settle(q));
     if (!any)
-        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
-                       has_integers(q)
-                           ? "this model is quantized already, and nothing in it is left "
-                             "to be quantized for target '%s'"
-                           : "nothing in this model can be quantized for target '%s'",
-                       q->settings.profile->name);
+        return qn_fail(
+            q->ctx, QN_E_UNSUPPORTED, "%s for target '%s'%s",
+            has_integers(q)
+                ? "this model is quantized already, and nothing in it is left to be quantized"
+                : "nothing in this model can be quantized",
+            q->settings.profile->name,
+            has_doubles(q) ? ": it computes in float64; make it float32, float16 or bfloat16" : "");
     return QN_OK;
 }
 

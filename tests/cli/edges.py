@@ -1,4 +1,4 @@
-"""Mixed widths and inputs of integers: ONNX Runtime gives what quench gives, from the file alone."""
+"""Mixed widths, inputs of integers, a model in halves: ONNX Runtime gives what quench gives, from the file alone."""
 import json
 import os
 import subprocess
@@ -24,7 +24,7 @@ def integers(path, x):
     graph = onnx.load(path).graph
     name = graph.input[0].name
     reader = next(node for node in graph.node if name in node.input)
-    if reader.op_type == "QuantizeLinear":
+    if reader.op_type in ("QuantizeLinear", "Cast"):
         return x
     assert reader.op_type == "DequantizeLinear", reader.op_type
     constants = {t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}
@@ -43,13 +43,14 @@ def outputs(path, x, folder):
             session.run(None, {session.get_inputs()[0].name: x})[0])
 
 
-def check(what, folder, x, bound, *options):
+def check(what, folder, x, bound, *options, model=MODEL):
     """Both engines on the file that the options make."""
     data = os.path.join(folder, "x.npy")
     np.save(data, x)
-    quench("quant", "-m", MODEL, "-d", data, "--save-dir", folder, *options)
+    quench("quant", "-m", model, "-d", data, "--save-dir", folder, *options)
     path = os.path.join(folder, "fashion_quantize.onnx")
     ours, theirs = outputs(path, integers(path, x), folder)
+    assert ours.dtype == theirs.dtype
     apart = np.abs(ours - theirs).max() / np.abs(ours).max()
     print(f"{what}: quench and ONNX Runtime differ by {apart:.2g} of the largest output")
     return apart <= bound
@@ -68,6 +69,22 @@ def write_mix(folder):
     return path
 
 
+def write_halves(folder):
+    """The model with float16 for all its floats."""
+    model = onnx.load(MODEL)
+    constants = [a.t for node in model.graph.node for a in node.attribute if a.HasField("t")]
+    for t in [*model.graph.initializer, *constants]:
+        if t.data_type == onnx.TensorProto.FLOAT:
+            t.CopyFrom(onnx.numpy_helper.from_array(
+                onnx.numpy_helper.to_array(t).astype(np.float16), t.name))
+    for value in [*model.graph.input, *model.graph.output]:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT16
+    os.mkdir(os.path.join(folder, "halves"))
+    path = os.path.join(folder, "halves", "fashion.onnx")
+    onnx.save(model, path)
+    return path
+
+
 def main():
     random = np.random.default_rng(5)
     real = (random.random((8, 1, 28, 28)) * 3 - 1).astype(np.float32)
@@ -81,6 +98,7 @@ def main():
             check("pixels into 16 bits", folder, pixels, 1e-3, "-b", "16", "-qid", "uint8", *inside),
             check("int16", folder, real, 1e-3, "-b", "16", "-qid", "int16"),
             check("mixed widths", folder, real, 2e-2, "-mc", write_mix(folder)),
+            check("halves", folder, real.astype(np.float16), 1e-3, model=write_halves(folder)),
         ]
     return 0 if all(good) else 1
 

@@ -220,6 +220,22 @@ static void nothing_is_left_of_integers(void **state)
     end(&f, NULL);
 }
 
+static void doubles_are_told(void **state)
+{
+    qn_quantizer *q;
+    qn_quant_settings own = plain;
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *w = input(&f, "w", 4, DIMS(8, 4, 3, 3));
+    (void)state;
+    x->type.dtype = w->type.dtype = QN_FLOAT64;
+    own.profile = &qn_profiles[0];
+    assert_int_equal(qn_graph_add_output(f.graph, apply(&f, &qn_op_Conv, 2, x, w)), QN_OK);
+    assert_int_equal(qn_graph_infer(f.graph), QN_OK);
+    assert_int_equal(qn_quantizer_create(&q, f.model, &own), QN_E_UNSUPPORTED);
+    assert_non_null(strstr(qn_context_error(f.ctx), "float64"));
+    end(&f, NULL);
+}
+
 static void zero_is_hit_exactly(void **state)
 {
     fixture f = begin();
@@ -300,6 +316,7 @@ int main(void)
         cmocka_unit_test(patterns_choose_nodes),
         cmocka_unit_test(given_scales_stay),
         cmocka_unit_test(nothing_is_left_of_integers),
+        cmocka_unit_test(doubles_are_told),
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),
         cmocka_unit_test(runtime_wants_rounded_results),
