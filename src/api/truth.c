@@ -12,7 +12,7 @@
 bool qn_truth_is_loose(const qn_node *node)
 {
     const qn_quant_rule rule = node->op->quant;
-    if (rule == QN_QUANT_PASS || rule == QN_QUANT_SHAPE || rule == QN_QUANT_ALREADY)
+    if (qn_moves_numbers(node) || rule == QN_QUANT_SHAPE || rule == QN_QUANT_ALREADY)
         return false;
     for (int32_t o = 0; o < node->n_out; o++) {
         if (node->out[o] && qn_dtype_is_float(node->out[o]->type.dtype))

@@ -155,6 +155,9 @@ typedef enum qn_quant_rule {
     QN_QUANT_SHAPE,   /* computes with shapes and indices; never quantized */
     QN_QUANT_ALREADY  /* a quantization operator itself */
 } qn_quant_rule;
+/* All numbers of its outputs stand in its inputs (or are the number that a Pad fills up with): an operator of
+ * QN_QUANT_PASS whose attributes do not make it compute. */
+bool qn_moves_numbers(const qn_node *node);
 
 /* ---- Versions ---------------------------------------------------------------------------------------
  * A rule for a change of form that came with opset `opset`: `upgrade` brings a node from the form

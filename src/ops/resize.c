@@ -437,6 +437,15 @@ qn_status qn_eval_resize(qn_eval *self)
     return QN_OK;
 }
 
+bool qn_moves_numbers(const qn_node *node)
+{
+    const qn_resize_attrs *a = node->op == &qn_op_Resize ? node->attrs : NULL;
+    if (node->op->quant != QN_QUANT_PASS || node->op == &qn_op_CenterCropPad)
+        return false; /* that one fills up with zeros */
+    return !a || (a->mode == QN_RESIZE_NEAREST &&
+                  a->coordinate_transformation_mode != QN_COORD_TF_CROP_AND_RESIZE);
+}
+
 const qn_op qn_op_Resize = {.name = "Resize",
                             .domain = "",
                             .since = 10,

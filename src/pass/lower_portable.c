@@ -77,7 +77,7 @@ qn_status qn_lower_is_portable(bool *found, const qn_node *node)
         QN_TRY(check_inputs(found, &dtype, node));
         return *found ? check_output(found, node, dtype, forms[i].behind) : QN_OK;
     }
-    if (node->op->quant == QN_QUANT_PASS && !is_unmoved(node->op))
+    if (qn_moves_numbers(node) && !is_unmoved(node->op))
         return check_inputs(found, &dtype, node);
     return QN_OK;
 }

@@ -4,7 +4,6 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
-#include "ops/resize.h"
 #include "pass/lower.h"
 #include "pass/rewrite.h"
 
@@ -223,13 +222,9 @@ static qn_status fill_pads(qn_node *node, const qn_quantized *x)
 
 static bool only_moves(const qn_node *node)
 {
-    if (node->op->quant != QN_QUANT_PASS || node->n_in < 1 || node->op == &qn_op_Concat)
+    if (!qn_moves_numbers(node) || node->n_in < 1 || node->op == &qn_op_Concat)
         return false;
-    if (node->op == &qn_op_Pad)
-        return node->n_in < 3 || !node->in[2] || node->in[2]->data;
-    if (node->op == &qn_op_Resize)
-        return ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_NEAREST;
-    return node->op != &qn_op_CenterCropPad; /* it fills up with zeros */
+    return node->op != &qn_op_Pad || node->n_in < 3 || !node->in[2] || node->in[2]->data;
 }
 
 /* Output o of `node` holds integers from here on, and a D makes of them what it was. */
@@ -401,17 +396,15 @@ static qn_status lower_node(bool *done, qn_node *node)
         if (rules[i].op == node->op)
             QN_TRY(rules[i].lower(done, node));
     }
-    if (!*done && node->op->quant == QN_QUANT_PASS)
-        QN_TRY(move_integers(done, node));
-    if (!*done && node->op == &qn_op_Resize)
-        QN_TRY(qn_lower_resize(done, node));
-    return QN_OK;
+    return *done ? QN_OK : move_integers(done, node);
 }
 
 /* Those that no file can say, too. */
 static qn_status lower_freely(bool *done, qn_node *node)
 {
     QN_TRY(lower_node(done, node));
+    if (!*done && node->op == &qn_op_Resize)
+        QN_TRY(qn_lower_resize(done, node));
     if (!*done)
         QN_TRY(qn_lower_function(done, node));
     return *done ? QN_OK : qn_lower_table(done, node);

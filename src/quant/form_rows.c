@@ -136,13 +136,12 @@ static const qn_form_row moving = {NULL, QN_FORM_MOVE, 1, QN_CAN_MOVE, NULL};
 
 const qn_form_row *qn_form_of(const qn_node *node)
 {
-    const bool nearest = node->op == &qn_op_Resize &&
-                         ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_NEAREST;
-    for (size_t i = 0; i < QN_COUNT_OF(forms) && !nearest; i++) {
-        if (forms[i].op == node->op)
+    const bool moves = qn_moves_numbers(node) && node->n_in > 0;
+    for (size_t i = 0; i < QN_COUNT_OF(forms); i++) {
+        if (forms[i].op == node->op && !(moves && forms[i].form == QN_FORM_ELEMENT))
             return &forms[i];
     }
-    return node->op->quant == QN_QUANT_PASS && node->n_in > 0 ? &moving : NULL;
+    return moves ? &moving : NULL;
 }
 
 qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)

@@ -1,5 +1,6 @@
 /* The pass lower-qdq: what stands between DequantizeLinear and QuantizeLinear becomes the integer operator that
  * docs/numerics.md names, and stays within one step of the float result. */
+#include "ops/resize.h"
 #include "pass/forms.h"
 #include "pass_test.h"
 
@@ -178,6 +179,27 @@ static void reduce_mean(fixture *f)
     finish(f, apply(f, &qn_op_ReduceMean, 2, x, ints(f, axes, 2)), narrow);
 }
 
+static void resize(fixture *f, int64_t mode)
+{
+    const int64_t four[1] = {4};
+    qn_value *scales = weights(f, 1, four);
+    for (int i = 0; i < 4; i++)
+        ((float *)scales->data->data)[i] = i < 2 ? 1 : 2;
+    qn_value *y = apply(f, &qn_op_Resize, 3, both(f, input(f, "x", 4, image), wide), NULL, scales);
+    ((qn_resize_attrs *)y->producer->attrs)->mode = mode;
+    finish(f, y, wide);
+}
+
+static void resize_nearest(fixture *f)
+{
+    resize(f, QN_RESIZE_NEAREST);
+}
+
+static void resize_linear(fixture *f)
+{
+    resize(f, QN_RESIZE_LINEAR);
+}
+
 static void global_pool(fixture *f)
 {
     finish(f, apply(f, &qn_op_GlobalAveragePool, 1, both(f, input(f, "x", 4, image), wide)),
@@ -256,6 +278,8 @@ static const struct {
     {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},
     {"ReduceMean", reduce_mean, &qn_op_ms_QLinearReduceMean, 3, 0.025},
     {"GlobalAveragePool", global_pool, &qn_op_ms_QLinearGlobalAveragePool, 3, 0.025},
+    {"Resize, nearest", resize_nearest, &qn_op_Resize, 3, 1e-6},
+    {"Resize, linear", resize_linear, &qn_op_qn_QLinearResize, 3, 0.04},
     {"Reshape", reshape, &qn_op_qn_Requantize, 4, 0.025},
     {"Pad", padded, &qn_op_Pad, 3, 1e-6},
 };
@@ -400,6 +424,8 @@ static void test_operators(void **state)
         {sigmoid, &qn_op_ms_QLinearSigmoid, 1},
         {softmax, &qn_op_ms_QLinearSoftmax, 1},
         {layer_norm, &qn_op_LayerNormalization, 2},
+        {resize_nearest, &qn_op_Resize, 1},
+        {resize_linear, &qn_op_Resize, 2},
         {global_pool, &qn_op_ms_QLinearGlobalAveragePool, 1},
         {reduce_mean, &qn_op_ReduceMean, 2},
     };

@@ -2,6 +2,7 @@
 #include "pass_test.h"
 
 #include "api/truth.h"
+#include "ops/resize.h"
 
 /* x, 8-bit integers [1, 2, 2, 2], through a Reshape of integers and a Sigmoid in float. */
 typedef struct scene {
@@ -77,9 +78,26 @@ static void test_floats(void **state)
     close_scene(&s);
 }
 
+/* One that moves numbers has the reference's bits, one that computes need not. */
+static void test_loose(void **state)
+{
+    const int64_t twice[4] = {1, 2, 4, 4};
+    (void)state;
+    fixture f = begin();
+    qn_value *y =
+        apply(&f, &qn_op_Resize, 4, input(&f, "x", 4, dims), NULL, NULL, ints(&f, twice, 4));
+    qn_resize_attrs *a = y->producer->attrs;
+    assert_int_equal(qn_graph_infer(f.graph), QN_OK);
+    assert_false(qn_truth_is_loose(y->producer));
+    a->mode = QN_RESIZE_LINEAR;
+    assert_true(qn_truth_is_loose(y->producer));
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_integers),
-                                       cmocka_unit_test(test_floats)};
+                                       cmocka_unit_test(test_floats), cmocka_unit_test(test_loose)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
