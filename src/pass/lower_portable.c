@@ -37,7 +37,15 @@ static bool is_unmoved(const qn_op *op)
     return false;
 }
 
-/* *found: activations that are integers are of 8 bits and of the first one's type. */
+/* Input i goes with the first one: it has its type, or is a product's constant and signed. */
+static bool is_fit(const qn_node *node, int32_t i, const qn_quantized *x, qn_dtype first)
+{
+    const qn_dtype dtype = x->value->type.dtype;
+    return dtype == first ||
+           (i == 1 && node->op->quant == QN_QUANT_MAC && x->value->data && dtype == QN_INT8);
+}
+
+/* *found: what is an integer has 8 bits, of types that there are kernels for. */
 static qn_status check_inputs(bool *found, qn_dtype *dtype, const qn_node *node)
 {
     qn_quantized x;
@@ -50,7 +58,7 @@ static qn_status check_inputs(bool *found, qn_dtype *dtype, const qn_node *node)
             continue;
         if (*dtype == QN_UNDEFINED)
             *dtype = x.value->type.dtype;
-        *found = qn_quantized_is_byte(&x) && (x.value->data || x.value->type.dtype == *dtype);
+        *found = qn_quantized_is_byte(&x) && is_fit(node, i, &x, *dtype);
     }
     *found = *found && *dtype != QN_UNDEFINED;
     return QN_OK;

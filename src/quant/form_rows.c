@@ -91,6 +91,24 @@ static const char *refuse_pool(const qn_node *node)
     return node->n_out > 1 && node->out[1] ? "its indices are wanted too" : NULL;
 }
 
+/* QLinearAveragePool has none. */
+static const char *refuse_dilated(const qn_node *node)
+{
+    const qn_window_attrs *a = node->attrs;
+    for (size_t d = 0; d < a->dilations.count; d++) {
+        if (a->dilations.at[d] != 1)
+            return "its windows have gaps";
+    }
+    return NULL;
+}
+
+bool qn_form_breaks_pairs(const qn_node *node)
+{
+    if (node->op == &qn_op_Resize)
+        return ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_CUBIC;
+    return node->op == &qn_op_AveragePool && refuse_dilated(node);
+}
+
 static const char *refuse_always(const qn_node *node)
 {
     (void)node;
@@ -107,7 +125,7 @@ static const qn_form_row forms[] = {
     {&qn_op_Add, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
     {&qn_op_Sub, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
     {&qn_op_Mul, QN_FORM_ELEMENT, 2, QN_CAN_MUL, NULL},
-    {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
+    {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, refuse_dilated},
     {&qn_op_GlobalAveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
     {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
     {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},

@@ -16,6 +16,9 @@ typedef struct qn_form_row {
 const qn_form_row *qn_form_of(const qn_node *node);
 /* The model has the value as integers already, in front of a DequantizeLinear. */
 bool qn_form_is_given(const qn_value *value);
+/* ONNX Runtime fails to load it behind a pair: it makes a QLinearAveragePool of windows with gaps, and puts the channels
+ * of a cubic Resize last, where it has none. */
+bool qn_form_breaks_pairs(const qn_node *node);
 /* Why a Gemm is more than a product with a row of biases, or NULL. */
 const char *qn_form_refuse_scaled(const qn_node *gemm);
 

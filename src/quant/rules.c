@@ -196,6 +196,19 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
     return n;
 }
 
+/* Behind a Relu too. */
+static bool is_read_by_breaker(const qn_value *value)
+{
+    const qn_node *limit = qn_value_only_user(value);
+    if (limit && limit->out[0] && (limit->op == &qn_op_Relu || limit->op == &qn_op_Clip))
+        value = limit->out[0];
+    for (size_t u = 0; u < value->n_users; u++) {
+        if (qn_form_breaks_pairs(value->users[u]))
+            return true;
+    }
+    return false;
+}
+
 /* The target computes it with integers only where the result is rounded: convolutions, and products with a bias; a
  * chip rounds all products.
  * A mean over all pixels of such a result is rounded too: to make floats of the pixels would cost more. */
@@ -208,7 +221,7 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
     if (q->settings.profile->fixed_point)
         return product->form == QN_FORM_MAC && product->integer;
     if (q->settings.profile->float_result || product->form != QN_FORM_MAC || !product->integer ||
-        !n->node->out[0] || n->node->out[0]->is_output)
+        !n->node->out[0] || n->node->out[0]->is_output || is_read_by_breaker(n->node->out[0]))
         return false;
     return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
 }

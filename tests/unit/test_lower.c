@@ -103,6 +103,13 @@ static void dead_filter(fixture *f)
     conv_units(f, true);
 }
 
+static void conv_unsigned(fixture *f)
+{
+    const int64_t filters[4] = {8, 4, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), centered);
+    finish(f, apply(f, &qn_op_Conv, 2, x, both(f, weights(f, 4, filters), narrow)), centered);
+}
+
 static void gemm(fixture *f)
 {
     const int64_t dims[2] = {8, 5}, bias[1] = {5};
@@ -264,6 +271,7 @@ static const struct {
     {"Conv into float", conv_to_float, &qn_op_qn_ConvIntegerToFloat, 2, 1e-5},
     {"Conv, bias too large", large_bias, &qn_op_Conv, 5, 0},
     {"Conv, filter of zeros", dead_filter, &qn_op_QLinearConv, 3, 0.04},
+    {"Conv of int8 and uint8", conv_unsigned, &qn_op_QLinearConv, 3, 0.06},
     {"Gemm", gemm, &qn_op_ms_QGemm, 3, 0.04},
     {"MatMul, Add", matmul_bias, &qn_op_qn_QMatMul, 3, 0.04},
     {"MatMul, larger Add", matmul_larger, &qn_op_Add, 5, 0.04},
@@ -417,6 +425,7 @@ static void test_operators(void **state)
         {conv_relu, &qn_op_QLinearConv, 1},
         {conv_clip, &qn_op_Clip, 1},
         {conv_to_float, &qn_op_Conv, 1},
+        {conv_unsigned, &qn_op_Conv, 2},
         {gemm, &qn_op_ms_QGemm, 1},
         {matmul_bias, &qn_op_MatMul, 2},
         {matmul_of_two, &qn_op_QLinearMatMul, 2},

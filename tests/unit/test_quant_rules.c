@@ -1,4 +1,5 @@
 /* Which nodes become integer, which values get parameters, who shares them. Each case is a small graph. */
+#include "ops/resize.h"
 #include "pass_test.h"
 #include "quant/params.h"
 #include "quant/pattern.h"
@@ -303,6 +304,33 @@ static void runtime_wants_rounded_results(void **state)
     }
 }
 
+/* Behind a pair it makes what it cannot run of a cubic Resize and of a pool whose windows have gaps. */
+static void runtime_reads_some_in_float(void **state)
+{
+    static const int64_t two[2] = {2, 2};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        fixture f = begin();
+        qn_quant_settings settings = plain;
+        qn_value *a = convolve(&f, input(&f, "x", 4, DIMS(1, 4, 12, 12)), 4), *b, *c;
+        b = apply(&f, &qn_op_Relu, 1, a);
+        if (i & 1) {
+            c = apply(&f, &qn_op_AveragePool, 1, b);
+            qn_window_attrs *pool = c->producer->attrs;
+            pool->kernel_shape = pool->dilations = (qn_ints){two, 2};
+        } else {
+            c = apply(&f, &qn_op_Resize, 4, b, NULL, NULL, ints(&f, DIMS(1, 8, 7, 7), 4));
+            ((qn_resize_attrs *)c->producer->attrs)->mode = QN_RESIZE_CUBIC;
+        }
+        assert_int_equal(qn_profile_find(&settings.profile, f.ctx, i < 2 ? "ort" : "quench"),
+                         QN_OK);
+        qn_quantizer *q = quantizer(&f, convolve(&f, c, 8), &settings);
+        assert_int_equal(is_integer(q, b), i == 2); /* quench has the Resize */
+        assert_false(is_integer(q, a));
+        end(&f, q);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +348,7 @@ int main(void)
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),
         cmocka_unit_test(runtime_wants_rounded_results),
+        cmocka_unit_test(runtime_reads_some_in_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
