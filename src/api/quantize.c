@@ -5,6 +5,7 @@
 #include "api/speed.h"
 #include "quant/inputs.h"
 #include "quant/output_scale.h"
+#include "quant/reasons.h"
 
 enum { DEFAULT_COMPARED = 16 };
 
@@ -41,7 +42,7 @@ static void report_counts(qn_item *root, const qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         all += n->form != QN_FORM_FLOAT || !n->integer;
-        integer += n->integer;
+        integer += n->integer || qn_reason_is_integer(n->node);
     }
     qn_item_text(root, "target", q->settings.profile->name);
     qn_item_int(root, "nodes", all);

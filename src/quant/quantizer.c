@@ -2,6 +2,7 @@
 #include "ops/expand.h"
 #include "ops/nn_attrs.h"
 #include "quant/dynamic.h"
+#include "quant/reasons.h"
 
 /* A target without tables that has Sigmoid and Mul computes x * sigmoid(x) with integers, if it is said so. */
 static qn_status spell_out(qn_quantizer *q)
@@ -62,6 +63,8 @@ qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
         qn_quantizer_number(q);
         status = settings->dynamic ? qn_dynamic_rules(q) : qn_rules_apply(q);
     }
+    if (status == QN_OK)
+        status = qn_reasons_add(q);
     if (status == QN_OK)
         *out = q;
     else

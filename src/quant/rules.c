@@ -411,7 +411,7 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 static bool has_integers(const qn_quantizer *q)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
-        if (q->nodes[i].node->op == &qn_op_DequantizeLinear)
+        if (q->nodes[i].node->op->quant == QN_QUANT_ALREADY)
             return true;
     }
     return false;

@@ -107,7 +107,8 @@ static inline size_t pass_index(const char *name)
 static inline qn_purpose purpose_of(const char *pass)
 {
     const bool runs = qn_pass_serves(pass_index(pass), QN_PURPOSE_RUN);
-    return runs ? QN_PURPOSE_RUN : QN_PURPOSE_CONVERT;
+    const bool converts = qn_pass_serves(pass_index(pass), QN_PURPOSE_CONVERT);
+    return runs ? QN_PURPOSE_RUN : converts ? QN_PURPOSE_CONVERT : QN_PURPOSE_QUANTIZE;
 }
 
 static inline const qn_tensor *evaluate(fixture *f, qn_arena *arena, const qn_graph *graph)

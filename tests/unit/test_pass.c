@@ -108,6 +108,21 @@ static void folds_scales(void **state)
           &qn_op_Conv);
 }
 
+/* The matrix that two of them share stays what it is for each. */
+static void makes_gemms_plain(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 2, DIMS(4, 3)), *w = weights(&f, 2, DIMS(4, 4));
+    qn_value *y = apply(&f, &qn_op_Gemm, 3, x, w, number(&f, 0.5));
+    qn_gemm_attrs *a = y->producer->attrs;
+    a->transA = 1;
+    a->alpha = 0.25f;
+    a->beta = -2;
+    qn_value *z = apply(&f, &qn_op_Gemm, 3, y, w, weights(&f, 1, DIMS(4)));
+    check(&f, z, "plain-gemms", 3, &qn_op_Transpose);
+}
+
 /* Constants folded into weights round them: a model that is run keeps the numbers of its file. */
 static void folds_scales_for_files_only(void **state)
 {
@@ -476,6 +491,7 @@ int main(void)
         cmocka_unit_test(folds_batchnorm_backward),
         cmocka_unit_test(keeps_batchnorm_before_a_border),
         cmocka_unit_test(folds_scales),
+        cmocka_unit_test(makes_gemms_plain),
         cmocka_unit_test(folds_scales_for_files_only),
         cmocka_unit_test(folds_into_groups_and_transposed),
         cmocka_unit_test(fuses_pads),

@@ -131,6 +131,32 @@ static void ends_stay_float(void **state)
     end(&f, q);
 }
 
+static const char *why_of(const qn_quantizer *q, const qn_value *value)
+{
+    return qn_quant_node_of(q, value->producer)->why;
+}
+
+/* Every node that computes says why it stays float; moves and arithmetic of shapes need no word. */
+static void all_that_compute_say_why(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *a = convolve(&f, x, 4);
+    qn_value *b = apply(&f, &qn_op_Cos, 1, a), *c = apply(&f, &qn_op_Cast, 1, b);
+    ((qn_cast_attrs *)c->producer->attrs)->to = QN_FLOAT16;
+    qn_value *d = apply(&f, &qn_op_Relu, 1, c), *e = apply(&f, &qn_op_Identity, 1, d);
+    qn_value *shape = apply(&f, &qn_op_Shape, 1, x);
+    qn_value *sum = apply(&f, &qn_op_Add, 2, shape, shape);
+    qn_value *y = apply(&f, &qn_op_Tile, 2, e, sum);
+    qn_quantizer *q = quantizer(&f, y, &plain);
+    (void)state;
+    assert_string_equal(why_of(q, b), "no integer form of it is known");
+    assert_string_equal(why_of(q, d), "its numbers are float16");
+    assert_null(why_of(q, e));
+    assert_null(why_of(q, shape));
+    assert_null(why_of(q, sum));
+    end(&f, q);
+}
+
 static void moves_share_concat_parts_too(void **state)
 {
     fixture f = begin();
@@ -345,6 +371,7 @@ int main(void)
         cmocka_unit_test(given_scales_stay),
         cmocka_unit_test(nothing_is_left_of_integers),
         cmocka_unit_test(doubles_are_told),
+        cmocka_unit_test(all_that_compute_say_why),
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),
         cmocka_unit_test(runtime_wants_rounded_results),

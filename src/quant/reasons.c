@@ -1,0 +1,61 @@
+/* Why nodes that the rules know nothing of stay float. */
+#include "quant/reasons.h"
+
+#include "pass/lower.h"
+
+bool qn_reason_is_integer(const qn_node *node)
+{
+    return node->op->quant == QN_QUANT_ALREADY && !qn_is_quantize(node) && !qn_is_dequantize(node);
+}
+
+/* Its numbers are constants, shapes, or made of such: nothing of the data is computed. */
+static bool is_of_shapes(const bool *of_shapes, const qn_node *node)
+{
+    if (node->op == &qn_op_Shape || node->op == &qn_op_Size)
+        return true;
+    for (int32_t i = 0; i < node->n_in; i++) {
+        const qn_value *value = node->in[i];
+        if (value && !value->data && (!value->producer || !of_shapes[value->producer->mark]))
+            return false;
+    }
+    return true;
+}
+
+static bool has_float32(qn_value *const *values, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (values[i] && values[i]->type.dtype == QN_FLOAT32)
+            return true;
+    }
+    return false;
+}
+
+static const char *reason_of(qn_quantizer *q, const qn_node *node)
+{
+    const qn_value *result = node->n_out > 0 ? node->out[0] : NULL;
+    if (!result || has_float32(node->in, node->n_in) || has_float32(node->out, node->n_out) ||
+        result->type.kind != QN_TYPE_TENSOR)
+        return q->settings.dynamic ? "dynamic quantization has no integer form of it"
+                                   : "no integer form of it is known";
+    return qn_arena_format(&q->arena,
+                           qn_dtype_is_float(result->type.dtype) ? "its numbers are %s"
+                                                                 : "it computes with %s",
+                           qn_dtype_get(result->type.dtype)->name);
+}
+
+qn_status qn_reasons_add(qn_quantizer *q)
+{
+    bool *of_shapes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *of_shapes);
+    QN_TRY_ALLOC(q->ctx, of_shapes);
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        qn_quant_node *n = &q->nodes[i];
+        const qn_quant_rule rule = n->node->op->quant;
+        of_shapes[i] = is_of_shapes(of_shapes, n->node);
+        if (n->integer || n->why || of_shapes[i] || qn_moves_numbers(n->node) ||
+            rule == QN_QUANT_SHAPE || rule == QN_QUANT_ALREADY)
+            continue;
+        n->why = reason_of(q, n->node);
+        QN_TRY_ALLOC(q->ctx, n->why);
+    }
+    return QN_OK;
+}
