@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static void take_tensor(qn_fingerprint *print, const qn_tensor *t)
+void qn_fingerprint_tensor(qn_fingerprint *print, const qn_tensor *t)
 {
     size_t bytes = 0;
     if (!t) {
@@ -53,9 +53,17 @@ static void take_attr(qn_fingerprint *print, const qn_node *node, const qn_attr_
     case QN_ATTR_INTS: take_list(print, ints->at, ints->count, sizeof *ints->at); break;
     case QN_ATTR_FLOATS: take_list(print, floats->at, floats->count, sizeof *floats->at); break;
     case QN_ATTR_STRINGS: take_strings(print, field); break;
-    case QN_ATTR_TENSOR: take_tensor(print, *(const qn_tensor *const *)field); break;
+    case QN_ATTR_TENSOR: qn_fingerprint_tensor(print, *(const qn_tensor *const *)field); break;
     case QN_ATTR_GRAPH: take_graph(print, *(const qn_graph *const *)field); break;
     case QN_ATTR_TYPE: break; /* tells nothing that the other inputs do not */
+    }
+}
+
+void qn_fingerprint_attrs(qn_fingerprint *print, const qn_node *node)
+{
+    for (size_t a = 0; a < node->op->n_attrs; a++) {
+        if (!qn_attr_is_default(node->attrs, &node->op->attrs[a]))
+            take_attr(print, node, &node->op->attrs[a]);
     }
 }
 
@@ -72,10 +80,7 @@ static void take_node(qn_fingerprint *print, const qn_node *node)
     qn_fingerprint_text(print, node->op->name);
     take_values(print, node->in, (size_t)node->n_in);
     take_values(print, node->out, (size_t)node->n_out);
-    for (size_t a = 0; a < node->op->n_attrs; a++) {
-        if (!qn_attr_is_default(node->attrs, &node->op->attrs[a]))
-            take_attr(print, node, &node->op->attrs[a]);
-    }
+    qn_fingerprint_attrs(print, node);
 }
 
 /* Large contents are read once here and need not stay in memory. */
@@ -105,7 +110,7 @@ static void take_graph(qn_fingerprint *print, const qn_graph *graph)
         if (!value->data || (value->n_users == 0 && !value->is_output))
             continue;
         qn_fingerprint_text(print, value->name);
-        take_tensor(print, value->data);
+        qn_fingerprint_tensor(print, value->data);
         release_pages(graph->model, value->data);
     }
 }

@@ -182,12 +182,13 @@ qn_status qn_lower_table(bool *done, qn_node *node)
     const int32_t slot = qn_function_slot(node);
     if (slot < 0)
         return QN_OK;
+    QN_TRY(qn_lower_source(done, &s.x, node->in[slot]));
+    if (!*done)
+        return QN_OK;
     qn_node *last = last_function(node), *before = NULL;
     if (last != node)
         before = last->in[qn_function_slot(last)]->producer;
-    QN_TRY(qn_lower_source(done, &s.x, node->in[slot]));
-    if (*done)
-        QN_TRY(qn_lower_target(done, &s.y, last->out[0]));
+    QN_TRY(qn_lower_target(done, &s.y, last->out[0]));
     *done = *done && s.x.axis < 0 && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
     if (!*done)
         return QN_OK;

@@ -1,7 +1,9 @@
 /* Equal nodes become one: same operator, attributes and inputs. */
 #include <string.h>
 
+#include "ops/fingerprint.h"
 #include "pass/pass.h"
+#include "pass/rewrite.h"
 
 static bool same_list(const void *a, const void *b, size_t count, size_t size)
 {
@@ -51,12 +53,15 @@ static bool same_attr(const qn_node *a, const qn_node *b, const qn_attr_spec *sp
 }
 
 /* Small constants are compared by contents: files repeat them for every node. */
+static bool is_small(const qn_value *value)
+{
+    return value && value->data && qn_tensor_count(value->data) <= 64 &&
+           value->data->dtype < QN_SEQUENCE;
+}
+
 static bool same_input(const qn_value *a, const qn_value *b)
 {
-    if (a == b)
-        return true;
-    return a && b && a->data && b->data && qn_tensor_count(a->data) <= 64 &&
-           a->data->dtype < QN_SEQUENCE && qn_tensor_equal(a->data, b->data);
+    return a == b || (is_small(a) && is_small(b) && qn_tensor_equal(a->data, b->data));
 }
 
 static bool same_node(const qn_node *a, const qn_node *b)
@@ -78,19 +83,39 @@ static bool same_node(const qn_node *a, const qn_node *b)
     return true;
 }
 
-/* An earlier node that reads the same first value that is no constant. */
-static qn_node *find_earlier(const qn_node *node)
+/* The same for nodes that are the same. */
+static uint64_t hash_of(const qn_node *node)
 {
-    const qn_value *anchor = NULL;
-    for (int32_t i = 0; i < node->n_in && !anchor; i++)
-        anchor = node->in[i] && !node->in[i]->data ? node->in[i] : NULL;
-    for (size_t i = 0; anchor && i < anchor->n_users; i++) {
-        qn_node *other = anchor->users[i];
-        /* Marks number the nodes in order. */
-        if (other->mark < node->mark && same_node(other, node))
-            return other;
+    qn_fingerprint print = {{0, 0}};
+    qn_fingerprint_bytes(&print, &node->op, sizeof node->op);
+    for (int32_t i = 0; i < node->n_in; i++) {
+        if (is_small(node->in[i]))
+            qn_fingerprint_tensor(&print, node->in[i]->data);
+        else
+            qn_fingerprint_bytes(&print, &node->in[i], sizeof node->in[i]);
     }
-    return NULL;
+    qn_fingerprint_attrs(&print, node);
+    return print.word[0];
+}
+
+typedef struct entry {
+    uint64_t hash;
+    qn_node *node;
+} entry;
+
+/* The first of every kind of node, by hash; entries without a node end a search. */
+typedef struct table {
+    entry *at;
+    size_t size; /* a power of two, more than there are nodes */
+} table;
+
+/* Where the first node of this kind is, or will be: its node is NULL then. */
+static entry *find_first(const table *t, const qn_node *node, uint64_t hash)
+{
+    size_t i = (size_t)hash & (t->size - 1);
+    while (t->at[i].node && (t->at[i].hash != hash || !same_node(t->at[i].node, node)))
+        i = (i + 1) & (t->size - 1);
+    return &t->at[i];
 }
 
 static bool has_output(const qn_node *node)
@@ -102,26 +127,40 @@ static bool has_output(const qn_node *node)
     return false;
 }
 
+static qn_status merge_node(qn_pass_context *self, const table *t, qn_node *node)
+{
+    const uint64_t hash = hash_of(node);
+    entry *first = find_first(t, node, hash);
+    if (!first->node)
+        *first = (entry){hash, node};
+    if (first->node == node || has_output(node))
+        return QN_OK;
+    for (int32_t o = 0; o < node->n_out; o++) {
+        bool done;
+        if (node->out[o])
+            QN_TRY(qn_value_replace(&done, node->out[o], first->node->out[o]));
+    }
+    qn_node_remove(node);
+    self->changes++;
+    return QN_OK;
+}
+
 static qn_status merge_common(qn_pass_context *self)
 {
-    uint32_t number = 0;
-    for (qn_node *node = self->graph->first; node; node = node->next)
-        node->mark = number++;
-    for (qn_node *node = self->graph->first, *next; node; node = next) {
+    table t = {.size = 2};
+    qn_status status = QN_OK;
+    while (t.size / 2 <= self->graph->n_nodes)
+        t.size *= 2;
+    t.at = qn_alloc_zero(self->ctx, t.size, sizeof *t.at);
+    QN_TRY_ALLOC(self->ctx, t.at);
+    for (qn_node *node = self->graph->first, *next; node && status == QN_OK; node = next) {
         next = node->next;
-        const bool fixed = (node->op->flags & QN_OP_RANDOM) || qn_node_subgraph(node, 0);
-        const qn_node *earlier = fixed || has_output(node) ? NULL : find_earlier(node);
-        if (!earlier)
-            continue;
-        for (int32_t o = 0; o < node->n_out; o++) {
-            bool done;
-            if (node->out[o])
-                QN_TRY(qn_value_replace(&done, node->out[o], earlier->out[o]));
-        }
-        qn_node_remove(node);
-        self->changes++;
+        if (!(node->op->flags & QN_OP_RANDOM) && !qn_node_subgraph(node, 0) &&
+            !qn_node_reads_constants(node))
+            status = merge_node(self, &t, node);
     }
-    return QN_OK;
+    qn_free(self->ctx, t.at);
+    return status;
 }
 
 const qn_pass qn_pass_merge_common = {"merge-common", "computes equal nodes once", merge_common};

@@ -190,7 +190,8 @@ qn_status qn_slot_find(int32_t *out, qn_builder *b, const qn_value *value, qn_wa
     int32_t from = first_in_space(b, value, w.space);
     if (from < 0)
         QN_TRY(copy_to_space(&from, b, value, w.space));
-    for (size_t i = 0; i < b->plan->slots.count; i++) {
+    /* The value's slots begin with the one that it was computed into. */
+    for (size_t i = (size_t)qn_planned_of(b, value)->slot; i < b->plan->slots.count; i++) {
         qn_slot *slot = &b->plan->slots.at[i];
         if (slot_serves(slot, value, w)) {
             slot->together = slot->together || !w.strided;

@@ -1,6 +1,7 @@
 /* Every pass does what it says, keeps what is computed, and can be left out by its name. Each case is a
  * small graph; it is evaluated node by node before and after. */
 #include <float.h>
+#include <time.h>
 
 #include "pass_test.h"
 
@@ -274,6 +275,44 @@ static void merges_common(void **state)
     check(&f, apply(&f, &qn_op_Add, 2, a, b), "merge-common", 2, &qn_op_Exp);
 }
 
+/* Equal constants make nodes equal; one attribute or number that differs keeps both. */
+static void merges_what_is_equal_only(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = image(&f), *y = x;
+    for (int i = 0; i < 6; i++) {
+        qn_value *sum = apply(&f, &qn_op_Add, 2, x, number(&f, 1 + i % 3));
+        qn_value *leaky = apply(&f, &qn_op_LeakyRelu, 1, sum);
+        ((qn_activation_attrs *)leaky->producer->attrs)->alpha = i < 5 ? 0.1f : 0.2f;
+        y = apply(&f, &qn_op_Mul, 2, y, leaky);
+    }
+    check(&f, y, "merge-common", 3 + 4 + 6, NULL);
+}
+
+/* Time must not grow with the square of the nodes: of many that read one value, and of a long chain. */
+static void takes_many_nodes(void **state)
+{
+    enum { MANY = 20000, SECONDS = 4 };
+    (void)state;
+    fixture f = begin();
+    const qn_pass_options all = {.skip = NULL};
+    qn_value *x = image(&f), *chain = x, *product = x;
+    for (int i = 0; i < MANY; i++) {
+        qn_value *sum = apply(&f, &qn_op_Add, 2, x, number(&f, i + 1));
+        product = apply(&f, &qn_op_Mul, 2, product, sum);
+        chain = apply(&f, &qn_op_Sigmoid, 1, chain);
+    }
+    assert_int_equal(qn_graph_add_output(f.graph, product), QN_OK);
+    assert_int_equal(qn_graph_add_output(f.graph, chain), QN_OK);
+    const clock_t start = clock();
+    assert_int_equal(qn_passes_run(f.model, &all, NULL), QN_OK);
+    assert_true(clock() - start < SECONDS * CLOCKS_PER_SEC);
+    assert_int_equal(f.graph->n_nodes, 3 * MANY);
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
 static void removes_dead(void **state)
 {
     (void)state;
@@ -502,6 +541,8 @@ int main(void)
         cmocka_unit_test(removes_identities),
         cmocka_unit_test(keeps_what_is_nearly_an_identity),
         cmocka_unit_test(merges_common),
+        cmocka_unit_test(merges_what_is_equal_only),
+        cmocka_unit_test(takes_many_nodes),
         cmocka_unit_test(removes_dead),
         cmocka_unit_test(cancels_transposes),
         cmocka_unit_test(recognizes_silu),
