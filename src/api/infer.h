@@ -10,6 +10,7 @@ typedef struct qn_infer_output {
     char *path;           /* NULL: not written */
     qn_npy_writer writer; /* open from the first run on */
     qn_tensor shape;      /* of all runs together */
+    bool left_out;        /* cannot be put together */
     double least, most, sum;
     int64_t count; /* of numbers seen */
 } qn_infer_output;
@@ -17,7 +18,7 @@ typedef struct qn_infer_output {
 typedef struct qn_infer_outputs {
     qn_feed *feed;
     qn_infer_output *at;
-    size_t count;
+    size_t count, n_left_out;
     char *folder;
     size_t made; /* letters of `folder` up to the first part of it that was not there before and has
                     nothing in it for good; 0: none */
@@ -26,7 +27,8 @@ typedef struct qn_infer_outputs {
 /* Makes the folder (NULL: nothing is written) and the names of the files. */
 QN_MUST_CHECK qn_status qn_infer_outputs_init(qn_infer_outputs *out, qn_feed *feed,
                                               const char *folder);
-/* Takes what the session's run of `count` samples gave. */
+/* Takes what the session's run of `count` samples gave. An output that does not fit together with those of other
+ * runs is left out with a warning; fails where none is left. */
 QN_MUST_CHECK qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session,
                                               int64_t count);
 /* Gives the files their names. */

@@ -85,25 +85,30 @@ qn_status qn_infer_outputs_init(qn_infer_outputs *out, qn_feed *feed, const char
 
 /* ---- Contents ------------------------------------------------------------------------------------------- */
 
-/* The shape of all runs' outputs together. */
-static qn_status whole_shape(qn_tensor *out, const qn_feed *feed, const qn_tensor *tensor,
-                             const char *name, int64_t count)
+/* Whether the first axis of what a run of `count` samples gave counts these. */
+static bool has_samples(const qn_feed *feed, const qn_tensor *tensor, int64_t count)
+{
+    return feed->samples >= 0 && !feed->stacked && tensor->rank > 0 &&
+           (tensor->dims[0] == count || tensor->dims[0] == feed->batch);
+}
+
+/* The shape of all runs' outputs together. Returns NULL, or why there is none. */
+static const char *whole_shape(qn_tensor *out, const qn_feed *feed, const qn_tensor *tensor,
+                               int64_t count)
 {
     *out = *tensor;
     out->data = NULL;
     if (feed->samples < 0)
-        return QN_OK;
-    if (feed->stacked) {
+        return NULL;
+    if (!has_samples(feed, tensor, count)) {
+        if (feed->batch > 1)
+            return "has no first axis that counts the samples; with a batch of 1 it gets one";
         if (tensor->rank == QN_MAX_RANK)
-            return qn_fail(feed->ctx, QN_E_UNSUPPORTED, "output '%s' has too many dimensions",
-                           name);
+            return "has too many dimensions to be stacked";
         memmove(out->dims + 1, tensor->dims, (size_t)out->rank++ * sizeof *out->dims);
-    } else if (tensor->rank < 1 || (tensor->dims[0] != count && tensor->dims[0] != feed->batch)) {
-        return qn_fail(feed->ctx, QN_E_INVALID,
-                       "output '%s' has no first axis that counts the samples", name);
     }
     out->dims[0] = feed->samples;
-    return QN_OK;
+    return NULL;
 }
 
 static bool same_shape(const qn_tensor *a, const qn_tensor *b)
@@ -131,30 +136,55 @@ static void take_range(qn_infer_output *out, const qn_tensor *tensor, int64_t co
     }
 }
 
-static qn_status take_output(qn_infer_output *out, const qn_feed *feed, const qn_tensor *tensor,
-                             int64_t count)
+/* The first run opens the file. Returns why there can be none, as whole_shape does. */
+static qn_status fit_output(const char **why, qn_infer_output *out, const qn_feed *feed,
+                            const qn_tensor *tensor, int64_t count)
 {
     qn_tensor whole;
-    QN_TRY(whole_shape(&whole, feed, tensor, out->name, count));
-    if (out->shape.dtype == QN_UNDEFINED) {
-        out->shape = whole;
-        if (out->path)
-            QN_TRY(qn_npy_open(&out->writer, feed->ctx, out->path, &whole));
-    } else if (!same_shape(&whole, &out->shape)) {
-        return qn_fail(feed->ctx, QN_E_INVALID, "output '%s' changes its shape between samples",
-                       out->name);
+    *why = whole_shape(&whole, feed, tensor, count);
+    if (*why)
+        return QN_OK;
+    if (out->shape.dtype != QN_UNDEFINED) {
+        *why = same_shape(&whole, &out->shape) ? NULL : "changes its shape between samples";
+        return QN_OK;
     }
+    out->shape = whole;
+    return out->path ? qn_npy_open(&out->writer, feed->ctx, out->path, &whole) : QN_OK;
+}
+
+/* The others are still worth having. */
+static qn_status leave_out(qn_infer_outputs *out, qn_infer_output *output, const char *why)
+{
+    qn_context *ctx = out->feed->ctx;
+    output->left_out = true;
+    qn_npy_discard(&output->writer);
+    if (++out->n_left_out == out->count)
+        return qn_fail(ctx, QN_E_INVALID, "output '%s' %s", output->name, why);
+    qn_log(ctx, QN_LOG_WARN, "output '%s' %s: it is left out", output->name, why);
+    return QN_OK;
+}
+
+static qn_status take_output(qn_infer_outputs *out, qn_infer_output *output,
+                             const qn_tensor *tensor, int64_t count)
+{
+    const qn_feed *feed = out->feed;
+    const char *why = NULL;
+    QN_TRY(fit_output(&why, output, feed, tensor, count));
+    if (why)
+        return leave_out(out, output, why);
     int64_t numbers = qn_tensor_count(tensor);
-    if (feed->samples >= 0 && !feed->stacked && tensor->dims[0] > count)
+    if (has_samples(feed, tensor, count) && tensor->dims[0] > count)
         numbers = numbers / tensor->dims[0] * count;
-    take_range(out, tensor, numbers);
-    return out->path ? qn_npy_write(&out->writer, tensor->data, numbers) : QN_OK;
+    take_range(output, tensor, numbers);
+    return output->path ? qn_npy_write(&output->writer, tensor->data, numbers) : QN_OK;
 }
 
 qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session, int64_t count)
 {
-    for (size_t o = 0; o < out->count; o++)
-        QN_TRY(take_output(&out->at[o], out->feed, qn_session_output(session, o), count));
+    for (size_t o = 0; o < out->count; o++) {
+        if (!out->at[o].left_out)
+            QN_TRY(take_output(out, &out->at[o], qn_session_output(session, o), count));
+    }
     return QN_OK;
 }
 
@@ -180,6 +210,8 @@ void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out)
     qn_item *table = qn_item_table(parent, "outputs");
     for (size_t o = 0; o < out->count; o++) {
         const qn_infer_output *output = &out->at[o];
+        if (output->left_out)
+            continue;
         const qn_type type = qn_type_of(&output->shape);
         char text[256];
         qn_type_format(text, sizeof text, &type);
