@@ -159,11 +159,12 @@ static void put(const qn_tensor *out, int64_t i, const total *t)
         qn_store_i64(out->data, out->dtype, i, &whole, 1);
 }
 
-static void run_line(const qn_eval *self, int64_t start, const lines *l, bool product)
+static qn_status run_line(qn_eval *self, int64_t start, const lines *l, bool product)
 {
     const running_attrs *a = self->attrs;
     total t = {product, product};
     for (int64_t i = 0; i < l->count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t at = start + (a->reverse ? l->count - 1 - i : i) * l->inner;
         if (a->exclusive)
             put(self->out[0], at, &t);
@@ -171,6 +172,7 @@ static void run_line(const qn_eval *self, int64_t start, const lines *l, bool pr
         if (!a->exclusive)
             put(self->out[0], at, &t);
     }
+    return QN_OK;
 }
 
 static qn_status eval_running(qn_eval *self, bool product)
@@ -186,7 +188,7 @@ static qn_status eval_running(qn_eval *self, bool product)
     if (qn_tensor_count(x) == 0)
         return QN_OK;
     for (int64_t at = 0; at < l.outer * l.inner; at++)
-        run_line(self, at / l.inner * l.count * l.inner + at % l.inner, &l, product);
+        QN_TRY(run_line(self, at / l.inner * l.count * l.inner + at % l.inner, &l, product));
     return QN_OK;
 }
 

@@ -168,6 +168,7 @@ static qn_status eval(qn_eval *self)
     QN_TRY(deform_make(&d, self));
     const int64_t area = qn_window_out_size(&d.window);
     for (int64_t i = 0; i < count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t m = i / area % d.filters;
         const double y =
             position(&d, i / area / d.filters, m, i % area) + (bias ? qn_tensor_f64(bias, m) : 0);

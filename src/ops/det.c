@@ -22,15 +22,17 @@ static qn_status det_infer(qn_infer *self)
 }
 
 /* Elimination with the largest pivot of each column; m [n, n] is used up. */
-static double determinant(double *m, int64_t n)
+static qn_status determinant(double *out, qn_context *ctx, double *m, int64_t n)
 {
     double det = 1;
+    *out = 0;
     for (int64_t c = 0; c < n; c++) {
+        QN_TRY(qn_check_cancel(ctx));
         int64_t pivot = c;
         for (int64_t r = c + 1; r < n; r++)
             pivot = fabs(m[r * n + c]) > fabs(m[pivot * n + c]) ? r : pivot;
         if (m[pivot * n + c] == 0)
-            return 0;
+            return QN_OK;
         for (int64_t k = 0; pivot != c && k < n; k++) {
             const double swapped = m[c * n + k];
             m[c * n + k] = m[pivot * n + k];
@@ -43,7 +45,8 @@ static double determinant(double *m, int64_t n)
                 m[r * n + k] -= factor * m[c * n + k];
         }
     }
-    return det;
+    *out = det;
+    return QN_OK;
 }
 
 static qn_status det_eval(qn_eval *self)
@@ -53,7 +56,8 @@ static qn_status det_eval(qn_eval *self)
     double *all;
     QN_TRY(qn_eval_doubles(self, &all, in));
     for (int64_t i = 0; i < count; i++) {
-        const double det = determinant(all + i * n * n, n);
+        double det;
+        QN_TRY(determinant(&det, self->ctx, all + i * n * n, n));
         qn_store_f64(out->data, out->dtype, i, &det, 1);
     }
     return QN_OK;

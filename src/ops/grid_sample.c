@@ -166,6 +166,7 @@ static qn_status grid_eval(qn_eval *self)
         return qn_eval_fail(self, "X is empty");
     for (int64_t n = 0; n < y->dims[0]; n++) {
         for (int64_t p = 0; p < points; p++) {
+            QN_TRY(qn_check_cancel(self->ctx));
             read_point(&s, grid, n * points + p);
             for (int64_t c = 0; c < channels; c++) {
                 const double value = interpolate(&s, 0, n * s.strides[0] + c * s.strides[1]);

@@ -32,7 +32,7 @@ static qn_status nms_infer(qn_infer *self)
 }
 
 typedef struct box {
-    float low[2], high[2];
+    float low[2], high[2], area;
 } box;
 
 /* Corners in either order, or centre and size (x, y, w, h). */
@@ -45,23 +45,28 @@ static box box_of(const float *b, bool centre)
         out.low[d] = a < z ? a : z;
         out.high[d] = a < z ? z : a;
     }
+    out.area = (out.high[0] - out.low[0]) * (out.high[1] - out.low[1]);
     return out;
 }
 
-static float area_of(const box *b)
+static bool meet(const box *a, const box *b)
 {
-    return (b->high[0] - b->low[0]) * (b->high[1] - b->low[1]);
+    return (a->low[0] < b->high[0]) & (b->low[0] < a->high[0]) & (a->low[1] < b->high[1]) &
+           (b->low[1] < a->high[1]);
 }
 
+/* Most boxes do not meet at all, which is cheap to see. */
 static float overlap(const box *a, const box *b)
 {
     float common = 1;
+    if (!meet(a, b))
+        return 0;
     for (int d = 0; d < 2; d++) {
         const float low = a->low[d] > b->low[d] ? a->low[d] : b->low[d];
         const float high = a->high[d] < b->high[d] ? a->high[d] : b->high[d];
-        common *= high > low ? high - low : 0;
+        common *= high - low;
     }
-    const float whole = area_of(a) + area_of(b) - common;
+    const float whole = a->area + b->area - common;
     return whole > 0 ? common / whole : 0;
 }
 
@@ -71,6 +76,7 @@ typedef struct nms_run {
     float iou, score;
     bool has_score, centre;
     int64_t *order, *chosen; /* room for n */
+    box *kept;               /* of those that are chosen */
 } nms_run;
 
 /* The higher first. */
@@ -96,12 +102,13 @@ static qn_status choose(int64_t *count, qn_eval *self, const nms_run *r, int64_t
         const int64_t at = r->order[i] - class_base;
         const box mine = box_of(boxes + 4 * at, r->centre);
         bool keep = true;
-        for (int64_t k = 0; k < *count && keep; k++) {
-            const box other = box_of(boxes + 4 * r->chosen[k], r->centre);
-            keep = overlap(&mine, &other) <= r->iou;
-        }
-        if (keep)
-            r->chosen[(*count)++] = at;
+        QN_TRY(qn_check_cancel(self->ctx));
+        for (int64_t k = 0; k < *count && keep; k++)
+            keep = overlap(&mine, &r->kept[k]) <= r->iou;
+        if (!keep)
+            continue;
+        r->kept[*count] = mine;
+        r->chosen[(*count)++] = at;
     }
     return QN_OK;
 }
@@ -111,7 +118,7 @@ static qn_status nms_setup(qn_eval *self, nms_run *r)
     const qn_tensor *most = qn_eval_in(self, 2), *iou = qn_eval_in(self, 3);
     const qn_tensor *score = qn_eval_in(self, 4);
     const qn_tensor *const numbers[] = {most, iou, score};
-    void *order, *chosen;
+    void *order, *chosen, *kept;
     for (int i = 0; i < 3; i++) {
         if (numbers[i] && qn_tensor_count(numbers[i]) != 1)
             return qn_eval_fail(self, "input %d must be one number", i + 2);
@@ -127,8 +134,10 @@ static qn_status nms_setup(qn_eval *self, nms_run *r)
     r->centre = ((const nms_attrs *)self->attrs)->center_point_box != 0;
     QN_TRY(qn_eval_scratch(self, &order, r->n + 1, sizeof(int64_t)));
     QN_TRY(qn_eval_scratch(self, &chosen, r->n + 1, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &kept, r->n + 1, sizeof(box)));
     r->order = order;
     r->chosen = chosen;
+    r->kept = kept;
     return QN_OK;
 }
 

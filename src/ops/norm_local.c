@@ -40,6 +40,7 @@ static qn_status lrn_eval(qn_eval *self)
     const int64_t before = (a->size - 1) / 2, after = a->size - 1 - before;
     QN_TRY(qn_eval_doubles(self, &x, in));
     for (int64_t i = 0; i < count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t c = i / area % channels;
         double squares = 0;
         const int64_t first = c > before ? c - before : 0;

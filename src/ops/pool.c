@@ -66,6 +66,7 @@ static qn_status eval_windows(qn_eval *self, reduce_fn *reduce)
     QN_TRY(pool_make(&p, self));
     const int64_t area = qn_window_out_size(&p.window), plane = qn_window_in_size(&p.window);
     for (int64_t at = 0; at < area; at++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t taps = qn_window_taps(&p.window, at, p.positions, p.elements);
         for (int64_t i = 0; i < p.planes; i++) {
             const double y = reduce(&p, p.x + i * plane, taps, at);
@@ -144,6 +145,7 @@ static qn_status max_eval(qn_eval *self)
     QN_TRY(pool_make(&p, self));
     const int64_t area = qn_window_out_size(&p.window), plane = qn_window_in_size(&p.window);
     for (int64_t at = 0; at < area; at++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t taps = qn_window_taps(&p.window, at, p.positions, p.elements);
         for (int64_t i = 0; i < p.planes; i++) {
             const double *x = p.x + i * plane;

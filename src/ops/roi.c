@@ -89,6 +89,7 @@ static qn_status max_eval(qn_eval *self)
     double *x;
     QN_TRY(qn_eval_doubles(self, &x, in));
     for (int64_t i = 0; i < count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t r = i / columns / rows / channels, c = i / columns / rows % channels;
         const int64_t n = whole(qn_tensor_f64(rois, r * 5));
         int64_t box[4]; /* x1, y1, x2, y2 */
@@ -250,6 +251,7 @@ static qn_status align_eval(qn_eval *self)
     double *x;
     QN_TRY(qn_eval_doubles(self, &x, in));
     for (int64_t i = 0; i < count; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t r = i / columns / rows / channels, c = i / columns / rows % channels;
         double box[4]; /* x1, y1, x2, y2 */
         samples down, across;

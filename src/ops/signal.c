@@ -240,8 +240,10 @@ static qn_status dft_eval(qn_eval *self)
     l.inverse = a->inverse != 0;
     for (int64_t i = 0; i < outer * inner; i++) {
         l.start = i / inner * dim * inner + i % inner;
-        for (int64_t b = 0; b < bins; b++)
+        for (int64_t b = 0; b < bins; b++) {
+            QN_TRY(qn_check_cancel(self->ctx));
             dft_line(out, &l, b, (i / inner * bins + b) * inner + i % inner);
+        }
     }
     return QN_OK;
 }
@@ -316,6 +318,7 @@ static qn_status stft_eval(qn_eval *self)
     l.window = weights;
     for (int64_t i = 0; i < in->dims[0] * frames * bins; i++) {
         double value[2];
+        QN_TRY(qn_check_cancel(self->ctx));
         const int64_t frame = i / bins % frames, batch = i / bins / frames;
         l.start = batch * in->dims[1] + frame * step;
         line_bin(&value[0], &value[1], &l, i % bins);
