@@ -54,21 +54,15 @@ static qn_status upgrade_9(qn_node **node)
     return qn_node_flatten(*node, 1);
 }
 
-static bool is_read(const qn_node *node, int32_t o)
-{
-    const qn_value *out = o < node->n_out ? node->out[o] : NULL;
-    return out && (out->n_users || out->is_output);
-}
-
 /* Before opset 14 further outputs meant training; those that nobody reads are let go. */
 static qn_status upgrade_14(qn_node **node)
 {
     qn_batchnorm_attrs *a = (*node)->attrs;
-    if (is_read(*node, 3) || is_read(*node, 4))
+    if (qn_node_is_read(*node, 3) || qn_node_is_read(*node, 4))
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "saved_mean and saved_var left with opset 14");
-    a->training_mode = is_read(*node, 1) || is_read(*node, 2);
+    a->training_mode = qn_node_is_read(*node, 1) || qn_node_is_read(*node, 2);
     for (int32_t o = 1; o < (*node)->n_out; o++) {
-        if (!is_read(*node, o))
+        if (!qn_node_is_read(*node, o))
             qn_node_set_output(*node, o, NULL);
     }
     (*node)->n_out = a->training_mode ? QN_MIN((*node)->n_out, 3) : QN_MIN((*node)->n_out, 1);

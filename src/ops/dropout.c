@@ -40,11 +40,22 @@ static qn_status lower_7(qn_node **node)
     return QN_OK;
 }
 
+/* True where there is none after that. */
+static bool drop_unread_mask(qn_node *node)
+{
+    if (qn_node_is_read(node, 1))
+        return false;
+    if (node->n_out > 1)
+        qn_node_set_output(node, 1, NULL);
+    node->n_out = 1;
+    return true;
+}
+
 /* The mask had the type of the data. */
 static qn_status upgrade_10(qn_node **node)
 {
     qn_node *cast;
-    if ((*node)->n_out < 2 || !(*node)->out[1])
+    if (drop_unread_mask(*node))
         return QN_OK;
     const qn_dtype dtype = (*node)->in[0]->type.dtype;
     QN_TRY(qn_node_append(&cast, *node, 1, &qn_op_Cast));
@@ -65,7 +76,7 @@ static qn_status lower_12(qn_node **node)
 {
     dropout_attrs *a = (*node)->attrs;
     double ratio = 0.5, training = 0;
-    if ((*node)->n_out > 1 && (*node)->out[1])
+    if (!drop_unread_mask(*node))
         return qn_node_fail(
             *node, QN_E_UNSUPPORTED,
             "before opset 12 nothing says what the mask is where nothing is dropped");

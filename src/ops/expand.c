@@ -4,6 +4,7 @@
 
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
+#include "ops/resize.h"
 #include "ops/tensor_attrs.h"
 #include "ops/versions.h"
 
@@ -175,8 +176,13 @@ static const struct {
     const qn_op *op;
     qn_status (*expand)(qn_value **out, qn_node *node);
 } rows[] = {
-    {&qn_op_Attention, attention},           {&qn_op_Gelu, gelu}, {&qn_op_HardSwish, hard_swish},
-    {&qn_op_LayerNormalization, layer_norm}, {&qn_op_Mish, mish}, {&qn_op_Swish, swish},
+    {&qn_op_Attention, attention},
+    {&qn_op_Gelu, gelu},
+    {&qn_op_HardSwish, hard_swish},
+    {&qn_op_LayerNormalization, layer_norm},
+    {&qn_op_Mish, mish},
+    {&qn_op_Resize, qn_upsample_of_resize},
+    {&qn_op_Swish, swish},
 };
 
 /* The last of the fresh nodes takes over the value itself, and with it name and readers. */

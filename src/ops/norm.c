@@ -102,11 +102,31 @@ static const qn_attr_spec group_specs[] = {
     QN_INT_ATTR(qn_norm_attrs, num_groups, QN_ABSENT, .required = true),
     QN_INT_ATTR(qn_norm_attrs, stash_type, QN_FLOAT32, .since = 21)};
 
+/* A constant with `count` numbers of which each is element i / every * from of the old one. */
+static qn_status pick_groups(qn_node *node, int32_t slot, int64_t count, int64_t every,
+                             int64_t from)
+{
+    const qn_tensor *data = node->in[slot]->data;
+    const qn_type type = qn_type_tensor(data->dtype, 1, &count);
+    const size_t size = qn_dtype_size(data->dtype);
+    qn_tensor *made;
+    qn_value *value;
+    QN_TRY(qn_tensor_create(&made, node->graph->ctx, node->graph->arena, &type));
+    for (int64_t i = 0; i < count; i++)
+        memcpy((char *)made->data + (size_t)i * size,
+               (const char *)data->data + (size_t)(i / every * from) * size, size);
+    QN_TRY(qn_value_constant(&value, node->graph, node->in[slot]->name, made));
+    return qn_node_set_input(node, slot, value);
+}
+
 /* A list of one number per group becomes one per channel: [G] -> [G, 1] -> [G, each] -> [G * each]. */
 static qn_status spread_groups(qn_node *node, int32_t slot, int64_t groups, int64_t each)
 {
     const int64_t shapes[3][2] = {{groups, 1}, {groups, each}, {groups * each, 0}};
     const qn_op *const ops[3] = {&qn_op_Reshape, &qn_op_Expand, &qn_op_Reshape};
+    const qn_tensor *data = node->in[slot]->data;
+    if (data && data->rank == 1 && data->dims[0] == groups)
+        return pick_groups(node, slot, groups * each, each, 1);
     for (int i = 0; i < 3; i++) {
         qn_node *step;
         qn_value *shape;
@@ -136,13 +156,33 @@ static qn_status group_upgrade(qn_node **node)
     return QN_OK;
 }
 
+/* Whether all channels of each group have one number. */
+static bool is_by_group(const qn_value *value, int64_t each)
+{
+    const qn_tensor *data = value->data;
+    if (!data)
+        return false;
+    const size_t size = qn_dtype_size(data->dtype);
+    for (int64_t i = 0; i < qn_tensor_count(data); i++) {
+        const char *at = (const char *)data->data + (size_t)i * size;
+        if (memcmp(at, at - (size_t)(i % each) * size, size) != 0)
+            return false;
+    }
+    return true;
+}
+
 static qn_status group_lower(qn_node **node)
 {
     const qn_type *x = &(*node)->in[0]->type;
     const int64_t groups = ((const qn_norm_attrs *)(*node)->attrs)->num_groups;
-    if (x->rank >= 2 && x->dims[1].value == groups)
+    const int64_t channels = x->rank >= 2 ? x->dims[1].value : -1;
+    if (channels == groups)
         return QN_OK;
-    return qn_node_fail(*node, QN_E_UNSUPPORTED, "a scale per channel came with opset 21");
+    const int64_t each = channels / groups;
+    if (channels < 0 || !is_by_group((*node)->in[1], each) || !is_by_group((*node)->in[2], each))
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "a scale per channel came with opset 21");
+    QN_TRY(pick_groups(*node, 1, groups, 1, each));
+    return pick_groups(*node, 2, groups, 1, each);
 }
 
 static const qn_version_rule group_versions[] = {{21, group_upgrade, group_lower}};

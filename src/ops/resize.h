@@ -55,6 +55,8 @@ extern const qn_attr_spec qn_resize_specs[QN_RESIZE_SPECS];
 
 QN_MUST_CHECK qn_status qn_infer_resize(qn_infer *self);
 QN_MUST_CHECK qn_status qn_eval_resize(qn_eval *self);
+/* *out = the same by Upsample, before the node; for files older than Resize. (upsample.c) */
+QN_MUST_CHECK qn_status qn_upsample_of_resize(qn_value **out, qn_node *resize);
 
 typedef struct qn_resize_run {
     const qn_tensor *in, *out;

@@ -60,7 +60,44 @@ static qn_status upsample_upgrade(qn_node **node)
     return qn_node_set_input(*node, 2, scales);
 }
 
-static const qn_version_rule upsample_versions[] = {{10, upsample_upgrade, NULL}};
+static qn_status upsample_lower_9(qn_node **node)
+{
+    return qn_lower_floats(*node, &((upsample_attrs *)(*node)->attrs)->scales, 1);
+}
+
+static qn_status upsample_lower_7(qn_node **node)
+{
+    upsample_attrs *a = (*node)->attrs;
+    const qn_floats scales = a->scales;
+    if (scales.count != 4 || scales.at[0] != 1 || scales.at[1] != 1)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "before opset 7 only height and width could get larger");
+    *a = (upsample_attrs){.mode = a->mode ? 2 : 0, /* bilinear was the word */
+                          .height_scale = scales.at[2],
+                          .width_scale = scales.at[3]};
+    return QN_OK;
+}
+
+static const qn_version_rule upsample_versions[] = {
+    {7, NULL, upsample_lower_7}, {9, NULL, upsample_lower_9}, {10, upsample_upgrade, NULL}};
+
+qn_status qn_upsample_of_resize(qn_value **out, qn_node *node)
+{
+    QN_TRY(qn_node_lower(&node, 10));
+    const qn_node_spec spec = {
+        .op = &qn_op_Upsample, .before = node, .in = {node->in[0], node->in[1]}, .n_in = 2};
+    const qn_tensor *scales = node->in[1]->data;
+    for (int64_t i = 0; scales && i < qn_tensor_count(scales); i++) {
+        if (!(qn_tensor_f64(scales, i) >= 1))
+            return qn_node_fail(node, QN_E_UNSUPPORTED,
+                                "before opset 10 nothing could get smaller");
+    }
+    qn_node *fresh;
+    QN_TRY(qn_node_build(&fresh, node->graph, &spec));
+    ((upsample_attrs *)fresh->attrs)->mode = ((const qn_resize_attrs *)node->attrs)->mode;
+    *out = fresh->out[0];
+    return QN_OK;
+}
 
 const qn_op qn_op_Upsample = {.name = "Upsample",
                               .domain = "",

@@ -144,6 +144,21 @@ qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot)
     return drop_input(node, slot);
 }
 
+qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t slot)
+{
+    const qn_tensor *data;
+    QN_TRY(constant_input(&data, node, slot));
+    if (!data)
+        return QN_OK;
+    const size_t count = (size_t)qn_tensor_count(data);
+    float *values = qn_arena_array(node->graph->arena, count + 1, sizeof *values);
+    QN_TRY_ALLOC(node->graph->ctx, values);
+    if (count)
+        memcpy(values, data->data, count * sizeof *values);
+    *field = (qn_floats){values, count};
+    return drop_input(node, slot);
+}
+
 qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot)
 {
     const qn_type *type = node->n_in && node->in[0] ? &node->in[0]->type : NULL;
@@ -163,6 +178,14 @@ qn_status qn_lower_number(double *value, qn_node *node, int32_t slot)
         return qn_node_fail(node, QN_E_UNSUPPORTED, "input %d is no single number", slot);
     qn_load_f64(value, data->dtype, data->data, 0, 1);
     return drop_input(node, slot);
+}
+
+/* ---- Outputs ---------------------------------------------------------------------------------------- */
+
+bool qn_node_is_read(const qn_node *node, int32_t slot)
+{
+    const qn_value *out = slot < node->n_out ? node->out[slot] : NULL;
+    return out && (out->n_users || out->is_output);
 }
 
 /* ---- Inserting nodes ------------------------------------------------------------------------------- */
@@ -278,17 +301,57 @@ static bool same_dims(const qn_dim *a, const qn_dim *b, int32_t count)
     return true;
 }
 
-/* The older form can say that B has the last dims of A. */
+/* Dims [first, last) of input 1, where those around them are 1 and go away. */
+static qn_status narrow(qn_node *node, int32_t first, int32_t last)
+{
+    const qn_value *value = node->in[1];
+    int64_t axes[QN_MAX_RANK];
+    size_t count = 0;
+    qn_value *list;
+    qn_node *squeeze;
+    for (int32_t d = 0; d < value->type.rank; d++) {
+        if (d < first || d >= last)
+            axes[count++] = d;
+    }
+    if (value->data) {
+        qn_tensor *view = qn_arena_copy(node->graph->arena, value->data, sizeof *view);
+        QN_TRY_ALLOC(node->graph->ctx, view);
+        view->rank = last - first;
+        memmove(view->dims, view->dims + first, (size_t)view->rank * sizeof *view->dims);
+        QN_TRY(qn_value_constant(&list, node->graph, value->name, view));
+        return qn_node_set_input(node, 1, list);
+    }
+    QN_TRY(qn_node_prepend(&squeeze, node, 1, &qn_op_Squeeze));
+    QN_TRY(qn_value_ints(&list, node->graph, axes, count));
+    QN_TRY(qn_node_set_input(squeeze, 1, list));
+    return qn_node_infer(squeeze);
+}
+
+/* The older form can say that B is one element, or that it has dims of A that follow each other. */
 static qn_status broadcast_lower(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     const qn_type *x = &(*node)->in[0]->type, *y = &(*node)->in[1]->type;
-    if (x->rank < 0 || y->rank < 0 || y->rank > x->rank ||
-        !same_dims(x->dims + x->rank - y->rank, y->dims, y->rank))
+    const int32_t before = x->rank - y->rank;
+    int32_t first = 0, last = y->rank;
+    const bool known = x->rank >= 0 && y->rank >= 0 && before >= 0;
+    if (known && same_dims(x->dims + before, y->dims, y->rank)) {
+        a->broadcast = before > 0;
+        return QN_OK;
+    }
+    while (first < last && y->dims[last - 1].value == 1)
+        last--;
+    while (first < last && y->dims[first].value == 1)
+        first++;
+    if (!known || !same_dims(x->dims + before + first, y->dims + first, last - first))
         return qn_node_fail(*node, QN_E_UNSUPPORTED,
-                            "before opset 7 the second input must have the last dims of the first");
-    a->broadcast = x->rank != y->rank;
-    return QN_OK;
+                            "before opset 7 the second input must be one element or have dims of "
+                            "the first that follow each other");
+    a->broadcast = 1;
+    if (first == last) /* one element, of any rank */
+        return QN_OK;
+    a->axis = before + first;
+    return last - first < y->rank ? narrow(*node, first, last) : QN_OK;
 }
 
 const qn_version_rule qn_broadcast_versions[1] = {{7, broadcast_upgrade, broadcast_lower}};

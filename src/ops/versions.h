@@ -8,6 +8,8 @@
  * where the input is not constant). */
 QN_MUST_CHECK qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
 QN_MUST_CHECK qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot);
+/* Of floats, back only. */
+QN_MUST_CHECK qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t slot);
 /* The same for one number that became a scalar input; it gets the element type of input 0. */
 QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);
 QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t slot);
@@ -28,6 +30,8 @@ extern const qn_version_rule qn_broadcast_versions[1];
 /* A `lower` to opsets in which all inputs had to have one shape. */
 QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
 
+/* Whether the node has output `slot` and somebody reads it. */
+bool qn_node_is_read(const qn_node *node, int32_t slot);
 /* A node of `op` that takes over output `slot` of `node`, whose result becomes its first input; more
  * inputs can be set by the caller. */
 QN_MUST_CHECK qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op);

@@ -11,14 +11,19 @@ from onnx import TensorProto, helper
 QUENCH = os.environ["QUENCH"]
 
 
-def model(path, nodes, inputs, outputs, constants=None):
+def model(path, nodes, inputs, outputs, constants=None, opset=19):
     """inputs and outputs: {name: (type, shape)}, or {name: type} of anything that is no tensor."""
     def infos(types):
         return [helper.make_tensor_value_info(name, *of) if isinstance(of, tuple) else
                 helper.make_value_info(name, of) for name, of in types.items()]
     initializers = [onnx.numpy_helper.from_array(v, k) for k, v in (constants or {}).items()]
     graph = helper.make_graph(nodes, "g", infos(inputs), infos(outputs), initializers)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)],
+                                 ir_version=9), path)
+
+
+def quench(*arguments):
+    subprocess.run([QUENCH, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def infer(*arguments):

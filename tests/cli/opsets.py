@@ -1,0 +1,95 @@
+"""Files of old opsets, written again in their own: what checks, runs and gives the same as before."""
+import os
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+from files import FLOAT, infer, model, quench
+
+SEED = np.random.default_rng(3)
+
+
+def floats(*shape):
+    return SEED.standard_normal(shape).astype(np.float32)
+
+
+def case(op, opset, shapes, constants=None, outputs=("y",), **attributes):
+    return op, opset, shapes, constants or {}, outputs, attributes
+
+
+BROADCAST = [(op, b, axis) for op in ("Add", "Mul", "Sub", "Div", "Pow")
+             for b, axis in ((floats(3), 1), (floats(3, 4), -3), (np.float32([2]), None), (floats(5), None))]
+CASES = [
+    case("Upsample", 7, {"x": [1, 2, 3, 4]}, scales=[1.0, 1.0, 2.0, 3.0]),
+    case("Upsample", 8, {"x": [1, 2, 3, 4]}, scales=[1.0, 1.0, 2.0, 2.0], mode="linear"),
+    case("Upsample", 9, {"x": [1, 2, 3, 4]}, {"s": np.float32([1, 1, 2, 2])}),
+    case("Upsample", 9, {"x": [1, 1, 3, 4], "s": np.float32([1, 1, 2, 3])}),
+    case("Dropout", 6, {"x": [2, 3]}, outputs=("y", "m"), is_test=1),
+    case("Dropout", 7, {"x": [2, 3]}, outputs=("y", "m")),
+    case("GroupNormalization", 18, {"x": [1, 4, 8, 8]}, {"s": floats(2), "b": floats(2)}, num_groups=2),
+    case("Add", 6, {"x": [2, 3, 4, 5], "b": [3]}, broadcast=1, axis=1),
+] + [case(op, 6, {"x": [2, 3, 4, 5]}, {"b": b}, broadcast=1, **({} if axis is None else {"axis": axis}))
+     for op, b, axis in BROADCAST]
+
+
+NUMPY = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Div": np.divide, "Pow": np.power,
+         "Dropout": lambda x: x}
+
+
+def run_other(path, opset, feeds):
+    """By ONNX Runtime, or where that does not know the opset by what ONNX says of the file's only node."""
+    if opset >= 7:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        return onnxruntime.InferenceSession(path, options).run(None, feeds)[0]
+    graph = onnx.load(path).graph
+    values = {**feeds, **{t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}}
+    for node in graph.node:
+        said = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+        x, *rest = [values[name] for name in node.input]
+        if node.op_type in ("Squeeze", "Unsqueeze"):
+            change = np.squeeze if node.op_type == "Squeeze" else np.expand_dims
+            values[node.output[0]] = change(x, tuple(said["axes"]))
+            continue
+        if rest and said.get("broadcast") and "axis" in said:
+            end = said["axis"] % x.ndim + rest[0].ndim
+            rest = [rest[0].reshape(rest[0].shape + (1,) * (x.ndim - end))]
+        assert not rest or said.get("broadcast") or rest[0].shape == x.shape
+        values[node.output[0]] = NUMPY[node.op_type](x, *rest)
+    return values[graph.output[0].name]
+
+
+def check(op, opset, shapes, constants, outputs, attributes, *options):
+    feeds = {k: v if isinstance(v, np.ndarray) else np.abs(floats(*v)) for k, v in shapes.items()}
+    model("m.onnx", [helper.make_node(op, [*shapes, *constants], outputs, **attributes)],
+          {name: (FLOAT, x.shape) for name, x in feeds.items()}, {"y": (FLOAT, None)}, constants, opset)
+    for name, x in feeds.items():
+        np.save(f"{name}.npy", x)
+    quench("convert", "m.onnx", "out.onnx", "--opset", str(opset), *options)
+    if op != "GroupNormalization":  # whose opset 18 the checker calls deprecated
+        onnx.checker.check_model("out.onnx", full_check=True)
+    written = onnx.load("out.onnx")
+    assert written.opset_import[0].version == opset
+    assert op in [node.op_type for node in written.graph.node] or op == "Dropout", written.graph.node
+    inputs = [word for name in feeds for word in ("-i", f"{name}={name}.npy")]
+    ours = infer("m.onnx", *inputs)[2]["y"]
+    np.testing.assert_array_equal(infer("out.onnx", *inputs)[2]["y"], ours)
+    np.testing.assert_allclose(run_other("out.onnx", opset, feeds), ours, rtol=1e-5, atol=1e-6)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for one in CASES:
+            check(*one)
+            check(*one, "--no-pass", "all")
+            print(f"{one[0]} of opset {one[1]}: good")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
