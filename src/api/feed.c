@@ -92,7 +92,13 @@ static qn_status check_batch(qn_feed *feed, size_t i, const qn_dataset_input *da
             feed->ctx, QN_E_INVALID,
             "batch %lld contradicts the shape given for input '%s', which begins with %lld",
             (long long)asked, info->name, (long long)in->batch);
-    const int64_t batch = in->stacked ? 1 : in->batch;
+    feed->varies = feed->varies || data->dims;
+    if (data->dims && in->batch > 1)
+        return qn_fail(feed->ctx, QN_E_INVALID,
+                       "the samples for input '%s' have different shapes, and its batch is %lld: "
+                       "such samples run one by one",
+                       info->name, (long long)in->batch);
+    const int64_t batch = in->stacked || data->dims ? 1 : in->batch;
     if (batch && feed->batch && feed->batch != batch)
         return qn_fail(feed->ctx, QN_E_INVALID, "inputs disagree about the batch: %lld and %lld",
                        (long long)batch, (long long)feed->batch);
@@ -175,11 +181,14 @@ qn_status qn_feed_open(qn_feed *feed, qn_context *ctx, qn_model *model,
     return QN_OK;
 }
 
-/* Type and dims of an input for `count` samples, or of its file. */
-static void run_shape(qn_tensor *out, const qn_feed *feed, size_t i, int64_t count)
+/* Type and dims of an input for `count` samples from `first` on, or of its file. */
+static void run_shape(qn_tensor *out, const qn_feed *feed, size_t i, int64_t first, int64_t count)
 {
     const qn_feed_input *in = &feed->in[i];
-    *out = in->sampled ? qn_dataset_inputs(feed->dataset)[i].sample : *feed->files[i];
+    if (in->sampled)
+        qn_dataset_sample(out, feed->dataset, i, feed->first + first);
+    else
+        *out = *feed->files[i];
     if (!in->sampled || in->stacked)
         return;
     memmove(out->dims + 1, out->dims, (size_t)out->rank++ * sizeof *out->dims);
@@ -198,7 +207,7 @@ qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed)
         qn_tensor tensor;
         if (!feed->files[i] && !feed->in[i].sampled)
             continue;
-        run_shape(&tensor, feed, i, feed->batch);
+        run_shape(&tensor, feed, i, 0, feed->batch);
         qn_input_shape *shape = &shapes[(*count)++];
         *shape = (qn_input_shape){.name = feed->infos[i].name, .rank = tensor.rank};
         memcpy(shape->dims, tensor.dims, sizeof shape->dims);
@@ -314,7 +323,8 @@ qn_status qn_feed_next(int64_t *count, qn_feed *feed)
     for (size_t i = 0; i < feed->n_in; i++) {
         if (!feed->in[i].sampled)
             continue;
-        run_shape(&feed->tensors[i], feed, i, is_filled(feed) ? feed->batch : batch->count);
+        run_shape(&feed->tensors[i], feed, i, batch->first,
+                  is_filled(feed) ? feed->batch : batch->count);
         feed->tensors[i].data = batch->data[i];
     }
     return QN_OK;
@@ -327,7 +337,7 @@ qn_status qn_feed_read(qn_tensor *tensors, qn_picture_place *place, void *const 
         tensors[k] = feed->tensors[k];
         if (!feed->in[k].sampled)
             continue;
-        run_shape(&tensors[k], feed, k, 1);
+        run_shape(&tensors[k], feed, k, i, 1);
         tensors[k].data = to[k];
     }
     return qn_dataset_read(to, place, feed->dataset, ctx, feed->first + i);

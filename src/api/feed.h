@@ -38,6 +38,7 @@ typedef struct qn_feed {
     int64_t samples;                /* to run in all; -1: nothing is sampled */
     int64_t batch;                  /* samples of a run; 1 where nothing is sampled */
     bool stacked;                   /* some input is */
+    bool varies;                    /* samples have different shapes: they run one by one */
     bool all_sampled;
 } qn_feed;
 

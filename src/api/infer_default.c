@@ -191,7 +191,7 @@ static qn_status open_loader(job *j)
     const qn_executor_facts *facts = &j->e->facts;
     bool whole = false;
     for (size_t k = 0; k < facts->n_inputs; k++)
-        whole = whole || qn_dataset_inputs(j->data)[k].whole;
+        whole = whole || qn_dataset_inputs(j->data)[k].whole || qn_dataset_inputs(j->data)[k].dims;
     j->batch = whole ? 1 : batch_of(j);
     j->fill = !whole && !is_open(j);
     j->samples = QN_MIN(qn_dataset_count(j->data), facts->iteration * j->batch);
@@ -277,7 +277,7 @@ static qn_status forward(job *j, const qn_batch *batch, int64_t rows)
     const qn_dataset_input *in = qn_dataset_inputs(j->data);
     for (size_t k = 0; k < j->e->facts.n_inputs; k++) {
         qn_tensor *t = &j->inputs[k];
-        *t = in[k].sample;
+        qn_dataset_sample(t, j->data, k, batch->first);
         if (!in[k].whole) {
             memmove(t->dims + 1, t->dims, (size_t)t->rank++ * sizeof *t->dims);
             t->dims[0] = rows;

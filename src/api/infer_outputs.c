@@ -136,6 +136,20 @@ static void take_range(qn_infer_output *out, const qn_tensor *tensor, int64_t co
     }
 }
 
+/* Dimensions in which samples differ are told as open; a file needs them all alike. */
+static bool loosen(qn_infer_output *out, const qn_tensor *whole)
+{
+    if (same_shape(whole, &out->shape))
+        return true;
+    if (out->path || whole->dtype != out->shape.dtype || whole->rank != out->shape.rank)
+        return false;
+    for (int32_t d = 0; d < whole->rank; d++) {
+        if (whole->dims[d] != out->shape.dims[d])
+            out->shape.dims[d] = -1;
+    }
+    return true;
+}
+
 /* The first run opens the file. Returns why there can be none, as whole_shape does. */
 static qn_status fit_output(const char **why, qn_infer_output *out, const qn_feed *feed,
                             const qn_tensor *tensor, int64_t count)
@@ -145,7 +159,7 @@ static qn_status fit_output(const char **why, qn_infer_output *out, const qn_fee
     if (*why)
         return QN_OK;
     if (out->shape.dtype != QN_UNDEFINED) {
-        *why = same_shape(&whole, &out->shape) ? NULL : "changes its shape between samples";
+        *why = loosen(out, &whole) ? NULL : "changes its shape between samples";
         return QN_OK;
     }
     out->shape = whole;

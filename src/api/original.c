@@ -212,7 +212,7 @@ qn_status qn_original_keep_starts(qn_original *o)
 {
     const qn_calibration *c = &o->j->calibration;
     qn_model *model;
-    if (o->samples < 1)
+    if (o->samples < 1 || c->feed.varies)
         return QN_OK;
     QN_TRY(qn_starts_choose(&o->starts, &model, &o->arena, c->real, &c->graph,
                             KEPT_BYTES / (size_t)o->samples));

@@ -66,7 +66,8 @@ static void note_sample_failure(worker *w, qn_status status)
     const qn_source *source = w->crew->c.source;
     if (w->sample >= 0 && status != QN_E_NOMEM) {
         source->name(source->user, w->sample, name, sizeof name);
-        status = qn_fail_within(w->ctx, status, "%s", name);
+        if (!strstr(qn_context_error(w->ctx), name))
+            status = qn_fail_within(w->ctx, status, "%s", name);
     }
     note_failure(w, status);
 }

@@ -290,6 +290,13 @@ const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data)
     return data->in;
 }
 
+void qn_dataset_sample(qn_tensor *out, const qn_dataset *data, size_t k, int64_t i)
+{
+    *out = data->in[k].sample;
+    if (data->in[k].dims)
+        memcpy(out->dims, data->in[k].dims[i], sizeof out->dims);
+}
+
 qn_status qn_dataset_read(void *const *to, qn_picture_place *place, const qn_dataset *data,
                           qn_context *ctx, int64_t i)
 {

@@ -26,10 +26,13 @@ typedef struct qn_dataset_spec {
 
 /* What a sample is for one input. */
 typedef struct qn_dataset_input {
-    bool fed;         /* by this data set */
-    bool whole;       /* a sample is all of the input; else it stands with others along axis 0 */
-    qn_tensor sample; /* type and dims, axis 0 left out unless whole; no data */
-    size_t bytes;
+    bool fed;   /* by this data set */
+    bool whole; /* a sample is all of the input; else it stands with others along axis 0 */
+    qn_tensor
+        sample; /* type and dims, axis 0 left out unless whole; no data. Of the first one where they differ */
+    size_t bytes; /* of the largest */
+    int64_t (*dims)
+        [QN_MAX_RANK]; /* [samples] of each, where the model leaves them open and they differ; else NULL */
 } qn_dataset_input;
 
 QN_MUST_CHECK qn_status qn_dataset_open(qn_dataset **out, qn_context *ctx,
@@ -38,6 +41,8 @@ void qn_dataset_free(qn_dataset *data);
 
 int64_t qn_dataset_count(const qn_dataset *data);
 const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data);
+/* Type and dims of sample i for input k; no data. */
+void qn_dataset_sample(qn_tensor *out, const qn_dataset *data, size_t k, int64_t i);
 /* Sample i, into to[k] for every input k that is fed; place (may be NULL) tells where its picture, the first
  * source's that has any, lies in the input, width 0 where there is none. From any thread, each with a context of its own,
  * which gets the message of a failure. */

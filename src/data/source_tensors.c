@@ -31,10 +31,19 @@ static bool as_sample(qn_tensor *sample, const qn_tensor *file, const qn_value_i
     return !single;
 }
 
-static bool same_shape(const qn_tensor *a, const qn_tensor *b)
+/* Dimensions that the model leaves open may differ from sample to sample. */
+static bool is_open(const qn_value_info *info, const qn_tensor *sample, int32_t d)
 {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    const int32_t own = d + info->rank - sample->rank;
+    return own > 0 && info->dims[own] < 0;
+}
+
+static bool fits(const qn_tensor *sample, const qn_tensor *first, const qn_value_info *info)
+{
+    bool same = sample->dtype == first->dtype && sample->rank == first->rank;
+    for (int32_t d = 0; same && d < sample->rank; d++)
+        same = sample->dims[d] == first->dims[d] || is_open(info, sample, d);
+    return same;
 }
 
 static qn_status differs(qn_context *ctx, const qn_tensor *file, const qn_tensor *first)
@@ -46,17 +55,27 @@ static qn_status differs(qn_context *ctx, const qn_tensor *file, const qn_tensor
     return qn_fail(ctx, QN_E_INVALID, "the sample is %s, the first one %s", own, other);
 }
 
+static qn_status check_sample(qn_tensor *sample, qn_context *ctx, const tensors *t, size_t k,
+                              const qn_tensor *file)
+{
+    if (!file)
+        return qn_fail(ctx, QN_E_INVALID, "no array for input '%s', unlike the first file",
+                       t->inputs.at[k].name);
+    (void)as_sample(sample, file, &t->inputs.at[k]);
+    return fits(sample, &t->in[k].sample, &t->inputs.at[k])
+               ? QN_OK
+               : differs(ctx, sample, &t->in[k].sample);
+}
+
 static qn_status copy_sample(void *to, qn_context *ctx, const tensors *t, size_t k,
                              const qn_tensor *file)
 {
     qn_tensor sample;
-    if (!file)
-        return qn_fail(ctx, QN_E_INVALID, "no array for input '%s', unlike the first file",
-                       t->inputs.at[k].name);
-    (void)as_sample(&sample, file, &t->inputs.at[k]);
-    if (!same_shape(&sample, &t->in[k].sample))
-        return differs(ctx, &sample, &t->in[k].sample);
-    memcpy(to, file->data, t->in[k].bytes);
+    QN_TRY(check_sample(&sample, ctx, t, k, file));
+    const size_t bytes = (size_t)qn_tensor_count(&sample) * qn_dtype_size(sample.dtype);
+    if (bytes > t->in[k].bytes)
+        return qn_fail(ctx, QN_E_INVALID, "the file has grown since it was looked at");
+    memcpy(to, file->data, bytes);
     return QN_OK;
 }
 
@@ -128,6 +147,75 @@ static qn_status look_at_first(const qn_source *source, qn_opening *o, tensors *
     return status;
 }
 
+/* ---- Shapes that differ -------------------------------------------------------------------------------------- */
+
+static bool may_differ(const tensors *t, size_t k)
+{
+    bool open = false;
+    for (int32_t d = 0; t->ours[k] && d < t->in[k].sample.rank; d++)
+        open = open || is_open(&t->inputs.at[k], &t->in[k].sample, d);
+    return open;
+}
+
+/* The dims of sample i; `bytes` is enough for all so far. */
+static qn_status note_shape(qn_context *ctx, const tensors *t, size_t k, int64_t i,
+                            const qn_tensor *file)
+{
+    qn_tensor sample;
+    size_t bytes = 0;
+    QN_TRY(check_sample(&sample, ctx, t, k, file));
+    if (!qn_tensor_bytes(&bytes, sample.dtype, sample.rank, sample.dims))
+        return qn_fail(ctx, QN_E_INVALID, "the sample is too large");
+    memcpy(t->in[k].dims[i], sample.dims, sizeof sample.dims);
+    t->in[k].bytes = QN_MAX(t->in[k].bytes, bytes);
+    return QN_OK;
+}
+
+static qn_status note_shapes(const qn_source *source, qn_opening *o, const tensors *t, int64_t i)
+{
+    const char *path = source->files->paths[i];
+    qn_tensor **files;
+    qn_status status = open_files(&files, o->ctx, t, path);
+    for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
+        if (t->in[k].dims && t->ours[k])
+            status = note_shape(o->ctx, t, k, i, files[k]);
+        if (status != QN_OK)
+            status = qn_fail_within(o->ctx, status, "%s", path);
+    }
+    if (files)
+        free_files(files, t->inputs.count);
+    qn_free(o->ctx, files);
+    return status;
+}
+
+static bool are_alike(const qn_dataset_input *in, int64_t count)
+{
+    bool alike = true;
+    for (int64_t i = 0; alike && i < count; i++)
+        alike = memcmp(in->dims[i], in->dims[0], (size_t)in->sample.rank * sizeof **in->dims) == 0;
+    return alike;
+}
+
+/* All files are looked at where the model takes samples of different shapes. */
+static qn_status look_at_all(const qn_source *source, qn_opening *o, const tensors *t)
+{
+    bool any = false;
+    for (size_t k = 0; k < t->inputs.count; k++) {
+        if (!may_differ(t, k))
+            continue;
+        any = true;
+        t->in[k].dims = qn_arena_array(o->arena, (size_t)source->count, sizeof *t->in[k].dims);
+        QN_TRY_ALLOC(o->ctx, t->in[k].dims);
+    }
+    for (int64_t i = 0; any && i < source->count; i++)
+        QN_TRY(note_shapes(source, o, t, i));
+    for (size_t k = 0; k < t->inputs.count; k++) {
+        if (t->ours[k] && t->in[k].dims && are_alike(&t->in[k], source->count))
+            t->in[k].dims = NULL;
+    }
+    return QN_OK;
+}
+
 qn_status qn_source_open_tensors(qn_source *source, qn_opening *o, size_t named)
 {
     tensors *own = qn_arena_alloc(o->arena, sizeof *own);
@@ -139,5 +227,6 @@ qn_status qn_source_open_tensors(qn_source *source, qn_opening *o, size_t named)
     source->own = own;
     source->kind = &tensors_kind;
     source->count = source->files->count;
-    return look_at_first(source, o, own);
+    QN_TRY(look_at_first(source, o, own));
+    return look_at_all(source, o, own);
 }
