@@ -19,7 +19,10 @@ static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"input_var", 'M', QN_SET_FLOAT, 0}};
 static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0},
                                     {"running_mean", 'M', QN_SET_FLOAT, QN_OPTIONAL},
-                                    {"running_var", 'M', QN_SET_FLOAT, QN_OPTIONAL}};
+                                    {"running_var", 'M', QN_SET_FLOAT, QN_OPTIONAL},
+                                    /* of training, until opset 9 */
+                                    {"saved_mean", 'M', QN_SET_FLOAT, QN_OPTIONAL},
+                                    {"saved_var", 'M', QN_SET_FLOAT, QN_OPTIONAL}};
 
 /* ---- Versions ------------------------------------------------------------------------------------------------ */
 
@@ -59,7 +62,9 @@ static qn_status upgrade_14(qn_node **node)
 {
     qn_batchnorm_attrs *a = (*node)->attrs;
     if (qn_node_is_read(*node, 3) || qn_node_is_read(*node, 4))
-        return qn_node_fail(*node, QN_E_UNSUPPORTED, "saved_mean and saved_var left with opset 14");
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "this is the training form, whose outputs saved_mean and saved_var "
+                            "left with opset 14; export the model for inference");
     a->training_mode = qn_node_is_read(*node, 1) || qn_node_is_read(*node, 2);
     for (int32_t o = 1; o < (*node)->n_out; o++) {
         if (!qn_node_is_read(*node, o))
@@ -97,6 +102,8 @@ static qn_status infer(qn_infer *self)
     }
     if ((qn_infer_wants(self, 1) || qn_infer_wants(self, 2)) && !a->training_mode)
         return qn_infer_fail(self, "running statistics exist in training_mode only");
+    if (qn_infer_wants(self, 3) || qn_infer_wants(self, 4))
+        return qn_infer_fail(self, "saved_mean and saved_var left with opset 14");
     qn_infer_set(self, 1, self->in[3]->dtype, 1, &channels);
     qn_infer_set(self, 2, self->in[4]->dtype, 1, &channels);
     return QN_OK;

@@ -95,8 +95,10 @@ static qn_status layer_norm(qn_value **out, qn_node *node)
     const qn_norm_attrs *a = node->attrs;
     qn_value *x = node->in[0], *centred, *spread;
     const int64_t first = a->axis < 0 ? a->axis + x->type.rank : a->axis;
-    const bool statistics = (node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]);
-    if (x->type.rank < 1 || statistics || x->type.dtype != QN_FLOAT32)
+    if (qn_node_is_read(node, 1) || qn_node_is_read(node, 2))
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "before opset 17 its outputs Mean and InvStdDev have no form");
+    if (x->type.rank < 1 || x->type.dtype != QN_FLOAT32)
         return qn_node_fail(node, QN_E_UNSUPPORTED,
                             "before opset 17 only float32 of known rank has a form");
     QN_TRY(mean_from(&centred, node, x, first));

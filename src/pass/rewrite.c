@@ -4,6 +4,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/versions.h"
 
 /* Inputs of a node to be folded. */
 enum { MOST_FOLDED = 3 };
@@ -128,7 +129,7 @@ qn_status qn_rewrite_name(char **out, qn_graph *graph, const char *base, const c
 bool qn_node_is_dead(const qn_node *node)
 {
     for (int32_t o = 0; o < node->n_out; o++) {
-        if (node->out[o] && (node->out[o]->n_users || node->out[o]->is_output))
+        if (qn_node_is_read(node, o))
             return false;
     }
     return true;

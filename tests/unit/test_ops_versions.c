@@ -270,6 +270,16 @@ TEST(computed_axes_stay)
     expect_refusal(b, 17, "constant");
 }
 
+/* Outputs that nobody reads are no reason, others are the reason that is told. */
+TEST(layer_norm_statistics_stay)
+{
+    START;
+    bench_node(b, &qn_op_LayerNormalization, 2, 3);
+    bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(1, 2), VALUES(1, 3)));
+    bench_feed(b, 1, numbers(b, QN_FLOAT32, DIMS(2), VALUES(1, 1)));
+    expect_refusal(b, 13, "before opset 17 its outputs Mean and InvStdDev have no form");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
 
 int main(void)
@@ -294,6 +304,7 @@ int main(void)
                                        T(new_attributes_stay),
                                        T(new_operators_stay),
                                        T(computed_axes_stay),
+                                       T(layer_norm_statistics_stay),
                                        T(softmax_of_an_inner_axis_is_turned)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
