@@ -65,6 +65,22 @@ static qn_status read_header(qn_onnx_import *import)
     return qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS);
 }
 
+/* Shapes that a file declares may be left from other inputs, but who reads an output relies on its type. */
+static qn_status check_outputs(const qn_onnx_import *import)
+{
+    const qn_graph *graph = import->model->graph;
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        const qn_value *value = graph->outputs[i];
+        const qn_type *type = &value->type, *declared = value->declared;
+        if (declared && declared->kind == QN_TYPE_TENSOR && type->kind == QN_TYPE_TENSOR &&
+            declared->dtype != QN_UNDEFINED && declared->dtype != type->dtype)
+            return qn_fail(import->ctx, QN_E_FORMAT,
+                           "output '%s' is declared as %s and computed as %s", value->name,
+                           qn_dtype_get(declared->dtype)->name, qn_dtype_get(type->dtype)->name);
+    }
+    return QN_OK;
+}
+
 /* Printable from the start: a file of the wrong kind. */
 static bool is_text(const uint8_t *data, size_t size)
 {
@@ -129,6 +145,7 @@ static qn_status read_model(qn_onnx_import *import, const void *data, size_t siz
     scope.n_opsets = import->model->n_opsets;
     QN_TRY_OR_DONE(qn_onnx_graph(&scope, graph));
     QN_TRY_OR_DONE(qn_onnx_upgrade(import->model->graph));
+    QN_TRY_OR_DONE(check_outputs(import));
 done:
     qn_names_free(&scope.values);
     qn_names_free(&scope.declared);

@@ -154,6 +154,27 @@ static const struct {
     [QN_ATTR_TYPE] = {QN_ONNX_TYPE_TYPE_PROTO, QN_ONNX_ATTRIBUTE_TP},
 };
 
+/* An AttributeType in words. */
+static const char *type_words(int64_t type)
+{
+    static const char *const words[] = {"nothing",
+                                        "a float",
+                                        "an int",
+                                        "a string",
+                                        "a tensor",
+                                        "a graph",
+                                        "a list of floats",
+                                        "a list of ints",
+                                        "a list of strings",
+                                        "a list of tensors",
+                                        "a list of graphs",
+                                        "a sparse tensor",
+                                        "a list of sparse tensors",
+                                        "a type",
+                                        "a list of types"};
+    return type >= 0 && type < (int64_t)QN_COUNT_OF(words) ? words[type] : "of an unknown type";
+}
+
 /* The declared type fits, and what it announces is there. Lists and files without types (IR version
  * 1) may have nothing; single values may not. */
 static qn_status check_form(qn_onnx_import *import, qn_attr_kind kind,
@@ -162,8 +183,8 @@ static qn_status check_form(qn_onnx_import *import, qn_attr_kind kind,
     const int64_t type = qn_proto_int(attribute, QN_ONNX_ATTRIBUTE_TYPE, 0);
     const bool sparse = kind == QN_ATTR_TENSOR && type == QN_ONNX_TYPE_SPARSE_TENSOR;
     if (type != 0 && type != forms[kind].type && !sparse)
-        return qn_fail(import->ctx, QN_E_FORMAT, "it has type %lld instead of %d", (long long)type,
-                       forms[kind].type);
+        return qn_fail(import->ctx, QN_E_FORMAT, "it is %s instead of %s", type_words(type),
+                       type_words(forms[kind].type));
     const uint32_t field = sparse ? QN_ONNX_ATTRIBUTE_SPARSE_TENSOR : forms[kind].field;
     const bool message = kind == QN_ATTR_TENSOR || kind == QN_ATTR_GRAPH || kind == QN_ATTR_TYPE;
     if (message && !qn_proto_has(attribute, field))

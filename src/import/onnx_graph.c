@@ -4,6 +4,24 @@
 
 /* ---- Operator sets ------------------------------------------------------------------------------- */
 
+/* Versions are there, and one for each domain. */
+static qn_status check_opset(const qn_onnx_import *import, const qn_opset *opsets, size_t last)
+{
+    const qn_opset *opset = &opsets[last];
+    const char *shown = *opset->domain ? opset->domain : "ai.onnx";
+    if (opset->version < 1 || opset->version > INT32_MAX)
+        return qn_fail(import->ctx, QN_E_FORMAT,
+                       "the opset of domain '%s' has version %lld; versions begin with 1", shown,
+                       (long long)opset->version);
+    for (size_t i = 0; i < last; i++) {
+        if (strcmp(opsets[i].domain, opset->domain) == 0 && opsets[i].version != opset->version)
+            return qn_fail(import->ctx, QN_E_FORMAT,
+                           "the opsets %lld and %lld of domain '%s' are both imported",
+                           (long long)opsets[i].version, (long long)opset->version, shown);
+    }
+    return QN_OK;
+}
+
 qn_status qn_onnx_opsets(qn_opset **out, size_t *count, qn_onnx_import *import,
                          const qn_proto_message *message, uint32_t field)
 {
@@ -16,9 +34,7 @@ qn_status qn_onnx_opsets(qn_opset **out, size_t *count, qn_onnx_import *import,
         QN_TRY(qn_onnx_text(&domain, import, qn_proto_string(opset, QN_ONNX_OPSET_DOMAIN)));
         (*out)[i].domain = domain && strcmp(domain, "ai.onnx") != 0 ? domain : "";
         (*out)[i].version = qn_proto_int(opset, QN_ONNX_OPSET_VERSION, 0);
-        if ((*out)[i].version < 1 || (*out)[i].version > INT32_MAX)
-            return qn_fail(import->ctx, QN_E_FORMAT, "opset version %lld of domain '%s' is none",
-                           (long long)(*out)[i].version, (*out)[i].domain);
+        QN_TRY(check_opset(import, *out, i));
     }
     return QN_OK;
 }

@@ -177,6 +177,17 @@ static qn_status read_typed(qn_tensor *out, qn_onnx_import *import, const qn_pro
     return QN_OK;
 }
 
+static bool has_typed(const qn_proto_message *tensor)
+{
+    static const uint32_t fields[] = {QN_ONNX_TENSOR_FLOAT_DATA,  QN_ONNX_TENSOR_DOUBLE_DATA,
+                                      QN_ONNX_TENSOR_INT32_DATA,  QN_ONNX_TENSOR_INT64_DATA,
+                                      QN_ONNX_TENSOR_UINT64_DATA, QN_ONNX_TENSOR_STRING_DATA};
+    bool found = false;
+    for (size_t i = 0; !found && i < QN_COUNT_OF(fields); i++)
+        found = qn_proto_count(tensor, fields[i]) > 0;
+    return found;
+}
+
 /* ---- Tensors ------------------------------------------------------------------------------------- */
 
 qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import, const qn_proto_message *tensor)
@@ -196,6 +207,9 @@ qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import, const qn_proto_
         qn_proto_int(tensor, QN_ONNX_TENSOR_DATA_LOCATION, 0) == QN_ONNX_LOCATION_EXTERNAL;
     if (out->dtype == QN_STRING && (raw || external))
         return qn_fail(import->ctx, QN_E_FORMAT, "strings cannot be raw data");
+    if (raw && has_typed(tensor))
+        return qn_fail(import->ctx, QN_E_FORMAT,
+                       "raw data and typed data are both there; only one of them can count");
     qn_string bytes = qn_proto_string(tensor, QN_ONNX_TENSOR_RAW_DATA);
     if (external)
         QN_TRY(qn_onnx_external(&bytes, import, tensor, packed_size(out->dtype, count)));

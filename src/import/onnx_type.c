@@ -65,8 +65,10 @@ static qn_status read_dim(qn_dim *out, qn_onnx_import *import, const qn_proto_me
     *out = qn_dim_unknown();
     if (qn_proto_has(dim, QN_ONNX_DIMENSION_DIM_VALUE)) {
         /* Some exporters write -1 for a size that is not known. */
-        out->value = QN_MAX(qn_proto_int(dim, QN_ONNX_DIMENSION_DIM_VALUE, -1), -1);
-        return QN_OK;
+        out->value = qn_proto_int(dim, QN_ONNX_DIMENSION_DIM_VALUE, -1);
+        return out->value >= -1 ? QN_OK
+                                : qn_fail(import->ctx, QN_E_FORMAT, "a dimension is %lld",
+                                          (long long)out->value);
     }
     return qn_onnx_text(&out->symbol, import, qn_proto_string(dim, QN_ONNX_DIMENSION_DIM_PARAM));
 }

@@ -198,7 +198,7 @@ static void test_bad_structure(void **state)
     expect_failure("ir_version: 8", QN_E_FORMAT, "it has no graph");
     expect_failure("ir_version: 99 graph {}", QN_E_UNSUPPORTED, "IR version 99 is newer than 14");
     expect_failure("ir_version: 8 opset_import { version: 0 } graph {}", QN_E_FORMAT,
-                   "opset version 0");
+                   "the opset of domain 'ai.onnx' has version 0; versions begin with 1");
     expect_failure("ir_version: 8 graph { node { op_type: 'Relu' name: 'n' } }", QN_E_FORMAT,
                    "node 'n' (Relu): the model imports no opset");
     expect_failure(MODEL("node { input: 'x' output: 'y' op_type: 'Relu' name: 'n' }"), QN_E_FORMAT,
@@ -244,7 +244,8 @@ static void test_bad_nodes(void **state)
                    "node 'n' (Relu): opset 13 is not known to have an attribute 'beta' here");
     expect_failure(MODEL("input { name: 'x' } node { input: 'x' output: 'y' op_type: 'Concat'"
                          " name: 'n' attribute { name: 'axis' f: 1 type: FLOAT } }"),
-                   QN_E_FORMAT, "node 'n' (Concat): attribute 'axis': it has type 1 instead of 2");
+                   QN_E_FORMAT,
+                   "node 'n' (Concat): attribute 'axis': it is a float instead of an int");
     expect_failure(MODEL("input { name: 'x' } node { input: 'x' output: 'y' op_type: 'Concat'"
                          " name: 'n' attribute { name: 'axis' i: 1 type: INT }"
                          " attribute { name: 'axis' i: 1 type: INT } }"),
@@ -254,6 +255,60 @@ static void test_bad_nodes(void **state)
                    QN_E_FORMAT, "node 'n' (Concat): attribute 'axis' is missing");
     expect_failure(MODEL("node { output: 'y' op_type: 'Constant' name: 'n' }"), QN_E_FORMAT,
                    "node 'n' (Constant): a constant has exactly one value");
+}
+
+/* What a file says twice, in two ways. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    static const char twice[] =
+        "ir_version: 8 opset_import { version: 13 }"
+        "opset_import { domain: 'ai.onnx' version: %d } graph { name: 'g' }";
+    char text[256];
+    snprintf(text, sizeof text, twice, 13);
+    loaded l = expect_model(text);
+    unload(&l);
+    snprintf(text, sizeof text, twice, 9);
+    expect_failure(text, QN_E_FORMAT, "the opsets 13 and 9 of domain 'ai.onnx' are both imported");
+    expect_failure(MODEL("input " FLOATS(
+                       "x", DIM(2)) "node { input: 'x' output: 'y'"
+                                    " op_type: 'Relu' } output { name: 'y' type { tensor_type {"
+                                    " elem_type: 7 } } }"),
+                   QN_E_FORMAT, "output 'y' is declared as int64 and computed as float32");
+    expect_failure(MODEL("initializer { name: 'w' data_type: 1 dims: 1 float_data: 1"
+                         " raw_data: 'abcd' }"),
+                   QN_E_FORMAT, "initializer 'w': raw data and typed data are both there");
+}
+
+/* -1 is what some exporters write for a size that is not known; other numbers below 0 mean nothing. */
+static void test_negative_dimensions(void **state)
+{
+    (void)state;
+    loaded l = expect_model(MODEL("input " FLOATS("x", DIM(-1) DIM(2)) "output { name: 'x' }"));
+    assert_int_equal(l.model->graph->inputs[0]->type.dims[0].value, -1);
+    unload(&l);
+    expect_failure(MODEL("input " FLOATS("x", DIM(2) DIM(-5)) "output { name: 'x' }"), QN_E_FORMAT,
+                   "value 'x': a dimension is -5");
+}
+
+/* Five outputs were the training form; a file for inference may name them all the same. */
+static void test_batchnorm_of_training(void **state)
+{
+    (void)state;
+    static const char form[] =
+        "ir_version: 3 opset_import { version: 7 } graph { name: 'g'"
+        " node { input: ['x', 's', 's', 's', 's'] output: ['y', 'm', 'v', 'sm', 'sv']"
+        " op_type: 'BatchNormalization' name: 'n' }"
+        " input " FLOATS("x", DIM(1) DIM(2)
+                                  DIM(3)) " input " FLOATS("s", DIM(2)) " output { name: '%s' } }";
+    char text[1024];
+    snprintf(text, sizeof text, form, "y");
+    loaded l = expect_model(text);
+    assert_int_equal(l.model->graph->first->n_out, 1);
+    unload(&l);
+    snprintf(text, sizeof text, form, "sv");
+    expect_failure(text, QN_E_UNSUPPORTED,
+                   "node 'n' (BatchNormalization): this is the training form");
 }
 
 /* A first dimension that is not known yet is no fault: it must be 1 when the node runs. */
@@ -374,6 +429,9 @@ int main(void)
         cmocka_unit_test(test_newer_opsets),
         cmocka_unit_test(test_newer_opsets_are_told),
         cmocka_unit_test(test_bad_structure),
+        cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_negative_dimensions),
+        cmocka_unit_test(test_batchnorm_of_training),
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_string_normalizer_with_open_dims),
         cmocka_unit_test(test_sizes_that_overflow),
