@@ -11,7 +11,7 @@
 enum { TYPE_SIZE = 256 };
 
 typedef struct totals {
-    int64_t nodes, macs, parameters, bytes;
+    int64_t nodes, macs, uncounted, parameters, bytes;
     int64_t counts[512]; /* nodes by place of their operator in qn_ops */
     int64_t op_macs[512];
 } totals;
@@ -37,28 +37,37 @@ static void count_constants(totals *t, const qn_graph *graph)
     }
 }
 
-/* The node's own, or those of its twin in the graph without open dimensions. */
-static int64_t macs_of(const qn_node *node, const qn_graph *closed)
+/* The same node of the graph without open dimensions, where there is one. */
+static const qn_node *twin_of(const qn_node *node, const qn_graph *closed)
 {
     const qn_node *twin = closed ? qn_graph_node(closed, node->name) : NULL;
-    return qn_node_macs(twin && twin->op == node->op ? twin : node);
+    return twin && twin->op == node->op ? twin : node;
+}
+
+/* The same body there; the graph around it where the body became part of that. */
+static const qn_graph *twin_body(const qn_node *node, const qn_graph *closed, size_t i)
+{
+    const qn_node *twin = twin_of(node, closed);
+    return twin != node ? qn_node_subgraph(twin, i) : closed;
 }
 
 static void count_graph(totals *t, const qn_graph *graph, const qn_graph *closed)
 {
     count_constants(t, graph);
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const int64_t macs = macs_of(node, closed);
+        const qn_node *twin = twin_of(node, closed);
+        const int64_t macs = qn_node_macs(twin);
         const size_t place = op_place(node->op);
         const qn_graph *body;
         t->nodes++;
         t->macs += macs;
+        t->uncounted += !qn_node_macs_known(twin);
         if (place < QN_COUNT_OF(t->counts)) {
             t->counts[place]++;
             t->op_macs[place] += macs;
         }
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            count_graph(t, body, NULL);
+            count_graph(t, body, twin_body(node, closed, i));
     }
 }
 
@@ -113,11 +122,11 @@ static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *clo
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "node", node->name);
         qn_item_text(row, "operator", node->op->name);
-        qn_item_int(row, "macs", macs_of(node, closed));
+        qn_item_int(row, "macs", qn_node_macs(twin_of(node, closed)));
         qn_item_text(row, "outputs", value_list(report, node->out, node->n_out));
         qn_item_text(row, "inputs", value_list(report, node->in, node->n_in));
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            add_nodes(table, body, NULL);
+            add_nodes(table, body, twin_body(node, closed, i));
     }
 }
 
@@ -189,6 +198,8 @@ static qn_status add_graph(qn_item *root, const qn_graph *graph, const qn_graph 
     qn_item_int(root, "parameters", t->parameters);
     qn_item_int(root, "bytes", t->bytes);
     qn_item_int(root, "macs", t->macs);
+    if (t->uncounted)
+        qn_item_int(root, "uncounted_nodes", t->uncounted);
     if (has_open_inputs(graph))
         qn_item_text(root, "assumed",
                      closed ? "open dimensions are 1"
@@ -232,14 +243,14 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
 
 /* ---- Counting without open dimensions -------------------------------------------------------------------- */
 
-/* Resolves the arithmetic of shapes, and leaves the other passes out. */
+/* Resolves the arithmetic of shapes, and branches that hang on it, and leaves the other passes out. */
 static qn_status fold_shapes(qn_model *model)
 {
     const char **skip = qn_alloc_zero(model->ctx, qn_passes_count, sizeof *skip);
     QN_TRY_ALLOC(model->ctx, skip);
     qn_pass_options options = {.skip = skip, .purpose = QN_PURPOSE_CONVERT};
     for (size_t p = 0; p < qn_passes_count; p++) {
-        if (qn_passes[p] != &qn_pass_fold_constants)
+        if (qn_passes[p] != &qn_pass_fold_constants && qn_passes[p] != &qn_pass_inline_branches)
             skip[options.n_skip++] = qn_passes[p]->name;
     }
     const qn_status status = qn_passes_run(model, &options, NULL);

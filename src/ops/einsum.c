@@ -74,7 +74,7 @@ typedef struct table {
     int32_t spread; /* dims of the widest ellipsis */
 } table;
 
-static qn_status read_input(qn_infer *self, table *t, const char **at, int32_t i)
+static qn_status read_input(const qn_infer *self, table *t, const char **at, int32_t i)
 {
     bool dots;
     const int32_t letters = letters_of(*at, &dots), rank = self->in[i]->rank;
@@ -96,6 +96,20 @@ static qn_status read_input(qn_infer *self, table *t, const char **at, int32_t i
                                  i, (long long)dim.value, (long long)t->size[label].value);
         t->seen[label] = true;
         t->uses[label]++;
+    }
+    return QN_OK;
+}
+
+/* *at: behind the last of the inputs' terms. */
+static qn_status read_inputs(const qn_infer *self, table *t, const char **at)
+{
+    *at = ((const einsum_attrs *)self->attrs)->equation;
+    if (!*at)
+        return qn_infer_fail(self, "there is no equation");
+    for (int32_t i = 0; i < self->n_in; i++) {
+        if (i && *(*at)++ != ',')
+            return qn_infer_fail(self, "the equation has fewer terms than the node has inputs");
+        QN_TRY(read_input(self, t, at, i));
     }
     return QN_OK;
 }
@@ -137,7 +151,7 @@ static qn_status read_output(const qn_infer *self, term *out, const table *t, co
 
 static qn_status einsum_infer(qn_infer *self)
 {
-    const char *at = ((const einsum_attrs *)self->attrs)->equation;
+    const char *at;
     table t = {.spread = 0};
     term out = {.rank = 0};
     qn_dim dims[QN_MAX_RANK];
@@ -148,18 +162,31 @@ static qn_status einsum_infer(qn_infer *self)
         if (self->in[i]->rank < 0)
             return QN_OK;
     }
-    if (!at)
-        return qn_infer_fail(self, "there is no equation");
-    for (int32_t i = 0; i < self->n_in; i++) {
-        if (i && *at++ != ',')
-            return qn_infer_fail(self, "the equation has fewer terms than the node has inputs");
-        QN_TRY(read_input(self, &t, &at, i));
-    }
+    QN_TRY(read_inputs(self, &t, &at));
     QN_TRY(read_output(self, &out, &t, at));
     for (int32_t d = 0; d < out.rank; d++)
         dims[d] = t.size[out.label[d]];
     qn_infer_set(self, 0, self->in[0]->dtype, out.rank, dims);
     return QN_OK;
+}
+
+/* One for every factor behind the first, at every place of the space that all labels span. */
+static int64_t einsum_macs(const qn_infer *self)
+{
+    const char *at;
+    table t = {.spread = 0};
+    int64_t macs = self->n_in - 1;
+    for (int32_t i = 0; i < self->n_in; i++) {
+        if (!qn_infer_has(self, i) || self->in[i]->rank < 0)
+            return 0;
+    }
+    if (read_inputs(self, &t, &at) != QN_OK)
+        return 0;
+    for (int32_t l = 0; l < LABELS; l++) {
+        if (t.seen[l] && !qn_mul_int64(&macs, macs, t.size[l].value))
+            return 0;
+    }
+    return macs;
 }
 
 /* ---- Kernel --------------------------------------------------------------------------------------------- */
@@ -319,5 +346,6 @@ const qn_op qn_op_Einsum = {.name = "Einsum",
                             QN_TYPE_RULES(einsum_types),
                             .quant = QN_QUANT_FLOAT,
                             .infer = einsum_infer,
+                            .macs = einsum_macs,
                             .eval = einsum_eval,
                             .brief = "sums of products over named dimensions"};

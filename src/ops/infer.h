@@ -18,6 +18,8 @@ QN_MUST_CHECK qn_status qn_infer_run(qn_infer *self);
 QN_MUST_CHECK qn_status qn_node_is_certain(bool *certain, const qn_node *node);
 /* Multiply-accumulates of a node whose types are inferred; 0 where shapes are not known. */
 int64_t qn_node_macs(const qn_node *node);
+/* False for a node that multiplies whose ranks are not known: its 0 says nothing. */
+bool qn_node_macs_known(const qn_node *node);
 
 /* The set that a type belongs to: its element type's, sequence or optional; 0 where not known. */
 uint32_t qn_type_set(const qn_type *type);

@@ -151,6 +151,16 @@ static qn_type close_type(const qn_type *type)
     return closed;
 }
 
+bool qn_node_macs_known(const qn_node *node)
+{
+    bool known = node->n_explicit <= SLOTS && node->n_out <= SLOTS;
+    for (int32_t i = 0; known && i < node->n_explicit; i++)
+        known = !node->in[i] || node->in[i]->type.rank >= 0;
+    for (int32_t i = 0; known && i < node->n_out; i++)
+        known = !node->out[i] || node->out[i]->type.rank >= 0;
+    return known || !node->op->macs;
+}
+
 int64_t qn_node_macs(const qn_node *node)
 {
     slots space;
