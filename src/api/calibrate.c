@@ -1,8 +1,6 @@
 /* qn_calibrate: joins model, data and the collection of statistics; and what is told of statistics. */
 #include "api/calibration.h"
 
-#include <stdio.h>
-
 typedef struct job {
     qn_calibration calibration;
     qn_course course;
@@ -91,12 +89,11 @@ static qn_status report_entry(qn_item *table, qn_context *ctx, const qn_stats_en
     qn_item_text(row, "tensor", entry->name);
     qn_item_real(row, "mean", qn_entry_mean(entry), 4);
     qn_item_real(row, "zeros_percent", 100 * (double)entry->zeros / (double)entry->count, 1);
+    qn_item *ranges = qn_item_group(row, "ranges");
     for (size_t m = 0; m < qn_methods_count; m++) {
         qn_range range;
-        char text[64];
         QN_TRY(qn_stats_range(&range, ctx, entry, qn_methods[m], NULL));
-        snprintf(text, sizeof text, "%.5g..%.5g", range.min, range.max);
-        qn_item_text(row, qn_methods[m]->name, text);
+        qn_item_range(ranges, qn_methods[m]->name, range.min, range.max);
     }
     return QN_OK;
 }

@@ -76,14 +76,13 @@ static int by_worth(const void *a, const void *b)
 static void tell_strategy(qn_item *table, const qn_strategy *s)
 {
     qn_item *row = qn_item_row(table);
-    char loss[64] = "Fail";
     qn_item_text(row, "quant_mode", s->mode);
     qn_item_int(row, "iteration", s->iteration);
-    if (s->status == QN_OK)
-        snprintf(loss, sizeof loss, "%.4f", s->loss);
-    qn_item_text(row, "quantization_loss", loss);
-    if (s->status != QN_OK)
+    if (s->status != QN_OK) {
+        qn_item_text(row, "quantization_loss", "Fail");
         return;
+    }
+    qn_item_real(row, "quantization_loss", s->loss, 4);
     qn_item_real(row, "tensor_error", s->error, 6);
     if (!isnan(s->metric))
         qn_item_real(row, "accuracy", s->metric, 4);

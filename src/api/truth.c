@@ -146,11 +146,13 @@ static bool same_shape(const qn_tensor *a, const qn_tensor *b)
 static void tell(qn_truth *truth, const qn_true_value *value, int64_t i, const char *how)
 {
     const qn_tensor got = {value->tensor.dtype, 0, {0}, truth->rows};
-    if (truth->differing++ == 0)
-        snprintf(truth->first, sizeof truth->first,
-                 "tensor '%s' of node '%s', %s: element %lld is %.9g, the reference has %.9g",
-                 value->name, value->node, how, (long long)i, qn_tensor_f64(&got, i),
-                 qn_tensor_f64(&value->tensor, i));
+    if (truth->differing++)
+        return;
+    truth->first.value = value;
+    truth->first.how = how;
+    truth->first.element = i;
+    truth->first.got = qn_tensor_f64(&got, i);
+    truth->first.reference = qn_tensor_f64(&value->tensor, i);
 }
 
 /* Float values behind arithmetic without a fixed order may differ a little. */

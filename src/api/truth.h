@@ -25,7 +25,12 @@ typedef struct qn_truth {
     double
         float_error; /* largest difference of float values, relative to the largest of the tensor */
     int64_t differing; /* times that a value differed */
-    char first[512];   /* the first of them, in words */
+    struct {           /* the first of them */
+        const qn_true_value *value;
+        const char *how; /* it was computed */
+        int64_t element;
+        double got, reference;
+    } first;
 } qn_truth;
 
 /* For all values that nodes of the graph compute. qn_truth_free in any case. */

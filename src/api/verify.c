@@ -143,10 +143,32 @@ static qn_status verify_all(job *j)
         qn_progress(j->feed.ctx, "samples", done + count, samples);
         QN_TRY(qn_check_cancel(j->feed.ctx));
     }
-    if (j->truth.differing)
-        return qn_fail(j->feed.ctx, QN_E_INVALID, "%s (%lld tensors differ)", j->truth.first,
-                       (long long)j->truth.differing);
     return QN_OK;
+}
+
+static qn_status judge(const job *j)
+{
+    const qn_truth *t = &j->truth;
+    if (!t->differing)
+        return QN_OK;
+    return qn_fail(j->feed.ctx, QN_E_INVALID,
+                   "tensor '%s' of node '%s', %s: element %lld is %.9g, the reference has %.9g "
+                   "(%lld tensors differ)",
+                   t->first.value->name, t->first.value->node, t->first.how,
+                   (long long)t->first.element, t->first.got, t->first.reference,
+                   (long long)t->differing);
+}
+
+static void report_difference(qn_item *root, const qn_truth *t)
+{
+    qn_item *first = qn_item_group(root, "first_difference");
+    qn_item_int(root, "differing", t->differing);
+    qn_item_text(first, "tensor", t->first.value->name);
+    qn_item_text(first, "node", t->first.value->node);
+    qn_item_text(first, "how", t->first.how);
+    qn_item_int(first, "element", t->first.element);
+    qn_item_real(first, "value", t->first.got, 9);
+    qn_item_real(first, "reference", t->first.reference, 9);
 }
 
 static qn_status fill_report(qn_report *report, const job *j)
@@ -162,8 +184,14 @@ static qn_status fill_report(qn_report *report, const job *j)
         if (value->compared && value->is_float && !first_float)
             first_float = value->node;
     }
-    snprintf(words, sizeof words, "bit-exact: %lld tensors", (long long)exact);
+    snprintf(words, sizeof words,
+             truth->differing ? "differs: %lld of %lld tensors" : "bit-exact: %lld tensors",
+             (long long)(truth->differing ? truth->differing : exact), (long long)exact);
     qn_item_text(&report->root, "result", words);
+    qn_item_bool(&report->root, "bit_exact", !truth->differing);
+    qn_item_int(&report->root, "tensors", exact);
+    if (truth->differing)
+        report_difference(&report->root, truth);
     qn_item_int(&report->root, "samples", QN_MAX(j->feed.samples, 1));
     qn_item_int(&report->root, "threads", j->plans[FUSED]->threads);
     if (j->n_runs == RUNS)
@@ -180,13 +208,17 @@ static qn_status fill_report(qn_report *report, const job *j)
     return qn_report_finish(report);
 }
 
-static qn_status run_job(qn_report *report, job *j, const qn_verify_options *options)
+/* With a difference there is a report too. */
+static qn_status run_job(qn_report **out, qn_report *report, job *j,
+                         const qn_verify_options *options)
 {
     QN_TRY(make_plans(j, &options->plan));
     if (options->runtime)
         QN_TRY(qn_beside_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
     QN_TRY(verify_all(j));
-    return fill_report(report, j);
+    QN_TRY(fill_report(report, j));
+    *out = report;
+    return judge(j);
 }
 
 qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
@@ -205,7 +237,7 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)
-        status = run_job(report, &j, o);
+        status = run_job(out, report, &j, o);
     for (size_t i = 0; i < RUNS; i++) {
         qn_session_free(j.sessions[i]);
         qn_plan_free(j.plans[i]);
@@ -213,9 +245,7 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
     qn_beside_close(j.beside);
     qn_truth_free(&j.truth);
     qn_feed_close(&j.feed);
-    if (status == QN_OK)
-        *out = report;
-    else
+    if (!*out)
         qn_report_free(report);
     return status;
 }

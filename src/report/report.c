@@ -34,7 +34,7 @@ static qn_item *item_add(qn_item *parent, const char *key, qn_item_kind kind)
         report->failed = true;
         return &report->spare;
     }
-    *item = (qn_item){.report = report, .kind = kind, .key = key};
+    *item = (qn_item){.report = report, .kind = kind, .key = key, .parent = parent};
     if (parent->last)
         parent->last->next = item;
     else
@@ -78,7 +78,58 @@ void qn_item_real(qn_item *parent, const char *key, double value, int decimals)
     item->decimals = decimals;
 }
 
+void qn_item_range(qn_item *parent, const char *key, double first, double last)
+{
+    qn_item *item = item_add(parent, key, QN_ITEM_RANGE);
+    item->real = first;
+    item->end = last;
+}
+
 void qn_item_bool(qn_item *parent, const char *key, bool value)
 {
     item_add(parent, key, QN_ITEM_BOOL)->integer = value;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------- */
+
+/* `item`, or what stands first in it, or what follows. */
+static const qn_item *cell_from(const qn_item *row, const qn_item *item)
+{
+    while (item && !qn_item_is_value(item)) {
+        if (item->first) {
+            item = item->first;
+            continue;
+        }
+        while (item != row && !item->next)
+            item = item->parent;
+        item = item == row ? NULL : item->next;
+    }
+    return item;
+}
+
+const qn_item *qn_row_first(const qn_item *row)
+{
+    return row->first ? cell_from(row, row->first) : NULL;
+}
+
+const qn_item *qn_row_next(const qn_item *row, const qn_item *cell)
+{
+    while (cell != row && !cell->next)
+        cell = cell->parent;
+    return cell == row ? NULL : cell_from(row, cell->next);
+}
+
+void qn_report_title(qn_text *out, const qn_item *cell)
+{
+    if (cell->parent->key) {
+        qn_report_key(out, cell->parent->key);
+        qn_text_add(out, " ", 1);
+    }
+    qn_report_key(out, cell->key);
+}
+
+size_t qn_report_title_width(const qn_item *cell)
+{
+    const char *group = cell->parent->key;
+    return strlen(cell->key) + (group ? strlen(group) + 1 : 0);
 }

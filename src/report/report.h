@@ -14,6 +14,7 @@ typedef enum qn_item_kind {
     QN_ITEM_TEXT,
     QN_ITEM_INT,
     QN_ITEM_REAL,
+    QN_ITEM_RANGE, /* two numbers; JSON array */
     QN_ITEM_BOOL
 } qn_item_kind;
 
@@ -23,11 +24,11 @@ struct qn_item {
     qn_item_kind kind;
     const char *key; /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
     qn_item *first, *last; /* of a group or table */
-    qn_item *next;
+    qn_item *next, *parent;
     const char *text;
-    int64_t integer; /* also a bool's */
-    double real;
-    int decimals; /* of a real in text */
+    int64_t integer;  /* also a bool's */
+    double real, end; /* the end of a range */
+    int decimals;     /* of a real in text */
 };
 
 struct qn_report {
@@ -50,6 +51,7 @@ qn_item *qn_item_row(qn_item *table);
 void qn_item_text(qn_item *parent, const char *key, const char *text);
 void qn_item_int(qn_item *parent, const char *key, int64_t value);
 void qn_item_real(qn_item *parent, const char *key, double value, int decimals);
+void qn_item_range(qn_item *parent, const char *key, double first, double last);
 void qn_item_bool(qn_item *parent, const char *key, bool value);
 
 /* ---- For the writers ------------------------------------------------------------------------------------ */
@@ -59,7 +61,13 @@ enum { QN_WORDS_SIZE = 48 };
 bool qn_item_is_value(const qn_item *item);
 /* The value as people read it; numbers are put into `room`. */
 const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item);
+/* The cells of a row, those of groups in it too; NULL past the last. */
+const qn_item *qn_row_first(const qn_item *row);
+const qn_item *qn_row_next(const qn_item *row, const qn_item *cell);
 /* A key with blanks for underscores. */
 void qn_report_key(qn_text *out, const char *key);
+/* Of a cell: its key, behind that of the group that it stands in; and how long that is. */
+void qn_report_title(qn_text *out, const qn_item *cell);
+size_t qn_report_title_width(const qn_item *cell);
 
 #endif

@@ -18,12 +18,23 @@ static qn_json *container_json(const qn_item *item)
     return NULL;
 }
 
+static qn_json *range_json(const qn_item *item)
+{
+    qn_json *json = qn_json_array();
+    if (json && qn_json_push(json, qn_json_real(item->real)) &&
+        qn_json_push(json, qn_json_real(item->end)))
+        return json;
+    qn_json_free(json);
+    return NULL;
+}
+
 static qn_json *item_json(const qn_item *item)
 {
     switch (item->kind) {
     case QN_ITEM_TEXT: return qn_json_text(item->report->ctx, item->text);
     case QN_ITEM_INT: return qn_json_int(item->integer);
     case QN_ITEM_REAL: return qn_json_real(item->real);
+    case QN_ITEM_RANGE: return range_json(item);
     case QN_ITEM_BOOL: return qn_json_bool(item->integer != 0);
     default: return container_json(item);
     }

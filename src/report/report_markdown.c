@@ -20,11 +20,6 @@ static void add_plain(qn_text *out, const char *text)
     }
 }
 
-static void add_key(qn_text *out, const qn_item *cell)
-{
-    qn_report_key(out, cell->key);
-}
-
 static void add_value(qn_text *out, const qn_item *cell)
 {
     char room[QN_WORDS_SIZE];
@@ -39,8 +34,8 @@ static void add_rule(qn_text *out, const qn_item *cell)
 
 static void add_row(qn_text *out, const qn_item *row, void (*part)(qn_text *, const qn_item *))
 {
-    for (const qn_item *cell = row->first; cell; cell = cell->next) {
-        add(out, cell == row->first ? "| " : " | ");
+    for (const qn_item *cell = qn_row_first(row); cell; cell = qn_row_next(row, cell)) {
+        add(out, cell == qn_row_first(row) ? "| " : " | ");
         part(out, cell);
     }
     add(out, " |\n");
@@ -52,7 +47,7 @@ static void add_table(qn_text *out, const qn_item *table)
         add(out, "none\n");
         return;
     }
-    add_row(out, table->first, add_key);
+    add_row(out, table->first, qn_report_title);
     add_row(out, table->first, add_rule);
     for (const qn_item *row = table->first; row; row = row->next)
         add_row(out, row, add_value);

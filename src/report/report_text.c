@@ -18,6 +18,9 @@ const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item)
     switch (item->kind) {
     case QN_ITEM_TEXT: return item->text;
     case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
+    case QN_ITEM_RANGE:
+        snprintf(room, QN_WORDS_SIZE, "%.5g..%.5g", item->real, item->end);
+        return room;
     case QN_ITEM_INT: snprintf(room, QN_WORDS_SIZE, "%" PRId64, item->integer); return room;
     default: snprintf(room, QN_WORDS_SIZE, "%.*f", item->decimals, item->real); return room;
     }
@@ -82,14 +85,14 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
 
 /* ---- Tables ------------------------------------------------------------------------------------------- */
 
-static size_t column_width(const qn_item *table, size_t column, const char *title)
+static size_t column_width(const qn_item *table, size_t column, size_t title)
 {
     char room[QN_WORDS_SIZE];
-    size_t width = strlen(title);
+    size_t width = title;
     for (const qn_item *row = table->first; row; row = row->next) {
-        const qn_item *cell = row->first;
+        const qn_item *cell = qn_row_first(row);
         for (size_t c = 0; cell && c < column; c++)
-            cell = cell->next;
+            cell = qn_row_next(row, cell);
         if (cell)
             width = QN_MAX(width, text_width(qn_item_words(room, cell)));
     }
@@ -110,14 +113,14 @@ static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size
     char room[QN_WORDS_SIZE];
     size_t column = 0;
     qn_text_fill(out, ' ', indent);
-    for (const qn_item *cell = row->first; cell; cell = cell->next, column++) {
-        const bool right = cell->kind != QN_ITEM_TEXT;
+    for (const qn_item *cell = qn_row_first(row); cell; cell = qn_row_next(row, cell), column++) {
+        const bool right = cell->kind != QN_ITEM_TEXT && cell->kind != QN_ITEM_RANGE;
         if (titles && right)
-            qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
+            qn_text_fill(out, ' ', widths[column] - qn_report_title_width(cell));
         if (titles)
-            qn_report_key(out, cell->key);
+            qn_report_title(out, cell);
         if (titles && !right)
-            qn_text_fill(out, ' ', widths[column] - strlen(cell->key));
+            qn_text_fill(out, ' ', widths[column] - qn_report_title_width(cell));
         if (!titles)
             add_cell(out, qn_item_words(room, cell), widths[column], right);
         qn_text_fill(out, ' ', GAP);
@@ -134,9 +137,9 @@ static void add_table(qn_text *out, const qn_item *table, size_t indent)
         qn_text_add(out, "none\n", 5);
         return;
     }
-    for (const qn_item *cell = table->first->first; cell && column < MOST_COLUMNS;
-         cell = cell->next, column++)
-        widths[column] = column_width(table, column, cell->key);
+    for (const qn_item *cell = qn_row_first(table->first); cell && column < MOST_COLUMNS;
+         cell = qn_row_next(table->first, cell), column++)
+        widths[column] = column_width(table, column, qn_report_title_width(cell));
     add_row(out, table->first, widths, indent, true);
     for (const qn_item *row = table->first; row; row = row->next)
         add_row(out, row, widths, indent, false);
