@@ -167,45 +167,60 @@ static int64_t wrap(int64_t value, unsigned bits, bool is_signed)
     return negative ? (int64_t)(low | ~mask) : (int64_t)low;
 }
 
+/* The bits that the type has, as the wide number that they mean. */
+static int64_t narrowed(int64_t value, const qn_dtype_info *info)
+{
+    if (info->kind == QN_KIND_BOOL)
+        return value != 0;
+    return info->bits < 8 ? wrap(value, info->bits, info->kind == QN_KIND_INT) : value;
+}
+
 void qn_store_i64(void *data, qn_dtype dtype, int64_t first, const int64_t *in, int64_t count)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t value = in[i];
-        if (info->minifloat) {
-            const double wide = (double)value;
-            qn_store_f64(data, dtype, first + i, &wide, 1);
-            continue;
-        }
-        if (info->kind == QN_KIND_BOOL)
-            value = value != 0;
-        else if (info->bits < 8)
-            value = wrap(value, info->bits, info->kind == QN_KIND_INT);
-        switch (dtype) {
-#define STORE(D, T)                                                                                \
-    case D: ((T *)data)[first + i] = (T)value; break;
-            FOR_EACH_PLAIN(STORE)
-#undef STORE
-        default: break;
-        }
+    const bool whole = info->bits >= 8 && info->kind != QN_KIND_BOOL;
+    for (int64_t i = 0; info->minifloat && i < count; i++) {
+        const double wide = (double)in[i];
+        qn_store_f64(data, dtype, first + i, &wide, 1);
     }
+    switch (dtype) {
+#define STORE(D, T)                                                                                \
+    case D:                                                                                        \
+        for (int64_t i = 0; whole && i < count; i++)                                               \
+            ((T *)data)[first + i] = (T)in[i];                                                     \
+        for (int64_t i = 0; !whole && i < count; i++)                                              \
+            ((T *)data)[first + i] = (T)narrowed(in[i], info);                                     \
+        break;
+        FOR_EACH_PLAIN(STORE)
+#undef STORE
+    default: break;
+    }
+}
+
+static void store_floats(float *out, const double *in, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        out[i] = (float)in[i];
 }
 
 void qn_store_f64(void *data, qn_dtype dtype, int64_t first, const double *in, int64_t count)
 {
     const qn_minifloat *small = qn_dtype_get(dtype)->minifloat;
+    if (dtype == QN_FLOAT32) {
+        store_floats((float *)data + first, in, count);
+        return;
+    }
     for (int64_t i = 0; i < count; i++) {
         if (small)
             store_code(data, dtype, first + i, qn_minifloat_encode(small, in[i], false));
-        else if (dtype == QN_FLOAT32)
-            ((float *)data)[first + i] = (float)in[i];
         else if (dtype == QN_FLOAT64)
             ((double *)data)[first + i] = in[i];
         else if (dtype == QN_UINT64 && in[i] >= 0x1p63)
             ((uint64_t *)data)[first + i] = in[i] >= 0x1p64 ? UINT64_MAX : (uint64_t)in[i];
+        else if (dtype == QN_BOOL) /* true for every number but zero, 0.5 included */
+            ((uint8_t *)data)[first + i] = in[i] != 0;
         else {
-            /* A bool is true for every number but zero, 0.5 included. */
-            const int64_t value = dtype == QN_BOOL ? in[i] != 0 : to_int64(in[i]);
+            const int64_t value = to_int64(in[i]);
             qn_store_i64(data, dtype, first + i, &value, 1);
         }
     }

@@ -14,6 +14,23 @@
     {                                                                                              \
         (void)attrs;                                                                               \
         return is_unsigned ? (uint64_t)a op(uint64_t) b : a op b;                                  \
+    }                                                                                              \
+    static void name##_floats(const qn_eval *self, const qn_row *row, const void *user)            \
+    {                                                                                              \
+        const float *a = (const float *)self->in[0]->data + row->at[0];                            \
+        const float *b = (const float *)self->in[1]->data + row->at[1];                            \
+        uint8_t *y = (uint8_t *)self->out[0]->data + row->first;                                   \
+        (void)user;                                                                                \
+        if (row->repeats[0]) {                                                                     \
+            for (int64_t i = 0; i < row->count; i++)                                               \
+                y[i] = *a op b[row->repeats[1] ? 0 : i];                                           \
+        } else if (row->repeats[1]) {                                                              \
+            for (int64_t i = 0; i < row->count; i++)                                               \
+                y[i] = a[i] op * b;                                                                \
+        } else {                                                                                   \
+            for (int64_t i = 0; i < row->count; i++)                                               \
+                y[i] = a[i] op b[i];                                                               \
+        }                                                                                          \
     }
 
 COMPARE(equal, ==)
@@ -40,28 +57,24 @@ static bool strings_equal(const qn_string *a, const qn_string *b)
     return a->length == b->length && (a->length == 0 || memcmp(a->text, b->text, a->length) == 0);
 }
 
-static void equal_strings(const qn_eval *self)
+static void equal_strings(const qn_eval *self, const qn_row *row, const void *user)
 {
-    const qn_tensor *a = self->in[0], *b = self->in[1], *out = self->out[0];
-    const int64_t total = qn_tensor_count(out);
-    int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
-    qn_broadcast_strides(a_strides, a, out->rank, out->dims);
-    qn_broadcast_strides(b_strides, b, out->rank, out->dims);
-    for (int64_t i = 0; i < total; i++) {
-        const int64_t x = qn_offset_of(i, out->rank, out->dims, a_strides);
-        const int64_t y = qn_offset_of(i, out->rank, out->dims, b_strides);
-        ((uint8_t *)out->data)[i] =
-            strings_equal((const qn_string *)a->data + x, (const qn_string *)b->data + y);
-    }
+    const qn_string *a = (const qn_string *)self->in[0]->data + row->at[0];
+    const qn_string *b = (const qn_string *)self->in[1]->data + row->at[1];
+    uint8_t *y = (uint8_t *)self->out[0]->data + row->first;
+    (void)user;
+    for (int64_t i = 0; i < row->count; i++)
+        y[i] = strings_equal(a + (row->repeats[0] ? 0 : i), b + (row->repeats[1] ? 0 : i));
 }
 
 /* ---- Operators ------------------------------------------------------------------------------------------ */
 
-static qn_status eval_compare(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g)
+static qn_status eval_compare(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g, qn_row_fn *floats)
 {
-    if (self->in[0]->dtype != QN_STRING)
+    const qn_dtype dtype = self->in[0]->dtype;
+    if (dtype != QN_STRING && dtype != QN_FLOAT32)
         return qn_eval_binary(self, f, g);
-    equal_strings(self);
+    qn_eval_rows(self, dtype == QN_STRING ? equal_strings : floats, NULL);
     return QN_OK;
 }
 
@@ -74,7 +87,7 @@ static qn_status eval_compare(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g)
     }                                                                                              \
     static qn_status Name##_eval(qn_eval *self)                                                    \
     {                                                                                              \
-        return eval_compare(self, f##_f64, f##_i64);                                               \
+        return eval_compare(self, f##_f64, f##_i64, f##_floats);                                   \
     }                                                                                              \
     const qn_op qn_op_##Name = {.name = #Name,                                                     \
                                 .domain = "",                                                      \
@@ -130,21 +143,40 @@ static qn_status where_infer(qn_infer *self)
     return whole ? where_elements(self) : QN_OK;
 }
 
+/* Elements of SIZE bytes, which the compiler knows: those of a side that repeats are all its first. */
+#define WHERE(SIZE)                                                                                \
+    case SIZE:                                                                                     \
+        for (int64_t i = 0; i < row->count; i++) {                                                 \
+            const bool first = c[row->repeats[0] ? 0 : i];                                         \
+            memcpy(y + i * SIZE, first ? x[0] + i * steps[0] : x[1] + i * steps[1], SIZE);         \
+        }                                                                                          \
+        break;
+static void where_row(const qn_eval *self, const qn_row *row, const void *user)
+{
+    const int64_t size = (int64_t)qn_dtype_size(self->out[0]->dtype);
+    const uint8_t *c = (const uint8_t *)self->in[0]->data + row->at[0];
+    const char *x[2];
+    char *y = (char *)self->out[0]->data + row->first * size;
+    int64_t steps[2];
+    (void)user;
+    for (int i = 0; i < 2; i++) {
+        x[i] = (const char *)self->in[1 + i]->data + row->at[1 + i] * size;
+        steps[i] = row->repeats[1 + i] ? 0 : size;
+    }
+    switch (size) {
+        WHERE(1)
+        WHERE(2)
+        WHERE(4)
+        WHERE(8)
+        WHERE(16)
+    default: break; /* no element has another size */
+    }
+}
+#undef WHERE
+
 static qn_status where_eval(qn_eval *self)
 {
-    const qn_tensor *out = self->out[0];
-    const size_t size = qn_dtype_size(out->dtype);
-    const int64_t total = qn_tensor_count(out);
-    int64_t strides[3][QN_MAX_RANK];
-    for (int i = 0; i < 3; i++)
-        qn_broadcast_strides(strides[i], self->in[i], out->rank, out->dims);
-    for (int64_t i = 0; i < total; i++) {
-        const int64_t c = qn_offset_of(i, out->rank, out->dims, strides[0]);
-        const int side = ((const uint8_t *)self->in[0]->data)[c] ? 1 : 2;
-        const int64_t from = qn_offset_of(i, out->rank, out->dims, strides[side]);
-        memcpy((char *)out->data + (size_t)i * size,
-               (const char *)self->in[side]->data + (size_t)from * size, size);
-    }
+    qn_eval_rows(self, where_row, NULL);
     return QN_OK;
 }
 

@@ -3,12 +3,10 @@
 #include <string.h>
 
 #include "ops/elementwise.h"
+#include "ops/nn_attrs.h"
 
-typedef struct einsum_attrs {
-    const char *equation;
-} einsum_attrs;
 static const qn_attr_spec einsum_specs[] = {
-    QN_STRING_ATTR(einsum_attrs, equation, NULL, .required = true)};
+    QN_STRING_ATTR(qn_einsum_attrs, equation, NULL, .required = true)};
 
 static const qn_type_rule einsum_types[] = {{28, QN_SET(QN_BFLOAT16)}};
 static const qn_port einsum_in[] = {{"Inputs", 'T', QN_SET_NUMBER, QN_VARIADIC}};
@@ -103,7 +101,7 @@ static qn_status read_input(const qn_infer *self, table *t, const char **at, int
 /* *at: behind the last of the inputs' terms. */
 static qn_status read_inputs(const qn_infer *self, table *t, const char **at)
 {
-    *at = ((const einsum_attrs *)self->attrs)->equation;
+    *at = ((const qn_einsum_attrs *)self->attrs)->equation;
     if (!*at)
         return qn_infer_fail(self, "there is no equation");
     for (int32_t i = 0; i < self->n_in; i++) {
@@ -225,7 +223,7 @@ static void add_input(space *s, uint8_t *labels, const term *in, const qn_tensor
 /* The equation once more, now that inference has accepted it. */
 static qn_status space_make(space *s, qn_eval *self)
 {
-    const char *at = ((const einsum_attrs *)self->attrs)->equation, *terms = at;
+    const char *at = ((const qn_einsum_attrs *)self->attrs)->equation, *terms = at;
     uint8_t labels[LABELS];
     table t = {.spread = 0};
     term in, out = {.rank = 0};
@@ -342,7 +340,7 @@ const qn_op qn_op_Einsum = {.name = "Einsum",
                             .since = 12,
                             QN_PORTS(in, einsum_in),
                             QN_PORTS(out, einsum_out),
-                            QN_ATTRS(einsum_specs, einsum_attrs),
+                            QN_ATTRS(einsum_specs, qn_einsum_attrs),
                             QN_TYPE_RULES(einsum_types),
                             .quant = QN_QUANT_FLOAT,
                             .infer = einsum_infer,

@@ -67,52 +67,100 @@ qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i64 *g)
     return QN_OK;
 }
 
-/* ---- Binary ------------------------------------------------------------------------------------------ */
+/* ---- Rows ------------------------------------------------------------------------------------------ */
 
-/* Where the operands of one binary operation lie. */
-typedef struct operands {
-    const qn_tensor *a, *b;
-    int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
-} operands;
-
-static void binary_f64(const qn_eval *self, const operands *o, qn_binary_f64 *f, int64_t i)
+/* Trailing dims along which every operand goes on, or repeats, as in the last one. */
+static int64_t join_dims(int32_t *rank, const qn_tensor *out, int64_t strides[][QN_MAX_RANK],
+                         int32_t n_in)
 {
-    const qn_tensor *out = self->out[0];
-    double a, b;
-    qn_load_f64(&a, o->a->dtype, o->a->data, qn_offset_of(i, out->rank, out->dims, o->a_strides),
-                1);
-    qn_load_f64(&b, o->b->dtype, o->b->data, qn_offset_of(i, out->rank, out->dims, o->b_strides),
-                1);
-    const double result = f(a, b, self->attrs);
-    qn_store_f64(out->data, out->dtype, i, &result, 1);
+    int64_t length = out->rank ? out->dims[out->rank - 1] : 1;
+    int32_t d = out->rank - 2;
+    for (bool joined = true; d >= 0 && joined; d -= joined) {
+        for (int32_t i = 0; i < n_in; i++)
+            joined = joined && strides[i][d] == strides[i][d + 1] * out->dims[d + 1];
+        length *= joined ? out->dims[d] : 1;
+    }
+    *rank = d + 1;
+    return length;
 }
 
-static void binary_i64(const qn_eval *self, const operands *o, qn_binary_i64 *g, int64_t i)
+void qn_eval_rows(const qn_eval *self, qn_row_fn *fn, const void *user)
 {
     const qn_tensor *out = self->out[0];
-    int64_t a, b;
-    qn_load_i64(&a, o->a->dtype, o->a->data, qn_offset_of(i, out->rank, out->dims, o->a_strides),
-                1);
-    qn_load_i64(&b, o->b->dtype, o->b->data, qn_offset_of(i, out->rank, out->dims, o->b_strides),
-                1);
-    const bool is_unsigned = qn_dtype_get(o->a->dtype)->kind != QN_KIND_INT;
-    const int64_t result = g(a, b, is_unsigned, self->attrs);
-    qn_store_i64(out->data, out->dtype, i, &result, 1);
+    const int64_t total = qn_tensor_count(out);
+    int64_t strides[QN_ROW_OPERANDS][QN_MAX_RANK];
+    int32_t rank;
+    for (int32_t i = 0; i < self->n_in; i++)
+        qn_broadcast_strides(strides[i], self->in[i], out->rank, out->dims);
+    qn_row row = {.count = join_dims(&rank, out, strides, self->n_in)};
+    for (int64_t first = 0; first < total; first += row.count) {
+        row.first = first;
+        for (int32_t i = 0; i < self->n_in; i++) {
+            row.at[i] = qn_offset_of(first / row.count, rank, out->dims, strides[i]);
+            row.repeats[i] = out->rank && strides[i][out->rank - 1] == 0;
+        }
+        fn(self, &row, user);
+    }
+}
+
+/* ---- Binary ------------------------------------------------------------------------------------------ */
+
+typedef struct functions {
+    qn_binary_f64 *f;
+    qn_binary_i64 *g;
+} functions;
+
+/* Elements [first, first + count) of operand i of the row; where it repeats the first is all of them. */
+static void load_f64(double *x, const qn_eval *self, const qn_row *row, int32_t i, int64_t first,
+                     int64_t count)
+{
+    const qn_tensor *in = self->in[i];
+    qn_load_f64(x, in->dtype, in->data, row->at[i] + (row->repeats[i] ? 0 : first),
+                row->repeats[i] ? 1 : count);
+}
+
+static void load_i64(int64_t *x, const qn_eval *self, const qn_row *row, int32_t i, int64_t first,
+                     int64_t count)
+{
+    const qn_tensor *in = self->in[i];
+    qn_load_i64(x, in->dtype, in->data, row->at[i] + (row->repeats[i] ? 0 : first),
+                row->repeats[i] ? 1 : count);
+}
+
+static void row_f64(const qn_eval *self, const qn_row *row, const void *user)
+{
+    qn_binary_f64 *f = ((const functions *)user)->f;
+    const int64_t a_step = !row->repeats[0], b_step = !row->repeats[1];
+    double a[BLOCK], b[BLOCK], y[BLOCK];
+    for (int64_t first = 0; first < row->count; first += BLOCK) {
+        const int64_t count = QN_MIN(BLOCK, row->count - first);
+        load_f64(a, self, row, 0, first, count);
+        load_f64(b, self, row, 1, first, count);
+        for (int64_t i = 0; i < count; i++)
+            y[i] = f(a[i * a_step], b[i * b_step], self->attrs);
+        qn_store_f64(self->out[0]->data, self->out[0]->dtype, row->first + first, y, count);
+    }
+}
+
+static void row_i64(const qn_eval *self, const qn_row *row, const void *user)
+{
+    qn_binary_i64 *g = ((const functions *)user)->g;
+    const bool is_unsigned = qn_dtype_get(self->in[0]->dtype)->kind != QN_KIND_INT;
+    const int64_t a_step = !row->repeats[0], b_step = !row->repeats[1];
+    int64_t a[BLOCK], b[BLOCK], y[BLOCK];
+    for (int64_t first = 0; first < row->count; first += BLOCK) {
+        const int64_t count = QN_MIN(BLOCK, row->count - first);
+        load_i64(a, self, row, 0, first, count);
+        load_i64(b, self, row, 1, first, count);
+        for (int64_t i = 0; i < count; i++)
+            y[i] = g(a[i * a_step], b[i * b_step], is_unsigned, self->attrs);
+        qn_store_i64(self->out[0]->data, self->out[0]->dtype, row->first + first, y, count);
+    }
 }
 
 qn_status qn_eval_binary(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g)
 {
-    const qn_tensor *out = self->out[0];
-    operands o = {.a = self->in[0], .b = self->in[1]};
-    qn_broadcast_strides(o.a_strides, o.a, out->rank, out->dims);
-    qn_broadcast_strides(o.b_strides, o.b, out->rank, out->dims);
-    const bool wide_float = qn_dtype_is_float(o.a->dtype) || !g;
-    const int64_t total = qn_tensor_count(out);
-    for (int64_t i = 0; i < total; i++) {
-        if (wide_float)
-            binary_f64(self, &o, f, i);
-        else
-            binary_i64(self, &o, g, i);
-    }
+    const functions both = {f, g};
+    qn_eval_rows(self, qn_dtype_is_float(self->in[0]->dtype) || !g ? row_f64 : row_i64, &both);
     return QN_OK;
 }

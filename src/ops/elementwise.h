@@ -18,6 +18,16 @@ QN_MUST_CHECK qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i
  * where not zero. */
 QN_MUST_CHECK qn_status qn_eval_binary(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g);
 
+/* Rows of output 0 under numpy's broadcast of all inputs (at most QN_ROW_OPERANDS), as long as they can be. */
+enum { QN_ROW_OPERANDS = 3 };
+typedef struct qn_row {
+    int64_t first, count;          /* elements of output 0 */
+    int64_t at[QN_ROW_OPERANDS];   /* first element of each input */
+    bool repeats[QN_ROW_OPERANDS]; /* it is that of the whole row */
+} qn_row;
+typedef void qn_row_fn(const qn_eval *self, const qn_row *row, const void *user);
+void qn_eval_rows(const qn_eval *self, qn_row_fn *fn, const void *user);
+
 /* The same for any two tensors of equal size and anything as `params`. */
 void qn_tensor_map(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, qn_unary_i64 *g,
                    const void *params);

@@ -11,18 +11,37 @@ typedef struct walk {
     bool gather; /* from spread to dense */
 } walk;
 
+/* Single elements from place to place; the size is a number that the compiler knows. */
+#define STEP(SIZE)                                                                                 \
+    case SIZE:                                                                                     \
+        for (int64_t i = 0; i < count; i++, to += to_step, from += from_step)                      \
+            memcpy(to, from, SIZE);                                                                \
+        break;
+static void copy_steps(char *to, ptrdiff_t to_step, const char *from, ptrdiff_t from_step,
+                       int64_t count, size_t size)
+{
+    switch (size) {
+        STEP(1)
+        STEP(2)
+        STEP(4)
+        STEP(8)
+        STEP(16)
+    default: break; /* no element has another size */
+    }
+}
+#undef STEP
+
 static void copy_row(const walk *w, char *dense, char *spread, int64_t count, int64_t stride)
 {
-    const ptrdiff_t step = (ptrdiff_t)(stride * (int64_t)w->size);
-    if (stride == 1) {
+    const ptrdiff_t size = (ptrdiff_t)w->size, step = (ptrdiff_t)stride * size;
+    if (stride == 1)
         memcpy(w->gather ? dense : spread, w->gather ? spread : dense, (size_t)count * w->size);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        memcpy(w->gather ? dense : spread, w->gather ? spread : dense, w->size);
-        dense += w->size;
-        spread += step;
-    }
+    else if (w->gather && stride == 0)
+        qn_fill(dense, count, spread, w->size);
+    else if (w->gather)
+        copy_steps(dense, size, spread, step, count, w->size);
+    else
+        copy_steps(spread, step, dense, size, count, w->size);
 }
 
 static void walk_all(const walk *w)
@@ -82,6 +101,11 @@ void qn_fill(void *out, int64_t count, const void *value, size_t size)
         memset(out, 0, (size_t)count * size);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        memcpy((char *)out + (size_t)i * size, value, size);
+    /* What is there is copied behind itself, twice as much every time. */
+    const size_t all = (size_t)count * size;
+    size_t done = all ? size : 0;
+    if (done)
+        memcpy(out, value, size);
+    for (; done < all; done = QN_MIN(2 * done, all))
+        memcpy((char *)out + done, out, QN_MIN(done, all - done));
 }

@@ -24,6 +24,10 @@ static inline int32_t qn_softmax_axis(const qn_softmax_attrs *attrs, int32_t ran
     return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
+typedef struct qn_einsum_attrs {
+    const char *equation;
+} qn_einsum_attrs;
+
 typedef struct qn_cast_attrs {
     int64_t to; /* qn_dtype; QN_ABSENT in CastLike */
     int64_t saturate;

@@ -1,5 +1,8 @@
 /* Pad and CenterCropPad. */
 #include "ops/pad.h"
+
+#include <string.h>
+
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/tensor_attrs.h"
@@ -192,25 +195,50 @@ static int64_t pad_source(int64_t mode, int64_t x, int64_t dim)
     }
 }
 
+/* One row of the output from the row x of the input (NULL: it is all border). */
+static void pad_row(char *y, const qn_eval *self, const char *x, int64_t before, const void *value)
+{
+    const qn_tensor *in = self->in[0], *out = self->out[0];
+    const int64_t mode = ((const qn_pad_attrs *)self->attrs)->mode;
+    const int64_t length = out->dims[out->rank - 1], dim = in->dims[in->rank - 1];
+    const int64_t first = QN_MIN(QN_MAX(before, 0), length);
+    const int64_t last = QN_MAX(QN_MIN(dim + before, length), first); /* of the inside */
+    const size_t size = qn_dtype_size(in->dtype);
+    if (!x) {
+        qn_fill(y, length, value, size);
+        return;
+    }
+    for (int64_t i = first ? 0 : last; i < length; i = i + 1 == first ? last : i + 1) {
+        const int64_t at = pad_source(mode, i - before, dim);
+        qn_fill(y + (size_t)i * size, 1, at < 0 ? value : x + (size_t)at * size, size);
+    }
+    if (last > first)
+        memcpy(y + (size_t)first * size, x + (first - before) * (int64_t)size,
+               (size_t)(last - first) * size);
+}
+
 static void pad_fill(const qn_eval *self, const int64_t *before, const void *value)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t mode = ((const qn_pad_attrs *)self->attrs)->mode;
     const size_t size = qn_dtype_size(in->dtype);
+    const int32_t last = out->rank - 1;
     const int64_t count = qn_tensor_count(out);
     int64_t strides[QN_MAX_RANK];
+    if (last < 0)
+        memcpy(out->data, in->data, size);
     qn_dims_strides(strides, in->rank, in->dims);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = i, from = 0;
+    for (int64_t i = 0; last >= 0 && i < count; i += out->dims[last]) {
+        int64_t rest = i / out->dims[last], from = 0;
         bool inside = true;
-        for (int32_t d = out->rank - 1; d >= 0 && inside; d--) {
+        for (int32_t d = last - 1; d >= 0 && inside; d--) {
             const int64_t at = pad_source(mode, rest % out->dims[d] - before[d], in->dims[d]);
             inside = at >= 0;
             from += at * strides[d];
             rest /= out->dims[d];
         }
-        const void *source = inside ? (const char *)in->data + (size_t)from * size : value;
-        qn_fill((char *)out->data + (size_t)i * size, 1, source, size);
+        pad_row((char *)out->data + (size_t)i * size, self,
+                inside ? (const char *)in->data + (size_t)from * size : NULL, before[last], value);
     }
 }
 

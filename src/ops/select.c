@@ -219,8 +219,47 @@ static void topk_put(const qn_eval *self, int64_t to, int64_t from, int64_t plac
         ((int64_t *)indices->data)[to] = place;
 }
 
+/* A lane of the input: element d of it is at first + d * step. */
+typedef struct lane {
+    const qn_tensor *in;
+    int64_t first, step, count;
+    qn_order_fn *compare;
+} lane;
+
+/* Element `at` does not come before `worst`, whose place is an earlier one: most of a long lane, so floats are
+ * compared here. NaN is left to the order itself. */
+static bool is_behind(const lane *l, int64_t at, int64_t worst)
+{
+    if (l->in->dtype == QN_FLOAT32) {
+        const float *x = l->in->data;
+        if (l->compare == descending ? x[at] <= x[worst] : x[at] >= x[worst])
+            return true;
+    }
+    return l->compare(l->in, worst, at) <= 0;
+}
+
+/* The first k of the lane in order: candidates are gathered and, whenever there is no room for more, sorted and
+ * cut to k. The sort is stable and they come in the lane's order, so of equal ones the first stay. */
+static void topk_lane(int64_t *at, int64_t *spare, int64_t room, int64_t k, const lane *l)
+{
+    int64_t n = 0, worst = -1;
+    for (int64_t d = 0; d < l->count; d++) {
+        const int64_t element = l->first + d * l->step;
+        if (worst >= 0 && is_behind(l, element, worst))
+            continue;
+        at[n++] = element;
+        if (n < room)
+            continue;
+        qn_order_merge(l->compare, l->in, at, spare, n);
+        n = k;
+        worst = at[k - 1];
+    }
+    qn_order_merge(l->compare, l->in, at, spare, n);
+}
+
 static qn_status topk_eval(qn_eval *self)
 {
+    enum { SPARE_ROOM = 64 };
     const topk_attrs *a = self->attrs;
     const qn_tensor *in = self->in[0];
     const qn_tensor *shape = qn_eval_out(self, 0) ? self->out[0] : qn_eval_out(self, 1);
@@ -228,18 +267,17 @@ static qn_status topk_eval(qn_eval *self)
     const int64_t inner = qn_dims_product(in->dims, (int32_t)axis + 1, in->rank);
     const int64_t outer = qn_dims_product(in->dims, 0, (int32_t)axis);
     void *index;
-    if (!shape)
+    if (!shape || qn_tensor_count(shape) == 0)
         return QN_OK;
-    const int64_t k = shape->dims[axis];
-    QN_TRY(qn_eval_scratch(self, &index, dim, 2 * sizeof(int64_t)));
-    for (int64_t lane = 0; lane < outer * inner; lane++) {
-        const int64_t o = lane / inner, i = lane % inner;
+    const int64_t k = shape->dims[axis], room = k < dim / 4 ? 2 * k + SPARE_ROOM : dim + 1;
+    QN_TRY(qn_eval_scratch(self, &index, room, 2 * sizeof(int64_t)));
+    for (int64_t i = 0; i < outer * inner; i++) {
         int64_t *at = index;
-        for (int64_t d = 0; d < dim; d++)
-            at[d] = (o * dim + d) * inner + i;
-        qn_order_merge(a->largest ? descending : ascending, in, at, at + dim, dim);
+        const lane l = {in, i / inner * dim * inner + i % inner, inner, dim,
+                        a->largest ? descending : ascending};
+        topk_lane(at, at + room, room, k, &l);
         for (int64_t d = 0; d < k; d++)
-            topk_put(self, (o * k + d) * inner + i, at[d], at[d] / inner % dim);
+            topk_put(self, (i / inner * k + d) * inner + i % inner, at[d], at[d] / inner % dim);
     }
     return QN_OK;
 }

@@ -304,22 +304,24 @@ static qn_status tile_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* out[x] = in[x mod dims]. */
+/* out[x] = in[x mod dims], row by row. */
 static qn_status tile_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
+    const int32_t last = out->rank - 1;
+    const int64_t row = last < 0 ? 1 : in->dims[last], count = qn_tensor_count(out);
+    const int64_t repeats = last < 0 || !count ? 1 : out->dims[last] / row;
     const size_t size = qn_dtype_size(out->dtype);
     int64_t strides[QN_MAX_RANK];
     qn_dims_strides(strides, in->rank, in->dims);
-    const int64_t count = qn_tensor_count(out);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t rest = i, from = 0;
-        for (int32_t d = out->rank - 1; d >= 0; d--) {
+    for (int64_t i = 0; i < count; i += row * repeats) {
+        int64_t rest = i / (row * repeats), from = 0;
+        for (int32_t d = last - 1; d >= 0; d--) {
             from += rest % out->dims[d] % in->dims[d] * strides[d];
             rest /= out->dims[d];
         }
-        qn_fill((char *)out->data + (size_t)i * size, 1,
-                (const char *)in->data + from * (int64_t)size, size);
+        qn_fill((char *)out->data + (size_t)i * size, repeats,
+                (const char *)in->data + from * (int64_t)size, (size_t)row * size);
     }
     return QN_OK;
 }
