@@ -3,16 +3,15 @@
 
 #include "cli.h"
 
-extern const cli_command cli_cmd_inspect, cli_cmd_infer, cli_cmd_eval, cli_cmd_verify,
-    cli_cmd_bench, cli_cmd_convert, cli_cmd_calibrate, cli_cmd_quant, cli_cmd_compare, cli_cmd_lint,
-    cli_cmd_ops, cli_cmd_version, cli_cmd_help;
+#define CLI_COMMAND(id) extern const cli_command cli_cmd_##id;
+#include "commands.def"
+#undef CLI_COMMAND
 
 const cli_command *const cli_cmds[] = {
-    &cli_cmd_inspect,   &cli_cmd_infer, &cli_cmd_eval,
-    &cli_cmd_verify,    &cli_cmd_bench, &cli_cmd_convert,
-    &cli_cmd_calibrate, &cli_cmd_quant, &cli_cmd_compare,
-    &cli_cmd_lint,      &cli_cmd_ops,   &cli_cmd_version,
-    &cli_cmd_help,      NULL,
+#define CLI_COMMAND(id) &cli_cmd_##id,
+#include "commands.def"
+#undef CLI_COMMAND
+    NULL,
 };
 
 const cli_command *cli_command_find(const char *name)
