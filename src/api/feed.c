@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "api/prepare.h"
+
 enum { DEFAULT_BATCH = 8 };
 
 /* ---- What the model wants -------------------------------------------------------------------------------- */
@@ -31,6 +33,13 @@ static void wanted_input(qn_value_info *out, const qn_feed *feed, size_t i)
     out->rank = shape->rank;
 }
 
+/* How numpy gets at the type that is wanted. */
+static const char *conversion(qn_dtype has, qn_dtype wants)
+{
+    const qn_dtype_info *from = qn_dtype_get(has), *to = qn_dtype_get(wants);
+    return has != wants && from->npy && to->npy ? to->name : NULL;
+}
+
 static bool fits(const qn_value_info *info, const qn_tensor *file)
 {
     bool same = (info->dtype == QN_UNDEFINED || info->dtype == file->dtype) &&
@@ -54,10 +63,24 @@ static qn_status check_files(const qn_feed *feed, const char *path)
         for (int32_t d = 0; d < info->rank; d++)
             type.dims[d].symbol = info->dims[d] < 0 ? info->symbols[d] : NULL;
         qn_type_format(wants, sizeof wants, &type);
-        return qn_fail(feed->ctx, QN_E_INVALID, "%s: %s is not what input '%s' takes, %s", path,
-                       has, info->name, wants);
+        const char *to = conversion(feed->files[i]->dtype, info->dtype);
+        return qn_fail(feed->ctx, QN_E_INVALID, "%s: %s is not what input '%s' takes, %s%s%s%s",
+                       path, has, info->name, wants, to ? "; numpy converts it: .astype(np." : "",
+                       to ? to : "", to ? ")" : "");
     }
     return QN_OK;
+}
+
+/* With a better reason why "name=file" names no input, where there is one. */
+static qn_status tell_name(qn_feed *feed, const char *text, qn_status status)
+{
+    const char *equals = strchr(text, '=');
+    if (status != QN_E_INVALID || !equals)
+        return status;
+    const char *name = qn_arena_text(&feed->arena, text, (size_t)(equals - text));
+    QN_TRY_ALLOC(feed->ctx, name);
+    QN_TRY(qn_fail_if_constant(feed->model->graph, name));
+    return status;
 }
 
 static qn_status open_files(qn_feed *feed)
@@ -67,7 +90,8 @@ static qn_status open_files(qn_feed *feed)
     for (size_t i = 0; i < o->n_inputs; i++) {
         const char *path;
         size_t named;
-        QN_TRY(qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]));
+        const qn_status split = qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]);
+        QN_TRY(tell_name(feed, o->inputs[i], split));
         QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, false));
         QN_TRY(check_files(feed, path));
     }

@@ -16,9 +16,19 @@ static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn
     return QN_OK;
 }
 
+qn_status qn_fail_if_constant(const qn_graph *graph, const char *name)
+{
+    const qn_value *value = qn_graph_value(graph, name);
+    if (!value || !value->data)
+        return QN_OK;
+    return qn_fail(graph->ctx, QN_E_INVALID,
+                   "'%s' is an initializer of the model: its value is fixed at load", name);
+}
+
 static qn_status fail_no_input(const qn_graph *graph, const char *name)
 {
     const char *names[QN_INPUTS_SHOWN];
+    QN_TRY(qn_fail_if_constant(graph, name));
     for (size_t i = 0; i < QN_MIN(graph->n_inputs, QN_INPUTS_SHOWN); i++)
         names[i] = graph->inputs[i]->name;
     return qn_fail_no_input(graph->ctx, (qn_string){name, strlen(name)}, names, graph->n_inputs);
@@ -44,9 +54,19 @@ static qn_status bind_shape(qn_graph *graph, const qn_input_shape *shape)
     return QN_OK;
 }
 
-/* The batch must fit somewhere: a model that fixes it otherwise is not run with another one. */
-static qn_status bind_batch(qn_graph *graph, int64_t batch)
+static bool is_shaped(const qn_graph_options *options, const char *input)
 {
+    for (size_t i = 0; i < options->n_shapes; i++) {
+        if (strcmp(options->shapes[i].name, input) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The batch must fit somewhere: a model that fixes it otherwise is not run with another one. */
+static qn_status bind_batch(qn_graph *graph, const qn_graph_options *options)
+{
+    const int64_t batch = options->batch;
     const qn_value *fixed = NULL;
     bool found = false;
     for (size_t i = 0; i < graph->n_inputs; i++) {
@@ -60,12 +80,14 @@ static qn_status bind_batch(qn_graph *graph, int64_t batch)
         else if (!fixed)
             fixed = graph->inputs[i];
     }
-    if (batch < 0 || (!found && fixed))
-        return qn_fail(graph->ctx, QN_E_INVALID,
-                       "batch %lld does not fit: input '%s' begins with %lld in the model",
-                       (long long)batch, fixed ? fixed->name : "",
-                       (long long)(fixed ? fixed->type.dims[0].value : 0));
-    return QN_OK;
+    if (batch < 0)
+        return qn_fail(graph->ctx, QN_E_INVALID, "a batch of %lld is none", (long long)batch);
+    if (found || !fixed)
+        return QN_OK;
+    return qn_fail(
+        graph->ctx, QN_E_INVALID, "batch %lld does not fit: input '%s' begins with %lld %s",
+        (long long)batch, fixed->name, (long long)fixed->type.dims[0].value,
+        is_shaped(options, fixed->name) ? "in its file or the shape given for it" : "in the model");
 }
 
 /* The number that some input gives the symbol already, or -1. */
@@ -99,7 +121,7 @@ static qn_status bind_shapes(qn_graph *graph, const qn_graph_options *options)
 {
     for (size_t i = 0; i < options->n_shapes; i++)
         QN_TRY(bind_shape(graph, &options->shapes[i]));
-    return options->batch ? bind_batch(graph, options->batch) : QN_OK;
+    return options->batch ? bind_batch(graph, options) : QN_OK;
 }
 
 qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
