@@ -7,10 +7,12 @@
 
 typedef struct qn_infer_output {
     const char *name;
-    char *path;           /* NULL: not written */
-    qn_npy_writer writer; /* open from the first run on */
-    qn_tensor shape;      /* of all runs together */
-    bool left_out;        /* cannot be put together */
+    char *path;                    /* NULL: not written */
+    qn_npy_writer writer;          /* open from the first run on */
+    qn_tensor shape;               /* of all runs together */
+    struct qn_infer_output *parts; /* of a sequence, in place of itself; NULL: it is none */
+    size_t n_parts;
+    bool left_out; /* cannot be put together */
     double least, most, sum;
     int64_t count; /* of numbers seen */
 } qn_infer_output;

@@ -19,13 +19,16 @@ static char *output_path(qn_arena *arena, const char *folder, const char *name)
     return path;
 }
 
-static qn_status check_unique(const qn_infer_outputs *out, size_t i)
+/* Names the output's file; none of the first `others` outputs may have the same. */
+static qn_status name_file(qn_infer_outputs *out, qn_infer_output *output, size_t others)
 {
-    for (size_t k = 0; k < i; k++) {
-        if (strcmp(out->at[k].path, out->at[i].path) == 0)
-            return qn_fail(out->feed->ctx, QN_E_INVALID,
-                           "outputs '%s' and '%s' would both be written to %s", out->at[k].name,
-                           out->at[i].name, out->at[i].path);
+    qn_context *ctx = out->feed->ctx;
+    output->path = output_path(&out->feed->arena, out->folder, output->name);
+    QN_TRY_ALLOC(ctx, output->path);
+    for (size_t k = 0; k < others; k++) {
+        if (strcmp(out->at[k].path, output->path) == 0)
+            return qn_fail(ctx, QN_E_INVALID, "outputs '%s' and '%s' would both be written to %s",
+                           out->at[k].name, output->name, output->path);
     }
     return QN_OK;
 }
@@ -62,13 +65,9 @@ static void remove_folders(qn_infer_outputs *out)
 
 static qn_status name_files(qn_infer_outputs *out, const char *folder)
 {
-    qn_context *ctx = out->feed->ctx;
     QN_TRY(make_folder(out, folder));
-    for (size_t i = 0; i < out->count; i++) {
-        out->at[i].path = output_path(&out->feed->arena, folder, out->at[i].name);
-        QN_TRY_ALLOC(ctx, out->at[i].path);
-        QN_TRY(check_unique(out, i));
-    }
+    for (size_t i = 0; i < out->count; i++)
+        QN_TRY(name_file(out, &out->at[i], i));
     return QN_OK;
 }
 
@@ -98,8 +97,12 @@ static const char *whole_shape(qn_tensor *out, const qn_feed *feed, const qn_ten
 {
     *out = *tensor;
     out->data = NULL;
+    if (tensor->dtype == QN_NONE)
+        return "has no value";
     if (feed->samples < 0)
         return NULL;
+    if (feed->samples > feed->batch && tensor->dtype == QN_STRING)
+        return "has strings, which can be written of one run only";
     if (!has_samples(feed, tensor, count)) {
         if (feed->batch > 1)
             return "has no first axis that counts the samples; with a batch of 1 it gets one";
@@ -163,6 +166,8 @@ static qn_status fit_output(const char **why, qn_infer_output *out, const qn_fee
         return QN_OK;
     }
     out->shape = whole;
+    if (tensor->dtype == QN_STRING)
+        whole.data = tensor->data; /* the longest one counts */
     return out->path ? qn_npy_open(&out->writer, feed->ctx, out->path, &whole) : QN_OK;
 }
 
@@ -179,10 +184,35 @@ static qn_status leave_out(qn_infer_outputs *out, qn_infer_output *output, const
 }
 
 static qn_status take_output(qn_infer_outputs *out, qn_infer_output *output,
+                             const qn_tensor *tensor, int64_t count);
+
+/* Each tensor of a sequence is an output of its own, "name.0" and so on. */
+static qn_status take_sequence(qn_infer_outputs *out, qn_infer_output *output,
+                               const qn_sequence *sequence)
+{
+    qn_arena *arena = &out->feed->arena;
+    if (out->feed->samples >= 0)
+        return leave_out(out, output, "is a sequence, which can be written of one run only");
+    output->parts = qn_arena_array(arena, (size_t)sequence->count + 1, sizeof *output->parts);
+    QN_TRY_ALLOC(out->feed->ctx, output->parts);
+    for (int64_t i = 0; i < sequence->count; i++) {
+        qn_infer_output *part = &output->parts[output->n_parts++];
+        part->name = qn_arena_format(arena, "%s.%lld", output->name, (long long)i);
+        QN_TRY_ALLOC(out->feed->ctx, part->name);
+        if (output->path)
+            QN_TRY(name_file(out, part, out->count));
+        QN_TRY(take_output(out, part, &sequence->items[i], 1));
+    }
+    return QN_OK;
+}
+
+static qn_status take_output(qn_infer_outputs *out, qn_infer_output *output,
                              const qn_tensor *tensor, int64_t count)
 {
     const qn_feed *feed = out->feed;
     const char *why = NULL;
+    if (tensor->dtype == QN_SEQUENCE)
+        return take_sequence(out, output, tensor->data);
     QN_TRY(fit_output(&why, output, feed, tensor, count));
     if (why)
         return leave_out(out, output, why);
@@ -202,40 +232,62 @@ qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session
     return QN_OK;
 }
 
-qn_status qn_infer_outputs_commit(qn_infer_outputs *out)
+static qn_status commit(qn_infer_output *at, size_t count)
 {
-    out->made = 0;
-    for (size_t o = 0; o < out->count; o++) {
-        if (out->at[o].writer.file)
-            QN_TRY(qn_npy_commit(&out->at[o].writer));
+    for (size_t o = 0; o < count; o++) {
+        QN_TRY(commit(at[o].parts, at[o].n_parts));
+        if (at[o].writer.file)
+            QN_TRY(qn_npy_commit(&at[o].writer));
     }
     return QN_OK;
 }
 
+qn_status qn_infer_outputs_commit(qn_infer_outputs *out)
+{
+    out->made = 0;
+    return commit(out->at, out->count);
+}
+
+static void discard(qn_infer_output *at, size_t count)
+{
+    for (size_t o = 0; at && o < count; o++) {
+        discard(at[o].parts, at[o].n_parts);
+        qn_npy_discard(&at[o].writer);
+    }
+}
+
 void qn_infer_outputs_discard(qn_infer_outputs *out)
 {
-    for (size_t o = 0; out->at && o < out->count; o++)
-        qn_npy_discard(&out->at[o].writer);
+    discard(out->at, out->count);
     remove_folders(out);
+}
+
+static void report_output(qn_item *table, const qn_infer_output *output)
+{
+    const qn_type type = qn_type_of(&output->shape);
+    const int decimals = qn_dtype_is_float(output->shape.dtype) ? 6 : 0;
+    char text[256];
+    qn_type_format(text, sizeof text, &type);
+    qn_item *row = qn_item_row(table);
+    qn_item_text(row, "output", output->name);
+    qn_item_text(row, "type", text);
+    qn_item_real(row, "min", output->least, decimals);
+    qn_item_real(row, "max", output->most, decimals);
+    qn_item_real(row, "mean", output->count ? output->sum / (double)output->count : 0, 6);
+    if (output->path)
+        qn_item_text(row, "file", output->path);
+}
+
+static void report(qn_item *table, const qn_infer_output *at, size_t count)
+{
+    for (size_t o = 0; o < count; o++) {
+        if (!at[o].left_out && !at[o].parts)
+            report_output(table, &at[o]);
+        report(table, at[o].parts, at[o].n_parts);
+    }
 }
 
 void qn_infer_outputs_report(qn_item *parent, const qn_infer_outputs *out)
 {
-    qn_item *table = qn_item_table(parent, "outputs");
-    for (size_t o = 0; o < out->count; o++) {
-        const qn_infer_output *output = &out->at[o];
-        if (output->left_out)
-            continue;
-        const qn_type type = qn_type_of(&output->shape);
-        char text[256];
-        qn_type_format(text, sizeof text, &type);
-        qn_item *row = qn_item_row(table);
-        qn_item_text(row, "output", output->name);
-        qn_item_text(row, "type", text);
-        qn_item_real(row, "min", output->least, 6);
-        qn_item_real(row, "max", output->most, 6);
-        qn_item_real(row, "mean", output->count ? output->sum / (double)output->count : 0, 6);
-        if (output->path)
-            qn_item_text(row, "file", output->path);
-    }
+    report(qn_item_table(parent, "outputs"), out->at, out->count);
 }

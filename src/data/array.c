@@ -54,6 +54,34 @@ static qn_status read_npz(qn_array *array, const char *entry)
     return qn_npy_read(array, data, size);
 }
 
+/* What quench writes of a type that numpy lacks is read as that type again. */
+static qn_status narrow(qn_array *array, qn_dtype wanted)
+{
+    const qn_dtype has = array->tensor.dtype;
+    const int64_t count = qn_tensor_count(&array->tensor);
+    if (has == wanted || wanted == QN_UNDEFINED || qn_npy_stored_type(wanted) != has)
+        return QN_OK;
+    const bool whole = !qn_dtype_is_float(wanted);
+    char *block = qn_alloc_aligned(&array->ctx->allocator, (size_t)count * qn_dtype_size(wanted));
+    if (!block)
+        return qn_fail_bytes(array->ctx, (size_t)count, "the array");
+    for (int64_t i = 0; i < count; i++) {
+        double number, kept;
+        qn_load_f64(&number, has, array->tensor.data, i, 1);
+        qn_store_f64(block, wanted, i, &number, 1);
+        qn_load_f64(&kept, wanted, block, i, 1);
+        if (whole && kept != number) {
+            qn_free_aligned(&array->ctx->allocator, block);
+            return qn_fail(array->ctx, QN_E_INVALID, "%g is no %s", number, qn_dtype_name(wanted));
+        }
+    }
+    qn_free_aligned(&array->ctx->allocator, array->block);
+    array->block = block;
+    array->tensor.data = block;
+    array->tensor.dtype = wanted;
+    return QN_OK;
+}
+
 static qn_status read_file(qn_array *array, const char *path, const qn_tensor_load_options *options)
 {
     QN_TRY(qn_map_open(&array->map, array->ctx, path));
@@ -64,6 +92,8 @@ static qn_status read_file(qn_array *array, const char *path, const qn_tensor_lo
         status = read_npz(array, options->entry);
     else
         status = read_raw(array, options->like);
+    if (status == QN_OK && options->like)
+        status = narrow(array, options->like->dtype);
     return status == QN_OK ? QN_OK : qn_fail_within(array->ctx, status, "%s", path);
 }
 

@@ -19,6 +19,8 @@ typedef struct qn_npy {
     qn_tensor tensor; /* without data */
     const uint8_t *data;
     size_t bytes;
+    size_t element; /* bytes of one, */
+    size_t unit;    /* and of each number in it */
     bool fortran, swapped;
 } qn_npy;
 QN_MUST_CHECK qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t *file,
@@ -27,6 +29,14 @@ QN_MUST_CHECK qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t
 /* The array of a .npy file that lies in memory. Its data points into the file where that is
  * possible. */
 QN_MUST_CHECK qn_status qn_npy_read(qn_array *array, const uint8_t *file, size_t size);
+
+/* Makes array->tensor strings of such elements, in row-major order and the machine's byte order. (npy_strings.c) */
+QN_MUST_CHECK qn_status qn_npy_read_strings(qn_array *array, const qn_npy *npy,
+                                            const uint8_t *elements);
+
+/* The type that a file has for elements of this type: the same, or the next wider one; QN_UNDEFINED: none, strings
+ * aside. */
+qn_dtype qn_npy_stored_type(qn_dtype dtype);
 
 /* The entry's bytes inside a .npz file (as numpy's savez stores it), or decompressed into array->block
  * (savez_compressed). name NULL: the only entry. "x" is stored as "x.npy". */
@@ -40,12 +50,17 @@ typedef struct qn_npy_writer {
     qn_context *ctx;
     qn_output_file *file;
     qn_dtype dtype, stored;
-    int64_t left; /* elements */
+    size_t width; /* of strings, in code points */
 } qn_npy_writer;
+/* Strings are written at once: `shape` then has its data. */
 QN_MUST_CHECK qn_status qn_npy_open(qn_npy_writer *out, qn_context *ctx, const char *path,
                                     const qn_tensor *shape);
 QN_MUST_CHECK qn_status qn_npy_write(qn_npy_writer *writer, const void *data, int64_t count);
 QN_MUST_CHECK qn_status qn_npy_commit(qn_npy_writer *writer);
 void qn_npy_discard(qn_npy_writer *writer);
+/* The longest string in code points, and elements of that width. (npy_strings.c) */
+size_t qn_npy_string_width(const qn_string *strings, int64_t count);
+QN_MUST_CHECK qn_status qn_npy_write_strings(qn_npy_writer *writer, const qn_string *strings,
+                                             int64_t count);
 
 #endif

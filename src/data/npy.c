@@ -84,6 +84,21 @@ static qn_status take_shape(cursor *c, qn_tensor *out)
     return QN_OK;
 }
 
+/* "U5", "S5": strings of so many code points or bytes. */
+static bool take_string_type(qn_npy *out, const char *descr)
+{
+    cursor c = {.at = descr + 2, .end = descr + strlen(descr)};
+    int64_t count, bytes;
+    out->unit = descr[1] == 'U' ? 4 : 1;
+    if (!strchr("US", descr[1]) || !take_int(&c, &count) || c.at != c.end || count == 0 ||
+        !qn_mul_int64(&bytes, count, (int64_t)out->unit))
+        return false;
+    out->tensor.dtype = QN_STRING;
+    out->element = (size_t)bytes;
+    out->swapped = *descr == '>' && out->unit > 1;
+    return true;
+}
+
 /* "<f4" and the like; the byte order does not count for single bytes. */
 static qn_status take_type(cursor *c, qn_npy *out)
 {
@@ -95,9 +110,13 @@ static qn_status take_type(cursor *c, qn_npy *out)
         if (!info->npy || strcmp(info->npy + 1, descr + 1) != 0 || !strchr("<>|=", *descr))
             continue;
         out->tensor.dtype = (qn_dtype)d;
+        out->element = info->size;
+        out->unit = info->kind == QN_KIND_COMPLEX ? info->size / 2 : info->size;
         out->swapped = *descr == '>' && info->size > 1;
         return QN_OK;
     }
+    if (strlen(descr) > 2 && strchr("<>|=", *descr) && take_string_type(out, descr))
+        return QN_OK;
     return qn_fail(c->ctx, QN_E_UNSUPPORTED, "elements of type '%s' cannot be read", descr);
 }
 
@@ -154,8 +173,12 @@ qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t *file, size_t
     cursor c = {ctx, header, header + length};
     QN_TRY(parse_header(&c, out));
     const qn_tensor *t = &out->tensor;
-    if (!qn_tensor_bytes(&out->bytes, t->dtype, t->rank, t->dims))
+    int64_t count, bytes;
+    if (!qn_tensor_bytes(&out->bytes, t->dtype, t->rank, t->dims) ||
+        !qn_dims_count(&count, t->rank, t->dims) ||
+        !qn_mul_int64(&bytes, count, (int64_t)out->element))
         return qn_fail(ctx, QN_E_FORMAT, "the dimensions of the array overflow");
+    out->bytes = (size_t)bytes;
     out->data = file + begin + length;
     if (out->bytes > size - begin - length)
         return qn_fail(ctx, QN_E_FORMAT, "the file ends after %zu of %zu bytes of elements",
@@ -198,8 +221,6 @@ static void copy_fortran(uint8_t *to, const uint8_t *from, const qn_tensor *shap
 
 static qn_status own_copy(qn_array *array, const qn_npy *npy)
 {
-    const size_t size = qn_dtype_size(npy->tensor.dtype);
-    const bool complex = qn_dtype_get(npy->tensor.dtype)->kind == QN_KIND_COMPLEX;
     /* In two steps, through a second block, only where both are wanted. */
     uint8_t *block = qn_alloc_aligned(&array->ctx->allocator, npy->bytes);
     uint8_t *swapped =
@@ -211,11 +232,11 @@ static qn_status own_copy(qn_array *array, const qn_npy *npy)
     }
     const uint8_t *from = npy->data;
     if (npy->swapped) {
-        copy_swapped(swapped ? swapped : block, from, npy->bytes, complex ? size / 2 : size);
+        copy_swapped(swapped ? swapped : block, from, npy->bytes, npy->unit);
         from = swapped;
     }
     if (npy->fortran)
-        copy_fortran(block, from, &npy->tensor, size);
+        copy_fortran(block, from, &npy->tensor, npy->element);
     else if (!npy->swapped)
         memcpy(block, from, npy->bytes);
     qn_free_aligned(&array->ctx->allocator, swapped);
@@ -242,15 +263,15 @@ qn_status qn_npy_read(qn_array *array, const uint8_t *file, size_t size)
         return qn_fail(array->ctx, QN_E_FORMAT, "a bool is neither 0 nor 1");
     array->tensor = npy.tensor;
     array->tensor.data = (void *)(uintptr_t)npy.data;
-    if (npy.fortran || npy.swapped || !qn_tensor_is_aligned(&array->tensor))
-        return own_copy(array, &npy);
-    return QN_OK;
+    const bool strings = npy.tensor.dtype == QN_STRING;
+    if (npy.fortran || npy.swapped || (!strings && !qn_tensor_is_aligned(&array->tensor)))
+        QN_TRY(own_copy(array, &npy));
+    return strings ? qn_npy_read_strings(array, &npy, array->tensor.data) : QN_OK;
 }
 
 /* ---- Writing -------------------------------------------------------------------------------------------- */
 
-/* The type that a file can hold: itself, or the next wider one. */
-static qn_dtype stored_type(qn_dtype dtype)
+qn_dtype qn_npy_stored_type(qn_dtype dtype)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);
     if (info->npy)
@@ -286,14 +307,18 @@ static size_t format_header(char *out, size_t size, const qn_tensor *shape, cons
 
 qn_status qn_npy_open(qn_npy_writer *out, qn_context *ctx, const char *path, const qn_tensor *shape)
 {
-    char header[1024];
+    char header[1024], strings[32];
+    const bool text = shape->dtype == QN_STRING;
     *out = (qn_npy_writer){.ctx = ctx, .dtype = shape->dtype};
-    out->stored = stored_type(shape->dtype);
+    out->stored = text ? QN_STRING : qn_npy_stored_type(shape->dtype);
     if (out->stored == QN_UNDEFINED)
         return qn_fail(ctx, QN_E_UNSUPPORTED, "%s: a .npy file cannot hold %s", path,
                        qn_dtype_name(shape->dtype));
-    out->left = qn_tensor_count(shape);
-    const size_t size = format_header(header, sizeof header, shape, qn_dtype_get(out->stored)->npy);
+    if (text)
+        out->width = qn_npy_string_width(shape->data, qn_tensor_count(shape));
+    snprintf(strings, sizeof strings, "<U%zu", out->width);
+    const size_t size = format_header(header, sizeof header, shape,
+                                      text ? strings : qn_dtype_get(out->stored)->npy);
     QN_TRY(qn_output_open(&out->file, ctx, path));
     const qn_status status = qn_output_write(out->file, header, size);
     if (status != QN_OK)
@@ -317,7 +342,8 @@ static qn_status write_widened(qn_npy_writer *writer, const void *data, int64_t 
 
 qn_status qn_npy_write(qn_npy_writer *writer, const void *data, int64_t count)
 {
-    writer->left -= count;
+    if (writer->dtype == QN_STRING)
+        return qn_npy_write_strings(writer, data, count);
     if (writer->stored != writer->dtype)
         return write_widened(writer, data, count);
     return qn_output_write(writer->file, data, (size_t)count * qn_dtype_size(writer->dtype));
