@@ -171,5 +171,5 @@ static qn_status lower_einsum(qn_pass_context *self)
     return QN_OK;
 }
 
-const qn_pass qn_pass_lower_einsum = {"lower-einsum", "Einsum of two tensors as a matrix product",
-                                      lower_einsum};
+const qn_pass qn_pass_lower_einsum = {
+    "lower-einsum", "sums of products of two tensors become matrix products", lower_einsum};
