@@ -137,6 +137,22 @@ static double conv_case(uint32_t seed)
     return worst;
 }
 
+/* Weights that another node computes. */
+static double computed_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const conv c = random_conv(&f);
+    const int64_t one = 1;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    qn_value *w = apply(&f, &qn_op_Mul, y->producer->in[1], add_input(&f, 1, &one));
+    qn_node_move(w->producer, y->producer);
+    assert_int_equal(qn_node_set_input(y->producer, 1, w), QN_OK);
+    add_output(&f, follow(&f, y, NULL));
+    const double worst = compare(&f, lacks_backend("dnnl") ? NULL : "dnnl conv");
+    fixture_end(&f);
+    return worst;
+}
+
 /* Kernels of 3x3 and 5x5 with as many groups as channels. */
 static double depthwise_case(uint32_t seed)
 {
@@ -328,6 +344,12 @@ static void test_conv(void **state)
     run_cases(conv_case, 150, 1e-5);
 }
 
+static void test_computed_weights(void **state)
+{
+    (void)state;
+    run_cases(computed_case, 60, 1e-5);
+}
+
 static void test_depthwise(void **state)
 {
     (void)state;
@@ -378,10 +400,15 @@ static void test_pool(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conv),      cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_pointwise), cmocka_unit_test(test_separable),
-        cmocka_unit_test(test_winograd),  cmocka_unit_test(test_transposed),
-        cmocka_unit_test(test_matmul),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_pointwise),
+        cmocka_unit_test(test_separable),
+        cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_transposed),
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_computed_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ typedef struct qn_geometry {
 /* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights and
  * bias must be constants. */
 bool qn_geometry_conv(qn_geometry *out, const qn_builder *builder, const qn_node *node);
+/* The same, with weights that may be computed. */
+bool qn_geometry_conv_any(qn_geometry *out, const qn_builder *builder, const qn_node *node);
 /* Of a QLinearConv or QLinearConvTranspose with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
 /* Of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */

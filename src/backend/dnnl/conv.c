@@ -85,6 +85,8 @@ static void spec_of(qn_dnnl_step *s, const qn_geometry *g, const choice *c, bool
         spec->dst.dims[1] = padded(g->filters, c->dst);
     }
     weights_of(s, g, spec->dst.dims[1], spec->src.dims[1]);
+    if (!s->weights)
+        spec->weights = s->plain;
     spec->bias = (qn_prim_tensor){.rank = has_bias ? 1 : 0, .dims = {spec->dst.dims[1]}};
     window_of(spec, g);
 }
@@ -106,7 +108,7 @@ static qn_status find(qn_dnnl_step *s, const qn_claim *claim, const qn_geometry 
     const bool few = g->channels <= 4 && !is_depthwise(g) &&
                      qn_build_layout(claim->builder, claim->node->in[0]).kind == QN_LAYOUT_ROWS;
     for (size_t i = few ? 0 : 1; i < QN_COUNT_OF(choices) && !s->prim; i++) {
-        if (choices[i].whole && g->groups > 1 && !is_depthwise(g))
+        if (choices[i].whole && ((g->groups > 1 && !is_depthwise(g)) || !s->weights))
             continue;
         spec_of(s, g, &choices[i], has_bias);
         QN_TRY(qn_dnnl_step_find(s, claim));
@@ -132,7 +134,7 @@ static qn_status claim_conv(bool *taken, qn_claim *claim, qn_prim_kind kind)
     qn_dnnl_step *s;
     const qn_node *node = claim->node;
     const qn_tensor *bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
-    if (!qn_geometry_conv(&g, claim->builder, node))
+    if (!qn_geometry_conv_any(&g, claim->builder, node))
         return QN_OK;
     QN_TRY(qn_dnnl_step_create(&s, claim));
     s->spec.kind = kind;

@@ -99,7 +99,7 @@ qn_status qn_dnnl_step_finish(qn_dnnl_step *s, qn_claim *claim, const qn_kernel 
     const qn_layout layout = s->spec.dst.layout;
     const bool strided = s->spec.dst.format == QN_PRIM_LAYOUT;
     qn_claim_in(claim, node->in[0], s->spec.src.layout)->strided = strided;
-    if (s->spec.kind == QN_PRIM_MATMUL && !s->weights)
+    if (s->spec.weights.rank && !s->weights)
         qn_claim_in(claim, node->in[1], QN_ROWS);
     if (s->extra)
         qn_claim_add(claim, s->extra);

@@ -33,7 +33,7 @@ QN_MUST_CHECK qn_status qn_dnnl_step_create(qn_dnnl_step **out, const qn_claim *
 QN_MUST_CHECK qn_status qn_dnnl_step_find(qn_dnnl_step *step, const qn_claim *claim);
 /* With step->prim found: takes element-wise nodes behind the claim's node into it, as posts where oneDNN
  * can, and gives the claim its inputs, its output and its kernel. Input 0 of the node is the source;
- * input 1 is read while running where a product has no constant weights. */
+ * input 1 is read while running where there are weights that are not constant. */
 QN_MUST_CHECK qn_status qn_dnnl_step_finish(qn_dnnl_step *step, qn_claim *claim,
                                             const qn_kernel *kernel);
 
