@@ -2,6 +2,7 @@
  * other that is alive at the same time; or, for batches, in lanes. */
 #include <stdlib.h>
 
+#include "run/gaps.h"
 #include "run/plan.h"
 
 enum { ALIGNMENT = 64 };
@@ -25,8 +26,8 @@ static void extend_roots(qn_slots *slots)
 }
 
 typedef struct placed {
-    size_t bytes;
-    int32_t slot, lane;
+    size_t bytes, lane;
+    int32_t slot;
 } placed;
 
 static int by_size(const void *a, const void *b)
@@ -37,48 +38,21 @@ static int by_size(const void *a, const void *b)
     return x->slot < y->slot ? -1 : x->slot > y->slot; /* the same plan every time */
 }
 
-static bool overlap_in_time(const qn_slot *a, const qn_slot *b)
+/* The values of one space; others take no place in it. */
+static qn_status place_space(qn_plan *plan, const placed *order, size_t count, int32_t space)
 {
-    return a->first <= b->last && b->first <= a->last;
-}
-
-/* Neighbours in address order among the `count` already placed that live at the same time as `slot`:
- * the lowest gap that holds it. `sorted` is kept in that order. */
-static size_t lowest_gap(const qn_plan *plan, const int32_t *sorted, size_t count,
-                         const qn_slot *slot)
-{
-    size_t address = 0;
-    for (size_t i = 0; i < count; i++) {
-        const qn_slot *other = &plan->slots.at[sorted[i]];
-        if (other->space != slot->space || !overlap_in_time(slot, other))
-            continue;
-        if (other->address >= address && other->address - address >= slot->bytes)
-            break;
-        const size_t end = other->address + other->bytes;
-        address = QN_MAX(address, end);
-    }
-    return address;
-}
-
-static void insert_sorted(const qn_plan *plan, int32_t *sorted, size_t count, int32_t slot)
-{
-    size_t at = count;
-    const size_t address = plan->slots.at[slot].address;
-    for (; at > 0 && plan->slots.at[sorted[at - 1]].address > address; at--)
-        sorted[at] = sorted[at - 1];
-    sorted[at] = slot;
-}
-
-static void place_all(qn_plan *plan, const placed *order, int32_t *sorted, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
+    qn_gaps gaps;
+    qn_status status = qn_gaps_init(&gaps, plan->ctx, (int32_t)plan->n_steps);
+    for (size_t i = 0; i < count && status == QN_OK; i++) {
         qn_slot *slot = &plan->slots.at[order[i].slot];
-        slot->address = lowest_gap(plan, sorted, i, slot);
-        insert_sorted(plan, sorted, i, order[i].slot);
-        qn_plan_space *space = &plan->spaces[slot->space];
+        if (slot->space != space)
+            continue;
+        status = qn_gaps_take(&slot->address, &gaps, slot->bytes, slot->first, slot->last);
         const size_t end = slot->address + slot->bytes;
-        space->arena_bytes = QN_MAX(space->arena_bytes, end);
+        plan->spaces[space].arena_bytes = QN_MAX(plan->spaces[space].arena_bytes, end);
     }
+    qn_gaps_free(&gaps);
+    return status;
 }
 
 /* ---- Lanes --------------------------------------------------------------------------------------------- */
@@ -95,44 +69,36 @@ static bool wants_lanes(const qn_plan *plan, const placed *order, size_t count)
     return largest->rank > 1 && largest->dims[0] > 1;
 }
 
-typedef struct lane {
-    size_t middle;
-    size_t blocked; /* 1 + the number of the last value that cannot live here */
-} lane;
-
-/* The first lane in which nothing lives at the same time as value i. */
-static int32_t free_lane(const qn_plan *plan, const placed *order, lane *lanes, size_t i)
+/* A lane of each value, the first in which nothing lives at the same time. */
+static qn_status choose_lanes(const qn_plan *plan, placed *order, size_t count)
 {
-    const qn_slot *slot = &plan->slots.at[order[i].slot];
-    int32_t at = 0;
-    for (size_t j = 0; j < i; j++) {
-        if (overlap_in_time(slot, &plan->slots.at[order[j].slot]))
-            lanes[order[j].lane].blocked = i + 1;
+    qn_gaps gaps;
+    qn_status status = qn_gaps_init(&gaps, plan->ctx, (int32_t)plan->n_steps);
+    for (size_t i = 0; i < count && status == QN_OK; i++) {
+        const qn_slot *slot = &plan->slots.at[order[i].slot];
+        status = qn_gaps_take(&order[i].lane, &gaps, 1, slot->first, slot->last);
     }
-    while (lanes[at].blocked == i + 1)
-        at++;
-    return at;
+    qn_gaps_free(&gaps);
+    return status;
 }
 
-/* lanes: [count], zeroed. Leaves the addresses as they are where lanes need much more memory. */
-static void place_lanes(qn_plan *plan, placed *order, lane *lanes, size_t count)
+/* middles: [count], of the lanes. Leaves the addresses as they are where lanes need much more memory. */
+static void place_lanes(qn_plan *plan, const placed *order, size_t *middles, size_t count)
 {
     qn_plan_space *host = &plan->spaces[QN_HOST];
     const size_t most = host->arena_bytes + host->arena_bytes / 4;
-    size_t bytes = 0;
-    int32_t n_lanes = 0;
+    size_t bytes = 0, n_lanes = 0;
     for (size_t i = 0; i < count; i++) {
-        order[i].lane = free_lane(plan, order, lanes, i);
         if (order[i].lane < n_lanes)
             continue;
         if (order[i].bytes > most - bytes)
             return;
-        lanes[n_lanes++].middle = bytes + order[i].bytes / 2; /* its first value is its largest */
+        middles[n_lanes++] = bytes + order[i].bytes / 2; /* its first value is its largest */
         bytes += order[i].bytes;
     }
     for (size_t i = 0; i < count; i++)
         plan->slots.at[order[i].slot].address =
-            (lanes[order[i].lane].middle - order[i].bytes / 2) / ALIGNMENT * ALIGNMENT;
+            (middles[order[i].lane] - order[i].bytes / 2) / ALIGNMENT * ALIGNMENT;
     host->arena_bytes = bytes;
 }
 
@@ -159,11 +125,10 @@ qn_status qn_plan_memory(qn_plan *plan)
     extend_roots(&plan->slots);
     const size_t n = plan->slots.count;
     placed *order = qn_alloc_zero(plan->ctx, n, sizeof *order);
-    int32_t *sorted = qn_alloc_zero(plan->ctx, n, sizeof *sorted);
-    lane *lanes = qn_alloc_zero(plan->ctx, n, sizeof *lanes);
+    size_t *middles = qn_alloc_zero(plan->ctx, n, sizeof *middles);
     size_t count = 0;
     qn_status status = QN_OK;
-    if (!order || !sorted || !lanes) {
+    if (!order || !middles) {
         status = qn_fail_nomem(plan->ctx);
         goto done;
     }
@@ -175,12 +140,14 @@ qn_status qn_plan_memory(qn_plan *plan)
         order[count++] = (placed){.bytes = slot->bytes, .slot = (int32_t)i};
     }
     qsort(order, count, sizeof *order, by_size);
-    place_all(plan, order, sorted, count);
-    if (wants_lanes(plan, order, count))
-        place_lanes(plan, order, lanes, count);
+    for (size_t space = 0; space < plan->n_spaces; space++)
+        QN_TRY_OR_DONE(place_space(plan, order, count, (int32_t)space));
+    if (wants_lanes(plan, order, count)) {
+        QN_TRY_OR_DONE(choose_lanes(plan, order, count));
+        place_lanes(plan, order, middles, count);
+    }
 done:
     qn_free(plan->ctx, order);
-    qn_free(plan->ctx, sorted);
-    qn_free(plan->ctx, lanes);
+    qn_free(plan->ctx, middles);
     return status;
 }
