@@ -189,6 +189,8 @@ static int run(cli_work *cli, const void *parsed)
         cli_error("calibrate: name one model: quench calibrate -m MODEL -d DATA -o FILE");
         return CLI_USAGE;
     }
+    if (!v->output)
+        cli_note("nothing is saved: -o FILE keeps the statistics");
     if (v->output && !can_create(v->output)) {
         cli_error("%s: cannot create: %s", v->output, strerror(errno));
         return CLI_FAILED;

@@ -16,8 +16,6 @@ static bool is_supported(const quant_values *v)
     return onnx;
 }
 
-enum { MANUAL_METHODS = 5 };
-
 /* ---- From values to the library's options ---------------------------------------------------------------------- */
 
 static int default_threads(void)
@@ -90,15 +88,22 @@ static const char *save_dir(const quant_values *v)
     return v->common.program->knight ? "/TS-KnightOutput/QuantOnnx" : "quench_out";
 }
 
+static size_t count_methods(void)
+{
+    size_t count = 0;
+    while (qn_method_name(count))
+        count++;
+    return count;
+}
+
 /* The methods asked for, "all" written out. */
 static size_t list_methods(const char **out, const quant_values *v)
 {
-    static const char *const all[] = {"kl", "min_max", "mse", "percentile", "kl_v2"};
     size_t count = 0;
     for (size_t i = 0; i < v->methods.count; i++) {
         const bool every = strcmp(v->methods.at[i], "all") == 0;
-        for (size_t k = 0; k < (every ? MANUAL_METHODS : 1); k++) {
-            const char *name = every ? all[k] : v->methods.at[i];
+        for (size_t k = 0; k < (every ? count_methods() : 1); k++) {
+            const char *name = every ? qn_method_name(k) : v->methods.at[i];
             bool known = false;
             for (size_t n = 0; n < count; n++)
                 known = known || strcmp(out[n], name) == 0;
@@ -124,7 +129,7 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
                                 const qn_quantize_file_options *file, const job_values *job)
 {
     const quant_values *v = job->v;
-    const size_t room = v->methods.count * MANUAL_METHODS + v->iterations.count + 1;
+    const size_t room = v->methods.count * count_methods() + v->iterations.count + 1;
     const char **methods = calloc(room, sizeof *methods);
     int64_t *iterations = calloc(room, sizeof *iterations);
     qn_strategies_options o = QN_STRATEGIES_OPTIONS_INIT;

@@ -17,7 +17,8 @@ static const cli_option own_options[] = {
      .offset = offsetof(quant_values, methods),
      .value = "METHOD...",
      .word = method_word,
-     .help = "how ranges are chosen; several: each is tried, the best one counts; default: mse"},
+     .help = "how ranges are chosen; several, or all of them (all): each is tried, the best one "
+             "counts; default: mse"},
     {.name = "percent",
      .shorts = "per",
      .type = CLI_REAL,

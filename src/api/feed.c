@@ -33,13 +33,6 @@ static void wanted_input(qn_value_info *out, const qn_feed *feed, size_t i)
     out->rank = shape->rank;
 }
 
-/* How numpy gets at the type that is wanted. */
-static const char *conversion(qn_dtype has, qn_dtype wants)
-{
-    const qn_dtype_info *from = qn_dtype_get(has), *to = qn_dtype_get(wants);
-    return has != wants && from->npy && to->npy ? to->name : NULL;
-}
-
 static bool fits(const qn_value_info *info, const qn_tensor *file)
 {
     bool same = (info->dtype == QN_UNDEFINED || info->dtype == file->dtype) &&
@@ -54,19 +47,8 @@ static qn_status check_files(const qn_feed *feed, const char *path)
 {
     for (size_t i = 0; i < feed->n_in; i++) {
         const qn_value_info *info = &feed->infos[i];
-        char has[128], wants[128];
-        if (!feed->files[i] || fits(info, feed->files[i]))
-            continue;
-        qn_type type = qn_type_of(feed->files[i]);
-        qn_type_format(has, sizeof has, &type);
-        type = qn_type_tensor(info->dtype, info->rank, info->dims);
-        for (int32_t d = 0; d < info->rank; d++)
-            type.dims[d].symbol = info->dims[d] < 0 ? info->symbols[d] : NULL;
-        qn_type_format(wants, sizeof wants, &type);
-        const char *to = conversion(feed->files[i]->dtype, info->dtype);
-        return qn_fail(feed->ctx, QN_E_INVALID, "%s: %s is not what input '%s' takes, %s%s%s%s",
-                       path, has, info->name, wants, to ? "; numpy converts it: .astype(np." : "",
-                       to ? to : "", to ? ")" : "");
+        if (feed->files[i] && !fits(info, feed->files[i]))
+            return qn_fail_unfit(feed->ctx, path, feed->files[i], info);
     }
     return QN_OK;
 }
@@ -141,12 +123,12 @@ static qn_status choose_range(qn_feed *feed)
         return qn_fail(feed->ctx, QN_E_INVALID,
                        "the data has %lld samples: none is left behind %lld", (long long)count,
                        (long long)o->first);
-    if (o->samples > count - o->first)
-        return qn_fail(feed->ctx, QN_E_INVALID,
-                       "the data has %lld samples: %lld from number %lld on are too many",
-                       (long long)count, (long long)o->samples, (long long)o->first);
+    const int64_t left = count - o->first;
+    if (o->samples > left)
+        qn_log(feed->ctx, QN_LOG_NOTE, "the data has %lld samples%s, %lld were asked for",
+               (long long)left, o->first ? " from the first one on" : "", (long long)o->samples);
     feed->first = o->first;
-    feed->samples = o->samples ? o->samples : count - o->first;
+    feed->samples = o->samples ? QN_MIN(o->samples, left) : left;
     return QN_OK;
 }
 

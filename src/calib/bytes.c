@@ -143,8 +143,11 @@ qn_status qn_get_sealed(qn_bytes *out, qn_context *ctx, const void *data, size_t
 {
     enum { SEAL = 16 };
     const uint8_t *bytes = data;
-    if (size < QN_MAGIC || memcmp(bytes, magic, QN_MAGIC) != 0)
-        return qn_fail(ctx, QN_E_FORMAT, "no statistics of this version");
+    if (size < QN_MAGIC || memcmp(bytes, magic, QN_MAGIC - 1) != 0)
+        return qn_fail(ctx, QN_E_FORMAT,
+                       "not a file of statistics, as 'quench calibrate -o' writes");
+    if (bytes[QN_MAGIC - 1] != (uint8_t)magic[QN_MAGIC - 1])
+        return qn_fail(ctx, QN_E_FORMAT, "statistics of another version: calibrate again");
     if (size < QN_MAGIC + SEAL)
         return qn_fail(ctx, QN_E_FORMAT, "the file is cut short");
     qn_bytes seal = {bytes + size - SEAL, bytes + size, false};

@@ -236,6 +236,13 @@ qn_status qn_stats_merge(qn_stats **out, qn_context *ctx, const qn_stats *const 
     QN_TRY(qn_stats_create(&all, ctx));
     all->model = parts[0]->model;
     for (size_t i = 0; i < count && status == QN_OK; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (qn_fingerprint_same(parts[k]->data, parts[i]->data))
+                qn_log(ctx, QN_LOG_WARN,
+                       "statistics %zu and %zu are of the same data: it counts "
+                       "twice",
+                       k + 1, i + 1);
+        }
         if (qn_fingerprint_same(all->model, parts[i]->model))
             status = qn_stats_add(all, parts[i]);
         else

@@ -21,4 +21,12 @@ QN_MUST_CHECK qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx,
                                        const qn_input_list *inputs, size_t named, const char *path,
                                        bool sampled);
 
+/* "PATH: ... is not what input ... takes": has tells type and dims. */
+QN_MUST_CHECK qn_status qn_fail_unfit(qn_context *ctx, const char *path, const qn_tensor *has,
+                                      const qn_value_info *info);
+/* Numbers that a float input can be fed with though its type is another one: floats and integers. */
+bool qn_array_converts(qn_dtype from, qn_dtype to);
+/* Elements [first, first + count) of the array as numbers of `dtype`, its own or one that it converts to. */
+void qn_array_copy(void *to, qn_dtype dtype, const qn_tensor *file, int64_t first, int64_t count);
+
 #endif

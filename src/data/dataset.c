@@ -19,6 +19,28 @@ struct qn_dataset {
 
 /* ---- What sources tell of inputs ------------------------------------------------------------------------------- */
 
+/* With the model's shape and type, as far as these are known. */
+static bool fits(const qn_value_info *info, const qn_dataset_input *in)
+{
+    const int32_t skipped = in->whole ? 0 : 1;
+    bool same = (info->dtype == QN_UNDEFINED || info->dtype == in->sample.dtype) &&
+                in->sample.rank + skipped == info->rank;
+    for (int32_t d = skipped; same && d < info->rank; d++)
+        same = info->dims[d] < 0 || info->dims[d] == in->sample.dims[d - skipped];
+    return same || info->rank < 0;
+}
+
+/* Numbers of another type become what a float input takes. */
+static void convert(qn_opening *o, qn_dataset_input *in, const qn_value_info *info)
+{
+    const qn_dtype own = in->sample.dtype;
+    if (own == info->dtype || !qn_array_converts(own, info->dtype))
+        return;
+    in->sample.dtype = info->dtype;
+    qn_log(o->ctx, QN_LOG_NOTE, "%s: %s numbers are made %s, which input '%s' takes", o->path,
+           qn_dtype_get(own)->name, qn_dtype_get(info->dtype)->name, info->name);
+}
+
 qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool whole)
 {
     qn_dataset_input *in = &o->in[k];
@@ -27,8 +49,11 @@ qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool
         return qn_fail(o->ctx, QN_E_INVALID, "input '%s' is given twice", name);
     *in = (qn_dataset_input){.fed = true, .whole = whole, .sample = *sample};
     in->sample.data = NULL;
+    convert(o, in, &o->spec->inputs[k]);
+    if (!fits(&o->spec->inputs[k], in))
+        return qn_fail_unfit(o->ctx, o->path, sample, &o->spec->inputs[k]);
     if (sample->dtype == QN_STRING ||
-        !qn_tensor_bytes(&in->bytes, sample->dtype, sample->rank, sample->dims))
+        !qn_tensor_bytes(&in->bytes, in->sample.dtype, sample->rank, sample->dims))
         return qn_fail(o->ctx, QN_E_INVALID, "data for '%s' is too large or no numbers", name);
     return QN_OK;
 }
@@ -166,6 +191,8 @@ static qn_status find_kind(open_fn **out, const qn_source *source, qn_opening *o
         *out = open_folder;
     else if (ends_with(source->path, ".txt") || ends_with(source->path, ".lst"))
         *out = open_list;
+    else if (kind == QN_FILE_FOREIGN)
+        return qn_fail_foreign(o->ctx, source->path);
     else if (kind == QN_FILE_PICTURE)
         *out = open_single;
     else if (kind == QN_FILE_NPY || kind == QN_FILE_NPZ || strstr(source->path, ".npz:"))
@@ -198,6 +225,7 @@ static qn_status open_source(qn_source *source, qn_opening *o, const char *text)
     open_fn *open = named_kind(&source->path);
     source->path = qn_arena_text(o->arena, source->path, strlen(source->path));
     QN_TRY_ALLOC(o->ctx, source->path);
+    o->path = source->path;
     if (!open)
         QN_TRY(find_kind(&open, source, o, named));
     if (o->spec->list && open != open_folder)

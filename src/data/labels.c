@@ -102,9 +102,9 @@ static qn_status take_line(work *w, const qn_names *names, const qn_lines *lines
 {
     int64_t label;
     if (plain_number(&label, line, length)) {
-        if (w->seen >= w->source->count)
-            return wrong_count(w, w->seen + 1);
-        w->labels[w->seen++] = label;
+        if (w->seen < w->source->count)
+            w->labels[w->seen] = label;
+        w->seen++; /* all are counted */
         return QN_OK;
     }
     const size_t whole = length;
@@ -149,7 +149,7 @@ static qn_status check_complete(const work *w)
 {
     const int64_t asked = w->o->spec->labelled, count = w->source->count;
     const int64_t needed = asked ? QN_MIN(asked, count) : count;
-    if (w->seen && (w->seen < needed || (!asked && w->seen != count)))
+    if (w->seen > count || (w->seen && (w->seen < needed || (!asked && w->seen != count))))
         return wrong_count(w, w->seen);
     for (int64_t i = 0; i < needed; i++) {
         if (w->labels[i] < 0)

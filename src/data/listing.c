@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -18,13 +19,16 @@ static bool ends_with(const char *path, const char *ending)
     return length > own && strcasecmp(path + length - own, ending) == 0;
 }
 
+static const struct {
+    const char *ending;
+    qn_file_kind kind;
+} endings[] = {{".npy", QN_FILE_NPY},      {".npz", QN_FILE_NPZ},      {".bin", QN_FILE_RAW},
+               {".raw", QN_FILE_RAW},      {".webp", QN_FILE_FOREIGN}, {".gif", QN_FILE_FOREIGN},
+               {".tif", QN_FILE_FOREIGN},  {".tiff", QN_FILE_FOREIGN}, {".heic", QN_FILE_FOREIGN},
+               {".avif", QN_FILE_FOREIGN}, {".jp2", QN_FILE_FOREIGN}};
+
 qn_file_kind qn_file_kind_of(const char *path)
 {
-    static const struct {
-        const char *ending;
-        qn_file_kind kind;
-    } endings[] = {
-        {".npy", QN_FILE_NPY}, {".npz", QN_FILE_NPZ}, {".bin", QN_FILE_RAW}, {".raw", QN_FILE_RAW}};
     for (size_t i = 0; i < QN_COUNT_OF(endings); i++) {
         if (ends_with(path, endings[i].ending))
             return endings[i].kind;
@@ -32,12 +36,24 @@ qn_file_kind qn_file_kind_of(const char *path)
     return qn_image_is_file(path) ? QN_FILE_PICTURE : QN_FILE_OTHER;
 }
 
+static bool is_sample(const char *path)
+{
+    const qn_file_kind kind = qn_file_kind_of(path);
+    return kind != QN_FILE_OTHER && kind != QN_FILE_FOREIGN;
+}
+
+qn_status qn_fail_foreign(qn_context *ctx, const char *path)
+{
+    return qn_fail(ctx, QN_E_UNSUPPORTED,
+                   "%s: an image of a kind that cannot be read: convert to JPEG or PNG", path);
+}
+
 const char *qn_file_kind_name(qn_file_kind kind)
 {
     static const char *const names[QN_FILE_KINDS] = {
         [QN_FILE_OTHER] = "other files", [QN_FILE_PICTURE] = "pictures",
         [QN_FILE_NPY] = ".npy files",    [QN_FILE_NPZ] = ".npz files",
-        [QN_FILE_RAW] = "raw files",
+        [QN_FILE_RAW] = "raw files",     [QN_FILE_FOREIGN] = "images of other kinds",
     };
     return names[kind];
 }
@@ -57,6 +73,8 @@ typedef struct collection {
     const char **names; /* within the folder */
     int64_t *labels;    /* as many as names */
     size_t count, name_capacity, label_capacity;
+    size_t skipped;            /* files that are no samples by their names */
+    const char *first_skipped; /* an image, if there is one among them */
 } collection;
 
 static void collection_free(collection *c)
@@ -86,6 +104,19 @@ static qn_status cannot_open(qn_context *ctx, const char *path)
     return qn_fail(ctx, QN_E_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
+static void skip(collection *c, const char *path)
+{
+    if (qn_path_is_folder(path))
+        return;
+    const bool foreign = qn_file_kind_of(path) == QN_FILE_FOREIGN;
+    const bool first = foreign && c->first_skipped
+                           ? qn_file_kind_of(c->first_skipped) != QN_FILE_FOREIGN
+                           : !c->first_skipped;
+    c->skipped++;
+    if (first)
+        c->first_skipped = path;
+}
+
 /* The sub-folders, or what is none, of a folder, sorted. Names that begin with a dot are not seen. */
 static qn_status collect_entries(collection *c, const char *folder, bool folders)
 {
@@ -94,11 +125,13 @@ static qn_status collect_entries(collection *c, const char *folder, bool folders
     if (!dir)
         return cannot_open(c->ctx, folder);
     for (struct dirent *entry; status == QN_OK && (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] == '.' || (!folders && qn_file_kind_of(entry->d_name) == 0))
+        if (entry->d_name[0] == '.')
             continue;
         char *path = qn_arena_format(c->arena, "%s/%s", folder, entry->d_name);
         if (!path)
             status = qn_fail_nomem(c->ctx);
+        else if (!folders && !is_sample(entry->d_name))
+            skip(c, path);
         else if (qn_path_is_folder(path) == folders)
             status = collect(c, entry->d_name, strlen(entry->d_name), -1);
     }
@@ -118,6 +151,8 @@ static qn_status collect_class(collection *c, const char *folder, const char *na
         const char *within = qn_arena_format(c->arena, "%s/%s", name, own.names[i]);
         status = within ? collect(c, within, strlen(within), label) : qn_fail_nomem(c->ctx);
     }
+    c->skipped += own.skipped;
+    c->first_skipped = c->first_skipped ? c->first_skipped : own.first_skipped;
     collection_free(&own);
     return status;
 }
@@ -137,6 +172,8 @@ static qn_status collect_classes(collection *c, const char *folder)
 static qn_status check_kind(qn_listing *listing, qn_context *ctx, const char *path)
 {
     listing->kind = qn_file_kind_of(listing->names[0]);
+    if (listing->kind == QN_FILE_FOREIGN)
+        return qn_fail_foreign(ctx, listing->paths[0]);
     for (int64_t i = 1; i < listing->count; i++) {
         const qn_file_kind kind = qn_file_kind_of(listing->names[i]);
         if (kind != listing->kind)
@@ -168,6 +205,32 @@ static qn_status make_listing(qn_listing *out, const collection *c, const char *
     return QN_OK;
 }
 
+static qn_status fail_empty(const collection *c, const char *path)
+{
+    char list[256];
+    size_t at = 0;
+    const char *ending;
+    for (size_t i = 0; (ending = qn_image_ending(i)) != NULL && at < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", ending);
+    for (size_t i = 0; i < QN_COUNT_OF(endings) && at < sizeof list; i++) {
+        if (endings[i].kind != QN_FILE_FOREIGN)
+            at += (size_t)snprintf(list + at, sizeof list - at, ", %s", endings[i].ending);
+    }
+    if (c->first_skipped && qn_file_kind_of(c->first_skipped) == QN_FILE_FOREIGN)
+        return qn_fail_foreign(c->ctx, c->first_skipped);
+    return qn_fail(c->ctx, QN_E_INVALID, "%s: the folder has no samples (%s)", path, list);
+}
+
+static void tell_skipped(const collection *c, const char *path)
+{
+    if (!c->skipped)
+        return;
+    const bool foreign = qn_file_kind_of(c->first_skipped) == QN_FILE_FOREIGN;
+    qn_log(c->ctx, QN_LOG_NOTE, "%s: %zu files are no samples and left out, such as %s%s", path,
+           c->skipped, c->first_skipped,
+           foreign ? ", an image of a kind that cannot be read (convert to JPEG or PNG)" : "");
+}
+
 qn_status qn_listing_folder(qn_listing *out, qn_context *ctx, qn_arena *arena, const char *path)
 {
     collection c = {.ctx = ctx, .arena = arena};
@@ -175,14 +238,13 @@ qn_status qn_listing_folder(qn_listing *out, qn_context *ctx, qn_arena *arena, c
     if (status == QN_OK && c.count == 0)
         status = collect_classes(&c, path);
     if (status == QN_OK && c.count == 0)
-        status = qn_fail(ctx, QN_E_INVALID,
-                         "%s: the folder has no samples (.jpg, .jpeg, .png, .bmp, .npy, .npz, "
-                         ".bin, .raw)",
-                         path);
+        status = fail_empty(&c, path);
     if (status == QN_OK)
         status = make_listing(out, &c, path);
     if (status == QN_OK)
         status = check_kind(out, ctx, path);
+    if (status == QN_OK)
+        tell_skipped(&c, path);
     collection_free(&c);
     return status;
 }

@@ -31,7 +31,8 @@ typedef struct qn_opening {
     const qn_dataset_spec *spec;
     qn_dataset_input *in; /* [n_inputs]; sources mark what they feed */
     qn_preprocess preprocess;
-    bool pictures; /* some source has them */
+    bool pictures;    /* some source has them */
+    const char *path; /* of the source at hand */
 } qn_opening;
 
 /* Marks input k as fed by samples of this type and shape. `whole` as in qn_dataset_input. */

@@ -113,11 +113,56 @@ qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx, const qn_input_list
                    path);
 }
 
+/* How numpy gets at the type that is wanted. */
+static const char *conversion(qn_dtype has, qn_dtype wants)
+{
+    const qn_dtype_info *from = qn_dtype_get(has), *to = qn_dtype_get(wants);
+    return has != wants && from->npy && to->npy ? to->name : NULL;
+}
+
+qn_status qn_fail_unfit(qn_context *ctx, const char *path, const qn_tensor *has,
+                        const qn_value_info *info)
+{
+    char own[128], wants[128];
+    qn_type type = qn_type_of(has);
+    qn_type_format(own, sizeof own, &type);
+    type = qn_type_tensor(info->dtype, info->rank, info->dims);
+    for (int32_t d = 0; d < info->rank; d++)
+        type.dims[d].symbol = info->dims[d] < 0 ? info->symbols[d] : NULL;
+    qn_type_format(wants, sizeof wants, &type);
+    const char *to = conversion(has->dtype, info->dtype);
+    return qn_fail(ctx, QN_E_INVALID, "%s: %s is not what input '%s' takes, %s%s%s%s", path, own,
+                   info->name, wants, to ? "; numpy converts it: .astype(np." : "", to ? to : "",
+                   to ? ")" : "");
+}
+
+bool qn_array_converts(qn_dtype from, qn_dtype to)
+{
+    return qn_dtype_is_float(to) && (qn_dtype_is_float(from) || qn_dtype_is_integer(from));
+}
+
+void qn_array_copy(void *to, qn_dtype dtype, const qn_tensor *file, int64_t first, int64_t count)
+{
+    enum { PIECE = 1024 };
+    const size_t size = qn_dtype_size(file->dtype);
+    double numbers[PIECE];
+    if (dtype == file->dtype) {
+        memcpy(to, (const char *)file->data + (size_t)first * size, (size_t)count * size);
+        return;
+    }
+    for (int64_t at = 0; at < count; at += PIECE) {
+        const int64_t n = QN_MIN(count - at, PIECE);
+        qn_load_f64(numbers, file->dtype, file->data, first + at, n);
+        qn_store_f64(to, dtype, at, numbers, n);
+    }
+}
+
 /* ---- The source ---------------------------------------------------------------------------------------------- */
 
 typedef struct arrays {
     size_t n_inputs;
     qn_tensor **files; /* [n_inputs]; NULL where the input is not from here */
+    const qn_dataset_input *in;
 } arrays;
 
 static size_t sample_bytes(const qn_tensor *file)
@@ -146,7 +191,8 @@ static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_
         if (!a->files[k])
             continue;
         const size_t bytes = sample_bytes(a->files[k]), begin = (size_t)i * bytes;
-        memcpy(to[k], (const char *)a->files[k]->data + begin, bytes);
+        const int64_t count = qn_tensor_count(a->files[k]) / a->files[k]->dims[0];
+        qn_array_copy(to[k], a->in[k].sample.dtype, a->files[k], i * count, count);
         let_go(a->files[k], begin, begin + bytes);
     }
     return QN_OK;
@@ -187,6 +233,7 @@ qn_status qn_source_open_array(qn_source *source, qn_opening *o, size_t named)
     own->files = qn_arena_array(o->arena, inputs.count + 1, sizeof *own->files);
     QN_TRY_ALLOC(o->ctx, own->files);
     own->n_inputs = inputs.count;
+    own->in = o->in;
     source->own = own;
     source->kind = &array_kind;
     source->count = -1;

@@ -40,7 +40,8 @@ static bool is_open(const qn_value_info *info, const qn_tensor *sample, int32_t 
 
 static bool fits(const qn_tensor *sample, const qn_tensor *first, const qn_value_info *info)
 {
-    bool same = sample->dtype == first->dtype && sample->rank == first->rank;
+    bool same = (sample->dtype == first->dtype || qn_array_converts(sample->dtype, first->dtype)) &&
+                sample->rank == first->rank;
     for (int32_t d = 0; same && d < sample->rank; d++)
         same = sample->dims[d] == first->dims[d] || is_open(info, sample, d);
     return same;
@@ -72,10 +73,11 @@ static qn_status copy_sample(void *to, qn_context *ctx, const tensors *t, size_t
 {
     qn_tensor sample;
     QN_TRY(check_sample(&sample, ctx, t, k, file));
-    const size_t bytes = (size_t)qn_tensor_count(&sample) * qn_dtype_size(sample.dtype);
-    if (bytes > t->in[k].bytes)
+    const int64_t count = qn_tensor_count(&sample);
+    const qn_dtype dtype = t->in[k].sample.dtype;
+    if ((size_t)count * qn_dtype_size(dtype) > t->in[k].bytes)
         return qn_fail(ctx, QN_E_INVALID, "the file has grown since it was looked at");
-    memcpy(to, file->data, bytes);
+    qn_array_copy(to, dtype, file, 0, count);
     return QN_OK;
 }
 
@@ -164,7 +166,7 @@ static qn_status note_shape(qn_context *ctx, const tensors *t, size_t k, int64_t
     qn_tensor sample;
     size_t bytes = 0;
     QN_TRY(check_sample(&sample, ctx, t, k, file));
-    if (!qn_tensor_bytes(&bytes, sample.dtype, sample.rank, sample.dims))
+    if (!qn_tensor_bytes(&bytes, t->in[k].sample.dtype, sample.rank, sample.dims))
         return qn_fail(ctx, QN_E_INVALID, "the sample is too large");
     memcpy(t->in[k].dims[i], sample.dims, sizeof sample.dims);
     t->in[k].bytes = QN_MAX(t->in[k].bytes, bytes);

@@ -16,19 +16,29 @@ static const format formats[] = {
     {"\xff\xd8\xff", 3, {".jpg", ".jpeg"}, qn_jpeg_decode},
     {"\x89PNG\r\n\x1a\n", 8, {".png"}, qn_png_decode},
     {"BM", 2, {".bmp"}, qn_bmp_decode},
-    {"P5", 2, {".pgm", ".pnm"}, qn_pnm_decode},
+    {"P5", 2, {".pgm"}, qn_pnm_decode},
     {"P6", 2, {".ppm", ".pnm"}, qn_pnm_decode},
 };
+
+const char *qn_image_ending(size_t i)
+{
+    for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
+        for (const char *const *ending = formats[f].endings; *ending; ending++) {
+            if (i-- == 0)
+                return *ending;
+        }
+    }
+    return NULL;
+}
 
 bool qn_image_is_file(const char *path)
 {
     const size_t length = strlen(path);
-    for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
-        for (const char *const *ending = formats[f].endings; *ending; ending++) {
-            const size_t own = strlen(*ending);
-            if (length > own && strcasecmp(path + length - own, *ending) == 0)
-                return true;
-        }
+    const char *ending;
+    for (size_t i = 0; (ending = qn_image_ending(i)) != NULL; i++) {
+        const size_t own = strlen(ending);
+        if (length > own && strcasecmp(path + length - own, ending) == 0)
+            return true;
     }
     return false;
 }

@@ -25,6 +25,8 @@ QN_MUST_CHECK qn_status qn_image_decode(qn_image *out, qn_context *ctx, const ui
 bool qn_image_is_picture(const uint8_t *file, size_t size);
 /* By the ending of its name. */
 bool qn_image_is_file(const char *path);
+/* The endings; NULL past the last. */
+const char *qn_image_ending(size_t i);
 
 /* Pixels not set. Fails for sizes below 1 or beyond the limit. */
 QN_MUST_CHECK qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width,
