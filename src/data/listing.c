@@ -104,16 +104,22 @@ static qn_status cannot_open(qn_context *ctx, const char *path)
     return qn_fail(ctx, QN_E_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
+/* One is told of: an image rather than another file, by the order of names. */
+static bool is_worth_telling(const char *path, const char *told)
+{
+    if (!told)
+        return true;
+    const bool image = qn_file_kind_of(path) == QN_FILE_FOREIGN;
+    const bool other = qn_file_kind_of(told) == QN_FILE_FOREIGN;
+    return image == other ? strcmp(path, told) < 0 : image;
+}
+
 static void skip(collection *c, const char *path)
 {
     if (qn_path_is_folder(path))
         return;
-    const bool foreign = qn_file_kind_of(path) == QN_FILE_FOREIGN;
-    const bool first = foreign && c->first_skipped
-                           ? qn_file_kind_of(c->first_skipped) != QN_FILE_FOREIGN
-                           : !c->first_skipped;
     c->skipped++;
-    if (first)
+    if (is_worth_telling(path, c->first_skipped))
         c->first_skipped = path;
 }
 
@@ -152,7 +158,8 @@ static qn_status collect_class(collection *c, const char *folder, const char *na
         status = within ? collect(c, within, strlen(within), label) : qn_fail_nomem(c->ctx);
     }
     c->skipped += own.skipped;
-    c->first_skipped = c->first_skipped ? c->first_skipped : own.first_skipped;
+    if (own.first_skipped && is_worth_telling(own.first_skipped, c->first_skipped))
+        c->first_skipped = own.first_skipped;
     collection_free(&own);
     return status;
 }
