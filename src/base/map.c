@@ -30,8 +30,7 @@ static qn_status map_descriptor(qn_map *out, qn_context *ctx, const char *path, 
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
         return fail_errno(ctx, path, "map");
-    out->data = data;
-    out->size = (size_t)info.st_size;
+    *out = (qn_map){data, (size_t)info.st_size, info.st_dev, info.st_ino};
     return QN_OK;
 }
 
@@ -54,6 +53,13 @@ void qn_map_close(qn_map *map)
         munmap((void *)(uintptr_t)map->data, map->size);
     map->data = NULL;
     map->size = 0;
+}
+
+bool qn_map_is_of(const qn_map *map, const char *path)
+{
+    struct stat info;
+    return map->data && stat(path, &info) == 0 && info.st_dev == map->device &&
+           info.st_ino == map->number;
 }
 
 void qn_map_release_pages(const qn_map *map, const void *data, size_t size)

@@ -7,11 +7,14 @@
 typedef struct qn_map {
     const uint8_t *data;
     size_t size;
+    uint64_t device, number; /* of the file */
 } qn_map;
 
 /* Maps `path` read-only. An empty file gives data NULL, size 0. */
 QN_MUST_CHECK qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path);
 void qn_map_close(qn_map *map);
+/* Whether the map is of the file that is at `path` now. */
+bool qn_map_is_of(const qn_map *map, const char *path);
 /* Tells the system that the pages of [data, data + size) inside the map are not needed any more:
  * they leave the resident set and come back from the file when touched. */
 void qn_map_release_pages(const qn_map *map, const void *data, size_t size);

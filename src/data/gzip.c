@@ -87,7 +87,7 @@ qn_status qn_bytes_open(qn_bytes *out, qn_context *ctx, const char *path)
         return QN_OK;
     const qn_status status = qn_gunzip(&out->block, &out->size, ctx, out->map.data, out->map.size);
     qn_map_close(&out->map);
-    out->map = (qn_map){NULL, 0};
+    out->map = (qn_map){.data = NULL};
     out->data = out->block;
     return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", path);
 }

@@ -91,7 +91,7 @@ static qn_status open_archive(const opening *o, const char *path)
 static qn_status open_named(const opening *o, size_t input, const char *path)
 {
     const char *name = o->inputs->at[input].name;
-    qn_map map = {NULL, 0};
+    qn_map map = {.data = NULL};
     if (ends_with(path, ".npz"))
         QN_TRY(qn_map_open(&map, o->ctx, path));
     const bool has = qn_npz_has(map.data, map.size, name);

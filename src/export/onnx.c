@@ -186,6 +186,24 @@ static void tell_of_data(qn_onnx_export *export, const char *path, const char *d
            data_path, path);
 }
 
+/* Replacing a data file that the model was read from would leave the model's own file without it. */
+static qn_status spare_data(const qn_onnx_export *export, const char *path, const char *data_path)
+{
+    bool own = false, read = false;
+    for (const qn_model *model = export->model; model; model = model->origin) {
+        for (size_t i = 0; i < model->n_maps; i++) {
+            own = own || qn_map_is_of(&model->maps[i], path);
+            read = read || qn_map_is_of(&model->maps[i], data_path);
+        }
+    }
+    if (own || !read)
+        return QN_OK;
+    return qn_fail(
+        export->ctx, QN_E_INVALID,
+        "%s: the model that is read has its tensors there: choose another name for what is written",
+        data_path);
+}
+
 /* Both are complete before either takes the place of an older file, so that whatever fails before leaves an
  * older pair as it was. The model, which names the other, comes last. */
 static qn_status write_pair(qn_onnx_export *export, const char *path, const char *data_path)
@@ -193,10 +211,12 @@ static qn_status write_pair(qn_onnx_export *export, const char *path, const char
     qn_output_file *model = NULL, *data = NULL;
     qn_status status = QN_OK;
     bool left_behind = false;
-    if (export->n_external)
+    if (export->n_external) {
+        QN_TRY(spare_data(export, path, data_path));
         QN_TRY_OR_DONE(write_file(&data, export, data_path, write_data));
-    else if (is_file(path) && is_file(data_path))
+    } else if (is_file(path) && is_file(data_path)) {
         QN_TRY_OR_DONE(refers_to_data(&left_behind, export, path));
+    }
     QN_TRY_OR_DONE(write_file(&model, export, path, write_tree));
     qn_output_file *finished = data;
     data = NULL;

@@ -174,7 +174,7 @@ static qn_status import_model(qn_model **out, qn_context *ctx, const char *path,
             goto done;
         }
         model->maps[model->n_maps++] = *map;
-        *map = (qn_map){NULL, 0};
+        *map = (qn_map){.data = NULL};
     }
     status = read_model(&import, data, size);
 done:

@@ -24,7 +24,7 @@ static qn_status read_array(qn_array *array, uint8_t kind, const uint8_t *data, 
     if (!(kind & 1))
         return qn_npy_read(array, data, size);
     (void)qn_npz_has(data, size, "x");
-    array->map = (qn_map){data, size};
+    array->map = (qn_map){.data = data, .size = size};
     QN_TRY(qn_npz_find(&entry, &entry_size, array, kind & 2 ? "x" : NULL));
     return qn_npy_read(array, entry, entry_size);
 }
