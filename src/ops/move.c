@@ -52,13 +52,17 @@ static void walk_all(const walk *w)
         count *= w->dims[d];
     if (count == 0)
         return;
-    const int64_t row = w->rank ? w->dims[inner] : 1;
+    /* A row goes on through outer dims for as long as these continue it, or repeat it where it repeats. */
+    int64_t row = w->rank ? w->dims[inner] : 1;
+    int32_t outer = inner;
+    while (outer > 0 && w->strides[outer - 1] == w->strides[inner] * row)
+        row *= w->dims[--outer];
     int64_t at = 0;
     for (int64_t done = 0; done < count; done += row) {
         copy_row(w, w->dense + (size_t)done * w->size,
                  w->spread + (ptrdiff_t)(at * (int64_t)w->size), row,
                  w->rank ? w->strides[inner] : 1);
-        for (int32_t d = inner - 1; d >= 0; d--) {
+        for (int32_t d = outer - 1; d >= 0; d--) {
             at += w->strides[d];
             if (++index[d] < w->dims[d])
                 break;
