@@ -1,4 +1,4 @@
-/* ConvInteger, QLinearConv, ConvIntegerToFloat and QLinearConvTranspose. Products are summed in doubles,
+/* ConvInteger; QLinearConv, QLinearConvTranspose and those with a float result. Products are summed in doubles,
  * exactly: 2^53 holds 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
 #include <string.h>
 
@@ -213,7 +213,7 @@ const qn_op qn_op_qn_ConvIntegerToFloat = {.name = "ConvIntegerToFloat",
                                            .brief =
                                                "convolution of quantized tensors into float32"};
 
-/* ---- QLinearConvTranspose: scales of the weights [C, filters / group, ...] belong to filters ----------------------- */
+/* ---- Transposed: scales of the weights [C, filters / group, ...] belong to filters ----------------------- */
 
 /* Input p is a single number or one for each filter. */
 static qn_status check_transposed(const qn_infer *self, int32_t p)
@@ -239,12 +239,21 @@ static qn_status transpose_infer(qn_infer *self)
     return qn_infer_conv_transpose(self, 0, 3, 8, self->in[7]->dtype);
 }
 
+static qn_status transpose_float_infer(qn_infer *self)
+{
+    static const int32_t singles[] = {1, 2, -1};
+    QN_TRY(qn_infer_singles(self, singles));
+    QN_TRY(check_transposed(self, 4));
+    QN_TRY(check_transposed(self, 5));
+    return qn_infer_conv_transpose(self, 0, 3, 6, QN_FLOAT32);
+}
+
 static int64_t transpose_macs(const qn_infer *self)
 {
     return qn_conv_transpose_macs(self, 3);
 }
 
-static qn_status transpose_eval(qn_eval *self)
+static qn_status eval_transposed(qn_eval *self, int32_t bias)
 {
     const qn_tensor *in = self->in[0], *weights = self->in[3];
     const int64_t in_count = qn_tensor_count(in), w_count = qn_tensor_count(weights);
@@ -261,7 +270,17 @@ static qn_status transpose_eval(qn_eval *self)
     }
     QN_TRY(zeroed(self, &sums, qn_tensor_count(self->out[0])));
     QN_TRY(qn_conv_transpose_f64(sums, self, 3, x, w));
-    return finish(self, sums, self->out[0]->dims[1], 8);
+    return finish(self, sums, self->out[0]->dims[1], bias);
+}
+
+static qn_status transpose_eval(qn_eval *self)
+{
+    return eval_transposed(self, 8);
+}
+
+static qn_status transpose_float_eval(qn_eval *self)
+{
+    return eval_transposed(self, 6);
 }
 
 const qn_op qn_op_qn_QLinearConvTranspose = {.name = "QLinearConvTranspose",
@@ -276,3 +295,16 @@ const qn_op qn_op_qn_QLinearConvTranspose = {.name = "QLinearConvTranspose",
                                              .macs = transpose_macs,
                                              .brief =
                                                  "transposed convolution of quantized tensors"};
+
+const qn_op qn_op_qn_ConvTransposeIntegerToFloat = {
+    .name = "ConvTransposeIntegerToFloat",
+    .domain = "quench",
+    .since = 1,
+    QN_PORTS(in, to_float_in),
+    QN_PORTS(out, to_float_out),
+    QN_ATTRS(qn_conv_transpose_specs, qn_window_attrs),
+    .quant = QN_QUANT_ALREADY,
+    .infer = transpose_float_infer,
+    .eval = transpose_float_eval,
+    .macs = transpose_macs,
+    .brief = "transposed convolution of quantized tensors into float32"};

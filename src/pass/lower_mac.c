@@ -1,6 +1,7 @@
 /* Multiply-accumulate: y = requantize(sum of (x - zx) * (w - zw) + bias). */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
@@ -151,8 +152,8 @@ static qn_status read_bias(bool *found, mac *m, const qn_value *value, float fac
 
 /* ---- Operators ------------------------------------------------------------------------------------------- */
 
-/* `op` with a Q behind, `to_float` (NULL: there is none) without. */
-static qn_status replace_conv(bool *done, const mac *m, const qn_op *op, const qn_op *to_float)
+/* `op` with a Q behind, `to_float` without. */
+static qn_status replace_conv(const mac *m, const qn_op *op, const qn_op *to_float)
 {
     qn_value *const with[9] = {m->x.value, m->x.scale, m->x.zero, m->w.value, m->w.scale,
                                m->w.zero,  m->y.scale, m->y.zero, m->bias};
@@ -161,9 +162,6 @@ static qn_status replace_conv(bool *done, const mac *m, const qn_op *op, const q
     const int32_t more = m->bias ? 1 : 0;
     const qn_lowered integer = {op, with, 8 + more, m->node->attrs, sizeof(qn_window_attrs)},
                      real_valued = {to_float, real, 6 + more, integer.attrs, integer.attrs_size};
-    *done = m->has_y || to_float;
-    if (!*done)
-        return QN_OK;
     return m->has_y ? qn_lower_replace(m->node, &m->y, &integer)
                     : qn_lower_replace(m->node, NULL, &real_valued);
 }
@@ -174,7 +172,25 @@ qn_status qn_lower_conv(bool *done, qn_node *node)
     QN_TRY(read_mac(done, &m, 0));
     if (*done)
         QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
-    return *done ? replace_conv(done, &m, &qn_op_QLinearConv, &qn_op_qn_ConvIntegerToFloat) : QN_OK;
+    return *done ? replace_conv(&m, &qn_op_QLinearConv, &qn_op_qn_ConvIntegerToFloat) : QN_OK;
+}
+
+/* A list for one group becomes one for all `count` filters. */
+static qn_status spread(qn_value **list, const mac *m)
+{
+    const qn_tensor *from = (*list)->data;
+    const size_t size = qn_dtype_size(from->dtype);
+    const int64_t count = qn_tensor_count(from);
+    const qn_type type = qn_type_tensor(from->dtype, 1, &m->filters);
+    qn_graph *graph = m->node->graph;
+    qn_tensor *all;
+    if (count == 1 || count == m->filters)
+        return QN_OK;
+    QN_TRY(qn_tensor_create(&all, graph->ctx, graph->arena, &type));
+    for (int64_t c = 0; c < m->filters; c++)
+        memcpy((char *)all->data + (size_t)c * size,
+               (const char *)from->data + (size_t)(c % count) * size, size);
+    return qn_value_constant(list, graph, m->node->name, all);
 }
 
 /* Filters stand along axis 1 of the weights, those of one group. */
@@ -182,12 +198,20 @@ qn_status qn_lower_conv_transpose(bool *done, qn_node *node)
 {
     const qn_window_attrs *attrs = node->attrs;
     mac m = {.node = node};
-    if (attrs->group != 1)
-        return QN_OK;
+    if (attrs->group > 1 && node->in[1]->type.rank > 0 &&
+        node->in[1]->type.dims[0].value == attrs->group)
+        return QN_OK; /* float is faster where every channel is convolved by itself */
     QN_TRY(read_mac(done, &m, 1));
+    m.filters *= attrs->group;
+    if (*done)
+        QN_TRY(spread(&m.w.scale, &m));
+    if (*done)
+        QN_TRY(spread(&m.w.zero, &m));
     if (*done)
         QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
-    return *done ? replace_conv(done, &m, &qn_op_qn_QLinearConvTranspose, NULL) : QN_OK;
+    return *done ? replace_conv(&m, &qn_op_qn_QLinearConvTranspose,
+                                &qn_op_qn_ConvTransposeIntegerToFloat)
+                 : QN_OK;
 }
 
 qn_status qn_lower_gemm(bool *done, qn_node *node)

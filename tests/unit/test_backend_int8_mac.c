@@ -225,32 +225,40 @@ static double transposed_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
     conv c = random_conv(&f);
-    c.groups = 1;
+    const bool to_float = pick(&f, 3) == 0;
+    if (pick(&f, 4) == 0)
+        c.channels = c.filters = c.groups = 1 + pick(&f, 40);
     for (int d = 0; d < 2; d++) {
         c.size[d] = 1 + pick(&f, 9);
         c.pads[d] = QN_MIN(c.pads[d], (c.kernel[d] - 1) * c.dilation[d] / 2);
         c.pads[d + 2] = QN_MIN(c.pads[d + 2], (c.kernel[d] - 1) * c.dilation[d] / 2);
     }
-    const int64_t dims[] = {c.channels, c.filters, c.kernel[0], c.kernel[1]};
+    const int64_t dims[] = {c.channels, c.filters / c.groups, c.kernel[0], c.kernel[1]};
     const double size = 40.0 / sqrt((double)(dims[0] * dims[2] * dims[3]));
-    qn_value *const in[] = {conv_input(&f, &c),
-                            add_scales(&f, 0, 0.02 * unit_of(c.x)),
-                            add_zero(&f, c.x),
-                            add_bytes(&f, c.w, 4, dims),
-                            add_scales(&f, c.by_filter ? c.filters : 0, size * 1e-4 * unit_of(c.w)),
-                            weight_zeros(&f, &c),
-                            add_scales(&f, 0, 0.01 * unit_of(c.y)),
-                            add_zero(&f, c.y),
-                            biases(&f, c.filters, c.x, c.w)};
+    qn_value *in[] = {conv_input(&f, &c),
+                      add_scales(&f, 0, 0.02 * unit_of(c.x)),
+                      add_zero(&f, c.x),
+                      add_bytes(&f, c.w, 4, dims),
+                      add_scales(&f, c.by_filter ? c.filters : 0, size * 1e-4 * unit_of(c.w)),
+                      weight_zeros(&f, &c),
+                      add_scales(&f, 0, 0.01 * unit_of(c.y)),
+                      add_zero(&f, c.y),
+                      biases(&f, c.filters, c.x, c.w)};
     const int32_t n_in = pick(&f, 3) ? 9 : 8;
-    qn_node *node = add_wide_node(&f, &qn_op_qn_QLinearConvTranspose, n_in, in);
+    if (to_float)
+        in[6] = in[8];
+    const qn_op *op =
+        to_float ? &qn_op_qn_ConvTransposeIntegerToFloat : &qn_op_qn_QLinearConvTranspose;
+    qn_node *node = add_wide_node(&f, op, to_float ? n_in - 2 : n_in, in);
     qn_window_attrs *a = node->attrs;
+    a->group = c.groups;
     const int64_t more[2] = {pick(&f, c.stride[0]), pick(&f, c.stride[1])};
     a->strides = keep_ints(&f, c.stride, 2);
     a->dilations = keep_ints(&f, c.dilation, 2);
     a->pads = keep_ints(&f, c.pads, 4);
     a->output_padding = keep_ints(&f, more, 2);
-    add_output(&f, follow(&f, result_of(node)));
+    qn_value *y = result_of(node);
+    add_output(&f, to_float ? y : follow(&f, y));
     const double count = differing(&f, is_wide(c.x, c.w) ? "int16 deconv" : "int8 deconv");
     fixture_end(&f);
     return count;

@@ -60,6 +60,7 @@ static const struct {
     {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm},
     {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm_wide},
     {&qn_op_qn_QLinearConvTranspose, qn_claim_q_deconv},
+    {&qn_op_qn_ConvTransposeIntegerToFloat, qn_claim_q_deconv_float},
     {&qn_op_qn_QLinearResize, qn_claim_q_linear},
     {&qn_op_qn_QMatMul, qn_claim_q_matmul_bias},
     {&qn_op_qn_QTable, qn_claim_q_table},

@@ -62,7 +62,8 @@ qn_claim_fn qn_claim_transpose;
 qn_claim_fn qn_claim_resize;
 /* Multiply-accumulate of integers. (q_conv.c, q_deconv.c, q_gemm.c, q_matmul.c) */
 qn_claim_fn qn_claim_q_join, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_deconv,
-    qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
+    qn_claim_q_deconv_float, qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias,
+    qn_claim_q_matmul_two;
 /* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 

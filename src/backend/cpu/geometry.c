@@ -43,8 +43,9 @@ static bool geometry_of(qn_geometry *g, const qn_builder *builder, const qn_node
                         const qn_tensor *weights)
 {
     const qn_window_attrs *a = node->attrs;
-    const bool transposed =
-        node->op == &qn_op_ConvTranspose || node->op == &qn_op_qn_QLinearConvTranspose;
+    const bool transposed = node->op == &qn_op_ConvTranspose ||
+                            node->op == &qn_op_qn_QLinearConvTranspose ||
+                            node->op == &qn_op_qn_ConvTransposeIntegerToFloat;
     qn_tensor x, y;
     qn_window w;
     if (!weights || !shapes_of(&x, &y, builder, node))

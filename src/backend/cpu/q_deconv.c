@@ -1,4 +1,4 @@
-/* QLinearConvTranspose as a convolution of stride 1 with a set of filters for every phase, a place among
+/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters for every phase, a place among
  * `stride` neighbours of the output, behind which the phases are put side by side:
  *
  *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]      along both dims
@@ -19,7 +19,7 @@ typedef struct phases {
 typedef struct state {
     qn_q_layer layer; /* first: the layer's functions see it */
     phases dims[2];
-    int64_t filters, size;         /* of the node; bytes of a result */
+    int64_t groups, filters, size; /* filters of a group; bytes of a result */
     int64_t phase_bytes, y_stride; /* of one sample: with phases apart, and as it leaves */
     size_t phase_offset;           /* in the scratch memory */
 } state;
@@ -32,22 +32,41 @@ typedef struct work {
     uint8_t *to;
 } work;
 
-/* Item: one row of the output. A phase's neighbours across lie side by side already. */
+/* The pixels of one row that phase `down` has, of pixels [group][phase down][phase across][filter]. Neighbours across of
+ * a group lie side by side already. */
+static void shuffle_row(uint8_t *to, const state *s, const uint8_t *from, int64_t down)
+{
+    const phases *across = &s->dims[1];
+    const int64_t part = s->filters * s->size, pixel = s->groups * part;
+    const int64_t chunk = across->stride * part, group = s->dims[0].stride * chunk;
+    for (int64_t q = 0; q < across->count; q++, from += s->groups * group) {
+        const int64_t left = QN_MIN(across->stride, across->out - q * across->stride);
+        uint8_t *at = to + q * across->stride * pixel;
+        if (s->groups == 1) {
+            memcpy(at, from + down * chunk, (size_t)(left * part));
+            continue;
+        }
+        for (int64_t i = 0; i < left * s->groups; i++)
+            memcpy(at + i * part,
+                   from + i % s->groups * group + down * chunk + i / s->groups * part,
+                   (size_t)part);
+    }
+}
+
+/* Item: one row of the output. */
 static void shuffle_rows(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
     const phases *down = &s->dims[0], *across = &s->dims[1];
-    const int64_t pixel = s->filters * s->size, chunk = across->stride * pixel;
+    const int64_t pixel = s->groups * s->filters * s->size;
     for (int64_t i = first; i < last; i++) {
         const int64_t n = i / down->out, row = i % down->out;
-        const uint8_t *from = w->from + n * s->phase_bytes +
-                              row / down->stride * across->count * down->stride * chunk +
-                              row % down->stride * chunk;
-        uint8_t *to = w->to + n * s->y_stride + row * across->out * pixel;
-        for (int64_t q = 0; q < across->count; q++)
-            memcpy(to + q * chunk, from + q * down->stride * chunk,
-                   (size_t)QN_MIN(chunk, (across->out - q * across->stride) * pixel));
+        const uint8_t *from =
+            w->from + n * s->phase_bytes +
+            row / down->stride * across->count * down->stride * across->stride * pixel;
+        shuffle_row(w->to + n * s->y_stride + row * across->out * pixel, s, from,
+                    row % down->stride);
     }
 }
 
@@ -68,7 +87,7 @@ static qn_status deconv_prepare(qn_claim *claim)
 {
     state *s = claim->state;
     const qn_q_finish *f = &s->layer.tail.finish;
-    const int64_t filters = s->dims[0].stride * s->dims[1].stride * s->filters;
+    const int64_t filters = s->dims[0].stride * s->dims[1].stride * s->groups * s->filters;
     s->size = qn_q_finish_size(f);
     s->phase_bytes = s->dims[0].count * s->dims[1].count * filters * s->size;
     s->y_stride = (int64_t)claim->out[0].stride;
@@ -126,24 +145,27 @@ static void turn_kernel(uint8_t *to, const state *s, const uint8_t *from, const 
     }
 }
 
-/* [phase down][phase across][filter][channel][down][across] of [channel][filter][down][across]. */
+/* [group][phase down][phase across][filter][channel][down][across] of [group][channel][filter][down][across]. */
 static qn_status turn_weights(state *s, const qn_claim *claim)
 {
     const qn_tensor *w = claim->node->in[3]->data, *zeros = claim->node->in[5]->data;
-    const int64_t channels = w->dims[0], area = s->dims[0].kernel * s->dims[1].kernel;
+    const int64_t channels = w->dims[0] / s->groups, filters = s->filters;
+    const int64_t area = s->dims[0].kernel * s->dims[1].kernel;
     const int64_t turned = s->layer.conv.kernel[0] * s->layer.conv.kernel[1];
     const int64_t phases_all = s->dims[0].stride * s->dims[1].stride;
+    const int64_t count = s->groups * phases_all * filters * channels;
     const int64_t size = (int64_t)qn_dtype_size(w->dtype);
     const uint8_t *from = w->data, *zero = zeros->data;
-    uint8_t *to = qn_build_alloc(claim->builder,
-                                 (size_t)(phases_all * s->filters * channels * turned * size));
+    uint8_t *to = qn_build_alloc(claim->builder, (size_t)(count * turned * size));
     QN_TRY_ALLOC(qn_build_context(claim->builder), to);
     s->layer.weights = to;
-    for (int64_t i = 0; i < phases_all * s->filters * channels; i++, to += turned * size) {
-        const int64_t phase = i / channels / s->filters, filter = i / channels % s->filters;
+    for (int64_t i = 0; i < count; i++, to += turned * size) {
+        const int64_t filter = i / channels % filters, phase = i / channels / filters % phases_all,
+                      group = i / channels / filters / phases_all;
         const int64_t at[2] = {phase / s->dims[1].stride, phase % s->dims[1].stride};
-        turn_kernel(to, s, from + (i % channels * s->filters + filter) * area * size, at,
-                    zero + (qn_tensor_count(zeros) == 1 ? 0 : filter) * size);
+        const int64_t channel = group * channels + i % channels;
+        turn_kernel(to, s, from + (channel * filters + filter) * area * size, at,
+                    zero + (qn_tensor_count(zeros) == 1 ? 0 : group * filters + filter) * size);
     }
     return QN_OK;
 }
@@ -155,8 +177,8 @@ static void describe(state *s, const qn_geometry *g)
                      .channels = g->channels,
                      .height = g->in[0],
                      .width = g->in[1],
-                     .groups = 1,
-                     .group_channels = g->channels,
+                     .groups = g->groups,
+                     .group_channels = g->channels / g->groups,
                      .stride = {1, 1},
                      .dilation = {1, 1}};
     for (int d = 0; d < 2; d++) {
@@ -166,20 +188,20 @@ static void describe(state *s, const qn_geometry *g)
     }
     c->out_height = s->dims[0].count;
     c->out_width = s->dims[1].count;
-    c->group_filters = s->dims[0].stride * s->dims[1].stride * g->filters;
-    s->filters = g->filters;
+    s->groups = g->groups;
+    s->filters = g->filters / g->groups;
+    c->group_filters = s->dims[0].stride * s->dims[1].stride * s->filters;
 }
 
-qn_status qn_claim_q_deconv(bool *taken, qn_claim *claim)
+static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *ports)
 {
     enum { STRIDE_MOST = 16 };
-    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     qn_q_layer *base = NULL;
     qn_geometry g;
-    if (!qn_geometry_q_conv(&g, claim) || g.rank != 2 || g.groups != 1 ||
-        g.stride[0] > STRIDE_MOST || g.stride[1] > STRIDE_MOST || !claim->node->in[5])
+    if (!qn_geometry_q_conv(&g, claim) || g.rank != 2 || g.stride[0] > STRIDE_MOST ||
+        g.stride[1] > STRIDE_MOST || !claim->node->in[5])
         return QN_OK;
-    QN_TRY(qn_q_layer_create(&base, claim, &ports));
+    QN_TRY(qn_q_layer_create(&base, claim, ports));
     if (!base)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
@@ -187,8 +209,20 @@ qn_status qn_claim_q_deconv(bool *taken, qn_claim *claim)
     s->layer = *base;
     describe(s, &g);
     s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
-    s->layer.period = g.filters;
+    s->layer.period = s->filters;
     s->layer.samples = g.samples;
     QN_TRY(turn_weights(s, claim));
     return qn_q_layer_claim(taken, claim, &s->layer, deconv_kernels);
+}
+
+qn_status qn_claim_q_deconv(bool *taken, qn_claim *claim)
+{
+    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    return claim_deconv(taken, claim, &ports);
+}
+
+qn_status qn_claim_q_deconv_float(bool *taken, qn_claim *claim)
+{
+    static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, -1, -1, 6};
+    return claim_deconv(taken, claim, &ports);
 }

@@ -21,7 +21,7 @@ static double number_or(const qn_node *node, int32_t i, double otherwise)
 /* The node's filter that one of the kernel's stands for. */
 static int64_t filter_of(const qn_q_layer *l, int64_t filter)
 {
-    return l->period ? filter % l->period : filter;
+    return l->period ? filter / l->conv.group_filters * l->period + filter % l->period : filter;
 }
 
 /* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then sums begin with it. */

@@ -20,7 +20,7 @@ typedef struct qn_q_layer {
     qn_layout layout;
     int32_t x; /* which input of the claim */
     /* Of a kernel that puts results elsewhere (q_deconv.c), else 0: its weights, whose filters repeat those of
-     * the node after `period`, samples, and bytes from one sample of the results to the next. */
+     * the node's group after `period`, samples, and bytes from one sample of the results to the next. */
     const uint8_t *weights;
     int64_t period, samples, y_stride;
 } qn_q_layer;

@@ -84,6 +84,7 @@ static bool wants_last(const qn_value *value)
         &qn_op_ConvInteger,
         &qn_op_qn_ConvIntegerToFloat,
         &qn_op_qn_QLinearConvTranspose,
+        &qn_op_qn_ConvTransposeIntegerToFloat,
         &qn_op_MaxPool,
         &qn_op_ms_QLinearAveragePool,
         &qn_op_qn_QLinearResize,
