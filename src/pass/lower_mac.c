@@ -198,9 +198,6 @@ qn_status qn_lower_conv_transpose(bool *done, qn_node *node)
 {
     const qn_window_attrs *attrs = node->attrs;
     mac m = {.node = node};
-    if (attrs->group > 1 && node->in[1]->type.rank > 0 &&
-        node->in[1]->type.dims[0].value == attrs->group)
-        return QN_OK; /* float is faster where every channel is convolved by itself */
     QN_TRY(read_mac(done, &m, 1));
     m.filters *= attrs->group;
     if (*done)

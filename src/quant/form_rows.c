@@ -23,15 +23,6 @@ static const char *refuse_window(const qn_node *node)
     return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
 }
 
-/* Tiles of filters would be nearly empty: float is faster. */
-static const char *refuse_transposed(const qn_node *node)
-{
-    const char *why = refuse_window(node);
-    const int64_t group = ((const qn_window_attrs *)node->attrs)->group;
-    const bool alone = !why && group > 1 && node->in[1]->data->dims[0] == group;
-    return alone ? "it convolves every channel by itself" : why;
-}
-
 const char *qn_form_refuse_scaled(const qn_node *gemm)
 {
     const qn_gemm_attrs *a = gemm->attrs;
@@ -126,7 +117,7 @@ static const char *refuse_always(const qn_node *node)
 
 static const qn_form_row forms[] = {
     {&qn_op_Conv, QN_FORM_MAC, 1, 0, refuse_window},
-    {&qn_op_ConvTranspose, QN_FORM_MAC, 1, 0, refuse_transposed},
+    {&qn_op_ConvTranspose, QN_FORM_MAC, 1, 0, refuse_window},
     {&qn_op_Gemm, QN_FORM_MAC, 1, 0, refuse_gemm},
     {&qn_op_MatMul, QN_FORM_MAC, 2, 0, refuse_matmul},
     {&qn_op_Relu, QN_FORM_LIMIT, 1, 0, NULL},

@@ -1,5 +1,6 @@
 /* The pass lower-qdq: what stands between DequantizeLinear and QuantizeLinear becomes the integer operator that
  * docs/numerics.md names, and stays within one step of the float result. */
+#include "ops/nn_attrs.h"
 #include "ops/resize.h"
 #include "pass/forms.h"
 #include "pass_test.h"
@@ -108,6 +109,30 @@ static void conv_unsigned(fixture *f)
     const int64_t filters[4] = {8, 4, 1, 1};
     qn_value *x = both(f, input(f, "x", 4, image), centered);
     finish(f, apply(f, &qn_op_Conv, 2, x, both(f, weights(f, 4, filters), narrow)), centered);
+}
+
+static qn_value *transposed(fixture *f, int64_t group, int64_t group_filters)
+{
+    const int64_t filters[4] = {4, group_filters, 3, 3};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    qn_value *y = apply(f, &qn_op_ConvTranspose, 2, x, both(f, weights(f, 4, filters), weight));
+    ((qn_window_attrs *)y->producer->attrs)->group = group;
+    return y;
+}
+
+static void transposed_groups(fixture *f)
+{
+    finish(f, transposed(f, 2, 3), centered);
+}
+
+static void transposed_alone(fixture *f)
+{
+    finish(f, transposed(f, 4, 1), centered);
+}
+
+static void transposed_to_float(fixture *f)
+{
+    assert_int_equal(qn_graph_add_output(f->graph, transposed(f, 2, 3)), QN_OK);
 }
 
 static void gemm(fixture *f)
@@ -272,6 +297,10 @@ static const struct {
     {"Conv, bias too large", large_bias, &qn_op_Conv, 5, 0},
     {"Conv, filter of zeros", dead_filter, &qn_op_QLinearConv, 3, 0.04},
     {"Conv of int8 and uint8", conv_unsigned, &qn_op_QLinearConv, 3, 0.06},
+    {"ConvTranspose of groups", transposed_groups, &qn_op_qn_QLinearConvTranspose, 3, 0.06},
+    {"ConvTranspose of channels", transposed_alone, &qn_op_qn_QLinearConvTranspose, 3, 0.06},
+    {"ConvTranspose into float", transposed_to_float, &qn_op_qn_ConvTransposeIntegerToFloat, 2,
+     1e-5},
     {"Gemm", gemm, &qn_op_ms_QGemm, 3, 0.04},
     {"MatMul, Add", matmul_bias, &qn_op_qn_QMatMul, 3, 0.04},
     {"MatMul, larger Add", matmul_larger, &qn_op_Add, 5, 0.04},

@@ -202,7 +202,9 @@ static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *po
         g.stride[1] > STRIDE_MOST || !claim->node->in[5])
         return QN_OK;
     QN_TRY(qn_q_layer_create(&base, claim, ports));
-    if (!base)
+    if (base)
+        QN_TRY(qn_q_deconv_depth(taken, claim, base, &g));
+    if (!base || *taken)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);

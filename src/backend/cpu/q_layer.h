@@ -19,10 +19,10 @@ typedef struct qn_q_layer {
     bool by_column; /* weights are [k, filters] */
     qn_layout layout;
     int32_t x; /* which input of the claim */
-    /* Of a kernel that puts results elsewhere (q_deconv.c), else 0: its weights, whose filters repeat those of
-     * the node's group after `period`, samples, and bytes from one sample of the results to the next. */
+    /* Of a kernel that reads or puts maps elsewhere (q_deconv.c, q_deconv_depth.c), else 0: its weights, whose filters
+     * repeat those of the node's group after `period`, samples, and bytes from one sample of a map to the next. */
     const uint8_t *weights;
-    int64_t period, samples, y_stride;
+    int64_t period, samples, x_stride, y_stride;
 } qn_q_layer;
 
 /* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant parameters. Then
@@ -42,6 +42,12 @@ QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_laye
 /* Functions of the kernel. */
 qn_status qn_q_layer_prepare(qn_claim *claim);
 qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io);
+
+/* Claims a QLinearConvTranspose of every channel by itself for `base`, a layer of it; *taken false: it is of another
+ * kind. (q_deconv_depth.c) */
+QN_MUST_CHECK qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base,
+                                          const qn_geometry *g);
+
 #define QN_Q_LAYER_KERNEL(NAME)                                                                    \
     {                                                                                              \
         .name = (NAME), .prepare = qn_q_layer_prepare, .run = qn_q_layer_run                       \
