@@ -215,7 +215,9 @@ bool qn_tensor_is_aligned(const qn_tensor *tensor)
 static bool strings_equal(const qn_string *a, const qn_string *b, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
-        if (a[i].length != b[i].length || memcmp(a[i].text, b[i].text, a[i].length) != 0)
+        const size_t length =
+            a[i].length; /* without any the text may be NULL, which memcmp must not see */
+        if (length != b[i].length || (length && memcmp(a[i].text, b[i].text, length) != 0))
             return false;
     }
     return true;
