@@ -190,9 +190,10 @@ typedef struct qn_verify_options {
     }
 
 /* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
- * compares every tensor. Fails with the first difference, which the report, there then too (free it), tells as well; it says
- * how many tensors are equal bit for bit, and how far apart those are that lie behind arithmetic in float. With ONNX Runtime's library it
- * also tells how far that one's results are, and which of its operators make the difference. */
+ * compares every tensor. Where one differs it fails and tells the first; *out, to be freed then too, has it as well.
+ * The report says how many tensors are equal bit for bit, and how far apart those are that lie behind arithmetic in
+ * float. With ONNX Runtime's library it also tells how far that one's results are, and which of its operators make the
+ * difference. */
 QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_verify_options *options);
 

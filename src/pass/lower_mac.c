@@ -70,13 +70,13 @@ static double bias_units(const mac *m, const numbers *b, int64_t c)
 static bool is_dead(const mac *m, int64_t c)
 {
     const qn_tensor *w = m->w.value->data;
-    int64_t inner = 1, zero = 0;
+    int64_t inner = 1;
     if (m->w.axis < 0 || m->filters != w->dims[m->w.axis])
         return false;
     for (int32_t d = (int32_t)m->w.axis + 1; d < w->rank; d++)
         inner *= w->dims[d];
     const int64_t count = qn_tensor_count(w);
-    zero = qn_tensor_i64(m->w.zero->data, c % qn_tensor_count(m->w.zero->data));
+    const int64_t zero = qn_tensor_i64(m->w.zero->data, c % qn_tensor_count(m->w.zero->data));
     for (int64_t first = c * inner; first < count; first += m->filters * inner) {
         for (int64_t i = first; i < first + inner; i++) {
             if (qn_tensor_i64(w, i) != zero)

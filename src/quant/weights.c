@@ -14,7 +14,8 @@ typedef struct tries {
 } tries;
 
 /* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse + shift
- * rounds to whole numbers. They are not weighed by the power of the channel that x is multiplied with: docs/quantization.md has what was measured. */
+ * rounds to whole numbers. They are not weighed by the power of the channel that x is multiplied with:
+ * docs/quantization.md has what was measured. */
 static inline void try_weight(tries *t, float x, float end)
 {
     const float shift = 0x1.8p23F;

@@ -1,5 +1,5 @@
-/* Loads a model, infers its shapes once more, lints it for every target, runs the passes and plans it for the reference backend. An
- * input that begins with '#' is in text format, where mutations keep the structure of the file intact. */
+/* Loads a model, infers its shapes once more, lints it for every target, runs the passes and plans it for the
+ * reference backend. An input that begins with '#' is in text format, where mutations keep the structure of the file intact. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters for every phase, a place among
- * `stride` neighbours of the output, behind which the phases are put side by side:
+/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters for every phase, a
+ * place among `stride` neighbours of the output, behind which the phases are put side by side:
  *
  *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]      along both dims
  *
