@@ -58,10 +58,11 @@ typedef enum qn_status {
     QN_E_NOMEM,       /* the allocator returned NULL */
     QN_E_IO,          /* a file could not be opened, read, mapped or written */
     QN_E_FORMAT,      /* a file or a graph contradicts its own format */
-    QN_E_INVALID,     /* an argument, option, shape or type does not fit */
+    QN_E_INVALID,     /* an argument, a shape or a type does not fit */
     QN_E_UNSUPPORTED, /* well formed, but this build has no answer to it */
     QN_E_CANCELLED,   /* qn_context_cancel was called */
-    QN_E_GOAL         /* done, but an accuracy goal was missed */
+    QN_E_GOAL,        /* done, but an accuracy goal was missed */
+    QN_E_OPTION       /* an option's text means nothing, or options do not go together */
 } qn_status;
 
 QN_API const char *qn_status_name(qn_status status);
@@ -503,11 +504,13 @@ typedef struct qn_quantize_options {
     int64_t
         fix_worst; /* so many layers with the largest errors of their own get 16 bits, or stay float,
                           where that helps the outputs; see qn_compare_models */
+    int reduce_range; /* weights of 8 bits are -64 to 64: engines that saturate on CPUs without VNNI
+                         (ONNX Runtime, OpenVINO) compute such a file right there too */
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
         QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
-            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0, 0               \
+            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0, 0, 0            \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report (may

@@ -7,4 +7,4 @@ if ! "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
     echo "skipped: $python has no onnx and onnxruntime (scripts/venv installs them)"
     exit 77
 fi
-exec "$python" "$@"
+PYTHONPATH=$root/tests exec "$python" "$@"

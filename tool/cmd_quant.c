@@ -51,6 +51,7 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     o.stats = v->stats;
     o.fastest = v->fastest;
     o.fix_worst = v->fix_worst;
+    o.reduce_range = v->reduce_range;
     o.dynamic = v->dynamic;
     o.scales = v->scales;
     o.mix = v->mix.config;

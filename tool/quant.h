@@ -46,6 +46,7 @@ typedef struct quant_values {
     int64_t batch, bits, opset;
     double max_drop;
     int64_t fix_worst;
+    bool reduce_range;
     cli_list eval_data;
     const char *eval_list;
     cli_class_values classes;

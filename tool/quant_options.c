@@ -114,6 +114,12 @@ static const cli_option own_options[] = {
      .offset = offsetof(quant_values, dynamic),
      .help = "quantize the weights of Gemm, MatMul, LSTM and GRU, and activations while running; "
              "needs no data"},
+    {.name = "reduce-range",
+     .type = CLI_FLAG,
+     .offset = offsetof(quant_values, reduce_range),
+     .help =
+         "weights of -64 to 64: ONNX Runtime and OpenVINO, which saturate on CPUs without VNNI, "
+         "compute the file right there too"},
     {.name = "no-equalization",
      .type = CLI_FLAG,
      .offset = offsetof(quant_values, no_equalization),

@@ -102,12 +102,9 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
     cli->showing = true;
 }
 
-/* A message that begins with an option is about what was asked for. */
 static bool is_misused(const cli_work *cli)
 {
-    const char *message = qn_context_error(cli->ctx);
-    return cli->misused || strncmp(message, "--", 2) == 0 ||
-           cli_config_blamed(cli->common, message);
+    return cli->misused || cli_config_blamed(cli->common, qn_context_error(cli->ctx));
 }
 
 int cli_fail(cli_work *cli, qn_status status)
@@ -118,6 +115,7 @@ int cli_fail(cli_work *cli, qn_status status)
     case QN_OK: return CLI_DONE;
     case QN_E_UNSUPPORTED: return CLI_UNSUPPORTED;
     case QN_E_GOAL: return CLI_GOAL;
+    case QN_E_OPTION: return CLI_USAGE;
     case QN_E_INVALID:
     case QN_E_FORMAT: return is_misused(cli) ? CLI_USAGE : CLI_FAILED;
     default: return CLI_FAILED;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "export/export.h"
 #include "ops/clone.h"
 #include "ops/eval.h"
@@ -265,6 +266,10 @@ void qn_beside_report(qn_item *root, const qn_beside *b)
     qn_item_text(group, "version", qn_ort_version(b->ort));
     qn_item_int(group, "integer_tensors_equal", equal);
     qn_item_int(group, "integer_tensors_differ", differing);
+    if (differing && qn_cpu_isa() < QN_ISA_VNNI)
+        qn_item_text(group, "saturates",
+                     "its products of 8 bits do on CPUs without VNNI, such as this one, unless its "
+                     "session option session.x64quantprecision is 1");
     qn_item *results = qn_item_table(group, "results");
     for (size_t i = 0; i < b->n_results; i++) {
         qn_item *row = qn_item_row(results);

@@ -172,7 +172,7 @@ static qn_status check_names(const qn_comparison *c)
             found = op ? fits_one(pattern, 1, c->rows[i].op, c->rows[i].op)
                        : fits_one(pattern, 1, c->rows[i].name, c->rows[i].node);
         if (!found)
-            return qn_fail(c->ctx, QN_E_INVALID, "%s '%s' fits no layer that both sides have",
+            return qn_fail(c->ctx, QN_E_OPTION, "%s '%s' fits no layer that both sides have",
                            op ? "--op-type" : "--output-name", *pattern);
     }
     return QN_OK;

@@ -139,7 +139,7 @@ qn_status qn_trace_dump(qn_quantize_job *j, const char *folder)
 {
     dump d = {.j = j};
     if (!j->calibration.fed)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "--dump needs data: there is no sample to run the layers with");
     qn_arena_init(&d.arena, &j->ctx->allocator);
     const qn_status status = run(&d, folder);

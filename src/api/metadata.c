@@ -145,6 +145,8 @@ qn_status qn_job_describe(qn_quantize_job *j)
                          : s->mix   ? "mix"
                                     : j->params.method->name));
     QN_TRY(qn_model_tell(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
+    if (s->reduce_range)
+        QN_TRY(qn_model_tell(model, "quench.reduced_range", "1"));
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
     if (s->dynamic)
         return QN_OK;

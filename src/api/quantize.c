@@ -172,11 +172,11 @@ static qn_status check_runs(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     if (o->goal && j->calibration.fed && !j->calibration.with_data)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "--max-drop measures: random numbers tell nothing, it needs data (-d)");
     if (j->calibration.fed || (!o->fastest && !o->goal && !o->fix_worst))
         return QN_OK;
-    return qn_fail(j->ctx, QN_E_INVALID, "%s measures: beside statistics it needs data too (-d)",
+    return qn_fail(j->ctx, QN_E_OPTION, "%s measures: beside statistics it needs data too (-d)",
                    o->goal        ? "--max-drop"
                    : o->fix_worst ? "--fix-worst"
                                   : "--fastest");
@@ -187,7 +187,7 @@ static qn_status check_fix(const qn_quantize_job *j)
     const qn_quantize_options *o = j->options;
     if (!o->fix_worst || (!o->goal && !o->dynamic && !j->given))
         return QN_OK;
-    return qn_fail(j->ctx, QN_E_INVALID, "--fix-worst does not go with %s",
+    return qn_fail(j->ctx, QN_E_OPTION, "--fix-worst does not go with %s",
                    o->goal      ? "--max-drop, which chooses layers itself"
                    : o->dynamic ? "dynamic quantization: there are no scales to be too coarse"
                                 : "a model that is quantized already: its scales are kept");

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/quantize.h"
+#include "base/cpu.h"
 #include "base/map.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
@@ -29,6 +30,7 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .widths = o->widths,
                                .n_widths = o->n_widths,
                                .unify = o->unify_inputs != 0,
+                               .reduce_range = o->reduce_range != 0,
                                .table_bits = o->table_bits,
                                .input_types = o->input_types,
                                .n_input_types = o->n_input_types,
@@ -190,7 +192,7 @@ static qn_status check_wide_nodes(const qn_quantize_job *j)
                          : o->mix      ? "--mix-config"
                                        : "--load-scale-json";
     if (profile->wide_refused)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: target '%s' has no integers of 16 bits and takes no such file: leave "
                        "nodes in float instead (--float, --max-drop)",
                        option, profile->name);
@@ -198,6 +200,17 @@ static qn_status check_wide_nodes(const qn_quantize_job *j)
            "%s: target '%s' computes the %zu nodes of 16 bits in float: that is slower than 8 bits",
            option, profile->name, wide);
     return QN_OK;
+}
+
+static void warn_of_saturation(const qn_quantize_job *j)
+{
+    const qn_quant_settings *s = &j->settings;
+    if (s->profile->saturates && !s->reduce_range && s->bits == 8 && qn_cpu_isa() < QN_ISA_VNNI)
+        qn_log(j->ctx, QN_LOG_WARN,
+               "target '%s' saturates on CPUs without VNNI, such as this one, and may lose many "
+               "points "
+               "there: --reduce-range makes a file that does not",
+               s->profile->name);
 }
 
 qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
@@ -221,6 +234,7 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
         QN_TRY(check_mix(j, model));
     QN_TRY(qn_job_rules(j));
     QN_TRY(check_wide_nodes(j));
+    warn_of_saturation(j);
     tell_idle(j);
     return QN_OK;
 }

@@ -120,6 +120,9 @@ void qn_arena_reset(qn_arena *arena);
 void *qn_arena_alloc(qn_arena *arena, size_t size);
 void *qn_arena_array(qn_arena *arena, size_t count, size_t size);
 void *qn_arena_copy(qn_arena *arena, const void *data, size_t size);
+/* A copy of `count` items with room for `capacity`. */
+void *qn_arena_widen(qn_arena *arena, const void *items, size_t count, size_t capacity,
+                     size_t size);
 /* Zero-terminated copies. */
 char *qn_arena_text(qn_arena *arena, const char *text, size_t length);
 char *qn_arena_format(qn_arena *arena, const char *format, ...) QN_PRINTF(2, 3);

@@ -26,6 +26,7 @@ const char *qn_status_name(qn_status status)
         [QN_E_UNSUPPORTED] = "not supported",
         [QN_E_CANCELLED] = "cancelled",
         [QN_E_GOAL] = "goal missed",
+        [QN_E_OPTION] = "wrong option",
     };
     return (size_t)status < QN_COUNT_OF(names) ? names[status] : "?";
 }

@@ -227,6 +227,14 @@ void *qn_arena_copy(qn_arena *arena, const void *data, size_t size)
     return copy;
 }
 
+void *qn_arena_widen(qn_arena *arena, const void *items, size_t count, size_t capacity, size_t size)
+{
+    void *wide = qn_arena_array(arena, capacity, size);
+    if (wide && count)
+        memcpy(wide, items, count * size);
+    return wide;
+}
+
 char *qn_arena_text(qn_arena *arena, const char *text, size_t length)
 {
     char *copy = length < SIZE_MAX ? qn_arena_alloc(arena, length + 1) : NULL;

@@ -1,8 +1,9 @@
 /* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be rounded. To be
  * quantized for some target the graph is made float again; what the pairs say stays with the values (qparams):
  *
- *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, 0, most) where that is what the integers' ends do, in
- *                        place of a Relu that the file has dropped for it
+ *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, least, most) where only the integers' ends say so: in place
+ *                        of a Relu that the file has dropped for them, and where y is an output, which may come out
+ *                        in float
  *   w -> D -> y          y = D(w), a constant; any scales
  *
  * Others are left as they are: parameters that are computed, integers that an operator reads. */
@@ -82,26 +83,35 @@ static qn_status take_name(qn_value *value, qn_value *other)
     return qn_value_rename(value, name);
 }
 
-/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so. */
+/* Of a computed number, by a D that nothing else shares the integers with. */
+static bool makes_output(const qn_node *quantize)
+{
+    const qn_node *d = qn_value_only_user(quantize->out[0]);
+    return quantize->in[0]->producer && qn_is_dequantize(d) && d->out[0]->is_output;
+}
+
+/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so, and floats of both
+ * ends. */
 static qn_status spell_limit(qn_pass_context *self, qn_node *node)
 {
     qn_quantized q = {.value = node->out[0]};
     qn_qparams *p = NULL;
     qn_node *clip;
     bool found = false;
-    if (!has_both_signs(node->in[0]->producer))
+    if (!makes_output(node) && !has_both_signs(node->in[0]->producer))
         return QN_OK;
     QN_TRY(qn_lower_parameters(&found, &q, node));
     if (!found || q.axis >= 0 || !qn_quantized_is_short(&q))
         return QN_OK;
     QN_TRY(qn_qparams_create(&p, self->ctx, self->graph->arena, q.value->type.dtype, 1));
-    if (qn_quantized_zero(&q) != p->qmin)
+    const int64_t zero = qn_quantized_zero(&q);
+    if (!makes_output(node) && zero != p->qmin)
         return QN_OK;
+    const float scale = qn_quantized_scale(&q, 0);
     qn_node_spec spec = {
         .op = &qn_op_Clip, .name = node->name, .before = node, .in = {node->in[0]}, .n_in = 3};
-    QN_TRY(qn_value_float(&spec.in[1], self->graph, 0));
-    QN_TRY(qn_value_float(&spec.in[2], self->graph,
-                          (float)(p->qmax - p->qmin) * qn_quantized_scale(&q, 0)));
+    QN_TRY(qn_value_float(&spec.in[1], self->graph, (float)(p->qmin - zero) * scale));
+    QN_TRY(qn_value_float(&spec.in[2], self->graph, (float)(p->qmax - zero) * scale));
     QN_TRY(qn_node_build(&clip, self->graph, &spec));
     QN_TRY(qn_node_infer(clip));
     QN_TRY(take_name(clip->out[0], node->in[0]));

@@ -50,10 +50,9 @@ static qn_status slots_reserve(qn_proto_tree *tree, qn_proto_message *message)
     if (message->count < message->capacity)
         return QN_OK;
     const uint32_t capacity = message->capacity ? 2 * message->capacity : 4;
-    qn_proto_slot *slots = qn_arena_array(&tree->arena, capacity, sizeof *slots);
+    qn_proto_slot *slots =
+        qn_arena_widen(&tree->arena, message->slots, message->count, capacity, sizeof *slots);
     QN_TRY_ALLOC(tree->ctx, slots);
-    if (message->count)
-        memcpy(slots, message->slots, message->count * sizeof *slots);
     message->slots = slots;
     message->capacity = capacity;
     return QN_OK;
@@ -87,9 +86,7 @@ static void *slot_grow(qn_proto_tree *tree, qn_proto_slot *slot, const void *ite
     const uint16_t log2 = (uint16_t)(slot->capacity_log2 ? slot->capacity_log2 + 1 : 1);
     if (slot->count < capacity)
         return (void *)(uintptr_t)items;
-    void *grown = qn_arena_array(&tree->arena, (size_t)1 << log2, item_size);
-    if (grown && slot->count)
-        memcpy(grown, items, slot->count * item_size);
+    void *grown = qn_arena_widen(&tree->arena, items, slot->count, (size_t)1 << log2, item_size);
     if (grown)
         slot->capacity_log2 = log2;
     return grown;

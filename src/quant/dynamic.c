@@ -219,7 +219,7 @@ static qn_status row_scales(qn_qparams **out, const qn_quantizer *q, const qn_te
     const int64_t all = w->dims[0] * w->dims[1];
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[0], rows));
     qn_qparams *p = *out;
-    p->qmin = -p->qmax;
+    qn_params_reach(p, q);
     for (int64_t r = 0; r < rows; r++) {
         float most = 0;
         for (int64_t at = r; at < all; at += rows) {

@@ -37,7 +37,10 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
 /* One scale for a whole constant; one number is hit exactly. */
 QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
                                               const qn_tensor *tensor, int bits);
-/* weights.c: parameters of weights as the target wants them, all scales 1. */
+/* weights.c: how far integers of weights reach: symmetric; with reduced range -64 to 64, since 255 * 64 + 255 * 64 still
+ * fits 16 bits, where engines on CPUs without VNNI add the products in pairs. */
+void qn_params_reach(qn_qparams *p, const qn_quantizer *q);
+/* Parameters of weights as the target wants them, all scales 1. */
 QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,
                                               const qn_mac *mac);
 /* Scales of weights, one for each index of the mac's axis or one for all. Where all weights are 0 the scale is too, until

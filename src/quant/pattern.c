@@ -120,7 +120,7 @@ static qn_status apply_width(qn_quantizer *q, const char *text, bool is_name)
     while (equals && width < n_widths && strcmp(equals + 1, widths[width].name) != 0)
         width++;
     if (!equals || equals == text || width == n_widths)
-        return qn_fail(q->ctx, QN_E_INVALID,
+        return qn_fail(q->ctx, QN_E_OPTION,
                        "--bits: '%s' is not PATTERN=8, PATTERN=16 or PATTERN=w8a16", text);
     char *pattern = qn_arena_text(&q->arena, text, (size_t)(equals - text));
     QN_TRY_ALLOC(q->ctx, pattern);

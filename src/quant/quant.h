@@ -40,6 +40,7 @@ typedef struct qn_profile {
     bool bias_integer;                 /* biases are int32 with a D; else float */
     bool wide;                         /* 16 bits are computed with as integers */
     bool wide_refused;                 /* a file that has 16 bits does not load */
+    bool saturates;                    /* adds products of 8 bits in 16 on CPUs without VNNI */
     bool operators;                    /* knows QLinearConv and its kin */
     bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
     bool rounds_behind; /* a product may be rounded behind the function that reads it */
@@ -77,8 +78,9 @@ typedef struct qn_quant_settings {
     bool real_outputs;              /* of a chip: else they are integers */
     const char *const *input_types; /* of the inputs, see inputs.h; one for all, or one for each */
     size_t n_input_types;
-    bool unify;     /* all that a Concat or ScatterND puts together has one scale */
-    int table_bits; /* QN_TABLE_KEY of lower.h; 0: tables have all numbers */
+    bool unify;        /* all that a Concat or ScatterND puts together has one scale */
+    bool reduce_range; /* weights of 8 bits reach half as far, see qn_params_reach */
+    int table_bits;    /* QN_TABLE_KEY of lower.h; 0: tables have all numbers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */

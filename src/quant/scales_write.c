@@ -165,6 +165,8 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put(w, root, "widths", texts(w, s->widths, s->n_widths));
     if (s->unify)
         put(w, root, "unified", qn_json_bool(true));
+    if (s->reduce_range)
+        put(w, root, "reduced_range", qn_json_bool(true));
     if (s->table_bits)
         put(w, root, "table_bits", qn_json_int(s->table_bits));
     if (s->n_input_types)

@@ -114,6 +114,14 @@ void qn_params_settle_dead(qn_qparams *p)
         p->scale[i] = p->scale[i] > 0 ? p->scale[i] : 1;
 }
 
+void qn_params_reach(qn_qparams *p, const qn_quantizer *q)
+{
+    enum { REDUCED = 64 };
+    if (q->settings.reduce_range && p->qmax < 256)
+        p->qmax = REDUCED;
+    p->qmin = -p->qmax;
+}
+
 qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac)
 {
     const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
@@ -121,7 +129,7 @@ qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const q
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],
                              several ? mac->w->dims[mac->axis] : 1));
     (*out)->axis = several ? mac->axis : -1;
-    (*out)->qmin = -(*out)->qmax;
+    qn_params_reach(*out, q);
     return QN_OK;
 }
 

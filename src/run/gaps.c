@@ -59,10 +59,8 @@ static qn_status room_for_one(qn_gaps *gaps, qn_gap_runs *runs)
     if (runs->count < runs->capacity)
         return QN_OK;
     const size_t capacity = runs->capacity ? 2 * runs->capacity : 2;
-    run *at = qn_arena_array(&gaps->arena, capacity, sizeof *at);
+    run *at = qn_arena_widen(&gaps->arena, runs->at, runs->count, capacity, sizeof *at);
     QN_TRY_ALLOC(gaps->ctx, at);
-    if (runs->count)
-        memcpy(at, runs->at, runs->count * sizeof *at);
     runs->at = at;
     runs->capacity = capacity;
     return QN_OK;

@@ -120,28 +120,29 @@ def quench_outputs(path, inputs, *options):
         return np.load(os.path.join(folder, "out", files[0]))
 
 
-def runtime(path):
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 2
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-
-
-def runtime_outputs(path, inputs):
-    session = runtime(path)
+def runtime_outputs(path, inputs, exact=True):
+    import runtime
+    session = runtime.session(path, threads=2, exact=exact)
     first = session.get_inputs()[0]
     batch = first.shape[0] if isinstance(first.shape[0], int) else 8
     return np.concatenate([session.run(None, {first.name: inputs[i:i + batch]})[0]
                            for i in range(0, len(inputs), batch)])
 
 
-def check_agreement(name, ours, theirs):
-    """Lines that say what is wrong."""
+def check_agreement(name, ours, theirs, truth=None):
+    """Lines that say what is wrong. `truth` computes a sample by the reference kernels: it says who of both is off."""
     error, largest = np.abs(ours - theirs).max(), np.abs(theirs).max()
     print(f"largest difference from ONNX Runtime {error:.3g}, {error / largest:.2g} of {largest:.3g}")
     limit = 0 if name in EXACT else AGREEMENT * largest
-    return [] if error <= limit else [f"differs from ONNX Runtime by {error / largest:.2g}"]
+    if error <= limit:
+        return []
+    if truth and name not in EXACT:
+        i = int(np.abs(ours - theirs).reshape(len(ours), -1).max(1).argmax())
+        own, other = (np.abs(values[i] - truth(i)).max() for values in (ours, theirs))
+        print(f"there quench is {own / largest:.2g} from the reference kernels, ONNX Runtime {other / largest:.2g}")
+        if own <= limit < other:
+            return []
+    return [f"differs from ONNX Runtime by {error / largest:.2g}"]
 
 
 def check_case(name):
@@ -154,7 +155,8 @@ def check_case(name):
     wrong = []
     if name in models.MODELS or name in EXACT:
         count = len(inputs) if name in COMPARED_ALL else COMPARED
-        wrong += check_agreement(name, ours[:count], runtime_outputs(path, inputs[:count]))
+        wrong += check_agreement(name, ours[:count], runtime_outputs(path, inputs[:count]),
+                                 lambda i: quench_outputs(path, inputs[i:i + 1], "--backend", "ref")[0])
     for key, value in judge(ours, truth).items():
         wanted = expected.get(key, float("nan"))
         print(f"{key} {value:.4g}, expected {wanted:.4g}, {value - wanted:+.4g}")
@@ -169,7 +171,8 @@ def check_case(name):
 
 
 def silero_runtime(path, chunks):
-    session, state = runtime(path), np.zeros((2, 1, 128), np.float32)
+    import runtime
+    session, state = runtime.session(path, threads=2), np.zeros((2, 1, 128), np.float32)
     rate, out = np.array(16000, np.int64), []
     for chunk in chunks:
         p, state = session.run(None, {"input": chunk[None], "state": state, "sr": rate})

@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from accuracy import models
 import quant
+import runtime
 
 TARGETS = ("quench", "ort", "openvino", "tensorrt", "qdq-generic")
 # Of the largest number: a few integers are rounded the other way.
@@ -60,11 +61,8 @@ def write(path, nodes, shape, weights, constants):
     onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
 
 
-def runtime(path, inputs, level):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = level
-    session = onnxruntime.InferenceSession(path, options)
+def run_session(path, inputs, level):
+    session = runtime.session(path, level=level, exact=False)
     return np.concatenate([session.run(None, {"x": x[None]})[0] for x in inputs])
 
 
@@ -80,10 +78,10 @@ def check(name, folder):
     wrong = []
     for target in TARGETS:
         subprocess.run([models.QUENCH, "quant", "-q", "-m", path, "-d", data, "-s", folder, "-b", "8",
-                        "--target", target], check=True, stdout=subprocess.DEVNULL)
+                        "--target", target, *runtime.PORTABLE], check=True, stdout=subprocess.DEVNULL)
         made = os.path.join(folder, "net_quantize.onnx")
-        plain = runtime(made, inputs, level.ORT_DISABLE_ALL)
-        for engine, run in (("ONNX Runtime", lambda: runtime(made, inputs, level.ORT_ENABLE_ALL)),
+        plain = run_session(made, inputs, level.ORT_DISABLE_ALL)
+        for engine, run in (("ONNX Runtime", lambda: run_session(made, inputs, level.ORT_ENABLE_ALL)),
                             ("OpenVINO", lambda: quant.openvino_outputs(made, inputs))):
             try:
                 off = np.abs(run() - plain).max() / np.abs(plain).max()

@@ -11,8 +11,9 @@ import xml.etree.ElementTree
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import numpy_helper
+
+import runtime
 
 QUENCH = os.environ["QUENCH"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -68,8 +69,6 @@ def check_single(quantized, dump, layers, image):
     model = onnx.shape_inference.infer_shapes(onnx.load(quantized))
     told = json.loads({p.key: p.value for p in model.metadata_props}.get("quench.tensors", "{}"))
     producers = {o: n for n in model.graph.node for o in n.output}
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
     checked = 0
     for layer in layers:
         quantize = producers.get(layer["tensor"] + "_QuantizeLinear_Output")
@@ -83,8 +82,7 @@ def check_single(quantized, dump, layers, image):
         real = {l["tensor"]: l["float"] for l in layers}.get(source)
         real = np.load(os.path.join(dump, real)) if real else image
         part = onnx.utils.Extractor(model).extract_model([before.output[0]], [quantize.output[0]])
-        session = onnxruntime.InferenceSession(part.SerializeToString(), options,
-                                               providers=["CPUExecutionProvider"])
+        session = runtime.session(part.SerializeToString())
         integers = exact_integers(real, model, before, factor_of(told, source))
         got = session.run(None, {before.output[0]: integers})[0]
         scale, zero = scales_of(model, quantize)

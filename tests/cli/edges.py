@@ -7,7 +7,8 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime
+
+import runtime
 
 QUENCH = os.environ["QUENCH"]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -36,9 +37,7 @@ def integers(path, x):
 def outputs(path, x, folder):
     np.save(os.path.join(folder, "in.npy"), x)
     quench("infer", path, "-i", os.path.join(folder, "in.npy"), "-o", folder, "--quiet")
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(path, options)
+    session = runtime.session(path)
     return (np.load(os.path.join(folder, "logits.npy")),
             session.run(None, {session.get_inputs()[0].name: x})[0])
 

@@ -5,10 +5,10 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import helper
 
 from files import FLOAT, infer, model, quench
+from runtime import session
 
 SEED = np.random.default_rng(3)
 
@@ -43,9 +43,7 @@ NUMPY = {"Add": np.add, "Mul": np.multiply, "Sub": np.subtract, "Div": np.divide
 def run_other(path, opset, feeds):
     """By ONNX Runtime, or where that does not know the opset by what ONNX says of the file's only node."""
     if opset >= 7:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        return onnxruntime.InferenceSession(path, options).run(None, feeds)[0]
+        return session(path).run(None, feeds)[0]
     graph = onnx.load(path).graph
     values = {**feeds, **{t.name: onnx.numpy_helper.to_array(t) for t in graph.initializer}}
     for node in graph.node:

@@ -10,18 +10,13 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime
+
+from runtime import session
 
 QUENCH = os.environ["QUENCH"]
 DATA = os.environ.get("QUENCH_DATA", os.path.join("..", "shared", "data"))
 SHAPES = {("en_PP-OCRv4_rec", "x"): [1, 3, 48, 320], ("silero_vad_16k_op15", "input"): [1, 576],
           ("silero_vad_16k_op15", "state"): [2, 1, 128]}
-
-
-def session(path):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def inputs(name, runtime):

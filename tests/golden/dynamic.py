@@ -8,8 +8,9 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
+
+from runtime import session
 
 QUENCH = os.environ["QUENCH"]
 MODELS = os.path.join(os.environ.get("QUENCH_DATA", os.path.join("..", "shared", "data")), "onnx")
@@ -95,12 +96,6 @@ def run(*command):
     if done.returncode:
         raise RuntimeError(" ".join(command) + ": " + done.stderr)
     return done.stdout
-
-
-def session(path):
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def distance(a, b):

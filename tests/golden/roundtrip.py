@@ -12,6 +12,8 @@ import onnx
 import onnxruntime as ort
 from onnx import numpy_helper
 
+import runtime
+
 LATEST = 23
 # Pairs of model and target opset that the program may refuse: training operators and the batched Scan
 # everywhere, and in lower opsets what came later. Counted with the 1,073 models of Debian 12 and examples/.
@@ -19,11 +21,7 @@ REFUSED = {"own": 10, "latest": 10, "lower": 429}
 
 
 def session(path):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return runtime.session(str(path), threads=1, level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
 
 
 def read_input(path, kind):

@@ -1,4 +1,4 @@
-/* Types of inputs, one scale for what is put together, limits around LayerNormalization, short tables. */
+/* Pairs at outputs, types of inputs, one scale for what is put together, limits around LayerNormalization, short tables. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -75,6 +75,67 @@ static qn_quantized written(const qn_model *model, const char *name)
     assert_non_null(value);
     assert_ptr_equal(value->users[0]->op, &qn_op_QuantizeLinear);
     return read_by(value->users[0]->out[0]);
+}
+
+/* ---- Files with pairs ---------------------------------------------------------------------------------------------- */
+
+static float constant(const qn_value *value)
+{
+    assert_non_null(value->data);
+    return ((const float *)value->data->data)[0];
+}
+
+/* A pair at the end goes: the result may come out in float, but within what its integers reach. */
+static void outputs_keep_their_ends(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero < 200; zero += 100) {
+        fixture f = begin();
+        qn_value *q[3] = {convolve(&f, convolve(&f, picture(&f, "x"))), number(&f, 0.125)};
+        assert_int_equal(qn_value_number(&q[2], f.graph, QN_UINT8, zero), QN_OK);
+        q[0] = apply(&f, &qn_op_QuantizeLinear, 3, q[0], q[1], q[2]);
+        finish(&f, apply(&f, &qn_op_DequantizeLinear, 3, q[0], q[1], q[2]));
+        const qn_quantize_options options = base(8);
+        qn_model *quantized = quantize(&f, &options);
+        const qn_node *last = quantized->graph->outputs[0]->producer;
+        assert_ptr_equal(last->op, &qn_op_Clip);
+        assert_true(constant(last->in[1]) == (float)-zero * 0.125f);
+        assert_true(constant(last->in[2]) == (float)(255 - zero) * 0.125f);
+        qn_model_free(quantized);
+        end(&f);
+    }
+}
+
+/* ---- Weights ------------------------------------------------------------------------------------------------------- */
+
+/* Two products with 255 must fit 16 bits together: no weight is beyond 64, and some reach it. */
+static void weights_have_half_the_range(void **state)
+{
+    (void)state;
+    for (int dynamic = 0; dynamic < 2; dynamic++) {
+        fixture f = begin();
+        qn_value *x = input(&f, "x", 2, DIMS(3, 12)), *w = weights(&f, 2, DIMS(12, 12));
+        finish(&f, apply(&f, &qn_op_MatMul, 2, apply(&f, &qn_op_MatMul, 2, x, w), w));
+        qn_quantize_options options = base(8);
+        options.reduce_range = 1;
+        options.no_weight_clipping = 1;
+        options.dynamic = dynamic;
+        qn_model *quantized = quantize(&f, &options);
+        int seen = 0;
+        for (size_t i = 0; i < quantized->graph->n_values; i++) {
+            const qn_tensor *t = quantized->graph->values[i]->data;
+            if (!t || t->dtype != QN_INT8 || qn_tensor_count(t) < 144)
+                continue;
+            int64_t most = 0;
+            for (int64_t k = 0; k < 144; k++)
+                most = QN_MAX(most, llabs(qn_tensor_i64(t, k)));
+            assert_int_equal(most, 64);
+            seen++;
+        }
+        assert_true(seen > 0);
+        qn_model_free(quantized);
+        end(&f);
+    }
 }
 
 /* ---- Inputs --------------------------------------------------------------------------------------------------------- */
@@ -309,6 +370,7 @@ static void tables_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outputs_keep_their_ends), cmocka_unit_test(weights_have_half_the_range),
         cmocka_unit_test(inputs_have_types),       cmocka_unit_test(integers_are_raw),
         cmocka_unit_test(wrong_types_are_refused), cmocka_unit_test(parts_share_a_scale),
         cmocka_unit_test(norms_are_limited),       cmocka_unit_test(tables_are_short),

@@ -1,0 +1,21 @@
+"""runtime.py: sessions of ONNX Runtime for the tests, and what its 8-bit products are worth on this CPU."""
+
+import onnxruntime
+
+with open("/proc/cpuinfo", encoding="utf-8") as cpu:
+    # Below VNNI, ONNX Runtime and OpenVINO add products of 8 bits in pairs of 16 bits, which saturate.
+    SATURATES = "vnni" not in cpu.read()
+# Options of quench quant for files that such engines compute right on this CPU.
+PORTABLE = ["--reduce-range"] if SATURATES else []
+
+
+def session(model, threads=0, level=None, exact=True):
+    """Of a path or of bytes. `exact`: by slower products where the fast ones saturate."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    if level is not None:
+        options.graph_optimization_level = level
+    if exact:
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
