@@ -139,6 +139,16 @@ static qn_status operand(qn_value **out, qn_node *node, const product *p, int32_
     return reshape(out, node, shape, 3);
 }
 
+/* After the Einsum, since the moves around it may go away. */
+static qn_status name_product(qn_value *y, const qn_node *node)
+{
+    char *own = NULL, *result = NULL;
+    QN_TRY(qn_rewrite_name(&own, node->graph, node->name, "_product"));
+    QN_TRY(qn_rewrite_name(&result, node->graph, node->out[0]->name, "_product"));
+    QN_TRY(qn_node_rename(y->producer, own));
+    return qn_value_rename(y, result);
+}
+
 static qn_status lower(qn_node *node, const product *p)
 {
     const letters order = join(&p->batch, &p->rows, &p->columns);
@@ -148,6 +158,7 @@ static qn_status lower(qn_node *node, const product *p)
     QN_TRY(operand(&a, node, p, 0, &p->rows, &p->sums));
     QN_TRY(operand(&b, node, p, 1, &p->sums, &p->columns));
     QN_TRY(qn_emit(&a, node, &qn_op_MatMul, a, b));
+    QN_TRY(name_product(a, node));
     for (size_t d = 0; order.at[d]; d++)
         shape[d] = size_of(p, node, order.at[d]);
     QN_TRY(reshape(&a, node, shape, strlen(order.at)));

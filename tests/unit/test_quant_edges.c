@@ -138,6 +138,25 @@ static void weights_have_half_the_range(void **state)
     }
 }
 
+/* As matrix products, under the name of the Einsum. */
+static void sums_of_products_are_integers(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 2, DIMS(3, 12));
+    qn_value *y = apply(&f, &qn_op_Einsum, 2, x, weights(&f, 2, DIMS(12, 12)));
+    ((qn_einsum_attrs *)y->producer->attrs)->equation = "ij,kj->ik";
+    char name[64];
+    snprintf(name, sizeof name, "%s_product", y->name);
+    finish(&f, apply(&f, &qn_op_MatMul, 2, y, weights(&f, 2, DIMS(12, 12))));
+    const qn_quantize_options options = base(8);
+    qn_model *quantized = quantize(&f, &options);
+    const qn_quantized q = written(quantized, name);
+    (void)state;
+    assert_true(qn_quantized_scale(&q, 0) > 0);
+    qn_model_free(quantized);
+    end(&f);
+}
+
 /* ---- Inputs --------------------------------------------------------------------------------------------------------- */
 
 /* Without a Q in front: the input is the integer, whoever reads it, with a scale of its own. */
@@ -370,10 +389,15 @@ static void tables_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outputs_keep_their_ends), cmocka_unit_test(weights_have_half_the_range),
-        cmocka_unit_test(inputs_have_types),       cmocka_unit_test(integers_are_raw),
-        cmocka_unit_test(wrong_types_are_refused), cmocka_unit_test(parts_share_a_scale),
-        cmocka_unit_test(norms_are_limited),       cmocka_unit_test(tables_are_short),
+        cmocka_unit_test(outputs_keep_their_ends),
+        cmocka_unit_test(weights_have_half_the_range),
+        cmocka_unit_test(sums_of_products_are_integers),
+        cmocka_unit_test(inputs_have_types),
+        cmocka_unit_test(integers_are_raw),
+        cmocka_unit_test(wrong_types_are_refused),
+        cmocka_unit_test(parts_share_a_scale),
+        cmocka_unit_test(norms_are_limited),
+        cmocka_unit_test(tables_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
