@@ -57,15 +57,18 @@ def quantize(path, folder, *options, before=()):
 def check_accuracy(name, path, folder):
     data, judge, _, _ = accuracy.CASES[name]
     inputs, truth = data()
+    judged = models.FEW if models.SANITIZED else 500
     samples = os.path.join(folder, "in.npy")
     np.save(samples, inputs[:16])
     made = {"the file": path, "without data": quantize(path, os.path.join(folder, "none")),
             "with data": quantize(path, os.path.join(folder, "data"), "-d", samples),
             "for a chip": quantize(path, os.path.join(folder, "chip"), "-d", samples, "-i", "16", "-od",
                                    before=("--chip", "TX5368AV200"))}
-    scores = {what: judge(accuracy.quench_outputs(p, inputs[-500:], "--batch", "8"), truth[-500:])["top-1"]
+    scores = {what: judge(accuracy.quench_outputs(p, inputs[-judged:], "--batch", "8"), truth[-judged:])["top-1"]
               for what, p in made.items()}
     print("top-1:", ", ".join(f"{what} {score:.2f}" for what, score in scores.items()))
+    if models.SANITIZED:
+        return []  # a few samples tell nothing of accuracy
     return [f"{what}: accuracy is lost" for what, score in scores.items()
             if score < scores["the file"] - (CHIP_POINTS if what == "for a chip" else POINTS)]
 
