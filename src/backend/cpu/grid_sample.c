@@ -1,0 +1,171 @@
+/* GridSample of float32: for a block of points the elements that each is made of, and their weights, are worked out
+ * once; then every channel sums them up. */
+#include "ops/grid_sample.h"
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/parallel.h"
+#include "ops/eval.h"
+#include "ops/move.h"
+
+enum {
+    MOST_SPATIAL = 3,
+    MOST_TAPS = 64,       /* four along each of three axes */
+    BLOCK_TAPS = 1024,    /* of all points of a block */
+    ALONE_BELOW = 1 << 14 /* taps of all channels that one thread does by itself */
+};
+
+typedef struct grid_state {
+    const qn_grid_attrs *attrs;
+    int32_t spatial;
+    int64_t dims[MOST_SPATIAL]; /* of X */
+    int64_t channels, plane;    /* plane: elements of X in one channel */
+    int64_t points;             /* of one sample */
+    int64_t taps, block;        /* of a point that lies inside; points of a block */
+    int64_t blocks;             /* of one sample */
+} grid_state;
+
+typedef struct grid_work {
+    const grid_state *state;
+    const qn_tensor *grid;
+    const float *x;
+    float *y;
+} grid_work;
+
+/* Point p has count[p] taps from p * taps on. */
+typedef struct block {
+    int64_t points;
+    bool whole; /* no tap of any point is missing */
+    int32_t at[BLOCK_TAPS];
+    float weight[BLOCK_TAPS];
+    uint8_t count[BLOCK_TAPS];
+} block;
+
+/* Every combination of the taps along the axes; returns how many. */
+static int join_taps(int32_t *at, float *weight, const grid_state *s, const qn_grid_taps *axes)
+{
+    int64_t places[2][MOST_TAPS] = {{0}};
+    double weights[2][MOST_TAPS] = {{1}};
+    int count = 1;
+    for (int32_t d = 0; d < s->spatial; d++) {
+        const int from = d % 2, to = 1 - from;
+        int joined = 0;
+        for (int i = 0; i < count; i++) {
+            for (int k = 0; k < axes[d].count; k++, joined++) {
+                places[to][joined] = places[from][i] * s->dims[d] + axes[d].at[k];
+                weights[to][joined] = weights[from][i] * axes[d].weight[k];
+            }
+        }
+        count = joined;
+    }
+    for (int i = 0; i < count; i++) {
+        at[i] = (int32_t)places[s->spatial % 2][i];
+        weight[i] = (float)weights[s->spatial % 2][i];
+    }
+    return count;
+}
+
+/* Points [first, first + count) of the grid, counted through all samples. */
+static void find_taps(block *b, const grid_work *w, int64_t first, int64_t count)
+{
+    const grid_state *s = w->state;
+    b->points = count;
+    b->whole = true;
+    for (int64_t p = 0; p < count; p++) {
+        qn_grid_taps axes[MOST_SPATIAL];
+        /* The last number of a point is for the first axis. */
+        for (int32_t d = 0; d < s->spatial; d++)
+            qn_grid_taps_of(&axes[d], s->attrs,
+                            qn_tensor_f64(w->grid, (first + p + 1) * s->spatial - 1 - d),
+                            s->dims[d]);
+        b->count[p] = (uint8_t)join_taps(b->at + p * s->taps, b->weight + p * s->taps, s, axes);
+        b->whole = b->whole && b->count[p] == s->taps;
+    }
+}
+
+/* y[p] = sum over the taps of point p; `taps` is a number that the compiler knows. */
+static inline void sum_whole(float *y, const float *plane, const block *b, int taps)
+{
+    for (int64_t p = 0; p < b->points; p++) {
+        float sum = 0;
+        for (int k = 0; k < taps; k++)
+            sum += b->weight[p * taps + k] * plane[b->at[p * taps + k]];
+        y[p] = sum;
+    }
+}
+
+static void sum_taps(float *y, const float *plane, const block *b, int64_t taps)
+{
+    switch (b->whole ? taps : 0) {
+    case 1: sum_whole(y, plane, b, 1); return;
+    case 4: sum_whole(y, plane, b, 4); return;
+    case 8: sum_whole(y, plane, b, 8); return;
+    case 16: sum_whole(y, plane, b, 16); return;
+    default: break;
+    }
+    for (int64_t p = 0; p < b->points; p++) {
+        float sum = 0;
+        for (int64_t k = p * taps; k < p * taps + b->count[p]; k++)
+            sum += b->weight[k] * plane[b->at[k]];
+        y[p] = sum;
+    }
+}
+
+/* Items are blocks of all samples. */
+static void grid_range(const void *opaque, int64_t first, int64_t last)
+{
+    const grid_work *w = opaque;
+    const grid_state *s = w->state;
+    block b;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t n = i / s->blocks, start = i % s->blocks * s->block;
+        find_taps(&b, w, n * s->points + start, QN_MIN(s->block, s->points - start));
+        for (int64_t c = n * s->channels; c < (n + 1) * s->channels; c++)
+            sum_taps(w->y + c * s->points + start, w->x + c * s->plane, &b, s->taps);
+    }
+}
+
+static qn_status grid_run(const void *state, void *bound, const qn_step_io *io)
+{
+    const grid_state *s = state;
+    const grid_work work = {s, io->in[1], io->in[0]->data, io->out[0]->data};
+    (void)bound;
+    qn_parallel(io->threads, io->out[0]->dims[0] * s->blocks,
+                ALONE_BELOW / (BLOCK_TAPS * s->channels) + 1, grid_range, &work);
+    return QN_OK;
+}
+
+static const qn_kernel grid_kernel = {.name = "grid sample", .run = grid_run};
+
+qn_status qn_claim_grid_sample(bool *taken, qn_claim *claim)
+{
+    qn_node *node = claim->node;
+    const qn_grid_attrs *a = node->attrs;
+    qn_tensor x, grid, y;
+    if (!qn_build_shape(&x, claim->builder, node->in[0]) ||
+        !qn_build_shape(&grid, claim->builder, node->in[1]) ||
+        !qn_build_shape(&y, claim->builder, node->out[0]) || x.dtype != QN_FLOAT32 ||
+        x.rank > MOST_SPATIAL + 2 || qn_tensor_count(&x) == 0 || qn_tensor_count(&y) == 0 ||
+        qn_dims_product(x.dims, 2, x.rank) > INT32_MAX)
+        return QN_OK;
+    grid_state *s = qn_build_alloc(claim->builder, sizeof *s);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s);
+    *s = (grid_state){.attrs = a,
+                      .spatial = x.rank - 2,
+                      .channels = x.dims[1],
+                      .plane = qn_dims_product(x.dims, 2, x.rank),
+                      .points = qn_dims_product(y.dims, 2, y.rank),
+                      .taps = 1};
+    for (int32_t d = 0; d < s->spatial; d++) {
+        s->dims[d] = x.dims[d + 2];
+        s->taps *= a->mode == QN_GRID_NEAREST ? 1 : a->mode == QN_GRID_CUBIC ? 4 : 2;
+    }
+    s->block = BLOCK_TAPS / QN_MAX(s->taps, 4);
+    s->blocks = (s->points + s->block - 1) / s->block;
+    qn_claim_in(claim, node->in[0], QN_ROWS);
+    qn_claim_in(claim, node->in[1], QN_ROWS);
+    qn_claim_out(claim, node->out[0], QN_ROWS);
+    claim->state = s;
+    claim->kernel = &grid_kernel;
+    *taken = true;
+    return QN_OK;
+}
