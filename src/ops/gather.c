@@ -1,6 +1,4 @@
 /* Gather, GatherElements and GatherND: elements picked by indices. */
-#include <string.h>
-
 #include "ops/index.h"
 #include "ops/infer.h"
 #include "ops/move.h"
@@ -14,16 +12,10 @@ typedef struct axis_attrs {
 } axis_attrs;
 static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
 
-qn_status qn_index_get(int64_t *out, const qn_eval *self, const qn_tensor *indices, int64_t i,
-                       int64_t dim)
+qn_status qn_index_fail(const qn_eval *self, int64_t index, int64_t dim)
 {
-    const int64_t index = qn_tensor_i64(indices, i);
-    *out = 0;
-    if (index < -dim || index >= dim)
-        return qn_eval_fail(self, "index %lld is outside [-%lld, %lld)", (long long)index,
-                            (long long)dim, (long long)dim);
-    *out = index < 0 ? index + dim : index;
-    return QN_OK;
+    return qn_eval_fail(self, "index %lld is outside [-%lld, %lld)", (long long)index,
+                        (long long)dim, (long long)dim);
 }
 
 /* ---- Gather ------------------------------------------------------------------------------------------- */
@@ -87,8 +79,7 @@ static qn_status gather_eval(qn_eval *self)
         for (int64_t i = 0; i < count; i++, to += row) {
             int64_t at;
             QN_TRY(qn_index_get(&at, self, indices, i, dim));
-            if (row)
-                memcpy(to, (const char *)in->data + (size_t)(o * dim + at) * row, row);
+            qn_move_bytes(to, (const char *)in->data + (size_t)(o * dim + at) * row, row);
         }
     }
     return QN_OK;
@@ -132,32 +123,44 @@ static qn_status gather_along_infer(qn_infer *self)
     return qn_index_check_shape(self, in, indices, axis);
 }
 
-int64_t qn_index_replace(int64_t i, const qn_tensor *shape, const int64_t *strides, int64_t axis,
-                         int64_t at)
+qn_index_rows qn_index_rows_of(const qn_tensor *data, const qn_tensor *indices, int64_t axis)
 {
-    int64_t offset = 0;
-    for (int32_t d = shape->rank - 1; d >= 0; d--) {
-        const int64_t x = d == axis ? at : i % shape->dims[d];
-        offset += x * strides[d];
-        i /= shape->dims[d];
+    const int32_t last = data->rank - 1;
+    qn_index_rows r = {.indices = indices, .axis = axis < 0 ? axis + data->rank : axis};
+    qn_dims_strides(r.strides, data->rank, data->dims);
+    r.length = indices->dims[last];
+    r.count = qn_dims_product(indices->dims, 0, last);
+    r.dim = data->dims[r.axis];
+    r.stride = r.strides[r.axis];
+    r.step = r.axis == last ? 0 : 1;
+    return r;
+}
+
+int64_t qn_index_row_start(const qn_index_rows *rows, int64_t r)
+{
+    int64_t start = 0;
+    for (int32_t d = rows->indices->rank - 2; d >= 0; d--) {
+        start += d == rows->axis ? 0 : r % rows->indices->dims[d] * rows->strides[d];
+        r /= rows->indices->dims[d];
     }
-    return offset;
+    return start;
 }
 
 static qn_status gather_along_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *indices = self->in[1];
+    const int64_t axis = ((const axis_attrs *)self->attrs)->axis;
+    const qn_index_rows rows = qn_index_rows_of(in, indices, axis);
     const size_t size = qn_dtype_size(in->dtype);
-    int64_t axis = ((const axis_attrs *)self->attrs)->axis, strides[QN_MAX_RANK];
-    axis += axis < 0 ? in->rank : 0;
-    qn_dims_strides(strides, in->rank, in->dims);
-    const int64_t count = qn_tensor_count(indices);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at;
-        QN_TRY(qn_index_get(&at, self, indices, i, in->dims[axis]));
-        const int64_t from = qn_index_replace(i, indices, strides, axis, at);
-        memcpy((char *)self->out[0]->data + (size_t)i * size,
-               (const char *)in->data + (size_t)from * size, size);
+    char *to = self->out[0]->data;
+    for (int64_t r = 0; r < rows.count; r++) {
+        const int64_t start = qn_index_row_start(&rows, r);
+        for (int64_t k = 0; k < rows.length; k++, to += size) {
+            int64_t at;
+            QN_TRY(qn_index_get(&at, self, indices, r * rows.length + k, rows.dim));
+            const int64_t from = start + k * rows.step + at * rows.stride;
+            qn_move_bytes(to, (const char *)in->data + (size_t)from * size, size);
+        }
     }
     return QN_OK;
 }
@@ -248,8 +251,7 @@ static qn_status gather_nd_eval(qn_eval *self)
         int64_t from;
         QN_TRY(qn_index_tuple(&from, self, &space, i));
         from += i / each * in_batch;
-        if (row)
-            memcpy(to, (const char *)in->data + (size_t)from * size, row);
+        qn_move_bytes(to, (const char *)in->data + (size_t)from * size, row);
     }
     return QN_OK;
 }

@@ -4,12 +4,30 @@
 
 #include "ops/eval.h"
 
+/* Fails with the index that is outside [-dim, dim). */
+QN_MUST_CHECK qn_status qn_index_fail(const qn_eval *self, int64_t index, int64_t dim);
 /* Element i of `indices` as a place in 0..dim-1; fails when it is outside [-dim, dim). */
-QN_MUST_CHECK qn_status qn_index_get(int64_t *out, const qn_eval *self, const qn_tensor *indices,
-                                     int64_t i, int64_t dim);
-/* Offset under `strides` of the flat index i of `shape` with the coordinate of `axis` replaced. */
-int64_t qn_index_replace(int64_t i, const qn_tensor *shape, const int64_t *strides, int64_t axis,
-                         int64_t at);
+QN_MUST_CHECK static inline qn_status qn_index_get(int64_t *out, const qn_eval *self,
+                                                   const qn_tensor *indices, int64_t i, int64_t dim)
+{
+    const int64_t index = qn_tensor_i64(indices, i);
+    *out = index < 0 ? index + dim : index;
+    return *out >= 0 && *out < dim ? QN_OK : qn_index_fail(self, index, dim);
+}
+
+/* Indices along an axis of `data`: those of a row, which is their last dim, name the elements
+ * start + k * step + index * stride, where k counts through the row. */
+typedef struct qn_index_rows {
+    int64_t count, length;        /* rows; indices in each */
+    int64_t dim, step, stride;    /* dim, stride: of the axis */
+    int64_t strides[QN_MAX_RANK]; /* of data */
+    const qn_tensor *indices;
+    int64_t axis;
+} qn_index_rows;
+/* axis may be negative. */
+qn_index_rows qn_index_rows_of(const qn_tensor *data, const qn_tensor *indices, int64_t axis);
+/* Where row r starts. */
+int64_t qn_index_row_start(const qn_index_rows *rows, int64_t r);
 /* Indices along an axis have the data's rank and are nowhere larger than it, but along the axis. */
 QN_MUST_CHECK qn_status qn_index_check_shape(qn_infer *self, const qn_type *data,
                                              const qn_type *indices, int64_t axis);

@@ -1,6 +1,4 @@
 /* ScatterElements (once Scatter) and ScatterND: updates written or combined at indices. */
-#include <string.h>
-
 #include "ops/index.h"
 #include "ops/infer.h"
 #include "ops/move.h"
@@ -50,30 +48,43 @@ static int64_t combine_i64(reduction how, int64_t a, int64_t b, bool is_unsigned
     return b;
 }
 
-/* out[to] = how(out[to], updates[from]) */
+enum { CHUNK = 64 };
+
+/* out[to + k] = how(out[to + k], updates[from + k]) for k < count, at most CHUNK */
 static void combine(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
-                    reduction how)
+                    int64_t count, reduction how)
 {
-    if (qn_dtype_is_float(out->dtype)) {
-        const double x = combine_f64(how, qn_tensor_f64(out, to), qn_tensor_f64(updates, from));
-        qn_store_f64(out->data, out->dtype, to, &x, 1);
+    const qn_dtype dtype = out->dtype;
+    if (qn_dtype_is_float(dtype)) {
+        double a[CHUNK], b[CHUNK];
+        qn_load_f64(a, dtype, out->data, to, count);
+        qn_load_f64(b, dtype, updates->data, from, count);
+        for (int64_t k = 0; k < count; k++)
+            a[k] = combine_f64(how, a[k], b[k]);
+        qn_store_f64(out->data, dtype, to, a, count);
         return;
     }
-    const bool is_unsigned = qn_dtype_get(out->dtype)->kind != QN_KIND_INT;
-    const int64_t x =
-        combine_i64(how, qn_tensor_i64(out, to), qn_tensor_i64(updates, from), is_unsigned);
-    qn_store_i64(out->data, out->dtype, to, &x, 1);
+    const bool is_unsigned = qn_dtype_get(dtype)->kind != QN_KIND_INT;
+    int64_t a[CHUNK], b[CHUNK];
+    qn_load_i64(a, dtype, out->data, to, count);
+    qn_load_i64(b, dtype, updates->data, from, count);
+    for (int64_t k = 0; k < count; k++)
+        a[k] = combine_i64(how, a[k], b[k], is_unsigned);
+    qn_store_i64(out->data, dtype, to, a, count);
 }
 
-static void scatter_one(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
-                        reduction how)
+/* `count` elements in a row. */
+static void scatter_row(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
+                        int64_t count, reduction how)
 {
     const size_t size = qn_dtype_size(out->dtype);
-    if (how != REDUCE_NONE)
-        combine(out, to, updates, from, how);
-    else
-        memcpy((char *)out->data + (size_t)to * size,
-               (const char *)updates->data + (size_t)from * size, size);
+    if (how == REDUCE_NONE) {
+        qn_move_bytes((char *)out->data + (size_t)to * size,
+                      (const char *)updates->data + (size_t)from * size, (size_t)count * size);
+        return;
+    }
+    for (int64_t k = 0; k < count; k += CHUNK)
+        combine(out, to + k, updates, from + k, QN_MIN(CHUNK, count - k), how);
 }
 
 static qn_status check_reduction(qn_infer *self)
@@ -123,16 +134,17 @@ static qn_status scatter_eval(qn_eval *self)
 {
     const scatter_attrs *a = self->attrs;
     const qn_tensor *out = self->out[0], *indices = self->in[1];
-    int64_t strides[QN_MAX_RANK];
-    const int64_t axis = a->axis < 0 ? a->axis + out->rank : a->axis;
-    const int64_t count = qn_tensor_count(indices);
+    const qn_index_rows rows = qn_index_rows_of(out, indices, a->axis);
     QN_TRY(qn_eval_move_all(self));
-    qn_dims_strides(strides, out->rank, out->dims);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at;
-        QN_TRY(qn_index_get(&at, self, indices, i, out->dims[axis]));
-        scatter_one(out, qn_index_replace(i, indices, strides, axis, at), self->in[2], i,
-                    (reduction)a->reduction);
+    for (int64_t r = 0; r < rows.count; r++) {
+        const int64_t start = qn_index_row_start(&rows, r);
+        for (int64_t k = 0; k < rows.length; k++) {
+            const int64_t from = r * rows.length + k;
+            int64_t at;
+            QN_TRY(qn_index_get(&at, self, indices, from, rows.dim));
+            scatter_row(out, start + k * rows.step + at * rows.stride, self->in[2], from, 1,
+                        (reduction)a->reduction);
+        }
     }
     return QN_OK;
 }
@@ -216,8 +228,7 @@ static qn_status scatter_nd_eval(qn_eval *self)
     for (int64_t i = 0; i < tuples; i++) {
         int64_t to;
         QN_TRY(qn_index_tuple(&to, self, &space, i));
-        for (int64_t k = 0; k < inner; k++)
-            scatter_one(out, to + k, self->in[2], i * inner + k, how);
+        scatter_row(out, to, self->in[2], i * inner, inner, how);
     }
     return QN_OK;
 }
