@@ -109,6 +109,11 @@ static double cubic(double d)
                    : 0;
 }
 
+static double weight_of(const qn_grid_attrs *a, double distance)
+{
+    return a->mode == QN_GRID_CUBIC ? cubic(distance) : 1 - fabs(distance);
+}
+
 static void add_tap(qn_grid_taps *out, int64_t at, double weight)
 {
     if (at < 0)
@@ -119,20 +124,27 @@ static void add_tap(qn_grid_taps *out, int64_t at, double weight)
 
 void qn_grid_taps_of(qn_grid_taps *out, const qn_grid_attrs *a, double x, int64_t dim)
 {
-    const bool is_cubic = a->mode == QN_GRID_CUBIC;
+    const int first = a->mode == QN_GRID_CUBIC ? -1 : 0, count = first < 0 ? 4 : 2;
     double at = place(a, x, dim);
     out->count = 0;
-    if (!is_cubic)
+    if (a->mode != QN_GRID_CUBIC)
         at = pad(a, at, dim);
     if (a->mode == QN_GRID_NEAREST) {
         add_tap(out, tap_at(a, rint(at), dim), 1);
         return;
     }
-    const double low = floor(at);
-    for (int k = is_cubic ? -1 : 0; k < (is_cubic ? 3 : 2); k++) {
-        const double distance = at - (low + k);
-        add_tap(out, tap_at(a, low + k, dim), is_cubic ? cubic(distance) : 1 - fabs(distance));
+    if (at >= -first && at < (double)(dim - 1 + first)) { /* most are inside */
+        const int64_t low = (int64_t)at + first;
+        out->count = count;
+        for (int k = 0; k < count; k++) {
+            out->at[k] = low + k;
+            out->weight[k] = weight_of(a, at - (double)(low + k));
+        }
+        return;
     }
+    const double low = floor(at) + first;
+    for (int k = 0; k < count; k++)
+        add_tap(out, tap_at(a, low + k, dim), weight_of(a, at - (low + k)));
 }
 
 typedef struct sample {

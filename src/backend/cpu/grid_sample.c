@@ -1,8 +1,12 @@
 /* GridSample of float32: for a block of points the elements that each is made of, and their weights, are worked out
- * once; then every channel sums them up. */
+ * once; then every channel sums them up. Taps that lie outside are zeros: they count as another element with weight 0,
+ * unless that makes no number of a sum. */
 #include "ops/grid_sample.h"
 
+#include <math.h>
+
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
 #include "ops/eval.h"
 #include "ops/move.h"
@@ -15,6 +19,7 @@ enum {
 };
 
 typedef struct grid_state {
+    const qn_kernels *kernels;
     const qn_grid_attrs *attrs;
     int32_t spatial;
     int64_t dims[MOST_SPATIAL]; /* of X */
@@ -31,7 +36,7 @@ typedef struct grid_work {
     float *y;
 } grid_work;
 
-/* Point p has count[p] taps from p * taps on. */
+/* Tap k of point p stands at k * (points of a whole block) + p. */
 typedef struct block {
     int64_t points;
     bool whole; /* no tap of any point is missing */
@@ -40,28 +45,32 @@ typedef struct block {
     uint8_t count[BLOCK_TAPS];
 } block;
 
-/* Every combination of the taps along the axes; returns how many. */
-static int join_taps(int32_t *at, float *weight, const grid_state *s, const qn_grid_taps *axes)
+/* Point p: every combination of its taps along the axes. */
+static void join_taps(block *b, int64_t p, const grid_state *s, const qn_grid_taps *axes)
 {
-    int64_t places[2][MOST_TAPS] = {{0}};
-    double weights[2][MOST_TAPS] = {{1}};
+    int64_t at[2][MOST_TAPS];
+    double weight[2][MOST_TAPS];
     int count = 1;
+    at[0][0] = 0;
+    weight[0][0] = 1;
     for (int32_t d = 0; d < s->spatial; d++) {
         const int from = d % 2, to = 1 - from;
         int joined = 0;
         for (int i = 0; i < count; i++) {
             for (int k = 0; k < axes[d].count; k++, joined++) {
-                places[to][joined] = places[from][i] * s->dims[d] + axes[d].at[k];
-                weights[to][joined] = weights[from][i] * axes[d].weight[k];
+                at[to][joined] = at[from][i] * s->dims[d] + axes[d].at[k];
+                weight[to][joined] = weight[from][i] * axes[d].weight[k];
             }
         }
         count = joined;
     }
-    for (int i = 0; i < count; i++) {
-        at[i] = (int32_t)places[s->spatial % 2][i];
-        weight[i] = (float)weights[s->spatial % 2][i];
+    for (int k = 0; k < s->taps; k++) {
+        const int last = s->spatial % 2;
+        b->at[k * s->block + p] = k < count ? (int32_t)at[last][k] : 0;
+        b->weight[k * s->block + p] = k < count ? (float)weight[last][k] : 0;
     }
-    return count;
+    b->count[p] = (uint8_t)count;
+    b->whole = b->whole && count == s->taps;
 }
 
 /* Points [first, first + count) of the grid, counted through all samples. */
@@ -77,36 +86,22 @@ static void find_taps(block *b, const grid_work *w, int64_t first, int64_t count
             qn_grid_taps_of(&axes[d], s->attrs,
                             qn_tensor_f64(w->grid, (first + p + 1) * s->spatial - 1 - d),
                             s->dims[d]);
-        b->count[p] = (uint8_t)join_taps(b->at + p * s->taps, b->weight + p * s->taps, s, axes);
-        b->whole = b->whole && b->count[p] == s->taps;
+        join_taps(b, p, s, axes);
+    }
+    for (int64_t k = 0; k < s->taps; k++) {
+        for (int64_t p = count; p < s->block; p++)
+            b->at[k * s->block + p] = 0;
     }
 }
 
-/* y[p] = sum over the taps of point p; `taps` is a number that the compiler knows. */
-static inline void sum_whole(float *y, const float *plane, const block *b, int taps)
+/* Sums that are no number, once more without the taps that are not there. */
+static void mend(float *y, const float *plane, const block *b, const grid_state *s)
 {
     for (int64_t p = 0; p < b->points; p++) {
         float sum = 0;
-        for (int k = 0; k < taps; k++)
-            sum += b->weight[p * taps + k] * plane[b->at[p * taps + k]];
-        y[p] = sum;
-    }
-}
-
-static void sum_taps(float *y, const float *plane, const block *b, int64_t taps)
-{
-    switch (b->whole ? taps : 0) {
-    case 1: sum_whole(y, plane, b, 1); return;
-    case 4: sum_whole(y, plane, b, 4); return;
-    case 8: sum_whole(y, plane, b, 8); return;
-    case 16: sum_whole(y, plane, b, 16); return;
-    default: break;
-    }
-    for (int64_t p = 0; p < b->points; p++) {
-        float sum = 0;
-        for (int64_t k = p * taps; k < p * taps + b->count[p]; k++)
-            sum += b->weight[k] * plane[b->at[k]];
-        y[p] = sum;
+        for (int64_t k = 0; isnan(y[p]) && k < b->count[p]; k++)
+            sum += b->weight[k * s->block + p] * plane[b->at[k * s->block + p]];
+        y[p] = isnan(y[p]) ? sum : y[p];
     }
 }
 
@@ -119,8 +114,14 @@ static void grid_range(const void *opaque, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const int64_t n = i / s->blocks, start = i % s->blocks * s->block;
         find_taps(&b, w, n * s->points + start, QN_MIN(s->block, s->points - start));
-        for (int64_t c = n * s->channels; c < (n + 1) * s->channels; c++)
-            sum_taps(w->y + c * s->points + start, w->x + c * s->plane, &b, s->taps);
+        const qn_taps taps = {b.at, b.weight, b.points, s->taps, s->block};
+        for (int64_t c = n * s->channels; c < (n + 1) * s->channels; c++) {
+            float *y = w->y + c * s->points + start;
+            const float *plane = w->x + c * s->plane;
+            s->kernels->sum_taps(y, plane, &taps);
+            if (!b.whole)
+                mend(y, plane, &b, s);
+        }
     }
 }
 
@@ -149,7 +150,8 @@ qn_status qn_claim_grid_sample(bool *taken, qn_claim *claim)
         return QN_OK;
     grid_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
-    *s = (grid_state){.attrs = a,
+    *s = (grid_state){.kernels = qn_kernels_get(),
+                      .attrs = a,
                       .spatial = x.rank - 2,
                       .channels = x.dims[1],
                       .plane = qn_dims_product(x.dims, 2, x.rank),

@@ -22,7 +22,7 @@ typedef struct roi_state {
 } roi_state;
 
 /* An element that samples lie next to. `weight` is the sum of their weights, by the number of samples; of the maximum it
- * is the largest, and `low` the smallest, which counts where the element is negative. */
+ * is the largest, and `low` the smallest, with which a negative element is largest. */
 typedef struct tap {
     int64_t at;
     float weight, low;
@@ -120,9 +120,10 @@ static float cell_max(const float *plane, const axis *down, const axis *across, 
         const float *row = plane + rows[i].at * across->size;
         for (int64_t j = 0; j < across->counts[x]; j++) {
             const float v = row[columns[j].at];
-            const float weighted = v > 0 ? v * (rows[i].weight * columns[j].weight)
-                                         : v * (rows[i].low * columns[j].low);
-            most = weighted > most ? weighted : most;
+            const float high = v * (rows[i].weight * columns[j].weight);
+            const float low = v * (rows[i].low * columns[j].low);
+            most = high > most ? high : most;
+            most = low > most ? low : most;
         }
     }
     return most;
