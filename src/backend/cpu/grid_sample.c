@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
 #include "ops/eval.h"
 #include "ops/move.h"
@@ -19,7 +18,6 @@ enum {
 };
 
 typedef struct grid_state {
-    const qn_kernels *kernels;
     const qn_grid_attrs *attrs;
     int32_t spatial;
     int64_t dims[MOST_SPATIAL]; /* of X */
@@ -36,7 +34,7 @@ typedef struct grid_work {
     float *y;
 } grid_work;
 
-/* Tap k of point p stands at k * (points of a whole block) + p. */
+/* Tap k of point p stands at p * taps + k. */
 typedef struct block {
     int64_t points;
     bool whole; /* no tap of any point is missing */
@@ -66,8 +64,8 @@ static void join_taps(block *b, int64_t p, const grid_state *s, const qn_grid_ta
     }
     for (int k = 0; k < s->taps; k++) {
         const int last = s->spatial % 2;
-        b->at[k * s->block + p] = k < count ? (int32_t)at[last][k] : 0;
-        b->weight[k * s->block + p] = k < count ? (float)weight[last][k] : 0;
+        b->at[p * s->taps + k] = k < count ? (int32_t)at[last][k] : 0;
+        b->weight[p * s->taps + k] = k < count ? (float)weight[last][k] : 0;
     }
     b->count[p] = (uint8_t)count;
     b->whole = b->whole && count == s->taps;
@@ -88,19 +86,40 @@ static void find_taps(block *b, const grid_work *w, int64_t first, int64_t count
                             s->dims[d]);
         join_taps(b, p, s, axes);
     }
-    for (int64_t k = 0; k < s->taps; k++) {
-        for (int64_t p = count; p < s->block; p++)
-            b->at[k * s->block + p] = 0;
+}
+
+/* y[p] = sum over the taps of point p; their number may be one that the compiler knows. */
+static inline void sum_each(float *y, const float *plane, const block *b, int64_t taps)
+{
+    for (int64_t p = 0; p < b->points; p++) {
+        float sum = 0;
+        for (int64_t k = 0; k < taps; k++)
+            sum += b->weight[p * taps + k] * plane[b->at[p * taps + k]];
+        y[p] = sum;
+    }
+}
+
+static void sum_taps(float *y, const float *plane, const block *b, int64_t taps)
+{
+    switch (taps) {
+    case 1: sum_each(y, plane, b, 1); break;
+    case 4: sum_each(y, plane, b, 4); break;
+    case 8: sum_each(y, plane, b, 8); break;
+    case 16: sum_each(y, plane, b, 16); break;
+    default: sum_each(y, plane, b, taps); break;
     }
 }
 
 /* Sums that are no number, once more without the taps that are not there. */
 static void mend(float *y, const float *plane, const block *b, const grid_state *s)
 {
-    for (int64_t p = 0; p < b->points; p++) {
+    int odd = 0;
+    for (int64_t p = 0; p < b->points; p++)
+        odd |= isnan(y[p]);
+    for (int64_t p = 0; odd && p < b->points; p++) {
         float sum = 0;
         for (int64_t k = 0; isnan(y[p]) && k < b->count[p]; k++)
-            sum += b->weight[k * s->block + p] * plane[b->at[k * s->block + p]];
+            sum += b->weight[p * s->taps + k] * plane[b->at[p * s->taps + k]];
         y[p] = isnan(y[p]) ? sum : y[p];
     }
 }
@@ -114,11 +133,10 @@ static void grid_range(const void *opaque, int64_t first, int64_t last)
     for (int64_t i = first; i < last; i++) {
         const int64_t n = i / s->blocks, start = i % s->blocks * s->block;
         find_taps(&b, w, n * s->points + start, QN_MIN(s->block, s->points - start));
-        const qn_taps taps = {b.at, b.weight, b.points, s->taps, s->block};
         for (int64_t c = n * s->channels; c < (n + 1) * s->channels; c++) {
             float *y = w->y + c * s->points + start;
             const float *plane = w->x + c * s->plane;
-            s->kernels->sum_taps(y, plane, &taps);
+            sum_taps(y, plane, &b, s->taps);
             if (!b.whole)
                 mend(y, plane, &b, s);
         }
@@ -150,8 +168,7 @@ qn_status qn_claim_grid_sample(bool *taken, qn_claim *claim)
         return QN_OK;
     grid_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
-    *s = (grid_state){.kernels = qn_kernels_get(),
-                      .attrs = a,
+    *s = (grid_state){.attrs = a,
                       .spatial = x.rank - 2,
                       .channels = x.dims[1],
                       .plane = qn_dims_product(x.dims, 2, x.rank),

@@ -84,14 +84,6 @@ typedef enum qn_cell_fn {
     QN_CELL_COUNT
 } qn_cell_fn;
 
-/* The elements of a plane that points are made of: of point p number k is at[k * pitch + p], with its weight. The
- * arrays go on to a whole vector of points, with places that may be read. */
-typedef struct qn_taps {
-    const int32_t *at;
-    const float *weight;
-    int64_t points, taps, pitch;
-} qn_taps;
-
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
@@ -105,8 +97,6 @@ struct qn_kernels {
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
     void (*attend)(const qn_head *head);
-    /* y[p] = sum over the taps of point p */
-    void (*sum_taps)(float *y, const float *plane, const qn_taps *taps);
     void (*product)(const qn_product *product);
     qn_gates_fn *const *gates; /* by qn_cell_fn */
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);

@@ -11,7 +11,6 @@
 #endif
 #include "backend/cpu/recurrent_kernels.h"
 #include "backend/cpu/row_kernels.h"
-#include "backend/cpu/taps_kernels.h"
 #include "backend/cpu/turn_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/wino_kernels.h"
@@ -29,7 +28,6 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .cast = casts,
     .softmax_rows = softmax_rows,
     .attend = attend,
-    .sum_taps = sum_taps,
     .product = product,
     .gates = gates,
     .softmax_lanes = softmax_lanes,

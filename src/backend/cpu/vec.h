@@ -37,11 +37,6 @@ VEC_INLINE vec vec_load_first(const float *p, int64_t count)
 {
     return _mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), p);
 }
-/* p[at[i]] in lane i */
-VEC_INLINE vec vec_gather(const float *p, const int32_t *at)
-{
-    return _mm512_i32gather_ps(_mm512_loadu_si512(at), p, sizeof *p);
-}
 VEC_INLINE void vec_store_first(float *p, vec a, int64_t count)
 {
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1), a);
@@ -195,10 +190,6 @@ VEC_INLINE __m256i vec_first(int64_t count)
 VEC_INLINE vec vec_load_first(const float *p, int64_t count)
 {
     return _mm256_maskload_ps(p, vec_first(count));
-}
-VEC_INLINE vec vec_gather(const float *p, const int32_t *at)
-{
-    return _mm256_i32gather_ps(p, _mm256_loadu_si256((const __m256i *)at), sizeof *p);
 }
 VEC_INLINE void vec_store_first(float *p, vec a, int64_t count)
 {
@@ -357,10 +348,6 @@ VEC_INLINE void vec_store(float *p, vec a)
 VEC_INLINE vec vec_load_first(const float *p, int64_t count)
 {
     VEC_LANES(vec, i < count ? p[i] : 0);
-}
-VEC_INLINE vec vec_gather(const float *p, const int32_t *at)
-{
-    VEC_LANES(vec, p[at[i]]);
 }
 VEC_INLINE void vec_store_first(float *p, vec a, int64_t count)
 {
