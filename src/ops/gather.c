@@ -12,12 +12,6 @@ typedef struct axis_attrs {
 } axis_attrs;
 static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
 
-qn_status qn_index_fail(const qn_eval *self, int64_t index, int64_t dim)
-{
-    return qn_eval_fail(self, "index %lld is outside [-%lld, %lld)", (long long)index,
-                        (long long)dim, (long long)dim);
-}
-
 /* ---- Gather ------------------------------------------------------------------------------------------- */
 
 static qn_status gather_elements_known(qn_infer *self)
@@ -99,20 +93,6 @@ const qn_op qn_op_Gather = {.name = "Gather",
 
 /* ---- GatherElements ------------------------------------------------------------------------------------- */
 
-qn_status qn_index_check_shape(qn_infer *self, const qn_type *data, const qn_type *indices,
-                               int64_t axis)
-{
-    if (data->rank < 0 || indices->rank < 0)
-        return QN_OK;
-    if (data->rank != indices->rank)
-        return qn_infer_fail(self, "data has %d dimensions, indices %d", data->rank, indices->rank);
-    for (int32_t d = 0; d < data->rank; d++) {
-        if (d != axis && data->dims[d].value >= 0 && indices->dims[d].value > data->dims[d].value)
-            return qn_infer_fail(self, "dimension %d of the indices is larger than the data's", d);
-    }
-    return QN_OK;
-}
-
 static qn_status gather_along_infer(qn_infer *self)
 {
     const qn_type *in = self->in[0], *indices = self->in[1];
@@ -123,44 +103,16 @@ static qn_status gather_along_infer(qn_infer *self)
     return qn_index_check_shape(self, in, indices, axis);
 }
 
-qn_index_rows qn_index_rows_of(const qn_tensor *data, const qn_tensor *indices, int64_t axis)
-{
-    const int32_t last = data->rank - 1;
-    qn_index_rows r = {.indices = indices, .axis = axis < 0 ? axis + data->rank : axis};
-    qn_dims_strides(r.strides, data->rank, data->dims);
-    r.length = indices->dims[last];
-    r.count = qn_dims_product(indices->dims, 0, last);
-    r.dim = data->dims[r.axis];
-    r.stride = r.strides[r.axis];
-    r.step = r.axis == last ? 0 : 1;
-    return r;
-}
-
-int64_t qn_index_row_start(const qn_index_rows *rows, int64_t r)
-{
-    int64_t start = 0;
-    for (int32_t d = rows->indices->rank - 2; d >= 0; d--) {
-        start += d == rows->axis ? 0 : r % rows->indices->dims[d] * rows->strides[d];
-        r /= rows->indices->dims[d];
-    }
-    return start;
-}
-
 static qn_status gather_along_eval(qn_eval *self)
 {
-    const qn_tensor *in = self->in[0], *indices = self->in[1];
-    const int64_t axis = ((const axis_attrs *)self->attrs)->axis;
-    const qn_index_rows rows = qn_index_rows_of(in, indices, axis);
+    const qn_tensor *in = self->in[0];
     const size_t size = qn_dtype_size(in->dtype);
     char *to = self->out[0]->data;
-    for (int64_t r = 0; r < rows.count; r++) {
-        const int64_t start = qn_index_row_start(&rows, r);
-        for (int64_t k = 0; k < rows.length; k++, to += size) {
-            int64_t at;
-            QN_TRY(qn_index_get(&at, self, indices, r * rows.length + k, rows.dim));
-            const int64_t from = start + k * rows.step + at * rows.stride;
-            qn_move_bytes(to, (const char *)in->data + (size_t)from * size, size);
-        }
+    qn_index_walk w;
+    qn_index_walk_begin(&w, in, self->in[1], ((const axis_attrs *)self->attrs)->axis);
+    for (; w.left > 0; to += (size_t)w.count * size) {
+        QN_TRY(qn_index_walk_next(&w, self));
+        qn_index_gather(to, in->data, &w, size);
     }
     return QN_OK;
 }
@@ -216,19 +168,6 @@ static qn_status gather_nd_infer(qn_infer *self)
     if (rank > QN_MAX_RANK)
         return qn_infer_fail(self, "more than %d dimensions", QN_MAX_RANK);
     qn_infer_set(self, 0, in->dtype, rank, dims);
-    return QN_OK;
-}
-
-qn_status qn_index_tuple(int64_t *out, const qn_eval *self, const qn_index_space *space, int64_t i)
-{
-    int64_t offset = 0;
-    for (int64_t k = 0; k < space->depth; k++) {
-        int64_t at;
-        const int64_t d = space->first + k;
-        QN_TRY(qn_index_get(&at, self, space->indices, i * space->depth + k, space->dims[d]));
-        offset += at * space->strides[d];
-    }
-    *out = offset;
     return QN_OK;
 }
 

@@ -15,19 +15,25 @@ QN_MUST_CHECK static inline qn_status qn_index_get(int64_t *out, const qn_eval *
     return *out >= 0 && *out < dim ? QN_OK : qn_index_fail(self, index, dim);
 }
 
-/* Indices along an axis of `data`: those of a row, which is their last dim, name the elements
- * start + k * step + index * stride, where k counts through the row. */
-typedef struct qn_index_rows {
-    int64_t count, length;        /* rows; indices in each */
-    int64_t dim, step, stride;    /* dim, stride: of the axis */
-    int64_t strides[QN_MAX_RANK]; /* of data */
+/* Walks through indices along an axis of `data`, a part of a row at a time: of their last dim. */
+enum { QN_INDEX_PART = 256 };
+typedef struct qn_index_walk {
+    int64_t left;              /* indices behind the part, of all rows */
+    int64_t count;             /* of the part */
+    int64_t at[QN_INDEX_PART]; /* the elements of data that the part names */
+    /* How to go on. */
     const qn_tensor *indices;
-    int64_t axis;
-} qn_index_rows;
+    int64_t axis, dim;
+    int64_t strides[QN_MAX_RANK]; /* of data */
+} qn_index_walk;
 /* axis may be negative. */
-qn_index_rows qn_index_rows_of(const qn_tensor *data, const qn_tensor *indices, int64_t axis);
-/* Where row r starts. */
-int64_t qn_index_row_start(const qn_index_rows *rows, int64_t r);
+void qn_index_walk_begin(qn_index_walk *walk, const qn_tensor *data, const qn_tensor *indices,
+                         int64_t axis);
+/* The next part, while something is left. */
+QN_MUST_CHECK qn_status qn_index_walk_next(qn_index_walk *walk, const qn_eval *self);
+/* to[k] = from[at[k]] and to[at[k]] = from[k], of elements of `size` bytes. */
+void qn_index_gather(void *to, const void *from, const qn_index_walk *part, size_t size);
+void qn_index_scatter(void *to, const void *from, const qn_index_walk *part, size_t size);
 /* Indices along an axis have the data's rank and are nowhere larger than it, but along the axis. */
 QN_MUST_CHECK qn_status qn_index_check_shape(qn_infer *self, const qn_type *data,
                                              const qn_type *indices, int64_t axis);

@@ -48,29 +48,22 @@ static int64_t combine_i64(reduction how, int64_t a, int64_t b, bool is_unsigned
     return b;
 }
 
-enum { CHUNK = 64 };
-
-/* out[to + k] = how(out[to + k], updates[from + k]) for k < count, at most CHUNK */
+/* out[to] = how(out[to], updates[from]) */
 static void combine(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
-                    int64_t count, reduction how)
+                    reduction how)
 {
-    const qn_dtype dtype = out->dtype;
-    if (qn_dtype_is_float(dtype)) {
-        double a[CHUNK], b[CHUNK];
-        qn_load_f64(a, dtype, out->data, to, count);
-        qn_load_f64(b, dtype, updates->data, from, count);
-        for (int64_t k = 0; k < count; k++)
-            a[k] = combine_f64(how, a[k], b[k]);
-        qn_store_f64(out->data, dtype, to, a, count);
-        return;
+    if (out->dtype == QN_FLOAT32) {
+        float *at = (float *)out->data + to;
+        *at = (float)combine_f64(how, (double)*at, qn_tensor_f64(updates, from));
+    } else if (qn_dtype_is_float(out->dtype)) {
+        const double x = combine_f64(how, qn_tensor_f64(out, to), qn_tensor_f64(updates, from));
+        qn_store_f64(out->data, out->dtype, to, &x, 1);
+    } else {
+        const bool is_unsigned = qn_dtype_get(out->dtype)->kind != QN_KIND_INT;
+        const int64_t x =
+            combine_i64(how, qn_tensor_i64(out, to), qn_tensor_i64(updates, from), is_unsigned);
+        qn_store_i64(out->data, out->dtype, to, &x, 1);
     }
-    const bool is_unsigned = qn_dtype_get(dtype)->kind != QN_KIND_INT;
-    int64_t a[CHUNK], b[CHUNK];
-    qn_load_i64(a, dtype, out->data, to, count);
-    qn_load_i64(b, dtype, updates->data, from, count);
-    for (int64_t k = 0; k < count; k++)
-        a[k] = combine_i64(how, a[k], b[k], is_unsigned);
-    qn_store_i64(out->data, dtype, to, a, count);
 }
 
 /* `count` elements in a row. */
@@ -78,13 +71,11 @@ static void scatter_row(const qn_tensor *out, int64_t to, const qn_tensor *updat
                         int64_t count, reduction how)
 {
     const size_t size = qn_dtype_size(out->dtype);
-    if (how == REDUCE_NONE) {
+    for (int64_t k = 0; how != REDUCE_NONE && k < count; k++)
+        combine(out, to + k, updates, from + k, how);
+    if (how == REDUCE_NONE)
         qn_move_bytes((char *)out->data + (size_t)to * size,
                       (const char *)updates->data + (size_t)from * size, (size_t)count * size);
-        return;
-    }
-    for (int64_t k = 0; k < count; k += CHUNK)
-        combine(out, to + k, updates, from + k, QN_MIN(CHUNK, count - k), how);
 }
 
 static qn_status check_reduction(qn_infer *self)
@@ -133,18 +124,18 @@ static qn_status scatter_infer(qn_infer *self)
 static qn_status scatter_eval(qn_eval *self)
 {
     const scatter_attrs *a = self->attrs;
-    const qn_tensor *out = self->out[0], *indices = self->in[1];
-    const qn_index_rows rows = qn_index_rows_of(out, indices, a->axis);
+    const qn_tensor *out = self->out[0], *updates = self->in[2];
+    const size_t size = qn_dtype_size(out->dtype);
+    qn_index_walk w;
     QN_TRY(qn_eval_move_all(self));
-    for (int64_t r = 0; r < rows.count; r++) {
-        const int64_t start = qn_index_row_start(&rows, r);
-        for (int64_t k = 0; k < rows.length; k++) {
-            const int64_t from = r * rows.length + k;
-            int64_t at;
-            QN_TRY(qn_index_get(&at, self, indices, from, rows.dim));
-            scatter_row(out, start + k * rows.step + at * rows.stride, self->in[2], from, 1,
-                        (reduction)a->reduction);
-        }
+    qn_index_walk_begin(&w, out, self->in[1], a->axis);
+    for (int64_t from = 0; w.left > 0; from += w.count) {
+        QN_TRY(qn_index_walk_next(&w, self));
+        if (a->reduction == REDUCE_NONE)
+            qn_index_scatter(out->data, (const char *)updates->data + (size_t)from * size, &w,
+                             size);
+        for (int64_t k = 0; a->reduction != REDUCE_NONE && k < w.count; k++)
+            combine(out, w.at[k], updates, from + k, (reduction)a->reduction);
     }
     return QN_OK;
 }

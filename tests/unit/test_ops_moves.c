@@ -126,6 +126,33 @@ TEST(elements_along_every_axis)
     }
 }
 
+/* Rows that are walked through in parts. */
+TEST(elements_of_long_rows)
+{
+    enum { ROWS = 3, COLUMNS = 700, WANTED = 600 };
+    static double data[ROWS * COLUMNS], indices[ROWS * WANTED], wanted[ROWS * WANTED];
+    (void)state;
+    for (int64_t i = 0; i < ROWS * COLUMNS; i++)
+        data[i] = (double)i;
+    for (int axis = 0; axis < 2; axis++) {
+        void *own;
+        bench_setup(&own);
+        bench *b = own;
+        for (int64_t i = 0; i < ROWS * WANTED; i++) {
+            const int64_t at = i * 7919 % (axis ? COLUMNS : ROWS);
+            indices[i] = (double)at;
+            wanted[i] = data[axis ? i / WANTED * COLUMNS + at : at * COLUMNS + i % WANTED];
+        }
+        bench_node(b, &qn_op_GatherElements, 2, 1);
+        ATTR(b, int64_t, "axis", 13) = axis;
+        bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(ROWS, COLUMNS), data));
+        bench_feed(b, 1, numbers(b, QN_INT64, DIMS(ROWS, WANTED), indices));
+        bench_run(b);
+        expect(b, 0, QN_FLOAT32, DIMS(ROWS, WANTED), wanted);
+        bench_teardown(&own);
+    }
+}
+
 /* An index just outside fails on both sides, and nothing is read there. */
 TEST(elements_outside)
 {
@@ -243,6 +270,7 @@ int main(void)
         T(the_few_largest_integers),
         T(borders_longer_than_rows),
         cmocka_unit_test(elements_along_every_axis),
+        cmocka_unit_test(elements_of_long_rows),
         cmocka_unit_test(elements_outside),
         cmocka_unit_test(slices_at_tuples),
         T(best_boxes_of_each_class),
