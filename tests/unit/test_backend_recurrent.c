@@ -9,10 +9,10 @@ typedef struct sizes {
 
 static sizes random_sizes(fixture *f, int64_t gates)
 {
-    return (sizes){.steps = 1 + pick(f, pick(f, 4) ? 9 : 90),
-                   .batch = 1 + pick(f, pick(f, 4) ? 7 : 70),
+    return (sizes){.steps = 1 + pick(f, pick(f, 4) ? 9 : 40),
+                   .batch = 1 + pick(f, pick(f, 4) ? 7 : 20),
                    .inputs = 1 + pick(f, 50),
-                   .hidden = 1 + pick(f, pick(f, 2) ? 20 : 150),
+                   .hidden = 1 + pick(f, pick(f, 2) ? 20 : 80),
                    .directions = 1 + pick(f, 2),
                    .gates = gates};
 }
@@ -126,19 +126,19 @@ static double odd_case(uint32_t seed)
 static void test_lstm(void **state)
 {
     (void)state;
-    run_cases(lstm_case, 60, 1e-5);
+    run_cases(lstm_case, 40, 1e-5);
 }
 
 static void test_gru(void **state)
 {
     (void)state;
-    run_cases(gru_case, 80, 1e-5);
+    run_cases(gru_case, 60, 1e-5);
 }
 
 static void test_rnn(void **state)
 {
     (void)state;
-    run_cases(rnn_case, 60, 1e-5);
+    run_cases(rnn_case, 40, 1e-5);
     run_cases(odd_case, 20, 1e-5);
 }
 
