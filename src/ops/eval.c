@@ -138,7 +138,7 @@ double qn_tensor_f64_any(const qn_tensor *tensor, int64_t i)
     return value;
 }
 
-int64_t qn_tensor_i64(const qn_tensor *tensor, int64_t i)
+int64_t qn_tensor_i64_any(const qn_tensor *tensor, int64_t i)
 {
     int64_t value = 0;
     qn_load_i64(&value, tensor->dtype, tensor->data, i, 1);

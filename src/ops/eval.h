@@ -31,14 +31,19 @@ QN_MUST_CHECK qn_status qn_eval_scratch(qn_eval *self, void **out, int64_t count
 /* All of a numeric tensor as doubles or int64, in scratch memory. */
 QN_MUST_CHECK qn_status qn_eval_doubles(qn_eval *self, double **out, const qn_tensor *tensor);
 QN_MUST_CHECK qn_status qn_eval_ints(qn_eval *self, int64_t **out, const qn_tensor *tensor);
-/* One element as a number; a float without a call, for loops over whole tensors. */
+/* One element as a number; float32 and int64 without a call, for loops over whole tensors. */
 double qn_tensor_f64_any(const qn_tensor *tensor, int64_t i);
 static inline double qn_tensor_f64(const qn_tensor *tensor, int64_t i)
 {
     return tensor->dtype == QN_FLOAT32 ? (double)((const float *)tensor->data)[i]
                                        : qn_tensor_f64_any(tensor, i);
 }
-int64_t qn_tensor_i64(const qn_tensor *tensor, int64_t i);
+int64_t qn_tensor_i64_any(const qn_tensor *tensor, int64_t i);
+static inline int64_t qn_tensor_i64(const qn_tensor *tensor, int64_t i)
+{
+    return tensor->dtype == QN_INT64 ? ((const int64_t *)tensor->data)[i]
+                                     : qn_tensor_i64_any(tensor, i);
+}
 
 /* Infers the outputs' types from the inputs at hand, with `scratch` for the work, and makes the outputs,
  * unless the operator does that itself. Kernels rely on inputs that inference has seen. */

@@ -1,6 +1,4 @@
 /* Gather, GatherElements and GatherND: elements picked by indices. */
-#include <string.h>
-
 #include "ops/index.h"
 #include "ops/infer.h"
 #include "ops/move.h"
@@ -13,18 +11,6 @@ typedef struct axis_attrs {
     int64_t axis;
 } axis_attrs;
 static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
-
-qn_status qn_index_get(int64_t *out, const qn_eval *self, const qn_tensor *indices, int64_t i,
-                       int64_t dim)
-{
-    const int64_t index = qn_tensor_i64(indices, i);
-    *out = 0;
-    if (index < -dim || index >= dim)
-        return qn_eval_fail(self, "index %lld is outside [-%lld, %lld)", (long long)index,
-                            (long long)dim, (long long)dim);
-    *out = index < 0 ? index + dim : index;
-    return QN_OK;
-}
 
 /* ---- Gather ------------------------------------------------------------------------------------------- */
 
@@ -87,8 +73,7 @@ static qn_status gather_eval(qn_eval *self)
         for (int64_t i = 0; i < count; i++, to += row) {
             int64_t at;
             QN_TRY(qn_index_get(&at, self, indices, i, dim));
-            if (row)
-                memcpy(to, (const char *)in->data + (size_t)(o * dim + at) * row, row);
+            qn_move_bytes(to, (const char *)in->data + (size_t)(o * dim + at) * row, row);
         }
     }
     return QN_OK;
@@ -108,20 +93,6 @@ const qn_op qn_op_Gather = {.name = "Gather",
 
 /* ---- GatherElements ------------------------------------------------------------------------------------- */
 
-qn_status qn_index_check_shape(qn_infer *self, const qn_type *data, const qn_type *indices,
-                               int64_t axis)
-{
-    if (data->rank < 0 || indices->rank < 0)
-        return QN_OK;
-    if (data->rank != indices->rank)
-        return qn_infer_fail(self, "data has %d dimensions, indices %d", data->rank, indices->rank);
-    for (int32_t d = 0; d < data->rank; d++) {
-        if (d != axis && data->dims[d].value >= 0 && indices->dims[d].value > data->dims[d].value)
-            return qn_infer_fail(self, "dimension %d of the indices is larger than the data's", d);
-    }
-    return QN_OK;
-}
-
 static qn_status gather_along_infer(qn_infer *self)
 {
     const qn_type *in = self->in[0], *indices = self->in[1];
@@ -132,32 +103,16 @@ static qn_status gather_along_infer(qn_infer *self)
     return qn_index_check_shape(self, in, indices, axis);
 }
 
-int64_t qn_index_replace(int64_t i, const qn_tensor *shape, const int64_t *strides, int64_t axis,
-                         int64_t at)
-{
-    int64_t offset = 0;
-    for (int32_t d = shape->rank - 1; d >= 0; d--) {
-        const int64_t x = d == axis ? at : i % shape->dims[d];
-        offset += x * strides[d];
-        i /= shape->dims[d];
-    }
-    return offset;
-}
-
 static qn_status gather_along_eval(qn_eval *self)
 {
-    const qn_tensor *in = self->in[0], *indices = self->in[1];
+    const qn_tensor *in = self->in[0];
     const size_t size = qn_dtype_size(in->dtype);
-    int64_t axis = ((const axis_attrs *)self->attrs)->axis, strides[QN_MAX_RANK];
-    axis += axis < 0 ? in->rank : 0;
-    qn_dims_strides(strides, in->rank, in->dims);
-    const int64_t count = qn_tensor_count(indices);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at;
-        QN_TRY(qn_index_get(&at, self, indices, i, in->dims[axis]));
-        const int64_t from = qn_index_replace(i, indices, strides, axis, at);
-        memcpy((char *)self->out[0]->data + (size_t)i * size,
-               (const char *)in->data + (size_t)from * size, size);
+    char *to = self->out[0]->data;
+    qn_index_walk w;
+    qn_index_walk_begin(&w, in, self->in[1], ((const axis_attrs *)self->attrs)->axis);
+    for (; w.left > 0; to += (size_t)w.count * size) {
+        QN_TRY(qn_index_walk_next(&w, self));
+        qn_index_gather(to, in->data, &w, size);
     }
     return QN_OK;
 }
@@ -216,19 +171,6 @@ static qn_status gather_nd_infer(qn_infer *self)
     return QN_OK;
 }
 
-qn_status qn_index_tuple(int64_t *out, const qn_eval *self, const qn_index_space *space, int64_t i)
-{
-    int64_t offset = 0;
-    for (int64_t k = 0; k < space->depth; k++) {
-        int64_t at;
-        const int64_t d = space->first + k;
-        QN_TRY(qn_index_get(&at, self, space->indices, i * space->depth + k, space->dims[d]));
-        offset += at * space->strides[d];
-    }
-    *out = offset;
-    return QN_OK;
-}
-
 static qn_status gather_nd_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *indices = self->in[1];
@@ -248,8 +190,7 @@ static qn_status gather_nd_eval(qn_eval *self)
         int64_t from;
         QN_TRY(qn_index_tuple(&from, self, &space, i));
         from += i / each * in_batch;
-        if (row)
-            memcpy(to, (const char *)in->data + (size_t)from * size, row);
+        qn_move_bytes(to, (const char *)in->data + (size_t)from * size, row);
     }
     return QN_OK;
 }

@@ -1,4 +1,6 @@
 /* GridSample and AffineGrid, over two or three spatial dimensions. */
+#include "ops/grid_sample.h"
+
 #include <math.h>
 
 #include "ops/infer.h"
@@ -6,18 +8,13 @@
 
 /* ---- GridSample ------------------------------------------------------------------------------------------ */
 
-enum { MODE_LINEAR, MODE_NEAREST, MODE_CUBIC, MODE_BILINEAR, MODE_BICUBIC };
 static const char *const mode_words[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
-enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
 static const char *const pad_words[] = {"zeros", "border", "reflection", NULL};
 
-typedef struct grid_attrs {
-    int64_t mode, padding_mode, align_corners;
-} grid_attrs;
 static const qn_attr_spec grid_specs[] = {
-    QN_ENUM_ATTR(grid_attrs, mode, MODE_LINEAR, mode_words),
-    QN_ENUM_ATTR(grid_attrs, padding_mode, PAD_ZEROS, pad_words),
-    QN_INT_ATTR(grid_attrs, align_corners, 0)};
+    QN_ENUM_ATTR(qn_grid_attrs, mode, QN_GRID_LINEAR, mode_words),
+    QN_ENUM_ATTR(qn_grid_attrs, padding_mode, QN_GRID_ZEROS, pad_words),
+    QN_INT_ATTR(qn_grid_attrs, align_corners, 0)};
 static const qn_port grid_in[] = {{"X", 0, QN_SET_NUMBER | QN_SET_BOOL, 0},
                                   {"grid", 0, QN_SET_FLOAT, 0}};
 static const qn_port grid_out[] = {{"Y", 0, QN_SET_NUMBER | QN_SET_BOOL, 0}};
@@ -25,21 +22,21 @@ static const qn_port grid_out[] = {{"Y", 0, QN_SET_NUMBER | QN_SET_BOOL, 0}};
 /* Opset 20 renamed bilinear and bicubic. */
 static qn_status grid_upgrade(qn_node **node)
 {
-    grid_attrs *a = (*node)->attrs;
-    a->mode = a->mode == MODE_BILINEAR  ? MODE_LINEAR
-              : a->mode == MODE_BICUBIC ? MODE_CUBIC
-                                        : a->mode;
+    qn_grid_attrs *a = (*node)->attrs;
+    a->mode = a->mode == QN_GRID_BILINEAR  ? QN_GRID_LINEAR
+              : a->mode == QN_GRID_BICUBIC ? QN_GRID_CUBIC
+                                           : a->mode;
     return QN_OK;
 }
 
 static qn_status grid_lower(qn_node **node)
 {
-    grid_attrs *a = (*node)->attrs;
+    qn_grid_attrs *a = (*node)->attrs;
     if ((*node)->in[0]->type.rank > 4)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "volumes need opset 20");
-    a->mode = a->mode == MODE_LINEAR  ? MODE_BILINEAR
-              : a->mode == MODE_CUBIC ? MODE_BICUBIC
-                                      : a->mode;
+    a->mode = a->mode == QN_GRID_LINEAR  ? QN_GRID_BILINEAR
+              : a->mode == QN_GRID_CUBIC ? QN_GRID_BICUBIC
+                                         : a->mode;
     return QN_OK;
 }
 
@@ -76,23 +73,30 @@ static double reflect(double x, double low, double high)
     return fmod(turns, 2) == 0 ? low + rest : high - rest;
 }
 
-static double place(const grid_attrs *a, double x, int64_t dim)
+static double place(const qn_grid_attrs *a, double x, int64_t dim)
 {
     const double n = (double)dim;
     return a->align_corners ? (x + 1) / 2 * (n - 1) : ((x + 1) * n - 1) / 2;
 }
 
-/* Where a coordinate outside shows something inside; -1: zero. */
-static int64_t tap_at(const grid_attrs *a, double x, int64_t dim)
+/* Back into the axis, as the padding says: clamped or mirrored. */
+static double pad(const qn_grid_attrs *a, double x, int64_t dim)
 {
-    if (a->padding_mode == PAD_BORDER)
-        x = fmin(fmax(x, 0), (double)(dim - 1));
-    else if (a->padding_mode == PAD_REFLECTION)
-        x = a->align_corners ? reflect(x, 0, (double)(dim - 1))
-                             : reflect(x, -0.5, (double)dim - 0.5);
+    if (a->padding_mode == QN_GRID_BORDER)
+        return fmin(fmax(x, 0), (double)(dim - 1));
+    if (a->padding_mode == QN_GRID_REFLECTION)
+        return a->align_corners ? reflect(x, 0, (double)(dim - 1))
+                                : reflect(x, -0.5, (double)dim - 0.5);
+    return x;
+}
+
+/* Where a coordinate outside shows something inside; -1: zero. */
+static int64_t tap_at(const qn_grid_attrs *a, double x, int64_t dim)
+{
+    x = pad(a, x, dim);
     /* NaN fails both comparisons. */
     if (!(x >= 0 && x <= (double)(dim - 1)))
-        return a->padding_mode == PAD_REFLECTION ? (x > 0 ? dim - 1 : 0) : -1;
+        return a->padding_mode == QN_GRID_REFLECTION ? (x > 0 ? dim - 1 : 0) : -1;
     return (int64_t)rint(x);
 }
 
@@ -105,69 +109,79 @@ static double cubic(double d)
                    : 0;
 }
 
+static double weight_of(const qn_grid_attrs *a, double distance)
+{
+    return a->mode == QN_GRID_CUBIC ? cubic(distance) : 1 - fabs(distance);
+}
+
+static void add_tap(qn_grid_taps *out, int64_t at, double weight)
+{
+    if (at < 0)
+        return;
+    out->at[out->count] = at;
+    out->weight[out->count++] = weight;
+}
+
+void qn_grid_taps_of(qn_grid_taps *out, const qn_grid_attrs *a, double x, int64_t dim)
+{
+    const int first = a->mode == QN_GRID_CUBIC ? -1 : 0, count = first < 0 ? 4 : 2;
+    double at = place(a, x, dim);
+    out->count = 0;
+    if (a->mode != QN_GRID_CUBIC)
+        at = pad(a, at, dim);
+    if (a->mode == QN_GRID_NEAREST) {
+        add_tap(out, tap_at(a, rint(at), dim), 1);
+        return;
+    }
+    if (at >= -first && at < (double)(dim - 1 + first)) { /* most are inside */
+        const int64_t low = (int64_t)at + first;
+        out->count = count;
+        for (int k = 0; k < count; k++) {
+            out->at[k] = low + k;
+            out->weight[k] = weight_of(a, at - (double)(low + k));
+        }
+        return;
+    }
+    const double low = floor(at) + first;
+    for (int k = 0; k < count; k++)
+        add_tap(out, tap_at(a, low + k, dim), weight_of(a, at - (low + k)));
+}
+
 typedef struct sample {
-    const grid_attrs *attrs;
     const qn_tensor *x;
     int64_t strides[QN_MAX_RANK];
-    double at[QN_MAX_RANK]; /* per spatial dim */
+    qn_grid_taps taps[QN_MAX_RANK]; /* per spatial dim */
 } sample;
-
-static double tap_weight(const sample *s, double distance)
-{
-    return s->attrs->mode == MODE_CUBIC ? cubic(distance) : 1 - fabs(distance);
-}
 
 /* Sum over the taps of spatial dims d.. */
 static double interpolate(const sample *s, int32_t d, int64_t offset)
 {
     if (d == s->x->rank - 2)
         return qn_tensor_f64(s->x, offset);
-    const int64_t dim = s->x->dims[d + 2];
-    const double at = s->at[d];
-    if (s->attrs->mode == MODE_NEAREST) {
-        const int64_t tap = tap_at(s->attrs, rint(at), dim);
-        return tap < 0 ? 0 : interpolate(s, d + 1, offset + tap * s->strides[d + 2]);
-    }
-    const int first = s->attrs->mode == MODE_CUBIC ? -1 : 0, count = first < 0 ? 4 : 2;
+    const qn_grid_taps *taps = &s->taps[d];
     double sum = 0;
-    for (int k = first; k < first + count; k++) {
-        const double x = floor(at) + k;
-        const int64_t tap = tap_at(s->attrs, x, dim);
-        if (tap >= 0)
-            sum += tap_weight(s, at - x) * interpolate(s, d + 1, offset + tap * s->strides[d + 2]);
-    }
+    for (int k = 0; k < taps->count; k++)
+        sum += taps->weight[k] * interpolate(s, d + 1, offset + taps->at[k] * s->strides[d + 2]);
     return sum;
-}
-
-/* Coordinates of point p: the last in the grid is the first spatial dim. */
-static void read_point(sample *s, const qn_tensor *grid, int64_t p)
-{
-    const int32_t spatial = s->x->rank - 2;
-    for (int32_t d = 0; d < spatial; d++) {
-        const int64_t dim = s->x->dims[d + 2];
-        const double x = qn_tensor_f64(grid, p * spatial + (spatial - 1 - d));
-        s->at[d] = place(s->attrs, x, dim);
-        const bool linear = s->attrs->mode != MODE_CUBIC;
-        if (s->attrs->padding_mode == PAD_BORDER && linear)
-            s->at[d] = fmin(fmax(s->at[d], 0), (double)(dim - 1));
-        else if (s->attrs->padding_mode == PAD_REFLECTION && linear)
-            s->at[d] = s->attrs->align_corners ? reflect(s->at[d], 0, (double)(dim - 1))
-                                               : reflect(s->at[d], -0.5, (double)dim - 0.5);
-    }
 }
 
 static qn_status grid_eval(qn_eval *self)
 {
     const qn_tensor *x = self->in[0], *grid = self->in[1], *y = self->out[0];
     const int64_t points = qn_dims_product(y->dims, 2, y->rank), channels = y->dims[1];
-    sample s = {.attrs = self->attrs, .x = x};
+    const int32_t spatial = x->rank - 2;
+    sample s = {.x = x};
     qn_dims_strides(s.strides, x->rank, x->dims);
     if (qn_tensor_count(y) > 0 && qn_tensor_count(x) == 0)
         return qn_eval_fail(self, "X is empty");
     for (int64_t n = 0; n < y->dims[0]; n++) {
         for (int64_t p = 0; p < points; p++) {
             QN_TRY(qn_check_cancel(self->ctx));
-            read_point(&s, grid, n * points + p);
+            /* The last number of a point is for the first spatial dim. */
+            for (int32_t d = 0; d < spatial; d++)
+                qn_grid_taps_of(&s.taps[d], self->attrs,
+                                qn_tensor_f64(grid, (n * points + p + 1) * spatial - 1 - d),
+                                x->dims[d + 2]);
             for (int64_t c = 0; c < channels; c++) {
                 const double value = interpolate(&s, 0, n * s.strides[0] + c * s.strides[1]);
                 qn_store_f64(y->data, y->dtype, (n * channels + c) * points + p, &value, 1);
@@ -182,7 +196,7 @@ const qn_op qn_op_GridSample = {.name = "GridSample",
                                 .since = 16,
                                 QN_PORTS(in, grid_in),
                                 QN_PORTS(out, grid_out),
-                                QN_ATTRS(grid_specs, grid_attrs),
+                                QN_ATTRS(grid_specs, qn_grid_attrs),
                                 QN_VERSIONS(grid_versions),
                                 .quant = QN_QUANT_FLOAT,
                                 .infer = grid_infer,

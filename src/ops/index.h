@@ -4,12 +4,36 @@
 
 #include "ops/eval.h"
 
+/* Fails with the index that is outside [-dim, dim). */
+QN_MUST_CHECK qn_status qn_index_fail(const qn_eval *self, int64_t index, int64_t dim);
 /* Element i of `indices` as a place in 0..dim-1; fails when it is outside [-dim, dim). */
-QN_MUST_CHECK qn_status qn_index_get(int64_t *out, const qn_eval *self, const qn_tensor *indices,
-                                     int64_t i, int64_t dim);
-/* Offset under `strides` of the flat index i of `shape` with the coordinate of `axis` replaced. */
-int64_t qn_index_replace(int64_t i, const qn_tensor *shape, const int64_t *strides, int64_t axis,
-                         int64_t at);
+QN_MUST_CHECK static inline qn_status qn_index_get(int64_t *out, const qn_eval *self,
+                                                   const qn_tensor *indices, int64_t i, int64_t dim)
+{
+    const int64_t index = qn_tensor_i64(indices, i);
+    *out = index < 0 ? index + dim : index;
+    return *out >= 0 && *out < dim ? QN_OK : qn_index_fail(self, index, dim);
+}
+
+/* Walks through indices along an axis of `data`, a part of a row at a time: of their last dim. */
+enum { QN_INDEX_PART = 256 };
+typedef struct qn_index_walk {
+    int64_t left;              /* indices behind the part, of all rows */
+    int64_t count;             /* of the part */
+    int64_t at[QN_INDEX_PART]; /* the elements of data that the part names */
+    /* How to go on. */
+    const qn_tensor *indices;
+    int64_t axis, dim;
+    int64_t strides[QN_MAX_RANK]; /* of data */
+} qn_index_walk;
+/* axis may be negative. */
+void qn_index_walk_begin(qn_index_walk *walk, const qn_tensor *data, const qn_tensor *indices,
+                         int64_t axis);
+/* The next part, while something is left. */
+QN_MUST_CHECK qn_status qn_index_walk_next(qn_index_walk *walk, const qn_eval *self);
+/* to[k] = from[at[k]] and to[at[k]] = from[k], of elements of `size` bytes. */
+void qn_index_gather(void *to, const void *from, const qn_index_walk *part, size_t size);
+void qn_index_scatter(void *to, const void *from, const qn_index_walk *part, size_t size);
 /* Indices along an axis have the data's rank and are nowhere larger than it, but along the axis. */
 QN_MUST_CHECK qn_status qn_index_check_shape(qn_infer *self, const qn_type *data,
                                              const qn_type *indices, int64_t axis);

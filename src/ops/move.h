@@ -2,6 +2,8 @@
 #ifndef QN_MOVE_H
 #define QN_MOVE_H
 
+#include <string.h>
+
 #include "ops/eval.h"
 
 /* Fills all of `out` (row-major, dims of out): element at index x comes from element
@@ -9,6 +11,18 @@
 void qn_move_from(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
 /* The reverse: spreads all of `in` over `out`, in element start + sum(x[d] * strides[d]). */
 void qn_move_to(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
+/* Copies one element, or a row of `size` bytes: the sizes of elements are numbers that the compiler knows. */
+static inline void qn_move_bytes(void *to, const void *from, size_t size)
+{
+    switch (size) {
+    case 0: break;
+    case 1: memcpy(to, from, 1); break;
+    case 2: memcpy(to, from, 2); break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, size); break;
+    }
+}
 /* Output 0 gets the elements of input 0 in the same order. */
 QN_MUST_CHECK qn_status qn_eval_move_all(qn_eval *self);
 

@@ -1,6 +1,8 @@
 /* NonMaxSuppression: boxes of each class, best first, that do not overlap a chosen one too much. */
+#include <math.h>
+
+#include "ops/eval.h"
 #include "ops/infer.h"
-#include "ops/order.h"
 
 typedef struct nms_attrs {
     int64_t center_point_box;
@@ -70,36 +72,78 @@ static float overlap(const box *a, const box *b)
     return whole > 0 ? common / whole : 0;
 }
 
+/* ---- Candidates, the best first ------------------------------------------------------------------------------ */
+
+typedef struct candidate {
+    float score;
+    int64_t box;
+} candidate;
+
+/* The higher score, NaN above all, and among equal ones the first box. */
+static bool is_better(const candidate *a, const candidate *b)
+{
+    if (isnan(a->score) || isnan(b->score))
+        return isnan(a->score) && (!isnan(b->score) || a->box < b->box);
+    return a->score > b->score || (a->score == b->score && a->box < b->box);
+}
+
+/* Puts `item` where it belongs below place `at`, which is free: nobody in a heap is better than the one above it. */
+static void sink(candidate *heap, int64_t count, int64_t at, candidate item)
+{
+    for (int64_t below = 2 * at + 1; below < count; below = 2 * at + 1) {
+        if (below + 1 < count && is_better(&heap[below + 1], &heap[below]))
+            below++;
+        if (!is_better(&heap[below], &item))
+            break;
+        heap[at] = heap[below];
+        at = below;
+    }
+    heap[at] = item;
+}
+
+static candidate take_best(candidate *heap, int64_t *count)
+{
+    const candidate best = heap[0];
+    if (--*count > 0)
+        sink(heap, *count, 0, heap[*count]);
+    return best;
+}
+
+/* ---- Choosing ------------------------------------------------------------------------------------------------- */
+
 typedef struct nms_run {
     const qn_tensor *boxes, *scores;
     int64_t n, most;
     float iou, score;
     bool has_score, centre;
-    int64_t *order, *chosen; /* room for n */
-    box *kept;               /* of those that are chosen */
+    candidate *heap; /* room for n */
+    int64_t *chosen;
+    box *kept; /* of those that are chosen */
 } nms_run;
 
-/* The higher first. */
-static int by_score(const void *scores, int64_t a, int64_t b)
+/* Boxes of one class above the threshold; returns how many. */
+static int64_t make_heap(const nms_run *r, const float *scores)
 {
-    return qn_order_compare(scores, b, a);
+    int64_t count = 0;
+    for (int64_t i = 0; i < r->n; i++) {
+        if (!r->has_score || scores[i] > r->score)
+            r->heap[count++] = (candidate){scores[i], i};
+    }
+    for (int64_t at = count / 2 - 1; at >= 0; at--)
+        sink(r->heap, count, at, r->heap[at]);
+    return count;
 }
 
-/* Boxes of one class of one sample: their numbers in r->chosen; how many. */
-static qn_status choose(int64_t *count, qn_eval *self, const nms_run *r, int64_t batch,
+/* Boxes of one class of one sample: their numbers in r->chosen; how many. Few are chosen of many, so that the order of the
+ * others does not matter. */
+static qn_status choose(int64_t *count, const qn_eval *self, const nms_run *r, int64_t batch,
                         int64_t class_base)
 {
-    const float *scores = r->scores->data,
-                *boxes = (const float *)r->boxes->data + batch * r->n * 4;
-    int64_t candidates = 0;
+    const float *boxes = (const float *)r->boxes->data + batch * r->n * 4;
+    int64_t left = make_heap(r, (const float *)r->scores->data + class_base);
     *count = 0;
-    for (int64_t i = 0; i < r->n; i++) {
-        if (!r->has_score || scores[class_base + i] > r->score)
-            r->order[candidates++] = class_base + i;
-    }
-    QN_TRY(qn_order_sort(self, by_score, r->scores, r->order, candidates));
-    for (int64_t i = 0; i < candidates && *count < r->most; i++) {
-        const int64_t at = r->order[i] - class_base;
+    while (left > 0 && *count < r->most) {
+        const int64_t at = take_best(r->heap, &left).box;
         const box mine = box_of(boxes + 4 * at, r->centre);
         bool keep = true;
         QN_TRY(qn_check_cancel(self->ctx));
@@ -118,7 +162,7 @@ static qn_status nms_setup(qn_eval *self, nms_run *r)
     const qn_tensor *most = qn_eval_in(self, 2), *iou = qn_eval_in(self, 3);
     const qn_tensor *score = qn_eval_in(self, 4);
     const qn_tensor *const numbers[] = {most, iou, score};
-    void *order, *chosen, *kept;
+    void *heap, *chosen, *kept;
     for (int i = 0; i < 3; i++) {
         if (numbers[i] && qn_tensor_count(numbers[i]) != 1)
             return qn_eval_fail(self, "input %d must be one number", i + 2);
@@ -132,10 +176,10 @@ static qn_status nms_setup(qn_eval *self, nms_run *r)
     r->has_score = score != NULL;
     r->score = score ? *(const float *)score->data : 0;
     r->centre = ((const nms_attrs *)self->attrs)->center_point_box != 0;
-    QN_TRY(qn_eval_scratch(self, &order, r->n + 1, sizeof(int64_t)));
+    QN_TRY(qn_eval_scratch(self, &heap, r->n + 1, sizeof(candidate)));
     QN_TRY(qn_eval_scratch(self, &chosen, r->n + 1, sizeof(int64_t)));
     QN_TRY(qn_eval_scratch(self, &kept, r->n + 1, sizeof(box)));
-    r->order = order;
+    r->heap = heap;
     r->chosen = chosen;
     r->kept = kept;
     return QN_OK;

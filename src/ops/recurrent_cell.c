@@ -71,7 +71,7 @@ static double apply(const qn_activation *a, double x)
     case QN_SQUASH_ELU: return x >= 0 ? x : a->alpha * expm1(x);
     case QN_SQUASH_HARD_SIGMOID: return fmin(1, fmax(0, a->alpha * x + a->beta));
     case QN_SQUASH_LEAKY_RELU: return x >= 0 ? x : a->alpha * x;
-    case QN_SQUASH_RELU: return fmax(0, x);
+    case QN_SQUASH_RELU: return x < 0 ? 0 : x; /* NaN stays */
     case QN_SQUASH_SCALED_TANH: return a->alpha * tanh(a->beta * x);
     case QN_SQUASH_SIGMOID: return qn_real_sigmoid(x);
     case QN_SQUASH_SOFTPLUS: return fmax(x, 0) + log1p(exp(-fabs(x)));
@@ -86,7 +86,8 @@ static double apply(const qn_activation *a, double x)
 static double squash(const qn_cell *cell, const qn_activation *a, double x)
 {
     const double limit = (double)cell->attrs->clip;
-    return apply(a, fmin(fmax(x, -limit), limit));
+    /* What is no number stays so. */
+    return apply(a, x < -limit ? -limit : x > limit ? limit : x);
 }
 
 /* ---- Cells --------------------------------------------------------------------------------------------------- */

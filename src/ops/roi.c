@@ -1,4 +1,6 @@
 /* MaxRoiPool and RoiAlign: a grid of numbers for each region of interest. */
+#include "ops/roi.h"
+
 #include <math.h>
 
 #include "ops/eval.h"
@@ -120,38 +122,32 @@ const qn_op qn_op_MaxRoiPool = {.name = "MaxRoiPool",
 
 /* ---- RoiAlign -------------------------------------------------------------------------------------------------- */
 
-enum { HALF_PIXEL, OUTPUT_HALF_PIXEL };
-enum { MODE_AVG, MODE_MAX };
-typedef struct align_attrs {
-    int64_t coordinate_transformation_mode, mode;
-    int64_t output_height, output_width, sampling_ratio;
-    float spatial_scale;
-} align_attrs;
 static const char *const transformations[] = {"half_pixel", "output_half_pixel", NULL};
 static const char *const modes[] = {"avg", "max", NULL};
-static const qn_attr_spec align_specs[] = {QN_ENUM_ATTR(align_attrs, coordinate_transformation_mode,
-                                                        HALF_PIXEL, transformations, .since = 16),
-                                           QN_ENUM_ATTR(align_attrs, mode, MODE_AVG, modes),
-                                           QN_INT_ATTR(align_attrs, output_height, 1),
-                                           QN_INT_ATTR(align_attrs, output_width, 1),
-                                           QN_INT_ATTR(align_attrs, sampling_ratio, 0),
-                                           QN_FLOAT_ATTR(align_attrs, spatial_scale, 1)};
+static const qn_attr_spec align_specs[] = {
+    QN_ENUM_ATTR(qn_roi_attrs, coordinate_transformation_mode, QN_ROI_HALF_PIXEL, transformations,
+                 .since = 16),
+    QN_ENUM_ATTR(qn_roi_attrs, mode, QN_ROI_AVG, modes),
+    QN_INT_ATTR(qn_roi_attrs, output_height, 1),
+    QN_INT_ATTR(qn_roi_attrs, output_width, 1),
+    QN_INT_ATTR(qn_roi_attrs, sampling_ratio, 0),
+    QN_FLOAT_ATTR(qn_roi_attrs, spatial_scale, 1)};
 static const qn_port align_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"rois", 'T', QN_SET_FLOAT, 0},
                                    {"batch_indices", '\0', QN_SET(QN_INT64), 0}};
 
 static qn_status align_upgrade(qn_node **node)
 {
-    ((align_attrs *)(*node)->attrs)->coordinate_transformation_mode = OUTPUT_HALF_PIXEL;
+    ((qn_roi_attrs *)(*node)->attrs)->coordinate_transformation_mode = QN_ROI_OUTPUT_HALF_PIXEL;
     return QN_OK;
 }
 
 static qn_status align_lower(qn_node **node)
 {
-    align_attrs *a = (*node)->attrs;
-    if (a->coordinate_transformation_mode != OUTPUT_HALF_PIXEL)
+    qn_roi_attrs *a = (*node)->attrs;
+    if (a->coordinate_transformation_mode != QN_ROI_OUTPUT_HALF_PIXEL)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "half_pixel came with opset 16");
-    a->coordinate_transformation_mode = HALF_PIXEL; /* the default, which is not written */
+    a->coordinate_transformation_mode = QN_ROI_HALF_PIXEL; /* the default, which is not written */
     return QN_OK;
 }
 
@@ -159,7 +155,7 @@ static const qn_version_rule align_versions[] = {{16, align_upgrade, align_lower
 
 static qn_status align_infer(qn_infer *self)
 {
-    const align_attrs *a = self->attrs;
+    const qn_roi_attrs *a = self->attrs;
     const qn_type *rois = self->in[1], *images = self->in[2];
     qn_dim merged;
     if (a->sampling_ratio < 0)
@@ -171,101 +167,133 @@ static qn_status align_infer(qn_infer *self)
     return infer_regions(self, 4, a->output_height, a->output_width);
 }
 
-/* A sample between four elements of a plane: their places and weights. */
-typedef struct corners {
-    int64_t at[4];
-    double weight[4];
-} corners;
-
-/* False where the sample lies outside the plane and counts as 0. */
-static bool find_corners(corners *out, double y, double x, int64_t height, int64_t width)
+bool qn_roi_samples_of(qn_roi_samples *out, const qn_roi_attrs *a, double low, double high,
+                       int64_t cells)
 {
-    if (!(y >= -1 && y <= (double)height && x >= -1 && x <= (double)width))
-        return false;
-    y = fmin(fmax(y, 0), (double)(height - 1));
-    x = fmin(fmax(x, 0), (double)(width - 1));
-    const int64_t top = (int64_t)y, left = (int64_t)x;
-    const int64_t bottom = QN_MIN(top + 1, height - 1), right = QN_MIN(left + 1, width - 1);
-    const double down = y - (double)top, across = x - (double)left;
-    *out = (corners){
-        {top * width + left, top * width + right, bottom * width + left, bottom * width + right},
-        {(1 - down) * (1 - across), (1 - down) * across, down * (1 - across), down * across}};
-    return true;
-}
-
-/* A cell of a region: where its samples begin, how far apart they are and how many. */
-typedef struct samples {
-    double start, step;
-    int64_t count;
-} samples;
-
-static bool samples_make(samples *s, double low, double high, int64_t i, int64_t n,
-                         const align_attrs *a)
-{
-    const double shift = a->coordinate_transformation_mode == HALF_PIXEL ? 0.5 : 0;
+    const double shift = a->coordinate_transformation_mode == QN_ROI_HALF_PIXEL ? 0.5 : 0;
     const double start = low * (double)a->spatial_scale - shift;
     double size = high * (double)a->spatial_scale - shift - start;
-    if (a->coordinate_transformation_mode == OUTPUT_HALF_PIXEL)
+    if (a->coordinate_transformation_mode == QN_ROI_OUTPUT_HALF_PIXEL)
         size = fmax(size, 1);
-    const double cell_size = size / (double)n;
+    const double cell_size = size / (double)cells;
     const double count = a->sampling_ratio > 0 ? (double)a->sampling_ratio : ceil(cell_size);
     if (!(count < 1e6) || isnan(start))
         return false;
-    s->count = (int64_t)fmax(count, 0);
-    s->step = cell_size / count;
-    s->start = start + (double)i * cell_size + 0.5 * s->step;
+    *out = (qn_roi_samples){.start = start,
+                            .cell = cell_size,
+                            .step = cell_size / count,
+                            .count = (int64_t)fmax(count, 0)};
     return true;
 }
 
+bool qn_roi_pair_of(qn_roi_pair *out, const qn_roi_samples *s, int64_t cell, int64_t k,
+                    int64_t size)
+{
+    double x = s->start + (double)cell * s->cell + 0.5 * s->step + (double)k * s->step;
+    if (!(x >= -1 && x <= (double)size))
+        return false;
+    x = fmin(fmax(x, 0), (double)(size - 1));
+    const int64_t low = (int64_t)x;
+    const double rest = x - (double)low;
+    *out = (qn_roi_pair){{low, QN_MIN(low + 1, size - 1)}, {1 - rest, rest}};
+    return true;
+}
+
+/* The samples of one cell along one axis. */
+typedef struct pairs {
+    int64_t count;
+    qn_roi_pair *at;
+    bool *inside;
+} pairs;
+
+static void find_pairs(pairs *out, const qn_roi_samples *s, int64_t cell, int64_t size)
+{
+    out->count = s->count;
+    for (int64_t k = 0; k < s->count; k++)
+        out->inside[k] = qn_roi_pair_of(&out->at[k], s, cell, k, size);
+}
+
 /* The mean of the samples, or the largest weighted corner of any of them. */
-static double sample_cell(const double *plane, const qn_tensor *in, const samples *down,
-                          const samples *across, int64_t mode)
+static double sample_cell(const double *plane, int64_t width, const pairs *down,
+                          const pairs *across, int64_t mode)
 {
     double sum = 0, max = -(double)INFINITY;
     for (int64_t i = 0; i < down->count; i++) {
         for (int64_t j = 0; j < across->count; j++) {
-            corners c = {.at = {0}};
-            const bool inside =
-                find_corners(&c, down->start + (double)i * down->step,
-                             across->start + (double)j * across->step, in->dims[2], in->dims[3]);
+            const bool inside = down->inside[i] && across->inside[j];
+            const qn_roi_pair *y = &down->at[i], *x = &across->at[j];
             for (int k = 0; k < 4; k++) {
-                const double v = inside ? plane[c.at[k]] * c.weight[k] : 0;
+                const double v = inside ? plane[y->at[k / 2] * width + x->at[k % 2]] *
+                                              (y->weight[k / 2] * x->weight[k % 2])
+                                        : 0;
                 sum += v;
                 max = fmax(max, v);
             }
         }
     }
     const int64_t count = down->count * across->count;
-    if (mode == MODE_MAX)
+    if (mode == QN_ROI_MAX)
         return count ? max : 0;
     return sum / (double)QN_MAX(count, 1);
 }
 
+/* What regions have along one axis: the samples of each, and room for those of one cell. */
+typedef struct region_axis {
+    qn_roi_samples *samples; /* one per region */
+    pairs cell;
+} region_axis;
+
+/* Axis 0 is y, 1 is x. */
+static qn_status axis_make(region_axis *out, qn_eval *self, int axis)
+{
+    const qn_roi_attrs *a = self->attrs;
+    const qn_tensor *rois = self->in[1];
+    const int64_t regions = rois->dims[0], cells = axis ? a->output_width : a->output_height;
+    int64_t most = 0;
+    void *samples, *at, *inside;
+    QN_TRY(qn_eval_scratch(self, &samples, regions, sizeof *out->samples));
+    out->samples = samples;
+    for (int64_t r = 0; r < regions; r++) { /* x1, y1, x2, y2 */
+        const double low = qn_tensor_f64(rois, r * 4 + 1 - axis);
+        const double high = qn_tensor_f64(rois, r * 4 + 3 - axis);
+        if (!qn_roi_samples_of(&out->samples[r], a, low, high, cells))
+            return qn_eval_fail(self, "region %lld is too large", (long long)r);
+        most = QN_MAX(most, out->samples[r].count);
+    }
+    QN_TRY(qn_eval_scratch(self, &at, most, sizeof *out->cell.at));
+    QN_TRY(qn_eval_scratch(self, &inside, most, sizeof *out->cell.inside));
+    out->cell.at = at;
+    out->cell.inside = inside;
+    return QN_OK;
+}
+
 static qn_status align_eval(qn_eval *self)
 {
-    const align_attrs *a = self->attrs;
-    const qn_tensor *in = self->in[0], *rois = self->in[1], *out = self->out[0];
+    const qn_roi_attrs *a = self->attrs;
+    const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t *images = self->in[2]->data;
-    const int64_t count = qn_tensor_count(out), rows = out->dims[2], columns = out->dims[3];
-    const int64_t channels = in->dims[1], plane = in->dims[2] * in->dims[3];
+    const int64_t channels = in->dims[1], height = in->dims[2], width = in->dims[3];
+    const int64_t columns = out->dims[3], cells = out->dims[2] * columns, area = height * width;
+    region_axis down, across;
     double *x;
     QN_TRY(qn_eval_doubles(self, &x, in));
-    for (int64_t i = 0; i < count; i++) {
-        QN_TRY(qn_check_cancel(self->ctx));
-        const int64_t r = i / columns / rows / channels, c = i / columns / rows % channels;
-        double box[4]; /* x1, y1, x2, y2 */
-        samples down, across;
-        for (int64_t k = 0; k < 4; k++)
-            box[k] = qn_tensor_f64(rois, r * 4 + k);
+    QN_TRY(axis_make(&down, self, 0));
+    QN_TRY(axis_make(&across, self, 1));
+    for (int64_t r = 0; r < out->dims[0]; r++) {
         if (images[r] < 0 || images[r] >= in->dims[0])
             return qn_eval_fail(self, "region %lld is of image %lld, there are %lld", (long long)r,
                                 (long long)images[r], (long long)in->dims[0]);
-        if (!samples_make(&down, box[1], box[3], i / columns % rows, rows, a) ||
-            !samples_make(&across, box[0], box[2], i % columns, columns, a))
-            return qn_eval_fail(self, "region %lld is too large", (long long)r);
-        const double *from = x + (images[r] * channels + c) * plane;
-        const double y = plane ? sample_cell(from, in, &down, &across, a->mode) : 0;
-        qn_store_f64(out->data, out->dtype, i, &y, 1);
+        for (int64_t i = 0; i < cells; i++) {
+            QN_TRY(qn_check_cancel(self->ctx));
+            find_pairs(&down.cell, &down.samples[r], i / columns, height);
+            find_pairs(&across.cell, &across.samples[r], i % columns, width);
+            for (int64_t c = 0; c < channels; c++) {
+                const double *plane = x + (images[r] * channels + c) * area;
+                const double y =
+                    area ? sample_cell(plane, width, &down.cell, &across.cell, a->mode) : 0;
+                qn_store_f64(out->data, out->dtype, (r * channels + c) * cells + i, &y, 1);
+            }
+        }
     }
     return QN_OK;
 }
@@ -275,7 +303,7 @@ const qn_op qn_op_RoiAlign = {.name = "RoiAlign",
                               .since = 10,
                               QN_PORTS(in, align_in),
                               QN_PORTS(out, float_out),
-                              QN_ATTRS(align_specs, align_attrs),
+                              QN_ATTRS(align_specs, qn_roi_attrs),
                               QN_VERSIONS(align_versions),
                               QN_TYPE_RULES(bfloat16_22),
                               .quant = QN_QUANT_FLOAT,

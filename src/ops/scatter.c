@@ -1,6 +1,4 @@
 /* ScatterElements (once Scatter) and ScatterND: updates written or combined at indices. */
-#include <string.h>
-
 #include "ops/index.h"
 #include "ops/infer.h"
 #include "ops/move.h"
@@ -54,26 +52,30 @@ static int64_t combine_i64(reduction how, int64_t a, int64_t b, bool is_unsigned
 static void combine(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
                     reduction how)
 {
-    if (qn_dtype_is_float(out->dtype)) {
+    if (out->dtype == QN_FLOAT32) {
+        float *at = (float *)out->data + to;
+        *at = (float)combine_f64(how, (double)*at, qn_tensor_f64(updates, from));
+    } else if (qn_dtype_is_float(out->dtype)) {
         const double x = combine_f64(how, qn_tensor_f64(out, to), qn_tensor_f64(updates, from));
         qn_store_f64(out->data, out->dtype, to, &x, 1);
-        return;
+    } else {
+        const bool is_unsigned = qn_dtype_get(out->dtype)->kind != QN_KIND_INT;
+        const int64_t x =
+            combine_i64(how, qn_tensor_i64(out, to), qn_tensor_i64(updates, from), is_unsigned);
+        qn_store_i64(out->data, out->dtype, to, &x, 1);
     }
-    const bool is_unsigned = qn_dtype_get(out->dtype)->kind != QN_KIND_INT;
-    const int64_t x =
-        combine_i64(how, qn_tensor_i64(out, to), qn_tensor_i64(updates, from), is_unsigned);
-    qn_store_i64(out->data, out->dtype, to, &x, 1);
 }
 
-static void scatter_one(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
-                        reduction how)
+/* `count` elements in a row. */
+static void scatter_row(const qn_tensor *out, int64_t to, const qn_tensor *updates, int64_t from,
+                        int64_t count, reduction how)
 {
     const size_t size = qn_dtype_size(out->dtype);
-    if (how != REDUCE_NONE)
-        combine(out, to, updates, from, how);
-    else
-        memcpy((char *)out->data + (size_t)to * size,
-               (const char *)updates->data + (size_t)from * size, size);
+    for (int64_t k = 0; how != REDUCE_NONE && k < count; k++)
+        combine(out, to + k, updates, from + k, how);
+    if (how == REDUCE_NONE)
+        qn_move_bytes((char *)out->data + (size_t)to * size,
+                      (const char *)updates->data + (size_t)from * size, (size_t)count * size);
 }
 
 static qn_status check_reduction(qn_infer *self)
@@ -122,17 +124,18 @@ static qn_status scatter_infer(qn_infer *self)
 static qn_status scatter_eval(qn_eval *self)
 {
     const scatter_attrs *a = self->attrs;
-    const qn_tensor *out = self->out[0], *indices = self->in[1];
-    int64_t strides[QN_MAX_RANK];
-    const int64_t axis = a->axis < 0 ? a->axis + out->rank : a->axis;
-    const int64_t count = qn_tensor_count(indices);
+    const qn_tensor *out = self->out[0], *updates = self->in[2];
+    const size_t size = qn_dtype_size(out->dtype);
+    qn_index_walk w;
     QN_TRY(qn_eval_move_all(self));
-    qn_dims_strides(strides, out->rank, out->dims);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t at;
-        QN_TRY(qn_index_get(&at, self, indices, i, out->dims[axis]));
-        scatter_one(out, qn_index_replace(i, indices, strides, axis, at), self->in[2], i,
-                    (reduction)a->reduction);
+    qn_index_walk_begin(&w, out, self->in[1], a->axis);
+    for (int64_t from = 0; w.left > 0; from += w.count) {
+        QN_TRY(qn_index_walk_next(&w, self));
+        if (a->reduction == REDUCE_NONE)
+            qn_index_scatter(out->data, (const char *)updates->data + (size_t)from * size, &w,
+                             size);
+        for (int64_t k = 0; a->reduction != REDUCE_NONE && k < w.count; k++)
+            combine(out, w.at[k], updates, from + k, (reduction)a->reduction);
     }
     return QN_OK;
 }
@@ -216,8 +219,7 @@ static qn_status scatter_nd_eval(qn_eval *self)
     for (int64_t i = 0; i < tuples; i++) {
         int64_t to;
         QN_TRY(qn_index_tuple(&to, self, &space, i));
-        for (int64_t k = 0; k < inner; k++)
-            scatter_one(out, to + k, self->in[2], i * inner + k, how);
+        scatter_row(out, to, self->in[2], i * inner, inner, how);
     }
     return QN_OK;
 }

@@ -1,6 +1,7 @@
 /* Windows, Fourier transforms and the mel filter bank. */
 #include <math.h>
 
+#include "ops/fft.h"
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/versions.h"
@@ -172,58 +173,62 @@ static qn_status dft_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* One transform of `length`: element k is read at in[k * step] while k < filled; zeros follow. */
+/* Transforms of one length. Element k is read at in[start + k * step] while k < filled; zeros follow. */
 typedef struct line {
     const qn_tensor *in;
     int64_t start, step, filled, length;
     bool complex, inverse;
+    bool half;            /* the spectrum of a real signal, given up to bin length / 2 */
     const double *window; /* NULL: all ones */
+    qn_fft fft;
+    qn_complex *from, *to; /* [length] */
 } line;
 
-static void line_bin(double *real, double *imaginary, const line *l, int64_t bin)
+static qn_status line_open(line *l, qn_eval *self)
 {
-    const double turn = (l->inverse ? 2 : -2) * PI / (double)l->length;
-    *real = *imaginary = 0;
-    for (int64_t k = 0; k < QN_MIN(l->filled, l->length); k++) {
-        /* Whole turns are taken off in integers, where they are exact. */
-        const double angle = turn * (double)(bin % l->length * (k % l->length) % l->length);
-        const int64_t at = (l->start + k * l->step) * (l->complex ? 2 : 1);
-        const double weight = l->window ? l->window[k] : 1;
-        const double re = weight * qn_tensor_f64(l->in, at);
-        const double im = l->complex ? weight * qn_tensor_f64(l->in, at + 1) : 0;
-        *real += re * cos(angle) - im * sin(angle);
-        *imaginary += re * sin(angle) + im * cos(angle);
-    }
-    *real /= l->inverse ? (double)l->length : 1;
-    *imaginary /= l->inverse ? (double)l->length : 1;
+    void *from, *to;
+    QN_TRY(qn_fft_make(&l->fft, self, l->length));
+    QN_TRY(qn_eval_scratch(self, &from, l->length, sizeof *l->from));
+    QN_TRY(qn_eval_scratch(self, &to, l->length, sizeof *l->to));
+    l->from = from;
+    l->to = to;
+    return QN_OK;
 }
 
-/* Element n of the real signal whose spectrum is given up to bin length / 2: the other half mirrors it,
- * so that every bin but the first and the middle one counts twice. */
-static double line_real(const line *l, int64_t n)
+static qn_complex line_element(const line *l, int64_t k)
 {
-    double sum = 0;
-    for (int64_t k = 0; k < QN_MIN(l->filled, l->length / 2 + 1); k++) {
-        const double angle =
-            2 * PI / (double)l->length * (double)(n % l->length * (k % l->length) % l->length);
-        const bool alone = k == 0 || 2 * k == l->length;
-        const int64_t at = (l->start + k * l->step) * (l->complex ? 2 : 1);
-        const double imaginary = l->complex && !alone ? qn_tensor_f64(l->in, at + 1) : 0;
-        sum += (alone ? 1 : 2) * (qn_tensor_f64(l->in, at) * cos(angle) - imaginary * sin(angle));
-    }
-    return sum / (double)l->length;
+    const int64_t at = (l->start + k * l->step) * (l->complex ? 2 : 1);
+    const double weight = l->window ? l->window[k] : 1;
+    if (k >= l->filled)
+        return (qn_complex){0, 0};
+    return (qn_complex){weight * qn_tensor_f64(l->in, at),
+                        l->complex ? weight * qn_tensor_f64(l->in, at + 1) : 0};
 }
 
-static void dft_line(const qn_tensor *out, const line *l, int64_t bin, int64_t to)
+/* The other half of a real signal's spectrum mirrors the first; the bins that are their own mirror are real. */
+static void line_mirror(const line *l)
 {
-    double value[2];
-    if (out->dims[out->rank - 1] == 1) {
-        value[0] = line_real(l, bin);
-        qn_store_f64(out->data, out->dtype, to, value, 1);
-        return;
+    for (int64_t k = 0; 2 * k <= l->length; k++) {
+        qn_complex *here = &l->from[k], *there = &l->from[(l->length - k) % l->length];
+        if (here == there)
+            here->im = 0;
+        *there = (qn_complex){here->re, here == there ? 0 : -here->im};
     }
-    line_bin(&value[0], &value[1], l, bin);
-    qn_store_f64(out->data, out->dtype, 2 * to, value, 2);
+}
+
+/* l->to[0, length) = the transform; an inverse one is that of the conjugates, conjugated and divided. */
+static void line_run(const line *l)
+{
+    const int64_t given = l->half ? l->length / 2 + 1 : l->length;
+    for (int64_t k = 0; k < given; k++)
+        l->from[k] = line_element(l, k);
+    if (l->half)
+        line_mirror(l);
+    for (int64_t k = 0; l->inverse && k < l->length; k++)
+        l->from[k].im = -l->from[k].im;
+    qn_fft_run(&l->fft, l->to, l->from);
+    for (int64_t k = 0; l->inverse && k < l->length; k++)
+        l->to[k] = (qn_complex){l->to[k].re / (double)l->length, -l->to[k].im / (double)l->length};
 }
 
 static qn_status dft_eval(qn_eval *self)
@@ -234,15 +239,23 @@ static qn_status dft_eval(qn_eval *self)
     axis += axis < 0 ? in->rank : 0;
     const int64_t outer = qn_dims_product(in->dims, 0, (int32_t)axis), dim = in->dims[axis];
     const int64_t inner = qn_dims_product(in->dims, (int32_t)axis + 1, in->rank - 1);
-    const int64_t bins = out->dims[axis];
+    const int64_t bins = out->dims[axis], parts = out->dims[out->rank - 1];
     line l = {.in = in, .step = inner, .filled = dim, .complex = in->dims[in->rank - 1] == 2};
     l.length = given ? qn_tensor_i64(given, 0) : a->inverse && a->onesided ? bins : dim;
     l.inverse = a->inverse != 0;
+    l.half = parts == 1;
+    if (l.length < 1) { /* of no element */
+        qn_fill(out->data, qn_tensor_count(out), NULL, qn_dtype_size(out->dtype));
+        return QN_OK;
+    }
+    QN_TRY(line_open(&l, self));
     for (int64_t i = 0; i < outer * inner; i++) {
+        QN_TRY(qn_check_cancel(self->ctx));
         l.start = i / inner * dim * inner + i % inner;
+        line_run(&l);
         for (int64_t b = 0; b < bins; b++) {
-            QN_TRY(qn_check_cancel(self->ctx));
-            dft_line(out, &l, b, (i / inner * bins + b) * inner + i % inner);
+            const int64_t to = (i / inner * bins + b) * inner + i % inner;
+            qn_store_f64(out->data, out->dtype, to * parts, (const double *)&l.to[b], parts);
         }
     }
     return QN_OK;
@@ -316,13 +329,12 @@ static qn_status stft_eval(qn_eval *self)
     if (window)
         QN_TRY(qn_eval_doubles(self, &weights, window));
     l.window = weights;
-    for (int64_t i = 0; i < in->dims[0] * frames * bins; i++) {
-        double value[2];
+    QN_TRY(line_open(&l, self));
+    for (int64_t i = 0; i < in->dims[0] * frames; i++) {
         QN_TRY(qn_check_cancel(self->ctx));
-        const int64_t frame = i / bins % frames, batch = i / bins / frames;
-        l.start = batch * in->dims[1] + frame * step;
-        line_bin(&value[0], &value[1], &l, i % bins);
-        qn_store_f64(out->data, out->dtype, 2 * i, value, 2);
+        l.start = i / frames * in->dims[1] + i % frames * step;
+        line_run(&l);
+        qn_store_f64(out->data, out->dtype, i * bins * 2, (const double *)l.to, bins * 2);
     }
     return QN_OK;
 }

@@ -163,7 +163,7 @@ static inline double difference(const qn_tensor *got, const qn_tensor *wanted)
     for (int64_t i = 0; i < qn_tensor_count(wanted); i++) {
         const double a = (double)((const float *)got->data)[i];
         const double b = (double)((const float *)wanted->data)[i];
-        const double d = isnan(a) && isnan(b) ? 0 : fabs(a - b);
+        const double d = a == b || (isnan(a) && isnan(b)) ? 0 : fabs(a - b); /* infinity too */
         most = isfinite(b) ? fmax(most, fabs(b)) : most;
         worst = !(d <= worst) ? d : worst;
     }

@@ -50,14 +50,16 @@ qn_claim_fn qn_claim_pad_blocks;
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
 /* Attention, and a Split that only feeds one. (attention.c) */
 qn_claim_fn qn_claim_attention, qn_claim_split_attention;
-/* LSTM of constant weights and the usual activations. (lstm.c) */
-qn_claim_fn qn_claim_lstm;
+/* LSTM, GRU and RNN of constant weights and the usual activations. (recurrent.c) */
+qn_claim_fn qn_claim_recurrent;
 /* QuantizeLinear and DequantizeLinear in a row. (fake_quant.c) */
 qn_claim_fn qn_claim_fake_quant;
 /* Pad with constants. (pad.c) */
 qn_claim_fn qn_claim_pad;
 /* Transpose of any element type. (transpose.c) */
 qn_claim_fn qn_claim_transpose;
+/* GridSample and RoiAlign of float32. (grid_sample.c, roi_align.c) */
+qn_claim_fn qn_claim_grid_sample, qn_claim_roi_align;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
 qn_claim_fn qn_claim_resize;
 /* Multiply-accumulate of integers. (q_conv.c, q_deconv.c, q_gemm.c, q_matmul.c) */

@@ -52,6 +52,38 @@ typedef enum qn_cast_type {
     QN_CAST_TYPES
 } qn_cast_type;
 
+/* Rows of numbers times a matrix M [depth, panels * panel], which is packed as [panels, depth, panel]; a panel is
+ * QN_PANEL_VECTORS vectors of columns. */
+enum { QN_PANEL_VECTORS = 2 };
+typedef struct qn_product {
+    float *y; /* [rows, panels * panel]: the products are added to what is there */
+    int64_t y_stride;
+    const float *const *x; /* one pointer a row, to `depth` numbers */
+    const float *m;
+    int64_t rows, depth, panels;
+} qn_product;
+
+/* One step of one item of a recurrent node, from the sums of its gates. */
+typedef struct qn_gates {
+    const float *sums; /* of each gate, `pitch` apart */
+    int64_t pitch;
+    const float *recurrent; /* GRU_LINEAR: what the reset gate is for */
+    const float *h;         /* the state before, not read by LSTM and RNN */
+    float *next;            /* the state behind; GRU_RESET: the state as the reset gate leaves it */
+    float *c;               /* LSTM */
+} qn_gates;
+/* Units [first, last), whole vectors. */
+typedef void qn_gates_fn(const qn_gates *step, int64_t first, int64_t last);
+typedef enum qn_cell_fn {
+    QN_CELL_LSTM,
+    QN_CELL_GRU,
+    QN_CELL_GRU_RESET,
+    QN_CELL_GRU_LINEAR,
+    QN_CELL_RNN_TANH,
+    QN_CELL_RNN_RELU,
+    QN_CELL_COUNT
+} qn_cell_fn;
+
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
@@ -65,11 +97,8 @@ struct qn_kernels {
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
     void (*attend)(const qn_head *head);
-    /* y += M x for `count` of the rows of M, which is packed as [columns, rows] */
-    void (*product)(float *y, const float *m, const float *x, int64_t columns, int64_t rows,
-                    int64_t count);
-    /* The next h and c [hidden] from the sums of the gates i, o, f, g [4 * hidden]. */
-    void (*lstm_gates)(float *h, float *c, const float *gates, int64_t hidden);
+    void (*product)(const qn_product *product);
+    qn_gates_fn *const *gates; /* by qn_cell_fn */
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
     /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
     float (*peak)(int64_t rounds);

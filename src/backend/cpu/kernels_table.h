@@ -5,11 +5,11 @@
 #if defined(__AVX2__)
 #include "backend/cpu/depthwise_kernels.h"
 #endif
-#include "backend/cpu/lstm_kernels.h"
 #include "backend/cpu/peak_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/pointwise_kernels.h"
 #endif
+#include "backend/cpu/recurrent_kernels.h"
 #include "backend/cpu/row_kernels.h"
 #include "backend/cpu/turn_kernels.h"
 #if defined(__AVX2__)
@@ -29,7 +29,7 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .softmax_rows = softmax_rows,
     .attend = attend,
     .product = product,
-    .lstm_gates = lstm_gates,
+    .gates = gates,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
     .peak = peak,
