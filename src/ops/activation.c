@@ -171,11 +171,8 @@ const qn_op qn_op_Shrink = {.name = "Shrink",
 
 /* ---- IsInf ----------------------------------------------------------------------------------------------- */
 
-typedef struct isinf_attrs {
-    int64_t detect_negative, detect_positive;
-} isinf_attrs;
-static const qn_attr_spec isinf_specs[] = {QN_INT_ATTR(isinf_attrs, detect_negative, 1),
-                                           QN_INT_ATTR(isinf_attrs, detect_positive, 1)};
+static const qn_attr_spec isinf_specs[] = {QN_INT_ATTR(qn_isinf_attrs, detect_negative, 1),
+                                           QN_INT_ATTR(qn_isinf_attrs, detect_positive, 1)};
 static const qn_type_rule isinf_types[] = {
     {20, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16) | QN_SET_FLOAT8}};
 static const qn_port isinf_in[] = {{"X", 'T', QN_SET_FLOAT | QN_SET_FLOAT8, 0}};
@@ -187,7 +184,7 @@ static qn_status isinf_infer(qn_infer *self)
     return QN_OK;
 }
 
-F64(is_inf, isinf_attrs, isinf(x) && (x < 0 ? a->detect_negative : a->detect_positive))
+F64(is_inf, qn_isinf_attrs, isinf(x) && (x < 0 ? a->detect_negative : a->detect_positive))
 
 static qn_status isinf_eval(qn_eval *self)
 {
@@ -199,7 +196,7 @@ const qn_op qn_op_IsInf = {.name = "IsInf",
                            .since = 10,
                            QN_PORTS(in, isinf_in),
                            QN_PORTS(out, bool_out),
-                           QN_ATTRS(isinf_specs, isinf_attrs),
+                           QN_ATTRS(isinf_specs, qn_isinf_attrs),
                            QN_TYPE_RULES(isinf_types),
                            .flags = QN_OP_ELEMENTWISE,
                            .quant = QN_QUANT_FLOAT,

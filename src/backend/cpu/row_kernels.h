@@ -76,13 +76,15 @@ static void softmax_lanes(float *y, const float *x, int64_t n, int64_t stride, i
                         count);
 }
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + bias */
+/* (x - mean) / sqrt(variance + epsilon) * scale + bias; a mean of 0 where it is not centered */
 static void norm_row(float *y, const float *x, int64_t n, const qn_norm_row *norm)
 {
     vec sum = vec_set(0), squares = vec_set(0);
-    FOR_VECTORS(i, n, sum = vec_add(sum, vec_load(x + i)),
-                sum = vec_add(sum, vec_load_first(x + i, rest)));
-    const float mean = vec_sum(sum) / (float)n;
+    if (norm->centered) {
+        FOR_VECTORS(i, n, sum = vec_add(sum, vec_load(x + i)),
+                    sum = vec_add(sum, vec_load_first(x + i, rest)));
+    }
+    const float mean = norm->centered ? vec_sum(sum) / (float)n : 0;
     const vec centre = vec_set(mean);
     FOR_VECTORS(
         i, n,
