@@ -5,7 +5,7 @@
 #include "ops/move.h"
 #include "ops/nn_attrs.h"
 
-enum { ALONE_BELOW = 16384 }; /* elements for which waking the other threads does not pay */
+enum { ALONE_BELOW = 32768 }; /* elements for which waking the other threads does not pay */
 
 typedef struct arg_state {
     qn_arg_fn *const *fns;

@@ -5,11 +5,12 @@
 #include "backend/cpu/parallel.h"
 
 enum {
-    ITEM = 16384,       /* elements that make an item worth its while */
-    PART = 32768,       /* elements of a part */
-    MOST_PARTS = 64,    /* of a group */
-    ENOUGH_ITEMS = 32,  /* to share without parts */
-    ALONE_BELOW = 16384 /* elements for which waking the other threads does not pay */
+    ITEM = 16384,         /* elements that make an item worth its while */
+    PART = 32768,         /* elements of a part */
+    MOST_PARTS = 64,      /* of a group */
+    ENOUGH_ITEMS = 32,    /* to share without parts */
+    ALONE_BELOW = 131072, /* elements for which waking the other threads does not pay */
+    MORE_ROUNDS = 8       /* two rounds: an element is that much more work */
 };
 
 /* ---- Plan --------------------------------------------------------------------------------------------------- */
@@ -229,9 +230,9 @@ static void do_parts(const qn_fold_job *job, int threads)
 void qn_fold_do(const qn_fold_job *job, int threads)
 {
     const qn_fold_plan *p = job->plan;
+    const int64_t work = p->tile * p->folded.count * (job->rounds > 1 ? MORE_ROUNDS : 1);
     if (p->parts > 1)
         do_parts(job, threads);
     else
-        qn_parallel(threads, p->items, ALONE_BELOW / (p->tile * p->folded.count) + 1, do_items,
-                    job);
+        qn_parallel(threads, p->items, ALONE_BELOW / work + 1, do_items, job);
 }

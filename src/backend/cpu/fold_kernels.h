@@ -1,61 +1,99 @@
-/* Folds of rows, and of lanes that lie side by side. Sums and products are made in doubles. */
+/* Folds of rows, and of lanes that lie side by side. Totals of sums and products are doubles. */
 #ifndef QN_FOLD_KERNELS_H
 #define QN_FOLD_KERNELS_H
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/row_kernels.h"
+#include "backend/cpu/turn_kernels.h"
 #include "backend/cpu/vec_wide.h"
 
-enum { FOLD_CHAINS = 4, FOLD_ROWS = 8 };
+enum { FOLD_ROWS = 8 }; /* of lanes, at a time */
 
-/* ---- How two are joined, and all lanes; what is no number stays -------------------------------------------------- */
+/* ---- How values are joined --------------------------------------------------------------------------------------
+ * A few values meet in their own type, then join a total; at the end lanes and totals become one. What is no number
+ * stays. */
 
-VEC_INLINE wide join_add(wide a, wide b)
+/* Doubles. */
+VEC_INLINE wide meet_add(wide a, wide b)
 {
     return wide_add(a, b);
 }
-VEC_INLINE double across_add(wide a)
+VEC_INLINE wide join_add(wide total, wide a)
 {
-    return wide_sum(a);
+    return wide_add(total, a);
+}
+VEC_INLINE double across_add(wide total)
+{
+    return wide_sum(total);
 }
 VEC_INLINE double total_add(double a, double b)
 {
     return a + b;
 }
 
-VEC_INLINE wide join_multiply(wide a, wide b)
+/* Floats: at most eight are added as such, a rounding or three, and what they make as doubles. */
+VEC_INLINE vec meet_add_floats(vec a, vec b)
+{
+    return vec_add(a, b);
+}
+VEC_INLINE wide join_add_floats(wide total, vec a)
+{
+    return wide_add(total, wide_of(a));
+}
+VEC_INLINE double across_add_floats(wide total)
+{
+    return wide_sum(total);
+}
+VEC_INLINE double total_add_floats(double a, double b)
+{
+    return a + b;
+}
+
+VEC_INLINE wide meet_multiply(wide a, wide b)
 {
     return wide_mul(a, b);
 }
-VEC_INLINE double across_multiply(wide a)
+VEC_INLINE wide join_multiply(wide total, wide a)
 {
-    return wide_product(a);
+    return wide_mul(total, a);
+}
+VEC_INLINE double across_multiply(wide total)
+{
+    return wide_product(total);
 }
 VEC_INLINE double total_multiply(double a, double b)
 {
     return a * b;
 }
 
-VEC_INLINE vec join_larger(vec a, vec b)
+VEC_INLINE vec meet_larger(vec a, vec b)
 {
     return vec_pick(vec_max(a, b), a, vec_unordered(a, a));
 }
-VEC_INLINE double across_larger(vec a)
+VEC_INLINE vec join_larger(vec total, vec a)
 {
-    return vec_any(vec_unordered(a, a)) ? (double)NAN : (double)vec_largest(a);
+    return meet_larger(total, a);
+}
+VEC_INLINE double across_larger(vec total)
+{
+    return vec_any(vec_unordered(total, total)) ? (double)NAN : (double)vec_largest(total);
 }
 VEC_INLINE double total_larger(double a, double b)
 {
     return b > a || isnan(b) ? b : a;
 }
 
-VEC_INLINE vec join_smaller(vec a, vec b)
+VEC_INLINE vec meet_smaller(vec a, vec b)
 {
     return vec_pick(vec_min(a, b), a, vec_unordered(a, a));
 }
-VEC_INLINE double across_smaller(vec a)
+VEC_INLINE vec join_smaller(vec total, vec a)
 {
-    return -across_larger(vec_mul(vec_set(-1), a));
+    return meet_smaller(total, a);
+}
+VEC_INLINE double across_smaller(vec total)
+{
+    return -across_larger(vec_mul(vec_set(-1), total));
 }
 VEC_INLINE double total_smaller(double a, double b)
 {
@@ -96,54 +134,79 @@ VEC_INLINE wide wide_square(wide a)
 
 /* ---- Loops --------------------------------------------------------------------------------------------------------- */
 
-/* VALUE is what element x counts as, START the total of none, NEUTRAL an element that changes nothing, for what is
- * left of the last vector. Rows: several chains, then their lanes. Lanes: a few rows at a time, so that memory
- * is read as it lies. */
-#define FOLD(NAME, TYPE, JOIN, START, NEUTRAL, VALUE)                                              \
-    VEC_INLINE TYPE take_##NAME(TYPE total, vec x, vec shift)                                      \
+/* Rows shorter than a vector, turned so that they are lanes, `VEC_WIDTH` of them at a time. */
+static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
+{
+    float turned[VEC_WIDTH * VEC_WIDTH];
+    for (int64_t r = 0; r < b->count; r += VEC_WIDTH) {
+        const int64_t rows = QN_MIN(b->count - r, VEC_WIDTH);
+        const qn_turn tile = {
+            turned, b->x + r * b->result_step, VEC_WIDTH, b->result_step, rows, b->n, true};
+        const qn_fold_block block = {
+            b->totals + r, turned, b->shift ? b->shift + r : NULL, rows, 1, b->n, VEC_WIDTH};
+        turn(&tile);
+        lanes(&block);
+    }
+}
+
+/* VALUE is what element x counts as, of type V; totals are of type T and begin with START. NEUTRAL is an element
+ * that changes nothing, for what is left of the last vector. Lanes: a few rows at a time, so that memory is read as
+ * it lies. */
+#define FOLD(NAME, V, T, JOIN, START, NEUTRAL, VALUE)                                              \
+    VEC_INLINE V value_##NAME(vec x, vec shift)                                                    \
     {                                                                                              \
         (void)shift;                                                                               \
-        return join_##JOIN(total, VALUE);                                                          \
+        return VALUE;                                                                              \
     }                                                                                              \
-    static double row_##NAME(const float *x, int64_t n, vec shift)                                 \
+    /* Four vectors that are `step` floats apart. */                                               \
+    VEC_INLINE V four_##NAME(const float *x, int64_t step, vec shift)                              \
     {                                                                                              \
-        TYPE a[FOLD_CHAINS];                                                                       \
+        return meet_##JOIN(meet_##JOIN(value_##NAME(vec_load(x), shift),                           \
+                                       value_##NAME(vec_load(x + step), shift)),                   \
+                           meet_##JOIN(value_##NAME(vec_load(x + 2 * step), shift),                \
+                                       value_##NAME(vec_load(x + 3 * step), shift)));              \
+    }                                                                                              \
+    VEC_INLINE double row_##NAME(const float *x, int64_t n, vec shift)                             \
+    {                                                                                              \
+        T a = total_set_##T(START);                                                                \
         int64_t i = 0;                                                                             \
-        for (int c = 0; c < FOLD_CHAINS; c++)                                                      \
-            a[c] = total_set_##TYPE(START);                                                        \
-        for (; i + FOLD_CHAINS * VEC_WIDTH <= n; i += FOLD_CHAINS * VEC_WIDTH) {                   \
-            for (int c = 0; c < FOLD_CHAINS; c++)                                                  \
-                a[c] = take_##NAME(a[c], vec_load(x + i + c * VEC_WIDTH), shift);                  \
+        for (; i + 8 * VEC_WIDTH <= n; i += 8 * VEC_WIDTH)                                         \
+            a = join_##JOIN(a, meet_##JOIN(four_##NAME(x + i, VEC_WIDTH, shift),                   \
+                                           four_##NAME(x + i + 4 * VEC_WIDTH, VEC_WIDTH, shift))); \
+        if (i + 4 * VEC_WIDTH <= n) {                                                              \
+            a = join_##JOIN(a, four_##NAME(x + i, VEC_WIDTH, shift));                              \
+            i += 4 * VEC_WIDTH;                                                                    \
         }                                                                                          \
-        for (; i + VEC_WIDTH <= n; i += VEC_WIDTH)                                                 \
-            a[0] = take_##NAME(a[0], vec_load(x + i), shift);                                      \
-        if (i < n)                                                                                 \
-            a[1] = take_##NAME(a[1], first_lanes(vec_load_first(x + i, n - i), NEUTRAL, n - i),    \
-                               shift);                                                             \
-        return across_##JOIN(join_##JOIN(join_##JOIN(a[0], a[1]), join_##JOIN(a[2], a[3])));       \
-    }                                                                                              \
-    static void rows_##NAME(const qn_fold_block *b)                                                \
-    {                                                                                              \
-        for (int64_t r = 0; r < b->count; r++) {                                                   \
-            const vec shift = vec_set(b->shift ? b->shift[r] : 0);                                 \
-            b->totals[r] =                                                                         \
-                total_##JOIN(b->totals[r], row_##NAME(b->x + r * b->result_step, b->n, shift));    \
+        if (i + 2 * VEC_WIDTH <= n) {                                                              \
+            a = join_##JOIN(a, meet_##JOIN(value_##NAME(vec_load(x + i), shift),                   \
+                                           value_##NAME(vec_load(x + i + VEC_WIDTH), shift)));     \
+            i += 2 * VEC_WIDTH;                                                                    \
         }                                                                                          \
+        if (i + VEC_WIDTH <= n) {                                                                  \
+            a = join_##JOIN(a, value_##NAME(vec_load(x + i), shift));                              \
+            i += VEC_WIDTH;                                                                        \
+        }                                                                                          \
+        if (i < n) {                                                                               \
+            const vec rest = first_lanes(vec_load_first(x + i, n - i), NEUTRAL, n - i);            \
+            a = join_##JOIN(a, value_##NAME(rest, shift));                                         \
+        }                                                                                          \
+        return across_##JOIN(a);                                                                   \
     }                                                                                              \
     VEC_INLINE void some_##NAME(const qn_fold_block *b, const float *x, int64_t rows)              \
     {                                                                                              \
         for (int64_t i = 0; i < b->count; i += VEC_WIDTH) {                                        \
             const int64_t lanes = QN_MIN(b->count - i, VEC_WIDTH);                                 \
             const vec shift = b->shift ? vec_load_first(b->shift + i, lanes) : vec_set(0);         \
-            TYPE a = total_load_##TYPE(b->totals + i);                                             \
-            if (lanes == VEC_WIDTH) {                                                              \
-                for (int64_t k = 0; k < rows; k++)                                                 \
-                    a = take_##NAME(a, vec_load(x + k * b->step + i), shift);                      \
+            T a = total_load_##T(b->totals + i);                                                   \
+            if (lanes == VEC_WIDTH && rows == FOLD_ROWS) {                                         \
+                a = join_##JOIN(a, meet_##JOIN(four_##NAME(x + i, b->step, shift),                 \
+                                               four_##NAME(x + i + 4 * b->step, b->step, shift))); \
             } else {                                                                               \
                 for (int64_t k = 0; k < rows; k++)                                                 \
-                    a = take_##NAME(a, vec_load_first(x + k * b->step + i, lanes), shift);         \
+                    a = join_##JOIN(                                                               \
+                        a, value_##NAME(vec_load_first(x + k * b->step + i, lanes), shift));       \
             }                                                                                      \
-            total_store_##TYPE(b->totals + i, a);                                                  \
+            total_store_##T(b->totals + i, a);                                                     \
         }                                                                                          \
     }                                                                                              \
     static void lanes_##NAME(const qn_fold_block *b)                                               \
@@ -153,16 +216,28 @@ VEC_INLINE wide wide_square(wide a)
             some_##NAME(b, b->x + k * b->step, FOLD_ROWS);                                         \
         if (k < b->n)                                                                              \
             some_##NAME(b, b->x + k * b->step, b->n - k);                                          \
+    }                                                                                              \
+    static void rows_##NAME(const qn_fold_block *b)                                                \
+    {                                                                                              \
+        if (b->n < VEC_WIDTH && b->count > 1) {                                                    \
+            fold_turned(b, lanes_##NAME);                                                          \
+            return;                                                                                \
+        }                                                                                          \
+        for (int64_t r = 0; r < b->count; r++) {                                                   \
+            const vec shift = vec_set(b->shift ? b->shift[r] : 0);                                 \
+            b->totals[r] =                                                                         \
+                total_##JOIN(b->totals[r], row_##NAME(b->x + r * b->result_step, b->n, shift));    \
+        }                                                                                          \
     }
 
-FOLD(SUM, wide, add, 0, vec_set(0), wide_of(x))
-FOLD(ABS, wide, add, 0, vec_set(0), wide_of(vec_abs(x)))
-FOLD(SQUARE, wide, add, 0, vec_set(0), wide_square(wide_of(x)))
-FOLD(DEVIATION, wide, add, 0, shift, wide_square(wide_sub(wide_of(x), wide_of(shift))))
-FOLD(EXP, wide, add, 0, vec_set(-INFINITY), wide_of(vec_exp(vec_sub(x, shift))))
-FOLD(PRODUCT, wide, multiply, 1, vec_set(1), wide_of(x))
-FOLD(MAX, vec, larger, -INFINITY, vec_set(-INFINITY), x)
-FOLD(MIN, vec, smaller, INFINITY, vec_set(INFINITY), x)
+FOLD(SUM, vec, wide, add_floats, 0, vec_set(0), x)
+FOLD(ABS, vec, wide, add_floats, 0, vec_set(0), vec_abs(x))
+FOLD(SQUARE, wide, wide, add, 0, vec_set(0), wide_square(wide_of(x)))
+FOLD(DEVIATION, wide, wide, add, 0, shift, wide_square(wide_sub(wide_of(x), wide_of(shift))))
+FOLD(EXP, vec, wide, add_floats, 0, vec_set(-INFINITY), vec_exp(vec_sub(x, shift)))
+FOLD(PRODUCT, wide, wide, multiply, 1, vec_set(1), wide_of(x))
+FOLD(MAX, vec, vec, larger, -INFINITY, vec_set(-INFINITY), x)
+FOLD(MIN, vec, vec, smaller, INFINITY, vec_set(INFINITY), x)
 
 #define FOLD_ROW(NAME) [QN_FOLD_##NAME] = {rows_##NAME, lanes_##NAME}
 static qn_fold_fn *const folds[QN_FOLDS][2] = {

@@ -5,50 +5,26 @@
 #include "backend/cpu/fold.h"
 #include "ops/reduce.h"
 
-/* ---- Results ------------------------------------------------------------------------------------------------ */
-
-static double plain(double total, double n)
-{
-    (void)n;
-    return total;
-}
-
-static double mean(double total, double n)
-{
-    return total / n;
-}
-
-static double root(double total, double n)
-{
-    (void)n;
-    return sqrt(total);
-}
-
-static double logarithm(double total, double n)
-{
-    (void)n;
-    return log(total);
-}
-
 /* log(sum(e^x)) = max + log(sum(e^(x - max))): two rounds, in which the maximum is the shift. */
 typedef struct reduction {
     const qn_op *op;
     int rounds;
     qn_fold folds[2];
-    double (*result)(double total, double n);
+    bool is_mean;
+    double (*result)(double total); /* NULL: the total itself */
 } reduction;
 
 static const reduction reductions[] = {
-    {&qn_op_ReduceL1, 1, {QN_FOLD_ABS}, plain},
-    {&qn_op_ReduceL2, 1, {QN_FOLD_SQUARE}, root},
-    {&qn_op_ReduceLogSum, 1, {QN_FOLD_SUM}, logarithm},
-    {&qn_op_ReduceLogSumExp, 2, {QN_FOLD_MAX, QN_FOLD_EXP}, logarithm},
-    {&qn_op_ReduceMax, 1, {QN_FOLD_MAX}, plain},
-    {&qn_op_ReduceMean, 1, {QN_FOLD_SUM}, mean},
-    {&qn_op_ReduceMin, 1, {QN_FOLD_MIN}, plain},
-    {&qn_op_ReduceProd, 1, {QN_FOLD_PRODUCT}, plain},
-    {&qn_op_ReduceSum, 1, {QN_FOLD_SUM}, plain},
-    {&qn_op_ReduceSumSquare, 1, {QN_FOLD_SQUARE}, plain},
+    {&qn_op_ReduceL1, 1, {QN_FOLD_ABS}, false, NULL},
+    {&qn_op_ReduceL2, 1, {QN_FOLD_SQUARE}, false, sqrt},
+    {&qn_op_ReduceLogSum, 1, {QN_FOLD_SUM}, false, log},
+    {&qn_op_ReduceLogSumExp, 2, {QN_FOLD_MAX, QN_FOLD_EXP}, false, log},
+    {&qn_op_ReduceMax, 1, {QN_FOLD_MAX}, false, NULL},
+    {&qn_op_ReduceMean, 1, {QN_FOLD_SUM}, true, NULL},
+    {&qn_op_ReduceMin, 1, {QN_FOLD_MIN}, false, NULL},
+    {&qn_op_ReduceProd, 1, {QN_FOLD_PRODUCT}, false, NULL},
+    {&qn_op_ReduceSum, 1, {QN_FOLD_SUM}, false, NULL},
+    {&qn_op_ReduceSumSquare, 1, {QN_FOLD_SQUARE}, false, NULL},
 };
 
 /* ---- Kernel -------------------------------------------------------------------------------------------------- */
@@ -67,17 +43,18 @@ static void reduce_finish(const qn_fold_job *job, int round, const double *total
                           int64_t count)
 {
     const reduce_work *w = job->user;
-    const double n = (double)job->plan->folded.count;
+    const reduction *row = w->row;
+    const double divisor = row->is_mean ? (double)job->plan->folded.count : 1;
     float *y = w->y + first;
-    if (w->row->rounds == 1) {
+    if (!row->result || round < row->rounds - 1) {
         for (int64_t i = 0; i < count; i++)
-            y[i] = (float)w->row->result(totals[i], n);
+            y[i] = (float)(totals[i] / divisor);
     } else if (round == 0) {
         for (int64_t i = 0; i < count; i++)
-            y[i] = (float)totals[i];
+            y[i] = (float)row->result(totals[i]);
     } else { /* an infinite maximum is the result */
         for (int64_t i = 0; i < count; i++)
-            y[i] = isfinite(y[i]) ? (float)((double)y[i] + w->row->result(totals[i], n)) : y[i];
+            y[i] = isfinite(y[i]) ? (float)((double)y[i] + row->result(totals[i])) : y[i];
     }
 }
 

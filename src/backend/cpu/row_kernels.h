@@ -18,13 +18,17 @@
         }                                                                                          \
     } while (0)
 
+/* 0, 1, 2 ... */
+VEC_INLINE vec lane_numbers(void)
+{
+    static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return vec_load(numbers);
+}
+
 /* Lanes [0, rest) of a, the others of b. */
 VEC_INLINE vec first_lanes(vec a, vec b, int64_t rest)
 {
-    float lanes[VEC_WIDTH];
-    vec_store(lanes, b);
-    vec_store_first(lanes, a, rest);
-    return vec_load(lanes);
+    return vec_pick(b, a, vec_less(lane_numbers(), vec_set((float)rest)));
 }
 
 static void softmax_row(float *y, const float *x, int64_t n)
