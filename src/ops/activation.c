@@ -136,17 +136,14 @@ const qn_op qn_op_Gelu = {.name = "Gelu",
 
 /* ---- Shrink -------------------------------------------------------------------------------------------- */
 
-typedef struct shrink_attrs {
-    float bias, lambd;
-} shrink_attrs;
-static const qn_attr_spec shrink_specs[] = {QN_FLOAT_ATTR(shrink_attrs, bias, 0),
-                                            QN_FLOAT_ATTR(shrink_attrs, lambd, 0.5f)};
+static const qn_attr_spec shrink_specs[] = {QN_FLOAT_ATTR(qn_shrink_attrs, bias, 0),
+                                            QN_FLOAT_ATTR(qn_shrink_attrs, lambd, 0.5f)};
 static const qn_port number_in[] = {{"input", 'T', QN_SET_NUMBER, 0}};
 static const qn_port number_out[] = {{"output", 'T', QN_SET_NUMBER, 0}};
 
 static double shrink(double x, const void *attrs)
 {
-    const shrink_attrs *a = attrs;
+    const qn_shrink_attrs *a = attrs;
     if (x < -(double)a->lambd)
         return x + (double)a->bias;
     return x > (double)a->lambd ? x - (double)a->bias : 0;
@@ -162,7 +159,7 @@ const qn_op qn_op_Shrink = {.name = "Shrink",
                             .since = 9,
                             QN_PORTS(in, number_in),
                             QN_PORTS(out, number_out),
-                            QN_ATTRS(shrink_specs, shrink_attrs),
+                            QN_ATTRS(shrink_specs, qn_shrink_attrs),
                             .flags = QN_OP_ELEMENTWISE,
                             .quant = QN_QUANT_TABLE,
                             .infer = infer_same,

@@ -75,6 +75,10 @@ typedef struct qn_mvn_attrs {
     qn_ints axes; /* MeanVarianceNormalization; absent: 0, 2, 3 */
 } qn_mvn_attrs;
 
+typedef struct qn_shrink_attrs {
+    float bias, lambd;
+} qn_shrink_attrs;
+
 typedef struct qn_isinf_attrs {
     int64_t detect_negative, detect_positive;
 } qn_isinf_attrs;

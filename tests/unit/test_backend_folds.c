@@ -222,6 +222,24 @@ static double axis_norm_case(uint32_t seed)
     return 0;
 }
 
+static double log_softmax_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    int64_t dims[4];
+    const int32_t rank = 1 + (int32_t)pick(&f, 4);
+    random_dims(&f, dims, rank);
+    qn_value *x = add_input(&f, rank, dims);
+    qn_node *node = add_node(&f, &qn_op_LogSoftmax, 1, &x);
+    ((qn_softmax_attrs *)node->attrs)->axis = pick(&f, 2 * rank) - rank;
+    add_output(&f, result_of(node));
+    qn_tensor in = random_input(&f, x, pick(&f, 4) ? 0 : 20, false);
+    for (int64_t i = 0; seed % 2 && i < qn_tensor_count(&in); i++)
+        ((float *)in.data)[i] *= 300;
+    check(&f, "norm", in, 1e-6);
+    fixture_end(&f);
+    return 0;
+}
+
 /* Rows that are scaled element by element, their mean kept. */
 static double rms_case(uint32_t seed)
 {
@@ -270,6 +288,7 @@ static void test_norms(void **state)
     run_cases(channel_norm_case, 200, 0);
     run_cases(axis_norm_case, 200, 0);
     run_cases(rms_case, 60, 0);
+    run_cases(log_softmax_case, 100, 0);
 }
 
 /* ---- Arguments and predicates ---------------------------------------------------------------------------------------- */

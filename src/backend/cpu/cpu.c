@@ -30,6 +30,7 @@ static const struct {
     {&qn_op_IsNaN, qn_claim_is_nan},
     {&qn_op_LSTM, qn_claim_lstm},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_LogSoftmax, qn_claim_log_softmax},
     {&qn_op_LpNormalization, qn_claim_lp_norm},
     {&qn_op_MatMulInteger, qn_claim_q_product},
     {&qn_op_MaxPool, qn_claim_q_max_pool},

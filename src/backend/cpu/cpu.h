@@ -53,7 +53,8 @@ qn_claim_fn qn_claim_pad_blocks;
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
 /* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c, norms.c) */
 qn_claim_fn qn_claim_reduce;
-qn_claim_fn qn_claim_channel_norm, qn_claim_lp_norm, qn_claim_mean_variance_norm;
+qn_claim_fn qn_claim_channel_norm, qn_claim_lp_norm, qn_claim_mean_variance_norm,
+    qn_claim_log_softmax;
 /* ArgMax and ArgMin of float32. (arg.c) */
 qn_claim_fn qn_claim_arg;
 /* Attention, and a Split that only feeds one. (attention.c) */

@@ -246,27 +246,30 @@ static qn_fold_fn *const folds[QN_FOLDS][2] = {
 
 /* ---- Normalizing: y = (x - centre) * factor + bias ----------------------------------------------------------------- */
 
+VEC_INLINE vec center(vec x, vec centre, vec factor, vec bias)
+{
+    return vec_fma(vec_sub(x, centre), factor, bias);
+}
+
 static void center_row(float *y, const float *x, int64_t n, const qn_center *c)
 {
-    const vec centre = vec_set(*c->centre), factor = vec_set(*c->factor), bias = vec_set(c->bias);
-    FOR_VECTORS(i, n, vec_store(y + i, vec_fma(vec_sub(vec_load(x + i), centre), factor, bias)),
-                vec_store_first(y + i,
-                                vec_fma(vec_sub(vec_load_first(x + i, rest), centre), factor, bias),
-                                rest));
+    const vec centre = vec_set(*c->centre), factor = vec_set(*c->factor), bias = vec_set(*c->bias);
+    FOR_VECTORS(
+        i, n, vec_store(y + i, center(vec_load(x + i), centre, factor, bias)),
+        vec_store_first(y + i, center(vec_load_first(x + i, rest), centre, factor, bias), rest));
 }
 
 /* Every lane by its own. */
 static void center_lanes(float *y, const float *x, int64_t n, const qn_center *c)
 {
-    const vec bias = vec_set(c->bias);
     FOR_VECTORS(i, n,
-                vec_store(y + i, vec_fma(vec_sub(vec_load(x + i), vec_load(c->centre + i)),
-                                         vec_load(c->factor + i), bias)),
-                vec_store_first(y + i,
-                                vec_fma(vec_sub(vec_load_first(x + i, rest),
-                                                vec_load_first(c->centre + i, rest)),
-                                        vec_load_first(c->factor + i, rest), bias),
-                                rest));
+                vec_store(y + i, center(vec_load(x + i), vec_load(c->centre + i),
+                                        vec_load(c->factor + i), vec_load(c->bias + i))),
+                vec_store_first(
+                    y + i,
+                    center(vec_load_first(x + i, rest), vec_load_first(c->centre + i, rest),
+                           vec_load_first(c->factor + i, rest), vec_load_first(c->bias + i, rest)),
+                    rest));
 }
 
 #endif

@@ -44,8 +44,7 @@ typedef void qn_fold_fn(const qn_fold_block *block);
 
 /* y = (x - centre) * factor + bias */
 typedef struct qn_center {
-    const float *centre, *factor; /* one for a row, one for each lane */
-    float bias;
+    const float *centre, *factor, *bias; /* one for a row, one for each lane */
 } qn_center;
 typedef void qn_center_fn(float *y, const float *x, int64_t n, const qn_center *center);
 

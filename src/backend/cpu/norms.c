@@ -1,6 +1,6 @@
-/* Normalizations by a group's own numbers, of float32: InstanceNormalization, GroupNormalization,
- * LpNormalization, MeanVarianceNormalization. y = (x - centre) * factor, perhaps with a scale and a bias by
- * channel. (LayerNormalization, which has them by element, is in rows.c.) */
+/* Normalizations by a group's own numbers, of float32: InstanceNormalization, GroupNormalization, LpNormalization,
+ * MeanVarianceNormalization, LogSoftmax. y = (x - centre) * factor + bias, for some with a scale and a bias by
+ * channel. (LayerNormalization, which has them by element, and Softmax are in rows.c.) */
 #include <float.h>
 #include <math.h>
 
@@ -35,18 +35,30 @@ static double by_norm_2(double total, double n, double epsilon)
     return by_norm_1(sqrt(total), n, epsilon);
 }
 
+/* What is to be added is -log(total). */
+static double by_one(double total, double n, double epsilon)
+{
+    (void)total;
+    (void)n;
+    (void)epsilon;
+    return 1;
+}
+
 typedef struct norm_kind {
     const qn_fold *folds;
-    int rounds; /* 2: the first one finds the mean */
+    int rounds; /* 2: the first one finds the centre */
+    bool is_log;
     double (*factor)(double total, double n, double epsilon);
 } norm_kind;
 
 static const qn_fold moments[] = {QN_FOLD_SUM, QN_FOLD_DEVIATION};
+static const qn_fold exponentials[] = {QN_FOLD_MAX, QN_FOLD_EXP};
 static const qn_fold sizes[] = {QN_FOLD_ABS}, squares[] = {QN_FOLD_SQUARE};
-static const norm_kind channels_kind = {moments, 2, by_spread};
-static const norm_kind spread_kind = {moments, 2, by_spread_alone};
-static const norm_kind norm_1_kind = {sizes, 1, by_norm_1};
-static const norm_kind norm_2_kind = {squares, 1, by_norm_2};
+static const norm_kind channels_kind = {moments, 2, false, by_spread};
+static const norm_kind spread_kind = {moments, 2, false, by_spread_alone};
+static const norm_kind norm_1_kind = {sizes, 1, false, by_norm_1};
+static const norm_kind norm_2_kind = {squares, 1, false, by_norm_2};
+static const norm_kind log_kind = {exponentials, 2, true, by_one};
 
 /* ---- Kernel ------------------------------------------------------------------------------------------------------ */
 
@@ -61,8 +73,8 @@ typedef struct norms_state {
 typedef struct norms_work {
     const norms_state *state;
     float *y;
-    const float *scale, *bias; /* by channel */
-    float *centre, *factor;    /* by group */
+    const float *scales, *biases;  /* by channel */
+    float *centre, *factor, *bias; /* by group */
 } norms_work;
 
 static void norms_finish(const qn_fold_job *job, int round, const double *totals, int64_t first,
@@ -71,11 +83,14 @@ static void norms_finish(const qn_fold_job *job, int round, const double *totals
     const norms_work *w = job->user;
     const norms_state *s = w->state;
     const double n = (double)job->plan->folded.count;
-    for (int64_t i = 0; i < count && round == 0; i++)
-        w->centre[first + i] = s->kind->rounds == 2 ? (float)(totals[i] / n) : 0;
+    for (int64_t i = 0; i < count && round == 0; i++) {
+        const double centre = s->kind->is_log ? totals[i] : totals[i] / n;
+        w->centre[first + i] = s->kind->rounds == 2 ? (float)centre : 0;
+    }
     for (int64_t i = 0; i < count && round == s->kind->rounds - 1; i++) {
         const double factor = s->kind->factor(totals[i], n, s->epsilon);
         w->factor[first + i] = factor > (double)FLT_MAX ? FLT_MAX : (float)factor;
+        w->bias[first + i] = s->kind->is_log ? (float)-log(totals[i]) : 0;
     }
 }
 
@@ -86,8 +101,8 @@ static void scale_row(const norms_work *w, int64_t group, int64_t offset, int64_
     const norms_state *s = w->state;
     for (int64_t at = from, run; at < from + n; at += run) {
         const int64_t channel = group % s->groups * s->each + at / s->area;
-        const float factor = w->factor[group] * w->scale[channel];
-        const qn_center center = {&w->centre[group], &factor, w->bias[channel]};
+        const float factor = w->factor[group] * w->scales[channel];
+        const qn_center center = {&w->centre[group], &factor, &w->biases[channel]};
         run = QN_MIN(s->area - at % s->area, from + n - at);
         s->plan.kernels->center_row(w->y + offset + at - from, x + offset + at - from, run,
                                     &center);
@@ -100,17 +115,24 @@ static void norms_apply(const qn_fold_job *job, const qn_fold_piece *piece, cons
     const qn_fold_plan *p = job->plan;
     for (int64_t k = 0; k < run->n && p->by_lanes; k++) {
         const int64_t at = run->offset + k * p->folded.steps[0];
-        const qn_center center = {w->centre + piece->first, w->factor + piece->first, 0};
+        const qn_center center = {w->centre + piece->first, w->factor + piece->first,
+                                  w->bias + piece->first};
         p->kernels->center_lanes(w->y + at, job->x + at, piece->count, &center);
     }
     for (int64_t r = 0; r < piece->count && !p->by_lanes; r++) {
         const int64_t group = piece->first + r, at = run->offset + r * p->kept.steps[0];
-        const qn_center center = {&w->centre[group], &w->factor[group], 0};
-        if (w->scale)
+        const qn_center center = {&w->centre[group], &w->factor[group], &w->bias[group]};
+        if (w->scales)
             scale_row(w, group, at, run->from, run->n, job->x);
         else
             p->kernels->center_row(w->y + at, job->x + at, run->n, &center);
     }
+}
+
+/* Centres, factors and biases, in doubles of memory. */
+static int64_t numbers_size(int64_t results)
+{
+    return (3 * results + 1) / 2;
 }
 
 static qn_status norms_run(const void *state, void *bound, const qn_step_io *io)
@@ -120,10 +142,11 @@ static qn_status norms_run(const void *state, void *bound, const qn_step_io *io)
     const int64_t results = s->plan.kept.count;
     const norms_work w = {.state = s,
                           .y = io->out[0]->data,
-                          .scale = s->groups ? io->in[1]->data : NULL,
-                          .bias = s->groups ? io->in[2]->data : NULL,
+                          .scales = s->groups ? io->in[1]->data : NULL,
+                          .biases = s->groups ? io->in[2]->data : NULL,
                           .centre = numbers,
-                          .factor = numbers + results};
+                          .factor = numbers + results,
+                          .bias = numbers + 2 * results};
     const qn_fold_job job = {.plan = &s->plan,
                              .x = io->in[0]->data,
                              .shift = w.centre,
@@ -132,7 +155,7 @@ static qn_status norms_run(const void *state, void *bound, const qn_step_io *io)
                              .finish = norms_finish,
                              .apply = norms_apply,
                              .user = &w,
-                             .partial = (double *)io->scratch + results};
+                             .partial = (double *)io->scratch + numbers_size(results)};
     (void)bound;
     qn_fold_do(&job, io->threads);
     return QN_OK;
@@ -149,7 +172,8 @@ static qn_status take(bool *taken, qn_claim *claim, const norms_state *found)
     *s = *found;
     qn_claim_plain(claim);
     claim->in_place = 0;
-    claim->scratch = (size_t)s->plan.kept.count * 2 * sizeof(float) + qn_fold_scratch(&s->plan);
+    claim->scratch =
+        (size_t)numbers_size(s->plan.kept.count) * sizeof(double) + qn_fold_scratch(&s->plan);
     claim->state = s;
     claim->kernel = &norms_kernel;
     *taken = true;
@@ -201,6 +225,18 @@ qn_status qn_claim_mean_variance_norm(bool *taken, qn_claim *claim)
     qn_tensor x;
     if (!qn_claim_is_float(&x, claim) || !qn_mvn_mark(folded, claim->node->attrs, x.rank))
         return QN_OK;
+    qn_fold_plan_make(&s.plan, &x, folded);
+    return take(taken, claim, &s);
+}
+
+qn_status qn_claim_log_softmax(bool *taken, qn_claim *claim)
+{
+    norms_state s = {.kind = &log_kind};
+    bool folded[QN_MAX_RANK] = {false};
+    qn_tensor x;
+    if (!qn_claim_is_float(&x, claim) || x.rank == 0)
+        return QN_OK;
+    folded[qn_softmax_axis(claim->node->attrs, x.rank)] = true;
     qn_fold_plan_make(&s.plan, &x, folded);
     return take(taken, claim, &s);
 }

@@ -73,14 +73,31 @@ static bool set_one(qn_stage *s, const qn_node *node)
     return true;
 }
 
+static bool set_shrink(qn_stage *s, const qn_node *node)
+{
+    const qn_shrink_attrs *a = node->attrs;
+    s->a = a->lambd;
+    s->b = a->bias;
+    return true;
+}
+
+/* Powers that are a product or a quotient. */
 static bool set_power(qn_stage *s, const qn_node *node)
 {
+    static const struct {
+        float exponent;
+        qn_fn fn;
+    } powers[] = {{-1, QN_FN_DIVIDE}, {1, QN_FN_SCALE}, {2, QN_FN_SQUARE}, {3, QN_FN_CUBE}};
     float exponent;
     if (!number_of(&exponent, node->in[1]))
         return false;
-    s->fn = exponent == 2 ? QN_FN_SQUARE : QN_FN_SCALE;
     s->a = 1;
-    return exponent == 2 || exponent == 1;
+    for (size_t i = 0; i < QN_COUNT_OF(powers); i++) {
+        s->fn = powers[i].fn;
+        if (powers[i].exponent == exponent)
+            return true;
+    }
+    return false;
 }
 
 static const struct unary_row {
@@ -116,6 +133,7 @@ static const struct unary_row {
     {&qn_op_Relu, QN_FN_RELU, set_nothing},
     {&qn_op_Round, QN_FN_ROUND, set_nothing},
     {&qn_op_Selu, QN_FN_SELU, set_alpha_gamma},
+    {&qn_op_Shrink, QN_FN_SHRINK, set_shrink},
     {&qn_op_Sigmoid, QN_FN_SIGMOID, set_nothing},
     {&qn_op_Sign, QN_FN_SIGN, set_nothing},
     {&qn_op_Sin, QN_FN_SIN, set_nothing},
