@@ -136,17 +136,14 @@ const qn_op qn_op_Gelu = {.name = "Gelu",
 
 /* ---- Shrink -------------------------------------------------------------------------------------------- */
 
-typedef struct shrink_attrs {
-    float bias, lambd;
-} shrink_attrs;
-static const qn_attr_spec shrink_specs[] = {QN_FLOAT_ATTR(shrink_attrs, bias, 0),
-                                            QN_FLOAT_ATTR(shrink_attrs, lambd, 0.5f)};
+static const qn_attr_spec shrink_specs[] = {QN_FLOAT_ATTR(qn_shrink_attrs, bias, 0),
+                                            QN_FLOAT_ATTR(qn_shrink_attrs, lambd, 0.5f)};
 static const qn_port number_in[] = {{"input", 'T', QN_SET_NUMBER, 0}};
 static const qn_port number_out[] = {{"output", 'T', QN_SET_NUMBER, 0}};
 
 static double shrink(double x, const void *attrs)
 {
-    const shrink_attrs *a = attrs;
+    const qn_shrink_attrs *a = attrs;
     if (x < -(double)a->lambd)
         return x + (double)a->bias;
     return x > (double)a->lambd ? x - (double)a->bias : 0;
@@ -162,7 +159,7 @@ const qn_op qn_op_Shrink = {.name = "Shrink",
                             .since = 9,
                             QN_PORTS(in, number_in),
                             QN_PORTS(out, number_out),
-                            QN_ATTRS(shrink_specs, shrink_attrs),
+                            QN_ATTRS(shrink_specs, qn_shrink_attrs),
                             .flags = QN_OP_ELEMENTWISE,
                             .quant = QN_QUANT_TABLE,
                             .infer = infer_same,
@@ -171,11 +168,8 @@ const qn_op qn_op_Shrink = {.name = "Shrink",
 
 /* ---- IsInf ----------------------------------------------------------------------------------------------- */
 
-typedef struct isinf_attrs {
-    int64_t detect_negative, detect_positive;
-} isinf_attrs;
-static const qn_attr_spec isinf_specs[] = {QN_INT_ATTR(isinf_attrs, detect_negative, 1),
-                                           QN_INT_ATTR(isinf_attrs, detect_positive, 1)};
+static const qn_attr_spec isinf_specs[] = {QN_INT_ATTR(qn_isinf_attrs, detect_negative, 1),
+                                           QN_INT_ATTR(qn_isinf_attrs, detect_positive, 1)};
 static const qn_type_rule isinf_types[] = {
     {20, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16) | QN_SET_FLOAT8}};
 static const qn_port isinf_in[] = {{"X", 'T', QN_SET_FLOAT | QN_SET_FLOAT8, 0}};
@@ -187,7 +181,7 @@ static qn_status isinf_infer(qn_infer *self)
     return QN_OK;
 }
 
-F64(is_inf, isinf_attrs, isinf(x) && (x < 0 ? a->detect_negative : a->detect_positive))
+F64(is_inf, qn_isinf_attrs, isinf(x) && (x < 0 ? a->detect_negative : a->detect_positive))
 
 static qn_status isinf_eval(qn_eval *self)
 {
@@ -199,7 +193,7 @@ const qn_op qn_op_IsInf = {.name = "IsInf",
                            .since = 10,
                            QN_PORTS(in, isinf_in),
                            QN_PORTS(out, bool_out),
-                           QN_ATTRS(isinf_specs, isinf_attrs),
+                           QN_ATTRS(isinf_specs, qn_isinf_attrs),
                            QN_TYPE_RULES(isinf_types),
                            .flags = QN_OP_ELEMENTWISE,
                            .quant = QN_QUANT_FLOAT,

@@ -67,6 +67,22 @@ typedef struct qn_norm_attrs {
     int64_t num_groups; /* GroupNormalization */
 } qn_norm_attrs;
 
+typedef struct qn_lp_attrs {
+    int64_t axis, p; /* LpNormalization */
+} qn_lp_attrs;
+
+typedef struct qn_mvn_attrs {
+    qn_ints axes; /* MeanVarianceNormalization; absent: 0, 2, 3 */
+} qn_mvn_attrs;
+
+typedef struct qn_shrink_attrs {
+    float bias, lambd;
+} qn_shrink_attrs;
+
+typedef struct qn_isinf_attrs {
+    int64_t detect_negative, detect_positive;
+} qn_isinf_attrs;
+
 typedef struct qn_lrn_attrs {
     float alpha, beta, bias;
     int64_t size;

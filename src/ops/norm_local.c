@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ops/elementwise.h"
-#include "ops/nn_attrs.h"
+#include "ops/reduce.h"
 
 static const qn_type_rule bfloat16_13[] = {{13, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
@@ -70,15 +70,12 @@ const qn_op qn_op_LRN = {.name = "LRN",
 
 /* ---- LpNormalization ------------------------------------------------------------------------------------------------ */
 
-typedef struct lp_attrs {
-    int64_t axis, p;
-} lp_attrs;
-static const qn_attr_spec lp_specs[] = {QN_INT_ATTR(lp_attrs, axis, -1),
-                                        QN_INT_ATTR(lp_attrs, p, 2)};
+static const qn_attr_spec lp_specs[] = {QN_INT_ATTR(qn_lp_attrs, axis, -1),
+                                        QN_INT_ATTR(qn_lp_attrs, p, 2)};
 
 static qn_status lp_infer(qn_infer *self)
 {
-    const lp_attrs *a = self->attrs;
+    const qn_lp_attrs *a = self->attrs;
     int64_t axis = a->axis;
     if (a->p != 1 && a->p != 2)
         return qn_infer_fail(self, "p is %lld instead of 1 or 2", (long long)a->p);
@@ -101,7 +98,7 @@ static void lp_line(double *x, int64_t count, int64_t stride, int64_t p)
 
 static qn_status lp_eval(qn_eval *self)
 {
-    const lp_attrs *a = self->attrs;
+    const qn_lp_attrs *a = self->attrs;
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t total = qn_tensor_count(in), axis = a->axis < 0 ? a->axis + in->rank : a->axis;
     int64_t inner = 1;
@@ -123,7 +120,7 @@ const qn_op qn_op_LpNormalization = {.name = "LpNormalization",
                                      .since = 1,
                                      QN_PORTS(in, float_in),
                                      QN_PORTS(out, float_out),
-                                     QN_ATTRS(lp_specs, lp_attrs),
+                                     QN_ATTRS(lp_specs, qn_lp_attrs),
                                      QN_TYPE_RULES(bfloat16_22),
                                      .quant = QN_QUANT_FLOAT,
                                      .infer = lp_infer,
@@ -132,30 +129,19 @@ const qn_op qn_op_LpNormalization = {.name = "LpNormalization",
 
 /* ---- MeanVarianceNormalization ----------------------------------------------------------------------------------------- */
 
-typedef struct mvn_attrs {
-    qn_ints axes; /* absent: 0, 2, 3 */
-} mvn_attrs;
-static const qn_attr_spec mvn_specs[] = {QN_ATTR(mvn_attrs, axes, INTS)};
+static const qn_attr_spec mvn_specs[] = {QN_ATTR(qn_mvn_attrs, axes, INTS)};
 
-static bool mvn_mark(bool *reduced, const mvn_attrs *a, int32_t rank)
+bool qn_mvn_mark(bool *marked, const qn_mvn_attrs *a, int32_t rank)
 {
     static const int64_t standard[] = {0, 2, 3};
-    const qn_ints axes = a->axes.at ? a->axes : (qn_ints){standard, 3};
-    memset(reduced, 0, QN_MAX_RANK * sizeof *reduced);
-    for (size_t i = 0; i < axes.count; i++) {
-        const int64_t axis = axes.at[i] < 0 ? axes.at[i] + rank : axes.at[i];
-        if (axis < 0 || axis >= rank || reduced[axis])
-            return false;
-        reduced[axis] = true;
-    }
-    return true;
+    return qn_axes_mark(marked, rank, a->axes.at ? a->axes : (qn_ints){standard, 3});
 }
 
 static qn_status mvn_infer(qn_infer *self)
 {
     bool reduced[QN_MAX_RANK];
     const int32_t rank = self->in[0]->rank;
-    if (rank >= 0 && !mvn_mark(reduced, self->attrs, rank))
+    if (rank >= 0 && !qn_mvn_mark(reduced, self->attrs, rank))
         return qn_infer_fail(self, "an axis is outside [-%d, %d) or stands there twice", rank,
                              rank);
     qn_infer_copy(self, 0, 0);
@@ -171,7 +157,7 @@ static qn_status mvn_eval(qn_eval *self)
     int64_t strides[QN_MAX_RANK], groups = 1;
     double *x;
     void *block;
-    if (total == 0 || !mvn_mark(reduced, self->attrs, in->rank))
+    if (total == 0 || !qn_mvn_mark(reduced, self->attrs, in->rank))
         return QN_OK;
     for (int32_t d = in->rank - 1; d >= 0; d--) {
         strides[d] = reduced[d] ? 0 : groups;
@@ -201,7 +187,7 @@ const qn_op qn_op_MeanVarianceNormalization = {.name = "MeanVarianceNormalizatio
                                                .since = 9,
                                                QN_PORTS(in, float_in),
                                                QN_PORTS(out, float_out),
-                                               QN_ATTRS(mvn_specs, mvn_attrs),
+                                               QN_ATTRS(mvn_specs, qn_mvn_attrs),
                                                QN_TYPE_RULES(bfloat16_13),
                                                .quant = QN_QUANT_FLOAT,
                                                .infer = mvn_infer,

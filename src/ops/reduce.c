@@ -4,7 +4,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
-#include "ops/nn_attrs.h"
+#include "ops/reduce.h"
 #include "ops/versions.h"
 
 /* ---- Functions of a group ------------------------------------------------------------------------------- */
@@ -97,18 +97,25 @@ static int64_t min_i64(const int64_t *x, int64_t n, bool is_unsigned)
 
 /* ---- Axes --------------------------------------------------------------------------------------------------- */
 
-/* Marks the axes to reduce; none given means all, or none at all. False: one is wrong or there twice. */
-static bool mark_axes(bool *reduced, const qn_reduce_attrs *a, int32_t rank, const int64_t *axes,
-                      size_t count)
+bool qn_axes_mark(bool *marked, int32_t rank, qn_ints axes)
 {
     for (int32_t d = 0; d < rank; d++)
-        reduced[d] = count == 0 && !a->noop_with_empty_axes;
-    for (size_t i = 0; i < count; i++) {
-        const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        if (axis < 0 || axis >= rank || reduced[axis])
+        marked[d] = false;
+    for (size_t i = 0; i < axes.count; i++) {
+        const int64_t axis = axes.at[i] < 0 ? axes.at[i] + rank : axes.at[i];
+        if (axis < 0 || axis >= rank || marked[axis])
             return false;
-        reduced[axis] = true;
+        marked[axis] = true;
     }
+    return true;
+}
+
+bool qn_reduce_mark(bool *marked, const qn_reduce_attrs *a, int32_t rank, qn_ints axes)
+{
+    if (axes.count)
+        return qn_axes_mark(marked, rank, axes);
+    for (int32_t d = 0; d < rank; d++)
+        marked[d] = !a->noop_with_empty_axes;
     return true;
 }
 
@@ -159,7 +166,7 @@ static qn_status infer_reduced(qn_infer *self, group_i64 *g)
     }
     if (x->rank < 0)
         return QN_OK;
-    if (!mark_axes(reduced, a, x->rank, axes, count))
+    if (!qn_reduce_mark(reduced, a, x->rank, (qn_ints){axes, count}))
         return qn_infer_fail(self, "an axis is outside [-%d, %d) or stands there twice", x->rank,
                              x->rank);
     for (int32_t d = 0; d < x->rank; d++) {
@@ -191,7 +198,7 @@ static qn_status groups_make(groups *g, qn_eval *self)
         return qn_eval_fail(self, "there are more than %d axes", QN_MAX_RANK);
     if (count)
         qn_load_i64(list, axes->dtype, axes->data, 0, count);
-    if (!mark_axes(reduced, self->attrs, x->rank, list, (size_t)count))
+    if (!qn_reduce_mark(reduced, self->attrs, x->rank, (qn_ints){list, (size_t)count}))
         return qn_eval_fail(self, "an axis is wrong or stands there twice");
     qn_dims_strides(strides, x->rank, x->dims);
     *g = (groups){.size = 1};

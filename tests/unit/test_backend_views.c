@@ -243,31 +243,19 @@ static void test_functions(void **state)
         const qn_op *op;
         float least, most;
     } list[] = {
-        {&qn_op_Abs, -9, 9},
-        {&qn_op_Ceil, -9, 9},
-        {&qn_op_Celu, -20, 9},
-        {&qn_op_Elu, -20, 9},
-        {&qn_op_Erf, -5, 5},
-        {&qn_op_Exp, -80, 80},
-        {&qn_op_Floor, -9, 9},
-        {&qn_op_Gelu, -5, 9},
-        {&qn_op_HardSigmoid, -9, 9},
-        {&qn_op_HardSwish, -9, 9},
-        {&qn_op_LeakyRelu, -9, 9},
-        {&qn_op_Log, 1e-30f, 9},
-        {&qn_op_Mish, -20, 20},
-        {&qn_op_Neg, -9, 9},
-        {&qn_op_Reciprocal, 0.01f, 9},
-        {&qn_op_Relu, -9, 9},
-        {&qn_op_Round, -9, 9},
-        {&qn_op_Selu, -20, 9},
-        {&qn_op_Sigmoid, -80, 80},
-        {&qn_op_Softplus, -30, 30},
-        {&qn_op_Softsign, -9, 9},
-        {&qn_op_Sqrt, 0, 9},
-        {&qn_op_Swish, -30, 30},
-        {&qn_op_Tanh, -20, 20},
-        {&qn_op_ThresholdedRelu, -9, 9},
+        {&qn_op_Abs, -9, 9},           {&qn_op_Ceil, -9, 9},
+        {&qn_op_Celu, -20, 9},         {&qn_op_Elu, -20, 9},
+        {&qn_op_Erf, -5, 5},           {&qn_op_Exp, -80, 80},
+        {&qn_op_Floor, -9, 9},         {&qn_op_Gelu, -5, 9},
+        {&qn_op_HardSigmoid, -9, 9},   {&qn_op_HardSwish, -9, 9},
+        {&qn_op_LeakyRelu, -9, 9},     {&qn_op_Log, 1e-30f, 9},
+        {&qn_op_Mish, -20, 20},        {&qn_op_Neg, -9, 9},
+        {&qn_op_Reciprocal, 0.01f, 9}, {&qn_op_Relu, -9, 9},
+        {&qn_op_Round, -9, 9},         {&qn_op_Selu, -20, 9},
+        {&qn_op_Shrink, -2, 2},        {&qn_op_Sigmoid, -80, 80},
+        {&qn_op_Softplus, -30, 30},    {&qn_op_Softsign, -9, 9},
+        {&qn_op_Sqrt, 0, 9},           {&qn_op_Swish, -30, 30},
+        {&qn_op_Tanh, -20, 20},        {&qn_op_ThresholdedRelu, -9, 9},
         {&qn_op_Tanh, -1e-3f, 1e-3f},
     };
     (void)state;
@@ -275,11 +263,27 @@ static void test_functions(void **state)
         check_function(list[i].op, list[i].least, list[i].most);
 }
 
+/* Powers by a constant, those with a function of their own and one without. */
+static void test_powers(void **state)
+{
+    const double exponents[] = {-1, 1, 2, 3, 0.5};
+    const int64_t dims[] = {5, 33};
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(exponents); i++) {
+        fixture f = fixture_begin((uint32_t)i);
+        qn_value *x = apply(&f, &qn_op_Exp, add_input(&f, 2, dims), NULL);
+        add_output(&f, apply(&f, &qn_op_Pow, x, add_number(&f, exponents[i])));
+        assert_true(compare(&f, NULL) <= 1e-6);
+        fixture_end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs),
         cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_powers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

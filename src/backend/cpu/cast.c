@@ -1,7 +1,8 @@
-/* Cast between numbers of the usual types. */
+/* Cast between numbers of the usual types, and the predicates IsNaN and IsInf. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
+#include "ops/nn_attrs.h"
 
 enum { CHUNK = 1024, ALONE_BELOW = 32 }; /* elements of an item; items that one thread does alone */
 
@@ -55,23 +56,49 @@ static qn_status cast_run(const void *state, void *bound, const qn_step_io *io)
 
 static const qn_kernel cast_kernel = {.name = "cast", .run = cast_run};
 
-qn_status qn_claim_cast(bool *taken, qn_claim *claim)
+/* The node's one input to its one output by this kernel; NULL: there is none. */
+static qn_status take(bool *taken, qn_claim *claim, qn_cast_fn *cast)
 {
     qn_value *x = claim->node->in[0], *y = claim->node->out[0];
-    qn_tensor in, out;
-    if (!y || !qn_build_shape(&in, claim->builder, x) || !qn_build_shape(&out, claim->builder, y))
-        return QN_OK;
-    const qn_cast_type from = type_of(in.dtype), to = type_of(out.dtype);
-    if (from == QN_CAST_TYPES || to == QN_CAST_TYPES || !qn_kernels_get()->cast[from][to])
+    qn_tensor in;
+    if (!cast || !qn_build_shape(&in, claim->builder, x))
         return QN_OK;
     cast_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
-    *s = (cast_state){qn_kernels_get()->cast[from][to], qn_tensor_count(&in),
-                      qn_dtype_size(in.dtype), qn_dtype_size(out.dtype)};
+    *s = (cast_state){cast, qn_tensor_count(&in), qn_dtype_size(in.dtype),
+                      qn_dtype_size(y->type.dtype)};
     qn_claim_in(claim, x, QN_ROWS);
     qn_claim_out(claim, y, QN_ROWS);
     claim->state = s;
     claim->kernel = &cast_kernel;
     *taken = true;
     return QN_OK;
+}
+
+qn_status qn_claim_cast(bool *taken, qn_claim *claim)
+{
+    const qn_value *x = claim->node->in[0], *y = claim->node->out[0];
+    qn_tensor in, out;
+    if (!y || !qn_build_shape(&in, claim->builder, x) || !qn_build_shape(&out, claim->builder, y))
+        return QN_OK;
+    const qn_cast_type from = type_of(in.dtype), to = type_of(out.dtype);
+    if (from == QN_CAST_TYPES || to == QN_CAST_TYPES)
+        return QN_OK;
+    return take(taken, claim, qn_kernels_get()->cast[from][to]);
+}
+
+qn_status qn_claim_is_nan(bool *taken, qn_claim *claim)
+{
+    qn_tensor shape;
+    return qn_claim_is_float(&shape, claim) ? take(taken, claim, qn_kernels_get()->is_nan) : QN_OK;
+}
+
+qn_status qn_claim_is_inf(bool *taken, qn_claim *claim)
+{
+    const qn_isinf_attrs *a = claim->node->attrs;
+    qn_tensor shape;
+    if (!qn_claim_is_float(&shape, claim))
+        return QN_OK;
+    return take(taken, claim,
+                qn_kernels_get()->is_inf[a->detect_negative != 0][a->detect_positive != 0]);
 }

@@ -133,6 +133,15 @@ CAST_FITS(f64, double)
 CAST_FROM_FLOATS(f32, float, QN_FLOAT32)
 CAST_FROM_FLOATS(f64, double, QN_FLOAT64)
 
+/* ---- Predicates ------------------------------------------------------------------------------------------------ */
+
+CAST_LOOP(f32_is_nan, uint8_t, float, x[i] != x[i])
+CAST_LOOP(f32_is_infinite, uint8_t, float, fabsf(x[i]) == INFINITY)
+CAST_LOOP(f32_is_positive_infinity, uint8_t, float, x[i] == INFINITY)
+CAST_LOOP(f32_is_negative_infinity, uint8_t, float, x[i] == -INFINITY)
+static qn_cast_fn *const infinities[2][2] = {{NULL, f32_is_positive_infinity},
+                                             {f32_is_negative_infinity, f32_is_infinite}};
+
 #define CAST_ROW(from)                                                                             \
     [QN_CAST_F32] = from##_to_f32, [QN_CAST_F64] = from##_to_f64, [QN_CAST_I8] = from##_to_i8,     \
     [QN_CAST_U8] = from##_to_u8, [QN_CAST_I32] = from##_to_i32, [QN_CAST_I64] = from##_to_i64,     \

@@ -3,7 +3,7 @@
 #define QN_CHAIN_KERNELS_H
 
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/vec_math.h"
+#include "backend/cpu/vec_trig.h"
 
 #define QN_FN1(name, expression)                                                                   \
     VEC_INLINE vec apply_##name(vec x, vec a, vec b, vec c)                                        \

@@ -8,6 +8,8 @@ static const struct {
     const qn_op *op;
     qn_claim_fn *claim;
 } table[] = {
+    {&qn_op_ArgMax, qn_claim_arg},
+    {&qn_op_ArgMin, qn_claim_arg},
     {&qn_op_Attention, qn_claim_attention},
     {&qn_op_Cast, qn_claim_cast},
     {&qn_op_CastLike, qn_claim_cast},
@@ -23,11 +25,18 @@ static const struct {
     {&qn_op_GRU, qn_claim_recurrent},
     {&qn_op_GlobalAveragePool, qn_claim_mean_last},
     {&qn_op_GridSample, qn_claim_grid_sample},
+    {&qn_op_GroupNormalization, qn_claim_channel_norm},
     {&qn_op_Identity, qn_claim_reshape},
+    {&qn_op_InstanceNormalization, qn_claim_channel_norm},
+    {&qn_op_IsInf, qn_claim_is_inf},
+    {&qn_op_IsNaN, qn_claim_is_nan},
     {&qn_op_LSTM, qn_claim_recurrent},
     {&qn_op_LayerNormalization, qn_claim_layer_norm},
+    {&qn_op_LogSoftmax, qn_claim_log_softmax},
+    {&qn_op_LpNormalization, qn_claim_lp_norm},
     {&qn_op_MatMulInteger, qn_claim_q_product},
     {&qn_op_MaxPool, qn_claim_q_max_pool},
+    {&qn_op_MeanVarianceNormalization, qn_claim_mean_variance_norm},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
     {&qn_op_QLinearConv, qn_claim_q_join},
@@ -36,7 +45,18 @@ static const struct {
     {&qn_op_QLinearMatMul, qn_claim_q_matmul_two},
     {&qn_op_QuantizeLinear, qn_claim_fake_quant},
     {&qn_op_QuantizeLinear, qn_claim_q_quantize},
+    {&qn_op_RMSNormalization, qn_claim_layer_norm},
     {&qn_op_RNN, qn_claim_recurrent},
+    {&qn_op_ReduceL1, qn_claim_reduce},
+    {&qn_op_ReduceL2, qn_claim_reduce},
+    {&qn_op_ReduceLogSum, qn_claim_reduce},
+    {&qn_op_ReduceLogSumExp, qn_claim_reduce},
+    {&qn_op_ReduceMax, qn_claim_reduce},
+    {&qn_op_ReduceMean, qn_claim_reduce},
+    {&qn_op_ReduceMin, qn_claim_reduce},
+    {&qn_op_ReduceProd, qn_claim_reduce},
+    {&qn_op_ReduceSum, qn_claim_reduce},
+    {&qn_op_ReduceSumSquare, qn_claim_reduce},
     {&qn_op_Reshape, qn_claim_reshape},
     {&qn_op_Resize, qn_claim_resize},
     {&qn_op_Resize, qn_claim_q_nearest},
@@ -82,6 +102,14 @@ qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder)
     }
     *out = *shared;
     return QN_OK;
+}
+
+bool qn_claim_is_float(qn_tensor *shape, const qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    return node->n_in > 0 && node->in[0] && !node->in[0]->data && node->out[0] &&
+           qn_build_shape(shape, claim->builder, node->in[0]) && shape->dtype == QN_FLOAT32 &&
+           qn_tensor_count(shape) > 0;
 }
 
 static qn_status cpu_claim(bool *taken, qn_claim *claim)

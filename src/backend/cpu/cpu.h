@@ -32,10 +32,13 @@ static inline qn_strides qn_claim_strides(const qn_claim *claim)
  * *taken false. */
 typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
+/* The node's in[0] is float32, no constant, of known dims and not empty, and out[0] is wanted. */
+bool qn_claim_is_float(qn_tensor *shape, const qn_claim *claim);
+
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
-/* Cast and CastLike. (cast.c) */
-qn_claim_fn qn_claim_cast;
+/* Cast and CastLike; IsNaN and IsInf of float32. (cast.c) */
+qn_claim_fn qn_claim_cast, qn_claim_is_nan, qn_claim_is_inf;
 /* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c, pointwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
@@ -46,8 +49,14 @@ qn_claim_fn qn_claim_space_to_depth;
 /* Pad by zeros in blocked layouts. (pad_blocks.c) */
 qn_claim_fn qn_claim_pad_blocks;
 
-/* Softmax and LayerNormalization of float32. (rows.c) */
+/* Softmax, LayerNormalization and RMSNormalization of float32. (rows.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
+/* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c, norms.c) */
+qn_claim_fn qn_claim_reduce;
+qn_claim_fn qn_claim_channel_norm, qn_claim_lp_norm, qn_claim_mean_variance_norm,
+    qn_claim_log_softmax;
+/* ArgMax and ArgMin of float32. (arg.c) */
+qn_claim_fn qn_claim_arg;
 /* Attention, and a Split that only feeds one. (attention.c) */
 qn_claim_fn qn_claim_attention, qn_claim_split_attention;
 /* LSTM, GRU and RNN of constant weights and the usual activations. (recurrent.c) */

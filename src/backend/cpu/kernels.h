@@ -16,7 +16,48 @@ typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *
 typedef struct qn_norm_row {
     const float *scale, *bias; /* [n] */
     float epsilon;
+    bool centered; /* the mean is taken out */
 } qn_norm_row;
+
+/* How the elements of a group are joined; `shift` is the group's. (fold.h) */
+typedef enum qn_fold {
+    QN_FOLD_SUM,
+    QN_FOLD_ABS,       /* sum of |x| */
+    QN_FOLD_SQUARE,    /* sum of x^2 */
+    QN_FOLD_DEVIATION, /* sum of (x - shift)^2 */
+    QN_FOLD_EXP,       /* sum of e^(x - shift) */
+    QN_FOLD_PRODUCT,
+    QN_FOLD_MAX, /* what is no number is the largest and the smallest */
+    QN_FOLD_MIN,
+    QN_FOLDS
+} qn_fold;
+
+/* Folds x[r * result_step + k * step] for k < n into totals[r], for r < count. */
+typedef struct qn_fold_block {
+    double *totals; /* [count], with room for whole vectors */
+    const float *x;
+    const float *shift; /* [count]; NULL: none */
+    int64_t count, result_step;
+    int64_t n, step;
+} qn_fold_block;
+typedef void qn_fold_fn(const qn_fold_block *block);
+
+/* y = (x - centre) * factor + bias */
+typedef struct qn_center {
+    const float *centre, *factor, *bias; /* one for a row, one for each lane */
+} qn_center;
+typedef void qn_center_fn(float *y, const float *x, int64_t n, const qn_center *center);
+
+/* Which of the elements that are equally good: the first or the last. What is no number is the best. */
+typedef enum qn_arg { QN_ARG_MAX, QN_ARG_MAX_LAST, QN_ARG_MIN, QN_ARG_MIN_LAST, QN_ARGS } qn_arg;
+/* For each of `count` rows, or lanes, of n elements that are `stride` floats apart. */
+typedef struct qn_arg_block {
+    int64_t *y;
+    const float *x;
+    int64_t count, n, stride;
+} qn_arg_block;
+typedef void qn_arg_fn(const qn_arg_block *block);
+enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
 
 /* One head of attention; strides in floats from row to row. */
 typedef struct qn_head {
@@ -92,6 +133,8 @@ struct qn_kernels {
     const qn_pointwise_kernels *pointwise;    /* NULL: none */
     qn_depthwise_fn *const (*depthwise)[2];   /* by kernel (3, 5) and stride (1, 2); NULL: none */
     qn_cast_fn *const (*cast)[QN_CAST_TYPES]; /* from, to; NULL: none */
+    qn_cast_fn *is_nan;                       /* float to bool */
+    qn_cast_fn *const (*is_inf)[2];           /* by negative and positive; NULL: none */
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
@@ -100,6 +143,10 @@ struct qn_kernels {
     void (*product)(const qn_product *product);
     qn_gates_fn *const *gates; /* by qn_cell_fn */
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
+    qn_fold_fn *const (*fold)[2]; /* by qn_fold; rows (step is 1), lanes (result_step is 1) */
+    qn_center_fn *center_row, *center_lanes;
+    qn_arg_fn *const (
+        *arg)[2]; /* by qn_arg; rows (stride is 1), lanes (count of them at most `width`) */
     /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
     float (*peak)(int64_t rounds);
 };

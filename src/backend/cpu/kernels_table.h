@@ -1,10 +1,12 @@
 /* The table of the instruction set that the including file is compiled for. */
+#include "backend/cpu/arg_kernels.h"
 #include "backend/cpu/attention_kernels.h"
 #include "backend/cpu/cast_kernels.h"
 #include "backend/cpu/chain_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/depthwise_kernels.h"
 #endif
+#include "backend/cpu/fold_kernels.h"
 #include "backend/cpu/peak_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/pointwise_kernels.h"
@@ -26,11 +28,17 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .depthwise = depthwise_kernels,
 #endif
     .cast = casts,
+    .is_nan = f32_is_nan,
+    .is_inf = infinities,
     .softmax_rows = softmax_rows,
     .attend = attend,
     .product = product,
     .gates = gates,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
+    .fold = folds,
+    .center_row = center_row,
+    .center_lanes = center_lanes,
+    .arg = args,
     .peak = peak,
 };

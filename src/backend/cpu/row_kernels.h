@@ -18,13 +18,17 @@
         }                                                                                          \
     } while (0)
 
+/* 0, 1, 2 ... */
+VEC_INLINE vec lane_numbers(void)
+{
+    static const float numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return vec_load(numbers);
+}
+
 /* Lanes [0, rest) of a, the others of b. */
 VEC_INLINE vec first_lanes(vec a, vec b, int64_t rest)
 {
-    float lanes[VEC_WIDTH];
-    vec_store(lanes, b);
-    vec_store_first(lanes, a, rest);
-    return vec_load(lanes);
+    return vec_pick(b, a, vec_less(lane_numbers(), vec_set((float)rest)));
 }
 
 static void softmax_row(float *y, const float *x, int64_t n)
@@ -76,13 +80,15 @@ static void softmax_lanes(float *y, const float *x, int64_t n, int64_t stride, i
                         count);
 }
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + bias */
+/* (x - mean) / sqrt(variance + epsilon) * scale + bias; a mean of 0 where it is not centered */
 static void norm_row(float *y, const float *x, int64_t n, const qn_norm_row *norm)
 {
     vec sum = vec_set(0), squares = vec_set(0);
-    FOR_VECTORS(i, n, sum = vec_add(sum, vec_load(x + i)),
-                sum = vec_add(sum, vec_load_first(x + i, rest)));
-    const float mean = vec_sum(sum) / (float)n;
+    if (norm->centered) {
+        FOR_VECTORS(i, n, sum = vec_add(sum, vec_load(x + i)),
+                    sum = vec_add(sum, vec_load_first(x + i, rest)));
+    }
+    const float mean = norm->centered ? vec_sum(sum) / (float)n : 0;
     const vec centre = vec_set(mean);
     FOR_VECTORS(
         i, n,

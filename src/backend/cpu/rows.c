@@ -1,4 +1,4 @@
-/* Softmax and LayerNormalization. */
+/* Softmax, LayerNormalization and RMSNormalization. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -6,15 +6,6 @@
 #include "ops/nn_attrs.h"
 
 enum { ALONE_BELOW = 4096 }; /* elements that one thread does faster by itself */
-
-/* A node with float32 in[0] and out[0], row-major, all dims known. */
-static bool is_float(qn_tensor *shape, const qn_claim *claim)
-{
-    const qn_node *node = claim->node;
-    return node->n_in > 0 && node->in[0] && !node->in[0]->data && node->out[0] &&
-           qn_build_shape(shape, claim->builder, node->in[0]) && shape->dtype == QN_FLOAT32 &&
-           shape->rank > 0 && qn_tensor_count(shape) > 0;
-}
 
 static int64_t rows_alone(int64_t n)
 {
@@ -72,7 +63,7 @@ static const qn_kernel softmax_kernel = {.name = "softmax", .run = softmax_run};
 qn_status qn_claim_softmax(bool *taken, qn_claim *claim)
 {
     qn_tensor shape;
-    if (!is_float(&shape, claim))
+    if (!qn_claim_is_float(&shape, claim) || shape.rank == 0)
         return QN_OK;
     const int32_t axis = qn_softmax_axis(claim->node->attrs, shape.rank);
     softmax_state *s = qn_build_alloc(claim->builder, sizeof *s);
@@ -87,13 +78,13 @@ qn_status qn_claim_softmax(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- LayerNormalization ------------------------------------------------------------------------------------ */
+/* ---- LayerNormalization, RMSNormalization ------------------------------------------------------------------ */
 
 typedef struct norm_state {
     const qn_kernels *kernels;
     int64_t rows, n;
     float epsilon;
-    bool has_bias;
+    bool has_bias, centered;
 } norm_state;
 
 typedef struct norm_work {
@@ -113,10 +104,11 @@ static void norm_range(const void *opaque, int64_t first, int64_t last)
 static qn_status norm_run(const void *state, void *bound, const qn_step_io *io)
 {
     const norm_state *s = state;
-    const norm_work w = {s,
-                         io->out[0]->data,
-                         io->in[0]->data,
-                         {io->in[1]->data, s->has_bias ? io->in[2]->data : NULL, s->epsilon}};
+    const norm_work w = {
+        s,
+        io->out[0]->data,
+        io->in[0]->data,
+        {io->in[1]->data, s->has_bias ? io->in[2]->data : NULL, s->epsilon, s->centered}};
     (void)bound;
     qn_parallel(io->threads, s->rows, rows_alone(s->n), norm_range, &w);
     return QN_OK;
@@ -124,14 +116,25 @@ static qn_status norm_run(const void *state, void *bound, const qn_step_io *io)
 
 static const qn_kernel norm_kernel = {.name = "layer norm", .run = norm_run};
 
+/* Has the normalized dims of x and no other. */
+static bool is_row(const qn_tensor *p, const qn_tensor *x, int32_t axis)
+{
+    for (int32_t d = axis; d < x->rank; d++) {
+        const int32_t own = d - x->rank + p->rank;
+        if ((own < 0 ? 1 : p->dims[own]) != x->dims[d])
+            return false;
+    }
+    return qn_tensor_count(p) == qn_dims_product(x->dims, axis, x->rank);
+}
+
 /* Scale and bias of exactly the normalized dims; statistics as outputs are left to the reference. */
-static bool fits_norm(const qn_claim *claim, int64_t n)
+static bool fits_norm(const qn_claim *claim, const qn_tensor *x, int32_t axis)
 {
     const qn_node *node = claim->node;
     for (int32_t i = 1; i < node->n_in; i++) {
         qn_tensor shape;
         if (node->in[i] && (!qn_build_shape(&shape, claim->builder, node->in[i]) ||
-                            shape.dtype != QN_FLOAT32 || qn_tensor_count(&shape) != n))
+                            shape.dtype != QN_FLOAT32 || !is_row(&shape, x, axis)))
             return false;
     }
     return !(node->n_out > 1 && node->out[1]) && !(node->n_out > 2 && node->out[2]);
@@ -141,16 +144,20 @@ qn_status qn_claim_layer_norm(bool *taken, qn_claim *claim)
 {
     const qn_norm_attrs *a = claim->node->attrs;
     qn_tensor shape;
-    if (!is_float(&shape, claim))
+    if (!qn_claim_is_float(&shape, claim) || shape.rank == 0)
         return QN_OK;
     const int32_t axis = (int32_t)(a->axis < 0 ? a->axis + shape.rank : a->axis);
     const int64_t n = qn_dims_product(shape.dims, axis, shape.rank);
-    if (!fits_norm(claim, n))
+    if (!fits_norm(claim, &shape, axis))
         return QN_OK;
     norm_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
-    *s = (norm_state){qn_kernels_get(), qn_dims_product(shape.dims, 0, axis), n, a->epsilon,
-                      claim->node->n_in > 2 && claim->node->in[2]};
+    *s = (norm_state){qn_kernels_get(),
+                      qn_dims_product(shape.dims, 0, axis),
+                      n,
+                      a->epsilon,
+                      claim->node->n_in > 2 && claim->node->in[2],
+                      claim->node->op == &qn_op_LayerNormalization};
     qn_claim_plain(claim);
     claim->n_out = 1;
     claim->in_place = 0;

@@ -73,14 +73,31 @@ static bool set_one(qn_stage *s, const qn_node *node)
     return true;
 }
 
+static bool set_shrink(qn_stage *s, const qn_node *node)
+{
+    const qn_shrink_attrs *a = node->attrs;
+    s->a = a->lambd;
+    s->b = a->bias;
+    return true;
+}
+
+/* Powers that are a product or a quotient. */
 static bool set_power(qn_stage *s, const qn_node *node)
 {
+    static const struct {
+        float exponent;
+        qn_fn fn;
+    } powers[] = {{-1, QN_FN_DIVIDE}, {1, QN_FN_SCALE}, {2, QN_FN_SQUARE}, {3, QN_FN_CUBE}};
     float exponent;
     if (!number_of(&exponent, node->in[1]))
         return false;
-    s->fn = exponent == 2 ? QN_FN_SQUARE : QN_FN_SCALE;
     s->a = 1;
-    return exponent == 2 || exponent == 1;
+    for (size_t i = 0; i < QN_COUNT_OF(powers); i++) {
+        s->fn = powers[i].fn;
+        if (powers[i].exponent == exponent)
+            return true;
+    }
+    return false;
 }
 
 static const struct unary_row {
@@ -89,9 +106,17 @@ static const struct unary_row {
     set_fn *set;
 } unary_rows[] = {
     {&qn_op_Abs, QN_FN_ABS, set_nothing},
+    {&qn_op_Acos, QN_FN_ACOS, set_nothing},
+    {&qn_op_Acosh, QN_FN_ACOSH, set_nothing},
+    {&qn_op_Asin, QN_FN_ASIN, set_nothing},
+    {&qn_op_Asinh, QN_FN_ASINH, set_nothing},
+    {&qn_op_Atan, QN_FN_ATAN, set_nothing},
+    {&qn_op_Atanh, QN_FN_ATANH, set_nothing},
     {&qn_op_Ceil, QN_FN_CEIL, set_nothing},
     {&qn_op_Celu, QN_FN_CELU, set_alpha_beta},
     {&qn_op_Clip, QN_FN_CLIP, set_clip},
+    {&qn_op_Cos, QN_FN_COS, set_nothing},
+    {&qn_op_Cosh, QN_FN_COSH, set_nothing},
     {&qn_op_Elu, QN_FN_ELU, set_alpha_beta},
     {&qn_op_Erf, QN_FN_ERF, set_nothing},
     {&qn_op_Exp, QN_FN_EXP, set_nothing},
@@ -108,11 +133,16 @@ static const struct unary_row {
     {&qn_op_Relu, QN_FN_RELU, set_nothing},
     {&qn_op_Round, QN_FN_ROUND, set_nothing},
     {&qn_op_Selu, QN_FN_SELU, set_alpha_gamma},
+    {&qn_op_Shrink, QN_FN_SHRINK, set_shrink},
     {&qn_op_Sigmoid, QN_FN_SIGMOID, set_nothing},
+    {&qn_op_Sign, QN_FN_SIGN, set_nothing},
+    {&qn_op_Sin, QN_FN_SIN, set_nothing},
+    {&qn_op_Sinh, QN_FN_SINH, set_nothing},
     {&qn_op_Softplus, QN_FN_SOFTPLUS, set_nothing},
     {&qn_op_Softsign, QN_FN_SOFTSIGN, set_nothing},
     {&qn_op_Sqrt, QN_FN_SQRT, set_nothing},
     {&qn_op_Swish, QN_FN_SILU, set_alpha_beta},
+    {&qn_op_Tan, QN_FN_TAN, set_nothing},
     {&qn_op_Tanh, QN_FN_TANH, set_nothing},
     {&qn_op_ThresholdedRelu, QN_FN_THRESHOLD, set_alpha_beta},
 };

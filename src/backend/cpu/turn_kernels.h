@@ -19,8 +19,12 @@ static void turn(const qn_turn *t)
     for (int i = 0; i < VEC_WIDTH; i++)
         r[i] = i < t->rows ? vec_load_first(t->x + i * t->x_step, t->columns) : vec_set(0);
     vec_transpose(r);
-    for (int i = 0; i < t->columns; i++)
-        vec_store_first(t->y + i * t->y_step, r[i], t->fill ? VEC_WIDTH : t->rows);
+    for (int i = 0; i < t->columns; i++) {
+        if (t->fill)
+            vec_store(t->y + i * t->y_step, r[i]);
+        else
+            vec_store_first(t->y + i * t->y_step, r[i], t->rows);
+    }
 }
 
 #endif

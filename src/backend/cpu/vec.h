@@ -7,6 +7,7 @@
 #define QN_VEC_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -116,6 +117,10 @@ VEC_INLINE vec_mask vec_less(vec a, vec b)
 VEC_INLINE vec_mask vec_unordered(vec a, vec b)
 {
     return _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q);
+}
+VEC_INLINE bool vec_any(vec_mask mask)
+{
+    return mask != 0;
 }
 /* b where the mask is set, else a */
 VEC_INLINE vec vec_pick(vec a, vec b, vec_mask mask)
@@ -278,6 +283,10 @@ VEC_INLINE vec_mask vec_unordered(vec a, vec b)
 {
     return _mm256_cmp_ps(a, b, _CMP_UNORD_Q);
 }
+VEC_INLINE bool vec_any(vec_mask mask)
+{
+    return _mm256_movemask_ps(mask) != 0;
+}
 VEC_INLINE vec vec_pick(vec a, vec b, vec_mask mask)
 {
     return _mm256_blendv_ps(a, b, mask);
@@ -429,6 +438,13 @@ VEC_INLINE vec_mask vec_less(vec a, vec b)
 VEC_INLINE vec_mask vec_unordered(vec a, vec b)
 {
     VEC_LANES(vec_mask, (uint8_t)(isunordered(a.f[i], b.f[i]) != 0));
+}
+VEC_INLINE bool vec_any(vec_mask mask)
+{
+    uint8_t any = 0;
+    for (int i = 0; i < VEC_WIDTH; i++)
+        any |= mask.f[i];
+    return any != 0;
 }
 VEC_INLINE vec vec_pick(vec a, vec b, vec_mask mask)
 {
