@@ -131,7 +131,7 @@ static void test_exact(void **state)
     static const struct {
         const qn_op *op;
         float first, others, result;
-    } rows[] = {{&qn_op_ReduceSum, 1e8f, 1, 100999999}, {&qn_op_ReduceL2, 3e30f, 0, 3e30f}};
+    } rows[] = {{&qn_op_ReduceSum, 1e8f, 1, 100999999.0f}, {&qn_op_ReduceL2, 3e30f, 0, 3e30f}};
     enum { COUNT = 1000000 };
     const int64_t dims[] = {1, COUNT};
     (void)state;
