@@ -244,7 +244,7 @@ static qn_status dft_eval(qn_eval *self)
     l.length = given ? qn_tensor_i64(given, 0) : a->inverse && a->onesided ? bins : dim;
     l.inverse = a->inverse != 0;
     l.half = parts == 1;
-    if (l.length < 1) { /* of no element */
+    if (l.length < 1 || outer * inner == 0) { /* of no element, or of no line, however long */
         qn_fill(out->data, qn_tensor_count(out), NULL, qn_dtype_size(out->dtype));
         return QN_OK;
     }
@@ -323,6 +323,8 @@ static qn_status stft_eval(qn_eval *self)
     const qn_tensor *in = self->in[0], *out = self->out[0], *window = qn_eval_in(self, 2);
     const int64_t step = qn_tensor_i64(self->in[1], 0), frames = out->dims[1], bins = out->dims[2];
     double *weights = NULL;
+    if (in->dims[0] * frames == 0)
+        return QN_OK;
     line l = {.in = in, .step = 1, .complex = in->dims[2] == 2};
     l.length = qn_eval_in(self, 3) ? qn_tensor_i64(self->in[3], 0) : qn_tensor_count(window);
     l.filled = l.length;

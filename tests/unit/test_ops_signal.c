@@ -160,11 +160,24 @@ TEST(frames_under_a_window)
     }
 }
 
+/* Nothing to transform, by a length whose roots no memory holds. */
+TEST(no_line_has_any_length)
+{
+    bench *b = *state;
+    bench_node(b, &qn_op_DFT, 3, 1);
+    bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(0, 4, 1), NULL));
+    bench_constant(b, 1, numbers(b, QN_INT64, SCALAR, VALUES(0x1p50)));
+    bench_constant(b, 2, numbers(b, QN_INT64, SCALAR, VALUES(1)));
+    bench_run(b);
+    assert_int_equal(qn_tensor_count(b->out[0]), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transforms_of_all_lengths), cmocka_unit_test(lines_are_cut_and_filled_up),
-        cmocka_unit_test(half_a_spectrum_and_back), T(frames_under_a_window)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(transforms_of_all_lengths),
+                                       cmocka_unit_test(lines_are_cut_and_filled_up),
+                                       cmocka_unit_test(half_a_spectrum_and_back),
+                                       T(frames_under_a_window), T(no_line_has_any_length)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
