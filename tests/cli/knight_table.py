@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLAGS = ("-h -m -f -if -s -d -gsj -lsj -b -i -bs -ib -du -gt -mc -l -qm -per -r -ll -lt -qid -od --mean --std -w -snn "
@@ -31,7 +32,12 @@ def sections(text):
 
 
 def known_tests(build):
-    listing = subprocess.run(["ctest", "-N", "--test-dir", build], check=True, capture_output=True, text=True).stdout
+    """Listed from another folder: ctest empties the log of the one it is started for, which may be running."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "CTestTestfile.cmake"), "w", encoding="utf-8") as file:
+            file.write(f'subdirs("{os.path.abspath(build)}")\n')
+        listing = subprocess.run(["ctest", "-N", "--test-dir", folder], check=True, capture_output=True,
+                                 text=True).stdout
     return set(re.findall(r"Test +#\d+: (\S+)", listing))
 
 
