@@ -80,13 +80,19 @@ static int32_t count_integers(const lint *l)
     return count;
 }
 
+/* NULL: a node may leave it out. */
+static qn_value *result_of(const qn_node *node)
+{
+    return node->n_out ? node->out[0] : NULL;
+}
+
 /* The node whose result is rounded for this one: behind it stand only its bias and its limit. */
 static const qn_node *last_of(const lint *l, const qn_node **limit)
 {
     const qn_node *last = l->node;
     *limit = NULL;
     for (;;) {
-        const qn_value *out = last->n_out ? last->out[0] : NULL;
+        const qn_value *out = result_of(last);
         const qn_node *user = out ? qn_value_only_user(out) : NULL;
         const bool is_limit = user && (user->op == &qn_op_Relu || user->op == &qn_op_Clip);
         if (!user || (!is_limit && !qn_rule_is_bias(user)))
@@ -101,7 +107,7 @@ static const qn_node *last_of(const lint *l, const qn_node **limit)
 static const qn_node *rounded_by(const lint *l)
 {
     const qn_node *limit;
-    const qn_value *out = last_of(l, &limit)->out[0];
+    const qn_value *out = result_of(last_of(l, &limit));
     for (size_t u = 0; out && u < out->n_users; u++) {
         if (qn_is_quantize(out->users[u]))
             return out->users[u];
@@ -158,7 +164,7 @@ static qn_status integers_of(bool *found, qn_quantized *q, const qn_node *node)
         return qn_lower_source(found, q, node->out[0]);
     const qn_value *out = qn_is_quantize(node) ? node->out[0] : NULL;
     for (size_t u = 0; out && u < out->n_users && !*found; u++)
-        QN_TRY(qn_lower_source(found, q, out->users[u]->n_out ? out->users[u]->out[0] : NULL));
+        QN_TRY(qn_lower_source(found, q, result_of(out->users[u])));
     return QN_OK;
 }
 
@@ -477,6 +483,8 @@ qn_status qn_lint(qn_model *model, const qn_profile *profile, const qn_lint_sink
     lint l = {.profile = profile, .sink = sink};
     mark_between(model->graph);
     for (const qn_node *node = model->graph->first; node; node = node->next) {
+        if (!result_of(node))
+            continue;
         l.node = node;
         l.form = qn_rule_is_bias(node) ? QN_FORM_BIAS : qn_rule_form(&l.can, &l.n_data, node);
         for (size_t r = 0; r < QN_COUNT_OF(rules); r++) {
