@@ -137,6 +137,8 @@ static qn_status check_slots(const qn_op *op, qn_onnx_scope *scope, const qn_pro
     if ((n_in > (size_t)op->n_in && !open_in) || n_in > INT32_MAX / 2)
         return fail_node(scope, node, QN_E_FORMAT, "has %zu inputs, the operator takes %d", n_in,
                          op->n_in);
+    if (n_out == 0)
+        return fail_node(scope, node, QN_E_FORMAT, "has no outputs");
     if ((n_out > (size_t)op->n_out && !open_out) || n_out > INT32_MAX / 2)
         return fail_node(scope, node, QN_E_FORMAT, "has %zu outputs, the operator makes %d", n_out,
                          op->n_out);
