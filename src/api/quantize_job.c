@@ -208,8 +208,7 @@ static void warn_of_saturation(const qn_quantize_job *j)
     if (s->profile->saturates && !s->reduce_range && s->bits == 8 && qn_cpu_isa() < QN_ISA_VNNI)
         qn_log(j->ctx, QN_LOG_WARN,
                "target '%s' saturates on CPUs without VNNI, such as this one, and may lose many "
-               "points "
-               "there: --reduce-range makes a file that does not",
+               "points there: --reduce-range makes a file that does not",
                s->profile->name);
 }
 

@@ -138,7 +138,7 @@ static qn_status check_slots(const qn_op *op, qn_onnx_scope *scope, const qn_pro
         return fail_node(scope, node, QN_E_FORMAT, "has %zu inputs, the operator takes %d", n_in,
                          op->n_in);
     if (n_out == 0)
-        return fail_node(scope, node, QN_E_FORMAT, "has no outputs");
+        return fail_node(scope, node, QN_E_FORMAT, "has no outputs: take it out of the file");
     if ((n_out > (size_t)op->n_out && !open_out) || n_out > INT32_MAX / 2)
         return fail_node(scope, node, QN_E_FORMAT, "has %zu outputs, the operator makes %d", n_out,
                          op->n_out);

@@ -349,10 +349,9 @@ qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value)
 
 static qn_status grow_inputs(qn_node *node, int32_t count)
 {
-    qn_value **in = qn_arena_array(node->graph->arena, (size_t)count, sizeof *in);
+    qn_value **in =
+        qn_arena_widen(node->graph->arena, node->in, (size_t)node->n_in, (size_t)count, sizeof *in);
     QN_TRY_ALLOC(node->graph->ctx, in);
-    if (node->n_in)
-        memcpy(in, node->in, (size_t)node->n_in * sizeof *in);
     node->in = in;
     return QN_OK;
 }
