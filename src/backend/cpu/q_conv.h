@@ -15,6 +15,7 @@ typedef struct qn_q_conv {
     qn_mac_source source;
     qn_mac_kind kind;
     bool narrow;     /* weights without zero point fit int8 */
+    int64_t largest; /* sum of magnitudes of the weights of a filter; 0: not known */
     int64_t threads; /* 0: those of the plan */
     int64_t
         y_pitch; /* bytes from pixel to pixel of results that are part of others; 0: side by side */
@@ -40,6 +41,10 @@ typedef struct qn_q_conv {
     int32_t *start; /* what mac.start or depth.start points to */
     double *reach;  /* by the same index: what no sum exceeds, without its bias */
 
+    /* Winograd's form instead of tiles (q_wino.h). */
+    bool is_winograd;
+    int64_t wino_batch; /* tiles that are transformed at once */
+
     /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
      * side, else pixels. */
     bool is_depthwise;
@@ -54,6 +59,17 @@ typedef struct qn_q_weights {
     bool by_column;       /* data is [k, filters] instead of [filters, k] */
     const int32_t *zeros; /* by filter */
 } qn_q_weights;
+
+/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h. */
+static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
+{
+    return c->is_winograd ? 4 : 2;
+}
+/* Rows that are computed for so many. */
+static inline int64_t qn_q_conv_rows(const qn_q_conv *c, int64_t rows)
+{
+    return c->is_winograd ? (rows + 3) / 4 * 4 : rows;
+}
 
 /* Products of a sum. */
 static inline int64_t qn_q_conv_length(const qn_q_conv *c)
@@ -74,10 +90,12 @@ QN_MUST_CHECK qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const
 /* The channel whose parameters stand at that place. */
 int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
 
-/* Weight k of a filter. */
+/* Weight `at` of all, without the zero point of its filter. */
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
 /* All weights without zero points fit a signed type of so many bits. */
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits);
+/* The largest sum of magnitudes of a filter's weights, which are not by_column. */
+int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t length);
 /* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
  * it is x - zero + this. The number that padding has there. */
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)

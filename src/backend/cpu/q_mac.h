@@ -26,7 +26,7 @@
 
 #include "backend/cpu/q_finish.h"
 
-enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
+enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4, QN_MAC_LANES = 16 }; /* the most of any instruction set */
 
 /* Sides of a map. */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
@@ -88,6 +88,8 @@ typedef struct qn_depth {
 } qn_depth;
 typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
 
+typedef struct qn_q_wino_kernels qn_q_wino_kernels; /* q_wino.h */
+
 typedef struct qn_mac_kernels {
     int lanes, dot;   /* filters a vector; products a lane and step */
     int weight_bytes; /* of a lane and step */
@@ -104,6 +106,7 @@ typedef struct qn_mac_kernels {
     qn_depth_fn *depth;         /* NULL: tiles only */
     int depth_block;            /* channels of a block: all lanes of some vectors */
     qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
+    const qn_q_wino_kernels *wino; /* NULL: none, or not faster */
 } qn_mac_kernels;
 
 /* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */

@@ -118,13 +118,14 @@ static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, 
         sums[i] = finish_fixed(f, sums[i], param + i % vectors * QI_LANES);
 }
 
-Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+/* From the sums of a tile, [windows][vectors], to its results. */
+Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+                      int vectors)
 {
     const qn_q_finish *f = &m->finish;
     const bool simple = f->simple && t->filters == vectors * QI_LANES;
     const whole w = {m, t, windows, mac_half(windows)};
-    qi sum[QN_MAC_WINDOWS * 2], sums[QN_MAC_WINDOWS * 2];
-    mac_sums(sum, m, t, windows, vectors);
+    qi sums[QN_MAC_WINDOWS * 2];
     if (vectors == 2 && simple && f->usual && !f->has_sum) {
         mac_finish_usual(sum, m, t, windows);
         return;
@@ -144,6 +145,13 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
         whole_finish_4(sums, &w);
 }
 
+Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+{
+    qi sums[QN_MAC_WINDOWS * 2];
+    mac_sums(sums, m, t, windows, vectors);
+    mac_end(sums, m, t, windows, vectors);
+}
+
 #define MAC_TILE(n, v)                                                                             \
     static void mac_tile_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                          \
     {                                                                                              \
@@ -157,6 +165,10 @@ MAC_FEW_TILES(MAC_TILE, 4)
 static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
 static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
 static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
+
+#if !defined(__AVX512VNNI__)
+#include "backend/cpu/q_wino_kernels.h"
+#endif
 
 /* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
 
@@ -215,6 +227,9 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .depth = depth_run,
     .depth_block = DEPTH_VECTORS * QI_LANES,
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
+#if !defined(__AVX512VNNI__)
+    .wino = &wino_kernels,
+#endif
 };
 
 #endif

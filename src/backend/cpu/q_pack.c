@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/q_conv.h"
+#include "backend/cpu/q_wino.h"
 
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
 {
@@ -31,6 +31,20 @@ bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, in
         }
     }
     return true;
+}
+
+int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t length)
+{
+    int64_t largest = 0;
+    for (int64_t f = 0; f < filters; f++) {
+        int64_t size = 0;
+        for (int64_t k = 0; k < length; k++) {
+            const int32_t x = qn_q_weight(w, f, f * length + k);
+            size += x < 0 ? -x : x;
+        }
+        largest = QN_MAX(largest, size);
+    }
+    return largest;
 }
 
 /* One filter on its way into the packed weights. */
@@ -126,6 +140,8 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     enum { ALONE = 1 << 16 }; /* weights that one thread packs by itself */
     if (c->is_depthwise)
         return qn_q_depth_pack(c, builder, w);
+    if (c->is_winograd)
+        return qn_q_wino_pack(c, builder, w);
     const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
     const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * size);
     const int64_t count = qn_q_conv_params(c);

@@ -1,5 +1,5 @@
 /* How a convolution of integers is done (q_conv.h): kernels, blocks, bands, shares of threads. */
-#include "backend/cpu/q_conv.h"
+#include "backend/cpu/q_wino.h"
 
 enum {
     SIZE_MOST = 1 << 24,
@@ -196,7 +196,8 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
-        const int64_t share = rounded_up(blocks, f) * rounded_up(rows, r) * split_cost(c, f, heavy);
+        const int64_t high = qn_q_conv_rows(c, rounded_up(rows, r));
+        const int64_t share = rounded_up(blocks, f) * high * split_cost(c, f, heavy);
         if (threads % f != 0 || share >= best)
             continue;
         best = share;
@@ -221,21 +222,21 @@ static void choose_cuts(qn_q_conv *c)
         return;
     if (heavy)
         c->block_cuts = QN_MAX(QN_MIN(blocks, wanted), 1);
-    c->row_cuts = QN_MAX(QN_MIN(rows / 2, wanted / c->block_cuts), 1);
+    c->row_cuts = QN_MAX(QN_MIN(rows / qn_q_conv_unit(c), wanted / c->block_cuts), 1);
     if (!heavy)
         c->block_cuts = QN_MAX(QN_MIN(blocks, wanted / c->row_cuts), 1);
 }
 
-/* As many rows as the second cache holds with room for weights: an even number, since narrow rows go in
- * pairs. */
+/* As many rows as the second cache holds with room for weights. */
 static void choose_band(qn_q_conv *c)
 {
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
     const int64_t in = seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
     const int64_t row = in + c->out_width * c->mac.y_step;
     const int64_t share = rounded_up(c->samples * c->out_height, c->row_parts);
-    const int64_t rows = QN_MIN(rounded_up(share, c->row_cuts) + 1, share);
-    c->band = QN_MAX(QN_MIN(BAND_BYTES / row, rows) / 2 * 2, QN_MIN(rows, 2));
+    const int64_t unit = qn_q_conv_unit(c);
+    const int64_t rows = QN_MIN(rounded_up(share, c->row_cuts) + unit - 1, share);
+    c->band = QN_MAX(QN_MIN(BAND_BYTES / row, rows) / unit * unit, QN_MIN(rows, unit));
     c->band = QN_MIN(c->band, c->out_height);
 }
 
@@ -264,14 +265,17 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     if (!c->is_depthwise && is_point(c) && c->stride[0] == 1 && c->stride[1] == 1 && is_inside(c) &&
         c->out_width == c->width && c->out_height == c->height)
         count_off(c);
+    c->is_winograd = !c->is_depthwise && qn_q_wino_wanted(c);
     if (!c->is_depthwise)
         choose_blocks(c);
     c->copies = c->is_depthwise || must_copy(c);
     c->copy_width = seen(c, 1, c->out_width);
     if (c->is_depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
+    if (c->is_winograd)
+        qn_q_wino_plan(c);
     choose_parts(c, c->threads ? c->threads : qn_build_threads(builder));
     choose_cuts(c);
     choose_band(c);
-    return c->is_depthwise ? QN_OK : make_segments(c, builder);
+    return c->is_depthwise || c->is_winograd ? QN_OK : make_segments(c, builder);
 }

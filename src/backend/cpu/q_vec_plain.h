@@ -35,6 +35,40 @@ Q_INLINE qi qi_add(qi a, qi b) /* wraps, as vectors do */
 {
     QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] + (uint32_t)b.i[i]));
 }
+Q_INLINE qi qi_sub(qi a, qi b)
+{
+    QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] - (uint32_t)b.i[i]));
+}
+Q_INLINE qi qi_shift_left(qi a, int bits)
+{
+    QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] << bits));
+}
+Q_INLINE qi qi_shift_right(qi a, int bits) /* of signed numbers */
+{
+    QI_EACH(qi, i, a.i[i] >> bits);
+}
+/* Words wrap: a * 2^bits + sign * b of each half. */
+Q_INLINE qi qi_each_pair(qi a, qi b, int bits, int sign)
+{
+    uint16_t x[2 * QI_LANES], y[2 * QI_LANES];
+    memcpy(x, &a, sizeof x);
+    memcpy(y, &b, sizeof y);
+    for (int i = 0; i < 2 * QI_LANES; i++)
+        x[i] = (uint16_t)((x[i] << bits) + sign * y[i]);
+    return qi_load(x);
+}
+Q_INLINE qi qi_add_words(qi a, qi b)
+{
+    return qi_each_pair(a, b, 0, 1);
+}
+Q_INLINE qi qi_sub_words(qi a, qi b)
+{
+    return qi_each_pair(a, b, 0, -1);
+}
+Q_INLINE qi qi_shift_words(qi a, int bits) /* to the left */
+{
+    return qi_each_pair(a, a, bits, 0);
+}
 Q_INLINE qi qi_madd(qi a, qi b)
 {
     int16_t x[2 * QI_LANES], y[2 * QI_LANES];

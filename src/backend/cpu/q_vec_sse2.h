@@ -24,6 +24,30 @@ Q_INLINE qi qi_add(qi a, qi b)
 {
     return _mm_add_epi32(a, b);
 }
+Q_INLINE qi qi_sub(qi a, qi b)
+{
+    return _mm_sub_epi32(a, b);
+}
+Q_INLINE qi qi_shift_left(qi a, int bits)
+{
+    return _mm_slli_epi32(a, bits);
+}
+Q_INLINE qi qi_shift_right(qi a, int bits) /* of signed numbers */
+{
+    return _mm_srai_epi32(a, bits);
+}
+Q_INLINE qi qi_add_words(qi a, qi b)
+{
+    return _mm_add_epi16(a, b);
+}
+Q_INLINE qi qi_sub_words(qi a, qi b)
+{
+    return _mm_sub_epi16(a, b);
+}
+Q_INLINE qi qi_shift_words(qi a, int bits) /* to the left */
+{
+    return _mm_slli_epi16(a, bits);
+}
 Q_INLINE qi qi_madd(qi a, qi b)
 {
     return _mm_madd_epi16(a, b);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "backend/cpu/parallel.h"
-#include "backend/cpu/q_conv.h"
+#include "backend/cpu/q_wino.h"
 
 typedef struct work {
     const qn_q_conv *c;
@@ -56,8 +56,14 @@ typedef struct copy {
 static size_t copy_bytes(const qn_q_conv *c)
 {
     enum { SLACK = 256 };
-    const size_t rows = (size_t)(rows_seen(c, c->band) * copy_row_bytes(c));
+    const size_t rows = (size_t)(rows_seen(c, qn_q_conv_rows(c, c->band)) * copy_row_bytes(c));
     return c->copies ? sizeof(copy) + (rows + SLACK) / 64 * 64 : 0;
+}
+
+/* All that a thread needs. */
+static size_t thread_bytes(const qn_q_conv *c)
+{
+    return copy_bytes(c) + (c->is_winograd ? qn_q_wino_scratch(c) : 0);
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -92,7 +98,7 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
 /* `row`: the band's first one, of all samples. It may have been copied for other filters. */
 static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, int64_t row)
 {
-    const int64_t rows = rows_seen(c, b->count), bytes = copy_row_bytes(c);
+    const int64_t rows = rows_seen(c, qn_q_conv_rows(c, b->count)), bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
     for (int64_t i = 0; i < rows && to->row != row; i++)
         copy_row(c, to->bytes + i * bytes, x, top + i);
@@ -269,6 +275,13 @@ static void run_depth(const qn_q_conv *c, const band *b)
     }
 }
 
+static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
+{
+    const qn_q_wino_band tiles = {
+        b->x, b->r, b->y, (uint8_t *)(void *)own + copy_bytes(c), b->count};
+    qn_q_wino_run(c, &tiles, blocks);
+}
+
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
 /* The table over what blocks [first, last) have written. */
@@ -307,7 +320,9 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
             copy_band(&b, c, x, own, sample * c->out_height + row);
         if (c->is_depthwise)
             run_depth(c, &b);
-        for (int64_t i = blocks[0]; i < blocks[1] && !c->is_depthwise; i++) {
+        if (c->is_winograd)
+            run_winograd(c, &b, blocks, own);
+        for (int64_t i = blocks[0]; i < blocks[1] && !c->is_depthwise && !c->is_winograd; i++) {
             const block k = block_of(c, i);
             run_block(c, &b, &k);
         }
@@ -330,8 +345,8 @@ static void run_piece(const work *w, int64_t part, int64_t piece, copy *own)
     int64_t blocks[2] = {0, c->groups * c->blocks}, all[2] = {0, c->samples * c->out_height};
     cut(blocks, part % c->filter_parts, c->filter_parts, 1);
     cut(blocks, piece % c->block_cuts, c->block_cuts, 1);
-    cut(all, part / c->filter_parts, c->row_parts, 1);
-    cut(all, piece / c->block_cuts, c->row_cuts, 2);
+    cut(all, part / c->filter_parts, c->row_parts, c->is_winograd ? qn_q_conv_unit(c) : 1);
+    cut(all, piece / c->block_cuts, c->row_cuts, qn_q_conv_unit(c));
     for (int64_t n = all[0] / c->out_height; n * c->out_height < all[1]; n++) {
         const int64_t rows[2] = {QN_MAX(all[0] - n * c->out_height, 0),
                                  QN_MIN(all[1] - n * c->out_height, c->out_height)};
@@ -341,7 +356,7 @@ static void run_piece(const work *w, int64_t part, int64_t piece, copy *own)
 
 static copy *copy_of(const qn_q_conv *c, const qn_q_conv_data *data, int64_t i)
 {
-    return c->copies ? (copy *)(void *)(data->scratch + (size_t)i * copy_bytes(c)) : NULL;
+    return c->copies ? (copy *)(void *)(data->scratch + (size_t)i * thread_bytes(c)) : NULL;
 }
 
 void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part)
@@ -368,7 +383,7 @@ int64_t qn_q_conv_parts(const qn_q_conv *c)
 
 size_t qn_q_conv_scratch(const qn_q_conv *c)
 {
-    return copy_bytes(c) * (size_t)qn_q_conv_parts(c);
+    return thread_bytes(c) * (size_t)qn_q_conv_parts(c);
 }
 
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads)
