@@ -1,5 +1,6 @@
 /* Convolutions and products of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
  * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
+#include "backend/cpu/q_wino.h"
 #include "int8_test.h"
 #include "ops/qfunction.h"
 
@@ -201,6 +202,34 @@ static double layer_case(uint32_t seed)
             c.pads[d + 2 * side] = c.kernel[d] / 2 * c.dilation[d];
     }
     add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    const double count = differing(&f, "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
+/* 3x3 kernels side by side: Winograd's form below VNNI, where a filter is not too large for it. */
+static double winograd_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = {.x = pick_byte(&f), .w = QN_INT8, .y = pick_byte(&f), .groups = 1};
+    c.w_zero = pick(&f, 4) == 0;
+    c.by_filter = pick(&f, 2);
+    c.samples = 1 + pick(&f, 2);
+    c.channels = 12 + pick(&f, pick(&f, 2) ? 40 : 220);
+    c.filters = 12 + pick(&f, 60);
+    for (int d = 0; d < 2; d++) {
+        c.kernel[d] = 3;
+        c.stride[d] = c.dilation[d] = 1;
+        c.size[d] = 3 + pick(&f, 24);
+        for (int side = 0; side < 2; side++)
+            c.pads[d + 2 * side] = pick(&f, 3) ? 1 : pick(&f, 4);
+    }
+    c.floats = pick(&f, 3) == 0;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    if (c.floats && pick(&f, 2))
+        add_output(&f, follow(&f, function(&f, y)));
+    else
+        add_output(&f, c.floats ? y : follow(&f, y));
     const double count = differing(&f, "int8 conv");
     fixture_end(&f);
     return count;
@@ -473,6 +502,31 @@ static void test_conv(void **state)
     run_cases(transposed_case, 100, 0);
 }
 
+/* Which form convolutions take, for a map of so many pixels. */
+static bool is_winograd(int64_t size, int64_t channels, int64_t filters, int64_t largest)
+{
+    qn_q_conv c = qn_q_conv_of_rows(size, channels, filters);
+    c.height = c.out_height = size;
+    c.kernel[0] = c.kernel[1] = 3;
+    c.largest = largest;
+    c.kernels = &qn_mac_kernels_base;
+    return qn_q_wino_wanted(&c);
+}
+
+static void test_winograd(void **state)
+{
+    (void)state;
+    run_cases(winograd_case, 120, 0);
+    assert_true(is_winograd(56, 64, 64, 10000));
+    assert_true(is_winograd(32, 16, 16, 10000));
+    assert_true(is_winograd(14, 256, 256, 10000));
+    assert_false(is_winograd(7, 512, 512, 10000)); /* weights for a few tiles */
+    assert_false(is_winograd(56, 64, 64, 131587)); /* 255 * this >= 2^25 */
+    assert_true(is_winograd(56, 64, 64, 131586));
+    assert_false(is_winograd(56, 3, 64, 1000));  /* the first layer */
+    assert_false(is_winograd(2, 64, 64, 10000)); /* a corner of a tile */
+}
+
 static void test_depthwise(void **state)
 {
     (void)state;
@@ -481,7 +535,7 @@ static void test_depthwise(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv), cmocka_unit_test(test_winograd),
                                        cmocka_unit_test(test_depthwise),
                                        cmocka_unit_test(test_products)};
     if (lacks_backend("cpu"))

@@ -147,8 +147,7 @@ qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *l, qn_claim *claim)
         c->r_stride = (int64_t)claim->in[l->tail.residual].stride;
     QN_TRY(weights_of(&w, l, claim));
     if (c->kernel[0] == 3 && c->kernel[1] == 3)
-        c->largest =
-            qn_q_weights_largest(&w, c->groups * c->group_filters, qn_q_conv_length(c));
+        c->largest = qn_q_weights_largest(&w, c->groups * c->group_filters, qn_q_conv_length(c));
     QN_TRY(qn_q_conv_plan(c, claim->builder));
     QN_TRY(qn_q_conv_pack(c, claim->builder, &w));
     *scratch = qn_q_conv_scratch(c);

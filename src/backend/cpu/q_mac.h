@@ -26,7 +26,11 @@
 
 #include "backend/cpu/q_finish.h"
 
-enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4, QN_MAC_LANES = 16 }; /* the most of any instruction set */
+enum {
+    QN_MAC_WINDOWS = 14,
+    QN_MAC_VECTORS = 4,
+    QN_MAC_LANES = 16
+}; /* the most of any instruction set */
 
 /* Sides of a map. */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
@@ -103,9 +107,9 @@ typedef struct qn_mac_kernels {
      * apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depth_fn *depth;         /* NULL: tiles only */
-    int depth_block;            /* channels of a block: all lanes of some vectors */
-    qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
+    qn_depth_fn *depth;            /* NULL: tiles only */
+    int depth_block;               /* channels of a block: all lanes of some vectors */
+    qn_mac_fn *const *tiles[3];    /* by log2 of the vectors of a block, then by windows - 1 */
     const qn_q_wino_kernels *wino; /* NULL: none, or not faster */
 } qn_mac_kernels;
 

@@ -28,14 +28,15 @@ Q_INLINE bool mac_skips(mac_size size, int i)
 Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const int64_t steps[2],
                           mac_size size)
 {
-    enum { AHEAD = 4096 };
+    enum { AHEAD = 4096, LINE = 64 };
     const int windows = size.windows, vectors = size.vectors;
     const int64_t step = steps[1];
     for (int64_t k = steps[0]; k > 0; k--) {
         qi w[QN_MAC_VECTORS];
         for (int v = 0; v < vectors; v++) {
             w[v] = qi_load(weights + v * QI_BYTES);
-            qi_fetch(weights + v * QI_BYTES, AHEAD);
+            if (v * QI_BYTES % LINE == 0)
+                qi_fetch(weights + v * QI_BYTES, AHEAD);
         }
 #pragma GCC unroll 14
         for (int i = 0; i < windows; i++) {

@@ -277,8 +277,8 @@ static void run_depth(const qn_q_conv *c, const band *b)
 
 static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
 {
-    const qn_q_wino_band tiles = {
-        b->x, b->r, b->y, (uint8_t *)(void *)own + copy_bytes(c), b->count};
+    const qn_q_wino_band tiles = {b->x, b->r, b->y, (uint8_t *)(void *)own + copy_bytes(c),
+                                  b->count};
     qn_q_wino_run(c, &tiles, blocks);
 }
 

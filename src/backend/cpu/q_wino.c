@@ -49,18 +49,18 @@ bool qn_q_wino_wanted(const qn_q_conv *c)
     const double blocks = (double)rounded_up(c->group_filters, block_filters(c));
     const double filters = blocks * (double)block_filters(c);
     const double outputs = (double)(c->samples * c->out_height * c->out_width);
-    const double tiles = (double)(c->samples * rounded_up(c->out_height, QN_Q_WINO_OUT)) *
-                         (double)tiles_across(c);
+    const double tiles =
+        (double)(c->samples * rounded_up(c->out_height, QN_Q_WINO_OUT)) * (double)tiles_across(c);
     const double direct = (double)(9 * c->channels * c->group_filters) * (outputs + 2 * FETCH);
-    const double own = tiles * (QN_Q_WINO_XI * channels * filters + INPUT * channels +
-                                OUTPUT * filters) +
-                       blocks * (double)weight_bytes(c) * FETCH;
+    const double own =
+        tiles * (QN_Q_WINO_XI * channels * filters + INPUT * channels + OUTPUT * filters) +
+        blocks * (double)weight_bytes(c) * FETCH;
     return own < direct;
 }
 
 void qn_q_wino_plan(qn_q_conv *c)
 {
-    enum { V_BYTES = 160 * 1024 };
+    enum { V_BYTES = 384 * 1024 };
     const int64_t windows = c->kernels->windows;
     const int64_t tile = QN_Q_WINO_XI * padded_channels(c) * 2;
     c->vectors = QN_Q_WINO_VECTORS;

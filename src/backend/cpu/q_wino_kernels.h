@@ -92,8 +92,7 @@ static void wino_output(const qn_mac *m, const qn_q_wino_output *out)
     qi sums[QN_Q_WINO_OUT * QN_Q_WINO_OUT * QN_Q_WINO_VECTORS];
     qn_mac_tile t = out->tile;
     for (int v = 0; v < QN_Q_WINO_VECTORS; v++)
-        wino_sums(sums + v, out->m + v * QI_BYTES, out->xi_step,
-                  m->start + t.param + v * QI_LANES);
+        wino_sums(sums + v, out->m + v * QI_BYTES, out->xi_step, m->start + t.param + v * QI_LANES);
     for (int64_t i = 0; i < out->rows; i++) {
         const qi *row = sums + i * QN_Q_WINO_OUT * QN_Q_WINO_VECTORS;
         const int64_t first = (out->columns + 1) / 2;
