@@ -35,12 +35,16 @@ Q_INLINE const uint8_t *mac_window(const mac_groups *g, int64_t step, int window
     return at < split ? g->at[second * 2] + at * step : g->at[second * 2 + 1] + (at - split) * step;
 }
 
-Q_INLINE mac_groups mac_begin(const qn_mac *m, const qn_mac_tile *t, int64_t offset, int windows)
+/* a, b: the first window of each half */
+Q_INLINE mac_groups mac_grouped(const uint8_t *a, const uint8_t *b, int64_t step, int windows)
 {
     const int first = mac_half(windows);
-    const uint8_t *a = t->x[0] + offset, *b = t->x[1] + offset;
-    return (mac_groups){
-        {a, a + mac_half(first) * m->x_step, b, b + mac_half(windows - first) * m->x_step}};
+    return (mac_groups){{a, a + mac_half(first) * step, b, b + mac_half(windows - first) * step}};
+}
+
+Q_INLINE mac_groups mac_begin(const qn_mac *m, const qn_mac_tile *t, int64_t offset, int windows)
+{
+    return mac_grouped(t->x[0] + offset, t->x[1] + offset, m->x_step, windows);
 }
 
 static void mac_finish(const qf *sums, const qn_mac *m, const qn_mac_tile *t, int windows,

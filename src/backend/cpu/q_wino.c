@@ -166,24 +166,26 @@ static void transform_inputs(const batch *b)
     }
 }
 
-/* M of one block: for each xi its tiles by its filters, a few tiles at once. */
+/* M of one block, a few tiles at once: for one xi after the other, so that its weights stay in the first cache,
+ * or for all of them where that holds them anyway. */
 static void multiply(const batch *b, int64_t block)
 {
-    static const int32_t zeros[QN_Q_WINO_VECTORS * QN_MAC_LANES];
+    enum { FEW_CHANNELS = 32 };
     const qn_q_conv *c = b->c;
     const int64_t channels = padded_channels(c), filters = block_filters(c);
     const int64_t parts = rounded_up(b->count, c->kernels->windows);
-    const qn_mac mac = {.x_step = channels * 2, .start = zeros};
-    const qn_mac_segment whole = {.steps = channels / 2};
-    qn_mac_tile t = {.segments = &whole, .n_segments = 1};
-    t.weights = c->weights + block * weight_bytes(c);
-    for (int64_t xi = 0; xi < QN_Q_WINO_XI; xi++, t.weights += channels * filters * 2) {
+    qn_q_wino_product p = {.xi = channels <= FEW_CHANNELS ? QN_Q_WINO_XI : 1,
+                           .v_xi = b->count * channels * 2,
+                           .m_xi = b->count * filters * 4,
+                           .tile = channels * 2,
+                           .steps = channels / 2};
+    for (int64_t xi = 0; xi < QN_Q_WINO_XI; xi += p.xi) {
+        p.u = c->weights + block * weight_bytes(c) + xi * channels * filters * 2;
         for (int64_t part = 0, at = 0; part < parts; part++) {
-            const int64_t next = b->count * (part + 1) / parts, windows = next - at;
-            t.x[0] = b->v + (xi * b->count + at) * channels * 2;
-            t.x[1] = t.x[0] + (windows + 1) / 2 * channels * 2;
-            t.y[0] = b->m + (xi * b->count + at) * filters * 4;
-            c->kernels->wino->products[windows - 1](&mac, &t);
+            const int64_t next = b->count * (part + 1) / parts;
+            p.v = b->v + xi * p.v_xi + at * p.tile;
+            p.m = b->m + xi * p.m_xi + at * filters * 4;
+            c->kernels->wino->products[next - at - 1](&p);
             at = next;
         }
     }

@@ -42,10 +42,19 @@ typedef struct qn_q_wino_output {
     qn_mac_tile tile;
 } qn_q_wino_output;
 
+/* Products of a few tiles by a block of filters, for some xi in a row. */
+typedef struct qn_q_wino_product {
+    const uint8_t *v, *u; /* u: [xi][step][vector][lane][2] */
+    uint8_t *m;
+    int64_t xi;          /* how many */
+    int64_t v_xi, m_xi;  /* bytes from one to the next */
+    int64_t tile, steps; /* bytes from tile to tile of v; pairs of channels */
+} qn_q_wino_product;
+typedef void qn_q_wino_product_fn(const qn_q_wino_product *p);
+
 struct qn_q_wino_kernels {
     void (*input)(const qn_q_wino_input *in);
-    /* By windows - 1, blocks of two vectors: sums as they are, to y[0] and on. */
-    qn_mac_fn *const *products;
+    qn_q_wino_product_fn *const *products; /* by tiles - 1 */
     void (*output)(const qn_mac *mac, const qn_q_wino_output *out);
 };
 

@@ -107,18 +107,36 @@ static void wino_output(const qn_mac *m, const qn_q_wino_output *out)
     }
 }
 
+Q_INLINE void wino_product(const qn_q_wino_product *p, int windows)
+{
+    const int64_t steps[2] = {p->steps, p->tile}, second = mac_half(windows) * p->tile;
+    const uint8_t *v = p->v, *u = p->u;
+    uint8_t *m = p->m;
+    for (int64_t xi = p->xi; xi > 0; xi--) {
+        qi sum[QN_MAC_WINDOWS * 2];
+#pragma GCC unroll 28
+        for (int i = 0; i < windows * QN_Q_WINO_VECTORS; i++)
+            sum[i] = qi_set(0);
+        mac_segment(sum, mac_grouped(v, v + second, p->tile, windows), u, steps,
+                    (mac_size){windows, QN_Q_WINO_VECTORS, MAC_ALL});
+#pragma GCC unroll 28
+        for (int i = 0; i < windows * QN_Q_WINO_VECTORS; i++)
+            qi_store(m + i * QI_BYTES, sum[i]);
+        v += p->v_xi;
+        m += p->m_xi;
+        u += p->steps * QN_Q_WINO_VECTORS * QI_BYTES;
+    }
+}
+
 #define WINO_PRODUCT(n, v)                                                                         \
-    static void wino_product_##n(const qn_mac *m, const qn_mac_tile *t)                            \
+    static void wino_product_##n(const qn_q_wino_product *p)                                       \
     {                                                                                              \
-        qi sums[QN_MAC_WINDOWS * 2];                                                               \
-        mac_sums(sums, m, t, n, v);                                                                \
-        _Pragma("GCC unroll 28") for (int i = 0; i < n * v; i++)                                   \
-            qi_store(t->y[0] + i * QI_BYTES, sums[i]);                                             \
+        wino_product(p, n);                                                                        \
     }
 MAC_TILES(WINO_PRODUCT, 2)
 
 #define WINO_ROW(n, v) wino_product_##n,
-static qn_mac_fn *const wino_products[] = {MAC_TILES(WINO_ROW, 2)};
+static qn_q_wino_product_fn *const wino_products[] = {MAC_TILES(WINO_ROW, 2)};
 
 static const qn_q_wino_kernels wino_kernels = {wino_input, wino_products, wino_output};
 
