@@ -14,6 +14,7 @@ typedef struct qn_q_conv {
     int64_t group_channels, group_filters; /* of one group */
     qn_mac_source source;
     qn_mac_kind kind;
+    bool constant;   /* weights are packed once, by qn_q_conv_pack */
     bool narrow;     /* weights without zero point fit int8 */
     int64_t largest; /* sum of magnitudes of the weights of a filter; 0: not known */
     int64_t threads; /* 0: those of the plan */
@@ -25,6 +26,7 @@ typedef struct qn_q_conv {
     int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
     int64_t steps;           /* of all segments */
     bool points;             /* windows are pixels, which are counted off in rows of a tile each */
+    bool paired;             /* by Winograd's inner product (q_mac.h) */
     int64_t last_width;      /* windows of the last row: less where pixels are just counted off */
     bool copies;             /* rows are copied first: padded, or in another form */
     int64_t copy_width;      /* pixels of such a row */
@@ -114,7 +116,7 @@ static inline int64_t qn_q_conv_vectors(const qn_q_conv *c, int64_t block)
 {
     const int64_t width = c->vectors * c->kernels->lanes;
     const int64_t rest = c->group_filters - block % c->blocks * width;
-    return rest <= c->kernels->lanes ? 1 : c->vectors;
+    return rest <= c->kernels->lanes && !c->paired ? 1 : c->vectors;
 }
 /* Which filter the number at that place is for; -1: none. */
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);

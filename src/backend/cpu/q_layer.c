@@ -141,6 +141,7 @@ qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *l, qn_claim *claim)
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
     c->mac.finish = l->tail.finish;
+    c->constant = true;
     c->x_stride = l->x_stride ? l->x_stride : (int64_t)claim->in[l->x].stride;
     c->y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
     if (l->tail.residual >= 0)

@@ -10,6 +10,14 @@
  * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened to 16
  * bits; see q_vec.h.
  *
+ * Where multiplications are dear, Winograd's inner product needs half of them. With the numbers a and b of two steps
+ * of a window, and u and v of a filter:
+ *
+ *   dot(a, u) + dot(b, v) = dot(a + v, b + u) - dot(a, b) - dot(u, v)
+ *
+ * The last sum is part of what sums begin with; that of dot(a, b) is made once for each window, whatever the filters
+ * (q_pair_kernels.h). Sums may wrap on the way.
+ *
  * Where a side has 16 bits (q_wide_kernels.h) the map is int16, shifted by the middle of its range (x = s +
  * 2^15 for uint16), and two products are summed a lane and step. Sums of 32 bits are added to doubles before
  * they can overflow:
@@ -52,6 +60,7 @@ typedef struct qn_mac {
 typedef struct qn_mac_tile {
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
+    const int32_t *pairs[2]; /* by window: the sum of dot(a, b); of paired tiles only */
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
@@ -111,6 +120,11 @@ typedef struct qn_mac_kernels {
     int depth_block;               /* channels of a block: all lanes of some vectors */
     qn_mac_fn *const *tiles[3];    /* by log2 of the vectors of a block, then by windows - 1 */
     const qn_q_wino_kernels *wino; /* NULL: none, or not faster */
+    /* Winograd's inner product, for blocks of two vectors. NULL: none, or not faster. */
+    qn_mac_fn *const *paired; /* by windows - 1 */
+    int paired_windows;       /* most of a tile */
+    /* The sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
+    void (*pair_sums)(int32_t *sums, const uint8_t *x, int64_t pixels, int64_t channels);
 } qn_mac_kernels;
 
 /* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */

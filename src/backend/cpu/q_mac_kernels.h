@@ -170,6 +170,9 @@ static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
 #if !defined(__AVX512VNNI__)
 #include "backend/cpu/q_wino_kernels.h"
 #endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#include "backend/cpu/q_pair_kernels.h"
+#endif
 
 /* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
 
@@ -230,6 +233,11 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
 #if !defined(__AVX512VNNI__)
     .wino = &wino_kernels,
+#endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    .paired = pair_tiles,
+    .paired_windows = PAIR_WINDOWS,
+    .pair_sums = pair_sums,
 #endif
 };
 

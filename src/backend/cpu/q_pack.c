@@ -105,6 +105,19 @@ static void pack_filter(packer *p)
     }
 }
 
+/* The sum of dot(u, v) of a filter: weights of every two steps. */
+static int64_t pair_sum(const packer *p, int64_t steps)
+{
+    int64_t sum = 0;
+    for (int64_t k = 0; k + 1 < steps; k += 2) {
+        int16_t u[2], v[2];
+        memcpy(u, p->to + k * p->step, sizeof u);
+        memcpy(v, p->to + (k + 1) * p->step, sizeof v);
+        sum += u[0] * v[0] + u[1] * v[1];
+    }
+    return sum;
+}
+
 typedef struct work {
     const qn_q_conv *c;
     const qn_q_weights *w;
@@ -130,6 +143,8 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
         if (c->kind == QN_MAC_BYTES)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
+        if (c->paired)
+            k->start[param] -= (int32_t)pair_sum(&p, c->steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
         c->reach[param] = 255.0 * (double)p.size;
     }

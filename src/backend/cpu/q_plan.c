@@ -83,6 +83,15 @@ static bool is_side_by_side(const qn_q_conv *c)
                                (c->r_stride == 0 || c->r_stride == area * c->mac.r_step));
 }
 
+/* Winograd's inner product: where the sums of pairs are made for many filters, and do not overflow. */
+static bool is_paired(const qn_q_conv *c, int64_t pixels)
+{
+    enum { FILTERS = 32, LENGTH = 16384 };
+    return c->kernels->paired && c->constant && c->kind == QN_MAC_BYTES && c->groups == 1 &&
+           c->channels % 4 == 0 && c->channels <= LENGTH && c->group_filters >= FILTERS &&
+           pixels > c->kernels->few;
+}
+
 /* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
  * about as long. */
 static void count_off(qn_q_conv *c)
@@ -92,8 +101,10 @@ static void count_off(qn_q_conv *c)
         pixels *= c->samples;
         c->samples = 1;
     }
-    const int64_t most =
-        pixels <= c->kernels->few ? (int64_t)c->kernels->few : (int64_t)c->kernels->windows;
+    c->paired = is_paired(c, pixels);
+    const int64_t most = c->paired                   ? (int64_t)c->kernels->paired_windows
+                         : pixels <= c->kernels->few ? (int64_t)c->kernels->few
+                                                     : (int64_t)c->kernels->windows;
     c->width = rounded_up(pixels, rounded_up(pixels, most));
     c->height = rounded_up(pixels, c->width);
     c->last_width = pixels - (c->height - 1) * c->width;

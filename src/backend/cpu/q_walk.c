@@ -15,6 +15,7 @@ typedef struct work {
 typedef struct band {
     const uint8_t *x, *r;
     uint8_t *y;
+    const int32_t *pairs; /* by pixel, where tiles are paired */
     int64_t x_first, x_row, first, count;
 } band;
 
@@ -63,7 +64,9 @@ static size_t copy_bytes(const qn_q_conv *c)
 /* All that a thread needs. */
 static size_t thread_bytes(const qn_q_conv *c)
 {
-    return copy_bytes(c) + (c->is_winograd ? qn_q_wino_scratch(c) : 0);
+    const size_t pairs = (size_t)(c->band * c->out_width) * sizeof(int32_t);
+    return copy_bytes(c) + (c->is_winograd ? qn_q_wino_scratch(c) : 0) +
+           (c->paired ? (pairs + 63) / 64 * 64 : 0);
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -100,8 +103,12 @@ static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, i
 {
     const int64_t rows = rows_seen(c, qn_q_conv_rows(c, b->count)), bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
+    int32_t *pairs = (int32_t *)(void *)((uint8_t *)(void *)to + copy_bytes(c));
     for (int64_t i = 0; i < rows && to->row != row; i++)
         copy_row(c, to->bytes + i * bytes, x, top + i);
+    if (c->paired && to->row != row)
+        c->kernels->pair_sums(pairs, to->bytes, rows * c->copy_width, c->channels);
+    b->pairs = c->paired ? pairs : NULL;
     to->row = row;
     b->x = to->bytes;
     b->x_first = 0;
@@ -125,7 +132,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
     block b = {.x = group * c->group_channels * element_bytes(c),
                .y = group * c->group_filters + first,
                .vectors = qn_q_conv_vectors(c, index)};
-    b.fns = c->kernels->tiles[b.vectors / 2];
+    b.fns = c->paired ? c->kernels->paired : c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
     b.tile.param = index * width;
     b.tile.filters = QN_MIN(width, c->group_filters - first);
@@ -228,6 +235,7 @@ static void run_points(const qn_q_conv *c, const band *b, const block *k)
         for (int64_t h = 0; h < 2; h++) {
             const int64_t pixel = row * c->out_width + h * ((width + 1) / 2);
             t.x[h] = b->x + b->x_first + pixel * m->x_step + k->x;
+            t.pairs[h] = b->pairs ? b->pairs + pixel : NULL;
             t.y[h] = b->y + pixel * m->y_step + y;
             t.r[h] = b->r ? b->r + pixel * m->r_step + r : t.y[h];
         }

@@ -1,0 +1,79 @@
+/* Tiles by Winograd's inner product (q_mac.h) in AVX2. The plain form is bound by the two units that multiply;
+ * here a fourth of the instructions are multiplications, and all four units have the same to do. Included by
+ * q_mac_kernels.h, behind mac_end. */
+#ifndef QN_Q_PAIR_KERNELS_H
+#define QN_Q_PAIR_KERNELS_H
+
+/* windows * 2 sums, the weights of two steps, two broadcasts and what is added to them */
+enum { PAIR_WINDOWS = 4, PAIR_CHANNELS = 4 };
+
+Q_INLINE void pair_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
+{
+    enum { AHEAD = 4096, LINE = 64 };
+    const int half = mac_half(windows);
+    const qi start[2] = {qi_load(m->start + t->param), qi_load(m->start + t->param + QI_LANES)};
+    const uint8_t *weights = t->weights;
+    const int64_t step = m->x_step;
+    mac_groups g = mac_begin(m, t, t->segments->offset, windows);
+    qi sum[PAIR_WINDOWS * 2];
+#pragma GCC unroll 4
+    for (int i = 0; i < windows; i++) {
+        const qi less = qi_set(i < half ? t->pairs[0][i] : t->pairs[1][i - half]);
+        sum[2 * i] = qi_sub(start[0], less);
+        sum[2 * i + 1] = qi_sub(start[1], less);
+    }
+    for (int64_t k = t->segments->steps / 2; k > 0; k--) {
+        const qi u[2] = {qi_load(weights), qi_load(weights + QI_BYTES)};
+        const qi v[2] = {qi_load(weights + 2 * QI_BYTES), qi_load(weights + 3 * QI_BYTES)};
+        qi_fetch(weights, AHEAD);
+        qi_fetch(weights, AHEAD + LINE);
+#pragma GCC unroll 4
+        for (int i = 0; i < windows; i++) {
+            const uint8_t *x = mac_window(&g, step, windows, i);
+            const qi a = qi_broadcast(x), b = qi_broadcast(x + 4);
+#pragma GCC unroll 2
+            for (int f = 0; f < 2; f++)
+                sum[2 * i + f] =
+                    qi_add(sum[2 * i + f], qi_madd(qi_add_words(a, v[f]), qi_add_words(b, u[f])));
+        }
+        weights += 4 * QI_BYTES;
+        for (int i = 0; i < 4; i++)
+            g.at[i] += 8;
+    }
+    mac_end(sum, m, t, windows, 2);
+}
+
+#define PAIR_TILE(n)                                                                               \
+    static void pair_tile_##n(const qn_mac *m, const qn_mac_tile *t)                               \
+    {                                                                                              \
+        pair_tile(m, t, n);                                                                        \
+    }
+PAIR_TILE(1)
+PAIR_TILE(2)
+PAIR_TILE(3)
+PAIR_TILE(4)
+static qn_mac_fn *const pair_tiles[PAIR_WINDOWS] = {pair_tile_1, pair_tile_2, pair_tile_3,
+                                                    pair_tile_4};
+
+/* Lanes with their neighbours: every product twice, so half of all. */
+static void pair_sums(int32_t *sums, const uint8_t *x, int64_t pixels, int64_t channels)
+{
+    const int64_t vectors = channels / (2 * QI_LANES) * (2 * QI_LANES);
+    for (int64_t p = 0; p < pixels; p++, x += channels * 2) {
+        const int16_t *rest = (const int16_t *)(const void *)x;
+        int32_t lanes[QI_LANES], sum = 0;
+        qi all = qi_set(0);
+        for (int64_t i = 0; i < vectors; i += 2 * QI_LANES) {
+            const qi v = qi_load(x + i * 2);
+            all = qi_add(all, qi_madd(v, _mm256_shuffle_epi32(v, 0xb1)));
+        }
+        qi_store(lanes, all);
+        for (int i = 0; i < QI_LANES; i += 2)
+            sum += lanes[i];
+        for (int64_t i = vectors; i < channels; i += PAIR_CHANNELS)
+            sum += rest[i] * rest[i + 2] + rest[i + 1] * rest[i + 3];
+        sums[p] = sum;
+    }
+}
+
+#endif
