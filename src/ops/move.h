@@ -44,4 +44,16 @@ static inline int64_t qn_dims_product(const int64_t *dims, int32_t from, int32_t
     return product;
 }
 
+/* Offset of element `number` of `rank` dims with these steps, which are listed from the innermost one on. */
+static inline int64_t qn_dims_offset(int64_t number, int32_t rank, const int64_t *dims,
+                                     const int64_t *steps)
+{
+    int64_t offset = 0;
+    for (int32_t d = 0; d < rank; d++) {
+        offset += number % dims[d] * steps[d];
+        number /= dims[d];
+    }
+    return offset;
+}
+
 #endif

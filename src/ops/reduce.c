@@ -4,6 +4,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/move.h"
 #include "ops/reduce.h"
 #include "ops/versions.h"
 
@@ -223,17 +224,6 @@ static qn_status groups_make(groups *g, qn_eval *self)
     return QN_OK;
 }
 
-/* Offset of the first element of group number i. */
-static int64_t group_start(const groups *g, int64_t i)
-{
-    int64_t offset = 0;
-    for (int32_t d = 0; d < g->rank; d++) {
-        offset += i % g->dims[d] * g->strides[d];
-        i /= g->dims[d];
-    }
-    return offset;
-}
-
 static qn_status eval_f64(qn_eval *self, group_f64 *f)
 {
     const qn_tensor *out = self->out[0];
@@ -246,7 +236,7 @@ static qn_status eval_f64(qn_eval *self, group_f64 *f)
     QN_TRY(qn_eval_scratch(self, &block, g.size, sizeof(double)));
     double *group = block;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t start = group_start(&g, i);
+        const int64_t start = qn_dims_offset(i, g.rank, g.dims, g.strides);
         for (int64_t j = 0; j < g.size; j++)
             group[j] = x[start + g.offsets[j]];
         const double y = f(group, g.size);
@@ -268,7 +258,7 @@ static qn_status eval_i64(qn_eval *self, group_i64 *f)
     QN_TRY(qn_eval_scratch(self, &block, g.size, sizeof(int64_t)));
     int64_t *group = block;
     for (int64_t i = 0; i < count; i++) {
-        const int64_t start = group_start(&g, i);
+        const int64_t start = qn_dims_offset(i, g.rank, g.dims, g.strides);
         for (int64_t j = 0; j < g.size; j++)
             group[j] = x[start + g.offsets[j]];
         const int64_t y = f(group, g.size, is_unsigned);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend/cpu/parallel.h"
+#include "ops/move.h"
 
 enum {
     ITEM = 16384,         /* elements that make an item worth its while */
@@ -83,12 +84,7 @@ size_t qn_fold_scratch(const qn_fold_plan *p)
 /* Floats from the start to the element with this number. */
 static int64_t offset_of(const qn_fold_axes *a, int64_t number)
 {
-    int64_t offset = 0;
-    for (int32_t d = 0; d < a->rank; d++) {
-        offset += number % a->dims[d] * a->steps[d];
-        number /= a->dims[d];
-    }
-    return offset;
+    return qn_dims_offset(number, a->rank, a->dims, a->steps);
 }
 
 static qn_fold_piece piece_of(const qn_fold_plan *p, int64_t item, int64_t part)
