@@ -26,11 +26,14 @@ typedef struct qn_q_conv {
     int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
     int64_t steps;           /* of all segments */
     bool points;             /* windows are pixels, which are counted off in rows of a tile each */
-    bool paired;             /* by Winograd's inner product (q_mac.h) */
-    int64_t last_width;      /* windows of the last row: less where pixels are just counted off */
-    bool copies;             /* rows are copied first: padded, or in another form */
-    int64_t copy_width;      /* pixels of such a row */
-    int64_t band;            /* rows of outputs at once */
+    int64_t across,
+        apart[2];       /* points that are not side by side: of a row, and elements from row to row
+                               * and from point to point of the map; else 0 */
+    bool paired;        /* by Winograd's inner product (q_mac.h) */
+    int64_t last_width; /* windows of the last row: less where pixels are just counted off */
+    bool copies;        /* rows are copied first: padded, or in another form */
+    int64_t copy_width; /* pixels of such a row */
+    int64_t band;       /* rows of outputs at once */
     int64_t filter_parts, row_parts;      /* shares of the work, one for each thread at most */
     int64_t block_cuts, row_cuts;         /* into which each share is cut once more */
     int64_t x_stride, y_stride, r_stride; /* bytes from sample to sample */

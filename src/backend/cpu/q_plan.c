@@ -83,6 +83,19 @@ static bool is_side_by_side(const qn_q_conv *c)
                                (c->r_stride == 0 || c->r_stride == area * c->mac.r_step));
 }
 
+/* Windows of one element lie in the map or see nothing of it. */
+static bool is_point(const qn_q_conv *c)
+{
+    return c->kernel[0] == 1 && c->kernel[1] == 1;
+}
+
+/* Every element of the map is a window. */
+static bool is_whole(const qn_q_conv *c)
+{
+    return c->stride[0] == 1 && c->stride[1] == 1 && c->out_width == c->width &&
+           c->out_height == c->height;
+}
+
 /* Winograd's inner product: where the sums of pairs are made for many filters, and do not overflow. */
 static bool is_paired(const qn_q_conv *c, int64_t pixels)
 {
@@ -93,11 +106,16 @@ static bool is_paired(const qn_q_conv *c, int64_t pixels)
 }
 
 /* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
- * about as long. */
+ * about as long. Those between them are left out by the copy that widens the others. */
 static void count_off(qn_q_conv *c)
 {
-    int64_t pixels = c->height * c->width;
-    if (is_side_by_side(c)) {
+    int64_t pixels = c->out_height * c->out_width;
+    if (!is_whole(c)) {
+        c->across = c->out_width;
+        c->apart[0] = c->stride[0] * c->width * c->channels;
+        c->apart[1] = c->stride[1] * c->channels;
+        c->stride[0] = c->stride[1] = 1;
+    } else if (is_side_by_side(c)) {
         pixels *= c->samples;
         c->samples = 1;
     }
@@ -166,12 +184,6 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
     return QN_OK;
-}
-
-/* Windows of one element lie in the map or see nothing of it. */
-static bool is_point(const qn_q_conv *c)
-{
-    return c->kernel[0] == 1 && c->kernel[1] == 1;
 }
 
 static bool must_copy(const qn_q_conv *c)
@@ -273,8 +285,7 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
         c->mac.y_step = c->y_pitch;
     c->is_depthwise = is_depthwise(c);
     c->skips = qn_q_conv_padding(c) == 0;
-    if (!c->is_depthwise && is_point(c) && c->stride[0] == 1 && c->stride[1] == 1 && is_inside(c) &&
-        c->out_width == c->width && c->out_height == c->height)
+    if (!c->is_depthwise && is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
         count_off(c);
     c->is_winograd = !c->is_depthwise && qn_q_wino_wanted(c);
     if (!c->is_depthwise)

@@ -79,10 +79,27 @@ static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
             ((int16_t *)(void *)to)[i] = (int16_t)padding;
 }
 
+/* Row `row` of points that are counted off. */
+static void copy_points(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
+{
+    const int64_t first = row * c->width, bytes = c->channels * element_bytes(c);
+    const int64_t count = row == c->height - 1 ? c->last_width : c->width;
+    for (int64_t i = 0; i < count; i++, to += bytes) {
+        const int64_t down = (first + i) / c->across, right = (first + i) % c->across;
+        const int64_t from = down * c->apart[0] + right * c->apart[1];
+        c->kernels->copy(to, x + from * source_bytes(c), c->channels, &c->source);
+    }
+    fill(c, to, c->copy_width - count);
+}
+
 /* Row `row` of the map, which may lie outside, with what stands left and right of it. */
 static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
 {
     const int64_t bytes = c->channels * element_bytes(c), left = c->pad[1];
+    if (c->across) {
+        copy_points(c, to, x, row);
+        return;
+    }
     if (row < 0 || row >= c->height) {
         fill(c, to, c->copy_width);
         return;
