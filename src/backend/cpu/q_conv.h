@@ -39,6 +39,8 @@ typedef struct qn_q_conv {
     const uint8_t *weights;
     int32_t *start; /* what mac.start or depth.start points to */
     double *reach;  /* by the same index: what no sum exceeds, without its bias */
+    const uint8_t
+        *step_runs; /* [block][step]: qn_mac_tile.runs; NULL: kernels without, weights not known */
 
     /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
      * side, else pixels. */
@@ -78,6 +80,7 @@ int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
 /* All weights without zero points fit a signed type of so many bits. */
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits);
+bool qn_q_weights_above(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least);
 /* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
  * it is x - zero + this. The number that padding has there. */
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
@@ -89,6 +92,10 @@ static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
 }
 /* Packs weights and sets mac.start. */
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+/* Finds the runs of packed weights. (q_runs.c) */
+QN_MUST_CHECK qn_status qn_q_conv_find_runs(qn_q_conv *c, qn_builder *builder);
+/* Sets mac.near, where begin and the weights allow it. */
+QN_MUST_CHECK qn_status qn_q_conv_find_near(qn_q_conv *c, qn_builder *builder);
 /* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */
 int64_t qn_q_conv_params(const qn_q_conv *c);
 /* Vectors of a block: the last of a group may need one only. */

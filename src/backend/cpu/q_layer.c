@@ -88,7 +88,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     c->mac.finish.scale = m;
     qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;
-    return QN_OK;
+    return c->step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
 }
 
 /* In fixed point sums and biases are exact, and what is left of them is small. */
@@ -220,6 +220,13 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
+static bool words_fit(const qn_q_weights *w, int64_t filters, int64_t length)
+{
+    return qn_q_weights_fit(w, filters, length, 16) &&
+           (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs ||
+            qn_q_weights_above(w, filters, length, INT16_MIN));
+}
+
 static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
 {
     const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
@@ -229,7 +236,7 @@ static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
     else if (c->narrow)
         c->kind = QN_MAC_WIDE_BYTES;
     else
-        c->kind = qn_q_weights_fit(w, filters, length, 16) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
+        c->kind = words_fit(w, filters, length) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
 }
 
 /* The claim's input of that value, added where it has none yet. */

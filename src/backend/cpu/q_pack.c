@@ -33,6 +33,15 @@ bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, in
     return true;
 }
 
+bool qn_q_weights_above(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least)
+{
+    for (int64_t i = 0; i < filters * length; i++) {
+        if (qn_q_weight(w, w->by_column ? i % filters : i / length, i) <= least)
+            return false;
+    }
+    return true;
+}
+
 /* One filter on its way into the packed weights. */
 typedef struct packer {
     const qn_q_conv *c;
@@ -117,7 +126,7 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         if (c->kind == QN_MAC_BYTES)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
-        c->reach[param] = 255.0 * (double)p.size;
+        c->reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
     }
 }
 
@@ -143,5 +152,5 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     c->start = k.start;
     c->mac.start = k.start;
     c->mac.begin = k.begin;
-    return QN_OK;
+    return c->kernels->by_runs ? qn_q_conv_find_runs(c, builder) : QN_OK;
 }

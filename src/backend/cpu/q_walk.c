@@ -121,6 +121,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
                .vectors = qn_q_conv_vectors(c, index)};
     b.fns = c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
+    b.tile.runs = c->step_runs ? c->step_runs + index * c->steps : NULL;
     b.tile.param = index * width;
     b.tile.filters = QN_MIN(width, c->group_filters - first);
     return b;
@@ -238,7 +239,8 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
     const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
-    const int64_t weights = across * c->segments[0].steps * lanes * c->kernels->weight_bytes;
+    const int64_t steps = across * c->segments[0].steps;
+    const int64_t weights = steps * lanes * c->kernels->weight_bytes;
     line l = {.c = c, .b = b, .k = k, .tile = k->tile};
     for (l.row = 0; l.row < b->count; l.row += l.two ? 2 : 1) {
         const int64_t row = b->first + l.row;
@@ -252,6 +254,7 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
         l.tile.segments = c->segments + from * across;
         l.tile.n_segments = (to - from) * across;
         l.tile.weights = k->tile.weights + from * weights;
+        l.tile.runs = c->step_runs ? k->tile.runs + from * steps : NULL;
         run_line(&l, row == c->out_height - 1 ? c->last_width : c->out_width);
     }
 }
