@@ -220,11 +220,17 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
-static bool words_fit(const qn_q_weights *w, int64_t filters, int64_t length)
+/* Kernels by runs read words as they are: weights of 8 bits become such where that takes little memory. */
+static bool takes_words(const qn_q_conv *c, const qn_q_weights *w)
 {
+    enum { FEW = 1 << 20 };
+    const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
+    if (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs)
+        return !c->narrow && qn_q_weights_fit(w, filters, length, 16);
+    if (c->narrow)
+        return c->groups == 1 && filters * length <= FEW;
     return qn_q_weights_fit(w, filters, length, 16) &&
-           (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs ||
-            qn_q_weights_above(w, filters, length, INT16_MIN));
+           qn_q_weights_above(w, filters, length, INT16_MIN);
 }
 
 static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
@@ -233,10 +239,10 @@ static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
     c->narrow = qn_q_weights_fit(w, filters, length, 8);
     if (!c->source.wide && !w->wide)
         c->kind = QN_MAC_BYTES;
-    else if (c->narrow)
-        c->kind = QN_MAC_WIDE_BYTES;
+    else if (takes_words(c, w))
+        c->kind = QN_MAC_WIDE_WORDS;
     else
-        c->kind = words_fit(w, filters, length) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
+        c->kind = c->narrow ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
 }
 
 /* The claim's input of that value, added where it has none yet. */
