@@ -15,6 +15,7 @@ typedef struct qn_q_conv {
     qn_mac_source source;
     qn_mac_kind kind;
     bool narrow;     /* weights without zero point fit int8 */
+    bool blocked;    /* results, floats, in blocks of as many channels as a vector has lanes */
     int64_t threads; /* 0: those of the plan */
     int64_t
         y_pitch; /* bytes from pixel to pixel of results that are part of others; 0: side by side */

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend/cpu/q_elem.h"
+#include "backend/cpu/tail.h"
 #include "ops/quantize.h"
 
 /* ---- Preparing --------------------------------------------------------------------------------------------- */
@@ -270,20 +271,27 @@ qn_status qn_q_layer_open(bool *fits, qn_q_layer *l, qn_claim *claim)
     *fits = qn_q_conv_fits(c);
     if (!*fits)
         return QN_OK;
-    const bool alone = l->tail.alone || l->period > 0;
+    const bool alone = l->tail.alone || l->period > 0, maps = l->tail.maps;
     l->x = input_of(claim, x, l->layout);
     qn_q_tail_begin(&l->tail, y, (int64_t)number_or(node, l->ports.y_zero, 0));
     l->tail.alone = alone;
+    l->tail.maps = maps;
     return qn_q_tail_grow(&l->tail, claim, l->layout);
 }
 
 qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel kernels[2])
 {
+    const qn_layout native = qn_layout_native();
+    qn_q_conv *c = &l->conv;
     bool fits = false;
     QN_TRY(qn_q_layer_open(&fits, l, claim));
     if (!fits)
         return QN_OK;
-    qn_q_tail_finish(&l->tail, claim, l->layout);
+    c->blocked = l->tail.finish.floats && l->tail.maps && c->groups == 1 &&
+                 qn_q_wants_blocks(l->tail.out) &&
+                 qn_mac_kernels_get(c->kind, c->narrow)->lanes == native.block &&
+                 c->group_filters % native.block == 0;
+    qn_q_tail_finish(&l->tail, claim, c->blocked ? native : l->layout);
     claim->state = l;
     claim->kernel = &kernels[l->conv.kind != QN_MAC_BYTES];
     *taken = true;

@@ -43,6 +43,7 @@ typedef struct qn_mac_segment {
 
 typedef struct qn_mac {
     int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
+    int64_t y_vector;               /* the same from one vector of filters to the next */
     const int32_t *start;           /* by filter: what sums begin with */
     double *begin;                  /* the same where a side has 16 bits, bias included; start: 0 */
     const int32_t *near[2]; /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
