@@ -194,8 +194,9 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
                           .round = qn_q_round_of(value->type.dtype, param.zero),
                           .wide = qn_dtype_size(value->type.dtype) == 2};
     const qn_layout given = qn_build_layout(claim->builder, claim->node->in[0]);
-    const bool last = shape.rank > 2 && wants_last(value);
-    const bool blocked = last && qn_layout_same(given, qn_layout_native());
+    /* Bytes have no blocks, and are turned more cheaply than floats where some reader wants rows. */
+    const bool blocked = shape.rank > 2 && qn_layout_same(given, qn_layout_native());
+    const bool last = blocked || (shape.rank > 2 && wants_last(value));
     const qn_layout from = given.kind == QN_LAYOUT_BLOCKED && !blocked ? QN_ROWS : given;
     const qn_layout to = last ? QN_LAST : from;
     if (blocked)
