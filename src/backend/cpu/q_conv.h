@@ -81,7 +81,8 @@ int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
 /* All weights without zero points fit a signed type of so many bits. */
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits);
-bool qn_q_weights_above(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least);
+/* All of them are above -2^15 and below 2^15. */
+bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length);
 /* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
  * it is x - zero + this. The number that padding has there. */
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)

@@ -230,8 +230,7 @@ static bool takes_words(const qn_q_conv *c, const qn_q_weights *w)
         return !c->narrow && qn_q_weights_fit(w, filters, length, 16);
     if (c->narrow)
         return c->groups == 1 && filters * length <= FEW;
-    return qn_q_weights_fit(w, filters, length, 16) &&
-           qn_q_weights_above(w, filters, length, INT16_MIN);
+    return qn_q_weights_balanced(w, filters, length);
 }
 
 static void choose_kind(qn_q_conv *c, const qn_q_weights *w)

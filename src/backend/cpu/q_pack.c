@@ -15,31 +15,47 @@ int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
     return raw - w->zeros[filter];
 }
 
-bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
+static bool has_zeros(const qn_q_weights *w, int64_t filters)
 {
-    const int32_t half = 1 << (bits - 1);
     bool any = false;
     for (int64_t f = 0; f < filters; f++)
         any = any || w->zeros[f] != 0;
-    if (!any && w->is_signed && bits >= (w->wide ? 16 : 8))
-        return true;
+    return any;
+}
+
+/* All of them lie from `least` to `most`. */
+static bool lie_within(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least,
+                       int32_t most)
+{
     for (int64_t f = 0; f < filters; f++) {
         for (int64_t k = 0; k < length; k++) {
             const int32_t x = qn_q_weight(w, f, w->by_column ? k * filters + f : f * length + k);
-            if (x < -half || x >= half)
+            if (x < least || x > most)
                 return false;
         }
     }
     return true;
 }
 
-bool qn_q_weights_above(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least)
+bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
 {
+    const int32_t half = 1 << (bits - 1);
+    if (!has_zeros(w, filters) && w->is_signed && bits >= (w->wide ? 16 : 8))
+        return true;
+    return lie_within(w, filters, length, -half, half - 1);
+}
+
+bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length)
+{
+    bool any = false;
+    if (has_zeros(w, filters) || !w->is_signed || !w->wide)
+        return lie_within(w, filters, length, -INT16_MAX, INT16_MAX);
     for (int64_t i = 0; i < filters * length; i++) {
-        if (qn_q_weight(w, w->by_column ? i % filters : i / length, i) <= least)
-            return false;
+        int16_t word;
+        memcpy(&word, w->data + 2 * i, sizeof word);
+        any |= word == INT16_MIN;
     }
-    return true;
+    return !any;
 }
 
 /* One filter on its way into the packed weights. */
