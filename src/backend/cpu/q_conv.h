@@ -38,10 +38,9 @@ typedef struct qn_q_conv {
         skips; /* padding adds nothing to the sums as they are: rows outside the map are left out */
     qn_mac mac;
     const uint8_t *weights;
-    int32_t *start; /* what mac.start or depth.start points to */
-    double *reach;  /* by the same index: what no sum exceeds, without its bias */
-    const uint8_t
-        *step_runs; /* [block][step]: qn_mac_tile.runs; NULL: kernels without, weights not known */
+    int32_t *start;           /* what mac.start or depth.start points to */
+    double *reach;            /* by the same index: what no sum exceeds, without its bias */
+    const uint8_t *step_runs; /* [block][step]: qn_mac_tile.runs */
 
     /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
      * side, else pixels. */

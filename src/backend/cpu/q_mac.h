@@ -58,8 +58,7 @@ typedef struct qn_mac_tile {
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
-    const uint8_t
-        *runs; /* the same: by step, how many the run that begins there has; NULL: the most */
+    const uint8_t *runs;    /* by step, the same: how long a run from there on is; NULL: the most */
     int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
     int edges;              /* sides that its outermost windows, or those of both rows, stand at */
     bool two;               /* rows */
@@ -104,7 +103,7 @@ typedef struct qn_mac_kernels {
     int windows;      /* most windows of a tile with blocks of up to two vectors */
     int few;          /* the same with blocks of four */
     bool is_wide;     /* maps have 16 bits as tiles read them */
-    bool by_runs;     /* weights are above -2^15 */
+    bool by_runs;     /* of steps; weights of 16 bits are above -2^15 */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
     /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row` bytes
