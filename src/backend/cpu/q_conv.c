@@ -57,5 +57,8 @@ qn_status qn_claim_q_conv_float(bool *taken, qn_claim *claim)
     static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, -1, -1, 6};
     qn_q_layer *l = NULL;
     QN_TRY(create(&l, claim, &ports));
-    return l ? qn_q_layer_claim(taken, claim, l, conv_kernels) : QN_OK;
+    if (!l)
+        return QN_OK;
+    l->tail.maps = true;
+    return qn_q_layer_claim(taken, claim, l, conv_kernels);
 }

@@ -17,6 +17,7 @@ typedef struct qn_q_conv {
     bool constant;   /* weights are packed once, by qn_q_conv_pack */
     bool narrow;     /* weights without zero point fit int8 */
     int64_t largest; /* sum of magnitudes of the weights of a filter; 0: not known */
+    bool blocked;    /* results, floats, in blocks of as many channels as a vector has lanes */
     int64_t threads; /* 0: those of the plan */
     int64_t
         y_pitch; /* bytes from pixel to pixel of results that are part of others; 0: side by side */
@@ -43,8 +44,9 @@ typedef struct qn_q_conv {
         skips; /* padding adds nothing to the sums as they are: rows outside the map are left out */
     qn_mac mac;
     const uint8_t *weights;
-    int32_t *start; /* what mac.start or depth.start points to */
-    double *reach;  /* by the same index: what no sum exceeds, without its bias */
+    int32_t *start;           /* what mac.start or depth.start points to */
+    double *reach;            /* by the same index: what no sum exceeds, without its bias */
+    const uint8_t *step_runs; /* [block][step]: qn_mac_tile.runs */
 
     /* Winograd's form instead of tiles (q_wino.h). */
     bool is_winograd;
@@ -76,6 +78,13 @@ static inline int64_t qn_q_conv_rows(const qn_q_conv *c, int64_t rows)
     return c->is_winograd ? (rows + 3) / 4 * 4 : rows;
 }
 
+/* From the results of the first filter to those of another, with which a block begins. */
+static inline int64_t qn_q_conv_filter_bytes(const qn_q_conv *c, int64_t filter)
+{
+    return c->blocked ? filter / c->kernels->lanes * c->mac.y_vector
+                      : filter * qn_q_finish_size(&c->mac.finish);
+}
+
 /* Products of a sum. */
 static inline int64_t qn_q_conv_length(const qn_q_conv *c)
 {
@@ -101,6 +110,8 @@ int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits);
 /* The largest sum of magnitudes of a filter's weights, which are not by_column. */
 int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t length);
+/* All of them are above -2^15 and below 2^15. */
+bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length);
 /* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
  * it is x - zero + this. The number that padding has there. */
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
@@ -112,6 +123,10 @@ static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
 }
 /* Packs weights and sets mac.start. */
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+/* Finds the runs of packed weights. (q_runs.c) */
+QN_MUST_CHECK qn_status qn_q_conv_find_runs(qn_q_conv *c, qn_builder *builder);
+/* Sets mac.near, where begin and the weights allow it. */
+QN_MUST_CHECK qn_status qn_q_conv_find_near(qn_q_conv *c, qn_builder *builder);
 /* Filters rounded up to whole blocks, all groups: how long start, bias and scale are. */
 int64_t qn_q_conv_params(const qn_q_conv *c);
 /* Vectors of a block: the last of a group may need one only. */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "backend/cpu/stage.h"
 #include "base/cpu.h"
 #include "ops/quantize.h"
 
@@ -89,4 +90,20 @@ qn_layout qn_q_layout(const qn_claim *claim, const qn_value *value)
 {
     const qn_layout layout = qn_build_layout(claim->builder, value);
     return layout.kind == QN_LAYOUT_CHANNELS_LAST ? layout : QN_ROWS;
+}
+
+bool qn_q_wants_blocks(const qn_value *value)
+{
+    static const qn_op *const ops[] = {&qn_op_Conv,        &qn_op_ConvTranspose, &qn_op_MaxPool,
+                                       &qn_op_AveragePool, &qn_op_Resize,        &qn_op_Concat};
+    qn_node_stage stage;
+    for (size_t u = 0; u < value->n_users; u++) {
+        if (qn_stage_of(&stage, value->users[u], value))
+            return true;
+        for (size_t i = 0; i < QN_COUNT_OF(ops); i++) {
+            if (value->users[u]->op == ops[i])
+                return true;
+        }
+    }
+    return false;
 }

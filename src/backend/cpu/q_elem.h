@@ -141,6 +141,8 @@ qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero);
 void qn_q_take_clips(qn_claim *claim, qn_value **value, qn_q_round *round);
 /* The layout in which a tensor of integers is best kept: channels last where it has that already. */
 qn_layout qn_q_layout(const qn_claim *claim, const qn_value *value);
+/* Some reader of floats works in blocks of channels (qn_layout_native). */
+bool qn_q_wants_blocks(const qn_value *value);
 
 /* Elements an item of work has; below ALONE items one thread works. */
 enum { QN_Q_CHUNK = 4096, QN_Q_ALONE = 8 };

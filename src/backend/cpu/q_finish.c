@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/cpu/q_elem.h"
+#include "backend/cpu/stage.h"
 #include "ops/quantize.h"
 
 double qn_q_element(const qn_tensor *list, int64_t i)
@@ -142,6 +143,19 @@ static void take_relu(qn_q_tail *tail, qn_claim *claim)
     tail->out = node->out[0];
 }
 
+/* Any other function of one number, where the kernel does them. */
+static void take_stage(qn_q_tail *tail, qn_claim *claim)
+{
+    qn_node *node = qn_build_fusible(claim->builder, tail->out);
+    qn_node_stage s;
+    if (!tail->maps || !node || !qn_stage_of(&s, node, tail->out) || s.other)
+        return;
+    tail->finish.stage = s.stage;
+    tail->finish.map = qn_kernels_get()->map[s.stage.fn];
+    qn_claim_add(claim, node);
+    tail->out = node->out[0];
+}
+
 /* Behind a float result, which becomes bytes by that. */
 static bool take_function(qn_q_tail *tail, qn_claim *claim)
 {
@@ -166,6 +180,7 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
     bool taken = false;
     if (f->floats && !take_function(tail, claim)) {
         take_relu(tail, claim);
+        take_stage(tail, claim);
         return QN_OK;
     }
     qn_q_take_clips(claim, &tail->out, &f->first);
@@ -232,7 +247,7 @@ void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count)
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
-    qn_claim_out(claim, tail->out, layout)->strided = layout.kind == QN_LAYOUT_CHANNELS_LAST;
+    qn_claim_out(claim, tail->out, layout)->strided = layout.kind != QN_LAYOUT_ROWS;
     if (tail->residual >= 0 && tail->finish.r_wide == tail->finish.wide &&
         claim->in[tail->residual].value != claim->in[0].value &&
         qn_build_dies(claim, claim->in[tail->residual].value))

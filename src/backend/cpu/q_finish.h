@@ -3,6 +3,7 @@
 #ifndef QN_Q_FINISH_H
 #define QN_Q_FINISH_H
 
+#include "backend/cpu/kernels.h"
 #include "ops/qfunction.h"
 #include "run/backend.h"
 
@@ -14,7 +15,7 @@ typedef struct qn_q_round {
 
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
- *   floats:   y = v + added[c], or Relu of that; else
+ *   floats:   y = v + added[c], Relu of that, or another function (map); else
  *   function: v = what ops/qfunction.h makes of v, with gain and offset
  *             a = round(v)
  *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
@@ -42,6 +43,9 @@ typedef struct qn_q_finish {
     /* By the byte of a, when a band of results is complete; NULL: none. */
     const uint8_t *table;
     void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
+    /* The same for floats: a function of chain.h; map NULL: none. */
+    qn_map_fn *map;
+    qn_stage stage;
 } qn_q_finish;
 
 /* A plan's side of it: what a claim fuses behind the node that computes the sums. */
@@ -49,6 +53,7 @@ typedef struct qn_q_tail {
     qn_q_finish finish;
     int32_t residual; /* which input of the claim; -1: none */
     bool alone;       /* none may be taken */
+    bool maps;        /* finish.map may be used, and floats may be put in blocks */
     qn_value *out;    /* the last value of the group */
 } qn_q_tail;
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend/cpu/q_elem.h"
+#include "backend/cpu/tail.h"
 #include "ops/quantize.h"
 
 /* ---- Preparing --------------------------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     c->mac.finish.scale = m;
     qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;
-    return QN_OK;
+    return c->step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
 }
 
 /* In fixed point sums and biases are exact, and what is left of them is small. */
@@ -223,16 +224,28 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
+/* Kernels by runs read words as they are: weights of 8 bits become such where that takes little memory. */
+static bool takes_words(const qn_q_conv *c, const qn_q_weights *w)
+{
+    enum { FEW = 1 << 20 };
+    const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
+    if (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs)
+        return !c->narrow && qn_q_weights_fit(w, filters, length, 16);
+    if (c->narrow)
+        return c->groups == 1 && filters * length <= FEW;
+    return qn_q_weights_balanced(w, filters, length);
+}
+
 static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
 {
     const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
     c->narrow = qn_q_weights_fit(w, filters, length, 8);
     if (!c->source.wide && !w->wide)
         c->kind = QN_MAC_BYTES;
-    else if (c->narrow)
-        c->kind = QN_MAC_WIDE_BYTES;
+    else if (takes_words(c, w))
+        c->kind = QN_MAC_WIDE_WORDS;
     else
-        c->kind = qn_q_weights_fit(w, filters, length, 16) ? QN_MAC_WIDE_WORDS : QN_MAC_WIDE_SPLIT;
+        c->kind = c->narrow ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
 }
 
 /* The claim's input of that value, added where it has none yet. */
@@ -260,20 +273,27 @@ qn_status qn_q_layer_open(bool *fits, qn_q_layer *l, qn_claim *claim)
     *fits = qn_q_conv_fits(c);
     if (!*fits)
         return QN_OK;
-    const bool alone = l->tail.alone || l->period > 0;
+    const bool alone = l->tail.alone || l->period > 0, maps = l->tail.maps;
     l->x = input_of(claim, x, l->layout);
     qn_q_tail_begin(&l->tail, y, (int64_t)number_or(node, l->ports.y_zero, 0));
     l->tail.alone = alone;
+    l->tail.maps = maps;
     return qn_q_tail_grow(&l->tail, claim, l->layout);
 }
 
 qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn_kernel kernels[2])
 {
+    const qn_layout native = qn_layout_native();
+    qn_q_conv *c = &l->conv;
     bool fits = false;
     QN_TRY(qn_q_layer_open(&fits, l, claim));
     if (!fits)
         return QN_OK;
-    qn_q_tail_finish(&l->tail, claim, l->layout);
+    c->blocked = l->tail.finish.floats && l->tail.maps && c->groups == 1 &&
+                 qn_q_wants_blocks(l->tail.out) &&
+                 qn_mac_kernels_get(c->kind, c->narrow)->lanes == native.block &&
+                 c->group_filters % native.block == 0;
+    qn_q_tail_finish(&l->tail, claim, c->blocked ? native : l->layout);
     claim->state = l;
     claim->kernel = &kernels[l->conv.kind != QN_MAC_BYTES];
     *taken = true;

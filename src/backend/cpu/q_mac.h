@@ -27,6 +27,10 @@
  *                        most 128 steps, 128 * 2 * 2^15 * 255 < 2^31; together 256 * sum(s h) + sum(s l)
  *   less a zero point    17 bits, split when they are packed: -256 <= h <= 255, at most 127 steps
  *
+ * Without AVX-512 weights of up to 16 bits are not split but summed in runs of steps (q_run_kernels.h), as many as a
+ * block's own weights allow: behind a run 16 bits of a sum are left, and 2^16 + 2^15 * sum(|w|) <= 2^31. Two
+ * weights above -2^15 always fit, and so do QN_MAC_RUN steps of 8-bit ones.
+ *
  * A double holds every integer up to 2^53, and no sum of 65,536 products with its bias (limited to 2^50)
  * reaches that: all is exact up to the rounding to float, f32(acc + bias) of docs/numerics.md. */
 #ifndef QN_Q_MAC_H
@@ -34,11 +38,8 @@
 
 #include "backend/cpu/q_finish.h"
 
-enum {
-    QN_MAC_WINDOWS = 14,
-    QN_MAC_VECTORS = 4,
-    QN_MAC_LANES = 16
-}; /* the most of any instruction set */
+enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
+enum { QN_MAC_RUN = 255 };                        /* the most steps of a run */
 
 /* Sides of a map. */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
@@ -50,8 +51,10 @@ typedef struct qn_mac_segment {
 
 typedef struct qn_mac {
     int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
+    int64_t y_vector;               /* the same from one vector of filters to the next */
     const int32_t *start;           /* by filter: what sums begin with */
     double *begin;                  /* the same where a side has 16 bits, bias included; start: 0 */
+    const int32_t *near[2]; /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
     qn_q_finish finish;
 } qn_mac;
 
@@ -64,6 +67,7 @@ typedef struct qn_mac_tile {
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
+    const uint8_t *runs;    /* by step, the same: how long a run from there on is; NULL: the most */
     int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
     int edges;              /* sides that its outermost windows, or those of both rows, stand at */
     bool two;               /* rows */
@@ -110,6 +114,7 @@ typedef struct qn_mac_kernels {
     int windows;      /* most windows of a tile with blocks of up to two vectors */
     int few;          /* the same with blocks of four */
     bool is_wide;     /* maps have 16 bits as tiles read them */
+    bool by_runs;     /* of steps; weights of 16 bits are above -2^15 */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
     /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row` bytes

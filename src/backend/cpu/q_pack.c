@@ -15,18 +15,22 @@ int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
     return raw - w->zeros[filter];
 }
 
-bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
+static bool has_zeros(const qn_q_weights *w, int64_t filters)
 {
-    const int32_t half = 1 << (bits - 1);
     bool any = false;
     for (int64_t f = 0; f < filters; f++)
         any = any || w->zeros[f] != 0;
-    if (!any && w->is_signed && bits >= (w->wide ? 16 : 8))
-        return true;
+    return any;
+}
+
+/* All of them lie from `least` to `most`. */
+static bool lie_within(const qn_q_weights *w, int64_t filters, int64_t length, int32_t least,
+                       int32_t most)
+{
     for (int64_t f = 0; f < filters; f++) {
         for (int64_t k = 0; k < length; k++) {
             const int32_t x = qn_q_weight(w, f, w->by_column ? k * filters + f : f * length + k);
-            if (x < -half || x >= half)
+            if (x < least || x > most)
                 return false;
         }
     }
@@ -45,6 +49,27 @@ int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t len
         largest = QN_MAX(largest, size);
     }
     return largest;
+}
+
+bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
+{
+    const int32_t half = 1 << (bits - 1);
+    if (!has_zeros(w, filters) && w->is_signed && bits >= (w->wide ? 16 : 8))
+        return true;
+    return lie_within(w, filters, length, -half, half - 1);
+}
+
+bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length)
+{
+    bool any = false;
+    if (has_zeros(w, filters) || !w->is_signed || !w->wide)
+        return lie_within(w, filters, length, -INT16_MAX, INT16_MAX);
+    for (int64_t i = 0; i < filters * length; i++) {
+        int16_t word;
+        memcpy(&word, w->data + 2 * i, sizeof word);
+        any |= word == INT16_MIN;
+    }
+    return !any;
 }
 
 /* One filter on its way into the packed weights. */
@@ -146,7 +171,7 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         if (c->paired)
             k->start[param] -= (int32_t)pair_sum(&p, c->steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
-        c->reach[param] = 255.0 * (double)p.size;
+        c->reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
     }
 }
 
@@ -174,5 +199,5 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
     c->start = k.start;
     c->mac.start = k.start;
     c->mac.begin = k.begin;
-    return QN_OK;
+    return c->kernels->by_runs ? qn_q_conv_find_runs(c, builder) : QN_OK;
 }

@@ -283,6 +283,11 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     c->mac.y_step = c->groups * c->group_filters * qn_q_finish_size(&c->mac.finish);
     if (c->y_pitch)
         c->mac.y_step = c->y_pitch;
+    c->mac.y_vector = c->kernels->lanes * qn_q_finish_size(&c->mac.finish);
+    if (c->blocked) {
+        c->mac.y_step = c->mac.y_vector;
+        c->mac.y_vector *= c->out_height * c->out_width;
+    }
     c->is_depthwise = is_depthwise(c);
     c->skips = qn_q_conv_padding(c) == 0;
     if (!c->is_depthwise && is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))

@@ -57,7 +57,7 @@ static void mac_finish(const qf *sums, const qn_mac *m, const qn_mac_tile *t, in
             const q_finish_lanes lanes = {.sums = sums + (h * first * vectors + v),
                                           .count = h ? windows - first : first,
                                           .step = vectors,
-                                          .y = t->y[h] + at * qn_q_finish_size(&m->finish),
+                                          .y = t->y[h] + v * m->y_vector,
                                           .r = t->r[h] + at * qn_q_finish_r_size(&m->finish),
                                           .y_step = m->y_step,
                                           .r_step = m->r_step,

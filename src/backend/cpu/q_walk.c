@@ -29,11 +29,6 @@ static int64_t source_bytes(const qn_q_conv *c)
     return c->source.wide ? 2 : 1;
 }
 
-static int64_t out_bytes(const qn_q_conv *c)
-{
-    return qn_q_finish_size(&c->mac.finish);
-}
-
 /* ---- Bands --------------------------------------------------------------------------------------------- */
 
 /* Rows of the map that `rows` rows of windows see. */
@@ -151,6 +146,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
                .vectors = qn_q_conv_vectors(c, index)};
     b.fns = c->paired ? c->kernels->paired : c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
+    b.tile.runs = c->step_runs ? c->step_runs + index * c->steps : NULL;
     b.tile.param = index * width;
     b.tile.filters = QN_MIN(width, c->group_filters - first);
     return b;
@@ -186,7 +182,7 @@ static void run_tile(const line *l, int64_t at, int64_t count, bool empty)
     const qn_q_conv *c = l->c;
     const qn_mac *m = &c->mac;
     const band *b = l->b;
-    const int64_t first = l->two ? count : (count + 1) / 2, y = l->k->y * out_bytes(c);
+    const int64_t first = l->two ? count : (count + 1) / 2, y = qn_q_conv_filter_bytes(c, l->k->y);
     const int64_t r = l->k->y * qn_q_finish_r_size(&m->finish);
     qn_mac_tile t = l->tile;
     t.two = l->two;
@@ -242,7 +238,7 @@ static void run_line(const line *l, int64_t width)
 static void run_points(const qn_q_conv *c, const band *b, const block *k)
 {
     const qn_mac *m = &c->mac;
-    const int64_t y = k->y * out_bytes(c), r = k->y * qn_q_finish_r_size(&m->finish);
+    const int64_t y = qn_q_conv_filter_bytes(c, k->y), r = k->y * qn_q_finish_r_size(&m->finish);
     qn_mac_tile t = k->tile;
     t.segments = c->segments;
     t.n_segments = c->n_segments;
@@ -269,7 +265,8 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
     const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
-    const int64_t weights = across * c->segments[0].steps * lanes * c->kernels->weight_bytes;
+    const int64_t steps = across * c->segments[0].steps;
+    const int64_t weights = steps * lanes * c->kernels->weight_bytes;
     line l = {.c = c, .b = b, .k = k, .tile = k->tile};
     for (l.row = 0; l.row < b->count; l.row += l.two ? 2 : 1) {
         const int64_t row = b->first + l.row;
@@ -283,6 +280,7 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
         l.tile.segments = c->segments + from * across;
         l.tile.n_segments = (to - from) * across;
         l.tile.weights = k->tile.weights + from * weights;
+        l.tile.runs = c->step_runs ? k->tile.runs + from * steps : NULL;
         run_line(&l, row == c->out_height - 1 ? c->last_width : c->out_width);
     }
 }
@@ -295,7 +293,7 @@ static void run_depth(const qn_q_conv *c, const band *b)
         for (int64_t i = 0; i < c->runs; i++)
             c->kernels->depth(&c->depth,
                               b->y + row * c->out_width * c->mac.y_step +
-                                  i * c->depth.count * out_bytes(c),
+                                  qn_q_conv_filter_bytes(c, i * c->depth.count),
                               b->x + row * b->x_row + i * c->x_run);
     }
 }
@@ -309,21 +307,32 @@ static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks
 
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
-/* The table over what blocks [first, last) have written. */
-static void look_up(const qn_q_conv *c, const band *b, const int64_t blocks[2])
+static void look_up(const qn_q_finish *f, uint8_t *y, int64_t bytes)
+{
+    float *floats = (float *)(void *)y;
+    if (f->table)
+        f->look_up(y, y, bytes, f->table);
+    else
+        f->map(floats, floats, bytes / (int64_t)sizeof *floats, &f->stage, NULL, QN_SPREAD_ONE);
+}
+
+/* The table, or the function, over what blocks [first, last) have written. */
+static void finish_band(const qn_q_conv *c, const band *b, const int64_t blocks[2])
 {
     const qn_q_finish *f = &c->mac.finish;
     const bool is_last = b->first + b->count == c->out_height;
     const int64_t pixels = (b->count - 1) * c->out_width + (is_last ? c->last_width : c->out_width);
-    if (blocks[1] - blocks[0] == c->groups * c->blocks && !c->y_pitch) {
-        f->look_up(b->y, b->y, pixels * c->mac.y_step, f->table);
+    if (blocks[1] - blocks[0] == c->groups * c->blocks && !c->y_pitch && !c->blocked) {
+        look_up(f, b->y, pixels * c->mac.y_step);
         return;
     }
     const block first = block_of(c, blocks[0]), last = block_of(c, blocks[1] - 1);
-    for (int64_t i = 0; i < pixels; i++) {
-        uint8_t *y = b->y + i * c->mac.y_step + first.y;
-        f->look_up(y, y, last.y + last.tile.filters - first.y, f->table);
-    }
+    const int64_t from = qn_q_conv_filter_bytes(c, first.y),
+                  to = qn_q_conv_filter_bytes(c, last.y + last.tile.filters);
+    for (int64_t at = from; at < to && c->blocked; at += c->mac.y_vector)
+        look_up(f, b->y + at, pixels * c->mac.y_step);
+    for (int64_t i = 0; i < pixels && !c->blocked; i++)
+        look_up(f, b->y + i * c->mac.y_step + from, to - from);
 }
 
 /* Rows [from, to) of one sample, blocks [first, last). */
@@ -351,8 +360,9 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
             const block k = block_of(c, i);
             run_block(c, &b, &k);
         }
-        if (c->mac.finish.table && (c->is_depthwise || blocks[0] < blocks[1]))
-            look_up(c, &b, blocks);
+        if ((c->mac.finish.table || c->mac.finish.map) &&
+            (c->is_depthwise || blocks[0] < blocks[1]))
+            finish_band(c, &b, blocks);
     }
 }
 

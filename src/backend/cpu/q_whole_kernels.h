@@ -160,7 +160,7 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool add
         for (int v = 0; v < vectors; v++) {
             const qf scaled = whole_scaled(&s, sums[v], v, true);
             const qf x = adds ? qf_add(scaled, added[v]) : scaled;
-            qf_store((float *)(void *)y + v * QI_LANES, relu ? qf_relu(x) : x, QI_LANES);
+            qf_store((float *)(void *)(y + v * w->m->y_vector), relu ? qf_relu(x) : x, QI_LANES);
         }
         y = ++i == w->first ? w->t->y[1] : y + w->m->y_step;
     }

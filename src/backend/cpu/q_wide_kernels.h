@@ -4,6 +4,9 @@
 
 #include "backend/cpu/q_tile_kernels.h"
 #include "backend/cpu/q_words.h"
+#if !defined(__AVX512F__)
+#include "backend/cpu/q_run_kernels.h"
+#endif
 
 /* How weights are packed: as bytes, as words, as words of high and of low bytes; then the most steps without
  * overflow (q_mac.h). */
@@ -106,6 +109,16 @@ Q_INLINE void wide_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int 
     mac_finish(floats, m, t, windows, vectors);
 }
 
+#define WIDE_SPLIT_TILE(n, v)                                                                      \
+    static void wide_split_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                        \
+    {                                                                                              \
+        wide_tile(m, t, n, v, WIDE_SPLIT);                                                         \
+    }
+MAC_TILES(WIDE_SPLIT_TILE, 1)
+#define WIDE_SPLIT_ROW(n, v) wide_split_##n##_##v,
+static qn_mac_fn *const wide_split_1[] = {MAC_TILES(WIDE_SPLIT_ROW, 1)};
+
+#if defined(__AVX512F__)
 #define WIDE_BYTES_TILE(n, v)                                                                      \
     static void wide_bytes_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                        \
     {                                                                                              \
@@ -116,17 +129,10 @@ Q_INLINE void wide_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int 
     {                                                                                              \
         wide_tile(m, t, n, v, WIDE_WORDS);                                                         \
     }
-#define WIDE_SPLIT_TILE(n, v)                                                                      \
-    static void wide_split_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                        \
-    {                                                                                              \
-        wide_tile(m, t, n, v, WIDE_SPLIT);                                                         \
-    }
-
 MAC_TILES(WIDE_BYTES_TILE, 1)
 MAC_TILES(WIDE_BYTES_TILE, 2)
 MAC_FEW_TILES(WIDE_BYTES_TILE, 4)
 MAC_TILES(WIDE_WORDS_TILE, 1)
-MAC_TILES(WIDE_SPLIT_TILE, 1)
 
 #define WIDE_BYTES_ROW(n, v) wide_bytes_##n##_##v,
 #define WIDE_WORDS_ROW(n, v) wide_words_##n##_##v,
@@ -134,8 +140,26 @@ static qn_mac_fn *const wide_bytes_1[] = {MAC_TILES(WIDE_BYTES_ROW, 1)};
 static qn_mac_fn *const wide_bytes_2[] = {MAC_TILES(WIDE_BYTES_ROW, 2)};
 static qn_mac_fn *const wide_bytes_4[] = {MAC_FEW_TILES(WIDE_BYTES_ROW, 4)};
 static qn_mac_fn *const wide_words_1[] = {MAC_TILES(WIDE_WORDS_ROW, 1)};
-#define WIDE_SPLIT_ROW(n, v) wide_split_##n##_##v,
-static qn_mac_fn *const wide_split_1[] = {MAC_TILES(WIDE_SPLIT_ROW, 1)};
+#define WIDE_BYTES_TILES                                                                           \
+    {                                                                                              \
+        wide_bytes_1, wide_bytes_2, wide_bytes_4                                                   \
+    }
+#define WIDE_WORDS_TILES                                                                           \
+    {                                                                                              \
+        wide_words_1, NULL, NULL                                                                   \
+    }
+enum { WIDE_RUNS = false, WIDE_WORDS_VECTORS = 1, WIDE_WORDS_FEW = MAC_WINDOWS };
+#else
+#define WIDE_BYTES_TILES                                                                           \
+    {                                                                                              \
+        run_bytes_1, run_bytes_2, run_bytes_4                                                      \
+    }
+#define WIDE_WORDS_TILES                                                                           \
+    {                                                                                              \
+        run_words_1, run_words_2, run_words_4                                                      \
+    }
+enum { WIDE_RUNS = true, WIDE_WORDS_VECTORS = QN_MAC_VECTORS, WIDE_WORDS_FEW = MAC_FEW };
+#endif
 
 /* ---- Depthwise: weights are words, two taps are mixed so that a lane has both numbers of one channel ------- */
 
@@ -257,22 +281,24 @@ const qn_mac_kernels Q_NAME(qn_wide_kernels)[3] = {
      .windows = MAC_WINDOWS,
      .few = MAC_FEW,
      .is_wide = true,
+     .by_runs = WIDE_RUNS,
      .copy = wide_copy,
      .pack = wide_pack_bytes,
      .depth = wide_depth_bytes,
      .depth_block = WIDE_DEPTH_VECTORS * QI_LANES,
-     .tiles = {wide_bytes_1, wide_bytes_2, wide_bytes_4}},
+     .tiles = WIDE_BYTES_TILES},
     {.lanes = QI_LANES,
      .dot = 2,
      .weight_bytes = 4,
-     .vectors = 1,
+     .vectors = WIDE_WORDS_VECTORS,
      .windows = MAC_WINDOWS,
-     .few = MAC_WINDOWS,
+     .few = WIDE_WORDS_FEW,
      .is_wide = true,
+     .by_runs = WIDE_RUNS,
      .copy = wide_copy,
      .depth = wide_depth_words,
      .depth_block = WIDE_DEPTH_VECTORS * QI_LANES,
-     .tiles = {wide_words_1, NULL, NULL}},
+     .tiles = WIDE_WORDS_TILES},
     {.lanes = QI_LANES,
      .dot = 2,
      .weight_bytes = 8,

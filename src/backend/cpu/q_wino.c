@@ -196,7 +196,8 @@ static void transform_outputs(const batch *b, int64_t block)
     const qn_q_conv *c = b->c;
     const qn_q_wino_band *band = b->band;
     const int64_t filters = block_filters(c), first = block * filters, across = tiles_across(c);
-    const int64_t y = qn_q_finish_size(&c->mac.finish), r = qn_q_finish_r_size(&c->mac.finish);
+    const int64_t y = qn_q_conv_filter_bytes(c, first);
+    const int64_t r = first * qn_q_finish_r_size(&c->mac.finish);
     qn_q_wino_output out = {.xi_step = b->count * filters * 4,
                             .y_row = c->out_width * c->mac.y_step,
                             .r_row = c->out_width * c->mac.r_step};
@@ -209,8 +210,8 @@ static void transform_outputs(const batch *b, int64_t block)
         out.m = b->m + i * filters * 4;
         out.rows = QN_MIN(band->rows - row, QN_Q_WINO_OUT);
         out.columns = QN_MIN(c->out_width - column, QN_Q_WINO_OUT);
-        out.tile.y[0] = band->y + pixel * c->mac.y_step + first * y;
-        out.tile.r[0] = band->r ? band->r + pixel * c->mac.r_step + first * r : out.tile.y[0];
+        out.tile.y[0] = band->y + pixel * c->mac.y_step + y;
+        out.tile.r[0] = band->r ? band->r + pixel * c->mac.r_step + r : out.tile.y[0];
         c->kernels->wino->output(&c->mac, &out);
     }
 }

@@ -138,6 +138,11 @@ Q_INLINE qf qd_float(qd a)
 {
     return qf_join(Q_MM(cvtpd_ps)(a.low), Q_MM(cvtpd_ps)(a.high));
 }
+/* Of every lane the upper half, a = 65536 * upper + lower, lower from 0 to 65535. */
+Q_INLINE qi qi_upper(qi a)
+{
+    return Q_MM(srai_epi32)(a, 16);
+}
 /* The bytes of words, w = 256 * high + low, low from 0 to 255. */
 Q_INLINE qi qi_words_low(qi a)
 {
@@ -184,6 +189,10 @@ Q_INLINE qi qd_whole(qd a)
 Q_INLINE qf qd_float(qd a)
 {
     QI_EACH(qf, f, (float)a.d[i]);
+}
+Q_INLINE qi qi_upper(qi a)
+{
+    QI_EACH(qi, i, (a.i[i] - (a.i[i] & 65535)) / 65536);
 }
 Q_INLINE qi qi_each_word(qi a, int shift)
 {
