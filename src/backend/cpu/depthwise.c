@@ -262,8 +262,8 @@ static qn_status take_pointwise(state *s, qn_claim *claim)
     qn_pointwise p;
     if (!qn_ending_is_inner(&d->end) || (rows % threads != 0 && rows < 8 * threads) || !next ||
         next->op != &qn_op_Conv || next->in[0] != y ||
-        !qn_pointwise_describe(&p, claim->builder, next) || p.split_filters ||
-        p.channels * p.filters > MOST_WEIGHTS)
+        !qn_pointwise_describe(&p, claim->builder, next) || qn_pointwise_has_border(&p) ||
+        p.split_filters || p.channels * p.filters > MOST_WEIGHTS)
         return QN_OK;
     s->then = qn_build_alloc(claim->builder, sizeof *s->then);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s->then);
