@@ -159,9 +159,11 @@ static void run_share(const work *w, int64_t id, int64_t count)
     float *rows = w->scratch + id * between(s);
     for (int64_t first = all * id / count; first < last;) {
         const int64_t n = first / height, from = first % height;
-        const int64_t to = QN_MIN(QN_MIN(from + s->at_once, height), from + last - first);
-        run_both(w, rows, n, from, to);
-        first += to - from;
+        const int64_t left = QN_MIN(height - from, last - first);
+        const int64_t parts = (left + s->at_once - 1) / s->at_once,
+                      now = (left + parts - 1) / parts;
+        run_both(w, rows, n, from, from + now);
+        first += now;
     }
 }
 

@@ -172,7 +172,8 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
     return pack(p, ctx);
 }
 
-/* Of a map of few places the kernel would fill few registers, and few channels come row-major. */
+/* Of maps of few places the kernel would fill few registers, and read the weights again for every sample; of one such map
+ * it waits for nothing but the weights. Few channels come row-major. */
 static bool is_wanted(const qn_geometry *g)
 {
     enum { FEW_PLACES = 8, FEW_CHANNELS = 8 };
@@ -180,8 +181,8 @@ static bool is_wanted(const qn_geometry *g)
         if (g->kernel[d] != 1 || g->stride[d] != 1 || g->pad_begin[d] < 0 || g->pad_end[d] < 0)
             return false;
     }
-    return g->rank == 2 && g->groups == 1 && g->in[0] * g->in[1] >= FEW_PLACES &&
-           g->channels >= FEW_CHANNELS;
+    return g->rank == 2 && g->groups == 1 && g->channels >= FEW_CHANNELS &&
+           (g->samples == 1 || g->in[0] * g->in[1] >= FEW_PLACES);
 }
 
 bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_node *node)
