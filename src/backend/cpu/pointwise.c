@@ -173,8 +173,9 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
 }
 
 /* Of maps of few places the kernel would fill few registers, and read the weights again for every sample; of one such map
- * it waits for nothing but the weights. Few channels come row-major. */
-static bool is_wanted(const qn_geometry *g)
+ * it waits for nothing but the weights. Few channels come row-major. `alone`: a sample by itself may be computed in another
+ * way. */
+static bool is_wanted(const qn_geometry *g, bool alone)
 {
     enum { FEW_PLACES = 8, FEW_CHANNELS = 8 };
     for (int d = 0; d < 2; d++) {
@@ -182,7 +183,7 @@ static bool is_wanted(const qn_geometry *g)
             return false;
     }
     return g->rank == 2 && g->groups == 1 && g->channels >= FEW_CHANNELS &&
-           (g->samples == 1 || g->in[0] * g->in[1] >= FEW_PLACES);
+           ((alone && g->samples == 1) || g->in[0] * g->in[1] >= FEW_PLACES);
 }
 
 bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_node *node)
@@ -190,7 +191,8 @@ bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_
     const qn_kernels *kernels = qn_kernels_get();
     const int64_t b = kernels->width;
     qn_geometry g;
-    if (!kernels->pointwise || !qn_geometry_conv(&g, builder, node) || !is_wanted(&g))
+    if (!kernels->pointwise || !qn_geometry_conv(&g, builder, node) ||
+        !is_wanted(&g, !qn_build_direct(builder)))
         return false;
     *p = (qn_pointwise){
         .samples = g.samples,
