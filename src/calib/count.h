@@ -6,11 +6,16 @@
 
 enum {
     QN_COUNT_LANES = 16,
-    QN_COUNT_TABLES =
-        4, /* counters that take turns: neighbours are often equal, and wait otherwise */
-    QN_COUNT_SIZE = 2 * QN_HISTOGRAM_BINS, /* of a table: both signs */
+    QN_COUNT_TURNS = 4,
+    QN_COUNT_BINS = 2 * QN_HISTOGRAM_BINS, /* of both signs */
     QN_COUNT_PIECE = 4096                  /* elements that are folded, then counted */
 };
+
+/* Counters that take turns: neighbours are often equal, and wait otherwise. They stand together, since bins beside
+ * each other are in use, and what is in use should fill the first cache evenly. */
+typedef struct qn_count_bin {
+    uint32_t turn[QN_COUNT_TURNS];
+} qn_count_bin;
 
 /* Extremes, sums and sums of squares of up to QN_COUNT_LANES channels. */
 typedef struct qn_count_sums {
@@ -22,9 +27,9 @@ typedef struct qn_count_sums {
 typedef struct qn_count_kernels {
     /* Takes in x[r * stride + l] for r < rows, l < lanes; rows * lanes <= QN_COUNT_PIECE. */
     void (*fold)(qn_count_sums *to, const float *x, int64_t rows, int64_t stride, int64_t lanes);
-    /* Counts the elements that are not 0 at floor(|x| * scale), from QN_HISTOGRAM_BINS on where x < 0, in
-     * any of the tables. Returns how many. */
-    int64_t (*count)(uint32_t (*tables)[QN_COUNT_SIZE], const float *x, int64_t n, float scale);
+    /* Counts the elements that are not 0 at floor(|x| * scale), from QN_HISTOGRAM_BINS on where x < 0, by
+     * any of a bin's counters. Returns how many. */
+    int64_t (*count)(qn_count_bin *bins, const float *x, int64_t n, float scale);
 } qn_count_kernels;
 
 const qn_count_kernels *qn_count_kernels_get(void);

@@ -72,6 +72,59 @@ static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, i
         fold_row(f, 0, x + r * stride, lanes);
 }
 
+#elif defined(__AVX2__)
+#include <immintrin.h>
+
+typedef struct folded_vector {
+    __m256 min, max, sum, square;
+    __m256i bits;
+} folded_vector;
+
+static inline void fold_vector(folded_vector *f, __m256 v)
+{
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    f->min = _mm256_min_ps(f->min, v);
+    f->max = _mm256_max_ps(f->max, v);
+    f->sum = _mm256_add_ps(f->sum, v);
+    f->square = _mm256_add_ps(f->square, _mm256_mul_ps(v, v));
+    f->bits = _mm256_max_epu32(f->bits, _mm256_and_si256(_mm256_castps_si256(v), magnitude));
+}
+
+/* A vector of lanes, of which those that the mask leaves out are read as 0. */
+static void fold_lanes(folded *f, int64_t first, const float *x, int64_t rows, int64_t stride,
+                       __m256i mask)
+{
+    folded_vector half[2];
+    for (int i = 0; i < 2; i++)
+        half[i] = (folded_vector){_mm256_loadu_ps(f->min + first), _mm256_loadu_ps(f->max + first),
+                                  _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_si256()};
+    int64_t r = 0;
+    for (; r + 2 <= rows; r += 2) {
+        for (int i = 0; i < 2; i++)
+            fold_vector(&half[i], _mm256_maskload_ps(x + (r + i) * stride, mask));
+    }
+    if (r < rows)
+        fold_vector(&half[0], _mm256_maskload_ps(x + r * stride, mask));
+    for (int i = 0; i < 2; i++) {
+        _mm256_storeu_ps(f->sum[i] + first, half[i].sum);
+        _mm256_storeu_ps(f->square[i] + first, half[i].square);
+    }
+    _mm256_storeu_ps(f->min + first, _mm256_min_ps(half[0].min, half[1].min));
+    _mm256_storeu_ps(f->max + first, _mm256_max_ps(half[0].max, half[1].max));
+    _mm256_storeu_si256((__m256i *)(void *)(f->bits + first),
+                        _mm256_max_epu32(half[0].bits, half[1].bits));
+}
+
+static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, int64_t lanes)
+{
+    const __m256i numbers = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    for (int64_t first = 0; first < lanes; first += 8) {
+        const __m256i mask =
+            _mm256_cmpgt_epi32(_mm256_set1_epi32((int32_t)(lanes - first)), numbers);
+        fold_lanes(f, first, x + first, rows, stride, mask);
+    }
+}
+
 #else
 
 static void fold_rows(folded *f, const float *x, int64_t rows, int64_t stride, int64_t lanes)
@@ -105,16 +158,15 @@ static void fold(qn_count_sums *to, const float *x, int64_t rows, int64_t stride
 
 enum { PLACES = 1024 };
 
-static inline void count_places(uint32_t (*tables)[QN_COUNT_SIZE], const uint32_t *places,
-                                int64_t n)
+static inline void count_places(qn_count_bin *bins, const uint32_t *places, int64_t n)
 {
     int64_t i = 0;
-    for (; i + QN_COUNT_TABLES <= n; i += QN_COUNT_TABLES) {
-        for (int64_t t = 0; t < QN_COUNT_TABLES; t++)
-            tables[t][places[i + t]]++;
+    for (; i + QN_COUNT_TURNS <= n; i += QN_COUNT_TURNS) {
+        for (int64_t t = 0; t < QN_COUNT_TURNS; t++)
+            bins[places[i + t]].turn[t]++;
     }
     for (; i < n; i++)
-        tables[0][places[i]]++;
+        bins[places[i]].turn[0]++;
 }
 
 /* Appends the places of the elements that are not 0; `places` has room for a vector more. */
@@ -139,6 +191,55 @@ static inline int64_t find_places(uint32_t *places, const float *x, int64_t n, f
     return found;
 }
 
+#elif defined(__AVX2__)
+
+/* Moves the lanes whose bit is set to the front. */
+#define LANE(i) 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3
+static const uint8_t to_front[16][16] = {
+    {LANE(0), LANE(1), LANE(2), LANE(3)}, {LANE(0), LANE(1), LANE(2), LANE(3)},
+    {LANE(1), LANE(0), LANE(2), LANE(3)}, {LANE(0), LANE(1), LANE(2), LANE(3)},
+    {LANE(2), LANE(0), LANE(1), LANE(3)}, {LANE(0), LANE(2), LANE(1), LANE(3)},
+    {LANE(1), LANE(2), LANE(0), LANE(3)}, {LANE(0), LANE(1), LANE(2), LANE(3)},
+    {LANE(3), LANE(0), LANE(1), LANE(2)}, {LANE(0), LANE(3), LANE(1), LANE(2)},
+    {LANE(1), LANE(3), LANE(0), LANE(2)}, {LANE(0), LANE(1), LANE(3), LANE(2)},
+    {LANE(2), LANE(3), LANE(0), LANE(1)}, {LANE(0), LANE(2), LANE(3), LANE(1)},
+    {LANE(1), LANE(2), LANE(3), LANE(0)}, {LANE(0), LANE(1), LANE(2), LANE(3)},
+};
+#undef LANE
+
+static inline int64_t append_four(uint32_t *places, __m128i four, unsigned wanted)
+{
+    const __m128i order = _mm_loadu_si128((const __m128i *)(const void *)to_front[wanted]);
+    _mm_storeu_si128((__m128i *)(void *)places, _mm_shuffle_epi8(four, order));
+    return __builtin_popcount(wanted);
+}
+
+static inline int64_t append_eight(uint32_t *places, __m256 v, __m256 scale)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f), magnitude = _mm256_andnot_ps(sign, v);
+    const __m256i zero = _mm256_cmpeq_epi32(_mm256_castps_si256(magnitude), _mm256_setzero_si256());
+    const unsigned wanted = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(zero)) ^ 0xff;
+    const __m256i bin = _mm256_cvttps_epi32(_mm256_mul_ps(magnitude, scale));
+    const __m256i side = _mm256_srli_epi32(_mm256_castps_si256(_mm256_and_ps(sign, v)), 31 - 12);
+    const __m256i at = _mm256_or_si256(bin, side);
+    const int64_t low = append_four(places, _mm256_castsi256_si128(at), wanted & 15);
+    return low + append_four(places + low, _mm256_extracti128_si256(at, 1), wanted >> 4);
+}
+
+static inline int64_t find_places(uint32_t *places, const float *x, int64_t n, float scale)
+{
+    const __m256 by = _mm256_set1_ps(scale);
+    int64_t found = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        /* Most often the next piece stands behind this one. */
+        __builtin_prefetch(x + i + QN_COUNT_PIECE, 0, 2);
+        found += append_eight(places + found, _mm256_loadu_ps(x + i), by);
+    }
+    float rest[8] = {0};
+    memcpy(rest, x + i, (size_t)(n - i) * sizeof *rest);
+    return found + append_eight(places + found, _mm256_loadu_ps(rest), by);
+}
+
 #else
 
 static inline int64_t find_places(uint32_t *places, const float *x, int64_t n, float scale)
@@ -155,13 +256,13 @@ static inline int64_t find_places(uint32_t *places, const float *x, int64_t n, f
 
 #endif
 
-static int64_t count(uint32_t (*tables)[QN_COUNT_SIZE], const float *x, int64_t n, float scale)
+static int64_t count(qn_count_bin *bins, const float *x, int64_t n, float scale)
 {
     uint32_t places[PLACES + QN_COUNT_LANES];
     int64_t total = 0;
     for (int64_t i = 0; i < n; i += PLACES) {
         const int64_t found = find_places(places, x + i, n - i < PLACES ? n - i : PLACES, scale);
-        count_places(tables, places, found);
+        count_places(bins, places, found);
         total += found;
     }
     return total;

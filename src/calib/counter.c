@@ -16,7 +16,7 @@ typedef struct channel_sums {
 struct qn_counter {
     qn_context *ctx;
     const qn_count_kernels *kernels;
-    uint32_t (*tables)[QN_COUNT_SIZE]; /* all zero between entries */
+    qn_count_bin *bins; /* [QN_COUNT_BINS], all zero between entries */
     channel_sums own;
     void *plain; /* a sample as row-major float32, where it is something else */
     size_t plain_capacity;
@@ -26,8 +26,8 @@ struct qn_counter {
     int64_t first, last;   /* channels that are this counter's */
     qn_status status;
     float scale;      /* 2^-exponent */
-    uint32_t largest; /* bits of the largest |x| in the tables */
-    int64_t in_tables, nonzero;
+    uint32_t largest; /* bits of the largest |x| in the bins */
+    int64_t in_bins, nonzero;
     qn_range ends; /* of the last sample */
 };
 
@@ -38,8 +38,8 @@ qn_status qn_counter_create(qn_counter **out, qn_context *ctx)
     QN_TRY_ALLOC(ctx, c);
     c->ctx = ctx;
     c->kernels = qn_count_kernels_get();
-    c->tables = qn_alloc_zero(ctx, QN_COUNT_TABLES, sizeof *c->tables);
-    if (!c->tables) {
+    c->bins = qn_alloc_zero(ctx, QN_COUNT_BINS, sizeof *c->bins);
+    if (!c->bins) {
         qn_counter_free(c);
         return qn_fail_nomem(ctx);
     }
@@ -51,7 +51,7 @@ void qn_counter_free(qn_counter *c)
 {
     if (!c)
         return;
-    qn_free(c->ctx, c->tables);
+    qn_free(c->ctx, c->bins);
     qn_free(c->ctx, c->own.min);
     qn_free(c->ctx, c->own.max);
     qn_free(c->ctx, c->own.sum);
@@ -60,25 +60,25 @@ void qn_counter_free(qn_counter *c)
     qn_free(c->ctx, c);
 }
 
-/* ---- Tables and histogram ------------------------------------------------------------------------------ */
+/* ---- Bins and histogram --------------------------------------------------------------------------------- */
 
-static qn_status flush_side(qn_counter *c, int side, size_t bins)
+static qn_status flush_side(qn_counter *c, int side, size_t count)
 {
-    uint32_t *t[QN_COUNT_TABLES];
-    uint64_t any = 0;
-    for (int i = 0; i < QN_COUNT_TABLES; i++) {
-        t[i] = c->tables[i] + side * QN_HISTOGRAM_BINS;
-        for (size_t b = 0; b < bins; b++)
-            any |= t[i][b];
+    qn_count_bin *bins = c->bins + side * QN_HISTOGRAM_BINS;
+    uint32_t any = 0;
+    for (size_t b = 0; b < count; b++) {
+        for (int t = 0; t < QN_COUNT_TURNS; t++)
+            any |= bins[b].turn[t];
     }
     if (!any)
         return QN_OK;
     QN_TRY(qn_histogram_side(&c->entry->histogram, c->ctx, side));
     uint64_t *to = c->entry->histogram.side[side];
-    for (size_t b = 0; b < bins; b++)
-        to[b] += (uint64_t)t[0][b] + t[1][b] + t[2][b] + t[3][b];
-    for (int i = 0; i < QN_COUNT_TABLES; i++)
-        memset(t[i], 0, bins * sizeof *t[i]);
+    for (size_t b = 0; b < count; b++) {
+        for (int t = 0; t < QN_COUNT_TURNS; t++)
+            to[b] += bins[b].turn[t];
+    }
+    memset(bins, 0, count * sizeof *bins);
     return QN_OK;
 }
 
@@ -91,12 +91,12 @@ static float float_of(uint32_t bits)
 
 static qn_status flush(qn_counter *c)
 {
-    if (c->in_tables == 0)
+    if (c->in_bins == 0)
         return QN_OK;
     const size_t bins = (size_t)(float_of(c->largest) * c->scale) + 1;
     QN_TRY(flush_side(c, 0, bins));
     QN_TRY(flush_side(c, 1, bins));
-    c->in_tables = 0;
+    c->in_bins = 0;
     c->largest = 0;
     return QN_OK;
 }
@@ -130,12 +130,12 @@ static qn_status count_region(qn_counter *c, const region *g, uint32_t largest)
                        c->entry->name);
     QN_TRY(widen(c, largest));
     c->largest = QN_MAX(c->largest, largest);
-    c->in_tables += g->rows * g->width;
+    c->in_bins += g->rows * g->width;
     const bool together = g->width == g->step;
     const int64_t calls = together ? 1 : g->rows, n = together ? g->rows * g->width : g->width;
     for (int64_t r = 0; r < calls; r++)
-        c->nonzero += c->kernels->count(c->tables, g->x + r * g->step, n, c->scale);
-    return c->in_tables > INT32_MAX / 2 ? flush(c) : QN_OK;
+        c->nonzero += c->kernels->count(c->bins, g->x + r * g->step, n, c->scale);
+    return c->in_bins > INT32_MAX / 2 ? flush(c) : QN_OK;
 }
 
 static qn_status count_span(qn_counter *c, const float *x, int64_t n, uint32_t largest)
@@ -450,7 +450,7 @@ static int divide(const qn_counters *all, const qn_observation *seen, int64_t ch
         c->to = &all->at[0]->own;
         c->first = units * i / n * unit;
         c->last = QN_MIN(units * (i + 1) / n * unit, channels);
-        c->in_tables = c->nonzero = 0;
+        c->in_bins = c->nonzero = 0;
         c->largest = 0;
     }
     return (int)n;
@@ -465,7 +465,7 @@ static qn_status add_share(qn_counter *c, qn_stats_entry *whole, const qn_observ
     if (status == QN_OK)
         take_channels(whole, c);
     else
-        memset(c->tables, 0, QN_COUNT_TABLES * sizeof *c->tables);
+        memset(c->bins, 0, QN_COUNT_BINS * sizeof *c->bins);
     return status;
 }
 

@@ -170,7 +170,7 @@ static double depthwise_case(uint32_t seed)
     return worst;
 }
 
-/* Kernels of 1x1 without strides: any number of filters and places, whole tiles and rests of them. */
+/* Kernels of 1x1 without strides: any number of filters and places, whole tiles and rests of them, some with a border. */
 static conv random_pointwise(fixture *f)
 {
     conv c = {.samples = 1 + pick(f, 3), .groups = 1, .spatial = 2, .kernel = 1, .stride = 1};
@@ -178,14 +178,16 @@ static conv random_pointwise(fixture *f)
     c.channels = 8 + pick(f, 120);
     c.filters = 1 + pick(f, 150);
     for (int d = 0; d < 2; d++)
-        c.size[d] = 3 + pick(f, 14);
+        c.size[d] = (c.samples == 1 ? 1 : 3) + pick(f, 14);
     return c;
 }
 
 static double pointwise_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
-    const conv c = random_pointwise(&f);
+    conv c = random_pointwise(&f);
+    for (int i = 0; i < 4 && seed % 3 == 0; i++)
+        c.pads[i] = pick(&f, 3);
     add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c), NULL));
     const double worst = compare(&f, qn_cpu_isa() >= QN_ISA_AVX2 ? "pointwise" : NULL);
     fixture_end(&f);

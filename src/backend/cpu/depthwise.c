@@ -159,9 +159,11 @@ static void run_share(const work *w, int64_t id, int64_t count)
     float *rows = w->scratch + id * between(s);
     for (int64_t first = all * id / count; first < last;) {
         const int64_t n = first / height, from = first % height;
-        const int64_t to = QN_MIN(QN_MIN(from + s->at_once, height), from + last - first);
-        run_both(w, rows, n, from, to);
-        first += to - from;
+        const int64_t left = QN_MIN(height - from, last - first);
+        const int64_t parts = (left + s->at_once - 1) / s->at_once,
+                      now = (left + parts - 1) / parts;
+        run_both(w, rows, n, from, from + now);
+        first += now;
     }
 }
 
@@ -262,8 +264,8 @@ static qn_status take_pointwise(state *s, qn_claim *claim)
     qn_pointwise p;
     if (!qn_ending_is_inner(&d->end) || (rows % threads != 0 && rows < 8 * threads) || !next ||
         next->op != &qn_op_Conv || next->in[0] != y ||
-        !qn_pointwise_describe(&p, claim->builder, next) || p.split_filters ||
-        p.channels * p.filters > MOST_WEIGHTS)
+        !qn_pointwise_describe(&p, claim->builder, next) || qn_pointwise_has_border(&p) ||
+        p.split_filters || p.channels * p.filters > MOST_WEIGHTS)
         return QN_OK;
     s->then = qn_build_alloc(claim->builder, sizeof *s->then);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s->then);

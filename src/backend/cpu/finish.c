@@ -21,16 +21,15 @@ static bool is_known(const qn_stage *stage)
 static int32_t take_stages(qn_finish *f, const qn_tail *t, bool padded)
 {
     int32_t taken = 0;
-    *f = (qn_finish){.fn = QN_FN_COUNT, .operand = -1};
+    *f = (qn_finish){.n_steps = 0, .operand = -1};
     for (; taken < t->chain.n_stages; taken++) {
         const qn_stage *s = &t->chain.stages[taken];
         if (s->fn == QN_FN_ADD && f->operand < 0 && qn_tail_is_whole(t, s->operand)) {
             f->operand = s->operand;
-            f->residual = f->fn == QN_FN_COUNT ? QN_RESIDUAL_BEFORE : QN_RESIDUAL_AFTER;
-        } else if (is_known(s) && f->fn == QN_FN_COUNT && !(padded && !qn_stage_keeps_zero(s))) {
-            f->fn = s->fn;
-            f->a = s->a;
-            f->b = s->b;
+            f->residual = f->n_steps == 0 ? QN_RESIDUAL_BEFORE : QN_RESIDUAL_AFTER;
+        } else if (is_known(s) && f->n_steps < QN_FINISH_STEPS &&
+                   f->residual != QN_RESIDUAL_AFTER && !(padded && !qn_stage_keeps_zero(s))) {
+            f->steps[f->n_steps++] = (qn_finish_step){s->fn, s->a, s->b};
         } else {
             break;
         }

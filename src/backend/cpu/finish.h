@@ -1,5 +1,5 @@
-/* What own convolutions do to a result before they store it: a function and a residual, in the order
- * that the graph has. What is more than that is left to the chain. */
+/* What own convolutions do to a result before they store it: a few functions, and a residual before or behind
+ * them. What is more than that is left to the chain. */
 #ifndef QN_FINISH_H
 #define QN_FINISH_H
 
@@ -11,9 +11,17 @@ typedef enum qn_residual {
     QN_RESIDUAL_AFTER   /* f(x) + r */
 } qn_residual;
 
-typedef struct qn_finish {
-    qn_fn fn; /* QN_FN_COUNT: none */
+typedef struct qn_finish_step {
+    qn_fn fn;
     float a, b;
+} qn_finish_step;
+
+/* Networks made for phones have a scale and a shift before the activation and behind it. */
+enum { QN_FINISH_STEPS = 3 };
+
+typedef struct qn_finish {
+    qn_finish_step steps[QN_FINISH_STEPS];
+    int32_t n_steps;
     qn_residual residual;
     int32_t operand; /* of the tail: the residual; -1: none */
 } qn_finish;

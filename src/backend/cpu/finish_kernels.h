@@ -12,10 +12,10 @@
             x[i] = apply_##name(x[i], a, b, b);                                                    \
         break;
 
-VEC_INLINE void finish_function(vec *x, int count, const qn_finish *f)
+VEC_INLINE void finish_step(vec *x, int count, const qn_finish_step *s)
 {
-    const vec a = vec_set(f->a), b = vec_set(f->b);
-    switch (f->fn) {
+    const vec a = vec_set(s->a), b = vec_set(s->b);
+    switch (s->fn) {
         FINISH_CASE(CLIP)
         FINISH_CASE(HARD_SIGMOID)
         FINISH_CASE(HARD_SWISH)
@@ -33,7 +33,8 @@ VEC_INLINE void finish_vectors(vec *x, int count, const qn_finish *f, const floa
 {
     for (int i = 0; i < count && f->residual == QN_RESIDUAL_BEFORE; i++)
         x[i] = vec_add(x[i], vec_load(r + i * VEC_WIDTH));
-    finish_function(x, count, f);
+    for (int32_t s = 0; s < f->n_steps; s++)
+        finish_step(x, count, &f->steps[s]);
     for (int i = 0; i < count && f->residual == QN_RESIDUAL_AFTER; i++)
         x[i] = vec_add(x[i], vec_load(r + i * VEC_WIDTH));
 }

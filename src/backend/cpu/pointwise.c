@@ -29,25 +29,79 @@ static void compute_tile(const qn_pointwise *p, qn_pointwise_tile *t)
     t->weights = weights;
 }
 
-static void compute_pair(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair)
+/* Where the result of a place stands. */
+static int64_t out_place(const qn_pointwise *p, int64_t place)
 {
-    const int64_t b = p->block, plane = p->places * b, most = p->kernels->places;
-    const int64_t tiles = (part->count + most - 1) / most;
-    qn_pointwise_tile t = {.weights = p->packed + pair * 2 * p->channel_blocks * b * b,
-                           .bias = p->bias + pair * 2 * b,
-                           .x_step = part->x_step,
-                           .y_step = plane,
-                           .r_step = plane,
-                           .blocks = p->filter_blocks - pair * 2 > 1 ? 2 : 1};
+    return (place / p->width + p->pad_top) * p->out_width + place % p->width + p->pad_left;
+}
+
+static qn_pointwise_tile tile_of(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair)
+{
+    const int64_t b = p->block, plane = p->out_places * b;
+    return (qn_pointwise_tile){.weights = p->packed + pair * 2 * p->channel_blocks * b * b,
+                               .bias = p->bias + pair * 2 * b,
+                               .x_step = part->x_step,
+                               .y_step = plane,
+                               .r_step = plane,
+                               .blocks = p->filter_blocks - pair * 2 > 1 ? 2 : 1};
+}
+
+static void aim(qn_pointwise_tile *t, const qn_pointwise_part *part, int64_t offset)
+{
+    t->y = part->y + offset;
+    t->r = part->r ? part->r + offset : t->y;
+}
+
+/* Places [from, to) of the part, whose results stand side by side. */
+static void compute_stretch(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair,
+                            int64_t from, int64_t to)
+{
+    const int64_t b = p->block, count = to - from, most = p->kernels->places;
+    const int64_t tiles = (count + most - 1) / most;
+    const int64_t out = pair * 2 * p->out_places + out_place(p, part->first + from);
+    qn_pointwise_tile t = tile_of(p, part, pair);
     for (int64_t i = 0, at = 0; i < tiles; i++, at += t.places) {
-        const int64_t offset = pair * 2 * plane + (part->first + at) * b;
-        t.places = part->count * (i + 1) / tiles - at;
-        t.x = part->x + at * b;
-        t.next = i + 1 < tiles ? t.x + t.places * b : part->x;
-        t.y = part->y + offset;
-        t.r = part->r ? part->r + offset : t.y;
+        t.places = count * (i + 1) / tiles - at;
+        t.x = part->x + (from + at) * b;
+        t.next = from + at + t.places < part->count ? t.x + t.places * b : part->x;
+        aim(&t, part, (out + at) * b);
         compute_tile(p, &t);
     }
+}
+
+/* Tiles of no channels over what stands between the rows, and before and behind them. */
+static void compute_border(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair)
+{
+    const int64_t rows = p->places / p->width;
+    qn_pointwise_tile t = tile_of(p, part, pair);
+    for (int64_t row = 0, at = 0; row <= rows; row++) {
+        const int64_t end = row < rows ? out_place(p, row * p->width) : p->out_places;
+        for (; at < end; at += t.places) {
+            t.places = QN_MIN(end - at, p->kernels->places);
+            aim(&t, part, (pair * 2 * p->out_places + at) * p->block);
+            p->kernels->tile(&t, &p->end.finish);
+        }
+        at += p->width;
+    }
+}
+
+static void compute_pair(const qn_pointwise *p, const qn_pointwise_part *part, int64_t pair)
+{
+    if (!qn_pointwise_has_border(p)) {
+        compute_stretch(p, part, pair, 0, part->count);
+        return;
+    }
+    for (int64_t at = 0, next; at < part->count; at = next) {
+        next = QN_MIN(at + p->width - (part->first + at) % p->width, part->count);
+        compute_stretch(p, part, pair, at, next);
+    }
+    if (part->first == 0)
+        compute_border(p, part, pair);
+}
+
+bool qn_pointwise_has_border(const qn_pointwise *p)
+{
+    return p->out_places > p->places;
 }
 
 void qn_pointwise_compute(const qn_pointwise *p, const qn_pointwise_part *part)
@@ -118,16 +172,18 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
     return pack(p, ctx);
 }
 
-/* Of a map of few places the kernel would fill few registers, and few channels come row-major. */
-static bool is_wanted(const qn_geometry *g)
+/* Of maps of few places the kernel would fill few registers, and read the weights again for every sample; of one such map
+ * it waits for nothing but the weights. Few channels come row-major. `alone`: a sample by itself may be computed in another
+ * way. */
+static bool is_wanted(const qn_geometry *g, bool alone)
 {
     enum { FEW_PLACES = 8, FEW_CHANNELS = 8 };
     for (int d = 0; d < 2; d++) {
-        if (g->kernel[d] != 1 || g->stride[d] != 1 || g->pad_begin[d] || g->pad_end[d])
+        if (g->kernel[d] != 1 || g->stride[d] != 1 || g->pad_begin[d] < 0 || g->pad_end[d] < 0)
             return false;
     }
-    return g->rank == 2 && g->groups == 1 && g->out[0] * g->out[1] >= FEW_PLACES &&
-           g->channels >= FEW_CHANNELS;
+    return g->rank == 2 && g->groups == 1 && g->channels >= FEW_CHANNELS &&
+           ((alone && g->samples == 1) || g->in[0] * g->in[1] >= FEW_PLACES);
 }
 
 bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_node *node)
@@ -135,11 +191,17 @@ bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_
     const qn_kernels *kernels = qn_kernels_get();
     const int64_t b = kernels->width;
     qn_geometry g;
-    if (!kernels->pointwise || !qn_geometry_conv(&g, builder, node) || !is_wanted(&g))
+    if (!kernels->pointwise || !qn_geometry_conv(&g, builder, node) ||
+        !is_wanted(&g, !qn_build_direct(builder)))
         return false;
     *p = (qn_pointwise){
         .samples = g.samples,
-        .places = g.out[0] * g.out[1],
+        .places = g.in[0] * g.in[1],
+        .width = g.in[1],
+        .out_width = g.out[1],
+        .pad_left = g.pad_begin[1],
+        .pad_top = g.pad_begin[0],
+        .out_places = g.out[0] * g.out[1],
         .channels = g.channels,
         .filters = g.filters,
         .channel_blocks = (g.channels + b - 1) / b,

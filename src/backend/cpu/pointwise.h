@@ -1,5 +1,5 @@
 /* Convolution with 1x1 kernels and no strides in blocked layouts [N, C/b, H, W, b]: a matrix product whose
- * rows are the places of the map. */
+ * rows are the places of the map. With pads there is a border around it that knows nothing but the bias. */
 #ifndef QN_POINTWISE_H
 #define QN_POINTWISE_H
 
@@ -28,7 +28,8 @@ typedef struct qn_pointwise_kernels {
 } qn_pointwise_kernels;
 
 typedef struct qn_pointwise {
-    int64_t samples, places; /* of one map */
+    int64_t samples, places;                                 /* of one map, without its border */
+    int64_t width, out_width, pad_left, pad_top, out_places; /* out: with the border */
     int64_t channels, filters, channel_blocks, filter_blocks, block;
     bool split_filters; /* how threads share it; else by places */
     const qn_pointwise_kernels *kernels;
@@ -38,7 +39,8 @@ typedef struct qn_pointwise {
     qn_ending end;
 } qn_pointwise;
 
-/* A part of one sample: places [first, first + count) by pairs [from, to) of filter blocks. */
+/* A part of one sample: places [first, first + count) by pairs [from, to) of filter blocks. The one with the first
+ * place makes the border. */
 typedef struct qn_pointwise_part {
     float *y;       /* the sample's, as r */
     const float *r; /* residual or NULL */
@@ -47,6 +49,7 @@ typedef struct qn_pointwise_part {
     int64_t first, count, from, to;
 } qn_pointwise_part;
 
+bool qn_pointwise_has_border(const qn_pointwise *p);
 /* Places whose channels take a good part of the second cache. */
 int64_t qn_pointwise_places(int64_t channels);
 /* False where the node is none of these convolutions, or where oneDNN's is better. */

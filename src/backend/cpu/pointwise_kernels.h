@@ -27,6 +27,7 @@ VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise
     for (int64_t block = 0; block < t->channel_blocks; block++, x += t->x_step) {
         const float *soon = pointwise_soon(t, block);
         POINTWISE_EACH(p, places) VEC_PREFETCH(soon + p * VEC_WIDTH);
+        VEC_ROLLED
         for (int c = 0; c < VEC_WIDTH; c++, w += blocks * VEC_WIDTH) {
             const vec w0 = vec_load(w), w1 = blocks > 1 ? vec_load(w + VEC_WIDTH) : w0;
             POINTWISE_EACH(p, places)
@@ -40,20 +41,38 @@ VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise
     }
 }
 
-/* What nearly every network has behind a convolution, in registers. */
+/* Functions of a few instructions, which nearly every network has behind a convolution, in registers. */
+#define POINTWISE_STEP(name)                                                                       \
+    if (s->fn == QN_FN_##name)                                                                     \
+        POINTWISE_EACH(p, places) sums[p] = apply_##name(sums[p], a, b, b);
+
+VEC_INLINE void pointwise_step(vec *sums, int places, const qn_finish_step *s)
+{
+    const vec a = vec_set(s->a), b = vec_set(s->b);
+    POINTWISE_STEP(CLIP)
+    POINTWISE_STEP(HARD_SWISH)
+    POINTWISE_STEP(LINEAR)
+    POINTWISE_STEP(RELU)
+}
+
+VEC_INLINE bool pointwise_is_short(const qn_finish *f)
+{
+    for (int32_t s = 0; s < f->n_steps; s++) {
+        const qn_fn fn = f->steps[s].fn;
+        if (fn != QN_FN_CLIP && fn != QN_FN_HARD_SWISH && fn != QN_FN_LINEAR && fn != QN_FN_RELU)
+            return false;
+    }
+    return f->residual != QN_RESIDUAL_AFTER;
+}
+
 VEC_INLINE bool pointwise_finish(vec *sums, int places, const qn_finish *f, const float *r)
 {
-    const vec a = vec_set(f->a), b = vec_set(f->b);
-    if (f->residual == QN_RESIDUAL_AFTER)
-        return false;
-    if (f->fn != QN_FN_COUNT && f->fn != QN_FN_RELU && f->fn != QN_FN_CLIP)
+    if (!pointwise_is_short(f))
         return false;
     if (f->residual == QN_RESIDUAL_BEFORE)
         POINTWISE_EACH(p, places) sums[p] = vec_add(sums[p], vec_load(r + p * VEC_WIDTH));
-    if (f->fn == QN_FN_RELU)
-        POINTWISE_EACH(p, places) sums[p] = apply_RELU(sums[p], a, b, b);
-    if (f->fn == QN_FN_CLIP)
-        POINTWISE_EACH(p, places) sums[p] = apply_CLIP(sums[p], a, b, b);
+    for (int32_t s = 0; s < f->n_steps; s++)
+        pointwise_step(sums, places, &f->steps[s]);
     return true;
 }
 

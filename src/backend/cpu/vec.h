@@ -24,6 +24,9 @@ typedef __m512 vec;
 typedef __mmask16 vec_mask;
 #define VEC_INLINE static inline __attribute__((always_inline))
 #define VEC_NAME(name) name##_avx512
+/* Before the loop over a block's channels in a matrix product. With few registers the compiler moves sums from one to
+ * another where it unrolls such a loop, which costs 4 % of the time. */
+#define VEC_ROLLED
 
 VEC_INLINE vec vec_load(const float *p)
 {
@@ -178,6 +181,7 @@ typedef __m256 vec;
 typedef __m256 vec_mask;
 #define VEC_INLINE static inline __attribute__((always_inline))
 #define VEC_NAME(name) name##_avx2
+#define VEC_ROLLED _Pragma("GCC unroll 1")
 
 VEC_INLINE vec vec_load(const float *p)
 {
@@ -339,6 +343,7 @@ typedef struct vec_mask {
 } vec_mask;
 #define VEC_INLINE static inline
 #define VEC_NAME(name) name##_base
+#define VEC_ROLLED
 
 #define VEC_LANES(type, expression)                                                                \
     type r;                                                                                        \

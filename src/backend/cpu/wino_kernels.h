@@ -109,6 +109,7 @@ VEC_INLINE void wino_block(const qn_wino_product *p, int tiles, int blocks)
     for (int t = 0; t < tiles; t++)
         sums[t][0] = sums[t][1] = vec_set(0);
     for (int64_t block = 0; block < p->channel_blocks; block++, v += p->v_step) {
+        VEC_ROLLED
         for (int c = 0; c < VEC_WIDTH; c++, u += 2 * VEC_WIDTH) {
             const vec u0 = vec_load(u), u1 = blocks > 1 ? vec_load(u + VEC_WIDTH) : u0;
 #pragma GCC unroll 14
