@@ -88,6 +88,17 @@ typedef struct qn_depth {
 } qn_depth;
 typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
 
+/* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the order of
+ * the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a lane has two numbers
+ * of its channel. Segments are single columns of the kernel in such a pair; a row of the pair that is none of
+ * the kernel's has weights of 0. They are not the same for windows that begin with the upper row of a pair and
+ * with the lower one. */
+typedef struct qn_depth_phase {
+    const qn_mac_segment *segments;
+    int64_t n_segments;
+    const uint8_t *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+} qn_depth_phase;
+
 typedef struct qn_mac_kernels {
     int lanes, dot;   /* filters a vector; products a lane and step */
     int weight_bytes; /* of a lane and step */
@@ -101,8 +112,13 @@ typedef struct qn_mac_kernels {
      * apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depth_fn *depth;         /* NULL: tiles only */
-    int depth_block;            /* channels of a block: all lanes of some vectors */
+    qn_depth_fn *depth;             /* NULL: tiles only */
+    int depth_block;                /* channels of a block: all lanes of some vectors */
+    qn_mac_fn *const *depth_tiles;  /* by windows - 1; NULL: runs */
+    int depth_windows;              /* most of those */
+    /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
+    void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
+                 const qn_mac_source *source);
     qn_mac_fn *const *tiles[3]; /* by log2 of the vectors of a block, then by windows - 1 */
 } qn_mac_kernels;
 

@@ -2,7 +2,6 @@
 #ifndef QN_Q_MAC_KERNELS_H
 #define QN_Q_MAC_KERNELS_H
 
-#include "backend/cpu/q_depth_kernels.h"
 #include "backend/cpu/q_tile_kernels.h"
 #include "backend/cpu/q_whole_kernels.h"
 
@@ -118,13 +117,14 @@ static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, 
         sums[i] = finish_fixed(f, sums[i], param + i % vectors * QI_LANES);
 }
 
-Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+/* From the registers that the sums are in to results. */
+Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+                      int vectors)
 {
     const qn_q_finish *f = &m->finish;
     const bool simple = f->simple && t->filters == vectors * QI_LANES;
     const whole w = {m, t, windows, mac_half(windows)};
-    qi sum[QN_MAC_WINDOWS * 2], sums[QN_MAC_WINDOWS * 2];
-    mac_sums(sum, m, t, windows, vectors);
+    qi sums[QN_MAC_WINDOWS * 2];
     if (vectors == 2 && simple && f->usual && !f->has_sum) {
         mac_finish_usual(sum, m, t, windows);
         return;
@@ -144,6 +144,13 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
         whole_finish_4(sums, &w);
 }
 
+Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+{
+    qi sum[QN_MAC_WINDOWS * 2];
+    mac_sums(sum, m, t, windows, vectors);
+    mac_end(sum, m, t, windows, vectors);
+}
+
 #define MAC_TILE(n, v)                                                                             \
     static void mac_tile_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                          \
     {                                                                                              \
@@ -157,6 +164,8 @@ MAC_FEW_TILES(MAC_TILE, 4)
 static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
 static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
 static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
+
+#include "backend/cpu/q_depth_kernels.h" /* whose tiles end like these */
 
 /* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
 
@@ -212,8 +221,14 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .is_wide = QI_DOT == 2,
     .copy = mac_copy,
     .pack = mac_pack,
-    .depth = depth_run,
     .depth_block = DEPTH_VECTORS * QI_LANES,
+#if defined(__AVX512VNNI__)
+    .depth = depth_run,
+#else
+    .depth_tiles = depth_tiles,
+    .depth_windows = DEPTH_WINDOWS,
+    .pair = depth_pair,
+#endif
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
 };
 

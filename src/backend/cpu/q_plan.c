@@ -239,16 +239,15 @@ static void choose_band(qn_q_conv *c)
     c->band = QN_MIN(c->band, c->out_height);
 }
 
-/* Runs of outputs instead of tiles. Sums of 16-bit products have no place to go before the last tap. */
+/* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the last tap. */
 static bool is_depthwise(const qn_q_conv *c)
 {
     enum { WIDE_TAPS = 256 };
     const qn_q_finish *f = &c->mac.finish;
     const bool fits = c->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
-    if (!c->kernels->depth)
-        return false;
-    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !f->has_sum &&
-           !f->floats && !c->y_pitch && fits;
+    const bool runs = c->kernels->depth && !f->has_sum && !f->floats && fits;
+    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !c->y_pitch &&
+           (c->kernels->depth_tiles || runs);
 }
 
 qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
