@@ -2,6 +2,7 @@
 #include "backend/cpu/q_elem.h"
 #include "backend/cpu/q_elem_vec.h"
 #include "backend/cpu/q_rows_kernels.h"
+#include "backend/cpu/q_table_kernels.h"
 #include "backend/cpu/q_turn_kernels.h"
 #include "backend/cpu/q_words.h"
 
@@ -232,12 +233,6 @@ static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const 
         v = v < high ? v : high;
         y[i] = v ^ flip;
     }
-}
-
-static void look_up(uint8_t *y, const uint8_t *x, int64_t n, const uint8_t *table)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = table[x[i]];
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------ */
