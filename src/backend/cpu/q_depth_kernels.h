@@ -129,21 +129,39 @@ DEPTH_TILE(3)
 DEPTH_TILE(4)
 static qn_mac_fn *const depth_tiles[] = {depth_tile_1, depth_tile_2, depth_tile_3, depth_tile_4};
 
+/* Of the first elements; returns how many. */
+Q_INLINE int64_t depth_pair_vectors(int16_t *to, const uint8_t *const rows[2], int64_t count,
+                                    const qn_mac_source *source)
+{
+    int64_t i = 0;
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const __m128i none = _mm_set1_epi8((char)source->zero);
+    const __m128i flip = _mm_set1_epi8((char)(source->is_signed ? 0x80 : 0));
+    const __m256i zero = _mm256_set1_epi16((int16_t)(source->zero + (source->is_signed ? 128 : 0)));
+    for (; i + 16 <= count; i += 16) {
+        const __m128i a = rows[0] ? _mm_loadu_si128((const __m128i *)(rows[0] + i)) : none;
+        const __m128i b = rows[1] ? _mm_loadu_si128((const __m128i *)(rows[1] + i)) : none;
+        const __m128i low = _mm_xor_si128(_mm_unpacklo_epi8(a, b), flip);
+        const __m128i high = _mm_xor_si128(_mm_unpackhi_epi8(a, b), flip);
+        qi_store(to + 2 * i, _mm256_sub_epi16(_mm256_cvtepu8_epi16(low), zero));
+        qi_store(to + 2 * i + 16, _mm256_sub_epi16(_mm256_cvtepu8_epi16(high), zero));
+    }
+#else
+    (void)to, (void)rows, (void)count, (void)source;
+#endif
+    return i;
+}
+
 static void depth_pair(uint8_t *to, const uint8_t *const rows[2], int64_t count,
                        const qn_mac_source *source)
 {
     const int16_t flip = source->is_signed ? 0x80 : 0; /* (x ^ 0x80) - 0x80 of signed bytes */
     const int16_t zero = (int16_t)(source->zero + flip);
+    const uint8_t none = (uint8_t)source->zero;
     int16_t *wide = (int16_t *)(void *)to;
-    for (int half = 0; half < 2 && !(rows[0] && rows[1]); half++) {
-        for (int64_t i = 0; i < count; i++)
-            wide[2 * i + half] = rows[half] ? (int16_t)((rows[half][i] ^ flip) - zero) : 0;
-    }
-    if (!rows[0] || !rows[1])
-        return;
-    for (int64_t i = 0; i < count; i++) {
-        wide[2 * i] = (int16_t)((rows[0][i] ^ flip) - zero);
-        wide[2 * i + 1] = (int16_t)((rows[1][i] ^ flip) - zero);
+    for (int64_t i = depth_pair_vectors(wide, rows, count, source); i < count; i++) {
+        for (int half = 0; half < 2; half++)
+            wide[2 * i + half] = (int16_t)(((rows[half] ? rows[half][i] : none) ^ flip) - zero);
     }
 }
 #endif
