@@ -45,7 +45,8 @@ typedef struct qn_q_conv {
     bool is_depthwise;
     qn_depth depth;
     int64_t runs, x_run; /* of a row; bytes from one to the next */
-    qn_depth_phase phases[2]; /* where the kernels have tiles for it, by the first row of a window */
+    qn_depth_phase
+        phases[2]; /* where the kernels have tiles for it, by the first row of a window */
 } qn_q_conv;
 
 /* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */

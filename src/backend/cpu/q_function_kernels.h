@@ -110,8 +110,7 @@ Q_INLINE void function_loop(qi *to, const function_sums *from, const qn_q_finish
     const qn_q_finish f = *finish; /* the compiler cannot know that results do not overwrite it */
     const function_sums s = *from;
     for (int i = 0; i < s.count; i++)
-        to[i] = qf_round(
-            function_end(&f, function_value(&f.function, kind, function_sum(&s, i))));
+        to[i] = qf_round(function_end(&f, function_value(&f.function, kind, function_sum(&s, i))));
 }
 
 /* The same of those with a sigmoid, step by step for all vectors: as one chain of operations for each they

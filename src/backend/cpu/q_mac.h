@@ -96,7 +96,8 @@ typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
 typedef struct qn_depth_phase {
     const qn_mac_segment *segments;
     int64_t n_segments;
-    const uint8_t *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+    const uint8_t
+        *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
 } qn_depth_phase;
 
 typedef struct qn_mac_kernels {
@@ -112,10 +113,10 @@ typedef struct qn_mac_kernels {
      * apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depth_fn *depth;             /* NULL: tiles only */
-    int depth_block;                /* channels of a block: all lanes of some vectors */
-    qn_mac_fn *const *depth_tiles;  /* by windows - 1; NULL: runs */
-    int depth_windows;              /* most of those */
+    qn_depth_fn *depth;            /* NULL: tiles only */
+    int depth_block;               /* channels of a block: all lanes of some vectors */
+    qn_mac_fn *const *depth_tiles; /* by windows - 1; NULL: runs */
+    int depth_windows;             /* most of those */
     /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
     void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
                  const qn_mac_source *source);

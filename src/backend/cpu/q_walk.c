@@ -101,7 +101,8 @@ static void copy_pair(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t
     const int64_t inside = QN_MIN(c->width, c->copy_width - left);
     const uint8_t *rows[2];
     for (int64_t i = 0; i < 2; i++)
-        rows[i] = row + i < 0 || row + i >= c->height ? NULL : x + (row + i) * c->width * c->channels;
+        rows[i] =
+            row + i < 0 || row + i >= c->height ? NULL : x + (row + i) * c->width * c->channels;
     memset(to, 0, (size_t)(left * bytes));
     c->kernels->pair(to + left * bytes, rows, inside * c->channels, &c->source);
     memset(to + (left + inside) * bytes, 0, (size_t)((c->copy_width - left - inside) * bytes));

@@ -105,8 +105,7 @@ static void whole_function(qi *to, const whole *w, const qi *sums, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
     const whole_scales s = whole_load(f, w->t->param, vectors);
-    function_rounded(
-        to, &(function_sums){sums, s.bias, s.scale, w->windows * vectors, vectors}, f);
+    function_rounded(to, &(function_sums){sums, s.bias, s.scale, w->windows * vectors, vectors}, f);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
