@@ -159,12 +159,11 @@ Q_INLINE qi_limits finish_limits(const qn_q_finish *f)
 /* Four vectors behind a function. */
 Q_INLINE void finish_functions(qi *a, const qn_q_finish *f, const qi *sums, int64_t param)
 {
-    qf bias[4], scale[4];
-    for (int i = 0; i < 4; i++, param += QI_LANES) {
-        bias[i] = qf_load(f->bias + param);
-        scale[i] = qf_load(f->scale + param);
-    }
-    function_rounded(a, &(function_sums){sums, bias, scale, 4, 4}, f);
+    qf v[4];
+    for (int i = 0; i < 4; i++, param += QI_LANES)
+        v[i] =
+            qf_mul(qf_add(qi_float(sums[i]), qf_load(f->bias + param)), qf_load(f->scale + param));
+    function_rounded(a, v, 4, f);
 }
 
 /* One vector, rounded but for limits and zero point. */

@@ -12,17 +12,14 @@ Q_INLINE qf function_pieces(qf x)
                     qf_set(QN_SIGMOID_MOST));
 }
 
-/* sigmoid(|x|) from the piece and the place in it. */
-Q_INLINE qf function_above(qi i, qf t)
+/* sigmoid(|x|) of that. */
+Q_INLINE qf function_above(qf u)
 {
+    const qi i = qf_truncate(u);
+    const qf t = qf_add(u, qf_mul(qi_float(i), qf_set(-1)));
     const qf p = qf_mul(
         qf_add(qf_mul(qf_pick(qn_sigmoid_terms[0], i), t), qf_pick(qn_sigmoid_terms[1], i)), t);
     return qf_add(p, qf_pick(qn_sigmoid_terms[2], i));
-}
-
-Q_INLINE qf function_place(qf u, qi i)
-{
-    return qf_add(u, qf_mul(qi_float(i), qf_set(-1)));
 }
 
 Q_INLINE qf function_signed(qf x, qf above)
@@ -32,9 +29,7 @@ Q_INLINE qf function_signed(qf x, qf above)
 
 Q_INLINE qf function_sigmoid(qf x)
 {
-    const qf u = function_pieces(x);
-    const qi i = qf_truncate(u);
-    return function_signed(x, function_above(i, function_place(u, i)));
+    return function_signed(x, function_above(function_pieces(x)));
 }
 
 Q_INLINE qf function_gate(const qn_qfunction_attrs *f, qf x)
@@ -91,68 +86,42 @@ static void function_one(qf *x, const qn_q_finish *finish)
 
 enum { FUNCTION_VECTORS = 28 }; /* the most of a tile */
 
-/* `count` vectors of sums; bias and scale of vector i are those of i % vectors (1, 2 or 4). */
-typedef struct function_sums {
-    const qi *sums;
-    const qf *bias, *scale;
-    int count, vectors;
-} function_sums;
-
-Q_INLINE qf function_sum(const function_sums *s, int i)
-{
-    const int v = i & (s->vectors - 1);
-    return qf_mul(qf_add(qi_float(s->sums[i]), s->bias[v]), s->scale[v]);
-}
-
-Q_INLINE void function_loop(qi *to, const function_sums *from, const qn_q_finish *finish,
-                            qn_qfunction_kind kind)
-{
-    const qn_q_finish f = *finish; /* the compiler cannot know that results do not overwrite it */
-    const function_sums s = *from;
-    for (int i = 0; i < s.count; i++)
-        to[i] = qf_round(function_end(&f, function_value(&f.function, kind, function_sum(&s, i))));
-}
-
-/* The same of those with a sigmoid, step by step for all vectors: as one chain of operations for each they
- * would wait for themselves, since no processor looks ahead far enough to begin the next but one. */
-Q_INLINE void function_steps(qi *to, const function_sums *from, const qn_q_finish *finish,
+/* A sigmoid goes step by step for all vectors: as one chain of operations for each they would wait for
+ * themselves, since no processor looks ahead far enough to begin the next but one. */
+Q_INLINE void function_steps(qi *to, const qf *x, int count, const qn_q_finish *finish,
                              bool is_swish)
 {
-    const qn_q_finish f = *finish;
-    const function_sums s = *from;
+    const qn_q_finish f = *finish; /* the compiler cannot know that results do not overwrite it */
     const qf alpha = qf_set(f.function.alpha);
-    qf x[FUNCTION_VECTORS], u[FUNCTION_VECTORS], t[FUNCTION_VECTORS];
-    qi piece[FUNCTION_VECTORS];
-    for (int i = 0; i < s.count; i++) {
-        x[i] = function_sum(&s, i);
+    qf u[FUNCTION_VECTORS];
+    for (int i = 0; i < count; i++)
         u[i] = function_pieces(is_swish ? qf_mul(x[i], alpha) : x[i]);
-    }
-    for (int i = 0; i < s.count; i++) {
-        piece[i] = qf_truncate(u[i]);
-        t[i] = function_place(u[i], piece[i]);
-    }
-    for (int i = 0; i < s.count; i++)
-        u[i] = function_above(piece[i], t[i]);
-    for (int i = 0; i < s.count; i++) {
+    for (int i = 0; i < count; i++)
+        u[i] = function_above(u[i]);
+    for (int i = 0; i < count; i++) {
         const qf y = function_signed(is_swish ? qf_mul(x[i], alpha) : x[i], u[i]);
         to[i] = qf_round(function_end(&f, is_swish ? qf_mul(x[i], y) : y));
     }
 }
 
-/* Of sums to whole numbers less the zero point. */
-static void function_rounded(qi *to, const function_sums *from, const qn_q_finish *finish)
+Q_INLINE void function_all(qi *to, const qf *x, int count, const qn_q_finish *finish,
+                           qn_qfunction_kind kind)
 {
-    const int64_t of = finish->function.kind;
-    if (of == QN_QFUNCTION_SWISH || of == QN_QFUNCTION_SIGMOID) {
-        if (of == QN_QFUNCTION_SWISH)
-            function_steps(to, from, finish, true);
-        else
-            function_steps(to, from, finish, false);
+    const qn_q_finish f = *finish;
+    if (kind == QN_QFUNCTION_SWISH || kind == QN_QFUNCTION_SIGMOID) {
+        function_steps(to, x, count, finish, kind == QN_QFUNCTION_SWISH);
         return;
     }
-#define LOOP(kind) function_loop(to, from, finish, kind)
-    FUNCTION_KINDS(&finish->function, LOOP)
-#undef LOOP
+    for (int i = 0; i < count; i++)
+        to[i] = qf_round(function_end(&f, function_value(&f.function, kind, x[i])));
+}
+
+/* Of up to FUNCTION_VECTORS vectors to whole numbers less the zero point. */
+static void function_rounded(qi *to, const qf *x, int count, const qn_q_finish *finish)
+{
+#define ALL(kind) function_all(to, x, count, finish, kind)
+    FUNCTION_KINDS(&finish->function, ALL)
+#undef ALL
 }
 
 #endif

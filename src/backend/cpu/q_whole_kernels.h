@@ -101,11 +101,17 @@ Q_INLINE qi whole_rounded(const whole_scales *s, const whole_group *g, int k, wh
 }
 
 /* What a function makes of all sums. */
-static void whole_function(qi *to, const whole *w, const qi *sums, int vectors)
+Q_INLINE void whole_function(qi *to, const whole *w, const qi *sums, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
     const whole_scales s = whole_load(f, w->t->param, vectors);
-    function_rounded(to, &(function_sums){sums, s.bias, s.scale, w->windows * vectors, vectors}, f);
+    qf x[QN_MAC_WINDOWS * 2];
+    for (int i = 0; i < w->windows * vectors; i += vectors) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            x[i + v] = whole_scaled(&s, sums[i + v], v, true);
+    }
+    function_rounded(to, x, w->windows * vectors, f);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
