@@ -182,6 +182,27 @@ static double conv_case(uint32_t seed)
     return count;
 }
 
+/* Arithmetic behind a float result, in the layout that it has: what is added repeats along some dims. */
+static double float_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = random_conv(&f);
+    int64_t dims[QN_MAX_RANK];
+    c.floats = true;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    assert_true(qn_type_is_static(&y->type, dims));
+    for (int d = 0; d < 4; d++)
+        dims[d] = pick(&f, 2) ? dims[d] : 1;
+    qn_tensor *added = constant_tensor(&f, QN_FLOAT32, 4, dims);
+    for (int64_t i = 0; i < qn_tensor_count(added); i++)
+        ((float *)added->data)[i] = noise(&f);
+    y = result_of(add_node(&f, &qn_op_Abs, 1, &y));
+    add_output(&f, apply(&f, &qn_op_Add, y, constant_value(&f, added)));
+    const double count = differing(&f, "chain");
+    fixture_end(&f);
+    return count;
+}
+
 /* As networks have them: many channels and short rows, of which windows left and right see padding, and work
  * enough to be cut into pieces. */
 static double layer_case(uint32_t seed)
@@ -493,6 +514,7 @@ static void test_conv(void **state)
 {
     (void)state;
     run_cases(conv_case, 300, 0);
+    run_cases(float_case, 50, 0);
     run_cases(layer_case, 80, 0);
     run_cases(chain_case, 60, 0);
     run_cases(join_case, 100, 0);

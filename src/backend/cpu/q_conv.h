@@ -40,8 +40,8 @@ typedef struct qn_q_conv {
     int32_t *start; /* what mac.start or depth.start points to */
     double *reach;  /* by the same index: what no sum exceeds, without its bias */
 
-    /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
-     * side, else pixels. */
+    /* Depthwise convolutions have tiles of their own (phases), or go by runs of outputs: whole rows where
+     * windows are side by side, else pixels. */
     bool is_depthwise;
     qn_depth depth;
     int64_t runs, x_run; /* of a row; bytes from one to the next */
