@@ -183,6 +183,27 @@ static double conv_case(uint32_t seed)
     return count;
 }
 
+/* Arithmetic behind a float result, in the layout that it has: what is added repeats along some dims. */
+static double float_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = random_conv(&f);
+    int64_t dims[QN_MAX_RANK];
+    c.floats = true;
+    qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
+    assert_true(qn_type_is_static(&y->type, dims));
+    for (int d = 0; d < 4; d++)
+        dims[d] = pick(&f, 2) ? dims[d] : 1;
+    qn_tensor *added = constant_tensor(&f, QN_FLOAT32, 4, dims);
+    for (int64_t i = 0; i < qn_tensor_count(added); i++)
+        ((float *)added->data)[i] = noise(&f);
+    y = result_of(add_node(&f, &qn_op_Abs, 1, &y));
+    add_output(&f, apply(&f, &qn_op_Add, y, constant_value(&f, added)));
+    const double count = differing(&f, "chain");
+    fixture_end(&f);
+    return count;
+}
+
 /* As networks have them: many channels and short rows, of which windows left and right see padding, and work
  * enough to be cut into pieces. */
 static double layer_case(uint32_t seed)
@@ -242,9 +263,35 @@ static double depthwise_case(uint32_t seed)
     conv c = random_conv(&f);
     c.channels = c.filters = c.groups = 2 + pick(&f, pick(&f, 2) ? 30 : 200);
     c.floats = pick(&f, 3) == 0;
+    const bool bytes = !c.floats || pick(&f, 3);
     qn_value *y = add_conv(&f, conv_input(&f, &c), &c);
-    add_output(&f, follow(&f, c.floats ? function(&f, y) : y));
+    if (bytes)
+        y = follow(&f, c.floats ? function(&f, y) : y);
+    else if (pick(&f, 2))
+        y = result_of(add_node(&f, &qn_op_Relu, 1, &y));
+    add_output(&f, y);
     const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
+    fixture_end(&f);
+    return count;
+}
+
+/* As networks have them: large kernels that see padding on all sides, and maps of several bands. */
+static double depthwise_layer_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    conv c = {.x = pick_byte(&f), .w = QN_INT8, .y = pick_byte(&f), .by_filter = true};
+    c.samples = 1 + pick(&f, 2);
+    c.channels = c.filters = c.groups = 8 * (1 + pick(&f, 12)) + (pick(&f, 3) ? 0 : pick(&f, 8));
+    for (int d = 0; d < 2; d++) {
+        c.size[d] = 1 + pick(&f, 60);
+        c.kernel[d] = pick(&f, 4) ? 3 + 2 * pick(&f, 3) : 1 + pick(&f, 2);
+        c.stride[d] = 1 + pick(&f, 2);
+        c.dilation[d] = pick(&f, 3) ? 1 : 1 + pick(&f, 3);
+        for (int side = 0; side < 2; side++)
+            c.pads[d + 2 * side] = c.kernel[d] / 2 * c.dilation[d];
+    }
+    add_output(&f, follow(&f, add_conv(&f, conv_input(&f, &c), &c)));
+    const double count = differing(&f, "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -496,6 +543,7 @@ static void test_conv(void **state)
 {
     (void)state;
     run_cases(conv_case, 300, 0);
+    run_cases(float_case, 50, 0);
     run_cases(layer_case, 80, 0);
     run_cases(chain_case, 60, 0);
     run_cases(join_case, 100, 0);
@@ -531,6 +579,7 @@ static void test_depthwise(void **state)
 {
     (void)state;
     run_cases(depthwise_case, 200, 0);
+    run_cases(depthwise_layer_case, 80, 0);
 }
 
 int main(void)

@@ -55,20 +55,38 @@ static void turn_band(const work *w, float *y, const float *x, int64_t c, int64_
     }
 }
 
+/* Positions [p, last) of some channels, from `from` on to `to`. */
+typedef struct positions {
+    float *to;
+    const float *from;
+    int64_t to_step, from_step, count;
+} positions;
+
+/* `lanes` is a number that the compiler knows where a block is whole. */
+static inline void copy_lanes(const positions *p, int64_t lanes)
+{
+    for (int64_t i = 0; i < p->count; i++)
+        memcpy(p->to + i * p->to_step, p->from + i * p->from_step, (size_t)lanes * sizeof *p->to);
+}
+
 /* Between blocked and channels last: the lanes of a position stay side by side. */
 static void copy_band(const work *w, float *y, const float *x, int64_t c, int64_t p, int64_t last)
 {
     const state *s = w->s;
     const int64_t width = s->kernels->width, lanes = QN_MIN(width, s->channels - c);
-    const bool fill = s->to.kind == QN_LAYOUT_BLOCKED && lanes < width;
-    for (; p < last; p++) {
-        int64_t step;
-        const float *from = x + offset_of(s, s->from, c, p, &step);
-        float *to = y + offset_of(s, s->to, c, p, &step);
-        memcpy(to, from, (size_t)lanes * sizeof *to);
-        if (fill)
-            memset(to + lanes, 0, (size_t)(width - lanes) * sizeof *to);
-    }
+    positions all = {.count = last - p};
+    all.from = x + offset_of(s, s->from, c, p, &all.from_step);
+    all.to = y + offset_of(s, s->to, c, p, &all.to_step);
+    if (lanes == 16)
+        copy_lanes(&all, 16);
+    else if (lanes == 8)
+        copy_lanes(&all, 8);
+    else
+        copy_lanes(&all, lanes);
+    if (s->to.kind != QN_LAYOUT_BLOCKED || lanes == width)
+        return;
+    for (int64_t i = 0; i < all.count; i++)
+        memset(all.to + i * all.to_step + lanes, 0, (size_t)(width - lanes) * sizeof *all.to);
 }
 
 /* Item: a band of positions of one block of channels. */

@@ -25,16 +25,19 @@ static qn_status begin(bool *taken, qn_tail *t, qn_claim *claim, int32_t side, q
     return *taken ? qn_tail_take(taken, t, claim, claim->node) : QN_OK;
 }
 
-/* The blocked layout when one of the inputs has it, since what follows wants it too. */
+/* The blocked layout when one of the inputs has it, since what follows wants it too; else the one in which
+ * kernels of integers leave their results. */
 static qn_status begin_any(bool *taken, qn_tail *t, qn_claim *claim)
 {
     const int32_t sides = QN_MIN(claim->node->n_explicit, 2);
-    const qn_layout native = qn_layout_native();
+    const qn_layout layouts[] = {qn_layout_native(), {QN_LAYOUT_CHANNELS_LAST, 0}};
     *taken = false;
-    for (int32_t i = 0; i < sides && !*taken; i++) {
-        const qn_value *x = claim->node->in[i];
-        if (x && qn_layout_same(qn_build_layout(claim->builder, x), native))
-            QN_TRY(begin(taken, t, claim, i, native));
+    for (size_t k = 0; k < QN_COUNT_OF(layouts); k++) {
+        for (int32_t i = 0; i < sides && !*taken; i++) {
+            const qn_value *x = claim->node->in[i];
+            if (x && qn_layout_same(qn_build_layout(claim->builder, x), layouts[k]))
+                QN_TRY(begin(taken, t, claim, i, layouts[k]));
+        }
     }
     for (int32_t i = 0; i < sides && !*taken; i++)
         QN_TRY(begin(taken, t, claim, i, QN_ROWS));

@@ -30,7 +30,7 @@ typedef struct qn_q_conv {
     int64_t across,
         apart[2];       /* points that are not side by side: of a row, and elements from row to row
                                * and from point to point of the map; else 0 */
-    bool paired;        /* by Winograd's inner product (q_mac.h) */
+    bool halved;        /* by Winograd's inner product (q_mac.h) */
     int64_t last_width; /* windows of the last row: less where pixels are just counted off */
     bool copies;        /* rows are copied first: padded, or in another form */
     int64_t copy_width; /* pixels of such a row */
@@ -52,11 +52,13 @@ typedef struct qn_q_conv {
     bool is_winograd;
     int64_t wino_batch; /* tiles that are transformed at once */
 
-    /* Depthwise convolutions go by runs of outputs instead of tiles: whole rows where windows are side by
-     * side, else pixels. */
+    /* Depthwise convolutions have tiles of their own (phases), or go by runs of outputs: whole rows where
+     * windows are side by side, else pixels. */
     bool is_depthwise;
     qn_depth depth;
     int64_t runs, x_run; /* of a row; bytes from one to the next */
+    qn_depth_phase
+        phases[2]; /* where the kernels have tiles for it, by the first row of a window */
 } qn_q_conv;
 
 /* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
@@ -134,7 +136,7 @@ static inline int64_t qn_q_conv_vectors(const qn_q_conv *c, int64_t block)
 {
     const int64_t width = c->vectors * c->kernels->lanes;
     const int64_t rest = c->group_filters - block % c->blocks * width;
-    return rest <= c->kernels->lanes && !c->paired ? 1 : c->vectors;
+    return rest <= c->kernels->lanes && !c->halved ? 1 : c->vectors;
 }
 /* Which filter the number at that place is for; -1: none. */
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);

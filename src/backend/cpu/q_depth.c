@@ -1,4 +1,6 @@
-/* Depthwise convolutions of integers: runs of outputs instead of tiles (qn_depth in q_mac.h). */
+/* Depthwise convolutions of integers: runs of outputs (qn_depth in q_mac.h), or tiles over pairs of rows
+ * (qn_depth_phase). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cpu/q_conv.h"
@@ -26,10 +28,52 @@ static void choose_runs(qn_q_conv *c)
     c->depth.period = QN_MIN(c->depth.period, (c->depth.count + block - 1) / block);
 }
 
+/* Row of the kernel that is the upper or the lower one (half) of a pair of rows, where windows begin with row
+ * `phase` of the first pair; -1: none. */
+static int64_t row_of(const qn_q_conv *c, int64_t phase, int64_t pair, int64_t half)
+{
+    const int64_t down = 2 * pair + half - phase;
+    const bool seen = down >= 0 && down % c->dilation[0] == 0;
+    return seen && down / c->dilation[0] < c->kernel[0] ? down / c->dilation[0] : -1;
+}
+
+static int64_t pairs_of(const qn_q_conv *c, int64_t phase)
+{
+    return (phase + (c->kernel[0] - 1) * c->dilation[0]) / 2 + 1;
+}
+
+static bool has_rows(const qn_q_conv *c, int64_t phase, int64_t pair)
+{
+    return row_of(c, phase, pair, 0) >= 0 || row_of(c, phase, pair, 1) >= 0;
+}
+
+static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
+{
+    const int64_t most = 2 * c->kernel[0] * c->kernel[1];
+    qn_mac_segment *at = qn_build_alloc(builder, (size_t)most * sizeof *at);
+    QN_TRY_ALLOC(qn_build_context(builder), at);
+    int64_t n = 0;
+    for (int64_t pair = 0; pair < pairs_of(c, phase); pair++) {
+        for (int64_t k = 0; k < c->kernel[1] && has_rows(c, phase, pair); k++) {
+            const int64_t pixel = pair * c->copy_width + k * c->dilation[1];
+            at[n++] = (qn_mac_segment){.offset = pixel * c->channels * 4, .steps = 1};
+        }
+    }
+    c->phases[phase].segments = at;
+    c->phases[phase].n_segments = n;
+    return QN_OK;
+}
+
 /* Taps row by row; those that fill the last group stand on the first one's place. */
 qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
 {
     const int64_t bytes = c->kernels->is_wide ? 2 : 1, dot = c->kernels->dot;
+    if (c->kernels->depth_tiles) {
+        c->depth.period = (c->channels + c->kernels->depth_block - 1) / c->kernels->depth_block;
+        c->mac.x_step = c->stride[1] * c->channels * 4;
+        QN_TRY(plan_phase(c, builder, 0));
+        return plan_phase(c, builder, 1);
+    }
     const int64_t count = qn_q_conv_length(c), padded = (count + dot - 1) / dot * dot;
     int64_t *taps = qn_build_alloc(builder, (size_t)padded * sizeof *taps);
     QN_TRY_ALLOC(qn_build_context(builder), taps);
@@ -56,7 +100,7 @@ int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param)
 {
     const qn_mac_kernels *k = c->kernels;
     const int64_t block = param / k->depth_block, at = param % k->depth_block;
-    /* Wide sums are brought in order before they are finished. */
+    /* Sums of words are brought in order before they are finished. */
     const int64_t channel = k->is_wide ? at : mixed(k, at / k->lanes, at % k->lanes);
     return (block * k->depth_block + channel) % c->channels;
 }
@@ -80,8 +124,57 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
     return sum;
 }
 
+/* The weights of one channel for windows of a phase, from the place of its lane of the first segment on. */
+static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
+                         int64_t channel)
+{
+    const int64_t lanes = c->kernels->lanes, block = c->kernels->depth_block;
+    const int64_t rest = c->channels - channel / block * block;
+    const int64_t step = 2 * (rest <= lanes ? lanes : block);
+    for (int64_t pair = 0; pair < pairs_of(c, phase); pair++) {
+        for (int64_t k = 0; k < c->kernel[1] && has_rows(c, phase, pair); k++, to += step) {
+            for (int64_t half = 0; half < 2; half++) {
+                const int64_t row = row_of(c, phase, pair, half);
+                const int64_t at = channel * qn_q_conv_length(c) + row * c->kernel[1] + k;
+                to[half] = row < 0 ? 0 : (int16_t)qn_q_weight(w, channel, at);
+            }
+        }
+    }
+}
+
+static qn_status pack_phase(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w, int64_t phase)
+{
+    const int64_t block = c->kernels->depth_block, n = c->phases[phase].n_segments;
+    const size_t count = (size_t)(c->depth.period * block * n * 2);
+    int16_t *to = qn_build_alloc_weights(builder, count * sizeof *to);
+    QN_TRY_ALLOC(qn_build_context(builder), to);
+    memset(to, 0, count * sizeof *to);
+    for (int64_t i = 0; i < c->channels; i++)
+        pack_channel(c, to + i / block * block * n * 2 + i % block * 2, w, phase, i);
+    c->phases[phase].weights = (const uint8_t *)to;
+    return QN_OK;
+}
+
+/* Sums are in the order of the channels, and the map has no zero point. */
+static qn_status pack_tiles(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
+{
+    const int64_t count = qn_q_conv_params(c), length = qn_q_conv_length(c);
+    c->start = qn_build_alloc(builder, (size_t)count * sizeof *c->start);
+    c->reach = qn_build_alloc(builder, (size_t)count * sizeof *c->reach);
+    c->mac.begin = qn_build_alloc(builder, (size_t)count * sizeof *c->mac.begin);
+    if (!c->start || !c->reach || !c->mac.begin)
+        return qn_fail_nomem(qn_build_context(builder));
+    for (int64_t i = 0; i < c->channels * length; i++)
+        c->reach[i / length] += 255.0 * abs(qn_q_weight(w, i / length, i));
+    c->mac.start = c->start;
+    QN_TRY(pack_phase(c, builder, w, 0));
+    return pack_phase(c, builder, w, 1);
+}
+
 qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
+    if (c->kernels->depth_tiles)
+        return pack_tiles(c, builder, w);
     const qn_mac_kernels *k = c->kernels;
     const int64_t lanes = c->depth.period * k->depth_block, groups = c->depth.n_taps / k->dot;
     const size_t bytes = (size_t)(lanes * groups * 4);

@@ -2,6 +2,7 @@
 #include "backend/cpu/q_elem.h"
 #include "backend/cpu/q_elem_vec.h"
 #include "backend/cpu/q_rows_kernels.h"
+#include "backend/cpu/q_table_kernels.h"
 #include "backend/cpu/q_turn_kernels.h"
 #include "backend/cpu/q_words.h"
 
@@ -17,6 +18,32 @@ Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wi
     const qi whole = qf_round(qf_clamp(x, qf_set(r->low), qf_set(r->high)));
     qi_store_narrow(y, i, wide, qi_add(whole, qi_set(r->zero)), lanes);
 }
+
+/* The same of four vectors, as bytes. */
+Q_INLINE void write_four(uint8_t *y, const qf *x, const qn_q_round *r)
+{
+    const qf low = qf_set(r->low), high = qf_set(r->high);
+    qi whole[4];
+    for (int k = 0; k < 4; k++)
+        whole[k] = qi_add(qf_round(qf_clamp(x[k], low, high)), qi_set(r->zero));
+    qi_store_four(y, whole);
+}
+
+/* Writes VALUE, of `lanes` numbers from i on, for all n of a row. */
+#define WRITE_ROUNDED(y, i, n, r, wide, VALUE)                                                     \
+    do {                                                                                           \
+        const int64_t fours = (wide) ? 0 : (n) / (4 * QI_LANES) * (4 * QI_LANES);                  \
+        for (int64_t four = 0; four < fours; four += 4 * QI_LANES) {                               \
+            const int64_t lanes = QI_LANES;                                                        \
+            qf values[4];                                                                          \
+            for (int k = 0; k < 4; k++) {                                                          \
+                const int64_t i = four + k * QI_LANES;                                             \
+                values[k] = VALUE;                                                                 \
+            }                                                                                      \
+            write_four((uint8_t *)(y) + four, values, r);                                          \
+        }                                                                                          \
+        Q_VECTORS_FROM(i, fours, n, write_round(y, i, VALUE, r, wide, lanes));                     \
+    } while (0)
 
 /* The same of what is rounded already. */
 Q_INLINE void write_whole(void *y, int64_t i, qi x, const qn_q_round *r, bool wide, int64_t lanes)
@@ -53,8 +80,7 @@ Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c
 {
     const qf scale = qf_set(c->scale);
     const qn_q_round round = c->round;
-    Q_VECTORS(i, n,
-              write_round(y, i, qf_div(qf_load_first(x + i, lanes), scale), &round, wide, lanes));
+    WRITE_ROUNDED(y, i, n, &round, wide, qf_div(qf_load_first(x + i, lanes), scale));
 }
 
 static void quantize(void *y, const float *x, int64_t n, const qn_q_cast *c)
@@ -86,9 +112,8 @@ Q_INLINE void requantize_as(void *y, const void *x, int64_t n, const qn_q_cast *
 {
     const qn_q_cast c = *cast;
     const qf scale = qf_set(c.scale);
-    Q_VECTORS(i, n,
-              write_round(y, i, qf_mul(qi_float(read_side(x, i, &c.from, from, lanes)), scale),
-                          &c.round, to, lanes));
+    WRITE_ROUNDED(y, i, n, &c.round, to,
+                  qf_mul(qi_float(read_side(x, i, &c.from, from, lanes)), scale));
 }
 
 /* 16 bits in fixed point. */
@@ -160,18 +185,21 @@ Q_INLINE void exact_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn
     });
 }
 
+Q_INLINE qf pair_value(const uint8_t *a, const uint8_t *b, int64_t i, const qn_q_pair *p,
+                       pair_form form, int64_t lanes)
+{
+    const qf x = qi_float(operand(a, i, &p->a, form.wide, form.single == 1, lanes));
+    const qf z = qi_float(operand(b, i, &p->b, form.wide, form.single == 2, lanes));
+    const qf a_scale = qf_set(p->a_scale);
+    return form.sum ? qf_fma(x, a_scale, qf_fma(z, qf_set(p->b_scale), qf_set(p->fixed)))
+                    : qf_mul(qf_mul(x, z), a_scale);
+}
+
 Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
                        int64_t width, pair_form form)
 {
     const qn_q_pair p = *pair;
-    const qf a_scale = qf_set(p.a_scale), b_scale = qf_set(p.b_scale), fixed = qf_set(p.fixed);
-    Q_VECTORS(i, width, {
-        const qf x = qi_float(operand(a, i, &p.a, form.wide, form.single == 1, lanes));
-        const qf z = qi_float(operand(b, i, &p.b, form.wide, form.single == 2, lanes));
-        const qf v = form.sum ? qf_fma(x, a_scale, qf_fma(z, b_scale, fixed))
-                              : qf_mul(qf_mul(x, z), a_scale);
-        write_round(y, i, v, &p.round, form.wide, lanes);
-    });
+    WRITE_ROUNDED(y, i, width, &p.round, form.wide, pair_value(a, b, i, &p, form, lanes));
 }
 
 Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *p,
@@ -232,12 +260,6 @@ static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const 
         v = v < high ? v : high;
         y[i] = v ^ flip;
     }
-}
-
-static void look_up(uint8_t *y, const uint8_t *x, int64_t n, const uint8_t *table)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = table[x[i]];
 }
 
 /* ---- Windows ------------------------------------------------------------------------------------------------------ */

@@ -311,10 +311,25 @@ Q_INLINE void qi_store_narrow(void *p, int64_t i, bool wide, qi a, int64_t count
         qi_store_bytes(at, a, count);
 }
 
-/* Calls BODY for vectors of `lanes` numbers from i on: whole ones, then what is left. */
-#define Q_VECTORS(i, n, BODY)                                                                      \
+/* The low bytes of each lane of four vectors. */
+Q_INLINE void qi_store_four(uint8_t *p, const qi *a)
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const qi low = _mm256_set1_epi16(255); /* packing must not limit */
+    const qi first = _mm256_and_si256(_mm256_packs_epi32(a[0], a[1]), low);
+    const qi second = _mm256_and_si256(_mm256_packs_epi32(a[2], a[3]), low);
+    const qi order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    qi_store(p, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second), order));
+#else
+    for (int k = 0; k < 4; k++)
+        qi_store_bytes(p + k * QI_LANES, a[k], QI_LANES);
+#endif
+}
+
+/* Calls BODY for vectors of `lanes` numbers from i = first on: whole ones, then what is left. */
+#define Q_VECTORS_FROM(i, first, n, BODY)                                                          \
     do {                                                                                           \
-        int64_t i = 0;                                                                             \
+        int64_t i = first;                                                                         \
         for (; i + QI_LANES <= (n); i += QI_LANES) {                                               \
             const int64_t lanes = QI_LANES;                                                        \
             BODY;                                                                                  \
@@ -324,5 +339,6 @@ Q_INLINE void qi_store_narrow(void *p, int64_t i, bool wide, qi a, int64_t count
             BODY;                                                                                  \
         }                                                                                          \
     } while (0)
+#define Q_VECTORS(i, n, BODY) Q_VECTORS_FROM(i, 0, n, BODY)
 
 #endif

@@ -163,9 +163,7 @@ Q_INLINE void finish_functions(qi *a, const qn_q_finish *f, const qi *sums, int6
     for (int i = 0; i < 4; i++, param += QI_LANES)
         v[i] =
             qf_mul(qf_add(qi_float(sums[i]), qf_load(f->bias + param)), qf_load(f->scale + param));
-    function_four(v, f);
-    for (int i = 0; i < 4; i++)
-        a[i] = qf_round(v[i]);
+    function_rounded(a, v, 4, f);
 }
 
 /* One vector, rounded but for limits and zero point. */

@@ -30,9 +30,8 @@ static bool takes_bias(const qn_q_layer *l, const qn_tensor *bias, int64_t count
 {
     const qn_q_conv *c = &l->conv;
     const double exact = 0x1p24;
-    if (c->kind != QN_MAC_BYTES || (c->is_depthwise && c->kernels->is_wide))
-        return c->kind !=
-               QN_MAC_BYTES; /* wide lanes of depthwise sums have an order of their own */
+    if (c->kind != QN_MAC_BYTES)
+        return true;
     for (int64_t at = 0; at < count && bias; at++) {
         const int64_t place = qn_q_conv_filter(c, at);
         if (place >= 0 && c->reach[at] + fabs(qn_q_element(bias, filter_of(l, place))) > exact)

@@ -16,7 +16,7 @@
  *   dot(a, u) + dot(b, v) = dot(a + v, b + u) - dot(a, b) - dot(u, v)
  *
  * The last sum is part of what sums begin with; that of dot(a, b) is made once for each window, whatever the filters
- * (q_pair_kernels.h). Sums may wrap on the way.
+ * (q_half_kernels.h). Sums may wrap on the way.
  *
  * Where a side has 16 bits (q_wide_kernels.h) the map is int16, shifted by the middle of its range (x = s +
  * 2^15 for uint16), and two products are summed a lane and step. Sums of 32 bits are added to doubles before
@@ -63,7 +63,7 @@ typedef struct qn_mac {
 typedef struct qn_mac_tile {
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
-    const int32_t *pairs[2]; /* by window: the sum of dot(a, b); of paired tiles only */
+    const int32_t *less[2]; /* by window: the sum of dot(a, b); of halved products only */
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
@@ -105,6 +105,18 @@ typedef struct qn_depth {
 } qn_depth;
 typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
 
+/* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the order of
+ * the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a lane has two numbers
+ * of its channel. Segments are single columns of the kernel in such a pair; a row of the pair that is none of
+ * the kernel's has weights of 0. They are not the same for windows that begin with the upper row of a pair and
+ * with the lower one. */
+typedef struct qn_depth_phase {
+    const qn_mac_segment *segments;
+    int64_t n_segments;
+    const uint8_t
+        *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+} qn_depth_phase;
+
 typedef struct qn_q_wino_kernels qn_q_wino_kernels; /* q_wino.h */
 
 typedef struct qn_mac_kernels {
@@ -123,13 +135,18 @@ typedef struct qn_mac_kernels {
                  const qn_mac_source *source);
     qn_depth_fn *depth;            /* NULL: tiles only */
     int depth_block;               /* channels of a block: all lanes of some vectors */
+    qn_mac_fn *const *depth_tiles; /* by windows - 1; NULL: runs */
+    int depth_windows;             /* most of those */
+    /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
+    void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
+                 const qn_mac_source *source);
     qn_mac_fn *const *tiles[3];    /* by log2 of the vectors of a block, then by windows - 1 */
     const qn_q_wino_kernels *wino; /* NULL: none, or not faster */
     /* Winograd's inner product, for blocks of two vectors. NULL: none, or not faster. */
-    qn_mac_fn *const *paired; /* by windows - 1 */
-    int paired_windows;       /* most of a tile */
+    qn_mac_fn *const *halved; /* by windows - 1 */
+    int halved_windows;       /* most of a tile */
     /* The sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
-    void (*pair_sums)(int32_t *sums, const uint8_t *x, int64_t pixels, int64_t channels);
+    void (*less)(int32_t *less, const uint8_t *x, int64_t pixels, int64_t channels);
 } qn_mac_kernels;
 
 /* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */

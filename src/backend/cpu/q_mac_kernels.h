@@ -2,7 +2,6 @@
 #ifndef QN_Q_MAC_KERNELS_H
 #define QN_Q_MAC_KERNELS_H
 
-#include "backend/cpu/q_depth_kernels.h"
 #include "backend/cpu/q_tile_kernels.h"
 #include "backend/cpu/q_whole_kernels.h"
 
@@ -167,11 +166,12 @@ static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
 static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
 static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
 
+#include "backend/cpu/q_depth_kernels.h" /* whose tiles end like these */
 #if !defined(__AVX512VNNI__)
 #include "backend/cpu/q_wino_kernels.h"
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
-#include "backend/cpu/q_pair_kernels.h"
+#include "backend/cpu/q_half_kernels.h"
 #endif
 
 /* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
@@ -228,16 +228,22 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .is_wide = QI_DOT == 2,
     .copy = mac_copy,
     .pack = mac_pack,
-    .depth = depth_run,
     .depth_block = DEPTH_VECTORS * QI_LANES,
+#if defined(__AVX512VNNI__)
+    .depth = depth_run,
+#else
+    .depth_tiles = depth_tiles,
+    .depth_windows = DEPTH_WINDOWS,
+    .pair = depth_pair,
+#endif
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
 #if !defined(__AVX512VNNI__)
     .wino = &wino_kernels,
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
-    .paired = pair_tiles,
-    .paired_windows = PAIR_WINDOWS,
-    .pair_sums = pair_sums,
+    .halved = half_tiles,
+    .halved_windows = HALF_WINDOWS,
+    .less = half_less,
 #endif
 };
 

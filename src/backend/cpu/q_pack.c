@@ -131,7 +131,7 @@ static void pack_filter(packer *p)
 }
 
 /* The sum of dot(u, v) of a filter: weights of every two steps. */
-static int64_t pair_sum(const packer *p, int64_t steps)
+static int64_t filter_less(const packer *p, int64_t steps)
 {
     int64_t sum = 0;
     for (int64_t k = 0; k + 1 < steps; k += 2) {
@@ -168,8 +168,8 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
         if (c->kind == QN_MAC_BYTES)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
-        if (c->paired)
-            k->start[param] -= (int32_t)pair_sum(&p, c->steps);
+        if (c->halved)
+            k->start[param] -= (int32_t)filter_less(&p, c->steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
         c->reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
     }

@@ -96,11 +96,11 @@ static bool is_whole(const qn_q_conv *c)
            c->out_height == c->height;
 }
 
-/* Winograd's inner product: where the sums of pairs are made for many filters, and do not overflow. */
-static bool is_paired(const qn_q_conv *c, int64_t pixels)
+/* Winograd's inner product: where what is subtracted serves many filters, and does not overflow. */
+static bool is_halved(const qn_q_conv *c, int64_t pixels)
 {
     enum { FILTERS = 32, LENGTH = 16384 };
-    return c->kernels->paired && c->constant && c->kind == QN_MAC_BYTES && c->groups == 1 &&
+    return c->kernels->halved && c->constant && c->kind == QN_MAC_BYTES && c->groups == 1 &&
            c->channels % 4 == 0 && c->channels <= LENGTH && c->group_filters >= FILTERS &&
            pixels > c->kernels->few;
 }
@@ -119,8 +119,8 @@ static void count_off(qn_q_conv *c)
         pixels *= c->samples;
         c->samples = 1;
     }
-    c->paired = is_paired(c, pixels);
-    const int64_t most = c->paired                   ? (int64_t)c->kernels->paired_windows
+    c->halved = is_halved(c, pixels);
+    const int64_t most = c->halved                   ? (int64_t)c->kernels->halved_windows
                          : pixels <= c->kernels->few ? (int64_t)c->kernels->few
                                                      : (int64_t)c->kernels->windows;
     c->width = rounded_up(pixels, rounded_up(pixels, most));
@@ -263,16 +263,15 @@ static void choose_band(qn_q_conv *c)
     c->band = QN_MIN(c->band, c->out_height);
 }
 
-/* Runs of outputs instead of tiles. Sums of 16-bit products have no place to go before the last tap. */
+/* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the last tap. */
 static bool is_depthwise(const qn_q_conv *c)
 {
     enum { WIDE_TAPS = 256 };
     const qn_q_finish *f = &c->mac.finish;
     const bool fits = c->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
-    if (!c->kernels->depth)
-        return false;
-    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !f->has_sum &&
-           !f->floats && !c->y_pitch && fits;
+    const bool runs = c->kernels->depth && !f->has_sum && !f->floats && fits;
+    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !c->y_pitch &&
+           (c->kernels->depth_tiles || runs);
 }
 
 qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)

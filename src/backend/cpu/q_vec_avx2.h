@@ -126,7 +126,8 @@ Q_INLINE qf qf_pick(const float table[16], qi i) /* by indices from 0 to 15 */
 {
     const qf low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i);
     const qf high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
-    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+    return _mm256_blendv_ps(low, high,
+                            _mm256_castsi256_ps(_mm256_cmpgt_epi32(i, _mm256_set1_epi32(7))));
 }
 Q_INLINE qf qf_by_sign(qf x, qf below, qf above) /* `below` where x < 0 */
 {

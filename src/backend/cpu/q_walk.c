@@ -15,7 +15,7 @@ typedef struct work {
 typedef struct band {
     const uint8_t *x, *r;
     uint8_t *y;
-    const int32_t *pairs; /* by pixel, where tiles are paired */
+    const int32_t *less; /* by pixel, where products are halved */
     int64_t x_first, x_row, first, count;
 } band;
 
@@ -42,6 +42,11 @@ static int64_t copy_row_bytes(const qn_q_conv *c)
     return c->copy_width * c->channels * element_bytes(c);
 }
 
+static bool in_pairs(const qn_q_conv *c)
+{
+    return c->is_depthwise && c->kernels->depth_tiles;
+}
+
 /* A thread's copy of a band. */
 typedef struct copy {
     int64_t row; /* where it begins; -1: none yet */
@@ -52,16 +57,17 @@ typedef struct copy {
 static size_t copy_bytes(const qn_q_conv *c)
 {
     enum { SLACK = 256 };
-    const size_t rows = (size_t)(rows_seen(c, qn_q_conv_rows(c, c->band)) * copy_row_bytes(c));
+    const int64_t high = rows_seen(c, qn_q_conv_rows(c, c->band)) + in_pairs(c);
+    const size_t rows = (size_t)(high * copy_row_bytes(c));
     return c->copies ? sizeof(copy) + (rows + SLACK) / 64 * 64 : 0;
 }
 
 /* All that a thread needs. */
 static size_t thread_bytes(const qn_q_conv *c)
 {
-    const size_t pairs = (size_t)(c->band * c->out_width) * sizeof(int32_t);
+    const size_t less = (size_t)(c->band * c->out_width) * sizeof(int32_t);
     return copy_bytes(c) + (c->is_winograd ? qn_q_wino_scratch(c) : 0) +
-           (c->paired ? (pairs + 63) / 64 * 64 : 0);
+           (c->halved ? (less + 63) / 64 * 64 : 0);
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -110,17 +116,31 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
         fill(c, to + (left + inside) * bytes, c->copy_width - left - inside);
 }
 
+/* Rows `row` and the one below it, as qn_depth_phase has them. */
+static void copy_pair(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
+{
+    const int64_t bytes = 4 * c->channels, left = QN_MIN(c->pad[1], c->copy_width);
+    const int64_t inside = QN_MIN(c->width, c->copy_width - left);
+    const uint8_t *rows[2];
+    for (int64_t i = 0; i < 2; i++)
+        rows[i] =
+            row + i < 0 || row + i >= c->height ? NULL : x + (row + i) * c->width * c->channels;
+    memset(to, 0, (size_t)(left * bytes));
+    c->kernels->pair(to + left * bytes, rows, inside * c->channels, &c->source);
+    memset(to + (left + inside) * bytes, 0, (size_t)((c->copy_width - left - inside) * bytes));
+}
+
 /* `row`: the band's first one, of all samples. It may have been copied for other filters. */
 static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, int64_t row)
 {
     const int64_t rows = rows_seen(c, qn_q_conv_rows(c, b->count)), bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
-    int32_t *pairs = (int32_t *)(void *)((uint8_t *)(void *)to + copy_bytes(c));
-    for (int64_t i = 0; i < rows && to->row != row; i++)
-        copy_row(c, to->bytes + i * bytes, x, top + i);
-    if (c->paired && to->row != row)
-        c->kernels->pair_sums(pairs, to->bytes, rows * c->copy_width, c->channels);
-    b->pairs = c->paired ? pairs : NULL;
+    int32_t *less = (int32_t *)(void *)((uint8_t *)(void *)to + copy_bytes(c));
+    for (int64_t i = 0; i < rows && to->row != row; i += in_pairs(c) ? 2 : 1)
+        (in_pairs(c) ? copy_pair : copy_row)(c, to->bytes + i * bytes, x, top + i);
+    if (c->halved && to->row != row)
+        c->kernels->less(less, to->bytes, rows * c->copy_width, c->channels);
+    b->less = c->halved ? less : NULL;
     to->row = row;
     b->x = to->bytes;
     b->x_first = 0;
@@ -144,7 +164,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
     block b = {.x = group * c->group_channels * element_bytes(c),
                .y = group * c->group_filters + first,
                .vectors = qn_q_conv_vectors(c, index)};
-    b.fns = c->paired ? c->kernels->paired : c->kernels->tiles[b.vectors / 2];
+    b.fns = c->halved ? c->kernels->halved : c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
     b.tile.runs = c->step_runs ? c->step_runs + index * c->steps : NULL;
     b.tile.param = index * width;
@@ -248,7 +268,7 @@ static void run_points(const qn_q_conv *c, const band *b, const block *k)
         for (int64_t h = 0; h < 2; h++) {
             const int64_t pixel = row * c->out_width + h * ((width + 1) / 2);
             t.x[h] = b->x + b->x_first + pixel * m->x_step + k->x;
-            t.pairs[h] = b->pairs ? b->pairs + pixel : NULL;
+            t.less[h] = b->less ? b->less + pixel : NULL;
             t.y[h] = b->y + pixel * m->y_step + y;
             t.r[h] = b->r ? b->r + pixel * m->r_step + r : t.y[h];
         }
@@ -285,10 +305,41 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
     }
 }
 
-/* ---- Runs of depthwise outputs --------------------------------------------------------------------------- */
+/* ---- Depthwise -------------------------------------------------------------------------------------------- */
+
+/* The columns of one row in tiles of about the same size. */
+static void run_depth_row(const qn_q_conv *c, const band *b, int64_t row)
+{
+    const qn_mac *m = &c->mac;
+    const int64_t top = row * c->stride[0], most = c->kernels->depth_windows;
+    const int64_t parts = (c->out_width + most - 1) / most, r_step = b->r ? m->r_step : 0;
+    const qn_depth_phase *phase = &c->phases[top % 2];
+    const uint8_t *x = b->x + top / 2 * 2 * copy_row_bytes(c);
+    const uint8_t *r = b->r ? b->r + row * c->out_width * r_step : x;
+    uint8_t *y = b->y + row * c->out_width * m->y_step;
+    for (int64_t i = 0; i < parts; i++) {
+        const int64_t count = c->out_width * (i + 1) / parts - c->out_width * i / parts;
+        const int64_t half = (count + 1) / 2;
+        const qn_mac_tile t = {.x = {x, x + half * m->x_step},
+                               .r = {r, r + half * r_step},
+                               .y = {y, y + half * m->y_step},
+                               .segments = phase->segments,
+                               .n_segments = phase->n_segments,
+                               .weights = phase->weights,
+                               .filters = c->channels};
+        c->kernels->depth_tiles[count - 1](m, &t);
+        x += count * m->x_step;
+        y += count * m->y_step;
+        r += count * r_step;
+    }
+}
 
 static void run_depth(const qn_q_conv *c, const band *b)
 {
+    for (int64_t row = 0; row < b->count && in_pairs(c); row++)
+        run_depth_row(c, b, row);
+    if (in_pairs(c))
+        return;
     for (int64_t row = 0; row < b->count; row++) {
         for (int64_t i = 0; i < c->runs; i++)
             c->kernels->depth(&c->depth,

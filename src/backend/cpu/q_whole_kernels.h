@@ -17,7 +17,7 @@ typedef struct whole_kind {
     int vectors;
     bool usual; /* no bias to add, all of uint8 without zero point */
     bool a_first;
-    bool function;
+    bool function; /* has been done: sums are whole numbers less the zero point */
 } whole_kind;
 
 /* ---- Windows ------------------------------------------------------------------------------------------------- */
@@ -86,17 +86,32 @@ Q_INLINE qi whole_pack(const qi *a, const qi_limits *limits, bool usual)
     return usual ? qi_pack_bytes(a[0], a[1], a[2], a[3]) : qi_pack(a[0], a[1], a[2], a[3], limits);
 }
 
-/* What is rounded next, of a group. */
-Q_INLINE void whole_values(qf *x, const qn_q_finish *f, const whole_scales *s, const whole_group *g,
-                           whole_kind kind)
+/* What is rounded next, of vector k of a group. */
+Q_INLINE qf whole_value(const whole_scales *s, const whole_group *g, int k, whole_kind kind)
 {
+    const int v = k % kind.vectors;
+    return whole_scaled(s, g->at[k / kind.vectors].sums[v], v, !kind.usual);
+}
+
+/* The same rounded. */
+Q_INLINE qi whole_rounded(const whole_scales *s, const whole_group *g, int k, whole_kind kind)
+{
+    return kind.function ? g->at[k / kind.vectors].sums[k % kind.vectors]
+                         : qf_round(whole_value(s, g, k, kind));
+}
+
+/* What a function makes of all sums. */
+Q_INLINE void whole_function(qi *to, const whole *w, const qi *sums, int vectors)
+{
+    const qn_q_finish *f = &w->m->finish;
+    const whole_scales s = whole_load(f, w->t->param, vectors);
+    qf x[QN_MAC_WINDOWS * 2];
+    for (int i = 0; i < w->windows * vectors; i += vectors) {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        const int v = k % kind.vectors;
-        x[k] = whole_scaled(s, g->at[k / kind.vectors].sums[v], v, !kind.usual);
+        for (int v = 0; v < vectors; v++)
+            x[i + v] = whole_scaled(&s, sums[i + v], v, true);
     }
-    if (kind.function)
-        function_four(x, f);
+    function_rounded(to, x, w->windows * vectors, f);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
@@ -109,12 +124,10 @@ Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
     whole_window next = {sums, w->t->y[0]};
     for (int i = 0; i < w->windows;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
-        qf x[4];
         qi a[4];
-        whole_values(x, f, &s, &g, kind);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++)
-            a[k] = qf_round(x[k]);
+            a[k] = whole_rounded(&s, &g, k, kind);
         whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
 }
@@ -131,16 +144,16 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
     whole_window next = {sums, w->t->y[0]};
     for (int i = 0; i < w->windows;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
-        qf x[4];
         qi a[4];
-        whole_values(x, f, &s, &g, kind);
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             const int v = k % kind.vectors;
             const whole_window *at = &g.at[k / kind.vectors];
             const qi b = qi_and(qi_load_bytes(at->y + r + v * QI_LANES, true, QI_LANES), bits);
-            a[k] = qf_round(
-                finish_add(&c, qf_rint(qf_clamp(x[k], c.low, c.high)), qi_float(b), kind.a_first));
+            const qf x = kind.function
+                             ? qi_float(at->sums[v])
+                             : qf_rint(qf_clamp(whole_value(&s, &g, k, kind), c.low, c.high));
+            a[k] = qf_round(finish_add(&c, x, qi_float(b), kind.a_first));
         }
         whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
@@ -169,6 +182,11 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool add
 Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
+    qi done[QN_MAC_WINDOWS * 2];
+    if (f->has_function && !f->floats) {
+        whole_function(done, w, sums, vectors);
+        sums = done;
+    }
     if (f->floats && f->added)
         whole_floats(w, sums, vectors, true);
     else if (f->floats)

@@ -1,13 +1,13 @@
 /* Tiles by Winograd's inner product (q_mac.h) in AVX2. The plain form is bound by the two units that multiply;
  * here a fourth of the instructions are multiplications, and all four units have the same to do. Included by
  * q_mac_kernels.h, behind mac_end. */
-#ifndef QN_Q_PAIR_KERNELS_H
-#define QN_Q_PAIR_KERNELS_H
+#ifndef QN_Q_HALF_KERNELS_H
+#define QN_Q_HALF_KERNELS_H
 
 /* windows * 2 sums, the weights of two steps, two broadcasts and what is added to them */
-enum { PAIR_WINDOWS = 4, PAIR_CHANNELS = 4 };
+enum { HALF_WINDOWS = 4, HALF_CHANNELS = 4 };
 
-Q_INLINE void pair_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
+Q_INLINE void half_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
 {
     enum { AHEAD = 4096, LINE = 64 };
     const int half = mac_half(windows);
@@ -15,10 +15,10 @@ Q_INLINE void pair_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
     const uint8_t *weights = t->weights;
     const int64_t step = m->x_step;
     mac_groups g = mac_begin(m, t, t->segments->offset, windows);
-    qi sum[PAIR_WINDOWS * 2];
+    qi sum[HALF_WINDOWS * 2];
 #pragma GCC unroll 4
     for (int i = 0; i < windows; i++) {
-        const qi less = qi_set(i < half ? t->pairs[0][i] : t->pairs[1][i - half]);
+        const qi less = qi_set(i < half ? t->less[0][i] : t->less[1][i - half]);
         sum[2 * i] = qi_sub(start[0], less);
         sum[2 * i + 1] = qi_sub(start[1], less);
     }
@@ -43,20 +43,20 @@ Q_INLINE void pair_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
     mac_end(sum, m, t, windows, 2);
 }
 
-#define PAIR_TILE(n)                                                                               \
-    static void pair_tile_##n(const qn_mac *m, const qn_mac_tile *t)                               \
+#define HALF_TILE(n)                                                                               \
+    static void half_tile_##n(const qn_mac *m, const qn_mac_tile *t)                               \
     {                                                                                              \
-        pair_tile(m, t, n);                                                                        \
+        half_tile(m, t, n);                                                                        \
     }
-PAIR_TILE(1)
-PAIR_TILE(2)
-PAIR_TILE(3)
-PAIR_TILE(4)
-static qn_mac_fn *const pair_tiles[PAIR_WINDOWS] = {pair_tile_1, pair_tile_2, pair_tile_3,
-                                                    pair_tile_4};
+HALF_TILE(1)
+HALF_TILE(2)
+HALF_TILE(3)
+HALF_TILE(4)
+static qn_mac_fn *const half_tiles[HALF_WINDOWS] = {half_tile_1, half_tile_2, half_tile_3,
+                                                    half_tile_4};
 
 /* Lanes with their neighbours: every product twice, so half of all. */
-static void pair_sums(int32_t *sums, const uint8_t *x, int64_t pixels, int64_t channels)
+static void half_less(int32_t *less, const uint8_t *x, int64_t pixels, int64_t channels)
 {
     const int64_t vectors = channels / (2 * QI_LANES) * (2 * QI_LANES);
     for (int64_t p = 0; p < pixels; p++, x += channels * 2) {
@@ -70,9 +70,9 @@ static void pair_sums(int32_t *sums, const uint8_t *x, int64_t pixels, int64_t c
         qi_store(lanes, all);
         for (int i = 0; i < QI_LANES; i += 2)
             sum += lanes[i];
-        for (int64_t i = vectors; i < channels; i += PAIR_CHANNELS)
+        for (int64_t i = vectors; i < channels; i += HALF_CHANNELS)
             sum += rest[i] * rest[i + 2] + rest[i + 1] * rest[i + 3];
-        sums[p] = sum;
+        less[p] = sum;
     }
 }
 
