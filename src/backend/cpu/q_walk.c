@@ -17,6 +17,7 @@ typedef struct band {
     uint8_t *y;
     const int32_t *less; /* by pixel, where products are halved */
     int64_t x_first, x_row, first, count;
+    bool copied_before; /* for other filters, and nothing else since */
 } band;
 
 static int64_t element_bytes(const qn_q_conv *c)
@@ -136,9 +137,10 @@ static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, i
     const int64_t rows = rows_seen(c, qn_q_conv_rows(c, b->count)), bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
     int32_t *less = (int32_t *)(void *)((uint8_t *)(void *)to + copy_bytes(c));
-    for (int64_t i = 0; i < rows && to->row != row; i += in_pairs(c) ? 2 : 1)
+    b->copied_before = to->row == row;
+    for (int64_t i = 0; i < rows && !b->copied_before; i += in_pairs(c) ? 2 : 1)
         (in_pairs(c) ? copy_pair : copy_row)(c, to->bytes + i * bytes, x, top + i);
-    if (c->halved && to->row != row)
+    if (c->halved && !b->copied_before)
         c->kernels->less(less, to->bytes, rows * c->copy_width, c->channels);
     b->less = c->halved ? less : NULL;
     to->row = row;
@@ -351,8 +353,12 @@ static void run_depth(const qn_q_conv *c, const band *b)
 
 static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
 {
-    const qn_q_wino_band tiles = {b->x, b->r, b->y, (uint8_t *)(void *)own + copy_bytes(c),
-                                  b->count};
+    const qn_q_wino_band tiles = {.x = b->x,
+                                  .r = b->r,
+                                  .y = b->y,
+                                  .scratch = (uint8_t *)(void *)own + copy_bytes(c),
+                                  .rows = b->count,
+                                  .seen_before = b->copied_before};
     qn_q_wino_run(c, &tiles, blocks);
 }
 

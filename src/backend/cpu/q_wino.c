@@ -60,7 +60,7 @@ bool qn_q_wino_wanted(const qn_q_conv *c)
 
 void qn_q_wino_plan(qn_q_conv *c)
 {
-    enum { V_BYTES = 384 * 1024 };
+    enum { V_BYTES = 512 * 1024 };
     const int64_t windows = c->kernels->windows;
     const int64_t tile = QN_Q_WINO_XI * padded_channels(c) * 2;
     c->vectors = QN_Q_WINO_VECTORS;
@@ -226,7 +226,8 @@ void qn_q_wino_run(const qn_q_conv *c, const qn_q_wino_band *band, const int64_t
         const int64_t next = tiles * (i + 1) / batches;
         b.first = tiles * i / batches;
         b.count = next - b.first;
-        transform_inputs(&b);
+        if (!band->seen_before || batches > 1)
+            transform_inputs(&b);
         for (int64_t block = blocks[0]; block < blocks[1]; block++) {
             multiply(&b, block);
             transform_outputs(&b, block);

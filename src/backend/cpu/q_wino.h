@@ -71,6 +71,7 @@ typedef struct qn_q_wino_band {
     const uint8_t *x, *r;
     uint8_t *y, *scratch;
     int64_t rows;
+    bool seen_before; /* it was the last one with this scratch memory */
 } qn_q_wino_band;
 /* Blocks [first, last) of the filters over a band. */
 void qn_q_wino_run(const qn_q_conv *c, const qn_q_wino_band *band, const int64_t blocks[2]);
