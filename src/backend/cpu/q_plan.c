@@ -4,6 +4,7 @@
 enum {
     SIZE_MOST = 1 << 24,
     BAND_BYTES = 192 * 1024,
+    COPY_BYTES = 512 * 1024,
     ALONE_BELOW = 1000 * 1000,
     HEAVY = 512 * 1024
 };
@@ -250,7 +251,8 @@ static void choose_cuts(qn_q_conv *c)
         c->block_cuts = QN_MAX(QN_MIN(blocks, wanted / c->row_cuts), 1);
 }
 
-/* As many rows as the second cache holds with room for weights. */
+/* As many rows as the second cache holds with room for weights; more where they would be copied again for every piece
+ * of the filters. */
 static void choose_band(qn_q_conv *c)
 {
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
@@ -259,7 +261,9 @@ static void choose_band(qn_q_conv *c)
     const int64_t share = rounded_up(c->samples * c->out_height, c->row_parts);
     const int64_t unit = qn_q_conv_unit(c);
     const int64_t rows = QN_MIN(rounded_up(share, c->row_cuts) + unit - 1, share);
-    c->band = QN_MAX(QN_MIN(BAND_BYTES / row, rows) / unit * unit, QN_MIN(rows, unit));
+    const bool again = c->copies && c->block_cuts > 1;
+    const int64_t fit = (again ? COPY_BYTES : BAND_BYTES) / row;
+    c->band = fit >= rows ? rows : QN_MAX(fit / unit * unit, QN_MIN(rows, unit));
     c->band = QN_MIN(c->band, c->out_height);
 }
 
