@@ -97,13 +97,14 @@ static bool is_whole(const qn_q_conv *c)
            c->out_height == c->height;
 }
 
-/* Winograd's inner product: where what is subtracted serves many filters, and does not overflow. */
+/* Winograd's inner product: where what is subtracted serves many filters, sums are long enough to be worth smaller
+ * tiles, and nothing overflows. */
 static bool is_halved(const qn_q_conv *c, int64_t pixels)
 {
-    enum { FILTERS = 32, LENGTH = 16384 };
+    enum { FILTERS = 32, CHANNELS = 128, LENGTH = 16384 };
     return c->kernels->halved && c->constant && c->kind == QN_MAC_BYTES && c->groups == 1 &&
-           c->channels % 4 == 0 && c->channels <= LENGTH && c->group_filters >= FILTERS &&
-           pixels > c->kernels->few;
+           c->channels >= CHANNELS && c->channels % 4 == 0 && c->channels <= LENGTH &&
+           c->group_filters >= FILTERS && pixels > c->kernels->few;
 }
 
 /* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
