@@ -1,4 +1,5 @@
 /* How a convolution of integers is done (q_conv.h): kernels, blocks, bands, shares of threads. */
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/q_wino.h"
 
 enum {
@@ -279,6 +280,21 @@ static bool is_depthwise(const qn_q_conv *c)
            (c->kernels->depth_tiles || runs);
 }
 
+/* Transformed weights are four times as large: where they are many, as long as all of them together add less than half
+ * of the model to it. */
+static qn_status choose_winograd(qn_q_conv *c, qn_builder *builder)
+{
+    enum { ALWAYS_BELOW = 2 << 20 };
+    const int64_t added = (QN_Q_WINO_XI - 9) * c->channels * c->group_filters * 2;
+    qn_cpu_plan *plan;
+    QN_TRY(qn_cpu_plan_get(&plan, builder));
+    c->is_winograd =
+        !c->is_depthwise && qn_q_wino_wanted(c) &&
+        (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)(plan->model_bytes / 2));
+    plan->winograd_bytes += c->is_winograd ? added : 0;
+    return QN_OK;
+}
+
 qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
 {
     c->kernels = qn_mac_kernels_get(c->kind, c->narrow);
@@ -296,7 +312,7 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     c->skips = qn_q_conv_padding(c) == 0;
     if (!c->is_depthwise && is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
         count_off(c);
-    c->is_winograd = !c->is_depthwise && qn_q_wino_wanted(c);
+    QN_TRY(choose_winograd(c, builder));
     if (!c->is_depthwise)
         choose_blocks(c);
     c->copies = c->is_depthwise || must_copy(c);
