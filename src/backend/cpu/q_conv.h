@@ -27,9 +27,9 @@ typedef struct qn_q_conv {
     int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
     int64_t steps;           /* of all segments */
     bool points;             /* windows are pixels, which are counted off in rows of a tile each */
-    int64_t across,
-        apart[2];       /* points that are not side by side: of a row, and elements from row to row
-                               * and from point to point of the map; else 0 */
+    /* Points that are not side by side: how many a row has, and elements from row to row and from point to
+     * point of the map; else 0. */
+    int64_t across, apart[2];
     bool halved;        /* by Winograd's inner product (q_mac.h) */
     int64_t last_width; /* windows of the last row: less where pixels are just counted off */
     bool copies;        /* rows are copied first: padded, or in another form */
@@ -69,6 +69,11 @@ typedef struct qn_q_weights {
     const int32_t *zeros; /* by filter */
 } qn_q_weights;
 
+/* Pieces of `size` that cover `count`. */
+static inline int64_t qn_q_pieces(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
 /* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h. */
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {

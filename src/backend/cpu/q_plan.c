@@ -60,11 +60,6 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 
 /* ---- Shape ------------------------------------------------------------------------------------------------ */
 
-static int64_t rounded_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* Pixels of the map from the first to the last one that the windows see, along dim d. */
 static int64_t seen(const qn_q_conv *c, int d, int64_t out)
 {
@@ -126,8 +121,8 @@ static void count_off(qn_q_conv *c)
     const int64_t most = c->halved                   ? (int64_t)c->kernels->halved_windows
                          : pixels <= c->kernels->few ? (int64_t)c->kernels->few
                                                      : (int64_t)c->kernels->windows;
-    c->width = rounded_up(pixels, rounded_up(pixels, most));
-    c->height = rounded_up(pixels, c->width);
+    c->width = qn_q_pieces(pixels, qn_q_pieces(pixels, most));
+    c->height = qn_q_pieces(pixels, c->width);
     c->last_width = pixels - (c->height - 1) * c->width;
     c->out_height = c->height;
     c->out_width = c->width;
@@ -142,7 +137,7 @@ static void choose_blocks(qn_q_conv *c)
                  : windows <= c->kernels->few && c->group_filters > 2 * lanes ? 4
                                                                               : 2;
     c->vectors = QN_MIN(c->vectors, (int64_t)c->kernels->vectors);
-    c->blocks = rounded_up(c->group_filters, c->vectors * lanes);
+    c->blocks = qn_q_pieces(c->group_filters, c->vectors * lanes);
 }
 
 /* ---- Segments ----------------------------------------------------------------------------------------------- */
@@ -181,10 +176,10 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     for (int64_t i = 0; i < c->n_segments; i++) {
         const int64_t down = i / across * c->dilation[0], right = i % across * c->dilation[1];
         at[i].offset = down * row + right * c->channels * bytes;
-        at[i].steps = rounded_up(run, c->kernels->dot);
+        at[i].steps = qn_q_pieces(run, c->kernels->dot);
         at[i].edge = edges ? edge_of(c, i % across) : 0;
     }
-    c->steps = c->n_segments * rounded_up(run, c->kernels->dot);
+    c->steps = c->n_segments * qn_q_pieces(run, c->kernels->dot);
     c->mac.x_step = c->stride[1] * c->channels * bytes;
     return QN_OK;
 }
@@ -222,8 +217,8 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
-        const int64_t high = qn_q_conv_rows(c, rounded_up(rows, r));
-        const int64_t share = rounded_up(blocks, f) * high * split_cost(c, f, heavy);
+        const int64_t high = qn_q_conv_rows(c, qn_q_pieces(rows, r));
+        const int64_t share = qn_q_pieces(blocks, f) * high * split_cost(c, f, heavy);
         if (threads % f != 0 || share >= best)
             continue;
         best = share;
@@ -260,9 +255,9 @@ static void choose_band(qn_q_conv *c)
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
     const int64_t in = seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
     const int64_t row = in + c->out_width * c->mac.y_step;
-    const int64_t share = rounded_up(c->samples * c->out_height, c->row_parts);
+    const int64_t share = qn_q_pieces(c->samples * c->out_height, c->row_parts);
     const int64_t unit = qn_q_conv_unit(c);
-    const int64_t rows = QN_MIN(rounded_up(share, c->row_cuts) + unit - 1, share);
+    const int64_t rows = QN_MIN(qn_q_pieces(share, c->row_cuts) + unit - 1, share);
     const bool again = c->copies && c->block_cuts > 1;
     const int64_t fit = (again ? COPY_BYTES : BAND_BYTES) / row;
     c->band = fit >= rows ? rows : QN_MAX(fit / unit * unit, QN_MIN(rows, unit));

@@ -6,21 +6,16 @@
 
 /* ---- Choice ------------------------------------------------------------------------------------------------ */
 
-static int64_t rounded_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t tiles_across(const qn_q_conv *c)
 {
-    return rounded_up(c->out_width, QN_Q_WINO_OUT);
+    return qn_q_pieces(c->out_width, QN_Q_WINO_OUT);
 }
 
 /* Channels in whole vectors of 16-bit numbers, filters of a block. */
 static int64_t padded_channels(const qn_q_conv *c)
 {
     const int64_t lanes = 2 * (int64_t)c->kernels->lanes;
-    return rounded_up(c->channels, lanes) * lanes;
+    return qn_q_pieces(c->channels, lanes) * lanes;
 }
 
 static int64_t block_filters(const qn_q_conv *c)
@@ -46,11 +41,11 @@ bool qn_q_wino_wanted(const qn_q_conv *c)
         c->group_filters < LEAST || c->largest == 0 || 255 * c->largest >= REACH)
         return false;
     const double channels = (double)padded_channels(c);
-    const double blocks = (double)rounded_up(c->group_filters, block_filters(c));
+    const double blocks = (double)qn_q_pieces(c->group_filters, block_filters(c));
     const double filters = blocks * (double)block_filters(c);
     const double outputs = (double)(c->samples * c->out_height * c->out_width);
     const double tiles =
-        (double)(c->samples * rounded_up(c->out_height, QN_Q_WINO_OUT)) * (double)tiles_across(c);
+        (double)(c->samples * qn_q_pieces(c->out_height, QN_Q_WINO_OUT)) * (double)tiles_across(c);
     const double direct = (double)(9 * c->channels * c->group_filters) * (outputs + 2 * FETCH);
     const double own =
         tiles * (QN_Q_WINO_XI * channels * filters + INPUT * channels + OUTPUT * filters) +
@@ -64,7 +59,7 @@ void qn_q_wino_plan(qn_q_conv *c)
     const int64_t windows = c->kernels->windows;
     const int64_t tile = QN_Q_WINO_XI * padded_channels(c) * 2;
     c->vectors = QN_Q_WINO_VECTORS;
-    c->blocks = rounded_up(c->group_filters, block_filters(c));
+    c->blocks = qn_q_pieces(c->group_filters, block_filters(c));
     c->copy_width = tiles_across(c) * QN_Q_WINO_OUT + 2;
     c->wino_batch = QN_MAX(V_BYTES / tile / windows, 1) * windows;
 }
@@ -173,7 +168,7 @@ static void multiply(const batch *b, int64_t block)
     enum { FEW_CHANNELS = 32 };
     const qn_q_conv *c = b->c;
     const int64_t channels = padded_channels(c), filters = block_filters(c);
-    const int64_t parts = rounded_up(b->count, c->kernels->windows);
+    const int64_t parts = qn_q_pieces(b->count, c->kernels->windows);
     qn_q_wino_product p = {.xi = channels <= FEW_CHANNELS ? QN_Q_WINO_XI : 1,
                            .v_xi = b->count * channels * 2,
                            .m_xi = b->count * filters * 4,
@@ -218,8 +213,8 @@ static void transform_outputs(const batch *b, int64_t block)
 
 void qn_q_wino_run(const qn_q_conv *c, const qn_q_wino_band *band, const int64_t blocks[2])
 {
-    const int64_t tiles = rounded_up(band->rows, QN_Q_WINO_OUT) * tiles_across(c);
-    const int64_t batches = rounded_up(tiles, c->wino_batch);
+    const int64_t tiles = qn_q_pieces(band->rows, QN_Q_WINO_OUT) * tiles_across(c);
+    const int64_t batches = qn_q_pieces(tiles, c->wino_batch);
     batch b = {.c = c, .band = band, .v = band->scratch};
     b.m = b.v + QN_Q_WINO_XI * c->wino_batch * padded_channels(c) * 2;
     for (int64_t i = 0; i < batches; i++) {
