@@ -33,9 +33,11 @@ typedef struct qn_q_finish {
     bool floats, relu, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
     bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
-    bool usual;    /* unbiased, no floats, and the results take all of uint8 without zero point */
-    bool simple;   /* floats, or bytes from bytes with bounded numbers */
-    bool unbiased; /* bias[] is zero throughout: it is part of the sums */
+    bool direct; /* no floats, and nothing between a sum and its rounding but multiplier and bias */
+    bool usual;  /* no function, no floats, and the results take all of uint8 without zero point */
+    bool simple; /* floats, or bytes from bytes with bounded numbers */
+    bool unbiased;      /* bias[] is zero throughout: it is part of the sums */
+    const bool *biased; /* by vector of filters: not zero throughout that; NULL: not known */
     bool a_first;
     float a_scale, b_scale, fixed;
     bool has_function;

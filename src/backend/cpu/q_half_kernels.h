@@ -6,15 +6,47 @@
 
 /* windows * 2 sums, the weights of two steps, two broadcasts and what is added to them */
 enum { HALF_WINDOWS = 4, HALF_CHANNELS = 4 };
+enum { HALF_UNROLLED = 4 }; /* pairs of steps: what counts and moves on would fill the front end */
+
+/* Two steps, the pair `at` behind the place where weights and windows stand. */
+Q_INLINE void half_steps(qi *sum, const mac_groups *g, const uint8_t *weights, int64_t x_step,
+                         int windows, int at)
+{
+    enum { AHEAD = 4096, LINE = 64 };
+    weights += at * 4 * QI_BYTES;
+    const qi u[2] = {qi_load(weights), qi_load(weights + QI_BYTES)};
+    const qi v[2] = {qi_load(weights + 2 * QI_BYTES), qi_load(weights + 3 * QI_BYTES)};
+    qi_fetch(weights, AHEAD);
+    qi_fetch(weights, AHEAD + LINE);
+#pragma GCC unroll 4
+    for (int i = 0; i < windows; i++) {
+        const uint8_t *x = mac_window(g, x_step, windows, i) + at * 8;
+        const qi a = qi_broadcast(x), b = qi_broadcast(x + 4);
+#pragma GCC unroll 2
+        for (int f = 0; f < 2; f++) {
+            qi *to = &sum[2 * i + f];
+            *to = qi_add(*to, qi_madd(qi_add_words(a, v[f]), qi_add_words(b, u[f])));
+            __asm__(
+                ""
+                : "+x"(*to)); /* or products of several steps are added up, and registers run out */
+        }
+    }
+}
+
+Q_INLINE void half_move(mac_groups *g, const uint8_t **weights, int pairs)
+{
+    *weights += pairs * 4 * QI_BYTES;
+    for (int i = 0; i < 4; i++)
+        g->at[i] += pairs * 8;
+}
 
 Q_INLINE void half_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
 {
-    enum { AHEAD = 4096, LINE = 64 };
     const int half = mac_half(windows);
     const qi start[2] = {qi_load(m->start + t->param), qi_load(m->start + t->param + QI_LANES)};
     const uint8_t *weights = t->weights;
-    const int64_t step = m->x_step;
     mac_groups g = mac_begin(m, t, t->segments->offset, windows);
+    int64_t pairs = t->segments->steps / 2;
     qi sum[HALF_WINDOWS * 2];
 #pragma GCC unroll 4
     for (int i = 0; i < windows; i++) {
@@ -22,23 +54,15 @@ Q_INLINE void half_tile(const qn_mac *m, const qn_mac_tile *t, int windows)
         sum[2 * i] = qi_sub(start[0], less);
         sum[2 * i + 1] = qi_sub(start[1], less);
     }
-    for (int64_t k = t->segments->steps / 2; k > 0; k--) {
-        const qi u[2] = {qi_load(weights), qi_load(weights + QI_BYTES)};
-        const qi v[2] = {qi_load(weights + 2 * QI_BYTES), qi_load(weights + 3 * QI_BYTES)};
-        qi_fetch(weights, AHEAD);
-        qi_fetch(weights, AHEAD + LINE);
+    for (; pairs >= HALF_UNROLLED; pairs -= HALF_UNROLLED) {
 #pragma GCC unroll 4
-        for (int i = 0; i < windows; i++) {
-            const uint8_t *x = mac_window(&g, step, windows, i);
-            const qi a = qi_broadcast(x), b = qi_broadcast(x + 4);
-#pragma GCC unroll 2
-            for (int f = 0; f < 2; f++)
-                sum[2 * i + f] =
-                    qi_add(sum[2 * i + f], qi_madd(qi_add_words(a, v[f]), qi_add_words(b, u[f])));
-        }
-        weights += 4 * QI_BYTES;
-        for (int i = 0; i < 4; i++)
-            g.at[i] += 8;
+        for (int i = 0; i < HALF_UNROLLED; i++)
+            half_steps(sum, &g, weights, m->x_step, windows, i);
+        half_move(&g, &weights, HALF_UNROLLED);
+    }
+    for (; pairs > 0; pairs--) {
+        half_steps(sum, &g, weights, m->x_step, windows, 0);
+        half_move(&g, &weights, 1);
     }
     mac_end(sum, m, t, windows, 2);
 }

@@ -25,19 +25,10 @@ static int64_t filter_of(const qn_q_layer *l, int64_t filter)
     return l->period ? filter / l->conv.group_filters * l->period + filter % l->period : filter;
 }
 
-/* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then sums begin with it. */
-static bool takes_bias(const qn_q_layer *l, const qn_tensor *bias, int64_t count)
+/* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then the sum begins with it. */
+static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 {
-    const qn_q_conv *c = &l->conv;
-    const double exact = 0x1p24;
-    if (c->kind != QN_MAC_BYTES)
-        return true;
-    for (int64_t at = 0; at < count && bias; at++) {
-        const int64_t place = qn_q_conv_filter(c, at);
-        if (place >= 0 && c->reach[at] + fabs(qn_q_element(bias, filter_of(l, place))) > exact)
-            return false;
-    }
-    return true;
+    return c->kind != QN_MAC_BYTES || c->reach[at] + fabs(bias) <= 0x1p24;
 }
 
 /* What bias and multipliers are made of. */
@@ -67,9 +58,10 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     const int64_t count = qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
-    const bool taken = takes_bias(l, n.bias, count);
+    bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->kernels->lanes));
+    bool unbiased = true;
     double most = 0;
-    if (!b || !m)
+    if (!b || !m || !biased)
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t at = 0; at < count; at++) {
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
@@ -77,14 +69,18 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
             continue;
         m[at] = multiplier_of(&n, f);
         const double added = n.bias ? qn_q_element(n.bias, f) : 0;
+        const bool taken = takes_bias(c, at, added);
         c->mac.begin[at] += added;
         if (taken && c->kind == QN_MAC_BYTES)
             c->start[at] += (int32_t)added;
         b[at] = taken ? 0 : (float)added;
+        biased[at / c->kernels->lanes] |= !taken;
+        unbiased = unbiased && taken;
         most = fmax(most, fabs(added));
     }
     c->mac.finish.bias = b;
-    c->mac.finish.unbiased = taken;
+    c->mac.finish.biased = biased;
+    c->mac.finish.unbiased = unbiased;
     c->mac.finish.scale = m;
     qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;

@@ -91,25 +91,35 @@ static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile
     mac_finish(floats, m, t, windows, vectors);
 }
 
-/* The commonest end of two vectors, from the registers that the sums are in. */
-Q_INLINE void mac_finish_usual(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows)
+/* The commonest ends of two vectors, from the registers that the sums are in. */
+Q_INLINE void mac_finish_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+                                bool usual)
 {
     const float *scale = m->finish.scale + t->param;
     const qf low = qf_load(scale), high = qf_load(scale + QI_LANES);
+    const qi_limits limits = finish_limits(&m->finish);
     const int first = mac_half(windows);
     uint8_t *y = t->y[0];
 #pragma GCC unroll 7
     for (int i = 0; i < windows; i += 2) {
         const int k = i + 1 < windows ? i + 1 : i; /* the last of an odd number goes twice */
-        const qi a = qf_round(qf_mul(qi_float(sum[2 * i]), low));
-        const qi b = qf_round(qf_mul(qi_float(sum[2 * i + 1]), high));
-        const qi c = qf_round(qf_mul(qi_float(sum[2 * k]), low));
-        const qi d = qf_round(qf_mul(qi_float(sum[2 * k + 1]), high));
+        const qi a[4] = {qf_round(qf_mul(qi_float(sum[2 * i]), low)),
+                         qf_round(qf_mul(qi_float(sum[2 * i + 1]), high)),
+                         qf_round(qf_mul(qi_float(sum[2 * k]), low)),
+                         qf_round(qf_mul(qi_float(sum[2 * k + 1]), high))};
         uint8_t *at = i == first ? t->y[1] : y;
         uint8_t *next = k == i ? at : k == first ? t->y[1] : at + m->y_step;
-        qi_store_halves(at, next, qi_pack_bytes(a, b, c, d));
+        qi_store_halves(at, next, whole_pack(a, &limits, usual));
         y = next + m->y_step;
     }
+}
+
+/* The filters of two vectors: those with tiny weights have biases too large for a sum of integers, others of the same
+ * layer do not. */
+Q_INLINE bool mac_is_unbiased(const qn_q_finish *f, int64_t param)
+{
+    const int64_t v = param / QI_LANES;
+    return f->unbiased || (f->biased && !f->biased[v] && !f->biased[v + 1]);
 }
 
 static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, int vectors)
@@ -126,8 +136,11 @@ Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int 
     const bool simple = f->simple && t->filters == vectors * QI_LANES;
     const whole w = {m, t, windows, mac_half(windows)};
     qi sums[QN_MAC_WINDOWS * 2];
-    if (vectors == 2 && simple && f->usual && !f->has_sum) {
-        mac_finish_usual(sum, m, t, windows);
+    if (vectors == 2 && simple && f->direct && mac_is_unbiased(f, t->param)) {
+        if (f->usual)
+            mac_finish_direct(sum, m, t, windows, true);
+        else
+            mac_finish_direct(sum, m, t, windows, false);
         return;
     }
 #pragma GCC unroll 28

@@ -182,6 +182,7 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool add
 Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
+    const bool usual = f->usual && f->unbiased;
     qi done[QN_MAC_WINDOWS * 2];
     if (f->has_function && !f->floats) {
         whole_function(done, w, sums, vectors);
@@ -197,13 +198,13 @@ Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
         whole_sum(w, sums, (whole_kind){vectors, false, true, true});
     else if (f->has_function)
         whole_sum(w, sums, (whole_kind){vectors, false, false, true});
-    else if (!f->has_sum && f->usual)
+    else if (!f->has_sum && usual)
         whole_alone(w, sums, (whole_kind){vectors, true, false, false});
     else if (!f->has_sum)
         whole_alone(w, sums, (whole_kind){vectors, false, false, false});
-    else if (f->usual && f->a_first)
+    else if (usual && f->a_first)
         whole_sum(w, sums, (whole_kind){vectors, true, true, false});
-    else if (f->usual)
+    else if (usual)
         whole_sum(w, sums, (whole_kind){vectors, true, false, false});
     else if (f->a_first)
         whole_sum(w, sums, (whole_kind){vectors, false, true, false});

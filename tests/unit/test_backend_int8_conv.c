@@ -1,8 +1,7 @@
-/* Convolutions and products of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
+/* Convolutions of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
  * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
 #include "backend/cpu/q_wino.h"
-#include "int8_test.h"
-#include "ops/qfunction.h"
+#include "int8_follow.h"
 
 typedef struct conv {
     qn_dtype x, w, y;
@@ -46,28 +45,6 @@ static qn_value *weight_zeros(fixture *f, const conv *c)
     return constant_value(f, t);
 }
 
-/* Of sums of such numbers. */
-static qn_value *biases(fixture *f, int64_t count, qn_dtype x, qn_dtype w)
-{
-    const bool wide = qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
-    qn_tensor *t = constant_tensor(f, wide && pick(f, 4) ? QN_INT64 : QN_INT32, 1, &count);
-    const int64_t size =
-        pick(f, 4) ? 2000 : 1 << 23; /* beyond what floats hold exactly, sometimes */
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t b = (pick(f, 2 * size) - size) * (pick(f, 8) ? 1 : 200);
-        if (t->dtype == QN_INT64)
-            ((int64_t *)t->data)[i] = b * (1 + pick(f, 1 << 16));
-        else
-            ((int32_t *)t->data)[i] = (int32_t)b;
-    }
-    return constant_value(f, t);
-}
-
-static bool is_wide(qn_dtype x, qn_dtype w)
-{
-    return qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
-}
-
 /* With a result of 8 or 16 bits, or in float. */
 static qn_value *add_conv(fixture *f, qn_value *x, const conv *c)
 {
@@ -98,70 +75,6 @@ static qn_value *conv_input(fixture *f, const conv *c)
 {
     const int64_t dims[] = {c->samples, c->channels, c->size[0], c->size[1]};
     return add_byte_input(f, c->x, 4, dims);
-}
-
-/* ---- What stands behind ------------------------------------------------------------------------------ */
-
-static qn_value *clip(fixture *f, qn_value *x)
-{
-    qn_value *const in[] = {x, pick(f, 4) ? add_zero(f, x->type.dtype) : NULL,
-                            pick(f, 4) ? add_zero(f, x->type.dtype) : NULL};
-    return result_of(add_node(f, &qn_op_Clip, 3, in));
-}
-
-static qn_value *sum(fixture *f, qn_value *x)
-{
-    int64_t dims[QN_MAX_RANK];
-    const qn_dtype dtype = x->type.dtype;
-    assert_true(qn_type_is_static(&x->type, dims));
-    const qn_dtype other = pick_width(f, pick_byte(f)), result = pick_width(f, pick_byte(f));
-    qn_value *r = add_byte_input(f, other, x->type.rank, dims);
-    if (pick(f, 2)) /* a tensor whose memory may be reused */
-        r = clip(f, r);
-    qn_value *const zeros[] = {add_zero(f, dtype), add_zero(f, other)};
-    const int first = pick(f, 4) == 0; /* the other way round it is not the same */
-    qn_value *const sides[] = {x, r};
-    qn_value *in[] = {sides[first],
-                      add_scales(f, 0, 0.01 * unit_of(sides[first]->type.dtype)),
-                      zeros[first],
-                      sides[!first],
-                      add_scales(f, 0, 0.01 * unit_of(sides[!first]->type.dtype)),
-                      zeros[!first],
-                      add_scales(f, 0, 0.02 * unit_of(result)),
-                      add_zero(f, result)};
-    return result_of(add_wide_node(f, &qn_op_ms_QLinearAdd, 8, in));
-}
-
-static qn_value *table(fixture *f, qn_value *x)
-{
-    const int64_t size = 256;
-    if (qn_dtype_size(x->type.dtype) == 2)
-        return x;
-    return apply(f, &qn_op_qn_QTable, x, add_bytes(f, pick_byte(f), 1, &size));
-}
-
-/* A function of a float result that makes bytes of it. */
-static qn_value *function(fixture *f, qn_value *x)
-{
-    const qn_dtype dtype = pick_byte(f);
-    qn_value *const in[] = {x, add_scales(f, 0, 0.01), add_zero(f, dtype)};
-    qn_node *node = add_wide_node(f, &qn_op_qn_QFunction, 3, in);
-    qn_qfunction_attrs *a = node->attrs;
-    a->kind = pick(f, QN_QFUNCTION_LEAKY_RELU + 1);
-    a->alpha = (float)(1 + pick(f, 100)) / 60;
-    a->beta = (float)pick(f, 100) / 100;
-    a->gain = (float)(1 + pick(f, 200)) / 100;
-    a->offset = pick(f, 2) ? (float)pick(f, 100) / 100 : 0;
-    return result_of(node);
-}
-
-static qn_value *follow(fixture *f, qn_value *x)
-{
-    static qn_value *(*const ways[])(fixture * f, qn_value * x) = {clip, sum, table};
-    const int64_t steps = pick(f, 4);
-    for (int64_t i = 0; i < steps; i++)
-        x = ways[pick(f, 3)](f, x);
-    return x;
 }
 
 /* ---- Cases ----------------------------------------------------------------------------------------------- */
@@ -388,157 +301,6 @@ static double join_case(uint32_t seed)
     return differ;
 }
 
-/* ---- Products --------------------------------------------------------------------------------------------- */
-
-typedef struct product {
-    qn_dtype a, b, y;
-    int64_t rows, k, columns;
-    bool by_column, b_zero;
-} product;
-
-static product random_product(fixture *f)
-{
-    product p = {.b = pick(f, 4) ? QN_INT8 : QN_UINT8};
-    p.a = pick_width(f, pick_byte(f));
-    p.y = pick_width(f, pick_byte(f));
-    if (pick(f, 4) == 0)
-        p.b = QN_INT16;
-    p.rows = 1 + pick(f, pick(f, 2) ? 4 : 60);
-    p.k = 1 + pick(f, pick(f, 2) ? 40 : 300);
-    p.columns = 1 + pick(f, pick(f, 2) ? 40 : 300);
-    p.by_column = pick(f, 2);
-    p.b_zero = p.b == QN_UINT8 || pick(f, 6) == 0;
-    return p;
-}
-
-static qn_value *column_zeros(fixture *f, const product *p)
-{
-    qn_tensor *t = constant_tensor(f, p->b, p->by_column ? 1 : 0, &p->columns);
-    fill_bytes(f, t->data, p->b_zero ? qn_tensor_count(t) * (int64_t)qn_dtype_size(p->b) : 0,
-               false);
-    return constant_value(f, t);
-}
-
-static double gemm_case(uint32_t seed)
-{
-    fixture f = fixture_begin(seed);
-    const product p = random_product(&f);
-    const bool turned = pick(&f, 2), floats = pick(&f, 3) == 0;
-    const int64_t a[] = {p.rows, p.k};
-    const int64_t b[] = {turned ? p.columns : p.k, turned ? p.k : p.columns};
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, 2, a),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        pick(&f, 3) ? biases(&f, p.columns, p.a, p.b) : NULL,
-        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        floats ? NULL : add_zero(&f, p.y)};
-    qn_node *node = add_wide_node(&f, &qn_op_ms_QGemm, floats ? 7 : 9, in);
-    qn_gemm_attrs *attrs = node->attrs;
-    attrs->transB = turned;
-    attrs->alpha = pick(&f, 2) ? 1.0f : 0.75f;
-    qn_value *y = result_of(node);
-    const bool bytes = floats && pick(&f, 2);
-    add_output(&f, bytes ? follow(&f, function(&f, y)) : floats ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
-    fixture_end(&f);
-    return count;
-}
-
-/* Stacks of rows by constant columns. */
-static double matmul_case(uint32_t seed)
-{
-    fixture f = fixture_begin(seed);
-    const product p = random_product(&f);
-    const int64_t a[] = {1 + pick(&f, 3), 1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
-    const int32_t rank = 2 + (int32_t)pick(&f, 3);
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, rank, a + 4 - rank),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        add_zero(&f, p.y)};
-    add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
-    fixture_end(&f);
-    return count;
-}
-
-/* The same with a bias, into integers or floats. */
-static double biased_case(uint32_t seed)
-{
-    fixture f = fixture_begin(seed);
-    const product p = random_product(&f);
-    const bool floats = pick(&f, 3) == 0, has_bias = pick(&f, 4) || floats;
-    const int64_t a[] = {1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
-    const int32_t rank = 2 + (int32_t)pick(&f, 2);
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, rank, a + 3 - rank),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        floats ? NULL : add_zero(&f, p.y),
-        has_bias ? biases(&f, p.columns, p.a, p.b) : NULL};
-    qn_value *y = result_of(add_wide_node(&f, &qn_op_qn_QMatMul, has_bias ? 9 : 8, in));
-    add_output(&f, floats ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
-    fixture_end(&f);
-    return count;
-}
-
-/* A scale of results for which many sums lie halfway: then every rounding of the multiplier is seen. */
-static qn_value *halving_scale(fixture *f, const qn_value *a, const qn_value *b)
-{
-    qn_tensor *tensor = constant_tensor(f, QN_FLOAT32, 0, NULL);
-    const float both = ((const float *)a->data->data)[0] * ((const float *)b->data->data)[0];
-    *(float *)tensor->data = both * (float)(2 * (20 + pick(f, 200)));
-    return constant_value(f, tensor);
-}
-
-/* Stacks of two computed matrices; either may be the same for all. */
-static double two_case(uint32_t seed)
-{
-    fixture f = fixture_begin(seed);
-    product p = random_product(&f);
-    const int64_t batch[2] = {1 + pick(&f, 3), 1 + pick(&f, 4)};
-    const int64_t a[] = {pick(&f, 3) ? batch[0] : 1, batch[1], p.rows, p.k};
-    const int64_t b[] = {batch[0], pick(&f, 3) ? batch[1] : 1, p.k, p.columns};
-    const int32_t a_rank = 2 + (int32_t)pick(&f, 3), b_rank = 2 + (int32_t)pick(&f, 3);
-    p.by_column = false;
-    qn_value *in[] = {add_byte_input(&f, p.a, a_rank, a + 4 - a_rank),
-                      add_scales(&f, 0, 0.02),
-                      add_zero(&f, p.a),
-                      add_byte_input(&f, p.b, b_rank, b + 4 - b_rank),
-                      add_scales(&f, 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-                      pick(&f, 2) ? column_zeros(&f, &p) : add_zero(&f, p.b),
-                      add_scales(&f, 0, 0.01 * unit_of(p.y)),
-                      add_zero(&f, p.y)};
-    if (pick(&f, 2))
-        in[6] = halving_scale(&f, in[1], in[4]);
-    add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 matmul" : "int8 matmul");
-    fixture_end(&f);
-    return count;
-}
-
-static void test_products(void **state)
-{
-    (void)state;
-    run_cases(gemm_case, 150, 0);
-    run_cases(matmul_case, 100, 0);
-    run_cases(biased_case, 100, 0);
-    run_cases(two_case, 150, 0);
-}
-
 static void test_conv(void **state)
 {
     (void)state;
@@ -585,8 +347,7 @@ static void test_depthwise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv), cmocka_unit_test(test_winograd),
-                                       cmocka_unit_test(test_depthwise),
-                                       cmocka_unit_test(test_products)};
+                                       cmocka_unit_test(test_depthwise)};
     if (lacks_backend("cpu"))
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
