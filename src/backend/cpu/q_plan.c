@@ -275,8 +275,8 @@ static bool is_depthwise(const qn_q_conv *c)
            (c->kernels->depth_tiles || runs);
 }
 
-/* Transformed weights are four times as large: where they are many, as long as all of them together add less than half
- * of the model to it. */
+/* Transformed weights are four times as large: where they are many, as long as all of them together add no more than
+ * the model has. Plans that compute directly are there for their results, not for speed. */
 static qn_status choose_winograd(qn_q_conv *c, qn_builder *builder)
 {
     enum { ALWAYS_BELOW = 2 << 20 };
@@ -284,8 +284,8 @@ static qn_status choose_winograd(qn_q_conv *c, qn_builder *builder)
     qn_cpu_plan *plan;
     QN_TRY(qn_cpu_plan_get(&plan, builder));
     c->is_winograd =
-        !c->is_depthwise && qn_q_wino_wanted(c) &&
-        (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)(plan->model_bytes / 2));
+        !c->is_depthwise && !qn_build_direct(builder) && qn_q_wino_wanted(c) &&
+        (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)plan->model_bytes);
     plan->winograd_bytes += c->is_winograd ? added : 0;
     return QN_OK;
 }
