@@ -6,6 +6,17 @@
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/q_mac.h"
 
+/* How sums are made, and which kernels make them. */
+typedef enum qn_q_form {
+    QN_Q_WINDOWS,   /* tiles of neighbouring windows */
+    QN_Q_POINTS,    /* windows are pixels, which are counted off in rows of a tile each */
+    QN_Q_HALVED,    /* the same, by Winograd's inner product (q_mac.h) */
+    QN_Q_DEPTHWISE, /* each channel by itself (q_depth.c) */
+    QN_Q_WINOGRAD   /* tiles of 4x4 outputs (q_wino.h) */
+} qn_q_form;
+
+enum { QN_Q_WINO_OUT = 4 }; /* rows and columns of such a tile */
+
 typedef struct qn_q_conv {
     /* Known when it is claimed: a map [samples, height, width, channels], and the window. */
     int64_t samples, channels, height, width, out_height, out_width;
@@ -24,13 +35,12 @@ typedef struct qn_q_conv {
 
     /* From qn_q_conv_plan: how it is done. */
     const qn_mac_kernels *kernels;
+    qn_q_form form;
     int64_t vectors, blocks; /* vectors of a block of filters, blocks of a group */
     int64_t steps;           /* of all segments */
-    bool points;             /* windows are pixels, which are counted off in rows of a tile each */
     /* Points that are not side by side: how many a row has, and elements from row to row and from point to
      * point of the map; else 0. */
     int64_t across, apart[2];
-    bool halved;        /* by Winograd's inner product (q_mac.h) */
     int64_t last_width; /* windows of the last row: less where pixels are just counted off */
     bool copies;        /* rows are copied first: padded, or in another form */
     int64_t copy_width; /* pixels of such a row */
@@ -48,13 +58,10 @@ typedef struct qn_q_conv {
     double *reach;            /* by the same index: what no sum exceeds, without its bias */
     const uint8_t *step_runs; /* [block][step]: qn_mac_tile.runs */
 
-    /* Winograd's form instead of tiles (q_wino.h). */
-    bool is_winograd;
-    int64_t wino_batch; /* tiles that are transformed at once */
+    int64_t wino_batch; /* tiles of QN_Q_WINOGRAD that are transformed at once */
 
-    /* Depthwise convolutions have tiles of their own (phases), or go by runs of outputs: whole rows where
-     * windows are side by side, else pixels. */
-    bool is_depthwise;
+    /* QN_Q_DEPTHWISE has tiles of its own (phases), or goes by runs of outputs: whole rows where windows are
+     * side by side, else pixels. */
     qn_depth depth;
     int64_t runs, x_run; /* of a row; bytes from one to the next */
     qn_depth_phase
@@ -77,12 +84,12 @@ static inline int64_t qn_q_pieces(int64_t count, int64_t size)
 /* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h. */
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {
-    return c->is_winograd ? 4 : 2;
+    return c->form == QN_Q_WINOGRAD ? QN_Q_WINO_OUT : 2;
 }
 /* Rows that are computed for so many. */
 static inline int64_t qn_q_conv_rows(const qn_q_conv *c, int64_t rows)
 {
-    return c->is_winograd ? (rows + 3) / 4 * 4 : rows;
+    return c->form == QN_Q_WINOGRAD ? qn_q_pieces(rows, QN_Q_WINO_OUT) * QN_Q_WINO_OUT : rows;
 }
 
 /* From the results of the first filter to those of another, with which a block begins. */
@@ -141,7 +148,7 @@ static inline int64_t qn_q_conv_vectors(const qn_q_conv *c, int64_t block)
 {
     const int64_t width = c->vectors * c->kernels->lanes;
     const int64_t rest = c->group_filters - block % c->blocks * width;
-    return rest <= c->kernels->lanes && !c->halved ? 1 : c->vectors;
+    return rest <= c->kernels->lanes && c->form != QN_Q_HALVED ? 1 : c->vectors;
 }
 /* Which filter the number at that place is for; -1: none. */
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);

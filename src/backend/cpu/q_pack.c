@@ -168,7 +168,7 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
         if (c->kind == QN_MAC_BYTES)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
-        if (c->halved)
+        if (c->form == QN_Q_HALVED)
             k->start[param] -= (int32_t)filter_less(&p, c->steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
         c->reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
@@ -178,9 +178,9 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
 qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
     enum { ALONE = 1 << 16 }; /* weights that one thread packs by itself */
-    if (c->is_depthwise)
+    if (c->form == QN_Q_DEPTHWISE)
         return qn_q_depth_pack(c, builder, w);
-    if (c->is_winograd)
+    if (c->form == QN_Q_WINOGRAD)
         return qn_q_wino_pack(c, builder, w);
     const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
     const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * size);

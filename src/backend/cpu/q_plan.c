@@ -44,7 +44,7 @@ bool qn_q_conv_fits(const qn_q_conv *c)
 
 int64_t qn_q_conv_params(const qn_q_conv *c)
 {
-    if (c->is_depthwise)
+    if (c->form == QN_Q_DEPTHWISE)
         return c->depth.period * c->kernels->depth_block;
     return c->groups * c->blocks * c->vectors * c->kernels->lanes;
 }
@@ -52,7 +52,7 @@ int64_t qn_q_conv_params(const qn_q_conv *c)
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 {
     const int64_t padded = c->blocks * c->vectors * c->kernels->lanes;
-    if (c->is_depthwise)
+    if (c->form == QN_Q_DEPTHWISE)
         return qn_q_depth_channel(c, param);
     return param % padded < c->group_filters ? param / padded * c->group_filters + param % padded
                                              : -1;
@@ -117,8 +117,8 @@ static void count_off(qn_q_conv *c)
         pixels *= c->samples;
         c->samples = 1;
     }
-    c->halved = is_halved(c, pixels);
-    const int64_t most = c->halved                   ? (int64_t)c->kernels->halved_windows
+    c->form = is_halved(c, pixels) ? QN_Q_HALVED : QN_Q_POINTS;
+    const int64_t most = c->form == QN_Q_HALVED      ? (int64_t)c->kernels->halved_windows
                          : pixels <= c->kernels->few ? (int64_t)c->kernels->few
                                                      : (int64_t)c->kernels->windows;
     c->width = qn_q_pieces(pixels, qn_q_pieces(pixels, most));
@@ -126,7 +126,6 @@ static void count_off(qn_q_conv *c)
     c->last_width = pixels - (c->height - 1) * c->width;
     c->out_height = c->height;
     c->out_width = c->width;
-    c->points = true;
 }
 
 static void choose_blocks(qn_q_conv *c)
@@ -208,12 +207,13 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
 {
     const int64_t rows = c->samples * c->out_height, filters = c->groups * c->group_filters;
     const int64_t weights = filters * qn_q_conv_length(c);
-    const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks;
+    const bool depthwise = c->form == QN_Q_DEPTHWISE;
+    const int64_t blocks = depthwise ? 1 : c->groups * c->blocks;
     const bool heavy = weights > HEAVY && weights > c->samples * c->height * c->width * c->channels;
     int64_t best = INT64_MAX;
     c->filter_parts = c->row_parts = 1;
     if ((double)weights * (double)(rows * c->out_width) <
-        (c->is_depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
+        (depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
@@ -233,7 +233,7 @@ static void choose_cuts(qn_q_conv *c)
 {
     enum { PIECE = 3000 * 1000, MOST_PIECES = 8 };
     const int64_t rows = c->samples * c->out_height / c->row_parts;
-    const int64_t blocks = c->is_depthwise ? 1 : c->groups * c->blocks / c->filter_parts;
+    const int64_t blocks = c->form == QN_Q_DEPTHWISE ? 1 : c->groups * c->blocks / c->filter_parts;
     const double work = (double)(c->groups * c->group_filters * qn_q_conv_length(c)) *
                         (double)(rows * c->out_width) / (double)c->filter_parts;
     const int64_t wanted = (int64_t)QN_MIN(work / PIECE, MOST_PIECES);
@@ -277,16 +277,30 @@ static bool is_depthwise(const qn_q_conv *c)
 
 /* Transformed weights are four times as large: where they are many, as long as all of them together add no more than
  * the model has. Plans that compute directly are there for their results, not for speed. */
-static qn_status choose_winograd(qn_q_conv *c, qn_builder *builder)
+static qn_status allows_winograd(bool *out, const qn_q_conv *c, qn_builder *builder)
 {
     enum { ALWAYS_BELOW = 2 << 20 };
     const int64_t added = (QN_Q_WINO_XI - 9) * c->channels * c->group_filters * 2;
     qn_cpu_plan *plan;
     QN_TRY(qn_cpu_plan_get(&plan, builder));
-    c->is_winograd =
-        !c->is_depthwise && !qn_build_direct(builder) && qn_q_wino_wanted(c) &&
-        (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)plan->model_bytes);
-    plan->winograd_bytes += c->is_winograd ? added : 0;
+    *out = !qn_build_direct(builder) && qn_q_wino_wanted(c) &&
+           (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)plan->model_bytes);
+    plan->winograd_bytes += *out ? added : 0;
+    return QN_OK;
+}
+
+static qn_status choose_form(qn_q_conv *c, qn_builder *builder)
+{
+    bool winograd = false;
+    c->form = QN_Q_WINDOWS;
+    if (is_depthwise(c))
+        c->form = QN_Q_DEPTHWISE;
+    else if (is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
+        count_off(c);
+    else
+        QN_TRY(allows_winograd(&winograd, c, builder));
+    if (winograd)
+        c->form = QN_Q_WINOGRAD;
     return QN_OK;
 }
 
@@ -303,21 +317,19 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
         c->mac.y_step = c->mac.y_vector;
         c->mac.y_vector *= c->out_height * c->out_width;
     }
-    c->is_depthwise = is_depthwise(c);
     c->skips = qn_q_conv_padding(c) == 0;
-    if (!c->is_depthwise && is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
-        count_off(c);
-    QN_TRY(choose_winograd(c, builder));
-    if (!c->is_depthwise)
+    QN_TRY(choose_form(c, builder));
+    const bool depthwise = c->form == QN_Q_DEPTHWISE, winograd = c->form == QN_Q_WINOGRAD;
+    if (!depthwise)
         choose_blocks(c);
-    c->copies = c->is_depthwise || must_copy(c);
+    c->copies = depthwise || must_copy(c);
     c->copy_width = seen(c, 1, c->out_width);
-    if (c->is_depthwise)
+    if (depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
-    if (c->is_winograd)
+    if (winograd)
         qn_q_wino_plan(c);
     choose_parts(c, c->threads ? c->threads : qn_build_threads(builder));
     choose_cuts(c);
     choose_band(c);
-    return c->is_depthwise || c->is_winograd ? QN_OK : make_segments(c, builder);
+    return depthwise || winograd ? QN_OK : make_segments(c, builder);
 }

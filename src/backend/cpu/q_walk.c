@@ -45,7 +45,7 @@ static int64_t copy_row_bytes(const qn_q_conv *c)
 
 static bool in_pairs(const qn_q_conv *c)
 {
-    return c->is_depthwise && c->kernels->depth_tiles;
+    return c->form == QN_Q_DEPTHWISE && c->kernels->depth_tiles;
 }
 
 /* A thread's copy of a band. */
@@ -67,8 +67,8 @@ static size_t copy_bytes(const qn_q_conv *c)
 static size_t thread_bytes(const qn_q_conv *c)
 {
     const size_t less = (size_t)(c->band * c->out_width) * sizeof(int32_t);
-    return copy_bytes(c) + (c->is_winograd ? qn_q_wino_scratch(c) : 0) +
-           (c->halved ? (less + 63) / 64 * 64 : 0);
+    return copy_bytes(c) + (c->form == QN_Q_WINOGRAD ? qn_q_wino_scratch(c) : 0) +
+           (c->form == QN_Q_HALVED ? (less + 63) / 64 * 64 : 0);
 }
 
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
@@ -140,9 +140,9 @@ static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, i
     b->copied_before = to->row == row;
     for (int64_t i = 0; i < rows && !b->copied_before; i += in_pairs(c) ? 2 : 1)
         (in_pairs(c) ? copy_pair : copy_row)(c, to->bytes + i * bytes, x, top + i);
-    if (c->halved && !b->copied_before)
+    if (c->form == QN_Q_HALVED && !b->copied_before)
         c->kernels->less(less, to->bytes, rows * c->copy_width, c->channels);
-    b->less = c->halved ? less : NULL;
+    b->less = c->form == QN_Q_HALVED ? less : NULL;
     to->row = row;
     b->x = to->bytes;
     b->x_first = 0;
@@ -166,7 +166,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
     block b = {.x = group * c->group_channels * element_bytes(c),
                .y = group * c->group_filters + first,
                .vectors = qn_q_conv_vectors(c, index)};
-    b.fns = c->halved ? c->kernels->halved : c->kernels->tiles[b.vectors / 2];
+    b.fns = c->form == QN_Q_HALVED ? c->kernels->halved : c->kernels->tiles[b.vectors / 2];
     b.tile.weights = c->weights + index * c->steps * width * c->kernels->weight_bytes;
     b.tile.runs = c->step_runs ? c->step_runs + index * c->steps : NULL;
     b.tile.param = index * width;
@@ -278,12 +278,8 @@ static void run_points(const qn_q_conv *c, const band *b, const block *k)
     }
 }
 
-static void run_block(const qn_q_conv *c, const band *b, const block *k)
+static void run_windows(const qn_q_conv *c, const band *b, const block *k)
 {
-    if (c->points) {
-        run_points(c, b, k);
-        return;
-    }
     const int64_t most = c->vectors == 4 ? c->kernels->few : c->kernels->windows;
     const bool narrow = 2 * c->out_width <= most && c->last_width == c->out_width;
     const int64_t across = c->n_segments / c->kernel[0], lanes = k->vectors * c->kernels->lanes;
@@ -310,7 +306,7 @@ static void run_block(const qn_q_conv *c, const band *b, const block *k)
 /* ---- Depthwise -------------------------------------------------------------------------------------------- */
 
 /* The columns of one row in tiles of about the same size. */
-static void run_depth_row(const qn_q_conv *c, const band *b, int64_t row)
+static void run_depth_tiles(const qn_q_conv *c, const band *b, int64_t row)
 {
     const qn_mac *m = &c->mac;
     const int64_t top = row * c->stride[0], most = c->kernels->depth_windows;
@@ -336,19 +332,34 @@ static void run_depth_row(const qn_q_conv *c, const band *b, int64_t row)
     }
 }
 
-static void run_depth(const qn_q_conv *c, const band *b)
+static void run_depth_runs(const qn_q_conv *c, const band *b, int64_t row)
 {
-    for (int64_t row = 0; row < b->count && in_pairs(c); row++)
-        run_depth_row(c, b, row);
-    if (in_pairs(c))
-        return;
-    for (int64_t row = 0; row < b->count; row++) {
-        for (int64_t i = 0; i < c->runs; i++)
-            c->kernels->depth(&c->depth,
-                              b->y + row * c->out_width * c->mac.y_step +
-                                  qn_q_conv_filter_bytes(c, i * c->depth.count),
-                              b->x + row * b->x_row + i * c->x_run);
+    uint8_t *y = b->y + row * c->out_width * c->mac.y_step;
+    for (int64_t i = 0; i < c->runs; i++)
+        c->kernels->depth(&c->depth, y + qn_q_conv_filter_bytes(c, i * c->depth.count),
+                          b->x + row * b->x_row + i * c->x_run);
+}
+
+/* ---- Forms ------------------------------------------------------------------------------------------------- */
+
+/* Blocks [first, last) of the filters over a band; own: the thread's memory. */
+typedef void run_fn(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own);
+
+static void run_blocks(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
+{
+    (void)own;
+    for (int64_t i = blocks[0]; i < blocks[1]; i++) {
+        const block k = block_of(c, i);
+        (c->form == QN_Q_WINDOWS ? run_windows : run_points)(c, b, &k);
     }
+}
+
+static void run_depthwise(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
+{
+    (void)blocks;
+    (void)own;
+    for (int64_t row = 0; row < b->count; row++)
+        (in_pairs(c) ? run_depth_tiles : run_depth_runs)(c, b, row);
 }
 
 static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks[2], copy *own)
@@ -361,6 +372,12 @@ static void run_winograd(const qn_q_conv *c, const band *b, const int64_t blocks
                                   .seen_before = b->copied_before};
     qn_q_wino_run(c, &tiles, blocks);
 }
+
+static run_fn *const run_form[] = {[QN_Q_WINDOWS] = run_blocks,
+                                   [QN_Q_POINTS] = run_blocks,
+                                   [QN_Q_HALVED] = run_blocks,
+                                   [QN_Q_DEPTHWISE] = run_depthwise,
+                                   [QN_Q_WINOGRAD] = run_winograd};
 
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
@@ -409,16 +426,9 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
         b.x_first = row * b.x_row - (c->pad[0] * c->width + c->pad[1]) * c->channels;
         if (c->copies)
             copy_band(&b, c, x, own, sample * c->out_height + row);
-        if (c->is_depthwise)
-            run_depth(c, &b);
-        if (c->is_winograd)
-            run_winograd(c, &b, blocks, own);
-        for (int64_t i = blocks[0]; i < blocks[1] && !c->is_depthwise && !c->is_winograd; i++) {
-            const block k = block_of(c, i);
-            run_block(c, &b, &k);
-        }
+        run_form[c->form](c, &b, blocks, own);
         if ((c->mac.finish.table || c->mac.finish.map) &&
-            (c->is_depthwise || blocks[0] < blocks[1]))
+            (c->form == QN_Q_DEPTHWISE || blocks[0] < blocks[1]))
             finish_band(c, &b, blocks);
     }
 }
@@ -437,7 +447,8 @@ static void run_piece(const work *w, int64_t part, int64_t piece, copy *own)
     int64_t blocks[2] = {0, c->groups * c->blocks}, all[2] = {0, c->samples * c->out_height};
     cut(blocks, part % c->filter_parts, c->filter_parts, 1);
     cut(blocks, piece % c->block_cuts, c->block_cuts, 1);
-    cut(all, part / c->filter_parts, c->row_parts, c->is_winograd ? qn_q_conv_unit(c) : 1);
+    cut(all, part / c->filter_parts, c->row_parts,
+        c->form == QN_Q_WINOGRAD ? qn_q_conv_unit(c) : 1);
     cut(all, piece / c->block_cuts, c->row_cuts, qn_q_conv_unit(c));
     for (int64_t n = all[0] / c->out_height; n * c->out_height < all[1]; n++) {
         const int64_t rows[2] = {QN_MAX(all[0] - n * c->out_height, 0),

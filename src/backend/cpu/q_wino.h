@@ -22,7 +22,7 @@
 
 #include "backend/cpu/q_conv.h"
 
-enum { QN_Q_WINO_OUT = 4, QN_Q_WINO_IN = 6, QN_Q_WINO_XI = 36, QN_Q_WINO_VECTORS = 2 };
+enum { QN_Q_WINO_IN = 6, QN_Q_WINO_XI = 36, QN_Q_WINO_VECTORS = 2 };
 
 /* One tile of the map as qn_mac_kernels.copy makes it. */
 typedef struct qn_q_wino_input {
