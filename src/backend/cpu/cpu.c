@@ -91,16 +91,32 @@ static const struct {
     {&qn_op_qn_Requantize, qn_claim_q_requantize},
 };
 
-qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder)
+/* What the claims of one plan share. */
+typedef struct budget {
+    int64_t model, spent; /* bytes: of all constants; beyond them, on weights in Winograd's form */
+} budget;
+
+static qn_status budget_of(budget **out, qn_builder *builder)
 {
     void **shared = qn_build_shared(builder);
     if (!*shared) {
-        qn_cpu_plan *plan = qn_build_alloc(builder, sizeof *plan);
-        QN_TRY_ALLOC(qn_build_context(builder), plan);
-        plan->model_bytes = qn_build_model_bytes(builder);
-        *shared = plan;
+        budget *b = qn_build_alloc(builder, sizeof *b);
+        QN_TRY_ALLOC(qn_build_context(builder), b);
+        b->model = (int64_t)qn_build_model_bytes(builder);
+        *shared = b;
     }
     *out = *shared;
+    return QN_OK;
+}
+
+qn_status qn_cpu_allows_winograd(bool *out, qn_builder *builder, int64_t added, double share)
+{
+    enum { ALWAYS_BELOW = 2 << 20 };
+    budget *b = NULL;
+    QN_TRY(budget_of(&b, builder));
+    *out = !qn_build_direct(builder) &&
+           (added <= ALWAYS_BELOW || (double)(b->spent + added) <= share * (double)b->model);
+    b->spent += *out ? added : 0;
     return QN_OK;
 }
 

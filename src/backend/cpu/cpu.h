@@ -6,12 +6,11 @@
 
 extern const qn_backend qn_backend_cpu;
 
-/* What the claims of one plan share. */
-typedef struct qn_cpu_plan {
-    size_t model_bytes;
-    int64_t winograd_bytes; /* that transformed weights take beyond plain ones */
-} qn_cpu_plan;
-QN_MUST_CHECK qn_status qn_cpu_plan_get(qn_cpu_plan **out, qn_builder *builder);
+/* Weights in Winograd's form are four times as large: they may take `added` bytes more than plain ones where that is
+ * little, or as long as all of a plan's add no more than this share of the model. Not in plans that compute directly:
+ * those are there for their results, not for speed. */
+QN_MUST_CHECK qn_status qn_cpu_allows_winograd(bool *out, qn_builder *builder, int64_t added,
+                                               double share);
 
 /* Between row-major, channels-last and this machine's blocked layout, of float32; between the first two
  * also of 8 and 16 bits. (convert.c, q_convert.c) */

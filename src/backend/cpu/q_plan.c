@@ -275,30 +275,17 @@ static bool is_depthwise(const qn_q_conv *c)
            (c->kernels->depth_tiles || runs);
 }
 
-/* Transformed weights are four times as large: where they are many, as long as all of them together add no more than
- * the model has. Plans that compute directly are there for their results, not for speed. */
-static qn_status allows_winograd(bool *out, const qn_q_conv *c, qn_builder *builder)
-{
-    enum { ALWAYS_BELOW = 2 << 20 };
-    const int64_t added = (QN_Q_WINO_XI - 9) * c->channels * c->group_filters * 2;
-    qn_cpu_plan *plan;
-    QN_TRY(qn_cpu_plan_get(&plan, builder));
-    *out = !qn_build_direct(builder) && qn_q_wino_wanted(c) &&
-           (added <= ALWAYS_BELOW || plan->winograd_bytes + added <= (int64_t)plan->model_bytes);
-    plan->winograd_bytes += *out ? added : 0;
-    return QN_OK;
-}
-
 static qn_status choose_form(qn_q_conv *c, qn_builder *builder)
 {
+    const int64_t added = (QN_Q_WINO_XI - 9) * c->channels * c->group_filters * 2;
     bool winograd = false;
     c->form = QN_Q_WINDOWS;
     if (is_depthwise(c))
         c->form = QN_Q_DEPTHWISE;
     else if (is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
         count_off(c);
-    else
-        QN_TRY(allows_winograd(&winograd, c, builder));
+    else if (qn_q_wino_wanted(c))
+        QN_TRY(qn_cpu_allows_winograd(&winograd, builder, added, 1));
     if (winograd)
         c->form = QN_Q_WINOGRAD;
     return QN_OK;

@@ -259,24 +259,22 @@ static int64_t added_bytes(const qn_geometry *g)
     return (QN_WINO_XI - 9) * g->channels * g->filters * (int64_t)sizeof(float);
 }
 
-/* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few tiles.
- * Transformed weights are four times as large: beyond 2 MiB they pay only where many tiles share them,
- * and as long as all of them together stay below half of the model. */
-static bool wanted(const qn_geometry *g, int64_t *spent, size_t model_bytes)
+/* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few tiles. */
+static bool is_fit(const qn_geometry *g)
 {
-    enum { ALWAYS_BELOW = 2 << 20, MANY_TILES = 64 };
     for (int d = 0; d < 2; d++) {
         if (g->kernel[d] != 3 || g->stride[d] != 1 || g->dilation[d] != 1 || g->in[d] < 8)
             return false;
     }
-    if (g->rank != 2 || g->groups != 1 || g->channels < 12 || g->filters < 16)
-        return false;
-    const int64_t added = added_bytes(g);
+    return g->rank == 2 && g->groups == 1 && g->channels >= 12 && g->filters >= 16;
+}
+
+/* Many transformed weights pay only where many tiles share them. */
+static qn_status is_allowed(bool *out, const qn_geometry *g, qn_builder *builder)
+{
+    enum { MANY_TILES = 64 };
     const int64_t tiles = g->samples * ((g->out[0] + 3) / 4) * ((g->out[1] + 3) / 4);
-    const bool pays = added <= ALWAYS_BELOW ||
-                      (tiles >= MANY_TILES && *spent + added <= (int64_t)(model_bytes / 2));
-    *spent += pays ? added : 0;
-    return pays;
+    return qn_cpu_allows_winograd(out, builder, added_bytes(g), tiles >= MANY_TILES ? 0.5 : 0);
 }
 
 qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
@@ -284,11 +282,11 @@ qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
     const qn_kernels *kernels = qn_kernels_get();
     const qn_node *node = claim->node;
     qn_geometry g;
-    qn_cpu_plan *plan;
-    QN_TRY(qn_cpu_plan_get(&plan, claim->builder));
-    if (!kernels->wino || qn_build_direct(claim->builder) ||
-        !qn_geometry_conv(&g, claim->builder, node) ||
-        !wanted(&g, &plan->winograd_bytes, plan->model_bytes))
+    bool allowed;
+    if (!kernels->wino || !qn_geometry_conv(&g, claim->builder, node) || !is_fit(&g))
+        return QN_OK;
+    QN_TRY(is_allowed(&allowed, &g, claim->builder));
+    if (!allowed)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
