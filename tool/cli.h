@@ -198,6 +198,8 @@ int cli_run(const cli_program *program, const cli_command *command, int argc, ch
 int cli_fail(cli_work *cli, qn_status status);
 /* Shows the report on stdout, as text, JSON or Markdown, and frees it. Returns the exit code. */
 int cli_show(cli_work *cli, qn_report *report);
+/* Whether all that was printed could be written, as an exit code; a message where it could not. */
+int cli_written(FILE *to);
 void cli_error(const char *format, ...) QN_PRINTF(1, 2);
 /* What a user should know though nothing is wrong. */
 void cli_note(const char *format, ...) QN_PRINTF(1, 2);
@@ -304,10 +306,11 @@ void cli_script_close(cli_script *script);
 
 /* ---- Pages about the command itself ---------------------------------------------------------------------- */
 
-void cli_help(const cli_command *command); /* NULL: of the whole */
-void cli_man_page(void);
+/* All return the exit code. */
+int cli_help(const cli_command *command); /* NULL: of the whole */
+int cli_man_page(void);
 /* The shells that completions can be written for. */
 cli_word_fn cli_shell_name;
-void cli_completion(const char *shell); /* one of them */
+int cli_completion(const char *shell); /* one of them */
 
 #endif

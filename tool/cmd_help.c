@@ -55,16 +55,14 @@ static int run(cli_work *cli, const void *parsed)
     const values *v = parsed;
     const char *topic = v->common.arguments.count ? v->common.arguments.at[0] : NULL;
     if (v->man)
-        cli_man_page();
-    else if (v->completion)
-        cli_completion(v->completion);
-    else if (topic && strcmp(topic, "passes") == 0)
+        return cli_man_page();
+    if (v->completion)
+        return cli_completion(v->completion);
+    if (topic && strcmp(topic, "passes") == 0)
         return show_passes(cli);
-    else if (topic && !cli_command_find(topic))
+    if (topic && !cli_command_find(topic))
         return unknown_topic(topic);
-    else
-        cli_help(topic ? cli_command_find(topic) : NULL);
-    return CLI_DONE;
+    return cli_help(topic ? cli_command_find(topic) : NULL);
 }
 
 const cli_command cli_cmd_help = {

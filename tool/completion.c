@@ -263,10 +263,11 @@ const char *cli_shell_name(size_t i)
     return i < sizeof shells / sizeof *shells ? shells[i].name : NULL;
 }
 
-void cli_completion(const char *shell)
+int cli_completion(const char *shell)
 {
     for (size_t i = 0; cli_shell_name(i); i++) {
         if (strcmp(shells[i].name, shell) == 0)
             shells[i].write();
     }
+    return cli_written(stdout);
 }

@@ -131,12 +131,13 @@ static void help_all(void)
         "missed.\n");
 }
 
-void cli_help(const cli_command *command)
+int cli_help(const cli_command *command)
 {
     if (command)
         help_command(command);
     else
         help_all();
+    return cli_written(stdout);
 }
 
 /* ---- Man page ------------------------------------------------------------------------------------------- */
@@ -180,7 +181,7 @@ static void man_command(const cli_command *command)
         man_options(command->parts[i].group);
 }
 
-void cli_man_page(void)
+int cli_man_page(void)
 {
     static const cli_command none; /* has only the options of every command */
     static const char *const exit_codes[][2] = {{"0", "done"},
@@ -203,4 +204,5 @@ void cli_man_page(void)
     printf(".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
         printf(".TP\n.B %s\n%s\n", exit_codes[i][0], exit_codes[i][1]);
+    return cli_written(stdout);
 }

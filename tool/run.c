@@ -1,4 +1,4 @@
-/* A command at work: context, messages, progress, Ctrl-C. */
+/* A command at work: context, messages, progress, signals. */
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,13 +20,20 @@ static void on_signal(int number)
     signal(number, SIG_DFL);
 }
 
+/* What asks for an end: Ctrl-C, a terminal that goes away, kill, a limit of time. */
 static void catch_signals(void)
 {
-    struct sigaction action;
+    static const int numbers[] = {SIGINT, SIGHUP, SIGTERM, SIGXCPU};
+    struct sigaction action, before;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        /* nohup: the work outlives its terminal */
+        const bool outlives = numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
+                              before.sa_handler == SIG_IGN;
+        if (!outlives)
+            sigaction(numbers[i], &action, NULL);
+    }
 }
 
 /* ---- Messages ------------------------------------------------------------------------------------------- */
@@ -122,6 +129,14 @@ int cli_fail(cli_work *cli, qn_status status)
     }
 }
 
+int cli_written(FILE *to)
+{
+    const bool written = !ferror(to) && fflush(to) == 0;
+    if (!written)
+        cli_error("cannot write to the standard output");
+    return written ? CLI_DONE : CLI_FAILED;
+}
+
 int cli_show(cli_work *cli, qn_report *report)
 {
     char *text;
@@ -133,11 +148,9 @@ int cli_show(cli_work *cli, qn_report *report)
     if (status != QN_OK)
         return cli_fail(cli, status);
     FILE *to = cli->aside ? stderr : stdout;
-    const bool written = fputs(text, to) >= 0 && fflush(to) == 0;
+    fputs(text, to);
     qn_text_free(cli->ctx, text);
-    if (!written)
-        cli_error("cannot write to the standard output");
-    return written ? CLI_DONE : CLI_FAILED;
+    return cli_written(to);
 }
 
 /* ---- The frame ------------------------------------------------------------------------------------------ */
@@ -194,6 +207,7 @@ static bool read_options(void *values, const cli_command *command, int argc, cha
 int cli_run(const cli_program *program, const cli_command *command, int argc, char **argv)
 {
     int code = CLI_USAGE;
+    signal(SIGXFSZ, SIG_IGN); /* a write past the limit of file sizes fails, as any other does */
     void *values = calloc(1, command->values_size);
     if (!values) {
         cli_error("out of memory");
@@ -204,9 +218,7 @@ int cli_run(const cli_program *program, const cli_command *command, int argc, ch
         (((const cli_common *)values)->help || !command->check ||
          command->check(values, command))) {
         const cli_common *common = values;
-        if (common->help)
-            cli_help(command);
-        code = common->help ? CLI_DONE : run_with_context(command, common);
+        code = common->help ? cli_help(command) : run_with_context(command, common);
     }
     cli_values_free(values, command);
     free(values);
