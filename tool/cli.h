@@ -266,9 +266,6 @@ typedef struct cli_subject_values {
 extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
     cli_data_group, cli_class_group, cli_detect_group, cli_subject_group;
 
-/* What fails next is the command line's fault where it feeds an input that the model does not have. */
-void cli_check_feed(cli_work *cli, const qn_model *model, const cli_feed_values *feed);
-
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
                           const qn_graph_options *graph, const void *values);

@@ -38,7 +38,6 @@ static qn_status bench(qn_report **out, cli_work *cli, qn_model *model,
                                      .seconds = v->seconds,
                                      .profile = v->profile,
                                      .seed = (uint64_t)v->feed.seed};
-    cli_check_feed(cli, model, &v->feed);
     return qn_bench_run(out, cli->ctx, model, &wanted);
 }
 

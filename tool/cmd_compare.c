@@ -168,8 +168,6 @@ static qn_status compare_models(qn_report **out, cli_work *cli, qn_model *model,
     o.run = cli_calibrate_options(&j->v->data, &j->v->feed.inputs, j->v->feed.seed, graph);
     qn_status status = qn_model_load(&quantized, cli->ctx, j->v->common.arguments.at[1]);
     if (status == QN_OK)
-        cli_check_feed(cli, model, &j->v->feed);
-    if (status == QN_OK)
         status = qn_compare_models(out, cli->ctx, model, quantized, &o);
     qn_model_free(quantized);
     return status;

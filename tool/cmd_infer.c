@@ -30,7 +30,6 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
                                .seed = (uint64_t)v->feed.seed,
                                .output_dir = v->output_dir};
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
-    cli_check_feed(cli, model, &v->feed);
     return qn_infer_files(out, cli->ctx, model, &wanted);
 }
 

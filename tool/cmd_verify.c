@@ -33,7 +33,6 @@ static qn_status verify(qn_report **out, cli_work *cli, qn_model *model,
     if (wanted.runtime && !*wanted.runtime)
         wanted.runtime = NULL;
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
-    cli_check_feed(cli, model, &v->feed);
     return qn_verify_files(out, cli->ctx, model, &wanted);
 }
 

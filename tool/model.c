@@ -159,32 +159,6 @@ const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 
 /* ---- From file to report -------------------------------------------------------------------------------- */
 
-/* Whether an input's name stands at the beginning of the text, with `end` behind it. */
-static bool names_input(const qn_model *model, const char *text, char end)
-{
-    const char *name;
-    for (size_t i = 0; (name = qn_model_input_name(model, i)) != NULL; i++) {
-        const size_t length = strlen(name);
-        if (strncmp(text, name, length) == 0 && text[length] == end)
-            return true;
-    }
-    return false;
-}
-
-void cli_check_feed(cli_work *cli, const qn_model *model, const cli_feed_values *feed)
-{
-    for (size_t i = 0; i < feed->inputs.count; i++) {
-        const char *text = feed->inputs.at[i];
-        cli->misused = cli->misused || (strchr(text, '=') && !names_input(model, text, '='));
-    }
-}
-
-static void check_shapes(cli_work *cli, const qn_model *model, const qn_graph_options *options)
-{
-    for (size_t i = 0; i < options->n_shapes; i++)
-        cli->misused = cli->misused || !names_input(model, options->shapes[i].name, 0);
-}
-
 int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
                        const cli_graph_values *values, const void *all)
 {
@@ -194,8 +168,6 @@ int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
     int code = CLI_USAGE;
     if (prepared_make(&p, values)) {
         qn_status status = qn_model_load(&model, cli->ctx, path);
-        if (status == QN_OK)
-            check_shapes(cli, model, &p.options);
         if (status == QN_OK)
             status = job(&report, cli, model, &p.options, all);
         if (status == QN_OK || report)

@@ -57,7 +57,7 @@ static qn_status check_files(const qn_feed *feed, const char *path)
 static qn_status tell_name(qn_feed *feed, const char *text, qn_status status)
 {
     const char *equals = strchr(text, '=');
-    if (status != QN_E_INVALID || !equals)
+    if (status != QN_E_OPTION || !equals)
         return status;
     const char *name = qn_arena_text(&feed->arena, text, (size_t)(equals - text));
     QN_TRY_ALLOC(feed->ctx, name);
@@ -95,7 +95,7 @@ static qn_status check_batch(qn_feed *feed, size_t i, const qn_dataset_input *da
         in->batch = QN_MAX(info->dims[0], 0);
     if (own.rank > 0 && own.dims[0] < 0 && in->batch && asked && asked != in->batch)
         return qn_fail(
-            feed->ctx, QN_E_INVALID,
+            feed->ctx, QN_E_OPTION,
             "batch %lld contradicts the shape given for input '%s', which begins with %lld",
             (long long)asked, info->name, (long long)in->batch);
     feed->varies = feed->varies || data->dims;
@@ -151,7 +151,7 @@ static qn_status open_samples(qn_feed *feed)
         feed->in[i].sampled = data->fed;
         feed->all_sampled = feed->all_sampled && data->fed;
         if (data->fed && feed->files[i])
-            return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' is given twice",
+            return qn_fail(feed->ctx, QN_E_OPTION, "input '%s' is given twice",
                            feed->infos[i].name);
         if (data->fed)
             QN_TRY(check_batch(feed, i, data));

@@ -8,8 +8,10 @@
 typedef struct qn_infer_output {
     const char *name;
     char *path;                    /* NULL: not written */
-    qn_npy_writer writer;          /* open from the first run on */
+    qn_npy_writer writer;          /* open from the first run on, of strings at the end */
     qn_tensor shape;               /* of all runs together */
+    qn_string *strings;            /* of all runs: the longest one of them counts. NULL: none */
+    int64_t n_strings;             /* taken */
     struct qn_infer_output *parts; /* of a sequence, in place of itself; NULL: it is none */
     size_t n_parts;
     bool left_out; /* cannot be put together */

@@ -101,8 +101,6 @@ static const char *whole_shape(qn_tensor *out, const qn_feed *feed, const qn_ten
         return "has no value";
     if (feed->samples < 0)
         return NULL;
-    if (feed->samples > feed->batch && tensor->dtype == QN_STRING)
-        return "has strings, which can be written of one run only";
     if (!has_samples(feed, tensor, count)) {
         if (feed->batch > 1)
             return "has no first axis that counts the samples; with a batch of 1 it gets one";
@@ -153,8 +151,20 @@ static bool loosen(qn_infer_output *out, const qn_tensor *whole)
     return true;
 }
 
+static qn_status begin_output(qn_infer_output *out, qn_feed *feed)
+{
+    if (!out->path)
+        return QN_OK;
+    if (out->shape.dtype != QN_STRING)
+        return qn_npy_open(&out->writer, feed->ctx, out->path, &out->shape);
+    const size_t count = (size_t)qn_tensor_count(&out->shape);
+    out->strings = qn_arena_array(&feed->arena, count + 1, sizeof *out->strings);
+    QN_TRY_ALLOC(feed->ctx, out->strings);
+    return QN_OK;
+}
+
 /* The first run opens the file. Returns why there can be none, as whole_shape does. */
-static qn_status fit_output(const char **why, qn_infer_output *out, const qn_feed *feed,
+static qn_status fit_output(const char **why, qn_infer_output *out, qn_feed *feed,
                             const qn_tensor *tensor, int64_t count)
 {
     qn_tensor whole;
@@ -166,9 +176,7 @@ static qn_status fit_output(const char **why, qn_infer_output *out, const qn_fee
         return QN_OK;
     }
     out->shape = whole;
-    if (tensor->dtype == QN_STRING)
-        whole.data = tensor->data; /* the longest one counts */
-    return out->path ? qn_npy_open(&out->writer, feed->ctx, out->path, &whole) : QN_OK;
+    return begin_output(out, feed);
 }
 
 /* The others are still worth having. */
@@ -206,10 +214,22 @@ static qn_status take_sequence(qn_infer_outputs *out, qn_infer_output *output,
     return QN_OK;
 }
 
+/* The next run overwrites them. */
+static qn_status keep_strings(qn_infer_output *output, qn_feed *feed, const qn_string *strings,
+                              int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = qn_arena_text(&feed->arena, strings[i].text, strings[i].length);
+        QN_TRY_ALLOC(feed->ctx, text);
+        output->strings[output->n_strings++] = (qn_string){text, strings[i].length};
+    }
+    return QN_OK;
+}
+
 static qn_status take_output(qn_infer_outputs *out, qn_infer_output *output,
                              const qn_tensor *tensor, int64_t count)
 {
-    const qn_feed *feed = out->feed;
+    qn_feed *feed = out->feed;
     const char *why = NULL;
     if (tensor->dtype == QN_SEQUENCE)
         return take_sequence(out, output, tensor->data);
@@ -220,6 +240,8 @@ static qn_status take_output(qn_infer_outputs *out, qn_infer_output *output,
     if (has_samples(feed, tensor, count) && tensor->dims[0] > count)
         numbers = numbers / tensor->dims[0] * count;
     take_range(output, tensor, numbers);
+    if (output->strings)
+        return keep_strings(output, feed, tensor->data, numbers);
     return output->path ? qn_npy_write(&output->writer, tensor->data, numbers) : QN_OK;
 }
 
@@ -228,6 +250,20 @@ qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session
     for (size_t o = 0; o < out->count; o++) {
         if (!out->at[o].left_out)
             QN_TRY(take_output(out, &out->at[o], qn_session_output(session, o), count));
+    }
+    return QN_OK;
+}
+
+static qn_status write_strings(qn_infer_output *at, size_t count, qn_context *ctx)
+{
+    for (size_t o = 0; o < count; o++) {
+        QN_TRY(write_strings(at[o].parts, at[o].n_parts, ctx));
+        if (!at[o].strings || at[o].left_out)
+            continue;
+        qn_tensor whole = at[o].shape;
+        whole.data = at[o].strings;
+        QN_TRY(qn_npy_open(&at[o].writer, ctx, at[o].path, &whole));
+        QN_TRY(qn_npy_write(&at[o].writer, whole.data, at[o].n_strings));
     }
     return QN_OK;
 }
@@ -244,6 +280,7 @@ static qn_status commit(qn_infer_output *at, size_t count)
 
 qn_status qn_infer_outputs_commit(qn_infer_outputs *out)
 {
+    QN_TRY(write_strings(out->at, out->count, out->feed->ctx));
     out->made = 0;
     return commit(out->at, out->count);
 }
@@ -262,18 +299,30 @@ void qn_infer_outputs_discard(qn_infer_outputs *out)
     remove_folders(out);
 }
 
+/* Strings, and an output without elements, have none. */
+static void report_range(qn_item *row, const qn_infer_output *output)
+{
+    const int decimals = qn_dtype_is_float(output->shape.dtype) ? 6 : 0;
+    if (output->count) {
+        qn_item_real(row, "min", output->least, decimals);
+        qn_item_real(row, "max", output->most, decimals);
+        qn_item_real(row, "mean", output->sum / (double)output->count, 6);
+    } else {
+        qn_item_none(row, "min");
+        qn_item_none(row, "max");
+        qn_item_none(row, "mean");
+    }
+}
+
 static void report_output(qn_item *table, const qn_infer_output *output)
 {
     const qn_type type = qn_type_of(&output->shape);
-    const int decimals = qn_dtype_is_float(output->shape.dtype) ? 6 : 0;
     char text[256];
     qn_type_format(text, sizeof text, &type);
     qn_item *row = qn_item_row(table);
     qn_item_text(row, "output", output->name);
     qn_item_text(row, "type", text);
-    qn_item_real(row, "min", output->least, decimals);
-    qn_item_real(row, "max", output->most, decimals);
-    qn_item_real(row, "mean", output->count ? output->sum / (double)output->count : 0, 6);
+    report_range(row, output);
     if (output->path)
         qn_item_text(row, "file", output->path);
 }

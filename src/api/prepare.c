@@ -21,7 +21,7 @@ qn_status qn_fail_if_constant(const qn_graph *graph, const char *name)
     const qn_value *value = qn_graph_value(graph, name);
     if (!value || !value->data)
         return QN_OK;
-    return qn_fail(graph->ctx, QN_E_INVALID,
+    return qn_fail(graph->ctx, QN_E_OPTION,
                    "'%s' is an initializer of the model: its value is fixed at load", name);
 }
 

@@ -115,7 +115,7 @@ qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const char *const *n
     for (size_t i = 0; i < QN_MIN(count, QN_INPUTS_SHOWN) && length < sizeof list; i++)
         length += (size_t)snprintf(list + length, sizeof list - length, "%s'%s'", i ? ", " : "",
                                    names[i]);
-    return qn_fail(ctx, QN_E_INVALID, "the model has no input '%.*s'; it has %s%s",
+    return qn_fail(ctx, QN_E_OPTION, "the model has no input '%.*s'; it has %s%s",
                    (int)QN_MIN(name.length, QN_ERROR_SIZE / 4), name.text, list,
                    count > QN_INPUTS_SHOWN ? " and more" : "");
 }

@@ -52,7 +52,7 @@ typedef struct qn_npy_writer {
     qn_dtype dtype, stored;
     size_t width; /* of strings, in code points */
 } qn_npy_writer;
-/* Strings are written at once: `shape` then has its data. */
+/* Of strings the longest one counts: `shape` then has its data. */
 QN_MUST_CHECK qn_status qn_npy_open(qn_npy_writer *out, qn_context *ctx, const char *path,
                                     const qn_tensor *shape);
 QN_MUST_CHECK qn_status qn_npy_write(qn_npy_writer *writer, const void *data, int64_t count);

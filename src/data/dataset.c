@@ -46,7 +46,7 @@ qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool
     qn_dataset_input *in = &o->in[k];
     const char *name = o->spec->inputs[k].name;
     if (in->fed)
-        return qn_fail(o->ctx, QN_E_INVALID, "input '%s' is given twice", name);
+        return qn_fail(o->ctx, QN_E_OPTION, "input '%s' is given twice", name);
     *in = (qn_dataset_input){.fed = true, .whole = whole, .sample = *sample};
     in->sample.data = NULL;
     convert(o, in, &o->spec->inputs[k]);
@@ -62,7 +62,7 @@ qn_status qn_opening_input(size_t *out, qn_opening *o, size_t named, const char 
 {
     *out = named != SIZE_MAX ? named : 0;
     if (named == SIZE_MAX && o->spec->n_inputs != 1)
-        return qn_fail(o->ctx, QN_E_INVALID, "'%s' needs the name of an input before it: NAME=%s",
+        return qn_fail(o->ctx, QN_E_OPTION, "'%s' needs the name of an input before it: NAME=%s",
                        path, path);
     return QN_OK;
 }
@@ -229,7 +229,7 @@ static qn_status open_source(qn_source *source, qn_opening *o, const char *text)
     if (!open)
         QN_TRY(find_kind(&open, source, o, named));
     if (o->spec->list && open != open_folder)
-        return qn_fail(o->ctx, QN_E_INVALID, "a list chooses from a folder, which '%s' is not",
+        return qn_fail(o->ctx, QN_E_OPTION, "a list chooses from a folder, which '%s' is not",
                        source->path);
     return open(source, o, named);
 }
@@ -252,7 +252,7 @@ static qn_status open_sources(qn_dataset *data, qn_opening *o)
         data->count = source->count;
     }
     if (spec->preprocess && *spec->preprocess && !o->pictures)
-        return qn_fail(o->ctx, QN_E_INVALID,
+        return qn_fail(o->ctx, QN_E_OPTION,
                        "preprocessing is for pictures, and the data are none");
     return QN_OK;
 }

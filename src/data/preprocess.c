@@ -29,7 +29,7 @@ static word cut(word *rest, char separator)
 
 static qn_status bad_value(qn_context *ctx, const char *key, word value, const char *wanted)
 {
-    return qn_fail(ctx, QN_E_INVALID, "preprocess: %s=%.*s is not %s", key, (int)value.length,
+    return qn_fail(ctx, QN_E_OPTION, "preprocess: %s=%.*s is not %s", key, (int)value.length,
                    value.at, wanted);
 }
 
@@ -250,7 +250,7 @@ static qn_status set_key(qn_preprocess *p, qn_context *ctx, word name, word valu
         if (is(name, keys[i].name))
             return keys[i].set(p, ctx, keys[i].name, value);
     }
-    return qn_fail(ctx, QN_E_INVALID,
+    return qn_fail(ctx, QN_E_OPTION,
                    "preprocess: unknown step '%.*s' (there are resize=, letterbox=, crop=, pad=, "
                    "fill=, mean=, std=, decode=)",
                    (int)name.length, name.at);
@@ -265,7 +265,7 @@ static qn_status parse_steps(qn_preprocess *p, qn_context *ctx, word text)
         if (valued)
             QN_TRY(set_key(p, ctx, name, rest));
         else if (!set_flag(p, name))
-            return qn_fail(ctx, QN_E_INVALID,
+            return qn_fail(ctx, QN_E_OPTION,
                            "preprocess: unknown word '%.*s' (there are rgb, bgr, grey, rotate, "
                            "unit, nchw, nhwc, and presets in front)",
                            (int)name.length, name.at);

@@ -33,7 +33,7 @@ qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
     if (*input == SIZE_MAX && equals)
         return fail_no_input(ctx, inputs, (qn_string){text, (size_t)(equals - text)});
     if (**path == 0)
-        return qn_fail(ctx, QN_E_INVALID, "'%s': the name of a file is missing", text);
+        return qn_fail(ctx, QN_E_OPTION, "'%s': the name of a file is missing", text);
     return QN_OK;
 }
 
@@ -60,7 +60,7 @@ static qn_status open_one(const opening *o, size_t i, const char *path, const ch
     if (o->sampled && like.rank > 0)
         like.dims[0] = -1;
     if (o->files[i])
-        return qn_fail(o->ctx, QN_E_INVALID, "input '%s' is given twice", info->name);
+        return qn_fail(o->ctx, QN_E_OPTION, "input '%s' is given twice", info->name);
     const qn_tensor_load_options options = {.entry = entry, .like = &like};
     return qn_tensor_load(&o->files[i], o->ctx, path, &options);
 }
@@ -109,7 +109,7 @@ qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx, const qn_input_list
         return open_archive(&o, path);
     if (inputs->count == 1)
         return open_one(&o, 0, path, NULL);
-    return qn_fail(ctx, QN_E_INVALID, "'%s' needs the name of an input before it: NAME=%s", path,
+    return qn_fail(ctx, QN_E_OPTION, "'%s' needs the name of an input before it: NAME=%s", path,
                    path);
 }
 

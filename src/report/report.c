@@ -90,6 +90,11 @@ void qn_item_bool(qn_item *parent, const char *key, bool value)
     item_add(parent, key, QN_ITEM_BOOL)->integer = value;
 }
 
+void qn_item_none(qn_item *parent, const char *key)
+{
+    item_add(parent, key, QN_ITEM_NONE);
+}
+
 /* ---- Rows --------------------------------------------------------------------------------------------------- */
 
 /* `item`, or what stands first in it, or what follows. */

@@ -15,7 +15,8 @@ typedef enum qn_item_kind {
     QN_ITEM_INT,
     QN_ITEM_REAL,
     QN_ITEM_RANGE, /* two numbers; JSON array */
-    QN_ITEM_BOOL
+    QN_ITEM_BOOL,
+    QN_ITEM_NONE /* a cell without a value: empty, and in JSON not there */
 } qn_item_kind;
 
 typedef struct qn_item qn_item;
@@ -53,6 +54,7 @@ void qn_item_int(qn_item *parent, const char *key, int64_t value);
 void qn_item_real(qn_item *parent, const char *key, double value, int decimals);
 void qn_item_range(qn_item *parent, const char *key, double first, double last);
 void qn_item_bool(qn_item *parent, const char *key, bool value);
+void qn_item_none(qn_item *parent, const char *key);
 
 /* ---- For the writers ------------------------------------------------------------------------------------ */
 

@@ -18,6 +18,7 @@ const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item)
     switch (item->kind) {
     case QN_ITEM_TEXT: return item->text;
     case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
+    case QN_ITEM_NONE: return "";
     case QN_ITEM_RANGE:
         snprintf(room, QN_WORDS_SIZE, "%.5g..%.5g", item->real, item->end);
         return room;

@@ -1,4 +1,5 @@
 """What goes into `quench infer` and comes out of it, beyond one file of numbers for each tensor."""
+import json
 import os
 import subprocess
 import sys
@@ -103,6 +104,24 @@ def strings():
     assert code == 1 and "has a letter that is none" in said, said
 
 
+def strings_of_samples():
+    """As wide as the longest of all runs needs, run in turn or side by side; no numbers are told of them."""
+    model("m.onnx", [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.STRING)], {"x": (TensorProto.INT64, ["N", 2])},
+          {"y": (TensorProto.STRING, ["N", 2])})
+    x = np.int64([[0, 1], [20, 300], [-4000, 5], [1234567890123, 6], [7, 8]])
+    np.save("x.npy", x)
+    for threads in ("1", "2"):
+        code, said, out = infer("m.onnx", "-d", "x.npy", "--batch", "2", "--threads", threads)
+        assert code == 0 and not said and np.array_equal(out["y"], x.astype(str)), (said, out)
+        assert out["y"].dtype == "<U13", out["y"].dtype
+    for options, wanted in (([], "  y       string[5,2]\n"), (["--markdown"], "| y | string[5,2] |  |  |  |\n")):
+        done = subprocess.run([QUENCH, "infer", "m.onnx", "-d", "x.npy", *options], capture_output=True, text=True,
+                              check=True)
+        assert done.stdout.endswith(wanted), done.stdout
+    done = subprocess.run([QUENCH, "infer", "m.onnx", "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["outputs"] == [{"output": "y", "type": "string[1,2]"}], done.stdout
+
+
 def sequences():
     model("m.onnx", [helper.make_node("SplitToSequence", ["x"], ["y"], axis=0, keepdims=0)], {"x": (FLOAT, [3, 2])},
           {"y": helper.make_sequence_type_proto(helper.make_tensor_type_proto(FLOAT, None))})
@@ -134,8 +153,8 @@ def types_that_numpy_lacks():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for test in (outputs_without_samples, names_that_cannot_be_fed, extremes_of_integers, strings, sequences,
-                     types_that_numpy_lacks):
+        for test in (outputs_without_samples, names_that_cannot_be_fed, extremes_of_integers, strings,
+                     strings_of_samples, sequences, types_that_numpy_lacks):
             test()
             print(f"{test.__name__}: good")
     return 0
