@@ -193,7 +193,7 @@ static qn_status open_folders(dumps *d)
     const size_t count = (o->quant_dir != NULL) + o->n_sim_dirs;
     d->c.samples = 1;
     if (count > 2 || count == 0 || (count == 1 && !o->quant_dir))
-        return qn_fail(d->c.ctx, QN_E_INVALID,
+        return qn_fail(d->c.ctx, QN_E_OPTION,
                        "a dump is compared with itself (-qd), or with another one: -qd and -sd, or "
                        "-sd with two folders");
     if (count == 1) {

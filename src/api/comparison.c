@@ -184,7 +184,7 @@ static qn_status fail_empty(const qn_comparison *c)
         return qn_fail(c->ctx, QN_E_INVALID,
                        "no layer can be compared; the first that cannot, '%s': %s", c->gaps[0].name,
                        c->gaps[0].why);
-    return qn_fail(c->ctx, QN_E_INVALID,
+    return qn_fail(c->ctx, QN_E_OPTION,
                    "no layer is left to compare: see --output-name, --op-type and --index-range");
 }
 

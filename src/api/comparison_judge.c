@@ -94,7 +94,7 @@ static qn_status find_order(const order_row **out, const qn_comparison *c)
         if (strcmp(orders[i].name, name) == 0)
             return QN_OK;
     }
-    return qn_fail(c->ctx, QN_E_INVALID, "layers cannot be sorted by '%s'", name);
+    return qn_fail(c->ctx, QN_E_OPTION, "layers cannot be sorted by '%s'", name);
 }
 
 /* ---- Advice ----------------------------------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static qn_status find_outputs(player *p, const job *j)
         if (strcmp(qn_model_output_name(p->model, i), wanted) == 0)
             return QN_OK;
     }
-    return wanted ? qn_fail(j->ctx, QN_E_INVALID, "the model has no output '%s'", wanted) : QN_OK;
+    return wanted ? qn_fail(j->ctx, QN_E_OPTION, "the model has no output '%s'", wanted) : QN_OK;
 }
 
 static qn_status same_inputs(const job *j)
@@ -205,7 +205,7 @@ static qn_status run_pinned(job *j)
 static qn_status check_options(qn_context *ctx, const qn_eval_options *o)
 {
     if (!o || !o->data.n_data)
-        return qn_fail(ctx, QN_E_INVALID, "no data to measure on: -d names it");
+        return qn_fail(ctx, QN_E_OPTION, "no data to measure on: -d names it");
     return QN_OK;
 }
 

@@ -16,8 +16,8 @@ static qn_status run(qn_report *report, qn_context *ctx, qn_model *model,
     double metric = NAN;
     QN_TRY(qn_function_find(&row, ctx, &function, false));
     if (!function.run)
-        return qn_fail(ctx, QN_E_INVALID,
-                       "infer function '%s' does not judge a model: name another", function.name);
+        return qn_fail(ctx, QN_E_OPTION, "infer function '%s' does not judge a model: name another",
+                       function.name);
     const qn_executor_options options = {.stage = QN_EXECUTE_INFER,
                                          .model = model,
                                          .graph = &o->graph,

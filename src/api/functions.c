@@ -26,7 +26,7 @@ static qn_status fail_unknown(qn_context *ctx, const char *name)
         length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
                                    rows[i].name);
     return qn_fail(
-        ctx, QN_E_INVALID,
+        ctx, QN_E_OPTION,
         "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "
         "have others",
         name, names);

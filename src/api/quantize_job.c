@@ -55,13 +55,13 @@ static qn_status check_width(const qn_quantize_job *j)
     if (!profile->fixed_point)
         return QN_OK;
     if (!profile->wide && (o->bits > 8 || o->n_widths || o->mix || o->goal))
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "chip '%s' computes with 8 bits only: %s do not go with it", profile->name,
                        o->bits > 8             ? "16 bits"
                        : o->n_widths || o->mix ? "nodes of other widths"
                                                : "goals, for which layers get 16 bits,");
     if (o->dynamic)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "chip '%s' has no dynamic quantization: its scales are fixed",
                        profile->name);
     return QN_OK;
@@ -106,7 +106,7 @@ static qn_status open_scales(qn_quantize_job *j)
     const qn_quantize_options *o = j->options;
     if (o->dynamic || o->stats || o->n_float || o->n_widths || o->save_scales || o->goal ||
         o->fastest || o->fix_worst)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: a scale file says which nodes are integers and what their scales are: "
                        "statistics, patterns, goals and dynamic quantization do not go with it",
                        o->scales);
@@ -136,7 +136,7 @@ static qn_status open_mix(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     if (o->dynamic || o->n_widths || o->goal || o->scales || o->fix_worst)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: a mix file says the width of every node: %s do not go with it", o->mix,
                        o->dynamic     ? "dynamic widths"
                        : o->n_widths  ? "patterns of widths (--bits)"
@@ -218,11 +218,11 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
         QN_TRY(open_mix(j));
     QN_TRY(qn_job_settle(j));
     if (j->settings.dynamic && j->options->save_scales)
-        return qn_fail(j->ctx, QN_E_INVALID,
+        return qn_fail(j->ctx, QN_E_OPTION,
                        "dynamic quantization takes no scales from data: there is no scale file");
     if (j->settings.dynamic && j->options->n_input_types)
         return qn_fail(
-            j->ctx, QN_E_INVALID,
+            j->ctx, QN_E_OPTION,
             "dynamic quantization has float inputs: input types (-qid) do not go with it");
     if (j->options->scales)
         QN_TRY(open_scales(j));

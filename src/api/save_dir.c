@@ -109,7 +109,7 @@ qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *origina
 {
     if (!is_same_file(path, original))
         return QN_OK;
-    return qn_fail(ctx, QN_E_INVALID,
+    return qn_fail(ctx, QN_E_OPTION,
                    "%s is %s itself, which is not written over: name another --save-dir", path,
                    what);
 }

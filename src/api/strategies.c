@@ -31,7 +31,7 @@ static qn_status check_options(qn_strategies *r)
     const qn_quantize_options *q = &o->file.quantize;
     const bool several = o->n_methods * QN_MAX(o->n_iterations, 1) > 1 || o->n_iterations > 1;
     if (several && (q->scales || q->stats || q->dynamic || q->goal))
-        return qn_fail(r->ctx, QN_E_INVALID,
+        return qn_fail(r->ctx, QN_E_OPTION,
                        "several methods or numbers of iterations do not go with %s",
                        q->scales    ? "a scale file"
                        : q->stats   ? "a file of statistics"

@@ -74,7 +74,7 @@ static qn_status list_strategies(qn_strategies *r)
         QN_TRY(name_strategy(r, s));
         for (size_t k = 0; k < i; k++) {
             if (strcmp(r->at[k].name, s->name) == 0)
-                return qn_fail(r->ctx, QN_E_INVALID, "method '%s' is named twice", s->method);
+                return qn_fail(r->ctx, QN_E_OPTION, "method '%s' is named twice", s->method);
         }
     }
     return QN_OK;

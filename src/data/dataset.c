@@ -252,8 +252,7 @@ static qn_status open_sources(qn_dataset *data, qn_opening *o)
         data->count = source->count;
     }
     if (spec->preprocess && *spec->preprocess && !o->pictures)
-        return qn_fail(o->ctx, QN_E_OPTION,
-                       "preprocessing is for pictures, and the data are none");
+        return qn_fail(o->ctx, QN_E_OPTION, "preprocessing is for pictures, and the data are none");
     return QN_OK;
 }
 

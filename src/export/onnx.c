@@ -199,7 +199,7 @@ static qn_status spare_data(const qn_onnx_export *export, const char *path, cons
     if (own || !read)
         return QN_OK;
     return qn_fail(
-        export->ctx, QN_E_INVALID,
+        export->ctx, QN_E_OPTION,
         "%s: the model that is read has its tensors there: choose another name for what is written",
         data_path);
 }

@@ -58,7 +58,7 @@ qn_status qn_dynamic_rules(qn_quantizer *q)
 {
     bool any = false;
     if (q->settings.bits != 8 || q->settings.n_widths)
-        return qn_fail(q->ctx, QN_E_INVALID, "dynamic quantization has 8 bits");
+        return qn_fail(q->ctx, QN_E_OPTION, "dynamic quantization has 8 bits");
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(&q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));

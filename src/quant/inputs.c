@@ -18,7 +18,7 @@ static const struct {
 
 static qn_status fail_count(const qn_quant_settings *settings, const qn_graph *graph)
 {
-    return qn_fail(graph->ctx, QN_E_INVALID,
+    return qn_fail(graph->ctx, QN_E_OPTION,
                    "%zu input types (-qid) for %zu inputs: give one for all, or one for each",
                    settings->n_input_types, graph->n_inputs);
 }
@@ -90,7 +90,7 @@ qn_status qn_inputs_settle(qn_quantizer *q)
         v->bits = qn_dtype_get(v->type)->bits;
         const qn_quant_node *narrow = v->bits > 8 ? narrow_reader(q, value) : NULL;
         if (narrow)
-            return qn_fail(q->ctx, QN_E_INVALID,
+            return qn_fail(q->ctx, QN_E_OPTION,
                            "input '%s' cannot be int16 (-qid): node '%s', which reads it, has 8 "
                            "bits (-b, -mc)",
                            value->name, narrow->node->name);

@@ -62,7 +62,7 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
                 qn_near_try(&near, node->out[o]->name);
         }
     }
-    return qn_fail(q->ctx, QN_E_INVALID,
+    return qn_fail(q->ctx, QN_E_OPTION,
                    "pattern '%s' fits no node, tensor or operator%s%s%s (--list shows them all)",
                    pattern, near.best ? "; did you mean '" : "", near.best ? near.best : "",
                    near.best ? "'?" : "");

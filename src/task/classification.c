@@ -35,7 +35,7 @@ static qn_status check(qn_task *task, const qn_dataset *data, bool other)
 {
     if (qn_dataset_label(data, 0) >= 0 || other)
         return QN_OK;
-    return qn_fail(task->ctx, QN_E_INVALID,
+    return qn_fail(task->ctx, QN_E_OPTION,
                    "nothing to measure: give labels, or a float model to compare with");
 }
 

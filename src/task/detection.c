@@ -38,10 +38,10 @@ static qn_status check_options(qn_context *ctx, const qn_detect_options *o)
     if (o->classes < 0 || o->classes > QN_MOST_CLASSES)
         return qn_fail(ctx, QN_E_INVALID, "nc is from 1 to %d", QN_MOST_CLASSES);
     if (o->classes && o->n_names && (int64_t)o->n_names != o->classes)
-        return qn_fail(ctx, QN_E_INVALID, "%zu names for %lld classes", o->n_names,
+        return qn_fail(ctx, QN_E_OPTION, "%zu names for %lld classes", o->n_names,
                        (long long)o->classes);
     if (o->n_anchors % 2)
-        return qn_fail(ctx, QN_E_INVALID, "anchors are pairs of width and height, not %zu numbers",
+        return qn_fail(ctx, QN_E_OPTION, "anchors are pairs of width and height, not %zu numbers",
                        o->n_anchors);
     for (size_t i = 0; i < o->n_anchors; i++) {
         if (!(o->anchors[i] > 0 && o->anchors[i] < 1e6))
@@ -51,7 +51,7 @@ static qn_status check_options(qn_context *ctx, const qn_detect_options *o)
         if (strcmp(qn_box_form_at(i), o->form) == 0)
             return QN_OK;
     }
-    return o->form ? qn_fail(ctx, QN_E_INVALID, "no form '%s' of outputs", o->form) : QN_OK;
+    return o->form ? qn_fail(ctx, QN_E_OPTION, "no form '%s' of outputs", o->form) : QN_OK;
 }
 
 static void start_side(side *s, qn_context *ctx, const qn_detect_options *options)
@@ -91,7 +91,7 @@ static qn_status check(qn_task *task, const qn_dataset *data, bool other)
     (void)data;
     if (d->truth || other || d->options.draw_dir || task->options.label_dir)
         return QN_OK;
-    return qn_fail(task->ctx, QN_E_INVALID,
+    return qn_fail(task->ctx, QN_E_OPTION,
                    "nothing to measure: give labels, a float model to compare with, or a folder "
                    "to draw into");
 }
