@@ -62,7 +62,7 @@ typedef enum qn_status {
     QN_E_UNSUPPORTED, /* well formed, but this build has no answer to it */
     QN_E_CANCELLED,   /* qn_context_cancel was called */
     QN_E_GOAL,        /* done, but an accuracy goal was missed */
-    QN_E_OPTION /* an option means nothing or does not fit the model, or options do not go together */
+    QN_E_OPTION       /* an option means nothing, does not fit or contradicts another */
 } qn_status;
 
 QN_API const char *qn_status_name(qn_status status);
