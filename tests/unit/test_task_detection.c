@@ -238,7 +238,7 @@ static void whole_task(void **state)
     assert_int_equal(run_task(metrics, ctx, &options), QN_E_INVALID);
     options.class_offset = 0;
     detect.classes = 2;
-    assert_int_equal(run_task(metrics, ctx, &options), QN_E_INVALID);
+    assert_int_equal(run_task(metrics, ctx, &options), QN_E_OPTION);
     qn_context_free(ctx);
 }
 
