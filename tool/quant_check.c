@@ -83,6 +83,11 @@ static bool check_chip(const quant_values *v, const cli_command *command)
 
 /* ---- Other rules ------------------------------------------------------------------------------------------------ */
 
+static bool quantizes(const quant_values *v)
+{
+    return strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
+}
+
 static bool check_normalization(const quant_values *v, const cli_command *command)
 {
     const bool mean = cli_given(v, command, "mean"), std = cli_given(v, command, "std");
@@ -121,6 +126,40 @@ static bool check_methods(const quant_values *v)
     cli_error("quant: --%s and several values of --quant-mode exclude each other: the file says "
               "the method of every node",
               option);
+    return false;
+}
+
+/* What gives all nodes activations of 16 bits; *option is its option. NULL: some may have 8. */
+static const char *all_wide(const quant_values *v, const char **option)
+{
+    const char *width = v->bits == 16 ? "16" : NULL;
+    *option = "-b";
+    if (v->scales || v->mix.config)
+        return NULL;
+    for (size_t i = 0; i < v->widths.count; i++) {
+        const char *text = v->widths.at[i], *equals = strrchr(text, '=');
+        if (equals && strcmp(equals, "=8") == 0)
+            width = NULL;
+        if (strcmp(text, "*=16") != 0 && strcmp(text, "*=w8a16") != 0)
+            continue;
+        *option = "--bits";
+        width = text;
+    }
+    return width;
+}
+
+/* What the file could not say is not calibrated first. Form "fake" has no quantizers. */
+static bool check_opset(const quant_values *v)
+{
+    enum { WIDE_OPSET = 21 }; /* QuantizeLinear takes 16 bits since then */
+    const char *option, *width = all_wide(v, &option);
+    const bool writes = !v->list && !v->mix.make_template && quantizes(v) &&
+                        (!v->form || strcmp(v->form, "fake") != 0);
+    if (!v->opset || v->opset >= WIDE_OPSET || !width || !writes)
+        return true;
+    cli_error("quant: --opset %lld and %s %s exclude each other: files have quantizers of 16 bits "
+              "since opset %d; leave out --opset, or use -b 8 or --format fake",
+              (long long)v->opset, option, width, WIDE_OPSET);
     return false;
 }
 
@@ -191,11 +230,10 @@ static bool list_types(cli_list *types, qn_config_entry *first, const quant_valu
 static bool take_input_types(quant_values *v, const cli_command *command)
 {
     const bool own = v->run.function && strcmp(v->run.function, "infer_default") == 0;
-    const bool makes = strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
     cli_list types = {.count = 0};
     qn_config_entry first = {.key = NULL};
     bool good = true;
-    if (!own || !makes || cli_given(v, command, "quantize-input-dtype"))
+    if (!own || !quantizes(v) || cli_given(v, command, "quantize-input-dtype"))
         return true;
     if (list_types(&types, &first, v)) {
         good = cli_set(v, command, "quantize-input-dtype", &types, first.where);
@@ -209,11 +247,6 @@ static bool take_input_types(quant_values *v, const cli_command *command)
 /* ---- What has no effect ---------------------------------------------------------------------------------------- */
 
 typedef bool needs_fn(const quant_values *v);
-
-static bool quantizes(const quant_values *v)
-{
-    return strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
-}
 
 static bool runs(const quant_values *v)
 {
@@ -373,7 +406,7 @@ bool quant_check(void *values, const cli_command *command)
     if (!check_model(v) || !take_input_types(v, command) || !check_clashes(v, command) ||
         !check_target(v, command) || !check_numbers(v, command) ||
         !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||
-        !check_chip(v, command))
+        !check_chip(v, command) || !check_opset(v))
         return false;
     tell_idle(v, command);
     return true;

@@ -74,7 +74,7 @@ static qn_status open_files(qn_feed *feed)
         size_t named;
         const qn_status split = qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]);
         QN_TRY(tell_name(feed, o->inputs[i], split));
-        QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, false));
+        QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, QN_ARRAYS_WHOLE));
         QN_TRY(check_files(feed, path));
     }
     return QN_OK;

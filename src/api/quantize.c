@@ -1,4 +1,6 @@
 /* qn_model_quantize: from a float model to an integer one, and the comparison of both. */
+#include <string.h>
+
 #include "api/fix.h"
 #include "api/goal.h"
 #include "api/mend.h"
@@ -67,12 +69,50 @@ static void report_scales(qn_item *root, const qn_quantize_job *j)
     }
 }
 
-static void report_float(qn_item *root, const qn_quantizer *q)
+static bool is_left(const qn_quant_node *n)
+{
+    return !n->integer && n->node->op->quant != QN_QUANT_SHAPE && n->why;
+}
+
+/* Counts the node in the row of its operator and reason; false: there is none. */
+static bool count_alike(const qn_item *table, const qn_quant_node *n)
+{
+    for (const qn_item *row = table->first; row && !table->report->failed; row = row->next) {
+        const qn_item *op = row->first, *why = row->last;
+        if (strcmp(op->text, n->node->op->name) != 0 || strcmp(why->text, n->why) != 0)
+            continue;
+        op->next->integer++;
+        return true;
+    }
+    return false;
+}
+
+/* Most nodes stay float where few kinds can be anything else: people are told the kinds. */
+static void report_kinds(qn_item *root, const qn_quantizer *q)
 {
     qn_item *table = qn_item_table(root, "left_in_float");
+    table->audience = QN_FOR_PEOPLE;
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        if (n->integer || n->node->op->quant == QN_QUANT_SHAPE || !n->why)
+        if (!is_left(n) || count_alike(table, n))
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "operator", n->node->op->name);
+        qn_item_int(row, "nodes", 1);
+        qn_item_text(row, "why", n->why);
+    }
+}
+
+static void report_float(qn_item *root, const qn_quantizer *q)
+{
+    const bool dynamic = q->settings.dynamic;
+    if (dynamic)
+        report_kinds(root, q);
+    qn_item *table = qn_item_table(root, "left_in_float");
+    table->audience = dynamic ? QN_FOR_PROGRAMS : QN_FOR_ALL;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        if (!is_left(n))
             continue;
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "node", n->node->name);

@@ -44,6 +44,8 @@ QN_MUST_CHECK qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array
                                     const char *name);
 /* Whether there is such an entry. */
 bool qn_npz_has(const uint8_t *file, size_t size, const char *name);
+/* How many arrays there are, 0 in what is no archive. names gets those of the first `most`; they lie in the file. */
+size_t qn_npz_list(qn_string *names, size_t most, const uint8_t *file, size_t size);
 
 /* A .npy file that is written piece by piece, complete or not at all. */
 typedef struct qn_npy_writer {

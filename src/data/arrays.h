@@ -14,12 +14,19 @@ typedef struct qn_input_list {
  * themselves: the longest one counts. */
 QN_MUST_CHECK qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
                                        const qn_input_list *inputs, const char *text);
+/* What a file is opened for. */
+typedef enum qn_arrays_use {
+    QN_ARRAYS_WHOLE,   /* inputs as they are */
+    QN_ARRAYS_SAMPLED, /* samples: the first axis of a raw file is as long as it has bytes for */
+    QN_ARRAYS_LATER /* inputs again, from a file like an earlier one: what was noted there is not noted again */
+} qn_arrays_use;
+
 /* Opens the file for the input `named`; without one, a .npz for every input it has an array for, any other
- * for the only input. files[k] gets the array of input k. `sampled`: the first axis of a raw file is as
- * long as it has bytes for. */
+ * for the only input. The only array of a .npz feeds an only or named input whatever it is called, with a note.
+ * files[k] gets the array of input k. */
 QN_MUST_CHECK qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx,
                                        const qn_input_list *inputs, size_t named, const char *path,
-                                       bool sampled);
+                                       qn_arrays_use use);
 
 /* "PATH: ... is not what input ... takes": has tells type and dims. */
 QN_MUST_CHECK qn_status qn_fail_unfit(qn_context *ctx, const char *path, const qn_tensor *has,

@@ -135,6 +135,23 @@ bool qn_npz_has(const uint8_t *file, size_t size, const char *name)
     return false;
 }
 
+size_t qn_npz_list(qn_string *names, size_t most, const uint8_t *file, size_t size)
+{
+    zip z;
+    entry e;
+    size_t count = 0;
+    if (!zip_open(&z, file, size))
+        return 0;
+    while (zip_next(&z, &e)) {
+        if (!is_array(&e))
+            continue;
+        if (count < most)
+            names[count] = (qn_string){e.name, e.name_length - 4};
+        count++;
+    }
+    return count;
+}
+
 /* ---- Contents ------------------------------------------------------------------------------------------- */
 
 static void *zip_allocate(void *user, unsigned count, unsigned size)

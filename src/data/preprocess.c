@@ -2,8 +2,10 @@
 #include "data/preprocess.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 
 /* A piece of the text. */
@@ -244,16 +246,47 @@ static const char *preset_text(word w)
     return NULL;
 }
 
+/* Name i of all that the text may have: steps with a value, words, presets. NULL past the last. */
+static const char *name_at(size_t i)
+{
+    const size_t n_keys = QN_COUNT_OF(keys), n_flags = QN_COUNT_OF(flags);
+    if (i < n_keys)
+        return keys[i].name;
+    if (i < n_keys + n_flags)
+        return flags[i - n_keys].name;
+    i -= n_keys + n_flags;
+    return i < QN_COUNT_OF(presets) ? presets[i].name : NULL;
+}
+
+enum { N_NAMES = QN_COUNT_OF(keys) + QN_COUNT_OF(flags) + QN_COUNT_OF(presets) };
+
+static qn_status fail_unknown(qn_context *ctx, word name)
+{
+    const size_t first_preset = QN_COUNT_OF(keys) + QN_COUNT_OF(flags);
+    const char *names[N_NAMES + 1] = {NULL};
+    char all[QN_ERROR_SIZE / 2] = "", given[64];
+    size_t length = 0;
+    for (size_t i = 0; i < N_NAMES && length < sizeof all; i++) {
+        names[i] = name_at(i);
+        length += (size_t)snprintf(all + length, sizeof all - length, "%s%s%s",
+                                   i == first_preset ? "; in front: "
+                                   : i               ? ", "
+                                                     : "",
+                                   names[i], i < QN_COUNT_OF(keys) ? "=" : "");
+    }
+    snprintf(given, sizeof given, "%.*s", (int)name.length, name.at);
+    const char *best = qn_word_nearest(names, given);
+    return qn_fail(ctx, QN_E_OPTION, "preprocess: unknown step '%s'%s%s%s (there are %s)", given,
+                   best ? "; did you mean " : "", best ? best : "", best ? "?" : "", all);
+}
+
 static qn_status set_key(qn_preprocess *p, qn_context *ctx, word name, word value)
 {
     for (size_t i = 0; i < QN_COUNT_OF(keys); i++) {
         if (is(name, keys[i].name))
             return keys[i].set(p, ctx, keys[i].name, value);
     }
-    return qn_fail(ctx, QN_E_OPTION,
-                   "preprocess: unknown step '%.*s' (there are resize=, letterbox=, crop=, pad=, "
-                   "fill=, mean=, std=, decode=)",
-                   (int)name.length, name.at);
+    return fail_unknown(ctx, name);
 }
 
 static qn_status parse_steps(qn_preprocess *p, qn_context *ctx, word text)
@@ -265,10 +298,7 @@ static qn_status parse_steps(qn_preprocess *p, qn_context *ctx, word text)
         if (valued)
             QN_TRY(set_key(p, ctx, name, rest));
         else if (!set_flag(p, name))
-            return qn_fail(ctx, QN_E_OPTION,
-                           "preprocess: unknown word '%.*s' (there are rgb, bgr, grey, rotate, "
-                           "unit, nchw, nhwc, and presets in front)",
-                           (int)name.length, name.at);
+            return fail_unknown(ctx, name);
     }
     return QN_OK;
 }

@@ -1,4 +1,5 @@
 /* Samples along the first axis of an array in a file. */
+#include <stdio.h>
 #include <string.h>
 
 #include "data/arrays.h"
@@ -43,7 +44,7 @@ typedef struct opening {
     qn_context *ctx;
     const qn_input_list *inputs;
     qn_tensor **files;
-    bool sampled;
+    qn_arrays_use use;
 } opening;
 
 static bool ends_with(const char *text, const char *ending)
@@ -57,7 +58,7 @@ static qn_status open_one(const opening *o, size_t i, const char *path, const ch
     const qn_value_info *info = &o->inputs->at[i];
     qn_tensor like = {.dtype = info->dtype, .rank = info->rank};
     memcpy(like.dims, info->dims, sizeof like.dims);
-    if (o->sampled && like.rank > 0)
+    if (o->use == QN_ARRAYS_SAMPLED && like.rank > 0)
         like.dims[0] = -1;
     if (o->files[i])
         return qn_fail(o->ctx, QN_E_OPTION, "input '%s' is given twice", info->name);
@@ -65,50 +66,74 @@ static qn_status open_one(const opening *o, size_t i, const char *path, const ch
     return qn_tensor_load(&o->files[i], o->ctx, path, &options);
 }
 
-/* Every array of the archive that has the name of an input. */
-static qn_status open_archive(const opening *o, const char *path)
+enum { ARRAYS_SHOWN = 8 };
+
+static qn_status fail_no_array(const opening *o, size_t input, const char *path,
+                               const qn_string *names, size_t count)
 {
-    qn_map map;
-    qn_status status = QN_OK;
-    size_t found = 0;
-    QN_TRY(qn_map_open(&map, o->ctx, path));
-    for (size_t i = 0; status == QN_OK && i < o->inputs->count; i++) {
-        const char *name = o->inputs->at[i].name;
-        if (!qn_npz_has(map.data, map.size, name))
-            continue;
-        found++;
-        status = open_one(o, i, path, name);
-    }
-    qn_map_close(&map);
-    QN_TRY(status);
-    if (found)
-        return QN_OK;
-    if (o->inputs->count == 1)
-        return open_one(o, 0, path, NULL);
-    return qn_fail(o->ctx, QN_E_INVALID, "%s: no array has the name of an input", path);
+    char list[QN_ERROR_SIZE / 2] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < QN_MIN(count, ARRAYS_SHOWN) && length < sizeof list; i++)
+        length += (size_t)snprintf(list + length, sizeof list - length, "%s'%.*s'", i ? ", " : "",
+                                   (int)names[i].length, names[i].text);
+    const bool several = input == SIZE_MAX;
+    return qn_fail(o->ctx, QN_E_INVALID,
+                   "%s: no array has the name of %s%s%s; it has %s%s: name one, as in %s=%s:%.*s",
+                   path, several ? "an input" : "input '", several ? "" : o->inputs->at[input].name,
+                   several ? "" : "'", list, count > ARRAYS_SHOWN ? " and more" : "",
+                   o->inputs->at[several ? 0 : input].name, path, (int)names[0].length,
+                   names[0].text);
 }
 
-static qn_status open_named(const opening *o, size_t input, const char *path)
+/* For an input whose name no array has; SIZE_MAX: there are several inputs. An array that is alone in the archive can
+ * only be meant for the input that is alone in its turn. */
+static qn_status open_nameless(const opening *o, size_t input, const char *path, const qn_map *map)
 {
-    const char *name = o->inputs->at[input].name;
-    qn_map map = {.data = NULL};
-    if (ends_with(path, ".npz"))
-        QN_TRY(qn_map_open(&map, o->ctx, path));
-    const bool has = qn_npz_has(map.data, map.size, name);
+    qn_string names[ARRAYS_SHOWN];
+    const size_t count = qn_npz_list(names, ARRAYS_SHOWN, map->data, map->size);
+    if (count > (input == SIZE_MAX ? 0 : 1))
+        return fail_no_array(o, input, path, names, count);
+    if (input == SIZE_MAX)
+        return qn_fail(o->ctx, QN_E_INVALID, "%s: no array has the name of an input", path);
+    if (count == 1 && o->use != QN_ARRAYS_LATER)
+        qn_log(o->ctx, QN_LOG_NOTE, "%s: its only array, '%.*s', is taken for input '%s'", path,
+               (int)names[0].length, names[0].text, o->inputs->at[input].name);
+    return open_one(o, input, path, NULL);
+}
+
+/* Arrays by the names of the inputs, for all inputs or for the one that is named. */
+static qn_status open_arrays(const opening *o, size_t named, const char *path, const qn_map *map)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < o->inputs->count; i++) {
+        const char *name = o->inputs->at[i].name;
+        if ((named != SIZE_MAX && named != i) || !qn_npz_has(map->data, map->size, name))
+            continue;
+        found++;
+        QN_TRY(open_one(o, i, path, name));
+    }
+    if (found)
+        return QN_OK;
+    return open_nameless(o, o->inputs->count == 1 ? 0 : named, path, map);
+}
+
+static qn_status open_archive(const opening *o, size_t named, const char *path)
+{
+    qn_map map;
+    QN_TRY(qn_map_open(&map, o->ctx, path));
+    const qn_status status = open_arrays(o, named, path, &map);
     qn_map_close(&map);
-    return open_one(o, input, path, has ? name : NULL);
+    return status;
 }
 
 qn_status qn_arrays_open(qn_tensor **files, qn_context *ctx, const qn_input_list *inputs,
-                         size_t named, const char *path, bool sampled)
+                         size_t named, const char *path, qn_arrays_use use)
 {
-    const opening o = {ctx, inputs, files, sampled};
-    if (named != SIZE_MAX)
-        return open_named(&o, named, path);
+    const opening o = {ctx, inputs, files, use};
     if (ends_with(path, ".npz"))
-        return open_archive(&o, path);
-    if (inputs->count == 1)
-        return open_one(&o, 0, path, NULL);
+        return open_archive(&o, named, path);
+    if (named != SIZE_MAX || inputs->count == 1)
+        return open_one(&o, named != SIZE_MAX ? named : 0, path, NULL);
     return qn_fail(ctx, QN_E_OPTION, "'%s' needs the name of an input before it: NAME=%s", path,
                    path);
 }
@@ -237,7 +262,7 @@ qn_status qn_source_open_array(qn_source *source, qn_opening *o, size_t named)
     source->own = own;
     source->kind = &array_kind;
     source->count = -1;
-    QN_TRY(qn_arrays_open(own->files, o->ctx, &inputs, named, source->path, true));
+    QN_TRY(qn_arrays_open(own->files, o->ctx, &inputs, named, source->path, QN_ARRAYS_SAMPLED));
     for (size_t k = 0; k < inputs.count; k++) {
         if (own->files[k])
             QN_TRY(feed_input(source, o, k, own->files[k]));

@@ -81,12 +81,13 @@ static qn_status copy_sample(void *to, qn_context *ctx, const tensors *t, size_t
     return QN_OK;
 }
 
-static qn_status open_files(qn_tensor ***out, qn_context *ctx, const tensors *t, const char *path)
+static qn_status open_files(qn_tensor ***out, qn_context *ctx, const tensors *t, const char *path,
+                            qn_arrays_use use)
 {
     qn_tensor **files = qn_alloc_zero(ctx, t->inputs.count + 1, sizeof *files);
     *out = files;
     QN_TRY_ALLOC(ctx, files);
-    return qn_arrays_open(files, ctx, &t->inputs, t->named, path, false);
+    return qn_arrays_open(files, ctx, &t->inputs, t->named, path, use);
 }
 
 static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
@@ -96,7 +97,7 @@ static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_
     const tensors *t = source->own;
     const char *path = source->files->paths[i];
     qn_tensor **files;
-    qn_status status = open_files(&files, ctx, t, path);
+    qn_status status = open_files(&files, ctx, t, path, QN_ARRAYS_LATER);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         if (t->ours[k])
             status = copy_sample(to[k], ctx, t, k, files[k]);
@@ -134,7 +135,7 @@ static qn_status single_inputs(qn_input_list *out, qn_opening *o)
 static qn_status look_at_first(const qn_source *source, qn_opening *o, tensors *t)
 {
     qn_tensor **files;
-    qn_status status = open_files(&files, o->ctx, t, source->files->paths[0]);
+    qn_status status = open_files(&files, o->ctx, t, source->files->paths[0], QN_ARRAYS_WHOLE);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         qn_tensor sample;
         if (!files[k])
@@ -177,7 +178,7 @@ static qn_status note_shapes(const qn_source *source, qn_opening *o, const tenso
 {
     const char *path = source->files->paths[i];
     qn_tensor **files;
-    qn_status status = open_files(&files, o->ctx, t, path);
+    qn_status status = open_files(&files, o->ctx, t, path, QN_ARRAYS_LATER);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         if (t->in[k].dims && t->ours[k])
             status = note_shape(o->ctx, t, k, i, files[k]);

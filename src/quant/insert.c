@@ -331,20 +331,14 @@ static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_
     return qn_node_set_input(node, 2, real);
 }
 
-/* An initializer that several nodes read with equal parameters is stored once. */
+/* Each node that reads shared weights has integers of its own: with exact products (session.x64quantprecision) ONNX
+ * Runtime (1.31) refuses files in which two nodes read the same. */
 static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n, const qn_mac *mac)
 {
     qn_value *w = n->node->in[1], *real = NULL;
     const qn_value *x = n->node->in[0];
-    if (w->qparams && qn_qparams_equal(w->qparams, n->weights)) {
-        for (size_t i = 0; i < q->n_nodes && !real; i++) {
-            if (q->nodes[i].weights == w->qparams)
-                real = q->nodes[i].node->in[1];
-        }
-    } else {
-        QN_TRY(add_constant(&real, q, w, n->weights, n->node));
-        w->qparams = n->weights;
-    }
+    QN_TRY(add_constant(&real, q, w, n->weights, n->node));
+    w->qparams = n->weights;
     if (x->producer && x->producer->op == &qn_op_DequantizeLinear && n->input)
         QN_TRY(insert_bias(q, mac, n->input, n->weights));
     QN_TRY(qn_node_set_input(n->node, 1, real));

@@ -19,10 +19,18 @@ typedef enum qn_item_kind {
     QN_ITEM_NONE /* a cell without a value: empty, and in JSON not there */
 } qn_item_kind;
 
+/* Who is told a group or table; values are for all. */
+typedef enum qn_audience {
+    QN_FOR_ALL,
+    QN_FOR_PEOPLE,  /* text and Markdown */
+    QN_FOR_PROGRAMS /* JSON */
+} qn_audience;
+
 typedef struct qn_item qn_item;
 struct qn_item {
     qn_report *report;
     qn_item_kind kind;
+    qn_audience audience;
     const char *key; /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
     qn_item *first, *last; /* of a group or table */
     qn_item *next, *parent;

@@ -10,9 +10,10 @@ static qn_json *container_json(const qn_item *item)
     qn_json *json = group ? qn_json_object() : qn_json_array();
     bool good = json != NULL;
     for (const qn_item *child = item->first; good && child; child = child->next) {
-        if (child->kind != QN_ITEM_NONE)
-            good = group ? qn_json_set(json, child->key, item_json(child))
-                         : qn_json_push(json, item_json(child));
+        if (child->audience == QN_FOR_PEOPLE || child->kind == QN_ITEM_NONE)
+            continue;
+        good = group ? qn_json_set(json, child->key, item_json(child))
+                     : qn_json_push(json, item_json(child));
     }
     if (good)
         return json;

@@ -70,7 +70,7 @@ static void add_group(qn_text *out, const qn_item *group, size_t level)
 {
     add_values(out, group);
     for (const qn_item *item = group->first; item; item = item->next) {
-        if (qn_item_is_value(item))
+        if (qn_item_is_value(item) || item->audience == QN_FOR_PROGRAMS)
             continue;
         if (out->length)
             add(out, "\n");
