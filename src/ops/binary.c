@@ -105,7 +105,7 @@ ARITHMETIC(Div, div, 0, 1, "a / b; integers towards zero, 0 where b is 0")
 
 /* ---- Pow: base and exponent may have different types -------------------------------------------------------- */
 
-static const qn_type_rule pow_types[] = {{12, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule pow_types[] = {{12, QN_SET_INT}, {15, QN_SET(QN_BFLOAT16)}};
 static const qn_port pow_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"Y", 'U', QN_SET_NUMBER, 0}};
 
 static qn_status pow_eval(qn_eval *self)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/quantize.h"
+#include "ops/versions.h"
 #include "ops/window.h"
 
 /* ---- Inference --------------------------------------------------------------------------------------------- */
@@ -165,7 +166,6 @@ static qn_status max_eval(qn_eval *self)
 
 /* ---- Operators ------------------------------------------------------------------------------------------------- */
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule max_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
                                          {22, QN_SET(QN_BFLOAT16)},
                                          {QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
@@ -202,7 +202,7 @@ const qn_op qn_op_AveragePool = {.name = "AveragePool",
                                  QN_PORTS(in, float_in),
                                  QN_PORTS(out, float_out),
                                  QN_ATTRS(average_specs, qn_window_attrs),
-                                 QN_TYPE_RULES(bfloat16_22),
+                                 QN_TYPE_RULES(qn_bfloat16_22),
                                  .quant = QN_QUANT_ELEMENT,
                                  .infer = pool_infer,
                                  .eval = average_eval,
@@ -215,7 +215,7 @@ const qn_op qn_op_LpPool = {.name = "LpPool",
                             QN_PORTS(out, float_out),
                             QN_ATTRS(lp_specs, qn_window_attrs),
                             QN_VERSIONS(qn_lp_versions),
-                            QN_TYPE_RULES(bfloat16_22),
+                            QN_TYPE_RULES(qn_bfloat16_22),
                             .quant = QN_QUANT_FLOAT,
                             .infer = pool_infer,
                             .eval = lp_eval,

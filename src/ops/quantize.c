@@ -304,10 +304,8 @@ static const qn_attr_spec dequantize_specs[] = {
     QN_INT_ATTR(qn_quantize_attrs, output_dtype, 0, .since = 23)};
 static const qn_attr_spec microsoft_specs[] = {QN_INT_ATTR(qn_quantize_attrs, axis, 1),
                                                QN_INT_ATTR(qn_quantize_attrs, block_size, 0)};
-static const qn_type_rule type_rules[] = {
-    {19, (QN_SET_FLOAT8 & ~QN_SET(QN_FLOAT4E2M1)) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
-    {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16) | QN_SET_SMALL_INT},
-    {23, QN_SET(QN_FLOAT4E2M1)}};
+static const qn_type_rule type_rules[] = {{19, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
+                                          {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16)}};
 
 /* Before opset 13 there was one scale for the whole tensor. */
 static qn_status lower_13(qn_node **node)

@@ -313,7 +313,11 @@ static qn_status axes_upgrade(qn_node **node)
 
 static qn_status axes_lower(qn_node **node)
 {
-    return qn_lower_ints(*node, &((qn_reduce_attrs *)(*node)->attrs)->axes, 1);
+    qn_reduce_attrs *a = (*node)->attrs;
+    QN_TRY(qn_lower_ints(*node, &a->axes, 1));
+    if (a->axes.count)
+        a->noop_with_empty_axes = 0; /* says nothing where there are axes */
+    return QN_OK;
 }
 
 static const qn_version_rule versions_18[] = {{18, axes_upgrade, axes_lower}};

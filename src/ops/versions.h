@@ -14,6 +14,11 @@ QN_MUST_CHECK qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t
 QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);
 QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t slot);
 
+/* Rules of types that many operators have. */
+extern const qn_type_rule qn_float8_21[1];
+extern const qn_type_rule qn_bfloat16_22[1];
+extern const qn_type_rule qn_bfloat16_28[1];
+
 /* Before opset 7 operand `slot` was put along input 0 from dimension `axis` on (QN_ABSENT: at the end):
  * dimensions of 1 are appended to it so that numpy's broadcast does the same. */
 QN_MUST_CHECK qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis);

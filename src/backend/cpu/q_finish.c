@@ -213,11 +213,9 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
     const qn_q_round *end = finish->has_sum ? &finish->second : &finish->first;
-    finish->usual = !finish->has_function && !finish->floats &&
-                    !finish->is_signed && !finish->wide && end->zero == 0 && end->low <= 0 &&
-                    end->high >= 255;
-    finish->direct =
-        !finish->has_function && !finish->has_sum && !finish->floats && !finish->exact;
+    finish->usual = !finish->has_function && !finish->floats && !finish->is_signed &&
+                    !finish->wide && end->zero == 0 && end->low <= 0 && end->high >= 255;
+    finish->direct = !finish->has_function && !finish->has_sum && !finish->floats && !finish->exact;
     finish->simple = finish->floats || (finish->bounded && !finish->wide && !finish->r_wide);
 }
 
