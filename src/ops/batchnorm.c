@@ -90,29 +90,19 @@ static qn_status upgrade_14(qn_node **node)
     return QN_OK;
 }
 
-/* Inputs `first` and the next had the type of X. */
-static qn_status need_one_type(const qn_node *node, int32_t first, int opset)
-{
-    for (int32_t i = first; i < first + 2; i++) {
-        if (node->in[i]->type.dtype != node->in[0]->type.dtype)
-            return qn_node_fail(node, QN_E_UNSUPPORTED,
-                                "'%s' has another type than X, which it may since opset %d only",
-                                node->in[i]->name, opset);
-    }
-    return QN_OK;
-}
-
 static qn_status lower_14(qn_node **node)
 {
     qn_batchnorm_attrs *a = (*node)->attrs;
     if (a->training_mode)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 14");
-    return need_one_type(*node, 3, 14);
+    QN_TRY(qn_lower_one_type(*node, 3, 14));
+    return qn_lower_one_type(*node, 4, 14);
 }
 
 static qn_status lower_15(qn_node **node)
 {
-    return need_one_type(*node, 1, 15);
+    QN_TRY(qn_lower_one_type(*node, 1, 15));
+    return qn_lower_one_type(*node, 2, 15);
 }
 
 static const qn_version_rule versions[] = {{6, upgrade_6, lower_6},

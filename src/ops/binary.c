@@ -114,12 +114,21 @@ static qn_status pow_eval(qn_eval *self)
     return qn_eval_binary(self, pow_f64, integers ? pow_i64 : NULL);
 }
 
+static qn_status pow_lower(qn_node **node)
+{
+    return qn_lower_one_type(*node, 1, 12);
+}
+
+static const qn_version_rule pow_versions[] = {{7, qn_upgrade_broadcast, qn_lower_broadcast},
+                                               {12, NULL, pow_lower}};
+
 const qn_op qn_op_Pow = {.name = "Pow",
                          .domain = "",
                          .since = 1,
                          QN_PORTS(in, pow_in),
                          QN_PORTS(out, arithmetic_out),
-                         QN_BROADCAST_BEFORE_7,
+                         QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs),
+                         QN_VERSIONS(pow_versions),
                          QN_TYPE_RULES(pow_types),
                          .flags = QN_OP_ELEMENTWISE,
                          .quant = QN_QUANT_FLOAT,

@@ -95,11 +95,21 @@ static qn_status has_eval(qn_eval *self)
     return QN_OK;
 }
 
+static qn_status has_lower(qn_node **node)
+{
+    if ((*node)->n_in < 1 || !(*node)->in[0])
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 18 it needs an input");
+    return QN_OK;
+}
+
+static const qn_version_rule has_versions[] = {{18, NULL, has_lower}};
+
 const qn_op qn_op_OptionalHasElement = {.name = "OptionalHasElement",
                                         .domain = "",
                                         .since = 15,
                                         QN_PORTS(in, maybe_in),
                                         QN_PORTS(out, bool_out),
+                                        QN_VERSIONS(has_versions),
                                         QN_TYPE_RULES(element_types),
                                         .quant = QN_QUANT_SHAPE,
                                         .infer = has_infer,

@@ -17,7 +17,7 @@ static const qn_attr_spec pad_specs[] = {
     QN_FLOAT_ATTR(qn_pad_attrs, value, 0, .until = 11)};
 
 static const qn_type_rule pad_types[] = {
-    {11, QN_SET_INT}, {13, QN_SET_BOOL | QN_SET_STRING}, {21, QN_SET_FLOAT8}};
+    {11, QN_SET_INT}, {13, QN_SET_TENSOR & ~QN_SET_NUMBER}, {21, QN_SET_FLOAT8}};
 static const qn_port pad_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                  {"pads", 0, QN_SET(QN_INT64), 0},
                                  {"constant_value", 'T', QN_SET_TENSOR, QN_OPTIONAL},

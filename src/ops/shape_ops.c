@@ -261,7 +261,7 @@ static qn_status flatten_lower(qn_node **node)
 
 static const qn_version_rule flatten_versions[] = {{11, NULL, flatten_lower}};
 
-static const qn_type_rule flatten_types[] = {{9, QN_SET_INT | QN_SET_BOOL | QN_SET_STRING},
+static const qn_type_rule flatten_types[] = {{9, QN_SET_TENSOR & ~QN_SET_FLOAT},
                                              {21, QN_SET_FLOAT8}};
 
 const qn_op qn_op_Flatten = {.name = "Flatten",

@@ -301,7 +301,7 @@ const qn_attr_spec qn_broadcast_specs[2] = {
     QN_INT_ATTR(qn_broadcast_attrs, axis, QN_ABSENT, .until = 7),
     QN_INT_ATTR(qn_broadcast_attrs, broadcast, 0, .until = 7)};
 
-static qn_status broadcast_upgrade(qn_node **node)
+qn_status qn_upgrade_broadcast(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     if (a->broadcast)
@@ -346,7 +346,7 @@ static qn_status narrow(qn_node *node, int32_t first, int32_t last)
 }
 
 /* The older form can say that B is one element, or that it has dims of A that follow each other. */
-static qn_status broadcast_lower(qn_node **node)
+qn_status qn_lower_broadcast(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     const qn_type *x = &(*node)->in[0]->type, *y = &(*node)->in[1]->type;
@@ -372,7 +372,16 @@ static qn_status broadcast_lower(qn_node **node)
     return last - first < y->rank ? narrow(*node, first, last) : QN_OK;
 }
 
-const qn_version_rule qn_broadcast_versions[1] = {{7, broadcast_upgrade, broadcast_lower}};
+const qn_version_rule qn_broadcast_versions[1] = {{7, qn_upgrade_broadcast, qn_lower_broadcast}};
+
+qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset)
+{
+    if (node->in[slot]->type.dtype == node->in[0]->type.dtype)
+        return QN_OK;
+    return qn_node_fail(node, QN_E_UNSUPPORTED,
+                        "'%s' has another element type than '%s', which it may since opset %d only",
+                        node->in[slot]->name, node->in[0]->name, opset);
+}
 
 qn_status qn_lower_same_shapes(qn_node **node)
 {

@@ -32,6 +32,10 @@ extern const qn_attr_spec qn_broadcast_specs[2];
 extern const qn_version_rule qn_broadcast_versions[1];
 #define QN_BROADCAST_BEFORE_7                                                                      \
     QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs), QN_VERSIONS(qn_broadcast_versions)
+QN_MUST_CHECK qn_status qn_upgrade_broadcast(qn_node **node);
+QN_MUST_CHECK qn_status qn_lower_broadcast(qn_node **node);
+/* Input `slot` may have another element type than input 0 since `opset`: fails where it has. */
+QN_MUST_CHECK qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset);
 /* A `lower` to opsets in which all inputs had to have one shape. */
 QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
 
