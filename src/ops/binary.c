@@ -64,7 +64,6 @@ static int64_t pow_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
 
 static const qn_type_rule arithmetic_types[] = {
     {6, QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64)},
-    {13, QN_SET(QN_BFLOAT16)},
     {14, QN_SET(QN_INT8) | QN_SET(QN_INT16) | QN_SET(QN_UINT8) | QN_SET(QN_UINT16)}};
 static const qn_port arithmetic_in[] = {{"A", 'T', QN_SET_NUMBER, 0}, {"B", 'T', QN_SET_NUMBER, 0}};
 static const qn_port arithmetic_out[] = {{"C", 'T', QN_SET_NUMBER, 0}};
@@ -142,7 +141,6 @@ typedef struct mod_attrs {
     int64_t fmod;
 } mod_attrs;
 static const qn_attr_spec mod_specs[] = {QN_INT_ATTR(mod_attrs, fmod, 0)};
-static const qn_type_rule mod_types[] = {{13, QN_SET(QN_BFLOAT16)}};
 
 /* The sign of the result is that of b, with fmod that of a. */
 static double mod_f64(double a, double b, const void *attrs)
@@ -179,7 +177,6 @@ const qn_op qn_op_Mod = {.name = "Mod",
                          QN_PORTS(in, arithmetic_in),
                          QN_PORTS(out, arithmetic_out),
                          QN_ATTRS(mod_specs, mod_attrs),
-                         QN_TYPE_RULES(mod_types),
                          .flags = QN_OP_ELEMENTWISE,
                          .quant = QN_QUANT_FLOAT,
                          .infer = mod_infer,
