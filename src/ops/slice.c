@@ -47,7 +47,8 @@ static qn_status slice_lower(qn_node **node)
 
 static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_lower}};
 
-/* One axis of a slice, as Python has it. */
+/* One axis of a slice. As Python has it, but that going down begins with the first element where it would begin before
+ * it: the operator limits starts to 0 .. dim - 1 there. */
 typedef struct range {
     int64_t start, step, count;
 } range;
@@ -62,7 +63,7 @@ static range range_of(int64_t start, int64_t end, int64_t step, int64_t dim)
     start += start < 0 ? dim : 0;
     end += end < 0 ? dim : 0;
     /* Going down, -1 is the place before the first element. */
-    start = step > 0 ? clamp(start, 0, dim) : clamp(start, -1, dim - 1);
+    start = step > 0 ? clamp(start, 0, dim) : clamp(start, QN_MIN(0, dim - 1), dim - 1);
     end = step > 0 ? clamp(end, 0, dim) : clamp(end, -1, dim - 1);
     const int64_t span = step > 0 ? end - start : start - end;
     const uint64_t size = step > 0 ? (uint64_t)step : (uint64_t)0 - (uint64_t)step;

@@ -253,6 +253,31 @@ static double transposed_case(uint32_t seed)
     return count;
 }
 
+/* Windows that are all padding but for a few elements, of sizes whose products no integer holds: left to the reference
+ * where a copy of what they see would be out of all proportion. */
+static double far_case(uint32_t seed)
+{
+    static const int64_t far[] = {5, 300, 4000, (1 << 22) - 1, (1 << 23) - 1};
+    fixture f = fixture_begin(seed);
+    const int64_t channels = pick(&f, 6) ? 64 : 1 << 17;
+    conv c = {.x = pick_byte(&f), .w = QN_INT8, .y = pick_byte(&f), .samples = 1};
+    c.channels = c.groups = channels;
+    c.filters = channels * (1 + pick(&f, 2));
+    for (int d = 0; d < 2; d++) {
+        c.size[d] = 1 + pick(&f, 2);
+        c.kernel[d] = 2 + pick(&f, 2);
+        c.stride[d] = 1;
+        c.dilation[d] = far[pick(&f, QN_COUNT_OF(far))];
+        const int64_t reach = (c.kernel[d] - 1) * c.dilation[d];
+        c.pads[d] = reach / 2;
+        c.pads[d + 2] = reach - reach / 2;
+    }
+    add_output(&f, add_conv(&f, conv_input(&f, &c), &c));
+    const double count = differing(&f, NULL);
+    fixture_end(&f);
+    return count;
+}
+
 /* Two in a row, the second over the first one's result and added to it. */
 static double chain_case(uint32_t seed)
 {
@@ -307,6 +332,7 @@ static void test_conv(void **state)
     run_cases(conv_case, 300, 0);
     run_cases(float_case, 50, 0);
     run_cases(layer_case, 80, 0);
+    run_cases(far_case, 25, 0);
     run_cases(chain_case, 60, 0);
     run_cases(join_case, 100, 0);
     run_cases(transposed_case, 100, 0);

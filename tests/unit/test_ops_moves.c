@@ -69,6 +69,20 @@ TEST(borders_longer_than_rows)
     expect(b, 0, QN_FLOAT32, DIMS(2, 7), VALUES(2, 3, 1, 2, 3, 1, 2, 2, 3, 1, 2, 3, 1, 2));
 }
 
+/* Going down from before the first element is going down from that: other than Python has it. */
+TEST(slices_down_from_outside)
+{
+    bench *b = *state;
+    bench_node(b, &qn_op_Slice, 5, 1);
+    bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(2, 3), VALUES(1, 2, 3, 4, 5, 6)));
+    bench_constant(b, 1, numbers(b, QN_INT64, DIMS(2), VALUES(9, -5)));
+    bench_constant(b, 2, numbers(b, QN_INT64, DIMS(2), VALUES(-9, -9)));
+    bench_constant(b, 3, numbers(b, QN_INT64, DIMS(2), VALUES(0, 1)));
+    bench_constant(b, 4, numbers(b, QN_INT64, DIMS(2), VALUES(-1, -2)));
+    bench_run(b);
+    expect(b, 0, QN_FLOAT32, DIMS(2, 1), VALUES(4, 1));
+}
+
 /* ---- Elements at indices ---------------------------------------------------------------------------------- */
 
 enum { D0 = 4, D1 = 5, D2 = 6, I0 = 3, I1 = 4, I2 = 5, ALL = D0 * D1 * D2, CHOICES = I0 * I1 * I2 };
@@ -269,6 +283,7 @@ int main(void)
         T(the_few_smallest),
         T(the_few_largest_integers),
         T(borders_longer_than_rows),
+        T(slices_down_from_outside),
         cmocka_unit_test(elements_along_every_axis),
         cmocka_unit_test(elements_of_long_rows),
         cmocka_unit_test(elements_outside),

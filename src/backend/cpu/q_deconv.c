@@ -195,7 +195,7 @@ static void describe(state *s, const qn_geometry *g)
 
 static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *ports)
 {
-    enum { STRIDE_MOST = 16 };
+    enum { STRIDE_MOST = 16, WINDOW_MOST = 32 }; /* beyond that windows are mostly empty */
     qn_q_layer *base = NULL;
     qn_geometry g;
     if (!qn_geometry_q_conv(&g, claim) || g.rank != 2 || g.stride[0] > STRIDE_MOST ||
@@ -210,6 +210,8 @@ static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *po
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->layer = *base;
     describe(s, &g);
+    if (s->layer.conv.kernel[0] > WINDOW_MOST || s->layer.conv.kernel[1] > WINDOW_MOST)
+        return QN_OK;
     s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
     s->layer.period = s->filters;
     s->layer.samples = g.samples;

@@ -23,39 +23,32 @@ static void choose_runs(qn_q_conv *c)
     c->runs = whole ? 1 : c->out_width;
     c->depth.count = whole ? c->out_width * c->channels : c->channels;
     c->x_run = c->stride[1] * c->channels * bytes;
-    c->depth.period = whole ? c->channels / common_divisor(c->channels, block)
-                            : (c->channels + block - 1) / block;
-    c->depth.period = QN_MIN(c->depth.period, (c->depth.count + block - 1) / block);
+    c->depth.period =
+        whole ? c->channels / common_divisor(c->channels, block) : qn_q_pieces(c->channels, block);
+    c->depth.period = QN_MIN(c->depth.period, qn_q_pieces(c->depth.count, block));
 }
 
-/* Row of the kernel that is the upper or the lower one (half) of a pair of rows, where windows begin with row
- * `phase` of the first pair; -1: none. */
-static int64_t row_of(const qn_q_conv *c, int64_t phase, int64_t pair, int64_t half)
+/* The pair of rows that a row of the kernel lies in, where windows begin with row `phase` of the first pair. */
+static int64_t pair_of(const qn_q_conv *c, int64_t phase, int64_t row)
 {
-    const int64_t down = 2 * pair + half - phase;
-    const bool seen = down >= 0 && down % c->dilation[0] == 0;
-    return seen && down / c->dilation[0] < c->kernel[0] ? down / c->dilation[0] : -1;
+    return (phase + row * c->dilation[0]) / 2;
 }
 
-static int64_t pairs_of(const qn_q_conv *c, int64_t phase)
+/* The row is the first of the kernel's in its pair. */
+static bool is_first(const qn_q_conv *c, int64_t phase, int64_t row)
 {
-    return (phase + (c->kernel[0] - 1) * c->dilation[0]) / 2 + 1;
-}
-
-static bool has_rows(const qn_q_conv *c, int64_t phase, int64_t pair)
-{
-    return row_of(c, phase, pair, 0) >= 0 || row_of(c, phase, pair, 1) >= 0;
+    return row == 0 || pair_of(c, phase, row) != pair_of(c, phase, row - 1);
 }
 
 static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
 {
-    const int64_t most = 2 * c->kernel[0] * c->kernel[1];
+    const int64_t most = c->kernel[0] * c->kernel[1];
     qn_mac_segment *at = qn_build_alloc(builder, (size_t)most * sizeof *at);
     QN_TRY_ALLOC(qn_build_context(builder), at);
     int64_t n = 0;
-    for (int64_t pair = 0; pair < pairs_of(c, phase); pair++) {
-        for (int64_t k = 0; k < c->kernel[1] && has_rows(c, phase, pair); k++) {
-            const int64_t pixel = pair * c->copy_width + k * c->dilation[1];
+    for (int64_t row = 0; row < c->kernel[0]; row++) {
+        for (int64_t k = 0; k < c->kernel[1] && is_first(c, phase, row); k++) {
+            const int64_t pixel = pair_of(c, phase, row) * c->copy_width + k * c->dilation[1];
             at[n++] = (qn_mac_segment){.offset = pixel * c->channels * 4, .steps = 1};
         }
     }
@@ -69,12 +62,12 @@ qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
 {
     const int64_t bytes = c->kernels->is_wide ? 2 : 1, dot = c->kernels->dot;
     if (c->kernels->depth_tiles) {
-        c->depth.period = (c->channels + c->kernels->depth_block - 1) / c->kernels->depth_block;
+        c->depth.period = qn_q_pieces(c->channels, c->kernels->depth_block);
         c->mac.x_step = c->stride[1] * c->channels * 4;
         QN_TRY(plan_phase(c, builder, 0));
         return plan_phase(c, builder, 1);
     }
-    const int64_t count = qn_q_conv_length(c), padded = (count + dot - 1) / dot * dot;
+    const int64_t count = qn_q_conv_length(c), padded = qn_q_pieces(count, dot) * dot;
     int64_t *taps = qn_build_alloc(builder, (size_t)padded * sizeof *taps);
     QN_TRY_ALLOC(qn_build_context(builder), taps);
     for (int64_t k = 0; k < count; k++) {
@@ -124,20 +117,22 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
     return sum;
 }
 
-/* The weights of one channel for windows of a phase, from the place of its lane of the first segment on. */
+/* The weights of one channel for windows of a phase, from the place of its lane of the first segment on; what is none of
+ * the kernel's stays 0. */
 static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
                          int64_t channel)
 {
     const int64_t lanes = c->kernels->lanes, block = c->kernels->depth_block;
     const int64_t rest = c->channels - channel / block * block;
     const int64_t step = 2 * (rest <= lanes ? lanes : block);
-    for (int64_t pair = 0; pair < pairs_of(c, phase); pair++) {
-        for (int64_t k = 0; k < c->kernel[1] && has_rows(c, phase, pair); k++, to += step) {
-            for (int64_t half = 0; half < 2; half++) {
-                const int64_t row = row_of(c, phase, pair, half);
-                const int64_t at = channel * qn_q_conv_length(c) + row * c->kernel[1] + k;
-                to[half] = row < 0 ? 0 : (int16_t)qn_q_weight(w, channel, at);
-            }
+    int16_t *pair = to;
+    for (int64_t row = 0; row < c->kernel[0]; row++) {
+        const int64_t half = (phase + row * c->dilation[0]) % 2;
+        if (row > 0 && is_first(c, phase, row))
+            pair += c->kernel[1] * step;
+        for (int64_t k = 0; k < c->kernel[1]; k++) {
+            const int64_t at = channel * qn_q_conv_length(c) + row * c->kernel[1] + k;
+            pair[k * step + half] = (int16_t)qn_q_weight(w, channel, at);
         }
     }
 }

@@ -26,9 +26,7 @@ Q_INLINE void half_steps(qi *sum, const mac_groups *g, const uint8_t *weights, i
         for (int f = 0; f < 2; f++) {
             qi *to = &sum[2 * i + f];
             *to = qi_add(*to, qi_madd(qi_add_words(a, v[f]), qi_add_words(b, u[f])));
-            __asm__(
-                ""
-                : "+x"(*to)); /* or products of several steps are added up, and registers run out */
+            Q_ADD_NOW(*to);
         }
     }
 }

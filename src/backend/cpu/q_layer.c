@@ -82,7 +82,8 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     c->mac.finish.biased = biased;
     c->mac.finish.unbiased = unbiased;
     c->mac.finish.scale = m;
-    qn_q_finish_bound(&c->mac.finish, most + 255.0 * 255.0 * (double)qn_q_conv_length(c), count);
+    const double product = c->kind == QN_MAC_BYTES ? 255.0 * 255.0 : 0x1p33;
+    qn_q_finish_bound(&c->mac.finish, most + product * (double)qn_q_conv_length(c), count);
     c->depth.finish = c->mac.finish;
     return c->step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
 }

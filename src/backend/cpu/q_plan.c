@@ -26,6 +26,22 @@ qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns)
                        .group_filters = columns};
 }
 
+/* Pixels of the map from the first to the last one that `out` windows see, along dim d. */
+static int64_t seen(const qn_q_conv *c, int d, int64_t out)
+{
+    return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+}
+
+/* The least that a thread copies, padding included, is not out of all proportion to the map. */
+static bool copies_fit(const qn_q_conv *c)
+{
+    const double most = 0x1p30;
+    const int64_t rows = seen(c, 0, QN_MIN(c->out_height, (int64_t)QN_Q_WINO_OUT)) + 1;
+    const double copied = (double)rows * (double)seen(c, 1, c->out_width);
+    const double map = (double)c->height * (double)c->width;
+    return 2 * copied * (double)c->channels <= most || copied <= 2 * map;
+}
+
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
     /* Products of a sum: 255 * 128 or 255 * 255 each; for others see q_mac.h. */
@@ -38,8 +54,8 @@ bool qn_q_conv_fits(const qn_q_conv *c)
     }
     return c->kernel[0] * c->kernel[1] <= most && c->group_channels <= most &&
            qn_q_conv_length(c) <= most && c->height <= SIZE_MOST && c->width <= SIZE_MOST &&
-           (c->out_width - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] < SIZE_MOST &&
-           (c->out_height - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] < SIZE_MOST;
+           seen(c, 1, c->out_width) <= SIZE_MOST && seen(c, 0, c->out_height) <= SIZE_MOST &&
+           copies_fit(c);
 }
 
 int64_t qn_q_conv_params(const qn_q_conv *c)
@@ -59,12 +75,6 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 }
 
 /* ---- Shape ------------------------------------------------------------------------------------------------ */
-
-/* Pixels of the map from the first to the last one that the windows see, along dim d. */
-static int64_t seen(const qn_q_conv *c, int d, int64_t out)
-{
-    return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
-}
 
 static bool is_inside(const qn_q_conv *c)
 {

@@ -20,6 +20,9 @@ Q_INLINE qi qi_set(int32_t x)
 {
     return _mm256_set1_epi32(x);
 }
+/* The sum is in a register here. Compilers add the products of unrolled steps to each other first, where they may, and
+ * run out of registers. */
+#define Q_ADD_NOW(sum) __asm__("" : "+x"(sum))
 Q_INLINE qi qi_add(qi a, qi b)
 {
     return _mm256_add_epi32(a, b);
