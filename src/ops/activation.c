@@ -5,9 +5,10 @@
 #include "base/real.h"
 #include "ops/elementwise.h"
 #include "ops/nn_attrs.h"
+#include "ops/versions.h"
 
+static const qn_type_rule celu_types[] = {{28, QN_SET_FLOAT & ~QN_SET(QN_FLOAT32)}};
 static const qn_type_rule bfloat16_16[] = {{16, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 
 static const qn_port float_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
@@ -104,14 +105,16 @@ static qn_status selu_lower(qn_node **node)
 
 static const qn_version_rule selu_versions[] = {{6, selu_upgrade, selu_lower}};
 
-ACTIVATION(Celu, celu, 12, .n_type_rules = 0, "x, below 0: alpha * (e^(x / alpha) - 1)")
-ACTIVATION(Elu, elu, 1, QN_TYPE_RULES(bfloat16_22), "x, below 0: alpha * (e^x - 1)")
-ACTIVATION(HardSigmoid, hard_sigmoid, 1, QN_TYPE_RULES(bfloat16_22), "clip(alpha * x + beta, 0, 1)")
+ACTIVATION(Celu, celu, 12, QN_TYPE_RULES(celu_types), "x, below 0: alpha * (e^(x / alpha) - 1)")
+ACTIVATION(Elu, elu, 1, QN_TYPE_RULES(qn_bfloat16_22), "x, below 0: alpha * (e^x - 1)")
+ACTIVATION(HardSigmoid, hard_sigmoid, 1, QN_TYPE_RULES(qn_bfloat16_22),
+           "clip(alpha * x + beta, 0, 1)")
 ACTIVATION(LeakyRelu, leaky_relu, 1, QN_TYPE_RULES(bfloat16_16), "x, below 0: alpha * x")
-#define SELU_RULES QN_TYPE_RULES(bfloat16_22), QN_VERSIONS(selu_versions)
+#define SELU_RULES QN_TYPE_RULES(qn_bfloat16_22), QN_VERSIONS(selu_versions)
 ACTIVATION(Selu, selu, 1, SELU_RULES, "gamma * (x, below 0: alpha * (e^x - 1))")
 ACTIVATION(Swish, swish, 24, .n_type_rules = 0, "x * sigmoid(alpha * x)")
-ACTIVATION(ThresholdedRelu, thresholded_relu, 10, QN_TYPE_RULES(bfloat16_22), "x, or 0 up to alpha")
+ACTIVATION(ThresholdedRelu, thresholded_relu, 10, QN_TYPE_RULES(qn_bfloat16_22),
+           "x, or 0 up to alpha")
 
 static const char *const gelu_words[] = {"none", "tanh", NULL};
 static const qn_attr_spec gelu_specs[] = {

@@ -26,7 +26,6 @@ static lines lines_of(const qn_tensor *x, int64_t axis)
 static const qn_attr_spec arg_specs[] = {
     QN_INT_ATTR(qn_arg_attrs, axis, 0), QN_INT_ATTR(qn_arg_attrs, keepdims, 1),
     QN_INT_ATTR(qn_arg_attrs, select_last_index, 0, .since = 12)};
-static const qn_type_rule arg_types[] = {{13, QN_SET(QN_BFLOAT16)}};
 static const qn_port arg_in[] = {{"data", 'T', QN_SET_NUMBER, 0}};
 static const qn_port arg_out[] = {{"reduced", '\0', QN_SET(QN_INT64), 0}};
 
@@ -100,7 +99,6 @@ static qn_status eval_arg(qn_eval *self, bool max)
                                 QN_PORTS(in, arg_in),                                              \
                                 QN_PORTS(out, arg_out),                                            \
                                 QN_ATTRS(arg_specs, qn_arg_attrs),                                 \
-                                QN_TYPE_RULES(arg_types),                                          \
                                 .quant = QN_QUANT_SHAPE,                                           \
                                 .infer = arg_infer,                                                \
                                 .eval = Name##_eval,                                               \

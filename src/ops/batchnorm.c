@@ -6,11 +6,13 @@
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
 
-static const qn_attr_spec specs[] = {QN_FLOAT_ATTR(qn_batchnorm_attrs, epsilon, 1e-5f),
-                                     QN_FLOAT_ATTR(qn_batchnorm_attrs, momentum, 0.9f),
-                                     QN_INT_ATTR(qn_batchnorm_attrs, training_mode, 0, .since = 14),
-                                     QN_INT_ATTR(qn_batchnorm_attrs, spatial, 1, .until = 9),
-                                     QN_INT_ATTR(qn_batchnorm_attrs, is_test, 0, .until = 7)};
+static const qn_attr_spec specs[] = {
+    QN_FLOAT_ATTR(qn_batchnorm_attrs, epsilon, 1e-5f),
+    QN_FLOAT_ATTR(qn_batchnorm_attrs, momentum, 0.9f),
+    QN_INT_ATTR(qn_batchnorm_attrs, training_mode, 0, .since = 14),
+    QN_INT_ATTR(qn_batchnorm_attrs, spatial, 1, .until = 9),
+    QN_INT_ATTR(qn_batchnorm_attrs, is_test, 0, .until = 7),
+    QN_ATTR(qn_batchnorm_attrs, consumed_inputs, INTS, .until = 6)};
 static const qn_type_rule type_rules[] = {{14, QN_SET(QN_BFLOAT16)}};
 static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"scale", 'S', QN_SET_FLOAT, 0},
@@ -25,6 +27,20 @@ static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0},
                                     {"saved_var", 'M', QN_SET_FLOAT, QN_OPTIONAL}};
 
 /* ---- Versions ------------------------------------------------------------------------------------------------ */
+
+static qn_status upgrade_6(qn_node **node)
+{
+    ((qn_batchnorm_attrs *)(*node)->attrs)->consumed_inputs = (qn_ints){NULL, 0};
+    return QN_OK;
+}
+
+/* The older form must tell which inputs may be overwritten: none. */
+static qn_status lower_6(qn_node **node)
+{
+    static const int64_t none[5] = {0};
+    ((qn_batchnorm_attrs *)(*node)->attrs)->consumed_inputs = (qn_ints){none, 5};
+    return QN_OK;
+}
 
 static qn_status upgrade_7(qn_node **node)
 {
@@ -79,11 +95,21 @@ static qn_status lower_14(qn_node **node)
     qn_batchnorm_attrs *a = (*node)->attrs;
     if (a->training_mode)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 14");
-    return QN_OK;
+    QN_TRY(qn_lower_one_type(*node, 3, 14));
+    return qn_lower_one_type(*node, 4, 14);
 }
 
-static const qn_version_rule versions[] = {
-    {7, upgrade_7, lower_7}, {9, upgrade_9, NULL}, {14, upgrade_14, lower_14}};
+static qn_status lower_15(qn_node **node)
+{
+    QN_TRY(qn_lower_one_type(*node, 1, 15));
+    return qn_lower_one_type(*node, 2, 15);
+}
+
+static const qn_version_rule versions[] = {{6, upgrade_6, lower_6},
+                                           {7, upgrade_7, lower_7},
+                                           {9, upgrade_9, NULL},
+                                           {14, upgrade_14, lower_14},
+                                           {15, NULL, lower_15}};
 
 /* ---- Inference ------------------------------------------------------------------------------------------------- */
 

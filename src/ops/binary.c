@@ -64,7 +64,6 @@ static int64_t pow_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
 
 static const qn_type_rule arithmetic_types[] = {
     {6, QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64)},
-    {13, QN_SET(QN_BFLOAT16)},
     {14, QN_SET(QN_INT8) | QN_SET(QN_INT16) | QN_SET(QN_UINT8) | QN_SET(QN_UINT16)}};
 static const qn_port arithmetic_in[] = {{"A", 'T', QN_SET_NUMBER, 0}, {"B", 'T', QN_SET_NUMBER, 0}};
 static const qn_port arithmetic_out[] = {{"C", 'T', QN_SET_NUMBER, 0}};
@@ -105,7 +104,7 @@ ARITHMETIC(Div, div, 0, 1, "a / b; integers towards zero, 0 where b is 0")
 
 /* ---- Pow: base and exponent may have different types -------------------------------------------------------- */
 
-static const qn_type_rule pow_types[] = {{12, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule pow_types[] = {{12, QN_SET_INT}, {15, QN_SET(QN_BFLOAT16)}};
 static const qn_port pow_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"Y", 'U', QN_SET_NUMBER, 0}};
 
 static qn_status pow_eval(qn_eval *self)
@@ -114,12 +113,21 @@ static qn_status pow_eval(qn_eval *self)
     return qn_eval_binary(self, pow_f64, integers ? pow_i64 : NULL);
 }
 
+static qn_status pow_lower(qn_node **node)
+{
+    return qn_lower_one_type(*node, 1, 12);
+}
+
+static const qn_version_rule pow_versions[] = {{7, qn_upgrade_broadcast, qn_lower_broadcast},
+                                               {12, NULL, pow_lower}};
+
 const qn_op qn_op_Pow = {.name = "Pow",
                          .domain = "",
                          .since = 1,
                          QN_PORTS(in, pow_in),
                          QN_PORTS(out, arithmetic_out),
-                         QN_BROADCAST_BEFORE_7,
+                         QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs),
+                         QN_VERSIONS(pow_versions),
                          QN_TYPE_RULES(pow_types),
                          .flags = QN_OP_ELEMENTWISE,
                          .quant = QN_QUANT_FLOAT,
@@ -133,7 +141,6 @@ typedef struct mod_attrs {
     int64_t fmod;
 } mod_attrs;
 static const qn_attr_spec mod_specs[] = {QN_INT_ATTR(mod_attrs, fmod, 0)};
-static const qn_type_rule mod_types[] = {{13, QN_SET(QN_BFLOAT16)}};
 
 /* The sign of the result is that of b, with fmod that of a. */
 static double mod_f64(double a, double b, const void *attrs)
@@ -170,7 +177,6 @@ const qn_op qn_op_Mod = {.name = "Mod",
                          QN_PORTS(in, arithmetic_in),
                          QN_PORTS(out, arithmetic_out),
                          QN_ATTRS(mod_specs, mod_attrs),
-                         QN_TYPE_RULES(mod_types),
                          .flags = QN_OP_ELEMENTWISE,
                          .quant = QN_QUANT_FLOAT,
                          .infer = mod_infer,

@@ -11,11 +11,7 @@
 
 #define CASTABLE (QN_SET_TENSOR & ~(QN_SET(QN_COMPLEX64) | QN_SET(QN_COMPLEX128)))
 
-static const qn_type_rule cast_types[] = {{9, QN_SET_STRING},
-                                          {13, QN_SET(QN_BFLOAT16)},
-                                          {19, QN_SET_FLOAT8 & ~QN_SET(QN_FLOAT4E2M1)},
-                                          {21, QN_SET_SMALL_INT},
-                                          {23, QN_SET(QN_FLOAT4E2M1)}};
+static const qn_type_rule cast_types[] = {{9, QN_SET_STRING}};
 static const qn_port cast_in[] = {{"input", '\0', CASTABLE, 0}};
 static const qn_port cast_like_in[] = {{"input", '\0', CASTABLE, 0},
                                        {"target_type", 'T', CASTABLE, 0}};

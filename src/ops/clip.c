@@ -11,7 +11,7 @@ typedef struct clip_attrs {
 static const qn_attr_spec clip_specs[] = {QN_FLOAT_ATTR(clip_attrs, min, -INFINITY, .until = 11),
                                           QN_FLOAT_ATTR(clip_attrs, max, INFINITY, .until = 11)};
 
-static const qn_type_rule clip_types[] = {{12, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule clip_types[] = {{12, QN_SET_INT}};
 static const qn_port clip_in[] = {{"input", 'T', QN_SET_NUMBER, 0},
                                   {"min", 'T', QN_SET_NUMBER, QN_OPTIONAL},
                                   {"max", 'T', QN_SET_NUMBER, QN_OPTIONAL}};

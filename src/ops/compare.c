@@ -39,12 +39,10 @@ COMPARE(greater_or_equal, >=)
 COMPARE(less, <)
 COMPARE(less_or_equal, <=)
 
-static const qn_type_rule order_types[] = {{9, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule order_types[] = {{9, QN_SET_INT}};
 static const qn_type_rule order_types_16[] = {{16, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule equal_types[] = {
-    {11, (QN_SET_NUMBER & ~QN_SET_INDEX & ~QN_SET(QN_BFLOAT16))},
-    {13, QN_SET(QN_BFLOAT16)},
-    {19, QN_SET_STRING}};
+    {11, (QN_SET_NUMBER & ~QN_SET_INDEX & ~QN_SET(QN_BFLOAT16))}, {19, QN_SET_STRING}};
 #define EQUAL_SET (QN_SET_NUMBER | QN_SET_BOOL | QN_SET_STRING)
 static const qn_port equal_in[] = {{"A", 'T', EQUAL_SET, 0}, {"B", 'T', EQUAL_SET, 0}};
 static const qn_port order_in[] = {{"A", 'T', QN_SET_NUMBER, 0}, {"B", 'T', QN_SET_NUMBER, 0}};

@@ -10,6 +10,7 @@ static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
 /* Before opset 4 the axis could be left out and was 1 then. */
 static const qn_attr_spec concat_specs[] = {QN_INT_ATTR(qn_concat_attrs, axis, 1, .required = 4)};
+static const qn_type_rule concat_types[] = {{4, QN_SET_TENSOR & ~QN_SET_FLOAT}};
 static const qn_port concat_in[] = {{"inputs", 'T', QN_SET_TENSOR, QN_VARIADIC}};
 
 /* Shapes put together by the graph: the elements of all parts, where each part is known. */
@@ -76,6 +77,7 @@ const qn_op qn_op_Concat = {.name = "Concat",
                             QN_PORTS(in, concat_in),
                             QN_PORTS(out, any_out),
                             QN_ATTRS(concat_specs, qn_concat_attrs),
+                            QN_TYPE_RULES(concat_types),
                             .quant = QN_QUANT_PASS,
                             .infer = concat_infer,
                             .eval = concat_eval,
@@ -86,6 +88,7 @@ const qn_op qn_op_Concat = {.name = "Concat",
 static const qn_attr_spec split_specs[] = {QN_INT_ATTR(qn_split_attrs, axis, 0),
                                            QN_INT_ATTR(qn_split_attrs, num_outputs, QN_ABSENT),
                                            QN_ATTR(qn_split_attrs, split, INTS, .until = 13)};
+static const qn_type_rule split_types[] = {{2, QN_SET_TENSOR & ~QN_SET_FLOAT}};
 static const qn_port split_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
                                    {"split", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port split_out[] = {{"outputs", 'T', QN_SET_TENSOR, QN_VARIADIC}};
@@ -232,6 +235,7 @@ const qn_op qn_op_Split = {.name = "Split",
                            QN_PORTS(out, split_out),
                            QN_ATTRS(split_specs, qn_split_attrs),
                            QN_VERSIONS(split_versions),
+                           QN_TYPE_RULES(split_types),
                            .flags = QN_OP_MOVES,
                            .quant = QN_QUANT_PASS,
                            .infer = split_infer,
@@ -289,6 +293,7 @@ const qn_op qn_op_Transpose = {.name = "Transpose",
                                QN_PORTS(in, transpose_in),
                                QN_PORTS(out, any_out),
                                QN_ATTRS(transpose_specs, qn_transpose_attrs),
+                               QN_TYPE_RULES(qn_float8_21),
                                .flags = QN_OP_MOVES,
                                .quant = QN_QUANT_PASS,
                                .infer = transpose_infer,

@@ -5,6 +5,7 @@
 #include "ops/index.h"
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 static const qn_port any_out[] = {{"output", 0, QN_SET_TENSOR, 0}};
 
@@ -102,6 +103,7 @@ typedef struct fill_attrs {
     const qn_tensor *value;
 } fill_attrs;
 static const qn_attr_spec fill_specs[] = {QN_ATTR(fill_attrs, value, TENSOR)};
+static const qn_type_rule fill_types[] = {{20, QN_SET(QN_BFLOAT16) | QN_SET_FLOAT8}};
 static const qn_port fill_in[] = {{"input", 0, QN_SET(QN_INT64), 0}};
 
 static qn_status fill_infer(qn_infer *self)
@@ -142,6 +144,7 @@ const qn_op qn_op_ConstantOfShape = {.name = "ConstantOfShape",
                                      QN_PORTS(in, fill_in),
                                      QN_PORTS(out, any_out),
                                      QN_ATTRS(fill_specs, fill_attrs),
+                                     QN_TYPE_RULES(fill_types),
                                      .quant = QN_QUANT_SHAPE,
                                      .infer = fill_infer,
                                      .eval = fill_eval,
@@ -149,6 +152,7 @@ const qn_op qn_op_ConstantOfShape = {.name = "ConstantOfShape",
 
 /* ---- Range ----------------------------------------------------------------------------------------------- */
 
+static const qn_type_rule range_types[] = {{27, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)}};
 static const qn_port range_in[] = {{"start", 'T', QN_SET_NUMBER, 0},
                                    {"limit", 'T', QN_SET_NUMBER, 0},
                                    {"delta", 'T', QN_SET_NUMBER, 0}};
@@ -213,6 +217,7 @@ const qn_op qn_op_Range = {.name = "Range",
                            .since = 11,
                            QN_PORTS(in, range_in),
                            QN_PORTS(out, any_out),
+                           QN_TYPE_RULES(range_types),
                            .quant = QN_QUANT_SHAPE,
                            .infer = range_infer,
                            .eval = range_eval,
@@ -261,6 +266,7 @@ const qn_op qn_op_EyeLike = {.name = "EyeLike",
                              QN_PORTS(in, eye_in),
                              QN_PORTS(out, any_out),
                              QN_ATTRS(eye_specs, eye_attrs),
+                             QN_TYPE_RULES(qn_bfloat16_22),
                              .quant = QN_QUANT_SHAPE,
                              .infer = eye_infer,
                              .eval = eye_eval,
@@ -326,6 +332,7 @@ const qn_op qn_op_OneHot = {.name = "OneHot",
                             QN_PORTS(in, hot_in),
                             QN_PORTS(out, any_out),
                             QN_ATTRS(hot_specs, hot_attrs),
+                            QN_TYPE_RULES(qn_bfloat16_28),
                             .quant = QN_QUANT_FLOAT,
                             .infer = hot_infer,
                             .eval = hot_eval,

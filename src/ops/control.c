@@ -6,6 +6,9 @@
 
 static const qn_port variadic_out[] = {{"outputs", 0, QN_SET_ANY, QN_VARIADIC | QN_OPTIONAL}};
 
+static const qn_type_rule result_types[] = {{13, QN_SET_SEQUENCE},
+                                            {16, QN_SET_OPTIONAL | QN_SET(QN_BFLOAT16)}};
+
 static bool is_true(const qn_tensor *tensor)
 {
     return *(const uint8_t *)tensor->data != 0;
@@ -63,15 +66,13 @@ static qn_status if_eval(qn_eval *self)
     return QN_OK;
 }
 
-static const qn_type_rule if_types[] = {{13, QN_SET_SEQUENCE}, {16, QN_SET_OPTIONAL}};
-
 const qn_op qn_op_If = {.name = "If",
                         .domain = "",
                         .since = 1,
                         QN_PORTS(in, if_in),
                         QN_PORTS(out, variadic_out),
                         QN_ATTRS(if_specs, if_attrs),
-                        QN_TYPE_RULES(if_types),
+                        QN_TYPE_RULES(result_types),
                         .flags = QN_OP_ALLOCATES,
                         .quant = QN_QUANT_FLOAT,
                         .infer = if_infer,
@@ -183,6 +184,7 @@ const qn_op qn_op_Loop = {.name = "Loop",
                           QN_PORTS(in, loop_in),
                           QN_PORTS(out, variadic_out),
                           QN_ATTRS(loop_specs, loop_attrs),
+                          QN_TYPE_RULES(result_types),
                           .flags = QN_OP_ALLOCATES,
                           .quant = QN_QUANT_FLOAT,
                           .infer = loop_infer,

@@ -1,5 +1,6 @@
 /* Conv, and what the quantized convolutions share with it. */
 #include "ops/conv.h"
+#include "ops/versions.h"
 
 #include <string.h>
 
@@ -150,7 +151,6 @@ qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const doubl
 
 /* ---- Conv ------------------------------------------------------------------------------------------------------ */
 
-static const qn_type_rule conv_types[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port conv_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                   {"W", 'T', QN_SET_FLOAT, 0},
                                   {"B", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
@@ -192,7 +192,7 @@ const qn_op qn_op_Conv = {.name = "Conv",
                           QN_PORTS(in, conv_in),
                           QN_PORTS(out, conv_out),
                           QN_ATTRS(conv_specs, qn_window_attrs),
-                          QN_TYPE_RULES(conv_types),
+                          QN_TYPE_RULES(qn_bfloat16_22),
                           .quant = QN_QUANT_MAC,
                           .infer = conv_infer,
                           .eval = conv_eval,

@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "ops/conv.h"
+#include "ops/versions.h"
 
 const qn_attr_spec qn_conv_transpose_specs[QN_CONV_TRANSPOSE_SPECS] = {
     QN_CONV_ATTRS, QN_ATTR(qn_window_attrs, output_padding, INTS),
     QN_ATTR(qn_window_attrs, output_shape, INTS)};
-static const qn_type_rule type_rules[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"W", 'T', QN_SET_FLOAT, 0},
                                    {"B", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
@@ -182,7 +182,7 @@ const qn_op qn_op_ConvTranspose = {
     QN_PORTS(in, ports_in),
     QN_PORTS(out, ports_out),
     QN_ATTRS(qn_conv_transpose_specs, qn_window_attrs),
-    QN_TYPE_RULES(type_rules),
+    QN_TYPE_RULES(qn_bfloat16_22),
     .quant = QN_QUANT_MAC,
     .infer = infer,
     .eval = eval,

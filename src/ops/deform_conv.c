@@ -2,13 +2,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/versions.h"
 #include "ops/window.h"
 
 static const qn_attr_spec specs[] = {
     QN_ATTR(qn_window_attrs, kernel_shape, INTS), QN_ATTR(qn_window_attrs, strides, INTS),
     QN_ATTR(qn_window_attrs, pads, INTS),         QN_ATTR(qn_window_attrs, dilations, INTS),
     QN_INT_ATTR(qn_window_attrs, group, 1),       QN_INT_ATTR(qn_window_attrs, offset_group, 1)};
-static const qn_type_rule type_rules[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"W", 'T', QN_SET_FLOAT, 0},
                                    {"offset", 'T', QN_SET_FLOAT, 0},
@@ -183,7 +183,7 @@ const qn_op qn_op_DeformConv = {.name = "DeformConv",
                                 QN_PORTS(in, ports_in),
                                 QN_PORTS(out, ports_out),
                                 QN_ATTRS(specs, qn_window_attrs),
-                                QN_TYPE_RULES(type_rules),
+                                QN_TYPE_RULES(qn_bfloat16_22),
                                 .quant = QN_QUANT_FLOAT,
                                 .infer = infer,
                                 .eval = eval,

@@ -4,6 +4,7 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 static const qn_port det_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port det_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
@@ -68,6 +69,7 @@ const qn_op qn_op_Det = {.name = "Det",
                          .since = 11,
                          QN_PORTS(in, det_in),
                          QN_PORTS(out, det_out),
+                         QN_TYPE_RULES(qn_bfloat16_22),
                          .quant = QN_QUANT_FLOAT,
                          .infer = det_infer,
                          .eval = det_eval,

@@ -17,7 +17,7 @@ static const qn_attr_spec dropout_specs[] = {
     QN_FLOAT_ATTR(dropout_attrs, ratio, 0.5f, .until = 12),
     QN_INT_ATTR(dropout_attrs, is_test, 0, .until = 7)};
 
-static const qn_type_rule dropout_types[] = {{13, QN_SET(QN_BFLOAT16)}, {22, QN_SET_FLOAT8}};
+static const qn_type_rule dropout_types[] = {{22, QN_SET_FLOAT8}};
 #define DROPOUT_SET (QN_SET_FLOAT | QN_SET_FLOAT8)
 static const qn_port dropout_in[] = {{"data", 'T', DROPOUT_SET, 0},
                                      {"ratio", 'U', DROPOUT_SET, QN_OPTIONAL},

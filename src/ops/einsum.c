@@ -4,11 +4,11 @@
 
 #include "ops/elementwise.h"
 #include "ops/nn_attrs.h"
+#include "ops/versions.h"
 
 static const qn_attr_spec einsum_specs[] = {
     QN_STRING_ATTR(qn_einsum_attrs, equation, NULL, .required = true)};
 
-static const qn_type_rule einsum_types[] = {{28, QN_SET(QN_BFLOAT16)}};
 static const qn_port einsum_in[] = {{"Inputs", 'T', QN_SET_NUMBER, QN_VARIADIC}};
 static const qn_port einsum_out[] = {{"Output", 'T', QN_SET_NUMBER, 0}};
 
@@ -341,7 +341,7 @@ const qn_op qn_op_Einsum = {.name = "Einsum",
                             QN_PORTS(in, einsum_in),
                             QN_PORTS(out, einsum_out),
                             QN_ATTRS(einsum_specs, qn_einsum_attrs),
-                            QN_TYPE_RULES(einsum_types),
+                            QN_TYPE_RULES(qn_bfloat16_28),
                             .quant = QN_QUANT_FLOAT,
                             .infer = einsum_infer,
                             .macs = einsum_macs,

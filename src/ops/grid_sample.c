@@ -5,6 +5,7 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 /* ---- GridSample ------------------------------------------------------------------------------------------ */
 
@@ -198,6 +199,7 @@ const qn_op qn_op_GridSample = {.name = "GridSample",
                                 QN_PORTS(out, grid_out),
                                 QN_ATTRS(grid_specs, qn_grid_attrs),
                                 QN_VERSIONS(grid_versions),
+                                QN_TYPE_RULES(qn_bfloat16_22),
                                 .quant = QN_QUANT_FLOAT,
                                 .infer = grid_infer,
                                 .eval = grid_eval,

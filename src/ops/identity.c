@@ -2,11 +2,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 
-static const qn_type_rule type_rules[] = {{13, QN_SET(QN_BFLOAT16)},
-                                          {14, QN_SET_SEQUENCE},
-                                          {16, QN_SET_OPTIONAL},
-                                          {19, QN_SET_FLOAT8},
-                                          {21, QN_SET_SMALL_INT}};
+static const qn_type_rule type_rules[] = {{14, QN_SET_SEQUENCE}, {16, QN_SET_OPTIONAL}};
 static const qn_port identity_in[] = {{"input", 'V', QN_SET_ANY, 0}};
 static const qn_port identity_out[] = {{"output", 'V', QN_SET_ANY, 0}};
 

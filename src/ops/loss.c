@@ -3,6 +3,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/versions.h"
 
 enum { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN };
 static const char *const reductions[] = {"none", "sum", "mean", NULL};
@@ -18,8 +19,6 @@ static const qn_port ports_in[] = {{"input", 'T', QN_SET_FLOAT, 0},
 static const qn_port likelihood_out[] = {{"loss", 'T', QN_SET_FLOAT, 0}};
 static const qn_port entropy_out[] = {{"output", 'T', QN_SET_FLOAT, 0},
                                       {"log_prob", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
-static const qn_type_rule likelihood_types[] = {{22, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule entropy_types[] = {{13, QN_SET(QN_BFLOAT16)}};
 
 /* ---- Inference ------------------------------------------------------------------------------------------------- */
 
@@ -132,18 +131,20 @@ static qn_status entropy_eval(qn_eval *self)
     return eval_loss(self, x);
 }
 
-#define LOSS(Name, f, BRIEF)                                                                       \
+#define LOSS(Name, f, RULES, BRIEF)                                                                \
     const qn_op qn_op_##Name = {.name = #Name,                                                     \
                                 .domain = "",                                                      \
                                 .since = 12,                                                       \
                                 QN_PORTS(in, ports_in),                                            \
                                 QN_PORTS(out, f##_out),                                            \
                                 QN_ATTRS(specs, loss_attrs),                                       \
-                                QN_TYPE_RULES(f##_types),                                          \
+                                RULES,                                                             \
                                 .quant = QN_QUANT_FLOAT,                                           \
                                 .infer = infer,                                                    \
                                 .eval = f##_eval,                                                  \
                                 .brief = BRIEF};
 
-LOSS(NegativeLogLikelihoodLoss, likelihood, "minus the log-probability of the target class")
-LOSS(SoftmaxCrossEntropyLoss, entropy, "cross entropy of softmax(scores) and the target class")
+LOSS(NegativeLogLikelihoodLoss, likelihood, QN_TYPE_RULES(qn_bfloat16_22),
+     "minus the log-probability of the target class")
+LOSS(SoftmaxCrossEntropyLoss, entropy, .n_type_rules = 0,
+     "cross entropy of softmax(scores) and the target class")

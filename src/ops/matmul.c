@@ -144,7 +144,7 @@ ALL(i64, int64_t)
 
 #define MATMUL_SET                                                                                 \
     (QN_SET_FLOAT | QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64))
-static const qn_type_rule matmul_types[] = {{9, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule matmul_types[] = {{9, QN_SET_INT}};
 static const qn_port matmul_in[] = {{"A", 'T', MATMUL_SET, 0}, {"B", 'T', MATMUL_SET, 0}};
 static const qn_port matmul_out[] = {{"Y", 'T', MATMUL_SET, 0}};
 

@@ -105,6 +105,7 @@ typedef struct qn_batchnorm_attrs {
     float epsilon, momentum;
     int64_t training_mode;
     int64_t spatial, is_test; /* before opsets 9 and 7 */
+    qn_ints consumed_inputs;  /* before opset 6 */
 } qn_batchnorm_attrs;
 
 /* RNN, GRU, LSTM. */

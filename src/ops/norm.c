@@ -7,7 +7,6 @@
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port channel_in[] = {
     {"X", 'T', QN_SET_FLOAT, 0}, {"scale", 'T', QN_SET_FLOAT, 0}, {"bias", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
@@ -91,7 +90,7 @@ const qn_op qn_op_InstanceNormalization = {
     QN_PORTS(in, channel_in),
     QN_PORTS(out, float_out),
     QN_ATTRS(instance_specs, qn_norm_attrs),
-    QN_TYPE_RULES(bfloat16_22),
+    QN_TYPE_RULES(qn_bfloat16_22),
     .quant = QN_QUANT_FLOAT,
     .infer = instance_infer,
     .eval = instance_eval,

@@ -4,9 +4,8 @@
 
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/versions.h"
 
-static const qn_type_rule bfloat16_13[] = {{13, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port float_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
@@ -62,7 +61,6 @@ const qn_op qn_op_LRN = {.name = "LRN",
                          QN_PORTS(in, float_in),
                          QN_PORTS(out, float_out),
                          QN_ATTRS(lrn_specs, qn_lrn_attrs),
-                         QN_TYPE_RULES(bfloat16_13),
                          .quant = QN_QUANT_FLOAT,
                          .infer = lrn_infer,
                          .eval = lrn_eval,
@@ -121,7 +119,7 @@ const qn_op qn_op_LpNormalization = {.name = "LpNormalization",
                                      QN_PORTS(in, float_in),
                                      QN_PORTS(out, float_out),
                                      QN_ATTRS(lp_specs, qn_lp_attrs),
-                                     QN_TYPE_RULES(bfloat16_22),
+                                     QN_TYPE_RULES(qn_bfloat16_22),
                                      .quant = QN_QUANT_FLOAT,
                                      .infer = lp_infer,
                                      .eval = lp_eval,
@@ -188,7 +186,6 @@ const qn_op qn_op_MeanVarianceNormalization = {.name = "MeanVarianceNormalizatio
                                                QN_PORTS(in, float_in),
                                                QN_PORTS(out, float_out),
                                                QN_ATTRS(mvn_specs, qn_mvn_attrs),
-                                               QN_TYPE_RULES(bfloat16_13),
                                                .quant = QN_QUANT_FLOAT,
                                                .infer = mvn_infer,
                                                .eval = mvn_eval,

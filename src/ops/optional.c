@@ -16,6 +16,10 @@ static const qn_port maybe_in[] = {{"input", 0, QN_SET_ANY, QN_OPTIONAL}};
 static const qn_port given_in[] = {{"input", 0, QN_SET_ANY, 0}};
 static const qn_port value_out[] = {{"output", 0, ANY_VALUE, 0}};
 
+#define NEW_TYPES (QN_SET(QN_BFLOAT16) | QN_SET_FLOAT8 | QN_SET_SMALL_INT)
+static const qn_type_rule optional_types[] = {{28, NEW_TYPES}};
+static const qn_type_rule element_types[] = {{18, ANY_VALUE}, {28, NEW_TYPES}};
+
 static qn_status optional_infer(qn_infer *self)
 {
     const optional_attrs *a = self->attrs;
@@ -42,6 +46,7 @@ const qn_op qn_op_Optional = {.name = "Optional",
                               QN_PORTS(in, optional_in),
                               QN_PORTS(out, optional_out),
                               QN_ATTRS(optional_specs, optional_attrs),
+                              QN_TYPE_RULES(optional_types),
                               .flags = QN_OP_ALLOCATES,
                               .quant = QN_QUANT_SHAPE,
                               .infer = optional_infer,
@@ -70,6 +75,7 @@ const qn_op qn_op_OptionalGetElement = {.name = "OptionalGetElement",
                                         .since = 15,
                                         QN_PORTS(in, given_in),
                                         QN_PORTS(out, value_out),
+                                        QN_TYPE_RULES(element_types),
                                         .flags = QN_OP_ALLOCATES,
                                         .quant = QN_QUANT_SHAPE,
                                         .infer = get_infer,
@@ -89,11 +95,22 @@ static qn_status has_eval(qn_eval *self)
     return QN_OK;
 }
 
+static qn_status has_lower(qn_node **node)
+{
+    if ((*node)->n_in < 1 || !(*node)->in[0])
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 18 it needs an input");
+    return QN_OK;
+}
+
+static const qn_version_rule has_versions[] = {{18, NULL, has_lower}};
+
 const qn_op qn_op_OptionalHasElement = {.name = "OptionalHasElement",
                                         .domain = "",
                                         .since = 15,
                                         QN_PORTS(in, maybe_in),
                                         QN_PORTS(out, bool_out),
+                                        QN_VERSIONS(has_versions),
+                                        QN_TYPE_RULES(element_types),
                                         .quant = QN_QUANT_SHAPE,
                                         .infer = has_infer,
                                         .eval = has_eval,

@@ -16,6 +16,8 @@ static const qn_attr_spec pad_specs[] = {
     QN_ATTR(qn_pad_attrs, paddings, INTS, .until = 2),
     QN_FLOAT_ATTR(qn_pad_attrs, value, 0, .until = 11)};
 
+static const qn_type_rule pad_types[] = {
+    {11, QN_SET_INT}, {13, QN_SET_TENSOR & ~QN_SET_NUMBER}, {21, QN_SET_FLOAT8}};
 static const qn_port pad_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                  {"pads", 0, QN_SET(QN_INT64), 0},
                                  {"constant_value", 'T', QN_SET_TENSOR, QN_OPTIONAL},
@@ -29,6 +31,14 @@ static qn_status pad_rename(qn_node **node)
     if (!a->pads.at)
         a->pads = a->paddings;
     a->paddings = (qn_ints){NULL, 0};
+    return QN_OK;
+}
+
+static qn_status pad_rename_back(qn_node **node)
+{
+    qn_pad_attrs *a = (*node)->attrs;
+    a->paddings = a->pads;
+    a->pads = (qn_ints){NULL, 0};
     return QN_OK;
 }
 
@@ -70,7 +80,7 @@ static qn_status pad_lower_wrap(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule pad_versions[] = {{2, pad_rename, NULL},
+static const qn_version_rule pad_versions[] = {{2, pad_rename, pad_rename_back},
                                                {11, pad_upgrade, pad_lower},
                                                {18, NULL, pad_lower_axes},
                                                {19, NULL, pad_lower_wrap}};
@@ -262,6 +272,7 @@ const qn_op qn_op_Pad = {.name = "Pad",
                          QN_PORTS(out, any_out),
                          QN_ATTRS(pad_specs, qn_pad_attrs),
                          QN_VERSIONS(pad_versions),
+                         QN_TYPE_RULES(pad_types),
                          .quant = QN_QUANT_PASS,
                          .infer = pad_infer,
                          .eval = pad_eval,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/quantize.h"
+#include "ops/versions.h"
 #include "ops/window.h"
 
 /* ---- Inference --------------------------------------------------------------------------------------------- */
@@ -165,7 +166,6 @@ static qn_status max_eval(qn_eval *self)
 
 /* ---- Operators ------------------------------------------------------------------------------------------------- */
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule max_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
                                          {22, QN_SET(QN_BFLOAT16)},
                                          {QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
@@ -187,6 +187,38 @@ static const qn_attr_spec max_specs[] = {
     POOL_ATTRS(10, 10), QN_INT_ATTR(qn_window_attrs, storage_order, 0, .since = 8)};
 static const qn_attr_spec lp_specs[] = {POOL_ATTRS(18, 18), QN_LP_ATTRS};
 
+/* Rounding up would add a window that begins behind the input, which is left out since opset 22. */
+static bool is_left_out(const qn_window *w, int32_t d)
+{
+    const int64_t extent = (w->kernel[d] - 1) * w->dilation[d] + 1;
+    const int64_t room = w->in[d].value + w->pad_begin[d] + w->pad_end[d] - extent;
+    return room > 0 && room % w->stride[d] && w->out[d].value == room / w->stride[d] + 1;
+}
+
+/* Older opsets can leave it out along all axes, by rounding down, or along none. */
+static qn_status pool_lower_22(qn_node **node)
+{
+    qn_window_attrs *a = (*node)->attrs;
+    const qn_type *x = &(*node)->in[0]->type;
+    bool less = false;
+    qn_window w;
+    if (!a->ceil_mode || x->rank < 3 || !qn_window_resolve(&w, a, x->rank - 2, x->dims + 2, NULL))
+        return QN_OK;
+    const qn_window rounded_up = w;
+    for (int32_t d = 0; d < x->rank - 2; d++)
+        less |= a->auto_pad == QN_AUTO_PAD_NOTSET && w.in[d].value >= 0 && is_left_out(&w, d);
+    if (!less)
+        return QN_OK;
+    a->ceil_mode = 0;
+    bool same = qn_window_resolve(&w, a, x->rank - 2, x->dims + 2, NULL);
+    for (int32_t d = 0; d < x->rank - 2; d++)
+        same = same && w.in[d].value >= 0 && w.out[d].value == rounded_up.out[d].value;
+    if (!same)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "before opset 22 ceil_mode adds windows that begin behind the input");
+    return QN_OK;
+}
+
 static qn_status max_lower_8(qn_node **node)
 {
     if ((*node)->n_out > 1 && (*node)->out[1])
@@ -194,7 +226,10 @@ static qn_status max_lower_8(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule max_versions[] = {{8, NULL, max_lower_8}};
+static const qn_version_rule max_versions[] = {{8, NULL, max_lower_8}, {22, NULL, pool_lower_22}};
+static const qn_version_rule lp_versions[] = {{2, qn_lp_upgrade, qn_lp_lower},
+                                              {22, NULL, pool_lower_22}};
+static const qn_version_rule average_versions[] = {{22, NULL, pool_lower_22}};
 
 const qn_op qn_op_AveragePool = {.name = "AveragePool",
                                  .domain = "",
@@ -202,7 +237,8 @@ const qn_op qn_op_AveragePool = {.name = "AveragePool",
                                  QN_PORTS(in, float_in),
                                  QN_PORTS(out, float_out),
                                  QN_ATTRS(average_specs, qn_window_attrs),
-                                 QN_TYPE_RULES(bfloat16_22),
+                                 QN_VERSIONS(average_versions),
+                                 QN_TYPE_RULES(qn_bfloat16_22),
                                  .quant = QN_QUANT_ELEMENT,
                                  .infer = pool_infer,
                                  .eval = average_eval,
@@ -214,8 +250,8 @@ const qn_op qn_op_LpPool = {.name = "LpPool",
                             QN_PORTS(in, float_in),
                             QN_PORTS(out, float_out),
                             QN_ATTRS(lp_specs, qn_window_attrs),
-                            QN_VERSIONS(qn_lp_versions),
-                            QN_TYPE_RULES(bfloat16_22),
+                            QN_VERSIONS(lp_versions),
+                            QN_TYPE_RULES(qn_bfloat16_22),
                             .quant = QN_QUANT_FLOAT,
                             .infer = pool_infer,
                             .eval = lp_eval,

@@ -1,9 +1,9 @@
 /* GlobalAveragePool, GlobalLpPool, GlobalMaxPool: one number for each channel. */
 #include <math.h>
 
+#include "ops/versions.h"
 #include "ops/window.h"
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port global_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port global_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
@@ -78,7 +78,7 @@ static qn_status eval_planes(qn_eval *self, plane_fn *reduce)
                                 QN_PORTS(in, global_in),                                           \
                                 QN_PORTS(out, global_out),                                         \
                                 ATTRS,                                                             \
-                                QN_TYPE_RULES(bfloat16_22),                                        \
+                                QN_TYPE_RULES(qn_bfloat16_22),                                     \
                                 .quant = QUANT,                                                    \
                                 .infer = global_infer,                                             \
                                 .eval = Name##_eval,                                               \

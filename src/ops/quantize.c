@@ -2,6 +2,7 @@
 #include "ops/quantize.h"
 
 #include "ops/nn_attrs.h"
+#include "ops/versions.h"
 
 /* ---- Parameters of one scale ------------------------------------------------------------------------------ */
 
@@ -304,10 +305,8 @@ static const qn_attr_spec dequantize_specs[] = {
     QN_INT_ATTR(qn_quantize_attrs, output_dtype, 0, .since = 23)};
 static const qn_attr_spec microsoft_specs[] = {QN_INT_ATTR(qn_quantize_attrs, axis, 1),
                                                QN_INT_ATTR(qn_quantize_attrs, block_size, 0)};
-static const qn_type_rule type_rules[] = {
-    {19, (QN_SET_FLOAT8 & ~QN_SET(QN_FLOAT4E2M1)) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
-    {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16) | QN_SET_SMALL_INT},
-    {23, QN_SET(QN_FLOAT4E2M1)}};
+static const qn_type_rule type_rules[] = {{19, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
+                                          {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16)}};
 
 /* Before opset 13 there was one scale for the whole tensor. */
 static qn_status lower_13(qn_node **node)
@@ -320,7 +319,21 @@ static qn_status lower_13(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule versions[] = {{13, NULL, lower_13}};
+static qn_status quantize_lower_19(qn_node **node)
+{
+    if ((*node)->in[1]->type.dtype == QN_INT32)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED, "integer scales came with opset 19");
+    return QN_OK;
+}
+
+static qn_status quantize_lower_23(qn_node **node)
+{
+    return qn_lower_one_type(*node, 1, 23);
+}
+
+static const qn_version_rule quantize_versions[] = {
+    {13, NULL, lower_13}, {19, NULL, quantize_lower_19}, {23, NULL, quantize_lower_23}};
+static const qn_version_rule dequantize_versions[] = {{13, NULL, lower_13}};
 
 #define LINEAR(id, NAME, DOMAIN, SINCE, f, SPECS, OLDER, BRIEF)                                    \
     const qn_op qn_op_##id = {.name = NAME,                                                        \
@@ -334,13 +347,14 @@ static const qn_version_rule versions[] = {{13, NULL, lower_13}};
                               .infer = f##_infer,                                                  \
                               .eval = f##_eval,                                                    \
                               .brief = BRIEF};
-#define HISTORY QN_VERSIONS(versions), QN_TYPE_RULES(type_rules)
+#define HISTORY(f) QN_VERSIONS(f##_versions), QN_TYPE_RULES(type_rules)
 #define QUANTIZE_BRIEF "clamp(round(x / scale) + zero point)"
 #define DEQUANTIZE_BRIEF "(x - zero point) * scale"
 
-LINEAR(QuantizeLinear, "QuantizeLinear", "", 10, quantize, quantize_specs, HISTORY, QUANTIZE_BRIEF)
-LINEAR(DequantizeLinear, "DequantizeLinear", "", 10, dequantize, dequantize_specs, HISTORY,
-       DEQUANTIZE_BRIEF)
+LINEAR(QuantizeLinear, "QuantizeLinear", "", 10, quantize, quantize_specs, HISTORY(quantize),
+       QUANTIZE_BRIEF)
+LINEAR(DequantizeLinear, "DequantizeLinear", "", 10, dequantize, dequantize_specs,
+       HISTORY(dequantize), DEQUANTIZE_BRIEF)
 LINEAR(ms_QuantizeLinear, "QuantizeLinear", "com.microsoft", 1, quantize, microsoft_specs,
        .until = 0, QUANTIZE_BRIEF)
 LINEAR(ms_DequantizeLinear, "DequantizeLinear", "com.microsoft", 1, dequantize, microsoft_specs,

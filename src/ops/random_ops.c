@@ -9,7 +9,6 @@
 #include "ops/random.h"
 #include "ops/versions.h"
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port float_out[] = {{"output", '\0', QN_SET_FLOAT, 0}};
 
 #define NO_SEED (-FLT_MAX)
@@ -151,7 +150,7 @@ static qn_status uniform_eval(qn_eval *self)
                                 IN,                                                                \
                                 QN_PORTS(out, float_out),                                          \
                                 QN_ATTRS(Name##_specs, random_attrs),                              \
-                                QN_TYPE_RULES(bfloat16_22),                                        \
+                                QN_TYPE_RULES(qn_bfloat16_22),                                     \
                                 .flags = QN_OP_RANDOM,                                             \
                                 .quant = QN_QUANT_FLOAT,                                           \
                                 .infer = INFER,                                                    \
@@ -193,7 +192,7 @@ const qn_op qn_op_Bernoulli = {.name = "Bernoulli",
                                QN_PORTS(in, float_in),
                                QN_PORTS(out, bernoulli_out),
                                QN_ATTRS(bernoulli_specs, random_attrs),
-                               QN_TYPE_RULES(bfloat16_22),
+                               QN_TYPE_RULES(qn_bfloat16_22),
                                .flags = QN_OP_RANDOM,
                                .quant = QN_QUANT_FLOAT,
                                .infer = bernoulli_infer,
@@ -269,7 +268,7 @@ const qn_op qn_op_Multinomial = {.name = "Multinomial",
                                  QN_PORTS(in, float_in),
                                  QN_PORTS(out, index_out),
                                  QN_ATTRS(multinomial_specs, multinomial_attrs),
-                                 QN_TYPE_RULES(bfloat16_22),
+                                 QN_TYPE_RULES(qn_bfloat16_22),
                                  .flags = QN_OP_RANDOM,
                                  .quant = QN_QUANT_SHAPE,
                                  .infer = multinomial_infer,

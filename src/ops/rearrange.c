@@ -3,6 +3,7 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/versions.h"
 
 static const qn_port any_in[] = {{"input", 'T', QN_SET_TENSOR, 0}};
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
@@ -179,6 +180,7 @@ const qn_op qn_op_ReverseSequence = {.name = "ReverseSequence",
                                      QN_PORTS(in, reverse_in),
                                      QN_PORTS(out, any_out),
                                      QN_ATTRS(reverse_specs, reverse_attrs),
+                                     QN_TYPE_RULES(qn_bfloat16_28),
                                      .flags = QN_OP_MOVES,
                                      .quant = QN_QUANT_PASS,
                                      .infer = reverse_infer,

@@ -6,6 +6,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/versions.h"
 
 /* What differs between the three. */
 typedef struct kind {
@@ -297,7 +298,6 @@ static const qn_port rnn_in[] = {PORTS};
 static const qn_port lstm_in[] = {PORTS, OPTIONAL("initial_c"), OPTIONAL("P")};
 static const qn_port rnn_out[] = {OPTIONAL("Y"), OPTIONAL("Y_h")};
 static const qn_port lstm_out[] = {OPTIONAL("Y"), OPTIONAL("Y_h"), OPTIONAL("Y_c")};
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 
 /* It only announced that output 0 is wanted. */
 static qn_status upgrade_7(qn_node **node)
@@ -331,7 +331,7 @@ static const qn_version_rule versions[] = {{7, upgrade_7, lower_7}};
                                 QN_PORTS(out, OUT),                                                \
                                 QN_ATTRS(k##_specs, qn_recurrent_attrs),                           \
                                 QN_VERSIONS(versions),                                             \
-                                QN_TYPE_RULES(bfloat16_22),                                        \
+                                QN_TYPE_RULES(qn_bfloat16_22),                                     \
                                 .quant = QN_QUANT_FLOAT,                                           \
                                 .infer = Name##_infer,                                             \
                                 .eval = Name##_eval,                                               \

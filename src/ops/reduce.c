@@ -313,7 +313,11 @@ static qn_status axes_upgrade(qn_node **node)
 
 static qn_status axes_lower(qn_node **node)
 {
-    return qn_lower_ints(*node, &((qn_reduce_attrs *)(*node)->attrs)->axes, 1);
+    qn_reduce_attrs *a = (*node)->attrs;
+    QN_TRY(qn_lower_ints(*node, &a->axes, 1));
+    if (a->axes.count)
+        a->noop_with_empty_axes = 0; /* says nothing where there are axes */
+    return QN_OK;
 }
 
 static const qn_version_rule versions_18[] = {{18, axes_upgrade, axes_lower}};
@@ -327,9 +331,8 @@ static const qn_attr_spec specs_13[] = {SPECS(13)};
 
 #define INTEGERS (QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64))
 #define EXTREMES (QN_SET_FLOAT | INTEGERS | QN_SET(QN_INT8) | QN_SET(QN_UINT8) | QN_SET_BOOL)
-static const qn_type_rule sum_types[] = {{13, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule extreme_types[] = {
-    {12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)}, {13, QN_SET(QN_BFLOAT16)}, {20, QN_SET_BOOL}};
+static const qn_type_rule reduce_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
+                                            {20, QN_SET_BOOL}};
 static const qn_port sum_in[] = {{"data", 'T', QN_SET_FLOAT | INTEGERS, 0},
                                  {"axes", '\0', QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port sum_out[] = {{"reduced", 'T', QN_SET_FLOAT | INTEGERS, 0}};
@@ -353,7 +356,7 @@ static const qn_port extreme_out[] = {{"reduced", 'T', EXTREMES, 0}};
                                 QN_PORTS(out, PORTS##_out),                                        \
                                 QN_ATTRS(specs_##OPSET, qn_reduce_attrs),                          \
                                 QN_VERSIONS(versions_##OPSET),                                     \
-                                QN_TYPE_RULES(PORTS##_types),                                      \
+                                QN_TYPE_RULES(reduce_types),                                       \
                                 .quant = QUANT,                                                    \
                                 .infer = Name##_infer,                                             \
                                 .eval = Name##_eval,                                               \

@@ -5,8 +5,8 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/versions.h"
 
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
 /* X is [N, C, H, W], rois [R, columns]; the result [R, C, height, width]. */
@@ -114,7 +114,7 @@ const qn_op qn_op_MaxRoiPool = {.name = "MaxRoiPool",
                                 QN_PORTS(in, max_in),
                                 QN_PORTS(out, float_out),
                                 QN_ATTRS(max_specs, max_attrs),
-                                QN_TYPE_RULES(bfloat16_22),
+                                QN_TYPE_RULES(qn_bfloat16_22),
                                 .quant = QN_QUANT_FLOAT,
                                 .infer = max_infer,
                                 .eval = max_eval,
@@ -305,7 +305,7 @@ const qn_op qn_op_RoiAlign = {.name = "RoiAlign",
                               QN_PORTS(out, float_out),
                               QN_ATTRS(align_specs, qn_roi_attrs),
                               QN_VERSIONS(align_versions),
-                              QN_TYPE_RULES(bfloat16_22),
+                              QN_TYPE_RULES(qn_bfloat16_22),
                               .quant = QN_QUANT_FLOAT,
                               .infer = align_infer,
                               .eval = align_eval,

@@ -27,7 +27,13 @@ static qn_status scan_upgrade(qn_node **node)
     return qn_node_fail(*node, QN_E_UNSUPPORTED, "the batched Scan of opset 8 is not supported");
 }
 
-static const qn_version_rule scan_versions[] = {{9, scan_upgrade, NULL}};
+static qn_status scan_lower(qn_node **node)
+{
+    return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                        "before opset 9 it had batches, which are not written");
+}
+
+static const qn_version_rule scan_versions[] = {{9, scan_upgrade, scan_lower}};
 
 static int64_t item_of(qn_ints list, size_t i)
 {
@@ -189,6 +195,8 @@ static qn_status scan_eval(qn_eval *self)
     return QN_OK;
 }
 
+static const qn_type_rule scan_types[] = {{16, QN_SET(QN_BFLOAT16)}};
+
 const qn_op qn_op_Scan = {.name = "Scan",
                           .domain = "",
                           .since = 8,
@@ -196,6 +204,7 @@ const qn_op qn_op_Scan = {.name = "Scan",
                           QN_PORTS(out, variadic_out),
                           QN_ATTRS(scan_specs, scan_attrs),
                           QN_VERSIONS(scan_versions),
+                          QN_TYPE_RULES(scan_types),
                           .flags = QN_OP_ALLOCATES,
                           .quant = QN_QUANT_FLOAT,
                           .infer = scan_infer,

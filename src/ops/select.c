@@ -4,6 +4,7 @@
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/order.h"
+#include "ops/versions.h"
 
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 static const qn_port index_out[] = {{"indices", 0, QN_SET(QN_INT64), 0}};
@@ -130,6 +131,7 @@ const qn_op qn_op_Compress = {.name = "Compress",
                               QN_PORTS(in, compress_in),
                               QN_PORTS(out, any_out),
                               QN_ATTRS(compress_specs, compress_attrs),
+                              QN_TYPE_RULES(qn_bfloat16_28),
                               .flags = QN_OP_ALLOCATES,
                               .quant = QN_QUANT_FLOAT,
                               .infer = compress_infer,
@@ -145,6 +147,7 @@ static const qn_attr_spec topk_specs[] = {QN_INT_ATTR(topk_attrs, axis, -1),
                                           QN_INT_ATTR(topk_attrs, largest, 1, .since = 11),
                                           QN_INT_ATTR(topk_attrs, sorted, 1, .since = 11),
                                           QN_INT_ATTR(topk_attrs, k, QN_ABSENT, .until = 10)};
+static const qn_type_rule topk_types[] = {{11, QN_SET_INT}, {24, QN_SET(QN_BFLOAT16)}};
 static const qn_port topk_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"K", 0, QN_SET(QN_INT64), 0}};
 static const qn_port topk_out[] = {{"Values", 'T', QN_SET_NUMBER, QN_OPTIONAL},
                                    {"Indices", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
@@ -289,6 +292,7 @@ const qn_op qn_op_TopK = {.name = "TopK",
                           QN_PORTS(out, topk_out),
                           QN_ATTRS(topk_specs, topk_attrs),
                           QN_VERSIONS(topk_versions),
+                          QN_TYPE_RULES(topk_types),
                           .quant = QN_QUANT_FLOAT,
                           .infer = topk_infer,
                           .eval = topk_eval,

@@ -306,12 +306,15 @@ static qn_status split_eval(qn_eval *self)
     return QN_OK;
 }
 
+static const qn_type_rule split_types[] = {{24, QN_SET(QN_BFLOAT16)}};
+
 const qn_op qn_op_SplitToSequence = {.name = "SplitToSequence",
                                      .domain = "",
                                      .since = 11,
                                      QN_PORTS(in, split_in),
                                      QN_PORTS(out, sequence_out),
                                      QN_ATTRS(split_specs, split_attrs),
+                                     QN_TYPE_RULES(split_types),
                                      .flags = QN_OP_ALLOCATES,
                                      .quant = QN_QUANT_SHAPE,
                                      .infer = split_infer,

@@ -103,6 +103,7 @@ typedef struct reshape_attrs {
 static const qn_attr_spec reshape_specs[] = {QN_INT_ATTR(reshape_attrs, allowzero, 0, .since = 14),
                                              QN_ATTR(reshape_attrs, shape, INTS, .until = 5)};
 
+static const qn_type_rule reshape_types[] = {{5, QN_SET_TENSOR & ~QN_SET_FLOAT}};
 static const qn_port reshape_in[] = {{"data", 'T', QN_SET_TENSOR, 0},
                                      {"shape", 0, QN_SET(QN_INT64), 0}};
 
@@ -215,6 +216,7 @@ const qn_op qn_op_Reshape = {.name = "Reshape",
                              QN_PORTS(out, any_out),
                              QN_ATTRS(reshape_specs, reshape_attrs),
                              QN_VERSIONS(reshape_versions),
+                             QN_TYPE_RULES(reshape_types),
                              .flags = QN_OP_MOVES,
                              .quant = QN_QUANT_PASS,
                              .infer = reshape_infer,
@@ -259,6 +261,9 @@ static qn_status flatten_lower(qn_node **node)
 
 static const qn_version_rule flatten_versions[] = {{11, NULL, flatten_lower}};
 
+static const qn_type_rule flatten_types[] = {{9, QN_SET_TENSOR & ~QN_SET_FLOAT},
+                                             {21, QN_SET_FLOAT8}};
+
 const qn_op qn_op_Flatten = {.name = "Flatten",
                              .domain = "",
                              .since = 1,
@@ -266,6 +271,7 @@ const qn_op qn_op_Flatten = {.name = "Flatten",
                              QN_PORTS(out, any_out),
                              QN_ATTRS(flatten_specs, flatten_attrs),
                              QN_VERSIONS(flatten_versions),
+                             QN_TYPE_RULES(flatten_types),
                              .flags = QN_OP_MOVES,
                              .quant = QN_QUANT_PASS,
                              .infer = flatten_infer,

@@ -280,7 +280,9 @@ const qn_op qn_op_Expand = {.name = "Expand",
 /* ---- Tile ---------------------------------------------------------------------------------------------- */
 
 static const qn_port tile_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
-                                  {"repeats", 0, QN_SET(QN_INT64), 0}};
+                                  {"repeats", 0, QN_SET(QN_INT64), 0},
+                                  {"axis", 0, QN_SET_TENSOR, QN_OPTIONAL}}; /* until opset 6 */
+static const qn_type_rule tile_types[] = {{6, QN_SET_TENSOR & ~QN_SET_FLOAT}};
 
 static qn_status tile_infer(qn_infer *self)
 {
@@ -288,6 +290,8 @@ static qn_status tile_infer(qn_infer *self)
     int64_t repeats[QN_MAX_RANK];
     size_t count;
     qn_type out = *in;
+    if (qn_infer_has(self, 2))
+        return qn_infer_fail(self, "its input axis left with opset 6");
     qn_infer_set_dtype(self, 0, in->dtype);
     if (in->rank < 0)
         return QN_OK;
@@ -351,7 +355,60 @@ static qn_status tile_upgrade(qn_node **node)
     return qn_node_set_input(*node, 1, value);
 }
 
-static const qn_version_rule tile_versions[] = {{6, tile_upgrade, NULL}};
+/* The last axis that is repeated, or 0; *others: one before it is, too. */
+static int32_t last_repeated(bool *others, const int64_t *repeats, int32_t rank)
+{
+    int32_t axis = 0;
+    *others = false;
+    for (int32_t d = 0; d < rank; d++) {
+        if (repeats[d] == 1)
+            continue;
+        *others = repeats[axis] != 1 && axis != d;
+        axis = d;
+    }
+    return axis;
+}
+
+static qn_status set_number(qn_node *node, int32_t slot, int64_t number)
+{
+    qn_value *value;
+    QN_TRY(qn_value_number(&value, node->graph, node->in[0]->type.dtype, (double)number));
+    if (qn_tensor_i64(value->data, 0) != number)
+        return qn_node_fail(node, QN_E_UNSUPPORTED,
+                            "before opset 6 %lld must be a number of input's type",
+                            (long long)number);
+    return qn_node_set_input(node, slot, value);
+}
+
+/* One axis stays with the node; the others go to a Tile before it, which has its own turn. */
+static qn_status tile_lower(qn_node **node)
+{
+    const qn_tensor *repeats = (*node)->in[1]->data;
+    const int32_t rank = (*node)->in[0]->type.rank;
+    int64_t numbers[QN_MAX_RANK];
+    bool others;
+    if (!repeats || rank < 1 || qn_tensor_count(repeats) != rank)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "before opset 6 needs constant repeats, of one axis at least");
+    qn_load_i64(numbers, repeats->dtype, repeats->data, 0, rank);
+    const int32_t axis = last_repeated(&others, numbers, rank);
+    const int64_t count = numbers[axis];
+    if (others) {
+        qn_node *first;
+        qn_value *rest;
+        numbers[axis] = 1;
+        QN_TRY(qn_node_prepend(&first, *node, 0, &qn_op_Tile));
+        QN_TRY(qn_value_ints(&rest, (*node)->graph, numbers, (size_t)rank));
+        QN_TRY(qn_node_resize_inputs(first, 2));
+        QN_TRY(qn_node_set_input(first, 1, rest));
+        QN_TRY(qn_node_infer(first));
+    }
+    QN_TRY(qn_node_resize_inputs(*node, 3));
+    QN_TRY(set_number(*node, 1, count));
+    return set_number(*node, 2, axis);
+}
+
+static const qn_version_rule tile_versions[] = {{6, tile_upgrade, tile_lower}};
 
 const qn_op qn_op_Tile = {.name = "Tile",
                           .domain = "",
@@ -359,6 +416,7 @@ const qn_op qn_op_Tile = {.name = "Tile",
                           QN_PORTS(in, tile_in),
                           QN_PORTS(out, any_out),
                           QN_VERSIONS(tile_versions),
+                          QN_TYPE_RULES(tile_types),
                           .flags = QN_OP_MOVES,
                           .quant = QN_QUANT_PASS,
                           .infer = tile_infer,

@@ -8,7 +8,6 @@
 #include "ops/versions.h"
 
 static const qn_attr_spec softmax_specs[] = {QN_INT_ATTR(qn_softmax_attrs, axis, QN_ABSENT)};
-static const qn_type_rule softmax_types[] = {{13, QN_SET(QN_BFLOAT16)}};
 static const qn_port softmax_in[] = {{"input", 'T', QN_SET_FLOAT, 0}};
 static const qn_port softmax_out[] = {{"output", 'T', QN_SET_FLOAT, 0}};
 
@@ -145,7 +144,6 @@ static qn_status eval_lines(qn_eval *self, line_fn *line)
                                 QN_PORTS(out, softmax_out),                                        \
                                 QN_ATTRS(softmax_specs, qn_softmax_attrs),                         \
                                 QN_VERSIONS(softmax_versions),                                     \
-                                QN_TYPE_RULES(softmax_types),                                      \
                                 .quant = QUANT,                                                    \
                                 .infer = softmax_infer,                                            \
                                 .eval = Name##_eval,                                               \

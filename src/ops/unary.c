@@ -4,10 +4,10 @@
 #include "base/real.h"
 #include "ops/elementwise.h"
 #include "ops/infer.h"
+#include "ops/versions.h"
 
 /* Element types that came later. */
 static const qn_type_rule bfloat16_13[] = {{13, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule bfloat16_22[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule integers_6[] = {{6, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
 static const qn_type_rule integers_14[] = {{13, QN_SET(QN_BFLOAT16)}, {14, QN_SET_INT}};
 static const qn_type_rule small_floats_20[] = {{13, QN_SET(QN_BFLOAT16)}, {20, QN_SET_FLOAT8}};
@@ -138,29 +138,29 @@ static qn_status Sign_eval(qn_eval *self)
     EVAL(Name, f##_f64, NULL)                                                                      \
     UNARY(Name, SINCE, QN_SET_FLOAT, SAME(QN_SET_FLOAT), RULES, infer_same, BRIEF)
 
-FLOATS(Acos, acos, 7, bfloat16_22, "arc cosine")
-FLOATS(Acosh, acosh, 9, bfloat16_22, "inverse hyperbolic cosine")
-FLOATS(Asin, asin, 7, bfloat16_22, "arc sine")
-FLOATS(Asinh, asinh, 9, bfloat16_22, "inverse hyperbolic sine")
-FLOATS(Atan, atan, 7, bfloat16_22, "arc tangent")
-FLOATS(Atanh, atanh, 9, bfloat16_22, "inverse hyperbolic tangent")
+FLOATS(Acos, acos, 7, qn_bfloat16_22, "arc cosine")
+FLOATS(Acosh, acosh, 9, qn_bfloat16_22, "inverse hyperbolic cosine")
+FLOATS(Asin, asin, 7, qn_bfloat16_22, "arc sine")
+FLOATS(Asinh, asinh, 9, qn_bfloat16_22, "inverse hyperbolic sine")
+FLOATS(Atan, atan, 7, qn_bfloat16_22, "arc tangent")
+FLOATS(Atanh, atanh, 9, qn_bfloat16_22, "inverse hyperbolic tangent")
 FLOATS(Ceil, ceil, 1, bfloat16_13, "rounds up")
-FLOATS(Cos, cos, 7, bfloat16_22, "cosine")
-FLOATS(Cosh, cosh, 9, bfloat16_22, "hyperbolic cosine")
+FLOATS(Cos, cos, 7, qn_bfloat16_22, "cosine")
+FLOATS(Cosh, cosh, 9, qn_bfloat16_22, "hyperbolic cosine")
 FLOATS(Exp, exp, 1, bfloat16_13, "e^x")
 FLOATS(Floor, floor, 1, bfloat16_13, "rounds down")
-FLOATS(HardSwish, hardswish, 14, bfloat16_22, "x * clip(x / 6 + 0.5, 0, 1)")
+FLOATS(HardSwish, hardswish, 14, qn_bfloat16_22, "x * clip(x / 6 + 0.5, 0, 1)")
 FLOATS(Log, log, 1, bfloat16_13, "natural logarithm")
-FLOATS(Mish, mish, 18, bfloat16_22, "x * tanh(softplus(x))")
+FLOATS(Mish, mish, 18, qn_bfloat16_22, "x * tanh(softplus(x))")
 FLOATS(Reciprocal, reciprocal, 1, bfloat16_13, "1 / x")
-FLOATS(Round, round, 11, bfloat16_22, "to the nearest integer, halves to even")
+FLOATS(Round, round, 11, qn_bfloat16_22, "to the nearest integer, halves to even")
 FLOATS(Sigmoid, sigmoid, 1, bfloat16_13, "1 / (1 + e^-x)")
-FLOATS(Sin, sin, 7, bfloat16_22, "sine")
-FLOATS(Sinh, sinh, 9, bfloat16_22, "hyperbolic sine")
-FLOATS(Softplus, softplus, 1, bfloat16_22, "log(1 + e^x)")
-FLOATS(Softsign, softsign, 1, bfloat16_22, "x / (1 + |x|)")
+FLOATS(Sin, sin, 7, qn_bfloat16_22, "sine")
+FLOATS(Sinh, sinh, 9, qn_bfloat16_22, "hyperbolic sine")
+FLOATS(Softplus, softplus, 1, qn_bfloat16_22, "log(1 + e^x)")
+FLOATS(Softsign, softsign, 1, qn_bfloat16_22, "x / (1 + |x|)")
 FLOATS(Sqrt, sqrt, 1, bfloat16_13, "square root")
-FLOATS(Tan, tan, 7, bfloat16_22, "tangent")
+FLOATS(Tan, tan, 7, qn_bfloat16_22, "tangent")
 FLOATS(Tanh, tanh, 1, bfloat16_13, "hyperbolic tangent")
 
 /* Opsets 9 to 12 also took integers. */

@@ -4,6 +4,7 @@
 #include "ops/infer.h"
 #include "ops/move.h"
 #include "ops/order.h"
+#include "ops/versions.h"
 
 typedef struct unique_attrs {
     int64_t axis, sorted;
@@ -161,6 +162,7 @@ const qn_op qn_op_Unique = {.name = "Unique",
                             QN_PORTS(in, unique_in),
                             QN_PORTS(out, unique_out),
                             QN_ATTRS(unique_specs, unique_attrs),
+                            QN_TYPE_RULES(qn_bfloat16_28),
                             .flags = QN_OP_ALLOCATES,
                             .quant = QN_QUANT_SHAPE,
                             .infer = unique_infer,

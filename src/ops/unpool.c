@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "ops/elementwise.h"
+#include "ops/versions.h"
 #include "ops/window.h"
 
 static const qn_attr_spec specs[] = {QN_KERNEL_SHAPE_ATTR(.required = true),
                                      QN_ATTR(qn_window_attrs, strides, INTS),
                                      QN_ATTR(qn_window_attrs, pads, INTS)};
-static const qn_type_rule type_rules[] = {{22, QN_SET(QN_BFLOAT16)}};
 static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"I", '\0', QN_SET(QN_INT64), 0},
                                    {"output_shape", '\0', QN_SET(QN_INT64), QN_OPTIONAL}};
@@ -108,7 +108,7 @@ const qn_op qn_op_MaxUnpool = {.name = "MaxUnpool",
                                QN_PORTS(in, ports_in),
                                QN_PORTS(out, ports_out),
                                QN_ATTRS(specs, qn_window_attrs),
-                               QN_TYPE_RULES(type_rules),
+                               QN_TYPE_RULES(qn_bfloat16_22),
                                .quant = QN_QUANT_FLOAT,
                                .infer = infer,
                                .eval = eval,

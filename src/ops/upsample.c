@@ -99,6 +99,9 @@ qn_status qn_upsample_of_resize(qn_value **out, qn_node *node)
     return QN_OK;
 }
 
+static const qn_type_rule upsample_types[] = {
+    {7, QN_SET_TENSOR & ~(QN_SET_FLOAT | QN_SET_INDEX | QN_SET_BOOL)}};
+
 const qn_op qn_op_Upsample = {.name = "Upsample",
                               .domain = "",
                               .since = 1,
@@ -107,6 +110,7 @@ const qn_op qn_op_Upsample = {.name = "Upsample",
                               QN_PORTS(out, upsample_out),
                               QN_ATTRS(upsample_specs, upsample_attrs),
                               QN_VERSIONS(upsample_versions),
+                              QN_TYPE_RULES(upsample_types),
                               .quant = QN_QUANT_PASS,
                               .infer = qn_infer_resize,
                               .eval = qn_eval_resize,

@@ -4,8 +4,7 @@
 #include "ops/elementwise.h"
 #include "ops/versions.h"
 
-static const qn_type_rule order_types[] = {{12, QN_SET_INT}, {13, QN_SET(QN_BFLOAT16)}};
-static const qn_type_rule sum_types[] = {{13, QN_SET(QN_BFLOAT16)}};
+static const qn_type_rule order_types[] = {{12, QN_SET_INT}};
 /* Opset 8 brought the broadcast. */
 static const qn_version_rule versions[] = {{8, NULL, qn_lower_same_shapes}};
 
@@ -154,21 +153,21 @@ static qn_status mean_eval(qn_eval *self)
     return fold_f64(self, add_f64, true);
 }
 
-#define VARIADIC(Name, PORTS, TYPES, INFER, EVAL, BRIEF)                                           \
+#define VARIADIC(Name, PORTS, RULES, INFER, EVAL, BRIEF)                                           \
     const qn_op qn_op_##Name = {.name = #Name,                                                     \
                                 .domain = "",                                                      \
                                 .since = 1,                                                        \
                                 QN_PORTS(in, PORTS##_in),                                          \
                                 QN_PORTS(out, PORTS##_out),                                        \
                                 QN_VERSIONS(versions),                                             \
-                                QN_TYPE_RULES(TYPES),                                              \
+                                RULES,                                                             \
                                 .flags = QN_OP_ELEMENTWISE,                                        \
                                 .quant = QN_QUANT_ELEMENT,                                         \
                                 .infer = INFER,                                                    \
                                 .eval = EVAL,                                                      \
                                 .brief = BRIEF};
 
-VARIADIC(Max, number, order_types, max_infer, max_eval, "the largest of the inputs")
-VARIADIC(Mean, float, sum_types, infer_all, mean_eval, "the mean of the inputs")
-VARIADIC(Min, number, order_types, min_infer, min_eval, "the smallest of the inputs")
-VARIADIC(Sum, float, sum_types, infer_all, sum_eval, "the sum of the inputs")
+VARIADIC(Max, number, QN_TYPE_RULES(order_types), max_infer, max_eval, "the largest of the inputs")
+VARIADIC(Mean, float, .n_type_rules = 0, infer_all, mean_eval, "the mean of the inputs")
+VARIADIC(Min, number, QN_TYPE_RULES(order_types), min_infer, min_eval, "the smallest of the inputs")
+VARIADIC(Sum, float, .n_type_rules = 0, infer_all, sum_eval, "the sum of the inputs")

@@ -21,9 +21,25 @@ qn_status qn_node_upgrade(qn_node **node, int from)
     return QN_OK;
 }
 
-static qn_status check_type(const qn_node *node, const qn_value *value, const qn_type_rule *rule)
+const qn_type_rule qn_float8_21[1] = {{21, QN_SET_FLOAT8}};
+const qn_type_rule qn_bfloat16_22[1] = {{22, QN_SET(QN_BFLOAT16)}};
+const qn_type_rule qn_bfloat16_28[1] = {{28, QN_SET(QN_BFLOAT16)}};
+
+/* The first opset with an operator that takes the type. */
+static const qn_type_rule first_opsets[] = {
+    {13, QN_SET(QN_BFLOAT16)},
+    {19, QN_SET(QN_FLOAT8E4M3FN) | QN_SET(QN_FLOAT8E4M3FNUZ) | QN_SET(QN_FLOAT8E5M2) |
+             QN_SET(QN_FLOAT8E5M2FNUZ)},
+    {21, QN_SET(QN_INT4) | QN_SET(QN_UINT4)},
+    {23, QN_SET(QN_FLOAT4E2M1)},
+    {24, QN_SET(QN_FLOAT8E8M0)},
+    {25, QN_SET(QN_INT2) | QN_SET(QN_UINT2)},
+    {28, QN_SET(QN_FLOAT6E2M3) | QN_SET(QN_FLOAT6E3M2)}};
+
+static qn_status check_type(const qn_node *node, const qn_value *value, const qn_port *port,
+                            const qn_type_rule *rule)
 {
-    if (!value || !(qn_type_set(&value->type) & rule->types))
+    if (!value || !(qn_type_set(&value->type) & rule->types) || !(port->types & ~rule->types))
         return QN_OK;
     char type[128];
     qn_type_format(type, sizeof type, &value->type);
@@ -34,16 +50,16 @@ static qn_status check_type(const qn_node *node, const qn_value *value, const qn
                         value->name, type, rule->opset);
 }
 
-static qn_status check_types(const qn_node *node, int to)
+static qn_status check_types(const qn_node *node, int to, const qn_type_rule *rules, size_t n_rules)
 {
-    for (size_t r = 0; r < node->op->n_type_rules; r++) {
-        const qn_type_rule *rule = &node->op->type_rules[r];
+    const qn_op *op = node->op;
+    for (const qn_type_rule *rule = rules; rule < rules + n_rules; rule++) {
         if (rule->opset <= to)
             continue;
         for (int32_t i = 0; i < node->n_explicit; i++)
-            QN_TRY(check_type(node, node->in[i], rule));
+            QN_TRY(check_type(node, node->in[i], &op->in[QN_MIN(i, op->n_in - 1)], rule));
         for (int32_t o = 0; o < node->n_out; o++)
-            QN_TRY(check_type(node, node->out[o], rule));
+            QN_TRY(check_type(node, node->out[o], &op->out[QN_MIN(o, op->n_out - 1)], rule));
     }
     return QN_OK;
 }
@@ -65,7 +81,9 @@ qn_status qn_node_lower(qn_node **node, int to)
     const qn_op *op = (*node)->op;
     if (op->since > to)
         return qn_node_expand(node);
-    QN_TRY(check_types(*node, to));
+    QN_TRY(check_types(*node, to, op->type_rules, op->n_type_rules));
+    if (*op->domain == 0)
+        QN_TRY(check_types(*node, to, first_opsets, QN_COUNT_OF(first_opsets)));
     for (size_t i = op->n_versions; *node && i-- > 0;) {
         if (op->versions[i].opset > to && op->versions[i].lower)
             QN_TRY(op->versions[i].lower(node));
@@ -283,7 +301,7 @@ const qn_attr_spec qn_broadcast_specs[2] = {
     QN_INT_ATTR(qn_broadcast_attrs, axis, QN_ABSENT, .until = 7),
     QN_INT_ATTR(qn_broadcast_attrs, broadcast, 0, .until = 7)};
 
-static qn_status broadcast_upgrade(qn_node **node)
+qn_status qn_upgrade_broadcast(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     if (a->broadcast)
@@ -328,7 +346,7 @@ static qn_status narrow(qn_node *node, int32_t first, int32_t last)
 }
 
 /* The older form can say that B is one element, or that it has dims of A that follow each other. */
-static qn_status broadcast_lower(qn_node **node)
+qn_status qn_lower_broadcast(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     const qn_type *x = &(*node)->in[0]->type, *y = &(*node)->in[1]->type;
@@ -354,7 +372,16 @@ static qn_status broadcast_lower(qn_node **node)
     return last - first < y->rank ? narrow(*node, first, last) : QN_OK;
 }
 
-const qn_version_rule qn_broadcast_versions[1] = {{7, broadcast_upgrade, broadcast_lower}};
+const qn_version_rule qn_broadcast_versions[1] = {{7, qn_upgrade_broadcast, qn_lower_broadcast}};
+
+qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset)
+{
+    if (node->in[slot]->type.dtype == node->in[0]->type.dtype)
+        return QN_OK;
+    return qn_node_fail(node, QN_E_UNSUPPORTED,
+                        "'%s' has another element type than '%s', which it may since opset %d only",
+                        node->in[slot]->name, node->in[0]->name, opset);
+}
 
 qn_status qn_lower_same_shapes(qn_node **node)
 {

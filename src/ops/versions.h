@@ -14,6 +14,11 @@ QN_MUST_CHECK qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t
 QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);
 QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t slot);
 
+/* Rules of types that many operators have. */
+extern const qn_type_rule qn_float8_21[1];
+extern const qn_type_rule qn_bfloat16_22[1];
+extern const qn_type_rule qn_bfloat16_28[1];
+
 /* Before opset 7 operand `slot` was put along input 0 from dimension `axis` on (QN_ABSENT: at the end):
  * dimensions of 1 are appended to it so that numpy's broadcast does the same. */
 QN_MUST_CHECK qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis);
@@ -27,6 +32,10 @@ extern const qn_attr_spec qn_broadcast_specs[2];
 extern const qn_version_rule qn_broadcast_versions[1];
 #define QN_BROADCAST_BEFORE_7                                                                      \
     QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs), QN_VERSIONS(qn_broadcast_versions)
+QN_MUST_CHECK qn_status qn_upgrade_broadcast(qn_node **node);
+QN_MUST_CHECK qn_status qn_lower_broadcast(qn_node **node);
+/* Input `slot` may have another element type than input 0 since `opset`: fails where it has. */
+QN_MUST_CHECK qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset);
 /* A `lower` to opsets in which all inputs had to have one shape. */
 QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
 

@@ -278,7 +278,7 @@ int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
 
 /* ---- p of LpPool and GlobalLpPool ------------------------------------------------------------------------------- */
 
-static qn_status lp_upgrade(qn_node **node)
+qn_status qn_lp_upgrade(qn_node **node)
 {
     qn_window_attrs *a = (*node)->attrs;
     if (a->p_float != rintf(a->p_float) || !(fabsf(a->p_float) < 1000))
@@ -288,7 +288,7 @@ static qn_status lp_upgrade(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lp_lower(qn_node **node)
+qn_status qn_lp_lower(qn_node **node)
 {
     qn_window_attrs *a = (*node)->attrs;
     a->p_float = (float)a->p;
@@ -296,4 +296,4 @@ static qn_status lp_lower(qn_node **node)
     return QN_OK;
 }
 
-const qn_version_rule qn_lp_versions[1] = {{2, lp_upgrade, lp_lower}};
+const qn_version_rule qn_lp_versions[1] = {{2, qn_lp_upgrade, qn_lp_lower}};

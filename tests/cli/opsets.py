@@ -32,6 +32,7 @@ CASES = [
     case("Dropout", 7, {"x": [2, 3]}, outputs=("y", "m")),
     case("GroupNormalization", 18, {"x": [1, 4, 8, 8]}, {"s": floats(2), "b": floats(2)}, num_groups=2),
     case("Add", 6, {"x": [2, 3, 4, 5], "b": [3]}, broadcast=1, axis=1),
+    case("Tile", 1, {"x": [2, 3, 4]}, {"tiles": np.float32(3), "axis": np.float32(1)}),
 ] + [case(op, 6, {"x": [2, 3, 4, 5]}, {"b": b}, broadcast=1, **({} if axis is None else {"axis": axis}))
      for op, b, axis in BROADCAST]
 
@@ -52,6 +53,9 @@ def run_other(path, opset, feeds):
         if node.op_type in ("Squeeze", "Unsqueeze"):
             change = np.squeeze if node.op_type == "Squeeze" else np.expand_dims
             values[node.output[0]] = change(x, tuple(said["axes"]))
+            continue
+        if node.op_type == "Tile":
+            values[node.output[0]] = np.concatenate([x] * int(rest[0]), int(rest[1]))
             continue
         if rest and said.get("broadcast") and "axis" in said:
             end = said["axis"] % x.ndim + rest[0].ndim
@@ -79,6 +83,32 @@ def check(op, opset, shapes, constants, outputs, attributes, *options):
     np.testing.assert_allclose(run_other("out.onnx", opset, feeds), ours, rtol=1e-5, atol=1e-6)
 
 
+CHANNELS = {"s": floats(2), "b": floats(2), "m": floats(2), "v": np.abs(floats(2))}
+WINDOW = {"kernel_shape": [3, 3], "strides": [3, 3], "pads": [1, 1, 1, 1], "ceil_mode": 1}
+# Nodes of opset 22, and what they become.
+LOWERED = [
+    ("Tile", 5, [2, 3, 4, 5], {"r": np.int64([2, 1, 3, 2])}, {}, ["Tile"] * 3),
+    ("Tile", 5, [2, 3], {"r": np.int64([1, 1])}, {}, ["Tile"]),
+    ("BatchNormalization", 5, [1, 2, 3, 3], CHANNELS, {}, ["BatchNormalization"]),
+    ("Pad", 1, [2, 3], {"p": np.int64([0, 1, 2, 0])}, {}, ["Pad"]),
+    ("AveragePool", 12, [1, 2, 2, 2], {}, WINDOW, ["AveragePool"]),
+    ("MaxPool", 12, [1, 2, 2, 2], {}, WINDOW, ["MaxPool"]),
+] + [(f"Reduce{how}", 12, [2, 3], {"a": np.int64([1])}, {"noop_with_empty_axes": 1}, [f"Reduce{how}"])
+     for how in ("Max", "Sum", "L2")]
+
+
+def check_lowered(op, opset, shape, constants, attributes, becomes):
+    model("m.onnx", [helper.make_node(op, ["x", *constants], ["y"], **attributes)], {"x": (FLOAT, shape)},
+          {"y": (FLOAT, None)}, constants, 22)
+    np.save("x.npy", floats(*shape))
+    quench("convert", "m.onnx", "out.onnx", "--opset", str(opset), "--no-pass", "all")
+    onnx.checker.check_model("out.onnx", full_check=True)
+    assert [node.op_type for node in onnx.load("out.onnx").graph.node] == becomes
+    ours = infer("m.onnx", "-i", "x.npy")[2]["y"]
+    np.testing.assert_array_equal(infer("out.onnx", "-i", "x.npy")[2]["y"], ours)
+    np.testing.assert_allclose(session("m.onnx").run(None, {"x": np.load("x.npy")})[0], ours, rtol=1e-5, atol=1e-6)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -86,6 +116,9 @@ def main():
             check(*one)
             check(*one, "--no-pass", "all")
             print(f"{one[0]} of opset {one[1]}: good")
+        for one in LOWERED:
+            check_lowered(*one)
+            print(f"{one[0]} to opset {one[1]}: good")
     return 0
 
 
