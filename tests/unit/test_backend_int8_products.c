@@ -31,6 +31,23 @@ static qn_value *column_zeros(fixture *f, const product *p)
     return constant_value(f, t);
 }
 
+typedef struct sides {
+    int32_t rank; /* of a */
+    const int64_t *a, *b;
+} sides;
+
+/* The first six inputs of such a node: rows, and constant columns. */
+static void add_factors(qn_value **in, fixture *f, const product *p, sides dims)
+{
+    const double unit = 4e-3 * unit_of(p->b) / sqrt((double)p->k);
+    in[0] = add_byte_input(f, p->a, dims.rank, dims.a);
+    in[1] = add_scales(f, 0, 0.02 * unit_of(p->a));
+    in[2] = add_zero(f, p->a);
+    in[3] = add_bytes(f, p->b, 2, dims.b);
+    in[4] = add_scales(f, p->by_column ? p->columns : 0, unit);
+    in[5] = column_zeros(f, p);
+}
+
 static double gemm_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
@@ -38,16 +55,11 @@ static double gemm_case(uint32_t seed)
     const bool turned = pick(&f, 2), floats = pick(&f, 3) == 0;
     const int64_t a[] = {p.rows, p.k};
     const int64_t b[] = {turned ? p.columns : p.k, turned ? p.k : p.columns};
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, 2, a),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        pick(&f, 3) ? biases(&f, p.columns, p.a, p.b) : NULL,
-        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        floats ? NULL : add_zero(&f, p.y)};
+    qn_value *in[9];
+    add_factors(in, &f, &p, (sides){2, a, b});
+    in[6] = pick(&f, 3) ? biases(&f, p.columns, p.a, p.b) : NULL;
+    in[7] = floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y));
+    in[8] = floats ? NULL : add_zero(&f, p.y);
     qn_node *node = add_wide_node(&f, &qn_op_ms_QGemm, floats ? 7 : 9, in);
     qn_gemm_attrs *attrs = node->attrs;
     attrs->transB = turned;
@@ -67,15 +79,10 @@ static double matmul_case(uint32_t seed)
     const product p = random_product(&f);
     const int64_t a[] = {1 + pick(&f, 3), 1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
     const int32_t rank = 2 + (int32_t)pick(&f, 3);
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, rank, a + 4 - rank),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        add_zero(&f, p.y)};
+    qn_value *in[9];
+    add_factors(in, &f, &p, (sides){rank, a + 4 - rank, b});
+    in[6] = add_scales(&f, 0, 0.01 * unit_of(p.y));
+    in[7] = add_zero(&f, p.y);
     add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
     const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
@@ -90,16 +97,11 @@ static double biased_case(uint32_t seed)
     const bool floats = pick(&f, 3) == 0, has_bias = pick(&f, 4) || floats;
     const int64_t a[] = {1 + pick(&f, 3), p.rows, p.k}, b[] = {p.k, p.columns};
     const int32_t rank = 2 + (int32_t)pick(&f, 2);
-    qn_value *const in[] = {
-        add_byte_input(&f, p.a, rank, a + 3 - rank),
-        add_scales(&f, 0, 0.02 * unit_of(p.a)),
-        add_zero(&f, p.a),
-        add_bytes(&f, p.b, 2, b),
-        add_scales(&f, p.by_column ? p.columns : 0, 4e-3 * unit_of(p.b) / sqrt((double)p.k)),
-        column_zeros(&f, &p),
-        floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y)),
-        floats ? NULL : add_zero(&f, p.y),
-        has_bias ? biases(&f, p.columns, p.a, p.b) : NULL};
+    qn_value *in[9];
+    add_factors(in, &f, &p, (sides){rank, a + 3 - rank, b});
+    in[6] = floats ? NULL : add_scales(&f, 0, 0.01 * unit_of(p.y));
+    in[7] = floats ? NULL : add_zero(&f, p.y);
+    in[8] = has_bias ? biases(&f, p.columns, p.a, p.b) : NULL;
     qn_value *y = result_of(add_wide_node(&f, &qn_op_qn_QMatMul, has_bias ? 9 : 8, in));
     add_output(&f, floats ? y : follow(&f, y));
     const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
