@@ -1,6 +1,5 @@
 #include "backend/cpu/depthwise.h"
 
-#include <omp.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -28,6 +27,7 @@ typedef struct work {
     float *y;
     const float *x, *r;
     float *scratch;
+    int64_t items; /* shared among threads */
 } work;
 
 /* Rows [first, last) of a sample; y, r: their place in the first block of channels. */
@@ -150,14 +150,15 @@ static void run_both(const work *w, float *rows, int64_t n, int64_t from, int64_
     qn_pointwise_compute(s->then, &then);
 }
 
-/* Thread `id` of `count` does its rows of those of all samples. */
-static void run_share(const work *w, int64_t id, int64_t count)
+/* One of w->items shares of the rows of all samples. */
+static void run_share(const void *opaque, int64_t item, int thread)
 {
+    const work *w = opaque;
     const state *s = w->s;
     const int64_t height = s->d.out_height, all = s->d.samples * height;
-    const int64_t last = all * (id + 1) / count;
-    float *rows = w->scratch + id * between(s);
-    for (int64_t first = all * id / count; first < last;) {
+    const int64_t last = all * (item + 1) / w->items;
+    float *rows = w->scratch + thread * between(s);
+    for (int64_t first = all * item / w->items; first < last;) {
         const int64_t n = first / height, from = first % height;
         const int64_t left = QN_MIN(height - from, last - first);
         const int64_t parts = (left + s->at_once - 1) / s->at_once,
@@ -170,14 +171,15 @@ static void run_share(const work *w, int64_t id, int64_t count)
 static qn_status separable_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
+    const int64_t rows = s->d.samples * s->d.out_height;
     const work w = {.s = s,
                     .y = io->out[0]->data,
                     .x = io->in[0]->data,
                     .r = qn_ending_residual(&s->then->end, io),
-                    .scratch = io->scratch};
+                    .scratch = io->scratch,
+                    .items = qn_parallel_cuts(io->threads, rows, (s->at_once + 1) / 2)};
     (void)bound;
-#pragma omp parallel num_threads(io->threads)
-    run_share(&w, omp_get_thread_num(), omp_get_num_threads());
+    qn_parallel_items(io->threads, w.items, run_share, &w);
     qn_ending_run(&s->then->end, io);
     return QN_OK;
 }

@@ -73,3 +73,12 @@ void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *w
         }
     }
 }
+
+int64_t qn_parallel_cuts(int threads, int64_t count, int64_t least)
+{
+    enum { MOST_EACH = 8 };
+    const int64_t each = count / (least * threads);
+    if (threads == 1 || each < 1)
+        return count < threads ? count : threads;
+    return (each < MOST_EACH ? each : MOST_EACH) * threads;
+}
