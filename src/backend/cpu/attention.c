@@ -1,10 +1,10 @@
 /* Attention without masks and caches. Where Q, K and V are split off one tensor along its last axis, the
  * Split belongs to the step: the kernel reads them where they lie. */
 #include <math.h>
-#include <omp.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/parallel.h"
 #include "ops/nn_attrs.h"
 #include "ops/tensor_attrs.h"
 
@@ -26,8 +26,16 @@ typedef struct attention_state {
     int64_t scratch; /* floats of one thread */
 } attention_state;
 
-static void attend_one(const attention_state *s, const qn_step_io *io, int64_t item, float *scratch)
+typedef struct work {
+    const attention_state *s;
+    const qn_step_io *io;
+} work;
+
+static void attend_one(const void *opaque, int64_t item, int thread)
 {
+    const work *w = opaque;
+    const attention_state *s = w->s;
+    const qn_step_io *io = w->io;
     const int64_t b = item / s->heads, i = item % s->heads;
     const float *at[PARTS];
     for (int p = 0; p < PARTS; p++) {
@@ -47,22 +55,16 @@ static void attend_one(const attention_state *s, const qn_step_io *io, int64_t i
                           .size = s->size,
                           .value_size = s->value_size,
                           .scale = s->scale,
-                          .scratch = scratch};
+                          .scratch = (float *)io->scratch + thread * s->scratch};
     s->kernels->attend(&head);
 }
 
 static qn_status attention_run(const void *state, void *bound, const qn_step_io *io)
 {
     const attention_state *s = state;
-    const int64_t count = s->batches * s->heads;
-    float *scratch = io->scratch;
+    const work w = {s, io};
     (void)bound;
-#pragma omp parallel num_threads(io->threads) if (count > 1)
-    {
-        const int64_t id = omp_get_thread_num(), n = omp_get_num_threads();
-        for (int64_t i = count * id / n; i < count * (id + 1) / n; i++)
-            attend_one(s, io, i, scratch + id * s->scratch);
-    }
+    qn_parallel_items(io->threads, s->batches * s->heads, attend_one, &w);
     return QN_OK;
 }
 

@@ -27,7 +27,6 @@ typedef struct work {
     float *y;
     const float *x, *r;
     float *scratch;
-    int64_t items; /* shared among threads */
 } work;
 
 /* Rows [first, last) of a sample; y, r: their place in the first block of channels. */
@@ -82,10 +81,11 @@ static part part_of(const work *w, int64_t n, int64_t from, int64_t to)
 }
 
 /* Rows [first, last) of those of all samples, every block of channels. */
-static void run_rows(const void *opaque, int64_t first, int64_t last)
+static void run_rows(const void *opaque, int64_t first, int64_t last, int thread)
 {
     const work *w = opaque;
     const int64_t height = w->s->d.out_height;
+    (void)thread;
     for (int64_t n = first / height; n * height < last; n++) {
         const part p =
             part_of(w, n, QN_MAX(first - n * height, 0), QN_MIN(last - n * height, height));
@@ -95,9 +95,10 @@ static void run_rows(const void *opaque, int64_t first, int64_t last)
 }
 
 /* Blocks [first, last) of channels of every sample. */
-static void run_channels(const void *opaque, int64_t first, int64_t last)
+static void run_channels(const void *opaque, int64_t first, int64_t last, int thread)
 {
     const work *w = opaque;
+    (void)thread;
     for (int64_t n = 0; n < w->s->d.samples; n++) {
         const part p = part_of(w, n, 0, w->s->d.out_height);
         for (int64_t block = first; block < last; block++)
@@ -107,6 +108,7 @@ static void run_channels(const void *opaque, int64_t first, int64_t last)
 
 static qn_status depthwise_run(const void *opaque, void *bound, const qn_step_io *io)
 {
+    enum { LEAST_BLOCKS = 2, LEAST_ROWS = 4 };
     const state *s = opaque;
     const work w = {.s = s,
                     .y = io->out[0]->data,
@@ -114,9 +116,9 @@ static qn_status depthwise_run(const void *opaque, void *bound, const qn_step_io
                     .r = qn_ending_residual(&s->d.end, io)};
     (void)bound;
     if (s->split_channels)
-        qn_parallel(io->threads, s->d.blocks, 2, run_channels, &w);
+        qn_parallel_parts(io->threads, s->d.blocks, LEAST_BLOCKS, run_channels, &w);
     else
-        qn_parallel(io->threads, s->d.samples * s->d.out_height, 2, run_rows, &w);
+        qn_parallel_parts(io->threads, s->d.samples * s->d.out_height, LEAST_ROWS, run_rows, &w);
     qn_ending_run(&s->d.end, io);
     return QN_OK;
 }
@@ -150,15 +152,14 @@ static void run_both(const work *w, float *rows, int64_t n, int64_t from, int64_
     qn_pointwise_compute(s->then, &then);
 }
 
-/* One of w->items shares of the rows of all samples. */
-static void run_share(const void *opaque, int64_t item, int thread)
+/* Rows [first, last) of those of all samples. */
+static void run_rows_of_both(const void *opaque, int64_t first, int64_t last, int thread)
 {
     const work *w = opaque;
     const state *s = w->s;
-    const int64_t height = s->d.out_height, all = s->d.samples * height;
-    const int64_t last = all * (item + 1) / w->items;
+    const int64_t height = s->d.out_height;
     float *rows = w->scratch + thread * between(s);
-    for (int64_t first = all * item / w->items; first < last;) {
+    while (first < last) {
         const int64_t n = first / height, from = first % height;
         const int64_t left = QN_MIN(height - from, last - first);
         const int64_t parts = (left + s->at_once - 1) / s->at_once,
@@ -171,15 +172,14 @@ static void run_share(const void *opaque, int64_t item, int thread)
 static qn_status separable_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
-    const int64_t rows = s->d.samples * s->d.out_height;
     const work w = {.s = s,
                     .y = io->out[0]->data,
                     .x = io->in[0]->data,
                     .r = qn_ending_residual(&s->then->end, io),
-                    .scratch = io->scratch,
-                    .items = qn_parallel_cuts(io->threads, rows, (s->at_once + 1) / 2)};
+                    .scratch = io->scratch};
     (void)bound;
-    qn_parallel_items(io->threads, w.items, run_share, &w);
+    qn_parallel_parts(io->threads, s->d.samples * s->d.out_height, (s->at_once + 1) / 2,
+                      run_rows_of_both, &w);
     qn_ending_run(&s->then->end, io);
     return QN_OK;
 }

@@ -74,11 +74,25 @@ void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *w
     }
 }
 
-int64_t qn_parallel_cuts(int threads, int64_t count, int64_t least)
+/* ---- Parts ----------------------------------------------------------------------------------------------- */
+
+typedef struct parts {
+    qn_part_fn *fn;
+    const void *work;
+    int64_t count, n_parts;
+} parts;
+
+static void do_part(const void *opaque, int64_t part, int thread)
+{
+    const parts *p = opaque;
+    p->fn(p->work, p->count * part / p->n_parts, p->count * (part + 1) / p->n_parts, thread);
+}
+
+void qn_parallel_parts(int threads, int64_t count, int64_t least, qn_part_fn *fn, const void *work)
 {
     enum { MOST_EACH = 8 };
-    const int64_t each = count / (least * threads);
-    if (threads == 1 || each < 1)
-        return count < threads ? count : threads;
-    return (each < MOST_EACH ? each : MOST_EACH) * threads;
+    const int64_t each = threads > 1 ? count / (least * threads) : 1;
+    const int64_t wanted = (each < 1 ? 1 : each < MOST_EACH ? each : MOST_EACH) * threads;
+    const parts p = {fn, work, count, wanted < count ? wanted : count};
+    qn_parallel_items(threads, p.n_parts, do_part, &p);
 }

@@ -19,8 +19,11 @@ typedef void qn_item_fn(const void *work, int64_t item, int thread);
  * a while, as on any shared machine, holds up the others by one item and not by its share. */
 void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *work);
 
-/* Into how many items to cut what has `count` parts of equal work, so that none has fewer than `least`: a few
- * for each thread, and as many for each. */
-int64_t qn_parallel_cuts(int threads, int64_t count, int64_t least);
+/* Does items [first, last). */
+typedef void qn_part_fn(const void *work, int64_t first, int64_t last, int thread);
+
+/* All items [0, count) in parts that are as long as each other, shared in the same way: a few for each thread,
+ * but none with fewer than `least` items, as long as each thread has one. */
+void qn_parallel_parts(int threads, int64_t count, int64_t least, qn_part_fn *fn, const void *work);
 
 #endif

@@ -226,7 +226,6 @@ typedef struct work {
     const state *s;
     float *y;
     const float *x, *r;
-    int64_t items; /* shared among threads */
 } work;
 
 /* Places [first, last) of those of all samples. */
@@ -246,43 +245,34 @@ static void run_part(const work *w, qn_pointwise_part part, int64_t first, int64
     }
 }
 
-static void run_places(const void *opaque, int64_t item, int thread)
+static void run_places(const void *opaque, int64_t first, int64_t last, int thread)
 {
     const work *w = opaque;
-    const qn_pointwise *p = &w->s->p;
-    const qn_pointwise_part part = {.from = 0, .to = (p->filter_blocks + 1) / 2};
-    const int64_t all = p->samples * p->places;
+    const qn_pointwise_part part = {.from = 0, .to = (w->s->p.filter_blocks + 1) / 2};
     (void)thread;
-    run_part(w, part, all * item / w->items, all * (item + 1) / w->items);
+    run_part(w, part, first, last);
 }
 
-static void run_filters(const void *opaque, int64_t item, int thread)
+static void run_filters(const void *opaque, int64_t first, int64_t last, int thread)
 {
     const work *w = opaque;
-    const qn_pointwise *p = &w->s->p;
-    const int64_t pairs = (p->filter_blocks + 1) / 2;
-    const qn_pointwise_part part = {.from = pairs * item / w->items,
-                                    .to = pairs * (item + 1) / w->items};
+    const qn_pointwise_part part = {.from = first, .to = last};
     (void)thread;
-    run_part(w, part, 0, p->samples * p->places);
+    run_part(w, part, 0, w->s->p.samples * w->s->p.places);
 }
 
 static qn_status pointwise_run(const void *opaque, void *bound, const qn_step_io *io)
 {
-    enum { LEAST_PAIRS = 2 };
+    enum { LEAST_PAIRS = 2, LEAST_TILES = 8 };
     const state *s = opaque;
     const qn_pointwise *p = &s->p;
-    work w = {.s = s,
-              .y = io->out[0]->data,
-              .x = io->in[0]->data,
-              .r = qn_ending_residual(&p->end, io)};
+    const work w = {s, io->out[0]->data, io->in[0]->data, qn_ending_residual(&p->end, io)};
     (void)bound;
     if (p->split_filters)
-        w.items = qn_parallel_cuts(io->threads, (p->filter_blocks + 1) / 2, LEAST_PAIRS);
+        qn_parallel_parts(io->threads, (p->filter_blocks + 1) / 2, LEAST_PAIRS, run_filters, &w);
     else
-        w.items =
-            qn_parallel_cuts(io->threads, p->samples * p->places, 8 * (int64_t)p->kernels->places);
-    qn_parallel_items(io->threads, w.items, p->split_filters ? run_filters : run_places, &w);
+        qn_parallel_parts(io->threads, p->samples * p->places,
+                          LEAST_TILES * (int64_t)p->kernels->places, run_places, &w);
     qn_ending_run(&p->end, io);
     return QN_OK;
 }

@@ -1,11 +1,11 @@
 #include "backend/cpu/wino.h"
 
-#include <omp.h>
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/parallel.h"
 
 /* ---- Weights --------------------------------------------------------------------------------------------- */
 
@@ -47,23 +47,27 @@ static size_t weight_floats(const qn_wino *w, int64_t block)
                     block);
 }
 
-/* weights: [filters, channels, 3, 3] at any address */
-static void pack(float *out, const qn_wino *w, const qn_geometry *g, const char *weights,
-                 int64_t block)
+typedef struct packing {
+    const qn_wino *w;
+    float *to;
+    const char *weights; /* [filters, channels, 3, 3] at any address */
+    int64_t channels, block;
+    double (*matrix)[3]; /* [QN_WINO_IN] */
+} packing;
+
+static void pack_filters(const void *opaque, int64_t first, int64_t last)
 {
-    double matrix[QN_WINO_IN][3];
-    const int64_t channels = w->channel_blocks * block;
-    transform_matrix(matrix);
-    memset(out, 0, weight_floats(w, block) * sizeof *out);
-#pragma omp parallel for
-    for (int64_t k = 0; k < g->filters; k++) {
-        for (int64_t c = 0; c < g->channels; c++) {
+    const packing *p = opaque;
+    const int64_t block = p->block, padded = p->w->channel_blocks * block;
+    for (int64_t k = first; k < last; k++) {
+        for (int64_t c = 0; c < p->channels; c++) {
             float kernel[9], u[QN_WINO_XI];
-            memcpy(kernel, weights + (size_t)(k * g->channels + c) * sizeof kernel, sizeof kernel);
-            transform_kernel(u, matrix, kernel);
+            memcpy(kernel, p->weights + (size_t)(k * p->channels + c) * sizeof kernel,
+                   sizeof kernel);
+            transform_kernel(u, p->matrix, kernel);
             for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
-                const int64_t row = (k / block / 2 * QN_WINO_XI + xi) * channels + c;
-                out[(row * 2 + k / block % 2) * block + k % block] = u[xi];
+                const int64_t row = (k / block / 2 * QN_WINO_XI + xi) * padded + c;
+                p->to[(row * 2 + k / block % 2) * block + k % block] = u[xi];
             }
         }
     }
@@ -80,85 +84,103 @@ typedef struct run {
     float *scratch;
 } run;
 
-/* One thread's part: its tiles of all filters, or all tiles of its filters. */
-typedef struct share {
+/* Tiles [first, last), and where a thread has what comes before and behind the products. */
+typedef struct batch {
+    const run *r;
     float *v, *m;
-    int64_t first, last; /* tiles */
-    int64_t c_first, c_last, k_first, k_last;
-} share;
+    int64_t first, last;
+} batch;
 
-/* Products and output of pairs of filter blocks for tiles [first, last). */
-static void run_filters(const run *r, const share *s, int64_t first, int64_t last)
+static batch batch_of(const run *r, int64_t first, int64_t last, int thread)
 {
+    const int64_t v_floats = QN_WINO_XI * r->w->batch * r->w->channel_blocks * r->block;
+    const int64_t m_floats = QN_WINO_XI * r->w->batch * 2 * r->block;
+    float *own = r->scratch + thread * (v_floats + m_floats);
+    return (batch){r, own, own + v_floats, first, last};
+}
+
+static void transform_block(const batch *b, int64_t c)
+{
+    const qn_wino *w = b->r->w;
+    const int64_t block = b->r->block, tiles = b->last - b->first;
+    b->r->kernels->input(w, b->v + c * tiles * block, w->channel_blocks * tiles * block,
+                         b->r->x + c * w->height * w->width * block, b->first, b->last);
+}
+
+/* Products and output of a pair of filter blocks. */
+static void compute_pair(const batch *b, int64_t pair)
+{
+    const run *r = b->r;
     const qn_wino *w = r->w;
-    const int64_t tiles = last - first, block = r->block;
+    const int64_t tiles = b->last - b->first, block = r->block;
     const int64_t xi_step = w->channel_blocks * tiles * block, m_step = QN_WINO_XI * tiles * block;
     const int64_t parts = (tiles + r->kernels->rows - 1) / r->kernels->rows;
     const int64_t plane = w->out_height * w->out_width * block;
-    for (int64_t pair = s->k_first; pair < s->k_last; pair++) {
-        const int blocks = w->filter_blocks - pair * 2 >= 2 ? 2 : 1;
-        const int64_t u_step = w->channel_blocks * block * 2 * block;
-        for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
-            for (int64_t part = 0, at = 0; part < parts; part++) {
-                const int64_t next = tiles * (part + 1) / parts;
-                const qn_wino_product p = {s->m + (xi * tiles + at) * block,
-                                           s->v + xi * xi_step + at * block,
-                                           w->weights + (pair * QN_WINO_XI + xi) * u_step,
-                                           m_step,
-                                           tiles * block,
-                                           w->channel_blocks,
-                                           next - at,
-                                           blocks};
-                r->kernels->product(&p);
-                at = next;
-            }
+    const int64_t u_step = w->channel_blocks * block * 2 * block;
+    const int blocks = w->filter_blocks - pair * 2 >= 2 ? 2 : 1;
+    for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
+        for (int64_t part = 0, at = 0; part < parts; part++) {
+            const int64_t next = tiles * (part + 1) / parts;
+            const qn_wino_product p = {b->m + (xi * tiles + at) * block,
+                                       b->v + xi * xi_step + at * block,
+                                       w->weights + (pair * QN_WINO_XI + xi) * u_step,
+                                       m_step,
+                                       tiles * block,
+                                       w->channel_blocks,
+                                       next - at,
+                                       blocks};
+            r->kernels->product(&p);
+            at = next;
         }
-        for (int64_t k = 0; k < blocks; k++) {
-            const int64_t b = pair * 2 + k;
-            const qn_wino_result to = {r->y + b * plane, r->r ? r->r + b * plane : NULL,
-                                       s->m + k * m_step, tiles * block, b};
-            r->kernels->output(w, &to, first, last);
-        }
+    }
+    for (int64_t k = 0; k < blocks; k++) {
+        const int64_t filters = pair * 2 + k;
+        const qn_wino_result to = {r->y + filters * plane, r->r ? r->r + filters * plane : NULL,
+                                   b->m + k * m_step, tiles * block, filters};
+        r->kernels->output(w, &to, b->first, b->last);
     }
 }
 
-static share share_of(const run *r, int64_t id, int64_t count)
+static int64_t count_pairs(const qn_wino *w)
 {
-    const qn_wino *w = r->w;
-    const int64_t pairs = (w->filter_blocks + 1) / 2;
-    const int64_t v_floats = QN_WINO_XI * w->batch * w->channel_blocks * r->block;
-    const int64_t m_floats = QN_WINO_XI * w->batch * 2 * r->block;
-    float *own = r->scratch + id * (v_floats + m_floats);
-    share s = {own, own + v_floats, 0, w->tiles, 0, w->channel_blocks, 0, pairs};
-    if (w->split_filters) {
-        s.v = r->scratch;
-        s.c_first = w->channel_blocks * id / count;
-        s.c_last = w->channel_blocks * (id + 1) / count;
-        s.k_first = pairs * id / count;
-        s.k_last = pairs * (id + 1) / count;
-    } else {
-        s.first = w->tiles * id / count;
-        s.last = w->tiles * (id + 1) / count;
-    }
-    return s;
+    return (w->filter_blocks + 1) / 2;
 }
 
-static void run_share(const run *r, int64_t id, int64_t count)
+/* One of w->batches by itself. */
+static void run_batch(const void *opaque, int64_t item, int thread)
+{
+    const run *r = opaque;
+    const qn_wino *w = r->w;
+    const batch b =
+        batch_of(r, w->tiles * item / w->batches, w->tiles * (item + 1) / w->batches, thread);
+    for (int64_t c = 0; c < w->channel_blocks; c++)
+        transform_block(&b, c);
+    for (int64_t pair = 0; pair < count_pairs(w); pair++)
+        compute_pair(&b, pair);
+}
+
+static void share_block(const void *opaque, int64_t c, int thread)
+{
+    (void)thread;
+    transform_block(opaque, c);
+}
+
+static void share_pair(const void *opaque, int64_t pair, int thread)
+{
+    const batch *shared = opaque;
+    batch b = batch_of(shared->r, shared->first, shared->last, thread);
+    b.v = shared->v;
+    compute_pair(&b, pair);
+}
+
+/* The batches in turn, each by all threads. */
+static void run_shared(const run *r, int threads)
 {
     const qn_wino *w = r->w;
-    const share s = share_of(r, id, count);
-    for (int64_t first = s.first; first < s.last; first += w->batch) {
-        const int64_t last = QN_MIN(first + w->batch, s.last), tiles = last - first;
-        for (int64_t c = s.c_first; c < s.c_last; c++)
-            r->kernels->input(w, s.v + c * tiles * r->block, w->channel_blocks * tiles * r->block,
-                              r->x + c * w->height * w->width * r->block, first, last);
-        if (w->split_filters) {
-#pragma omp barrier
-        }
-        run_filters(r, &s, first, last);
-        if (w->split_filters) {
-#pragma omp barrier
-        }
+    for (int64_t first = 0; first < w->tiles; first += w->batch) {
+        const batch b = batch_of(r, first, QN_MIN(first + w->batch, w->tiles), 0);
+        qn_parallel_items(threads, w->channel_blocks, share_block, &b);
+        qn_parallel_items(threads, count_pairs(w), share_pair, &b);
     }
 }
 
@@ -172,6 +194,16 @@ typedef struct state {
     const qn_tensor *weights, *bias;
 } state;
 
+static void pack(float *to, const state *s, int threads)
+{
+    enum { ALONE = 16 };
+    double matrix[QN_WINO_IN][3];
+    const packing p = {&s->wino, to, s->weights->data, s->g.channels, s->block, matrix};
+    transform_matrix(matrix);
+    memset(to, 0, weight_floats(&s->wino, s->block) * sizeof *to);
+    qn_parallel(threads, s->g.filters, ALONE, pack_filters, &p);
+}
+
 static qn_status wino_prepare(qn_claim *claim)
 {
     state *s = claim->state;
@@ -184,7 +216,7 @@ static qn_status wino_prepare(qn_claim *claim)
         qn_build_alloc(claim->builder, (size_t)(w->filter_blocks * s->block) * sizeof *bias);
     if (!weights || !bias)
         return qn_fail_nomem(ctx);
-    pack(weights, w, &s->g, s->weights->data, s->block);
+    pack(weights, s, (int)threads);
     if (s->bias)
         memcpy(bias, s->bias->data, (size_t)s->g.filters * sizeof *bias);
     w->weights = weights;
@@ -208,8 +240,10 @@ static qn_status wino_run(const void *opaque, void *bound, const qn_step_io *io)
                    .r = qn_ending_residual(&s->wino.end, io),
                    .scratch = io->scratch};
     (void)bound;
-#pragma omp parallel num_threads(io->threads)
-    run_share(&r, omp_get_thread_num(), omp_get_num_threads());
+    if (s->wino.split_filters)
+        run_shared(&r, io->threads);
+    else
+        qn_parallel_items(io->threads, s->wino.batches, run_batch, &r);
     qn_ending_run(&s->wino.end, io);
     return QN_OK;
 }
@@ -229,9 +263,10 @@ static void choose_batch(state *s, int64_t threads)
         w->batch = QN_MIN(w->tiles, MOST);
         return;
     }
-    int64_t batch = QN_MIN(QN_MAX(V_BYTES / tile_bytes, rows), MOST) / rows * rows;
+    const int64_t most = QN_MIN(QN_MAX(V_BYTES / tile_bytes, rows), MOST) / rows * rows;
     const int64_t each = (w->tiles + threads - 1) / threads;
-    const int64_t batches = (each + batch - 1) / batch;
+    const int64_t batches = (each + most - 1) / most;
+    w->batches = batches * threads;
     w->batch = (each + batches - 1) / batches;
 }
 

@@ -25,6 +25,7 @@ typedef struct qn_wino {
     int64_t x_stride;                             /* floats from sample to sample */
     int64_t batch;                                /* tiles that are transformed at once */
     bool split_filters;   /* few tiles: threads share V and split the filters */
+    int64_t batches;      /* else: as many for each thread */
     const float *weights; /* U: [filter_blocks / 2, xi, channels, 2, b] */
     const float *bias;    /* [filter_blocks * b] */
     qn_ending end;
