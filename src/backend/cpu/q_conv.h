@@ -86,7 +86,7 @@ static inline int64_t qn_q_conv_seen(const qn_q_conv *c, int d, int64_t out)
 {
     return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
 }
-/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h, which is the most. */
+/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h, the most. */
 enum { QN_Q_UNIT = 2, QN_Q_UNIT_MOST = QN_Q_WINO_OUT };
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {
