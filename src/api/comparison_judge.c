@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/comparison.h"
+#include "base/nearest.h"
 #include "ir/dtype.h"
 
 /* A layer stands out with an error of its own that is this large, and this many times the one in the middle. */
@@ -94,7 +95,10 @@ static qn_status find_order(const order_row **out, const qn_comparison *c)
         if (strcmp(orders[i].name, name) == 0)
             return QN_OK;
     }
-    return qn_fail(c->ctx, QN_E_OPTION, "layers cannot be sorted by '%s'", name);
+    char list[256] = "";
+    for (size_t i = 0; i < QN_COUNT_OF(orders); i++)
+        qn_word_list(list, sizeof list, "%s", orders[i].name);
+    return qn_fail(c->ctx, QN_E_OPTION, "layers cannot be sorted by '%s', but by %s", name, list);
 }
 
 /* ---- Advice ----------------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* The infer functions that are built in. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/infer_default.h"
 #include "api/strategies.h"
+#include "base/nearest.h"
 
 static const qn_function_row rows[] = {
     {"infer_auto", "random numbers: accuracy means nothing", NULL, NULL, true},
@@ -21,10 +21,8 @@ const char *qn_infer_name(size_t i)
 static qn_status fail_unknown(qn_context *ctx, const char *name)
 {
     char names[256] = "";
-    size_t length = 0;
-    for (size_t i = 0; i < QN_COUNT_OF(rows) && length < sizeof names; i++)
-        length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "",
-                                   rows[i].name);
+    for (size_t i = 0; i < QN_COUNT_OF(rows); i++)
+        qn_word_list(names, sizeof names, "%s", rows[i].name);
     return qn_fail(
         ctx, QN_E_OPTION,
         "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "

@@ -1,7 +1,6 @@
 #include "api/input_configs.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -29,10 +28,8 @@ struct key_row {
 static qn_status fail_word(const key_row *row, const qn_json_place *place, const char *text)
 {
     char words[128] = "";
-    for (size_t i = 0; row->word[i]; i++) {
-        const size_t used = strlen(words);
-        snprintf(words + used, sizeof words - used, "%s%s", i ? ", " : "", row->word[i]);
-    }
+    for (size_t i = 0; row->word[i]; i++)
+        qn_word_list(words, sizeof words, "%s", row->word[i]);
     return qn_json_fail(place, QN_E_FORMAT, "is '%s', not one of %s", text, words);
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/inspect.h"
 #include "api/prepare.h"
+#include "base/nearest.h"
 #include "ops/infer.h"
 #include "pass/pass.h"
 
@@ -219,11 +220,8 @@ void qn_inspect_purposes(qn_item *row, size_t pass)
 {
     char text[64] = "";
     for (int i = 0; i < QN_PURPOSES; i++) {
-        if (!qn_pass_serves(pass, (qn_purpose)i))
-            continue;
-        const size_t length = strlen(text);
-        snprintf(text + length, sizeof text - length, "%s%s", length ? ", " : "",
-                 qn_purpose_names[i]);
+        if (qn_pass_serves(pass, (qn_purpose)i))
+            qn_word_list(text, sizeof text, "%s", qn_purpose_names[i]);
     }
     qn_item_text(row, "for", text);
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/cpu.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 #define QN_STRING_OF(x) #x
@@ -110,13 +111,11 @@ qn_status qn_fail_nomem(qn_context *ctx)
 
 qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const char *const *names, size_t count)
 {
-    char list[QN_ERROR_SIZE / 2] = "none";
-    size_t length = 0;
-    for (size_t i = 0; i < QN_MIN(count, QN_INPUTS_SHOWN) && length < sizeof list; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s'%s'", i ? ", " : "",
-                                   names[i]);
+    char list[QN_ERROR_SIZE / 2] = "";
+    for (size_t i = 0; i < QN_MIN(count, QN_INPUTS_SHOWN); i++)
+        qn_word_list(list, sizeof list, "'%s'", names[i]);
     return qn_fail(ctx, QN_E_OPTION, "the model has no input '%.*s'; it has %s%s",
-                   (int)QN_MIN(name.length, QN_ERROR_SIZE / 4), name.text, list,
+                   (int)QN_MIN(name.length, QN_ERROR_SIZE / 4), name.text, count ? list : "none",
                    count > QN_INPUTS_SHOWN ? " and more" : "");
 }
 

@@ -52,6 +52,8 @@ typedef struct qn_json_place {
     size_t index;                       /* in a list */
 } qn_json_place;
 
+/* That it was read with, which has the messages. */
+qn_context *qn_json_context(const qn_json_document *document);
 qn_json_place qn_json_root(const qn_json_document *document);
 /* A message about the item. Returns `status`. */
 QN_MUST_CHECK qn_status qn_json_fail(const qn_json_place *place, qn_status status,

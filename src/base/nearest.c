@@ -1,5 +1,7 @@
 #include "base/nearest.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LONGEST = 255 };
@@ -36,4 +38,16 @@ const char *qn_word_nearest(const char *const *words, const char *word)
         }
     }
     return best;
+}
+
+void qn_word_list(char *list, size_t size, const char *format, ...)
+{
+    size_t used = strlen(list);
+    if (used)
+        snprintf(list + used, size - used, ", ");
+    used = strlen(list);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(list + used, size - used, format, args);
+    va_end(args);
 }

@@ -1,8 +1,8 @@
 /* The table of methods, and those that need no search. docs/calibration.md describes them all. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "calib/methods.h"
 
 /* ---- Those that need no search -------------------------------------------------------------------------- */
@@ -88,14 +88,12 @@ const size_t qn_methods_count = QN_COUNT_OF(qn_methods) - 1;
 qn_status qn_method_find(const qn_method **out, qn_context *ctx, const char *name)
 {
     char list[256] = "";
-    size_t length = 0;
     for (size_t i = 0; i < qn_methods_count; i++) {
         if (strcmp(qn_methods[i]->name, name) == 0) {
             *out = qn_methods[i];
             return QN_OK;
         }
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "",
-                                   qn_methods[i]->name);
+        qn_word_list(list, sizeof list, "%s", qn_methods[i]->name);
     }
     return qn_fail(ctx, QN_E_INVALID, "there is no calibration method '%s'; there are %s", name,
                    list);

@@ -2,13 +2,13 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
 #include "base/names.h"
+#include "base/nearest.h"
 #include "image/image.h"
 
 /* ---- Kinds of files --------------------------------------------------------------------------------------- */
@@ -214,14 +214,13 @@ static qn_status make_listing(qn_listing *out, const collection *c, const char *
 
 static qn_status fail_empty(const collection *c, const char *path)
 {
-    char list[256];
-    size_t at = 0;
+    char list[256] = "";
     const char *ending;
-    for (size_t i = 0; (ending = qn_image_ending(i)) != NULL && at < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", ending);
-    for (size_t i = 0; i < QN_COUNT_OF(endings) && at < sizeof list; i++) {
+    for (size_t i = 0; (ending = qn_image_ending(i)) != NULL; i++)
+        qn_word_list(list, sizeof list, "%s", ending);
+    for (size_t i = 0; i < QN_COUNT_OF(endings); i++) {
         if (endings[i].kind != QN_FILE_FOREIGN)
-            at += (size_t)snprintf(list + at, sizeof list - at, ", %s", endings[i].ending);
+            qn_word_list(list, sizeof list, "%s", endings[i].ending);
     }
     if (c->first_skipped && qn_file_kind_of(c->first_skipped) == QN_FILE_FOREIGN)
         return qn_fail_foreign(c->ctx, c->first_skipped);

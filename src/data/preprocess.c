@@ -262,22 +262,19 @@ enum { N_NAMES = QN_COUNT_OF(keys) + QN_COUNT_OF(flags) + QN_COUNT_OF(presets) }
 
 static qn_status fail_unknown(qn_context *ctx, word name)
 {
-    const size_t first_preset = QN_COUNT_OF(keys) + QN_COUNT_OF(flags);
     const char *names[N_NAMES + 1] = {NULL};
-    char all[QN_ERROR_SIZE / 2] = "", given[64];
-    size_t length = 0;
-    for (size_t i = 0; i < N_NAMES && length < sizeof all; i++) {
+    char steps[QN_ERROR_SIZE / 4] = "", in_front[QN_ERROR_SIZE / 4] = "", given[64];
+    for (size_t i = 0; i < N_NAMES; i++) {
+        const bool is_step = i < QN_COUNT_OF(keys) + QN_COUNT_OF(flags);
         names[i] = name_at(i);
-        length += (size_t)snprintf(all + length, sizeof all - length, "%s%s%s",
-                                   i == first_preset ? "; in front: "
-                                   : i               ? ", "
-                                                     : "",
-                                   names[i], i < QN_COUNT_OF(keys) ? "=" : "");
+        qn_word_list(is_step ? steps : in_front, sizeof steps, "%s%s", names[i],
+                     i < QN_COUNT_OF(keys) ? "=" : "");
     }
     snprintf(given, sizeof given, "%.*s", (int)name.length, name.at);
     const char *best = qn_word_nearest(names, given);
-    return qn_fail(ctx, QN_E_OPTION, "preprocess: unknown step '%s'%s%s%s (there are %s)", given,
-                   best ? "; did you mean " : "", best ? best : "", best ? "?" : "", all);
+    return qn_fail(
+        ctx, QN_E_OPTION, "preprocess: unknown step '%s'%s%s%s (there are %s; in front: %s)", given,
+        best ? "; did you mean " : "", best ? best : "", best ? "?" : "", steps, in_front);
 }
 
 static qn_status set_key(qn_preprocess *p, qn_context *ctx, word name, word value)

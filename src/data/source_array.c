@@ -1,7 +1,7 @@
 /* Samples along the first axis of an array in a file. */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "data/arrays.h"
 #include "data/source.h"
 
@@ -72,10 +72,8 @@ static qn_status fail_no_array(const opening *o, size_t input, const char *path,
                                const qn_string *names, size_t count)
 {
     char list[QN_ERROR_SIZE / 2] = "";
-    size_t length = 0;
-    for (size_t i = 0; i < QN_MIN(count, ARRAYS_SHOWN) && length < sizeof list; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s'%.*s'", i ? ", " : "",
-                                   (int)names[i].length, names[i].text);
+    for (size_t i = 0; i < QN_MIN(count, ARRAYS_SHOWN); i++)
+        qn_word_list(list, sizeof list, "'%.*s'", (int)names[i].length, names[i].text);
     const bool several = input == SIZE_MAX;
     return qn_fail(o->ctx, QN_E_INVALID,
                    "%s: no array has the name of %s%s%s; it has %s%s: name one, as in %s=%s:%.*s",

@@ -1,8 +1,8 @@
 #include "quant/mix.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "quant/pattern.h"
 
 /* ---- Reading -------------------------------------------------------------------------------------------------- */
@@ -225,8 +225,8 @@ static void tell_idle(const qn_quantizer *q, const qn_mix *mix, const char *cons
 {
     enum { SHOWN = 3 };
     char list[256] = "", where[512];
-    for (size_t i = 0, at = 0; i < QN_MIN(count, SHOWN) && at < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s'%s'", i ? ", " : "", names[i]);
+    for (size_t i = 0; i < QN_MIN(count, SHOWN); i++)
+        qn_word_list(list, sizeof list, "'%s'", names[i]);
     qn_log(
         q->ctx, QN_LOG_NOTE,
         "%s: %zu entr%s no effect: %s%s (part of another node, or moves numbers, or stays float)",

@@ -181,6 +181,10 @@ static inline bool lacks_backend(const char *name)
     return true;
 }
 
+/* What main returns of a program that tests kernels of this backend and nothing else; 77: skipped. */
+#define RUN_TESTS_OF(backend, tests)                                                               \
+    (lacks_backend(backend) ? 77 : cmocka_run_group_tests(tests, NULL, NULL))
+
 /* Some step of the plan has this kernel; NULL: whatever it has. */
 static inline void must_use(const qn_plan *plan, const char *kernel)
 {

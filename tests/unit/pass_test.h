@@ -91,6 +91,17 @@ static inline qn_value *apply(fixture *f, const qn_op *op, int32_t n_in, ...)
     return node->out[0];
 }
 
+#define DIMS(...)                                                                                  \
+    (const int64_t[])                                                                              \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+
+static inline qn_value *any_image(fixture *f)
+{
+    return input(f, "x", 4, DIMS(2, 4, 5, 6));
+}
+
 /* ---- Checking -------------------------------------------------------------------------------------------- */
 
 static inline size_t pass_index(const char *name)
@@ -145,6 +156,37 @@ static inline size_t count_op(const qn_graph *graph, const qn_op *op)
     for (const qn_node *node = graph->first; node; node = node->next)
         count += node->op == op;
     return count;
+}
+
+/* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
+ * out it must not. The result stays. Ends the fixture. */
+static inline void check_pass(fixture *f, qn_value *y, const char *pass, size_t nodes,
+                              const qn_op *left)
+{
+    int64_t changes[64];
+    qn_model *without;
+    qn_arena arena;
+    const qn_purpose purpose = purpose_of(pass);
+    const qn_pass_options all = {.purpose = purpose},
+                          skipping = {.skip = &pass, .n_skip = 1, .purpose = purpose};
+    qn_arena_init(&arena, &f->ctx->allocator);
+    assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
+    assert_int_equal(qn_graph_infer(f->graph), QN_OK);
+    const qn_tensor *before = evaluate(f, &arena, f->graph);
+    assert_int_equal(qn_model_clone(&without, f->ctx, f->model), QN_OK);
+    if (qn_passes_run(f->model, &all, changes) != QN_OK)
+        fail_msg("%s", qn_context_error(f->ctx));
+    assert_true(changes[pass_index(pass)] > 0);
+    assert_int_equal(f->graph->n_nodes, nodes);
+    assert_true(!left || count_op(f->graph, left) == 1);
+    assert_close(before, evaluate(f, &arena, f->graph));
+    assert_int_equal(qn_passes_run(without, &skipping, changes), QN_OK);
+    assert_int_equal(changes[pass_index(pass)], 0);
+    assert_close(before, evaluate(f, &arena, without->graph));
+    qn_arena_free(&arena);
+    qn_model_free(without);
+    qn_model_free(f->model);
+    qn_context_free(f->ctx);
 }
 
 #endif

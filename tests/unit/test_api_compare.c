@@ -103,6 +103,23 @@ static void memory_of_dumps(void **state)
     fault_each(attempt, &(bool){true}, 0);
 }
 
+/* ---- Orders ------------------------------------------------------------------------------------------------------ */
+
+static void unknown_order_names_all(void **state)
+{
+    qn_compare_options options = QN_COMPARE_OPTIONS_INIT;
+    qn_context *ctx = NULL;
+    qn_report *report = NULL;
+    (void)state;
+    options.sort = "size";
+    options.quant_dir = folder;
+    assert_int_equal(fault_context(&ctx, NULL), QN_OK);
+    assert_int_equal(qn_compare_dumps(&report, ctx, &options), QN_E_OPTION);
+    for (size_t i = 0; qn_compare_order(i); i++)
+        assert_non_null(strstr(qn_context_error(ctx), qn_compare_order(i)));
+    qn_context_free(ctx);
+}
+
 /* ---- Pictures --------------------------------------------------------------------------------------------------- */
 
 static void pictures_decode(void **state)
@@ -135,6 +152,7 @@ static void pictures_decode(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_order_names_all),
         cmocka_unit_test(pictures_decode),
         cmocka_unit_test(memory_of_dumps),
         cmocka_unit_test(memory_of_models),

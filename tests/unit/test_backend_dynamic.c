@@ -194,7 +194,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantize),
                                        cmocka_unit_test(test_products),
                                        cmocka_unit_test(test_lstm)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

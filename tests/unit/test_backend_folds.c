@@ -376,7 +376,5 @@ int main(void)
         cmocka_unit_test(test_one_group),    cmocka_unit_test(test_zeros),
         cmocka_unit_test(test_scale_by_row), cmocka_unit_test(test_args),
         cmocka_unit_test(test_predicates),   cmocka_unit_test(test_threads)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

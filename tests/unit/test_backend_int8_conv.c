@@ -375,7 +375,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_conv), cmocka_unit_test(test_winograd),
                                        cmocka_unit_test(test_depthwise)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

@@ -475,7 +475,5 @@ int main(void)
         cmocka_unit_test(test_turn),       cmocka_unit_test(test_resize),
         cmocka_unit_test(test_softmax),    cmocka_unit_test(test_norm),
     };
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

@@ -204,7 +204,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_mixed)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

@@ -156,7 +156,5 @@ static void test_products(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

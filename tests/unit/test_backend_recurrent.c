@@ -198,7 +198,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lstm), cmocka_unit_test(test_gru), cmocka_unit_test(test_rnn),
         cmocka_unit_test(test_bad_length), cmocka_unit_test(test_nan)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

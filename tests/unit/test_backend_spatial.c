@@ -153,7 +153,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_grid_sample),
                                        cmocka_unit_test(test_roi_align),
                                        cmocka_unit_test(test_bad_regions)};
-    if (lacks_backend("cpu"))
-        return 77;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return RUN_TESTS_OF("cpu", tests);
 }

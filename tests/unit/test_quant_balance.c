@@ -4,12 +4,6 @@
 #include "quant/insert.h"
 #include "quant/params.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static qn_value *window(fixture *f, qn_value *x, int64_t filters, int64_t channels, int64_t kernel)
 {
     /* One after the other: their numbers depend on the order, and arguments have none. */

@@ -2,12 +2,6 @@
 #include "pass_test.h"
 #include "quench.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 /* ---- Names ------------------------------------------------------------------------------------------------------ */
 
 static void chips_are_known_by_their_full_names(void **state)

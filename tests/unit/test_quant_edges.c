@@ -6,12 +6,6 @@
 #include "pass/lower.h"
 #include "pass_test.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static qn_value *convolve(fixture *f, qn_value *x)
 {
     return apply(f, &qn_op_Conv, 2, x, weights(f, 4, DIMS(12, 12, 1, 1)));

@@ -4,12 +4,6 @@
 #include "pass_test.h"
 #include "quant/mix.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static qn_value *call(qn_value *value, const char *name)
 {
     assert_int_equal(qn_node_rename(value->producer, name), QN_OK);

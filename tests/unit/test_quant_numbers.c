@@ -8,12 +8,6 @@
 #include "pass_test.h"
 #include "quench.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 /* More than a small tail, which would stay float. */
 enum { FILTERS = 8, CHANNELS = 3, TAPS = 9 };
 

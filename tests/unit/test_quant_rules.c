@@ -4,12 +4,6 @@
 #include "quant/params.h"
 #include "quant/pattern.h"
 
-#define DIMS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-
 static qn_value *convolve(fixture *f, qn_value *x, int64_t channels)
 {
     return apply(f, &qn_op_Conv, 2, x, weights(f, 4, DIMS(8, channels, 3, 3)));

@@ -81,10 +81,16 @@ static inline int64_t qn_q_pieces(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;
 }
-/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h. */
+/* Pixels of the map from the first to the last one that `out` windows see, along dim d. */
+static inline int64_t qn_q_conv_seen(const qn_q_conv *c, int d, int64_t out)
+{
+    return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+}
+/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_wino.h, the most. */
+enum { QN_Q_UNIT = 2, QN_Q_UNIT_MOST = QN_Q_WINO_OUT };
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {
-    return c->form == QN_Q_WINOGRAD ? QN_Q_WINO_OUT : 2;
+    return c->form == QN_Q_WINOGRAD ? QN_Q_WINO_OUT : QN_Q_UNIT;
 }
 /* Rows that are computed for so many. */
 static inline int64_t qn_q_conv_rows(const qn_q_conv *c, int64_t rows)

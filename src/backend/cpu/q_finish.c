@@ -203,6 +203,15 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
     return QN_OK;
 }
 
+static qn_q_ending ending_of(const qn_q_finish *f)
+{
+    if (f->floats)
+        return QN_Q_BY_TILE;
+    if (!f->bounded || f->wide || f->r_wide)
+        return QN_Q_BY_LANE;
+    return f->has_function || f->has_sum || f->exact ? QN_Q_BY_TILE : QN_Q_AT_ONCE;
+}
+
 void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
 {
     const double limit = 0x1p30;
@@ -213,10 +222,10 @@ void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
     const qn_q_round *end = finish->has_sum ? &finish->second : &finish->first;
-    finish->usual = !finish->has_function && !finish->floats && !finish->is_signed &&
-                    !finish->wide && end->zero == 0 && end->low <= 0 && end->high >= 255;
-    finish->direct = !finish->has_function && !finish->has_sum && !finish->floats && !finish->exact;
-    finish->simple = finish->floats || (finish->bounded && !finish->wide && !finish->r_wide);
+    finish->usual = !finish->has_function && !finish->floats && !finish->exact &&
+                    !finish->is_signed && !finish->wide && end->zero == 0 && end->low <= 0 &&
+                    end->high >= 255;
+    finish->ending = ending_of(finish);
 }
 
 qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count)
@@ -240,9 +249,7 @@ void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count)
     finish->exact_bias = fixed->bias;
     finish->bias = fixed->zeros;
     finish->scale = fixed->ones;
-    finish->unbiased = true;
     qn_q_finish_bound(finish, most, count);
-    finish->usual = false;
 }
 
 void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)

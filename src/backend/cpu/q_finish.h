@@ -13,6 +13,18 @@ typedef struct qn_q_round {
     int32_t zero;
 } qn_q_round;
 
+/* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by lane. The plan
+ * chooses the last that holds.
+ *
+ *             for                                          how
+ *   BY_LANE   anything                                     a vector at a time, limits before the rounding
+ *   BY_TILE   floats, or bytes from bytes, bounded         four vectors at a time, limits as bytes are packed
+ *   AT_ONCE   such bytes, with nothing between sum and     the same, from the registers that have the sums,
+ *             rounding but multiplier and bias             where those vectors have no bias
+ *
+ * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to vector. */
+typedef enum qn_q_ending { QN_Q_BY_LANE, QN_Q_BY_TILE, QN_Q_AT_ONCE } qn_q_ending;
+
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
  *   floats:   y = v + added[c], Relu of that, or another function (map); else
@@ -33,11 +45,9 @@ typedef struct qn_q_finish {
     bool floats, relu, has_sum, r_signed, is_signed;
     bool wide, r_wide; /* results, residual of 16 bits */
     bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
-    bool direct; /* no floats, and nothing between a sum and its rounding but multiplier and bias */
-    bool usual;  /* no function, no floats, and the results take all of uint8 without zero point */
-    bool simple; /* floats, or bytes from bytes with bounded numbers */
-    bool unbiased;      /* bias[] is zero throughout: it is part of the sums */
-    const bool *biased; /* by vector of filters: not zero throughout that; NULL: not known */
+    bool usual; /* no function, floats or fixed point; results are all of uint8, its zero point 0 */
+    qn_q_ending ending;
+    const bool *biased; /* by vector of filters: bias[] has others than zero; NULL: none has */
     bool a_first;
     float a_scale, b_scale, fixed;
     bool has_function;
@@ -73,7 +83,7 @@ static inline int64_t qn_q_finish_r_size(const qn_q_finish *finish)
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
-/* Sets finish.bounded and finish.simple: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+/* Sets bounded, usual and ending: no sum, bias included, is larger than `most`; there are `count` multipliers. */
 void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
 /* Parameters in fixed point, in the plan's memory, all 0. */
 typedef struct qn_q_fixed {

@@ -59,7 +59,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
     bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->kernels->lanes));
-    bool unbiased = true;
+    bool any_biased = false;
     double most = 0;
     if (!b || !m || !biased)
         return qn_fail_nomem(qn_build_context(claim->builder));
@@ -75,12 +75,11 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
             c->start[at] += (int32_t)added;
         b[at] = taken ? 0 : (float)added;
         biased[at / c->kernels->lanes] |= !taken;
-        unbiased = unbiased && taken;
+        any_biased = any_biased || !taken;
         most = fmax(most, fabs(added));
     }
     c->mac.finish.bias = b;
-    c->mac.finish.biased = biased;
-    c->mac.finish.unbiased = unbiased;
+    c->mac.finish.biased = any_biased ? biased : NULL;
     c->mac.finish.scale = m;
     const double product = c->kind == QN_MAC_BYTES ? 255.0 * 255.0 : 0x1p33;
     qn_q_finish_bound(&c->mac.finish, most + product * (double)qn_q_conv_length(c), count);

@@ -119,7 +119,7 @@ Q_INLINE void mac_finish_direct(const qi *sum, const qn_mac *m, const qn_mac_til
 Q_INLINE bool mac_is_unbiased(const qn_q_finish *f, int64_t param)
 {
     const int64_t v = param / QI_LANES;
-    return f->unbiased || (f->biased && !f->biased[v] && !f->biased[v + 1]);
+    return !f->biased || (!f->biased[v] && !f->biased[v + 1]);
 }
 
 static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, int vectors)
@@ -133,10 +133,10 @@ Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int 
                       int vectors)
 {
     const qn_q_finish *f = &m->finish;
-    const bool simple = f->simple && t->filters == vectors * QI_LANES;
+    const bool is_whole = t->filters == vectors * QI_LANES;
     const whole w = {m, t, windows, mac_half(windows)};
     qi sums[QN_MAC_WINDOWS * 2];
-    if (vectors == 2 && simple && f->direct && mac_is_unbiased(f, t->param)) {
+    if (vectors == 2 && is_whole && f->ending == QN_Q_AT_ONCE && mac_is_unbiased(f, t->param)) {
         if (f->usual)
             mac_finish_direct(sum, m, t, windows, true);
         else
@@ -148,7 +148,7 @@ Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int 
         sums[i] = sum[i];
     if (f->exact)
         mac_fixed(sums, f, t->param, windows * vectors, vectors);
-    if (!simple)
+    if (!is_whole || f->ending == QN_Q_BY_LANE)
         mac_finish_floats(sums, m, t, windows, vectors);
     else if (vectors == 1)
         whole_finish_1(sums, &w);

@@ -182,7 +182,6 @@ static qn_status matmul_prepare(qn_claim *claim)
     for (int64_t i = 0; i < params; i++)
         scale[i] = s->multiplier;
     c->mac.finish.bias = bias;
-    c->mac.finish.unbiased = true;
     c->mac.finish.scale = scale;
     qn_q_finish_bound(&c->mac.finish, 255.0 * 255.0 * (double)s->shape.k, params);
     measure(s, claim, params);

@@ -26,18 +26,19 @@ qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns)
                        .group_filters = columns};
 }
 
-/* Pixels of the map from the first to the last one that `out` windows see, along dim d. */
-static int64_t seen(const qn_q_conv *c, int d, int64_t out)
+/* Rows of outputs that a band has at least, whatever the caches hold, where a thread has `rows`. */
+static int64_t least_band(int64_t rows, int64_t unit)
 {
-    return (out - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+    return QN_MIN(rows, unit);
 }
 
-/* The least that a thread copies, padding included, is not out of all proportion to the map. */
+/* The least that a thread copies, padding included, is not out of all proportion to the map. The form is not chosen
+ * yet: the highest band counts, and the row more that depthwise tiles have. */
 static bool copies_fit(const qn_q_conv *c)
 {
     const double most = 0x1p30;
-    const int64_t rows = seen(c, 0, QN_MIN(c->out_height, (int64_t)QN_Q_WINO_OUT)) + 1;
-    const double copied = (double)rows * (double)seen(c, 1, c->out_width);
+    const int64_t rows = qn_q_conv_seen(c, 0, least_band(c->out_height, QN_Q_UNIT_MOST)) + 1;
+    const double copied = (double)rows * (double)qn_q_conv_seen(c, 1, c->out_width);
     const double map = (double)c->height * (double)c->width;
     return 2 * copied * (double)c->channels <= most || copied <= 2 * map;
 }
@@ -54,8 +55,8 @@ bool qn_q_conv_fits(const qn_q_conv *c)
     }
     return c->kernel[0] * c->kernel[1] <= most && c->group_channels <= most &&
            qn_q_conv_length(c) <= most && c->height <= SIZE_MOST && c->width <= SIZE_MOST &&
-           seen(c, 1, c->out_width) <= SIZE_MOST && seen(c, 0, c->out_height) <= SIZE_MOST &&
-           copies_fit(c);
+           qn_q_conv_seen(c, 1, c->out_width) <= SIZE_MOST &&
+           qn_q_conv_seen(c, 0, c->out_height) <= SIZE_MOST && copies_fit(c);
 }
 
 int64_t qn_q_conv_params(const qn_q_conv *c)
@@ -78,8 +79,8 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 
 static bool is_inside(const qn_q_conv *c)
 {
-    return c->pad[0] == 0 && c->pad[1] == 0 && seen(c, 0, c->out_height) <= c->height &&
-           seen(c, 1, c->out_width) <= c->width;
+    return c->pad[0] == 0 && c->pad[1] == 0 && qn_q_conv_seen(c, 0, c->out_height) <= c->height &&
+           qn_q_conv_seen(c, 1, c->out_width) <= c->width;
 }
 
 static bool is_side_by_side(const qn_q_conv *c)
@@ -263,14 +264,14 @@ static void choose_cuts(qn_q_conv *c)
 static void choose_band(qn_q_conv *c)
 {
     const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
-    const int64_t in = seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
+    const int64_t in = qn_q_conv_seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
     const int64_t row = in + c->out_width * c->mac.y_step;
     const int64_t share = qn_q_pieces(c->samples * c->out_height, c->row_parts);
     const int64_t unit = qn_q_conv_unit(c);
     const int64_t rows = QN_MIN(qn_q_pieces(share, c->row_cuts) + unit - 1, share);
     const bool again = c->copies && c->block_cuts > 1;
     const int64_t fit = (again ? COPY_BYTES : BAND_BYTES) / row;
-    c->band = fit >= rows ? rows : QN_MAX(fit / unit * unit, QN_MIN(rows, unit));
+    c->band = fit >= rows ? rows : QN_MAX(fit / unit * unit, least_band(rows, unit));
     c->band = QN_MIN(c->band, c->out_height);
 }
 
@@ -320,7 +321,7 @@ qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
     if (!depthwise)
         choose_blocks(c);
     c->copies = depthwise || must_copy(c);
-    c->copy_width = seen(c, 1, c->out_width);
+    c->copy_width = qn_q_conv_seen(c, 1, c->out_width);
     if (depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
     if (winograd)

@@ -7,7 +7,7 @@ void qn_q_product_open(qn_q_product *p, int64_t rows, int64_t k, int64_t columns
     *p = (qn_q_product){.columns = columns};
     p->conv = qn_q_conv_of_rows(rows, k, columns);
     p->conv.source.is_signed = is_signed;
-    p->conv.mac.finish = (qn_q_finish){.floats = true, .simple = true, .unbiased = true};
+    p->conv.mac.finish = (qn_q_finish){.floats = true, .ending = QN_Q_BY_TILE};
 }
 
 bool qn_q_product_fits(qn_q_product *p, const qn_q_weights *w)

@@ -32,12 +32,6 @@ static int64_t source_bytes(const qn_q_conv *c)
 
 /* ---- Bands --------------------------------------------------------------------------------------------- */
 
-/* Rows of the map that `rows` rows of windows see. */
-static int64_t rows_seen(const qn_q_conv *c, int64_t rows)
-{
-    return (rows - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
-}
-
 static int64_t copy_row_bytes(const qn_q_conv *c)
 {
     return c->copy_width * c->channels * element_bytes(c);
@@ -58,7 +52,7 @@ typedef struct copy {
 static size_t copy_bytes(const qn_q_conv *c)
 {
     enum { SLACK = 256 };
-    const int64_t high = rows_seen(c, qn_q_conv_rows(c, c->band)) + in_pairs(c);
+    const int64_t high = qn_q_conv_seen(c, 0, qn_q_conv_rows(c, c->band)) + in_pairs(c);
     const size_t rows = (size_t)(high * copy_row_bytes(c));
     return c->copies ? sizeof(copy) + (rows + SLACK) / 64 * 64 : 0;
 }
@@ -134,7 +128,8 @@ static void copy_pair(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t
 /* `row`: the band's first one, of all samples. It may have been copied for other filters. */
 static void copy_band(band *b, const qn_q_conv *c, const uint8_t *x, copy *to, int64_t row)
 {
-    const int64_t rows = rows_seen(c, qn_q_conv_rows(c, b->count)), bytes = copy_row_bytes(c);
+    const int64_t rows = qn_q_conv_seen(c, 0, qn_q_conv_rows(c, b->count));
+    const int64_t bytes = copy_row_bytes(c);
     const int64_t top = b->first * c->stride[0] - c->pad[0];
     int32_t *less = (int32_t *)(void *)((uint8_t *)(void *)to + copy_bytes(c));
     b->copied_before = to->row == row;

@@ -182,7 +182,7 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool add
 Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
 {
     const qn_q_finish *f = &w->m->finish;
-    const bool usual = f->usual && f->unbiased;
+    const bool usual = f->usual && !f->biased;
     qi done[QN_MAC_WINDOWS * 2];
     if (f->has_function && !f->floats) {
         whole_function(done, w, sums, vectors);
