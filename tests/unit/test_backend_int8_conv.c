@@ -1,6 +1,5 @@
 /* Convolutions of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
  * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
-#include "backend/cpu/q_wino.h"
 #include "int8_follow.h"
 
 typedef struct conv {
@@ -339,29 +338,10 @@ static void test_conv(void **state)
     run_cases(transposed_case, 100, 0);
 }
 
-/* Which form convolutions take, for a map of so many pixels. */
-static bool is_winograd(int64_t size, int64_t channels, int64_t filters, int64_t largest)
-{
-    qn_q_conv c = qn_q_conv_of_rows(size, channels, filters);
-    c.height = c.out_height = size;
-    c.kernel[0] = c.kernel[1] = 3;
-    c.largest = largest;
-    c.kernels = &qn_mac_kernels_base;
-    return qn_q_wino_wanted(&c);
-}
-
 static void test_winograd(void **state)
 {
     (void)state;
     run_cases(winograd_case, 120, 0);
-    assert_true(is_winograd(56, 64, 64, 10000));
-    assert_true(is_winograd(32, 16, 16, 10000));
-    assert_true(is_winograd(14, 256, 256, 10000));
-    assert_false(is_winograd(7, 512, 512, 10000)); /* weights for a few tiles */
-    assert_false(is_winograd(56, 64, 64, 131587)); /* 255 * this >= 2^25 */
-    assert_true(is_winograd(56, 64, 64, 131586));
-    assert_false(is_winograd(56, 3, 64, 1000));  /* the first layer */
-    assert_false(is_winograd(2, 64, 64, 10000)); /* a corner of a tile */
 }
 
 static void test_depthwise(void **state)
