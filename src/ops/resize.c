@@ -39,28 +39,59 @@ static const qn_port resize_in[] = {{"X", 0, NUMERIC, 0},
                                     {"sizes", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port resize_out[] = {{"Y", 0, NUMERIC, 0}};
 
-/* Opset 11 put roi before scales and named what opset 10 did: asymmetric coordinates, floor. */
+/* Whether constant scales make an axis longer, and whether they make one shorter; neither is known of others. */
+typedef struct change {
+    bool grows, shrinks;
+} change;
+
+static change change_of(const qn_value *scales)
+{
+    const qn_tensor *data = scales ? scales->data : NULL;
+    change c = {0};
+    for (int64_t i = 0; data && i < qn_tensor_count(data); i++) {
+        c.grows = c.grows || qn_tensor_f64(data, i) > 1;
+        c.shrinks = c.shrinks || qn_tensor_f64(data, i) < 1;
+    }
+    return c;
+}
+
+/* Opset 11 put roi before scales and named what opset 10 did: asymmetric coordinates, and rounding down, but up
+ * where an axis gets shorter. */
 static qn_status resize_upgrade(qn_node **node)
 {
     qn_resize_attrs *a = (*node)->attrs;
     qn_value *scales = (*node)->n_in > 1 ? (*node)->in[1] : NULL;
+    const change c = change_of(scales);
+    if (a->mode == QN_RESIZE_NEAREST && c.grows && c.shrinks)
+        return qn_node_fail(*node, QN_E_UNSUPPORTED,
+                            "of opset 10 scales below 1 beside others above it are not supported");
     a->coordinate_transformation_mode = QN_COORD_ASYMMETRIC;
-    a->nearest_mode = QN_NEAREST_FLOOR;
+    a->nearest_mode = c.shrinks ? QN_NEAREST_CEIL : QN_NEAREST_FLOOR;
     QN_TRY(qn_node_resize_inputs(*node, 3));
     QN_TRY(qn_node_set_input(*node, 1, NULL));
     return qn_node_set_input(*node, 2, scales);
+}
+
+static bool is_told_by_opset_10(const qn_resize_attrs *a, const qn_value *scales)
+{
+    const change c = change_of(scales);
+    if (!scales || a->coordinate_transformation_mode != QN_COORD_ASYMMETRIC)
+        return false;
+    if (a->mode == QN_RESIZE_NEAREST)
+        return a->nearest_mode == QN_NEAREST_CEIL
+                   ? scales->data && !c.grows
+                   : a->nearest_mode == QN_NEAREST_FLOOR && !c.shrinks;
+    return a->mode == QN_RESIZE_LINEAR;
 }
 
 static qn_status resize_lower(qn_node **node)
 {
     qn_resize_attrs *a = (*node)->attrs;
     qn_value *scales = (*node)->n_in > 2 ? (*node)->in[2] : NULL;
-    const bool plain = a->coordinate_transformation_mode == QN_COORD_ASYMMETRIC &&
-                       a->mode != QN_RESIZE_CUBIC &&
-                       (a->mode == QN_RESIZE_LINEAR || a->nearest_mode == QN_NEAREST_FLOOR);
-    if (!plain || !scales)
+    if (!is_told_by_opset_10(a, scales))
         return qn_node_fail(*node, QN_E_UNSUPPORTED,
-                            "before opset 11 only asymmetric coordinates, floor and scales exist");
+                            "before opset 11 only asymmetric coordinates and scales exist, and the "
+                            "nearest element below, or above where axes get shorter");
     a->coordinate_transformation_mode = QN_COORD_HALF_PIXEL;
     a->nearest_mode = QN_NEAREST_PREFER_FLOOR;
     QN_TRY(qn_node_resize_inputs(*node, 2));

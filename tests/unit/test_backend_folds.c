@@ -269,6 +269,24 @@ static void test_scale_by_row(void **state)
     fixture_end(&f);
 }
 
+/* Rows of one number, and rows far from 0 beside what they differ by: their mean must not be rounded away. */
+static void test_flat_rows(void **state)
+{
+    enum { LENGTH = 771 };
+    const int64_t dims[] = {4, LENGTH}, row[] = {LENGTH};
+    const float centres[] = {3.1f, -1000.1f, 10.3f, 500.7f};
+    fixture f = fixture_begin(1);
+    (void)state;
+    qn_value *x = add_input(&f, 2, dims);
+    add_output(&f, apply(&f, &qn_op_LayerNormalization, x, add_weights(&f, 1, row)));
+    qn_tensor in = random_input(&f, x, 0, false);
+    float *at = in.data;
+    for (int64_t i = 0; i < 4 * LENGTH; i++)
+        at[i] = centres[i / LENGTH] + (i < 2 * LENGTH ? 0 : at[i] / 256);
+    check(&f, "layer norm", in, 1e-5);
+    fixture_end(&f);
+}
+
 static void test_zeros(void **state)
 {
     const int64_t dims[] = {3, 20};
@@ -371,10 +389,11 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reduces),      cmocka_unit_test(test_long_groups),
-        cmocka_unit_test(test_exact),        cmocka_unit_test(test_norms),
-        cmocka_unit_test(test_one_group),    cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_scale_by_row), cmocka_unit_test(test_args),
-        cmocka_unit_test(test_predicates),   cmocka_unit_test(test_threads)};
+        cmocka_unit_test(test_reduces),   cmocka_unit_test(test_long_groups),
+        cmocka_unit_test(test_exact),     cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_one_group), cmocka_unit_test(test_flat_rows),
+        cmocka_unit_test(test_zeros),     cmocka_unit_test(test_scale_by_row),
+        cmocka_unit_test(test_args),      cmocka_unit_test(test_predicates),
+        cmocka_unit_test(test_threads)};
     return RUN_TESTS_OF("cpu", tests);
 }

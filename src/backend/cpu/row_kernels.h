@@ -80,37 +80,57 @@ static void softmax_lanes(float *y, const float *x, int64_t n, int64_t stride, i
                         count);
 }
 
-/* (x - mean) / sqrt(variance + epsilon) * scale + bias; a mean of 0 where it is not centered */
+/* Rows far from 0 whose elements are close to each other would lose everything to the rounding of their mean:
+ *
+ *   d = (x - x[0]) - mean of (x - x[0])
+ *
+ * has small terms, which are exact for such rows. */
+typedef struct row_centre {
+    vec first, mean;
+} row_centre;
+
+VEC_INLINE vec from_centre(vec x, const row_centre *c)
+{
+    return vec_sub(vec_sub(x, c->first), c->mean);
+}
+
+VEC_INLINE row_centre find_centre(const float *x, int64_t n)
+{
+    const vec first = vec_set(x[0]);
+    vec sum = vec_set(0);
+    FOR_VECTORS(i, n, sum = vec_add(sum, vec_sub(vec_load(x + i), first)),
+                sum = vec_add(sum, first_lanes(vec_sub(vec_load_first(x + i, rest), first),
+                                               vec_set(0), rest)));
+    return (row_centre){first, vec_set(vec_sum(sum) / (float)n)};
+}
+
+/* d / sqrt(mean of d^2 + epsilon) * scale + bias, with d = x - mean, or x where it is not centered */
 static void norm_row(float *y, const float *x, int64_t n, const qn_norm_row *norm)
 {
-    vec sum = vec_set(0), squares = vec_set(0);
-    if (norm->centered) {
-        FOR_VECTORS(i, n, sum = vec_add(sum, vec_load(x + i)),
-                    sum = vec_add(sum, vec_load_first(x + i, rest)));
-    }
-    const float mean = norm->centered ? vec_sum(sum) / (float)n : 0;
-    const vec centre = vec_set(mean);
+    const row_centre centre =
+        norm->centered ? find_centre(x, n) : (row_centre){vec_set(0), vec_set(0)};
+    vec squares = vec_set(0);
     FOR_VECTORS(
         i, n,
         {
-            const vec d = vec_sub(vec_load(x + i), centre);
+            const vec d = from_centre(vec_load(x + i), &centre);
             squares = vec_fma(d, d, squares);
         },
         {
             const vec d =
-                first_lanes(vec_sub(vec_load_first(x + i, rest), centre), vec_set(0), rest);
+                first_lanes(from_centre(vec_load_first(x + i, rest), &centre), vec_set(0), rest);
             squares = vec_fma(d, d, squares);
         });
     const vec factor = vec_set(1 / sqrtf(vec_sum(squares) / (float)n + norm->epsilon));
     FOR_VECTORS(
         i, n,
         {
-            const vec d = vec_mul(vec_sub(vec_load(x + i), centre), factor);
+            const vec d = vec_mul(from_centre(vec_load(x + i), &centre), factor);
             vec_store(y + i, vec_fma(d, vec_load(norm->scale + i),
                                      norm->bias ? vec_load(norm->bias + i) : vec_set(0)));
         },
         {
-            const vec d = vec_mul(vec_sub(vec_load_first(x + i, rest), centre), factor);
+            const vec d = vec_mul(from_centre(vec_load_first(x + i, rest), &centre), factor);
             const vec bias = norm->bias ? vec_load_first(norm->bias + i, rest) : vec_set(0);
             vec_store_first(y + i, vec_fma(d, vec_load_first(norm->scale + i, rest), bias), rest);
         });
