@@ -323,7 +323,7 @@ static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_
     if (!bias || mac->bias_node != node || !q->settings.profile->bias_integer ||
         bias->data->rank != 1)
         return QN_OK;
-    if (x->qmax - x->qmin > 255 || w->qmax > 255)
+    if (qn_params_is_wide(x, w))
         QN_TRY(exact_units(&p, q, bias->data));
     else
         QN_TRY(product_units(&p, q, mac, x, w));
