@@ -391,15 +391,26 @@ static qn_status insert_constants(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Means in float ----------------------------------------------------------------------------------------------- */
+/* ---- Reductions in float ------------------------------------------------------------------------------------------ */
 
-/* A mean or sum between products that loses dimensions, and is rounded then, is computed wrong by OpenVINO (2026.4): it
- * loses them in a Squeeze behind it. */
+/* One of these that loses dimensions, and is rounded then, is computed wrong by OpenVINO (2026.4): it loses them in a
+ * Squeeze behind it. The others (products, norms) are right there. */
+static const qn_op *const squeezed[] = {&qn_op_ReduceMax, &qn_op_ReduceMean, &qn_op_ReduceMin,
+                                        &qn_op_ReduceSum};
+
+static bool is_squeezed(const qn_op *op)
+{
+    for (size_t i = 0; i < QN_COUNT_OF(squeezed); i++) {
+        if (squeezed[i] == op)
+            return true;
+    }
+    return false;
+}
+
 static bool loses_dimensions(const qn_quant_node *n)
 {
     const qn_node *node = n->node;
-    if (n->integer || !node->n_out || !node->out[0] ||
-        (node->op != &qn_op_ReduceMean && node->op != &qn_op_ReduceSum))
+    if (n->integer || !node->n_out || !node->out[0] || !is_squeezed(node->op))
         return false;
     const qn_reduce_attrs *a = node->attrs;
     const qn_value *axes = node->n_in > 1 ? node->in[1] : NULL, *out = node->out[0];

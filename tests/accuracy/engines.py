@@ -40,9 +40,20 @@ def tokens(between, **constants):
 
 
 AXES = np.array([1], np.int64)
+
+
+def behind_float(reduction):
+    """A reduction that no target computes with integers: what it reads is float."""
+    return tokens([helper.make_node("Sin", ["f"], ["s"]),
+                   helper.make_node(reduction, ["s", "axes"], ["g"], keepdims=0)], axes=AXES)
+
+
 NETWORKS = {
     "mean": tokens([helper.make_node("ReduceMean", ["f", "axes"], ["g"], keepdims=0)], axes=AXES),
     "sum": tokens([helper.make_node("ReduceSum", ["f", "axes"], ["g"], keepdims=0)], axes=AXES),
+    "max": behind_float("ReduceMax"),
+    "min": behind_float("ReduceMin"),
+    "norm": behind_float("ReduceL2"),
     "pool with gaps": image([helper.make_node("AveragePool", ["r"], ["u"], kernel_shape=[2, 2],
                                               dilations=[2, 2])]),
     "cubic": image([helper.make_node("Resize", ["r", "", "scales"], ["u"], mode="cubic")],
