@@ -8,6 +8,11 @@
  * room for exact sums in doubles. */
 static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
+bool qn_params_is_wide(const qn_qparams *x, const qn_qparams *w)
+{
+    return x->qmax - x->qmin > 255 || w->qmax > 255;
+}
+
 static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
 {
     /* ConvTranspose: filters of all groups share the scales of the axis. */
@@ -93,7 +98,7 @@ qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
 {
     out->filters = m->filters;
     if (x) {
-        const bool wide = out->weights->qmax > 255 || x->qmax - x->qmin > 255;
+        const bool wide = qn_params_is_wide(x, out->weights);
         raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
     }
     qn_params_settle_dead(out->weights);

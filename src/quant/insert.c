@@ -9,6 +9,7 @@
 #include "ops/nn_attrs.h"
 #include "pass/rewrite.h"
 #include "quant/output_scale.h"
+#include "quant/workarounds.h"
 
 /* ---- Constants; names are as ONNX Runtime's tools have them -------------------------------------------------- */
 
@@ -323,7 +324,7 @@ static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_
     if (!bias || mac->bias_node != node || !q->settings.profile->bias_integer ||
         bias->data->rank != 1)
         return QN_OK;
-    if (x->qmax - x->qmin > 255 || w->qmax > 255)
+    if (qn_params_is_wide(x, w))
         QN_TRY(exact_units(&p, q, bias->data));
     else
         QN_TRY(product_units(&p, q, mac, x, w));
@@ -391,53 +392,6 @@ static qn_status insert_constants(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Means in float ----------------------------------------------------------------------------------------------- */
-
-/* A mean or sum between products that loses dimensions, and is rounded then, is computed wrong by OpenVINO (2026.4): it
- * loses them in a Squeeze behind it. */
-static bool loses_dimensions(const qn_quant_node *n)
-{
-    const qn_node *node = n->node;
-    if (n->integer || !node->n_out || !node->out[0] ||
-        (node->op != &qn_op_ReduceMean && node->op != &qn_op_ReduceSum))
-        return false;
-    const qn_reduce_attrs *a = node->attrs;
-    const qn_value *axes = node->n_in > 1 ? node->in[1] : NULL, *out = node->out[0];
-    bool is_rounded = false;
-    for (size_t u = 0; u < out->n_users; u++)
-        is_rounded = is_rounded || out->users[u]->op == &qn_op_QuantizeLinear;
-    return is_rounded && !a->keepdims && axes && axes->data && qn_tensor_count(axes->data);
-}
-
-static qn_status keep_dimensions(qn_node *node)
-{
-    qn_graph *graph = node->graph;
-    qn_value *out = node->out[0], *kept;
-    qn_node *squeeze;
-    char *name;
-    QN_TRY(qn_rewrite_name(&name, graph, out->name, "_kept"));
-    QN_TRY(qn_value_create(&kept, graph, name));
-    QN_TRY(qn_rewrite_name(&name, graph, node->name, "_Squeeze"));
-    QN_TRY(qn_node_add(&squeeze, graph, &qn_op_Squeeze, name, 2, 1));
-    qn_node_move(squeeze, node->next);
-    QN_TRY(qn_node_set_input(squeeze, 0, kept));
-    QN_TRY(qn_node_set_input(squeeze, 1, node->in[1]));
-    node->out[0] = NULL;
-    qn_node_set_output(node, 0, kept);
-    qn_node_set_output(squeeze, 0, out);
-    ((qn_reduce_attrs *)node->attrs)->keepdims = 1;
-    return QN_OK;
-}
-
-static qn_status keep_all_dimensions(const qn_quantizer *q)
-{
-    for (size_t i = 0; i < q->n_nodes; i++) {
-        if (loses_dimensions(&q->nodes[i]))
-            QN_TRY(keep_dimensions(q->nodes[i].node));
-    }
-    return QN_OK;
-}
-
 qn_status qn_quant_insert(qn_quantizer *q)
 {
     qn_quantizer_number(q);
@@ -452,6 +406,6 @@ qn_status qn_quant_insert(qn_quantizer *q)
             QN_TRY(insert_value(q, &q->values[i]));
     }
     QN_TRY(insert_constants(q));
-    QN_TRY(keep_all_dimensions(q));
+    QN_TRY(qn_workarounds_apply(q));
     return qn_graph_infer(q->graph);
 }

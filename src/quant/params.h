@@ -70,6 +70,9 @@ bool qn_range_has_through(const qn_quantizer *q, const qn_quant_value *root);
 QN_MUST_CHECK qn_status qn_range_through(qn_range *range, const qn_quantizer *q,
                                          const qn_quant_value *root, const qn_stats_entry *entry);
 
+/* bias.c: 16 bits on either side of the products of `x` and weights `w`: their biases need not fit int32 in units of
+ * sx * sw. */
+bool qn_params_is_wide(const qn_qparams *x, const qn_qparams *w);
 /* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked, finds how much
  * the rounding of the weights changes the mean of the outputs. `x` is of the input; NULL: it stays float. */
 QN_MUST_CHECK qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *mac,

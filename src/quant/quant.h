@@ -41,6 +41,7 @@ typedef struct qn_profile {
     bool wide;                         /* 16 bits are computed with as integers */
     bool wide_refused;                 /* a file that has 16 bits does not load */
     bool saturates;                    /* adds products of 8 bits in 16 on CPUs without VNNI */
+    bool pads_with_zero;               /* pads averages with the integer 0, not the zero point */
     bool operators;                    /* knows QLinearConv and its kin */
     bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
     bool rounds_behind; /* a product may be rounded behind the function that reads it */

@@ -427,6 +427,20 @@ static bool has_doubles(const qn_quantizer *q)
     return false;
 }
 
+static qn_status fail_empty(const qn_quantizer *q)
+{
+    const char *target = q->settings.profile->name;
+    if (has_integers(q))
+        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                       "this model is quantized already, and nothing in it is left to be quantized "
+                       "for target '%s': quantize the float model that it was made of",
+                       target);
+    return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                   "nothing in this model can be quantized for target '%s'%s", target,
+                   has_doubles(q) ? ": it computes in float64; make it float32, float16 or bfloat16"
+                                  : "");
+}
+
 qn_status qn_rules_apply(qn_quantizer *q)
 {
     bool any = false;
@@ -445,15 +459,7 @@ qn_status qn_rules_apply(qn_quantizer *q)
     }
     join_values(q);
     QN_TRY(qn_inputs_settle(q));
-    if (!any)
-        return qn_fail(
-            q->ctx, QN_E_UNSUPPORTED, "%s for target '%s'%s",
-            has_integers(q)
-                ? "this model is quantized already, and nothing in it is left to be quantized"
-                : "nothing in this model can be quantized",
-            q->settings.profile->name,
-            has_doubles(q) ? ": it computes in float64; make it float32, float16 or bfloat16" : "");
-    return QN_OK;
+    return any ? QN_OK : fail_empty(q);
 }
 
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value)

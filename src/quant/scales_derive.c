@@ -249,13 +249,15 @@ static qn_status get_correction(qn_derived_node *out, const qn_quantizer *q, con
     return get_floats(&out->correction, q, &list, count);
 }
 
-/* int32 in units of sx * sw. */
+/* int32 in units of sx * sw, where neither side has 16 bits. */
 static qn_status check_biases(const qn_derived_node *d, const qn_quantizer *q, const qn_mac *mac,
                               const qn_json_place *object)
 {
     const qn_value *x = mac->node->in[0];
     const qn_qparams *read = qn_params_read(q, qn_quant_node_of(q, mac->node)), *w = d->weights;
-    for (int64_t k = 0; read && w->qmax < 256 && k < mac->filters; k++) {
+    if (!read || qn_params_is_wide(read, w))
+        return QN_OK;
+    for (int64_t k = 0; k < mac->filters; k++) {
         const int64_t s = w->count > 1 ? k % mac->w->dims[mac->axis] : 0;
         const double unit = (double)read->scale[0] * (double)w->scale[s];
         const double bias = qn_mac_bias(mac, k) + (double)(d->correction ? d->correction[k] : 0);

@@ -40,11 +40,37 @@ def tokens(between, **constants):
 
 
 AXES = np.array([1], np.int64)
+
+
+def behind_float(reduction):
+    """A reduction that no target computes with integers: what it reads is float."""
+    return tokens([helper.make_node("Sin", ["f"], ["s"]),
+                   helper.make_node(reduction, ["s", "axes"], ["g"], keepdims=0)], axes=AXES)
+
+
+def pooled(read, window):
+    """A pool that counts its border, of numbers on both sides of 0, which `read` = "v" adds to the result."""
+    nodes = conv("x", "w1", "a") + [
+        helper.make_node("AveragePool", ["a"], ["u"], kernel_shape=window, pads=[k // 2 for k in 2 * window],
+                         count_include_pad=1),
+        helper.make_node("Add", ["a", "u"], ["v"])]
+    return (nodes[:2 if read == "u" else 3] + conv(read, "w2", "y"), (1, 3, 16, 16),
+            {"w1": (8, 3, 3, 3), "w2": (16, 8, 1, 1)}, {})
+
+
+# What engines get wrong in files for other targets, which docs/quantization.md says.
+WRONG = {(name, target, "OpenVINO") for name in ("pool that counts its border", "pool beside another reader")
+         for target in ("quench", "ort")}
 NETWORKS = {
     "mean": tokens([helper.make_node("ReduceMean", ["f", "axes"], ["g"], keepdims=0)], axes=AXES),
     "sum": tokens([helper.make_node("ReduceSum", ["f", "axes"], ["g"], keepdims=0)], axes=AXES),
+    "max": behind_float("ReduceMax"),
+    "min": behind_float("ReduceMin"),
+    "norm": behind_float("ReduceL2"),
     "pool with gaps": image([helper.make_node("AveragePool", ["r"], ["u"], kernel_shape=[2, 2],
                                               dilations=[2, 2])]),
+    "pool that counts its border": pooled("u", [3, 3]),
+    "pool beside another reader": pooled("v", [3, 1]),
     "cubic": image([helper.make_node("Resize", ["r", "", "scales"], ["u"], mode="cubic")],
                    scales=np.array([1, 1, 1.5, 0.7], np.float32)),
 }
@@ -89,7 +115,7 @@ def check(name, folder):
                 off = np.inf
                 print(str(error).splitlines()[0])
             print(f"{name}, for {target}: {engine} is off by {off:.4f}")
-            if not off <= LIMIT:
+            if not off <= LIMIT and (name, target, engine) not in WRONG:
                 wrong.append(f"{name}, for {target}: {engine} is off by {off:.4f}")
     return wrong
 

@@ -1,4 +1,5 @@
 """Mixed widths, inputs of integers, a model in halves: ONNX Runtime gives what quench gives, from the file alone."""
+import filecmp
 import json
 import os
 import subprocess
@@ -84,6 +85,30 @@ def write_halves(folder):
     return path
 
 
+def write_biased(folder):
+    """The model with a first bias far larger than all that is added to it."""
+    model = onnx.load(MODEL)
+    name = next(node.input[2] for node in model.graph.node if node.op_type == "BatchNormalization")
+    bias = next(t for t in model.graph.initializer if t.name == name)
+    numbers = onnx.numpy_helper.to_array(bias).copy()
+    numbers[0] = 1e6
+    bias.CopyFrom(onnx.numpy_helper.from_array(numbers, name))
+    os.mkdir(os.path.join(folder, "biased"))
+    path = os.path.join(folder, "biased", "fashion.onnx")
+    onnx.save(model, path)
+    return path
+
+
+def same_by_scales(folder, x, *options):
+    """The scale file that quench wrote gives the same model, byte for byte."""
+    model, data = write_biased(folder), os.path.join(folder, "x.npy")
+    made = [os.path.join(folder, name) for name in ("measured", "loaded")]
+    np.save(data, x)
+    quench("quant", "-m", model, "-d", data, "-gsj", "--save-dir", made[0], *options)
+    quench("quant", "-m", model, "-lsj", os.path.join(made[0], "fashion_scales.json"), "--save-dir", made[1])
+    return filecmp.cmp(*(os.path.join(path, "fashion_quantize.onnx") for path in made), shallow=False)
+
+
 def main():
     random = np.random.default_rng(5)
     real = (random.random((8, 1, 28, 28)) * 3 - 1).astype(np.float32)
@@ -98,6 +123,7 @@ def main():
             check("int16", folder, real, 1e-3, "-b", "16", "-qid", "int16"),
             check("mixed widths", folder, real, 2e-2, "-mc", write_mix(folder)),
             check("halves", folder, real.astype(np.float16), 1e-3, model=write_halves(folder)),
+            same_by_scales(folder, real, "--bits", "Conv=w8a16"),
         ]
     return 0 if all(good) else 1
 
