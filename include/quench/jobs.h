@@ -191,6 +191,7 @@ typedef struct qn_verify_options {
 
 /* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
  * compares every tensor. Where one differs it fails and tells the first; *out, to be freed then too, has it as well.
+ * QN_E_UNSUPPORTED, with *out too: the model has no tensor that must be equal, so nothing is proven.
  * The report says how many tensors are equal bit for bit, and how far apart those are that lie behind arithmetic in
  * float. With ONNX Runtime's library it also tells how far that one's results are, and which of its operators make the
  * difference. */
