@@ -20,7 +20,7 @@ QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn
                                              int64_t *changes);
 /* Says that the value cannot be fed, where it is a constant. */
 QN_MUST_CHECK qn_status qn_fail_if_constant(const qn_graph *graph, const char *name);
-/* Gives a quantized model the form of that name (qn_form_name). */
+/* Gives a quantized model the form of that name (qn_form_name); another one stays as it is, with a warning. */
 QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
