@@ -85,7 +85,7 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
     if (status == QN_OK)
         status = refuse_deferred(out, ctx);
     qn_free(ctx, shapes);
-    return status;
+    return status == QN_E_OPTION ? QN_E_INVALID : status; /* the tensors' shapes, no option's */
 }
 
 static const char *keep_text(qn_plan *plan, const char *text)

@@ -172,7 +172,7 @@ static void batches(void **state)
     qn_plan_free(plan);
     assert_int_equal(qn_model_optimize(&fixed, f->ctx, f->model, &options.graph), QN_OK);
     options.graph.batch = 4;
-    assert_int_equal(qn_plan_create(&plan, f->ctx, fixed, &options), QN_E_INVALID);
+    assert_int_equal(qn_plan_create(&plan, f->ctx, fixed, &options), QN_E_OPTION);
     assert_string_equal(qn_context_error(f->ctx),
                         "batch 4 does not fit: input 'image' begins with 5 in the model");
     qn_model_free(fixed);
