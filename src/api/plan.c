@@ -238,12 +238,12 @@ qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model
     const qn_plan_options defaults = QN_PLAN_OPTIONS_INIT;
     const qn_plan_options *o = options ? options : &defaults;
     const qn_backend *backends[MOST_BACKENDS];
-    const qn_plan_config config = {.threads = o->threads > 0 ? o->threads : ctx->threads,
-                                   .backends = backends,
-                                   .direct = watch->direct,
-                                   .observe = watch->observe,
-                                   .observe_user = watch->user};
+    qn_plan_config config = {.backends = backends,
+                             .direct = watch->direct,
+                             .observe = watch->observe,
+                             .observe_user = watch->user};
     *out = NULL;
+    QN_TRY(qn_threads_choose(&config.threads, ctx, o->threads));
     QN_TRY(choose_backends(backends, ctx, o->backend));
     qn_status status = plan_now(out, ctx, model, &o->graph, watch->purpose, &config);
     if (status != QN_OK)

@@ -4,6 +4,15 @@
 
 #include "ops/clone.h"
 
+qn_status qn_threads_choose(int *out, qn_context *ctx, int asked)
+{
+    if (asked < 0)
+        return qn_fail(ctx, QN_E_OPTION, "%d threads are none: 1 or more, or 0 for the context's",
+                       asked);
+    *out = asked ? asked : ctx->threads;
+    return QN_OK;
+}
+
 static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn_input_shape *shape)
 {
     if (shape->rank < 0 || shape->rank > QN_MAX_RANK)
