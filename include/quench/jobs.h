@@ -198,6 +198,10 @@ typedef struct qn_verify_options {
 QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_verify_options *options);
 
+/* How many samples and tensors the statistics have; qn_stats_report tells of each tensor. */
+QN_API QN_MUST_CHECK qn_status qn_stats_brief(qn_report **out, qn_context *ctx,
+                                              const qn_stats *stats);
+
 typedef struct qn_lint_options {
     qn_graph_options graph;
     const char *target; /* NULL: the first */
