@@ -67,13 +67,15 @@ static qn_status load_all(qn_stats **parts, cli_work *cli, const cli_list *paths
     return QN_OK;
 }
 
-static qn_status merge_files(cli_work *cli, qn_stats **parts, const values *v)
+static qn_status merge_files(qn_report **out, cli_work *cli, qn_stats **parts, const values *v)
 {
     qn_stats *all = NULL;
     qn_status status = load_all(parts, cli, &v->common.arguments);
     if (status == QN_OK)
         status = qn_stats_merge(&all, cli->ctx, (const qn_stats *const *)parts,
                                 v->common.arguments.count);
+    if (status == QN_OK)
+        status = qn_stats_brief(out, cli->ctx, all);
     if (status == QN_OK)
         status = qn_stats_save(cli->ctx, all, v->output);
     qn_stats_free(all);
@@ -88,10 +90,13 @@ static int merge(cli_work *cli, const values *v)
         return CLI_USAGE;
     }
     qn_stats **parts = calloc(count, sizeof *parts);
+    qn_report *report = NULL;
     if (!parts)
         return cli_fail(cli, QN_E_NOMEM);
-    const qn_status status = merge_files(cli, parts, v);
-    const int code = status == QN_OK ? CLI_DONE : cli_fail(cli, status);
+    const qn_status status = merge_files(&report, cli, parts, v);
+    const int code = status == QN_OK ? cli_show(cli, report) : cli_fail(cli, status);
+    if (status != QN_OK)
+        qn_report_free(report);
     for (size_t i = 0; i < count; i++)
         qn_stats_free(parts[i]);
     free(parts);

@@ -187,7 +187,9 @@ int cli_man_page(void)
     static const char *const exit_codes[][2] = {{"0", "done"},
                                                 {"1", "failed"},
                                                 {"2", "wrong usage"},
-                                                {"3", "model or feature not supported"},
+                                                {"3",
+                                                 "model or feature not supported, or nothing for "
+                                                 "verify to prove"},
                                                 {"4", "a goal missed: lint found something, or "
                                                       "quant \\-\\-max\\-drop kept no budget"}};
     printf(".TH QUENCH 1 \"\" \"quench %s\" \"User Commands\"\n", qn_version());

@@ -258,6 +258,11 @@ static bool derives(const quant_values *v)
     return !v->scales;
 }
 
+static bool fixes_scales(const quant_values *v)
+{
+    return !v->dynamic;
+}
+
 /* Data beside a scale file serve the comparison. */
 static bool takes_samples(const quant_values *v)
 {
@@ -354,6 +359,19 @@ static const condition conditions[] = {
     {"lut-len", derives, "a run without --load-scale-json, which has the tables"},
     {"layer-threshold", derives, "a run without --load-scale-json, which has the scales"},
     {"unify-input-scale", derives, "a run without --load-scale-json, which has the scales"},
+    {"quant-mode", fixes_scales, "a run without --dynamic, whose scales are found while running"},
+    {"percent", fixes_scales, "a run without --dynamic, whose scales are found while running"},
+    {"stats", fixes_scales, "a run without --dynamic, whose scales are found while running"},
+    {"cache-distribution", fixes_scales,
+     "a run without --dynamic, whose scales are found while running"},
+    {"no-bias-correction", fixes_scales,
+     "a run without --dynamic, whose scales are found while running"},
+    {"no-equalization", fixes_scales,
+     "a run without --dynamic, whose scales are found while running"},
+    {"no-balancing", fixes_scales, "a run without --dynamic, whose scales are found while running"},
+    {"no-look-through", fixes_scales,
+     "a run without --dynamic, whose scales are found while running"},
+    {"prove", fixes_scales, "a run without --dynamic, whose scales are found while running"},
     {"iteration", takes_samples, "data beside --load-scale-json"},
     {"batch-size", takes_samples, "data beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},

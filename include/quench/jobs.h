@@ -191,11 +191,16 @@ typedef struct qn_verify_options {
 
 /* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
  * compares every tensor. Where one differs it fails and tells the first; *out, to be freed then too, has it as well.
+ * QN_E_UNSUPPORTED, with *out too: the model has no tensor that must be equal, so nothing is proven.
  * The report says how many tensors are equal bit for bit, and how far apart those are that lie behind arithmetic in
  * float. With ONNX Runtime's library it also tells how far that one's results are, and which of its operators make the
  * difference. */
 QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_verify_options *options);
+
+/* How many samples and tensors the statistics have; qn_stats_report tells of each tensor. */
+QN_API QN_MUST_CHECK qn_status qn_stats_brief(qn_report **out, qn_context *ctx,
+                                              const qn_stats *stats);
 
 typedef struct qn_lint_options {
     qn_graph_options graph;

@@ -98,28 +98,52 @@ static qn_status report_entry(qn_item *table, qn_context *ctx, const qn_stats_en
     return QN_OK;
 }
 
-static qn_status report_entries(qn_report *report, const qn_stats *stats)
+static void report_prints(qn_item *root, const qn_stats *stats)
 {
     char print[QN_FINGERPRINT_TEXT];
-    qn_item *root = &report->root;
     qn_item_text(root, "model", qn_fingerprint_format(print, stats->model));
     qn_item_text(root, "data", qn_fingerprint_format(print, stats->data));
     qn_item_int(root, "samples", (int64_t)stats->samples);
-    qn_item *table = qn_item_table(root, "tensors");
+}
+
+static qn_status report_count(qn_report *report, const qn_stats *stats)
+{
+    report_prints(&report->root, stats);
+    qn_item_int(&report->root, "tensors", (int64_t)stats->n_entries);
+    return qn_report_finish(report);
+}
+
+static qn_status report_entries(qn_report *report, const qn_stats *stats)
+{
+    report_prints(&report->root, stats);
+    qn_item *table = qn_item_table(&report->root, "tensors");
     for (size_t i = 0; i < stats->n_entries; i++)
         QN_TRY(report_entry(table, report->ctx, stats->entries[i]));
     return qn_report_finish(report);
 }
 
-qn_status qn_stats_report(qn_report **out, qn_context *ctx, const qn_stats *stats)
+typedef qn_status fill_fn(qn_report *report, const qn_stats *stats);
+
+static qn_status make_stats_report(qn_report **out, qn_context *ctx, const qn_stats *stats,
+                                   fill_fn *fill)
 {
     qn_report *report;
     *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
-    const qn_status status = report_entries(report, stats);
+    const qn_status status = fill(report, stats);
     if (status == QN_OK)
         *out = report;
     else
         qn_report_free(report);
     return status;
+}
+
+qn_status qn_stats_brief(qn_report **out, qn_context *ctx, const qn_stats *stats)
+{
+    return make_stats_report(out, ctx, stats, report_count);
+}
+
+qn_status qn_stats_report(qn_report **out, qn_context *ctx, const qn_stats *stats)
+{
+    return make_stats_report(out, ctx, stats, report_entries);
 }

@@ -82,6 +82,7 @@ qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *mode
 {
     *c = (qn_calibration){.ctx = ctx, .options = options};
     c->graph = options->graph;
+    QN_TRY(qn_threads_choose(&c->workers, ctx, options->threads));
     QN_TRY(qn_prepare_optimized(&c->real, ctx, model, &c->graph, QN_PURPOSE_QUANTIZE, NULL));
     c->print = qn_model_fingerprint(c->real);
     return QN_OK;
@@ -139,7 +140,7 @@ void qn_calibration_tell_data(qn_item *root, const qn_calibration *c)
 
 int qn_calibration_workers(const qn_calibration *c)
 {
-    return c->options->threads > 0 ? c->options->threads : c->ctx->threads;
+    return c->workers;
 }
 
 qn_status qn_calibration_feed(qn_calibration *c)

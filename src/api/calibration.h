@@ -43,6 +43,7 @@ typedef struct qn_calibration {
     bool with_data;          /* and they are no random numbers */
     const qn_source *source; /* those of the feed, or others */
     size_t n_inputs;
+    int workers; /* samples run at once */
     /* What is wanted of the collection beyond the statistics of all: `after`, `took`. */
     qn_collect_options collect;
     qn_plan *

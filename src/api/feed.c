@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/prepare.h"
+#include "run/plan.h"
 
 enum { DEFAULT_BATCH = 8 };
 
@@ -252,13 +253,28 @@ void qn_feed_random(qn_tensor *tensor, uint64_t state)
     }
 }
 
+/* Why there are no random numbers for an input: what would have to be said, and how. */
+static qn_status fail_unknown(const qn_feed *feed, size_t i, const qn_plan *plan)
+{
+    qn_value_info info;
+    qn_model_input_info(&info, feed->model, i);
+    if (plan->deferred)
+        return qn_fail(feed->ctx, QN_E_INVALID, "%s", plan->deferred);
+    if (info.dtype == QN_UNDEFINED)
+        return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' has no known type: give it a file",
+                       info.name);
+    return qn_fail(feed->ctx, QN_E_INVALID,
+                   "input '%s' has an open number of dimensions: bind them, as with --input-shape, "
+                   "or give it a file",
+                   info.name);
+}
+
 static qn_status make_random(qn_feed *feed, size_t i, const qn_plan *plan)
 {
     qn_tensor shape, *made;
     qn_plan_input(&shape, plan, i);
     if (shape.rank < 0)
-        return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' has no known type: give it a file",
-                       qn_model_input_name(feed->model, i));
+        return fail_unknown(feed, i, plan);
     const qn_type type = qn_type_of(&shape);
     QN_TRY(qn_tensor_create(&made, feed->ctx, &feed->arena, &type));
     qn_feed_random(made, feed->options->seed + i);

@@ -45,7 +45,7 @@ static qn_status make_plan(job *j, const qn_plan_options *options)
     qn_context *ctx = j->feed.ctx;
     qn_plan_options plan = *options;
     qn_input_shape *shapes;
-    plan.threads = plan.threads > 0 ? plan.threads : ctx->threads;
+    QN_TRY(qn_threads_choose(&plan.threads, ctx, plan.threads));
     j->n_workers = workers_of(&j->feed, plan.threads);
     if (j->n_workers > 1)
         plan.threads = 1;

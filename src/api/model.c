@@ -76,6 +76,11 @@ qn_status qn_prepare_form(qn_model *model, const char *name)
 {
     const qn_form_row *form = NULL;
     QN_TRY(qn_form_find(&form, model->ctx, name));
+    if (!qn_graph_is_quantized(model->graph)) {
+        qn_log(model->ctx, QN_LOG_WARN,
+               "nothing in this model is quantized: --format %s changes nothing", name);
+        return QN_OK;
+    }
     QN_TRY(qn_model_tell(model, QN_FORM_KEY, form->name));
     return form->apply(model);
 }

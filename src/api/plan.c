@@ -85,7 +85,7 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
     if (status == QN_OK)
         status = refuse_deferred(out, ctx);
     qn_free(ctx, shapes);
-    return status;
+    return status == QN_E_OPTION ? QN_E_INVALID : status; /* the tensors' shapes, no option's */
 }
 
 static const char *keep_text(qn_plan *plan, const char *text)
@@ -238,12 +238,12 @@ qn_status qn_plan_create_watched(qn_plan **out, qn_context *ctx, qn_model *model
     const qn_plan_options defaults = QN_PLAN_OPTIONS_INIT;
     const qn_plan_options *o = options ? options : &defaults;
     const qn_backend *backends[MOST_BACKENDS];
-    const qn_plan_config config = {.threads = o->threads > 0 ? o->threads : ctx->threads,
-                                   .backends = backends,
-                                   .direct = watch->direct,
-                                   .observe = watch->observe,
-                                   .observe_user = watch->user};
+    qn_plan_config config = {.backends = backends,
+                             .direct = watch->direct,
+                             .observe = watch->observe,
+                             .observe_user = watch->user};
     *out = NULL;
+    QN_TRY(qn_threads_choose(&config.threads, ctx, o->threads));
     QN_TRY(choose_backends(backends, ctx, o->backend));
     qn_status status = plan_now(out, ctx, model, &o->graph, watch->purpose, &config);
     if (status != QN_OK)

@@ -4,13 +4,22 @@
 
 #include "ops/clone.h"
 
+qn_status qn_threads_choose(int *out, qn_context *ctx, int asked)
+{
+    if (asked < 0)
+        return qn_fail(ctx, QN_E_OPTION, "%d threads are none: 1 or more, or 0 for the context's",
+                       asked);
+    *out = asked ? asked : ctx->threads;
+    return QN_OK;
+}
+
 static qn_status check_rank(const qn_graph *graph, const qn_type *type, const qn_input_shape *shape)
 {
     if (shape->rank < 0 || shape->rank > QN_MAX_RANK)
-        return qn_fail(graph->ctx, QN_E_INVALID, "input '%s': a tensor has 0 to %d dimensions",
+        return qn_fail(graph->ctx, QN_E_OPTION, "input '%s': a tensor has 0 to %d dimensions",
                        shape->name, QN_MAX_RANK);
     if (type->rank >= 0 && type->rank != shape->rank)
-        return qn_fail(graph->ctx, QN_E_INVALID,
+        return qn_fail(graph->ctx, QN_E_OPTION,
                        "input '%s' has %d dimensions in the model, %d were given", shape->name,
                        type->rank, shape->rank);
     return QN_OK;
@@ -45,7 +54,7 @@ static qn_status bind_shape(qn_graph *graph, const qn_input_shape *shape)
         const qn_dim dim = type->rank < 0 ? qn_dim_unknown() : type->dims[d];
         const int64_t given = shape->dims[d] == -1 ? dim.value : shape->dims[d];
         if (given < -1 || (dim.value >= 0 && dim.value != given))
-            return qn_fail(graph->ctx, QN_E_INVALID,
+            return qn_fail(graph->ctx, QN_E_OPTION,
                            "input '%s': dimension %d is %lld in the model, %lld was given",
                            shape->name, d, (long long)dim.value, (long long)given);
         type->dims[d] = (qn_dim){given, dim.symbol};
@@ -81,11 +90,11 @@ static qn_status bind_batch(qn_graph *graph, const qn_graph_options *options)
             fixed = graph->inputs[i];
     }
     if (batch < 0)
-        return qn_fail(graph->ctx, QN_E_INVALID, "a batch of %lld is none", (long long)batch);
+        return qn_fail(graph->ctx, QN_E_OPTION, "a batch of %lld is none", (long long)batch);
     if (found || !fixed)
         return QN_OK;
     return qn_fail(
-        graph->ctx, QN_E_INVALID, "batch %lld does not fit: input '%s' begins with %lld %s",
+        graph->ctx, QN_E_OPTION, "batch %lld does not fit: input '%s' begins with %lld %s",
         (long long)batch, fixed->name, (long long)fixed->type.dims[0].value,
         is_shaped(options, fixed->name) ? "in its file or the shape given for it" : "in the model");
 }

@@ -146,9 +146,14 @@ static qn_status verify_all(job *j)
     return QN_OK;
 }
 
-static qn_status judge(const job *j)
+/* No tensor that must be equal is no proof that all are. */
+static qn_status judge(const job *j, int64_t exact)
 {
     const qn_truth *t = &j->truth;
+    if (!exact)
+        return qn_fail(
+            j->feed.ctx, QN_E_UNSUPPORTED,
+            "nothing to prove: this model has no tensors of integers, which must be equal");
     if (!t->differing)
         return QN_OK;
     return qn_fail(j->feed.ctx, QN_E_INVALID,
@@ -171,27 +176,39 @@ static void report_difference(qn_item *root, const qn_truth *t)
     qn_item_real(first, "reference", t->first.reference, 9);
 }
 
-static qn_status fill_report(qn_report *report, const job *j)
+/* "bit_exact" is neither true nor false where nothing was compared. */
+static void report_result(qn_item *root, const qn_truth *truth, int64_t exact)
+{
+    char words[64];
+    if (!exact)
+        snprintf(words, sizeof words, "nothing to prove: no tensors of integers");
+    else if (truth->differing)
+        snprintf(words, sizeof words, "differs: %lld of %lld tensors", (long long)truth->differing,
+                 (long long)exact);
+    else
+        snprintf(words, sizeof words, "bit-exact: %lld tensors", (long long)exact);
+    qn_item_text(root, "result", words);
+    if (exact)
+        qn_item_bool(root, "bit_exact", !truth->differing);
+    qn_item_int(root, "tensors", exact);
+    if (truth->differing)
+        report_difference(root, truth);
+}
+
+static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
 {
     const qn_truth *truth = &j->truth;
-    char words[64];
-    int64_t exact = 0, real = 0;
+    int64_t real = 0;
     const char *first_float = NULL;
+    *exact = 0;
     for (size_t i = 0; i < truth->count; i++) {
         const qn_true_value *value = &truth->values[i];
-        exact += value->compared && !value->is_float;
+        *exact += value->compared && !value->is_float;
         real += value->compared && value->is_float;
         if (value->compared && value->is_float && !first_float)
             first_float = value->node;
     }
-    snprintf(words, sizeof words,
-             truth->differing ? "differs: %lld of %lld tensors" : "bit-exact: %lld tensors",
-             (long long)(truth->differing ? truth->differing : exact), (long long)exact);
-    qn_item_text(&report->root, "result", words);
-    qn_item_bool(&report->root, "bit_exact", !truth->differing);
-    qn_item_int(&report->root, "tensors", exact);
-    if (truth->differing)
-        report_difference(&report->root, truth);
+    report_result(&report->root, truth, *exact);
     qn_item_int(&report->root, "samples", QN_MAX(j->feed.samples, 1));
     qn_item_int(&report->root, "threads", j->plans[FUSED]->threads);
     if (j->n_runs == RUNS)
@@ -208,17 +225,18 @@ static qn_status fill_report(qn_report *report, const job *j)
     return qn_report_finish(report);
 }
 
-/* With a difference there is a report too. */
+/* With a difference, or nothing to compare, there is a report too. */
 static qn_status run_job(qn_report **out, qn_report *report, job *j,
                          const qn_verify_options *options)
 {
+    int64_t exact;
     QN_TRY(make_plans(j, &options->plan));
     if (options->runtime)
         QN_TRY(qn_beside_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
     QN_TRY(verify_all(j));
-    QN_TRY(fill_report(report, j));
+    QN_TRY(fill_report(report, &exact, j));
     *out = report;
-    return judge(j);
+    return judge(j, exact);
 }
 
 qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,

@@ -16,6 +16,11 @@ static qn_status fail_errno(qn_context *ctx, const char *path, const char *what)
     return qn_fail(ctx, QN_E_IO, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
+qn_status qn_path_check(qn_context *ctx, const char *path)
+{
+    return path ? QN_OK : qn_fail(ctx, QN_E_INVALID, "the name of a file is missing: it is NULL");
+}
+
 static qn_status map_descriptor(qn_map *out, qn_context *ctx, const char *path, int fd)
 {
     struct stat info;
@@ -38,6 +43,7 @@ qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path)
 {
     out->data = NULL;
     out->size = 0;
+    QN_TRY(qn_path_check(ctx, path));
     /* Opening a FIFO would wait for a writer, for ever perhaps; of a regular file it changes nothing. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -126,9 +132,10 @@ static int open_target(qn_output_file *file, size_t size)
 qn_status qn_output_open(qn_output_file **out, qn_context *ctx, const char *name)
 {
     char resolved[PATH_MAX];
+    *out = NULL;
+    QN_TRY(qn_path_check(ctx, name));
     const char *path = realpath(name, resolved) ? resolved : name; /* links are followed */
     const size_t length = strlen(path), size = length + 48;
-    *out = NULL;
     qn_output_file *file = qn_alloc_zero(ctx, 1, sizeof *file);
     QN_TRY_ALLOC(ctx, file);
     file->ctx = ctx;

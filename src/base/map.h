@@ -10,6 +10,8 @@ typedef struct qn_map {
     uint64_t device, number; /* of the file */
 } qn_map;
 
+/* Fails where there is no path: callers of the library may give NULL. */
+QN_MUST_CHECK qn_status qn_path_check(qn_context *ctx, const char *path);
 /* Maps `path` read-only. An empty file gives data NULL, size 0. */
 QN_MUST_CHECK qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path);
 void qn_map_close(qn_map *map);

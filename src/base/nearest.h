@@ -4,8 +4,9 @@
 
 #include "base/base.h"
 
-/* Letters to insert, delete or replace to get from one text to the other; long ones count as far apart. */
-size_t qn_word_distance(const char *a, const char *b);
+/* How far the name is from what was meant by the word: less is nearer, what the word abbreviates is nearest, and
+ * SIZE_MAX is a name of which more than a third is other letters, or a long one. */
+size_t qn_word_distance(const char *word, const char *name);
 /* The best guess among the words (the last is NULL), or NULL. */
 const char *qn_word_nearest(const char *const *words, const char *word);
 /* Puts one more behind "a, b" in list[size], a text that may be empty; what finds no room is cut off. */

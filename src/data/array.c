@@ -117,8 +117,9 @@ qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
                          const qn_tensor_load_options *options)
 {
     static const qn_tensor_load_options defaults = {NULL, NULL};
-    qn_array *array = qn_alloc_zero(ctx, 1, sizeof *array);
     *out = NULL;
+    QN_TRY(qn_path_check(ctx, path));
+    qn_array *array = qn_alloc_zero(ctx, 1, sizeof *array);
     QN_TRY_ALLOC(ctx, array);
     array->ctx = ctx;
     const qn_status status = read_path(array, path, options ? options : &defaults);

@@ -8,6 +8,7 @@
 
 enum { END_SIZE = 22, ENTRY_SIZE = 46, LOCAL_SIZE = 30, END64_SIZE = 56, LOCATOR64_SIZE = 20 };
 enum { STORED = 0, DEFLATED = 8 };
+enum { LOCAL_MARK = 0x04034b50 };
 
 typedef struct zip {
     const uint8_t *file;
@@ -194,7 +195,7 @@ static qn_status entry_data(const uint8_t **data, size_t *size, qn_array *array,
                             const entry *e)
 {
     qn_context *ctx = array->ctx;
-    if (!fits(z, e->local, LOCAL_SIZE) || number(z->file + e->local, 4) != 0x04034b50)
+    if (!fits(z, e->local, LOCAL_SIZE) || number(z->file + e->local, 4) != LOCAL_MARK)
         return qn_fail(ctx, QN_E_FORMAT, "the archive is damaged");
     const uint8_t *local = z->file + e->local;
     const uint64_t begin = e->local + LOCAL_SIZE + number(local + 26, 2) + number(local + 28, 2);
@@ -216,13 +217,23 @@ static qn_status entry_data(const uint8_t **data, size_t *size, qn_array *array,
     return QN_OK;
 }
 
+/* Without an end record: one that begins as an archive does was cut short. */
+static qn_status fail_closed(qn_context *ctx, const zip *z)
+{
+    const bool begun = z->size >= 4 && number(z->file, 4) == LOCAL_MARK;
+    return qn_fail(ctx, QN_E_FORMAT,
+                   begun ? "the archive ends after %zu bytes, before its directory"
+                         : "not a .npz file",
+                   z->size);
+}
+
 qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array, const char *name)
 {
     zip z;
     entry e, found = {0};
     size_t count = 0;
     if (!zip_open(&z, array->map.data, array->map.size))
-        return qn_fail(array->ctx, QN_E_FORMAT, "not a .npz file");
+        return fail_closed(array->ctx, &z);
     while (zip_next(&z, &e)) {
         if (name ? !is_called(&e, name) : !is_array(&e))
             continue;

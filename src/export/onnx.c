@@ -343,6 +343,7 @@ static qn_status export_to(qn_context *ctx, qn_model *model, const qn_export_opt
 qn_status qn_export_onnx(qn_context *ctx, qn_model *model, const char *path,
                          const qn_export_options *options)
 {
+    QN_TRY(qn_path_check(ctx, path));
     return export_to(ctx, model, options, write_files, &path);
 }
 

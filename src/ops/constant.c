@@ -157,26 +157,30 @@ static const qn_port range_in[] = {{"start", 'T', QN_SET_NUMBER, 0},
                                    {"limit", 'T', QN_SET_NUMBER, 0},
                                    {"delta", 'T', QN_SET_NUMBER, 0}};
 
-/* max(ceil((limit - start) / delta), 0); false when delta is 0 or the count is no number. */
-static bool range_count(int64_t *out, const qn_tensor *const *in)
+static const char endless[] = "start, limit and delta give no finite range",
+                  too_long[] = "start, limit and delta give a range too large for any tensor";
+
+/* max(ceil((limit - start) / delta), 0). Returns why there is no such number: delta is 0 or the count NaN, infinite or
+ * too large; NULL: there is. */
+static const char *range_count(int64_t *out, const qn_tensor *const *in)
 {
     if (qn_dtype_is_integer(in[0]->dtype)) {
         const int64_t start = qn_tensor_i64(in[0], 0), limit = qn_tensor_i64(in[1], 0);
         const int64_t delta = qn_tensor_i64(in[2], 0);
         if (delta == 0)
-            return false;
+            return endless;
         const bool any = delta > 0 ? start < limit : start > limit;
         const uint64_t span =
             delta > 0 ? (uint64_t)limit - (uint64_t)start : (uint64_t)start - (uint64_t)limit;
         const uint64_t step = delta > 0 ? (uint64_t)delta : (uint64_t)0 - (uint64_t)delta;
         const uint64_t count = any ? (span - 1) / step + 1 : 0;
         *out = (int64_t)count;
-        return count <= INT64_MAX;
+        return count <= INT64_MAX ? NULL : too_long;
     }
     const double count =
         ceil((qn_tensor_f64(in[1], 0) - qn_tensor_f64(in[0], 0)) / qn_tensor_f64(in[2], 0));
     *out = count > 0 && count < 0x1p62 ? (int64_t)count : 0;
-    return count < 0x1p62; /* false for NaN and for infinity */
+    return count < 0x1p62 ? NULL : isfinite(count) ? too_long : endless;
 }
 
 static qn_status range_infer(qn_infer *self)
@@ -188,8 +192,9 @@ static qn_status range_infer(qn_infer *self)
         if (self->data[i] && qn_tensor_count(self->data[i]) != 1)
             return qn_infer_fail(self, "start, limit and delta must be single numbers");
     }
-    if (known && !range_count(&length.value, self->data))
-        return qn_infer_fail(self, "start, limit and delta give no finite range");
+    const char *why = known ? range_count(&length.value, self->data) : NULL;
+    if (why)
+        return qn_infer_fail(self, "%s", why);
     qn_infer_set(self, 0, self->in[0]->dtype, 1, &length);
     return QN_OK;
 }

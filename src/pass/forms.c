@@ -23,6 +23,20 @@ static qn_status run_on(qn_graph *graph, const qn_pass *pass, int64_t *changes)
     return QN_OK;
 }
 
+bool qn_graph_is_quantized(const qn_graph *graph)
+{
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        const qn_graph *body;
+        if (node->op->quant == QN_QUANT_ALREADY)
+            return true;
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++) {
+            if (qn_graph_is_quantized(body))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Only these two: others would make floats of the integers that stay between Q and D. */
 static qn_status to_operators(qn_model *model)
 {

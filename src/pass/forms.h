@@ -19,6 +19,9 @@ extern const size_t qn_form_rows_count;
 /* Fails, naming those there are, where there is no such form. */
 QN_MUST_CHECK qn_status qn_form_find(const qn_form_row **out, qn_context *ctx, const char *name);
 
+/* Whether the graph or a body inside it has operators of quantization: one that has none has no form. */
+bool qn_graph_is_quantized(const qn_graph *graph);
+
 /* Float operators instead of every Q and D: (fake.c) */
 QN_MUST_CHECK qn_status qn_fake_quantize(qn_model *model);
 

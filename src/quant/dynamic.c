@@ -54,6 +54,25 @@ static void guess_node(qn_quant_node *n)
     n->bits = 8;
 }
 
+/* LSTM becomes an operator of ONNX Runtime's, as QLinearConv's kin are. */
+static qn_status check_target(const qn_quantizer *q)
+{
+    const qn_profile *profile = q->settings.profile;
+    if (!profile->dynamic)
+        return qn_fail(q->ctx, QN_E_OPTION,
+                       "--dynamic: target '%s' has fixed scales and takes no file that finds them "
+                       "while running",
+                       profile->name);
+    for (size_t i = 0; i < q->n_nodes && !profile->operators; i++) {
+        if (q->nodes[i].integer && q->nodes[i].node->op == &qn_op_LSTM)
+            return qn_fail(q->ctx, QN_E_OPTION,
+                           "--dynamic: target '%s' has no DynamicQuantizeLSTM: leave LSTM in float "
+                           "(--float LSTM)",
+                           profile->name);
+    }
+    return QN_OK;
+}
+
 qn_status qn_dynamic_rules(qn_quantizer *q)
 {
     bool any = false;
@@ -62,6 +81,7 @@ qn_status qn_dynamic_rules(qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(&q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));
+    QN_TRY(check_target(q));
     for (size_t i = 0; i < q->n_nodes; i++)
         any = any || q->nodes[i].integer;
     if (!any)

@@ -40,6 +40,7 @@ typedef struct qn_profile {
     bool bias_integer;                 /* biases are int32 with a D; else float */
     bool wide;                         /* 16 bits are computed with as integers */
     bool wide_refused;                 /* a file that has 16 bits does not load */
+    bool dynamic;                      /* finds scales while running (--dynamic) */
     bool saturates;                    /* adds products of 8 bits in 16 on CPUs without VNNI */
     bool pads_with_zero;               /* pads averages with the integer 0, not the zero point */
     bool operators;                    /* knows QLinearConv and its kin */

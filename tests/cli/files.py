@@ -70,7 +70,7 @@ def names_that_cannot_be_fed():
         code, said, _ = infer("m.onnx", *arguments)
         assert code == 2 and reason in said, (arguments, code, said)
     code, said, _ = infer("m.onnx", "-i", "x=x.npy", "--batch", "2")
-    assert code == 1 and "input 'x' begins with 4 in its file or the shape given for it" in said, said
+    assert code == 2 and "input 'x' begins with 4 in its file or the shape given for it" in said, said
     np.save("x.npy", np.zeros((4, 3)))
     code, said, _ = infer("m.onnx", "-i", "x=x.npy")
     assert code == 1 and ".astype(np.float32)" in said, said

@@ -172,7 +172,7 @@ static void batches(void **state)
     qn_plan_free(plan);
     assert_int_equal(qn_model_optimize(&fixed, f->ctx, f->model, &options.graph), QN_OK);
     options.graph.batch = 4;
-    assert_int_equal(qn_plan_create(&plan, f->ctx, fixed, &options), QN_E_INVALID);
+    assert_int_equal(qn_plan_create(&plan, f->ctx, fixed, &options), QN_E_OPTION);
     assert_string_equal(qn_context_error(f->ctx),
                         "batch 4 does not fit: input 'image' begins with 5 in the model");
     qn_model_free(fixed);
@@ -374,6 +374,32 @@ static void planned_by_inputs(void **state)
     qn_session_free(session);
 }
 
+/* What a caller may give by mistake is refused with a message that names it. */
+static void wrong_arguments(void **state)
+{
+    const fixture *f = *state;
+    static const char missing[] = "the name of a file is missing: it is NULL";
+    qn_plan_options options = QN_PLAN_OPTIONS_INIT;
+    qn_plan *plan;
+    qn_model *model;
+    qn_tensor *tensor;
+    qn_stats *stats;
+    options.threads = -3;
+    assert_int_equal(qn_plan_create(&plan, f->ctx, f->model, &options), QN_E_OPTION);
+    assert_null(plan);
+    assert_string_equal(qn_context_error(f->ctx),
+                        "-3 threads are none: 1 or more, or 0 for the context's");
+    assert_int_equal(qn_model_load(&model, f->ctx, NULL), QN_E_INVALID);
+    assert_null(model);
+    assert_string_equal(qn_context_error(f->ctx), missing);
+    assert_int_equal(qn_model_save(f->ctx, f->model, NULL, NULL), QN_E_INVALID);
+    assert_string_equal(qn_context_error(f->ctx), missing);
+    assert_int_equal(qn_tensor_load(&tensor, f->ctx, NULL, NULL), QN_E_INVALID);
+    assert_null(tensor);
+    assert_int_equal(qn_stats_load(&stats, f->ctx, NULL), QN_E_INVALID);
+    assert_string_equal(qn_context_error(f->ctx), missing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +415,7 @@ int main(void)
         cmocka_unit_test(cancelled),
         cmocka_unit_test(cancelled_by_another_thread),
         cmocka_unit_test(planned_by_inputs),
+        cmocka_unit_test(wrong_arguments),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

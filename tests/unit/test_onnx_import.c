@@ -351,6 +351,27 @@ static void test_sizes_that_overflow(void **state)
                    "which no memory can hold");
 }
 
+#define RANGE(type, field, start, limit, delta)                                                    \
+    MODEL("initializer { name: 'a' data_type: " type " " field ": " start " } "                    \
+          "initializer { name: 'b' data_type: " type " " field ": " limit " } "                    \
+          "initializer { name: 'c' data_type: " type " " field ": " delta " } "                    \
+          "node { input: ['a', 'b', 'c'] output: 'y' op_type: 'Range' name: 'n' }"                 \
+          "output { name: 'y' }")
+
+/* Too many elements is not the same as no end. */
+static void test_ranges_without_end(void **state)
+{
+    (void)state;
+    static const char endless[] = "node 'n' (Range): start, limit and delta give no finite range",
+                      large[] = "node 'n' (Range): start, limit and delta give a range too large "
+                                "for any tensor";
+    expect_failure(RANGE("1", "float_data", "0", "1e30", "1"), QN_E_INVALID, large);
+    expect_failure(RANGE("1", "float_data", "0", "1", "0"), QN_E_INVALID, endless);
+    expect_failure(RANGE("7", "int64_data", "-9223372036854775808", "9223372036854775807", "1"),
+                   QN_E_INVALID, large);
+    expect_failure(RANGE("7", "int64_data", "0", "1", "0"), QN_E_INVALID, endless);
+}
+
 /* ---- Memory ---------------------------------------------------------------------------------------- */
 
 static void test_every_allocation_may_fail(void **state)
@@ -435,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_bad_nodes),
         cmocka_unit_test(test_string_normalizer_with_open_dims),
         cmocka_unit_test(test_sizes_that_overflow),
+        cmocka_unit_test(test_ranges_without_end),
         cmocka_unit_test(test_every_allocation_may_fail),
         cmocka_unit_test(test_truncated_everywhere),
     };
