@@ -91,9 +91,9 @@ CASES = {
 }
 
 
-def run(*command):
+def run(*command, code=0):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
+    if done.returncode != code:
         raise RuntimeError(" ".join(command) + ": " + done.stderr)
     return done.stdout
 
@@ -115,7 +115,8 @@ def check(name, folder):
     for key, value in made[1].items():
         np.save(os.path.join(folder, key + ".npy"), value)
         arguments += ["--input", f"{key}={os.path.join(folder, key + '.npy')}"]
-    run(QUENCH, "verify", quantized, *arguments)
+    nothing_to_prove = 3  # the arithmetic of a GRU stays float
+    run(QUENCH, "verify", quantized, *arguments, code=nothing_to_prove if "gru" in name else 0)
     run(QUENCH, "infer", quantized, "--output-dir", folder, *arguments)
     names = [o.name for o in session(quantized).get_outputs()]
     ours = [np.load(os.path.join(folder, n.replace("/", "_") + ".npy")) for n in names]
