@@ -21,10 +21,74 @@ static const qn_attr_spec scan_specs[] = {
     QN_ATTR(scan_attrs, directions, INTS, .until = 9)};
 static const qn_port scan_in[] = {{"initial_state_and_scan_inputs", 0, QN_SET_TENSOR, QN_VARIADIC}};
 
-/* Opset 8 had a batch dimension in front of everything, which no later form can say. */
+static qn_status drop_first_input(qn_node *node)
+{
+    for (int32_t i = 0; i < node->n_in; i++)
+        QN_TRY(qn_node_set_input(node, i, i + 1 < node->n_in ? node->in[i + 1] : NULL));
+    node->n_in--;
+    node->n_explicit--;
+    return QN_OK;
+}
+
+/* A value of `graph` that stands for `of`, which is outside of it. */
+static qn_status item_value(qn_value **out, qn_graph *graph, const qn_value *of)
+{
+    const char *name = qn_arena_format(graph->arena, "%s_item", of ? of->name : "batch");
+    QN_TRY_ALLOC(graph->ctx, name);
+    return qn_value_create(out, graph, name);
+}
+
+/* The Scan that is left for one item of the batch gets its inputs from `graph`, and makes its outputs. */
+static qn_status connect_item(qn_node *item, qn_graph *graph, const qn_node *batched)
+{
+    for (int32_t i = 0; i < batched->n_in; i++) {
+        const qn_value *from = batched->in[i];
+        qn_value *value;
+        if (i < batched->n_explicit) {
+            QN_TRY(item_value(&value, graph, from));
+            QN_TRY(qn_graph_add_input(graph, value));
+            QN_TRY(qn_node_set_input(item, i, value));
+            continue;
+        }
+        QN_TRY(qn_value_create(&value, graph, from->name));
+        value->type = from->type;
+        value->data = from->data;
+        QN_TRY(qn_graph_add_capture(graph, value, i));
+        QN_TRY(qn_node_add_input(item, value));
+    }
+    for (int32_t o = 0; o < batched->n_out; o++) {
+        qn_value *value;
+        QN_TRY(item_value(&value, graph, batched->out[o]));
+        qn_node_set_output(item, o, value);
+        QN_TRY(qn_graph_add_output(graph, value));
+    }
+    return QN_OK;
+}
+
+/* Opset 8 had a batch dimension in front of everything: that becomes a Scan over the batch, with the Scan of one item as
+ * its body. */
 static qn_status scan_upgrade(qn_node **node)
 {
-    return qn_node_fail(*node, QN_E_UNSUPPORTED, "the batched Scan of opset 8 is not supported");
+    qn_node *batched = *node, *item;
+    scan_attrs *a = batched->attrs, *inner;
+    qn_graph *body;
+    if (batched->n_explicit < 2 || batched->in[0])
+        return qn_node_fail(batched, QN_E_UNSUPPORTED,
+                            "the lengths of sequences of opset 8 are not supported");
+    QN_TRY(drop_first_input(batched));
+    QN_TRY(qn_graph_create(&body, batched->graph->model, "subgraph"));
+    body->owner = batched;
+    QN_TRY(
+        qn_node_add(&item, body, &qn_op_Scan, batched->name, batched->n_explicit, batched->n_out));
+    inner = item->attrs;
+    *inner = (scan_attrs){.body = a->body,
+                          .num_scan_inputs = a->num_scan_inputs,
+                          .scan_input_directions = a->directions};
+    for (size_t i = 0; i < a->body->n_captures; i++)
+        a->body->captures[i].slot--; /* as the inputs */
+    a->body->owner = item;
+    *a = (scan_attrs){.body = body, .num_scan_inputs = batched->n_explicit};
+    return connect_item(item, body, batched);
 }
 
 static qn_status scan_lower(qn_node **node)

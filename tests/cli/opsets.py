@@ -112,6 +112,32 @@ def check_lowered(op, opset, shape, constants, attributes, becomes):
     np.testing.assert_allclose(session("m.onnx").run(None, {"x": np.load("x.npy")})[0], ours, rtol=1e-5, atol=1e-6)
 
 
+def check_batched_scan(direction):
+    """Of opset 8: a batch in front of everything; the body reads a value from outside."""
+    body = helper.make_graph(
+        [helper.make_node("Add", ["s", "x"], ["t"]), helper.make_node("Mul", ["t", "w"], ["u"]),
+         helper.make_node("Identity", ["u"], ["v"])], "body",
+        [helper.make_tensor_value_info(name, FLOAT, [3]) for name in "sx"],
+        [helper.make_tensor_value_info(name, FLOAT, [3]) for name in "uv"])
+    feeds = {"s0": floats(2, 3), "x0": floats(2, 5, 3), "w0": floats(3)}
+    model("m.onnx", [helper.make_node("Abs", ["w0"], ["w"]),
+                     helper.make_node("Scan", ["", "s0", "x0"], ["last", "y"], body=body, num_scan_inputs=1,
+                                      directions=[direction])],
+          {name: (FLOAT, x.shape) for name, x in feeds.items()},
+          {"last": (FLOAT, [2, 3]), "y": (FLOAT, [2, 5, 3])}, {}, 8)
+    for name, x in feeds.items():
+        np.save(f"{name}.npy", x)
+    quench("convert", "m.onnx", "out.onnx", "--opset", "9")
+    onnx.checker.check_model("out.onnx", full_check=True)
+    expected = session("m.onnx").run(None, feeds)
+    inputs = [word for name in feeds for word in ("-i", f"{name}={name}.npy")]
+    for path in ("m.onnx", "out.onnx"):
+        ours = infer(path, *inputs)[2]
+        for name, value in zip(("last", "y"), expected):
+            np.testing.assert_allclose(ours[name], value, rtol=1e-6)
+            np.testing.assert_allclose(session(path).run([name], feeds)[0], value, rtol=1e-6)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -119,6 +145,9 @@ def main():
             check(*one)
             check(*one, "--no-pass", "all")
             print(f"{one[0]} of opset {one[1]}: good")
+        for direction in (0, 1):
+            check_batched_scan(direction)
+            print(f"Scan of opset 8, direction {direction}: good")
         for one in LOWERED:
             check_lowered(*one)
             print(f"{one[0]} to opset {one[1]}: good")
