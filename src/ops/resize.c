@@ -64,7 +64,8 @@ static qn_status resize_upgrade(qn_node **node)
     const change c = change_of(scales);
     if (a->mode == QN_RESIZE_NEAREST && c.grows && c.shrinks)
         return qn_node_fail(*node, QN_E_UNSUPPORTED,
-                            "of opset 10 scales below 1 beside others above it are not supported");
+                            "scales of opset 10 on both sides of 1 are not supported: export with "
+                            "opset 11 or later");
     a->coordinate_transformation_mode = QN_COORD_ASYMMETRIC;
     a->nearest_mode = c.shrinks ? QN_NEAREST_CEIL : QN_NEAREST_FLOOR;
     QN_TRY(qn_node_resize_inputs(*node, 3));

@@ -73,8 +73,9 @@ static qn_status scan_upgrade(qn_node **node)
     scan_attrs *a = batched->attrs, *inner;
     qn_graph *body;
     if (batched->n_explicit < 2 || batched->in[0])
-        return qn_node_fail(batched, QN_E_UNSUPPORTED,
-                            "the lengths of sequences of opset 8 are not supported");
+        return qn_node_fail(
+            batched, QN_E_UNSUPPORTED,
+            "sequence_lens of opset 8 are not supported: export with opset 9 or later");
     QN_TRY(drop_first_input(batched));
     QN_TRY(qn_graph_create(&body, batched->graph->model, "subgraph"));
     body->owner = batched;
