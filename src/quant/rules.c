@@ -226,8 +226,15 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
     return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
 }
 
-/* A chip gives integers, but not where a Concat ends the network: what it joins, boxes and scores, needs scales of its
- * own. */
+/* What a Concat at an output joins, boxes and scores, needs scales of its own, whoever else reads it; a chip cannot join
+ * floats in its midst. */
+static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
+{
+    return n->form == QN_FORM_CONCAT && n->node->out[0]->is_output &&
+           !q->settings.profile->fixed_point && !q->settings.unify;
+}
+
+/* A chip gives integers, but not where a Concat ends the network. */
 static bool ends_fixed(const qn_quantizer *q, const qn_quant_node *n)
 {
     return q->settings.profile->fixed_point && n->form != QN_FORM_CONCAT && n->node->out[0] &&
@@ -236,6 +243,8 @@ static bool ends_fixed(const qn_quantizer *q, const qn_quant_node *n)
 
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
+    if (joins_output(q, n))
+        return false;
     if (must_be_rounded(q, n) || ends_fixed(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {

@@ -176,6 +176,27 @@ static void build_wild(fixture *f)
     finish(f, c);
 }
 
+/* A part of a Concat that is 400 times as large as the other, which no factor gets through; both count alike. */
+static void build_uneven(fixture *f)
+{
+    qn_value *x = input(f, "x", 4, DIMS(1, 3, 12, 12)), *large = window(f, x, WILD, 3, 1);
+    qn_value *small = apply(f, &qn_op_Sigmoid, 1, window(f, x, WILD, 3, 1));
+    qn_value *joined = apply(f, &qn_op_Concat, 2, large, small);
+    ((qn_concat_attrs *)joined->producer->attrs)->axis = 1;
+    qn_value *c = window(f, joined, LAST, 2 * WILD, 1);
+    float *first = (float *)large->producer->in[1]->data->data;
+    float *bias = (float *)large->producer->in[2]->data->data;
+    float *last = (float *)c->producer->in[1]->data->data;
+    for (int64_t k = 0; k < WILD; k++) {
+        bias[k] *= 400;
+        for (int64_t i = 0; i < 3; i++)
+            first[k * 3 + i] *= 400;
+        for (int64_t i = 0; i < LAST; i++)
+            last[i * 2 * WILD + k] /= 400;
+    }
+    finish(f, c);
+}
+
 /* Numbers like the random ones that a model is calibrated with. */
 static const qn_tensor *evaluate_inside(fixture *f, qn_arena *arena, const qn_graph *graph)
 {
@@ -192,14 +213,14 @@ static const qn_tensor *evaluate_inside(fixture *f, qn_arena *arena, const qn_gr
 }
 
 /* sum |fixed - float| / sum |float| of the result, with random data to calibrate with. */
-static double error_of(const char *target, bool equalized)
+static double error_of(void (*build)(fixture *), const char *target, bool equalized)
 {
     fixture f = begin();
     qn_model *quantized;
     qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
     qn_arena arena;
     double error = 0, signal = 0;
-    build_wild(&f);
+    build(&f);
     options.target = target;
     options.bits = 8;
     options.no_equalization = !equalized;
@@ -220,24 +241,40 @@ static double error_of(const char *target, bool equalized)
     return error / signal;
 }
 
-static void wild_channels_recover(void **state)
+static void assert_recovers(void (*build)(fixture *))
 {
     static const char *const targets[] = {"qdq-generic", "quench"};
-    (void)state;
     for (size_t i = 0; i < QN_COUNT_OF(targets); i++) {
-        const double plain = error_of(targets[i], false), equal = error_of(targets[i], true);
+        const double plain = error_of(build, targets[i], false);
+        const double equal = error_of(build, targets[i], true);
         print_message("%s: error %.4f, equalized %.4f\n", targets[i], plain, equal);
         assert_true(plain > 0.1);
         assert_true(equal < plain / 3);
     }
 }
 
+static void wild_channels_recover(void **state)
+{
+    (void)state;
+    assert_recovers(build_wild);
+}
+
+static void uneven_parts_recover(void **state)
+{
+    (void)state;
+    assert_recovers(build_uneven);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows_and_pools), cmocka_unit_test(joined_parts),
-        cmocka_unit_test(flattened_pixels),  cmocka_unit_test(matrices),
-        cmocka_unit_test(refused),           cmocka_unit_test(wild_channels_recover),
+        cmocka_unit_test(windows_and_pools),
+        cmocka_unit_test(joined_parts),
+        cmocka_unit_test(flattened_pixels),
+        cmocka_unit_test(matrices),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(wild_channels_recover),
+        cmocka_unit_test(uneven_parts_recover),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

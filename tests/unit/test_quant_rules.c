@@ -170,6 +170,22 @@ static void moves_share_concat_parts_too(void **state)
     end(&f, q);
 }
 
+/* Whoever else reads it. */
+static void outputs_are_joined_in_float(void **state)
+{
+    fixture f = begin();
+    qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12));
+    qn_value *a = convolve(&f, x, 4), *b = convolve(&f, x, 4);
+    qn_value *joined = apply(&f, &qn_op_Concat, 2, a, b);
+    ((qn_concat_attrs *)joined->producer->attrs)->axis = 1;
+    assert_int_equal(qn_graph_add_output(f.graph, joined), QN_OK);
+    qn_quantizer *q = quantizer(&f, convolve(&f, joined, 16), &plain);
+    (void)state;
+    assert_string_equal(why_of(q, joined), "its result is wanted in float");
+    assert_false(shares(q, a, joined) || shares(q, b, joined));
+    end(&f, q);
+}
+
 static void sums_have_three_scales(void **state)
 {
     fixture f = begin();
@@ -356,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relu_belongs_to_its_convolution),
         cmocka_unit_test(functions_have_two_sides),
+        cmocka_unit_test(outputs_are_joined_in_float),
         cmocka_unit_test(functions_follow_each_other),
         cmocka_unit_test(some_functions_belong_to_their_product),
         cmocka_unit_test(ends_stay_float),
