@@ -184,11 +184,29 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
     return add_node(out, q, &qn_op_DequantizeLinear, wide, &at);
 }
 
+/* NULL: it was not there when nodes were numbered. */
+static const qn_quant_node *known_node(const qn_quantizer *q, const qn_node *node)
+{
+    const bool known = node->mark < q->n_nodes && q->nodes[node->mark].node == node;
+    return known ? &q->nodes[node->mark] : NULL;
+}
+
 static bool wants_narrow(const qn_quantizer *q, const reader *r)
 {
-    if (r->node->mark >= q->n_nodes || q->nodes[r->node->mark].node != r->node)
-        return false;
-    return qn_quant_reads_narrow(q, &q->nodes[r->node->mark], r->slot);
+    const qn_quant_node *n = known_node(q, r->node);
+    return n && qn_quant_reads_narrow(q, n, r->slot);
+}
+
+/* A float node reads what is there in float anyway, an input or what another float node computes, before it is rounded.
+ * Not where the input itself will be of integers, and not in a network that learnt to be rounded there. */
+static bool wants_float(const qn_quantizer *q, const reader *r, const qn_value *value)
+{
+    const qn_quant_node *n = known_node(q, r->node);
+    const qn_quant_node *from = value->producer ? known_node(q, value->producer) : NULL;
+    const qn_quant_value *v = qn_quant_value_of(q, value);
+    return n && !n->integer &&
+           (value->producer ? from && !from->integer : v->type == QN_UNDEFINED) &&
+           !qn_quant_root(q, v)->given && !q->settings.profile->fixed_point;
 }
 
 static qn_status connect(const qn_quantizer *q, const reader *readers, size_t count,
@@ -196,6 +214,8 @@ static qn_status connect(const qn_quantizer *q, const reader *readers, size_t co
 {
     qn_value *narrow = NULL;
     for (size_t r = 0; r < count; r++) {
+        if (wants_float(q, &readers[r], value))
+            continue;
         const bool is_narrow = wants_narrow(q, &readers[r]);
         if (is_narrow && !narrow)
             QN_TRY(add_narrow(&narrow, q, fresh, value));

@@ -100,6 +100,26 @@ static void outputs_keep_their_ends(void **state)
     }
 }
 
+/* ---- Float beside integers --------------------------------------------------------------------------------------- */
+
+/* What is there in float is read before it is rounded; what integers computed is not. */
+static void floats_are_read_as_they_are(void **state)
+{
+    fixture f = begin();
+    qn_value *x = picture(&f, "x"), *a = convolve(&f, x);
+    (void)state;
+    finish(&f, convolve(&f, a));
+    finish(&f, apply(&f, &qn_op_ReduceMax, 1, x));
+    finish(&f, apply(&f, &qn_op_ReduceMax, 1, a));
+    const qn_quantize_options options = base(8);
+    qn_model *quantized = quantize(&f, &options);
+    qn_value *const *outputs = quantized->graph->outputs;
+    assert_ptr_equal(outputs[1]->producer->in[0], quantized->graph->inputs[0]);
+    assert_ptr_equal(outputs[2]->producer->in[0]->producer->op, &qn_op_DequantizeLinear);
+    qn_model_free(quantized);
+    end(&f);
+}
+
 /* ---- Weights ------------------------------------------------------------------------------------------------------- */
 
 /* Two products with 255 must fit 16 bits together: no weight is beyond 64, and some reach it. */
@@ -384,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_keep_their_ends),
+        cmocka_unit_test(floats_are_read_as_they_are),
         cmocka_unit_test(weights_have_half_the_range),
         cmocka_unit_test(sums_of_products_are_integers),
         cmocka_unit_test(inputs_have_types),
