@@ -72,10 +72,11 @@ static qn_status prepare(qn_model **out, qn_context *ctx, qn_model *model,
                          const qn_graph_options *options)
 {
     qn_graph_options graph = *options;
-    const char **skip = qn_alloc_zero(ctx, options->n_skip + 1, sizeof *skip);
+    const char **skip = qn_alloc_zero(ctx, options->n_skip + 2, sizeof *skip);
     QN_TRY_ALLOC(ctx, skip);
     for (size_t i = 0; i < options->n_skip; i++)
         skip[i] = options->skip[i];
+    skip[graph.n_skip++] = qn_pass_raise_qlinear.name;
     skip[graph.n_skip++] = qn_pass_take_scales.name;
     graph.skip = skip;
     const qn_status status =

@@ -4,12 +4,6 @@
 
 #include "ops/infer.h"
 
-static qn_status keep(qn_model *model)
-{
-    (void)model;
-    return QN_OK;
-}
-
 static qn_status run_on(qn_graph *graph, const qn_pass *pass, int64_t *changes)
 {
     qn_pass_context self = {.ctx = graph->ctx, .graph = graph, .portable = true};
@@ -37,6 +31,19 @@ bool qn_graph_is_quantized(const qn_graph *graph)
     return false;
 }
 
+static qn_status to_pairs(qn_model *model)
+{
+    int64_t changes = 0;
+    QN_TRY(qn_graph_infer(model->graph));
+    return run_on(model->graph, &qn_pass_raise_qlinear, &changes);
+}
+
+static qn_status to_floats(qn_model *model)
+{
+    QN_TRY(to_pairs(model));
+    return qn_fake_quantize(model);
+}
+
 /* Only these two: others would make floats of the integers that stay between Q and D. */
 static qn_status to_operators(qn_model *model)
 {
@@ -52,9 +59,9 @@ static qn_status to_operators(qn_model *model)
 }
 
 const qn_form_row qn_form_rows[] = {
-    {"qdq", "float operators between QuantizeLinear and DequantizeLinear", keep},
+    {"qdq", "float operators between QuantizeLinear and DequantizeLinear", to_pairs},
     {"qoperator", "operators of integers, where ONNX Runtime has them", to_operators},
-    {"fake", "float operators only, with rounding inside", qn_fake_quantize},
+    {"fake", "float operators only, with rounding inside", to_floats},
 };
 const size_t qn_form_rows_count = QN_COUNT_OF(qn_form_rows);
 
