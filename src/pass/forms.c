@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ops/infer.h"
+#include "pass/lower.h"
 
 static qn_status run_on(qn_graph *graph, const qn_pass *pass, int64_t *changes)
 {
@@ -31,11 +32,36 @@ bool qn_graph_is_quantized(const qn_graph *graph)
     return false;
 }
 
+/* Operators of integers in the graph and its bodies; *first is the first of them. */
+static size_t count_left(const qn_node **first, const qn_graph *graph)
+{
+    size_t count = 0;
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        const qn_graph *body;
+        const bool left =
+            node->op->quant == QN_QUANT_ALREADY && !qn_is_quantize(node) && !qn_is_dequantize(node);
+        if (left && !*first)
+            *first = node;
+        count += left;
+        for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
+            count += count_left(first, body);
+    }
+    return count;
+}
+
 static qn_status to_pairs(qn_model *model)
 {
+    const qn_node *first = NULL;
     int64_t changes = 0;
     QN_TRY(qn_graph_infer(model->graph));
-    return run_on(model->graph, &qn_pass_raise_qlinear, &changes);
+    QN_TRY(run_on(model->graph, &qn_pass_raise_qlinear, &changes));
+    const size_t left = count_left(&first, model->graph);
+    if (left)
+        qn_log(model->ctx, QN_LOG_WARN,
+               "operators of integers that have no float form stay as they are: %zu, first node "
+               "'%s' (%s)",
+               left, first->name, first->op->name);
+    return QN_OK;
 }
 
 static qn_status to_floats(qn_model *model)

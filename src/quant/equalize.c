@@ -95,21 +95,25 @@ static bool take_if_less(search *s, double *least, double error)
     return true;
 }
 
+static double make_smaller(search *s)
+{
+    double most = 0;
+    for (int64_t c = 0; c < s->spread.channels; c++) {
+        s->factor[c] *= 4;
+        most = fmax(most, (double)s->factor[c]);
+    }
+    return most;
+}
+
 /* What stands beside others in one range, as in a Concat, may leave them more of it by becoming smaller as a whole. */
 static bool take_smaller(search *s, double *least, double error)
 {
-    bool found = false;
-    for (double most = 0; s->error.beside && !s->spread.limited && most * 4 < 1 / least_factor;) {
+    bool found = false, better = s->error.beside && !s->spread.limited;
+    while (better && make_smaller(s) <= 1 / least_factor) {
         const double last = error;
-        most = 0;
-        for (int64_t c = 0; c < s->spread.channels; c++) {
-            s->factor[c] *= 4;
-            most = fmax(most, (double)s->factor[c]);
-        }
         error = qn_balance_error_of(&s->error, s->factor);
         found = take_if_less(s, least, error) || found;
-        if (!(error < last))
-            break;
+        better = error < last;
     }
     return found;
 }

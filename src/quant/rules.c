@@ -385,8 +385,25 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
         q->values[root_of(q, (int32_t)data->mark)].source = (int32_t)result->mark;
 }
 
+/* Rounded before a limit that stays float, a number is told by what the limit leaves of it: the rest is cut off in any
+ * case, and nobody has seen it. */
+static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
+{
+    const qn_node *user = v->integer ? qn_value_only_user(v->value) : NULL;
+    if (!user || q->nodes[user->mark].form != QN_FORM_LIMIT || !v->value->producer ||
+        q->values[user->out[0]->mark].integer)
+        return;
+    const qn_quant_node *from = &q->nodes[v->value->producer->mark];
+    if (from->form == QN_FORM_MOVE || from->form == QN_FORM_CONCAT)
+        return;
+    v->source = (int32_t)user->out[0]->mark;
+    v->given = v->given ? v->given : q->values[v->source].given;
+}
+
 static void join_values(qn_quantizer *q)
 {
+    for (size_t i = 0; i < q->n_values; i++)
+        look_behind_limit(q, &q->values[i]);
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         for (int32_t o = 0; n->integer && n->form == QN_FORM_MOVE && o < n->node->n_out; o++) {

@@ -121,7 +121,11 @@ static void test_no_fake(void **state)
 
 /* ---- Operators of integers that other tools write ---------------------------------------------------------------- */
 
-/* What raises it, then lowers it again, leaves the numbers of the operator; `stays`: it is none of pairs. */
+/* The largest step of the results below. */
+static const double a_step = 0.1;
+
+/* Raised, it is off by a step at most; lowered again it gives the numbers that it gave before. `stays`: it is not
+ * raised. */
 static void assert_raised(void (*build)(fixture *f), const char *name, bool stays)
 {
     const qn_pass_options options = {0};
@@ -135,6 +139,7 @@ static void assert_raised(void (*build)(fixture *f), const char *name, bool stay
     if ((count_quantized(f.graph) != 0) != stays)
         fail_msg("%s: %zu operators of integers are left", name, count_quantized(f.graph));
     assert_int_equal(qn_graph_infer(f.graph), QN_OK);
+    assert_within(before, evaluate(&f, &arena, f.graph), a_step, name);
     assert_int_equal(qn_passes_run(f.model, &options, NULL), QN_OK);
     assert_within(before, evaluate(&f, &arena, f.graph), 0, name);
     qn_arena_free(&arena);
@@ -232,9 +237,58 @@ static void moved(fixture *f)
     give(f, y, wide);
 }
 
+/* The number that fills up is the one that is the zero point, too. */
+static void padded_by_zero(fixture *f)
+{
+    qn_value *zero = integer(f, wide.dtype, wide.zero), *scale = number(f, wide.scale);
+    qn_value *x = apply(f, &qn_op_QuantizeLinear, 3, input(f, "x", 4, image), scale, zero);
+    qn_value *first = apply(f, &qn_op_DequantizeLinear, 3, x, scale, zero);
+    qn_value *y = apply(f, &qn_op_Pad, 3, x, ints(f, DIMS(0, 0, 1, 1, 0, 0, 1, 1), 8), zero);
+    y = apply(f, &qn_op_DequantizeLinear, 3, y, scale, zero);
+    assert_int_equal(qn_graph_add_output(f->graph, y), QN_OK);
+    assert_int_equal(qn_graph_add_output(f->graph, first), QN_OK);
+}
+
+/* An equal D of the same constant stands behind the operator that reads it. */
+static void read_later(fixture *f)
+{
+    qn_value *part, *scale = number(f, wide.scale), *zero = integer(f, wide.dtype, wide.zero);
+    assert_int_equal(qn_value_number(&part, f->graph, QN_UINT8, 200), QN_OK);
+    qn_value *sum = apply(f, &qn_op_ms_QLinearAdd, 8, picture(f), scale, zero, part, scale, zero,
+                          number(f, 0.1), integer(f, QN_UINT8, 110));
+    qn_value *y = dequantize(f, sum, (meaning){QN_UINT8, 0.1, 110});
+    qn_value *late = apply(f, &qn_op_DequantizeLinear, 3, part, scale, zero);
+    assert_int_equal(qn_graph_add_output(f->graph, apply(f, &qn_op_Add, 2, y, late)), QN_OK);
+}
+
+/* Filters with one scale and a zero point each. */
+static void several_zeros(fixture *f)
+{
+    const int64_t eight[1] = {8}, filters[4] = {8, 4, 1, 1};
+    const qn_type row = qn_type_tensor(QN_UINT8, 1, eight),
+                  all = qn_type_tensor(QN_UINT8, 4, filters);
+    qn_tensor *zeros, *integers;
+    qn_value *w, *zero;
+    assert_int_equal(qn_tensor_create(&zeros, f->ctx, f->graph->arena, &row), QN_OK);
+    assert_int_equal(qn_tensor_create(&integers, f->ctx, f->graph->arena, &all), QN_OK);
+    for (int i = 0; i < 32; i++)
+        ((uint8_t *)integers->data)[i] = (uint8_t)(i * 37);
+    for (int i = 0; i < 8; i++)
+        ((uint8_t *)zeros->data)[i] = (uint8_t)(120 + i);
+    assert_int_equal(qn_value_constant(&zero, f->graph, "zeros", zeros), QN_OK);
+    assert_int_equal(qn_value_constant(&w, f->graph, "integers", integers), QN_OK);
+    qn_value *y = apply(f, &qn_op_QLinearConv, 8, picture(f), number(f, wide.scale),
+                        integer(f, wide.dtype, wide.zero), w, number(f, 0.01), zero, number(f, 0.1),
+                        integer(f, QN_UINT8, 128));
+    give(f, y, (meaning){QN_UINT8, 0.1, 128});
+}
+
 static void test_raised(void **state)
 {
     (void)state;
+    assert_raised(padded_by_zero, "Pad with the zero point", false);
+    assert_raised(read_later, "QLinearAdd before a D", false);
+    assert_raised(several_zeros, "QLinearConv with several zero points", false);
     assert_raised(average_pool, "QLinearAveragePool", false);
     assert_raised(average_pool_last, "QLinearAveragePool, channels last", true);
     assert_raised(leaky_relu, "QLinearLeakyRelu", false);

@@ -120,6 +120,23 @@ static void floats_are_read_as_they_are(void **state)
     end(&f);
 }
 
+/* A target that rounds the last product rounds it to what the Relu leaves: the network's output tells its range. */
+static void last_products_end_where_limits_do(void **state)
+{
+    fixture f = begin();
+    qn_value *a = convolve(&f, convolve(&f, picture(&f, "x")));
+    (void)state;
+    finish(&f, apply(&f, &qn_op_Relu, 1, a));
+    qn_quantize_options options = base(8);
+    options.target = "ort";
+    qn_model *quantized = quantize(&f, &options);
+    const qn_quantized q = written(quantized, a->name);
+    assert_int_equal(qn_quantized_zero(&q), 0);
+    assert_true(qn_quantized_scale(&q, 0) != 1);
+    qn_model_free(quantized);
+    end(&f);
+}
+
 /* ---- Weights ------------------------------------------------------------------------------------------------------- */
 
 /* Two products with 255 must fit 16 bits together: no weight is beyond 64, and some reach it. */
@@ -405,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(outputs_keep_their_ends),
         cmocka_unit_test(floats_are_read_as_they_are),
+        cmocka_unit_test(last_products_end_where_limits_do),
         cmocka_unit_test(weights_have_half_the_range),
         cmocka_unit_test(sums_of_products_are_integers),
         cmocka_unit_test(inputs_have_types),
