@@ -10,6 +10,14 @@ static size_t slot_place(const qn_feed_source *s, int slot)
     return (size_t)slot * (s->feed->n_in + 1);
 }
 
+/* A slot too many would be the memory of something else. */
+static qn_status check_slot(const qn_feed_source *s, qn_context *ctx, int slot)
+{
+    return slot < s->source.slots
+               ? QN_OK
+               : qn_fail(ctx, QN_E_INVALID, "samples: slot %d of %d", slot, s->source.slots);
+}
+
 /* Where sample k of a run goes: behind the one before, or, of an input that is one sample, in its place. */
 static void places_of(void **out, const qn_feed *feed, void *const *buffers, int64_t k)
 {
@@ -25,6 +33,7 @@ static qn_status read_run(void *user, qn_context *ctx, int slot, int64_t run,
 {
     const qn_feed_source *s = user;
     const qn_feed *feed = s->feed;
+    QN_TRY(check_slot(s, ctx, slot));
     qn_tensor *tensors = s->tensors + slot_place(s, slot);
     void *const *buffers = s->buffers + slot_place(s, slot);
     void **places = qn_alloc_zero(ctx, feed->n_in + 1, sizeof *places);
@@ -52,8 +61,8 @@ static qn_status read_random(void *user, qn_context *ctx, int slot, int64_t run,
                              const qn_tensor **inputs)
 {
     const qn_feed_source *s = user;
+    QN_TRY(check_slot(s, ctx, slot));
     qn_tensor *tensors = s->tensors + slot_place(s, slot);
-    (void)ctx;
     for (size_t i = 0; i < s->feed->n_in; i++) {
         if (!s->feed->files[i])
             qn_feed_random(&tensors[i], s->seed + (uint64_t)run * s->feed->n_in + i);

@@ -173,6 +173,7 @@ static qn_status open_side(side *w, crew *all, int slot)
     w->r.j = (qn_quantize_job){.calibration = r->j.calibration, .mix = r->j.mix};
     w->r.j.calibration.real = NULL;
     w->r.j.calibration.options = &w->calibrate;
+    w->r.j.calibration.workers = 1; /* it has one slot for what it reads */
     QN_TRY(qn_context_create_child(&w->r.ctx, r->ctx));
     w->r.j.ctx = w->r.j.calibration.ctx = w->r.pass.kept.ctx = w->r.ctx;
     qn_arena_init(&w->r.j.arena, &r->ctx->allocator);
