@@ -59,7 +59,7 @@ static qn_status to_pairs(qn_model *model)
     if (left)
         qn_log(model->ctx, QN_LOG_WARN,
                "operators of integers that have no float form stay as they are: %zu, first node "
-               "'%s' (%s)",
+               "'%s' (%s); quantize the float model that it was made of to have none",
                left, first->name, first->op->name);
     return QN_OK;
 }
