@@ -1,6 +1,6 @@
 /* quench: whole jobs, as the command does them, and the infer functions that they call.
  *
- * quench.h includes this page: it is the second half of the manual, and the rules of the first hold. A job
+ * quench.h includes this page: it is the last third of the manual, and the rules of the first hold. A job
  * takes a model and options, and hands out a report.
  */
 #ifndef QUENCH_JOBS_H

@@ -1,4 +1,4 @@
-"""The C structures and functions of quench.h and quench/jobs.h that the executor uses."""
+"""The C structures and functions of quench.h and its two other pages that the executor uses."""
 import ctypes
 import os
 

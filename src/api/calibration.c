@@ -138,11 +138,6 @@ void qn_calibration_tell_data(qn_item *root, const qn_calibration *c)
         qn_item_text(root, "data", "random numbers");
 }
 
-int qn_calibration_workers(const qn_calibration *c)
-{
-    return c->workers;
-}
-
 qn_status qn_calibration_feed(qn_calibration *c)
 {
     const qn_watch watch = {
@@ -152,7 +147,7 @@ qn_status qn_calibration_feed(qn_calibration *c)
     const qn_plan_options options = {.threads = 1, .graph = c->graph};
     QN_TRY(qn_plan_create_watched(&c->plan, c->ctx, c->real, &options, &watch));
     c->plan_ms = qn_clock_ms() - start;
-    QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, qn_calibration_workers(c)));
+    QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, c->workers));
     c->fed = true;
     c->with_data = is_given(&c->feed);
     c->source = &c->samples.source;
@@ -168,7 +163,7 @@ qn_status qn_calibration_feed(qn_calibration *c)
 qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibration *c)
 {
     qn_collect_options collect = c->collect;
-    collect.threads = qn_calibration_workers(c);
+    collect.threads = c->workers;
     if (!collect.checkpoint)
         collect.checkpoint = c->options->checkpoint;
     collect.axis = qn_channel_axis;

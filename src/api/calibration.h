@@ -46,8 +46,8 @@ typedef struct qn_calibration {
     int workers; /* samples run at once */
     /* What is wanted of the collection beyond the statistics of all: `after`, `took`. */
     qn_collect_options collect;
-    qn_plan *
-        plan; /* until it is dropped: with one thread, and the values that a quantized graph would carry observed */
+    /* Until it is dropped: with one thread, and the values that a quantized graph would carry observed. */
+    qn_plan *plan;
     qn_feed_source samples;
     double plan_ms, run_ms;
 } qn_calibration;
@@ -63,7 +63,6 @@ void qn_calibration_tell_data(qn_item *root, const qn_calibration *c);
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
                                                qn_calibration *c);
 /* The plan's memory, when nothing is left to collect; the samples stay. */
-int qn_calibration_workers(const qn_calibration *c);
 void qn_calibration_drop_plan(qn_calibration *c);
 void qn_calibration_close(qn_calibration *c);
 

@@ -8,6 +8,7 @@
 #include "data/listing.h"
 #include "data/loader.h"
 #include "ops/op.h"
+#include "pass/forms.h"
 #include "report/report.h"
 #include "task/task.h"
 
@@ -202,15 +203,6 @@ static qn_status open_loader(job *j)
 
 /* ---- What is made of the outputs ------------------------------------------------------------------------------------- */
 
-static bool has_quantized(const qn_graph *graph)
-{
-    for (const qn_node *node = graph->first; node; node = node->next) {
-        if (node->op->quant == QN_QUANT_ALREADY)
-            return true;
-    }
-    return false;
-}
-
 static qn_status find_outputs(job *j)
 {
     const char *wanted = j->config->output_name;
@@ -384,7 +376,7 @@ static qn_status run(job *j, double *metric)
     QN_TRY(read_configs(&j->configs, j->ctx, &j->arena, o->function));
     QN_TRY(check_configs(j));
     j->config = j->configs.at;
-    j->is_float = o->stage != QN_EXECUTE_FIXED && !has_quantized(o->model->graph);
+    j->is_float = o->stage != QN_EXECUTE_FIXED && !qn_graph_is_quantized(o->model->graph);
     j->measured = j->config->calculate_acc;
     if (j->measured)
         QN_TRY(qn_truth_find(&j->truth, j->ctx, &j->arena, j->config, j->is_float));

@@ -70,7 +70,7 @@ static qn_status take_outputs(void *user, qn_context *ctx, int64_t sample,
 static int lanes_of(const qn_original *o)
 {
     const qn_source *source = o->j->calibration.source;
-    const int workers = qn_calibration_workers(&o->j->calibration);
+    const int workers = o->j->calibration.workers;
     return o->inputs || source->slots <= 0 ? workers : QN_MIN(workers, source->slots);
 }
 

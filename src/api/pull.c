@@ -251,7 +251,7 @@ static qn_status run_model(double *metric, double *error, pull *p)
 {
     enum { PER_LANE = 8 };
     const qn_calibration *c = p->options->calibration;
-    const int threads = qn_calibration_workers(c);
+    const int threads = c->workers;
     const int64_t batch = (int64_t)threads * PER_LANE;
     const qn_lanes_options options = {
         .threads = threads, .plan = make_plan, .user = p, .n_inputs = c->n_inputs};

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/pin.h"
+#include "pass/pairs.h"
 #include "run/session.h"
 
 enum { LEAST_RUNS = 8, MOST_RUNS = 100, SEARCH_ROUNDS = 4 };
@@ -15,10 +16,9 @@ static const double SLOW_RATIO = 1.1, SLOW_SHARE = 0.01;
 typedef struct runner {
     qn_plan *plan;
     qn_session *session;
-    double *step_ms;  /* the least of each step */
-    double whole_ms;  /* the least of a run */
-    double last_ms;   /* clock at the end of the last step */
-    const char *tail; /* what the names of its values end with, beyond those of the float graph */
+    double *step_ms; /* the least of each step */
+    double whole_ms; /* the least of a run */
+    double last_ms;  /* clock at the end of the last step */
 } runner;
 
 /* ---- Running ---------------------------------------------------------------------------------------------- */
@@ -82,9 +82,7 @@ static const char *value_of(qn_arena *arena, const runner *r, size_t step)
     if (s->n_out == 0 || s->out[0] < 0 || s->n_nodes == 0)
         return NULL;
     const char *name = r->plan->slots.at[s->out[0]].value->name;
-    const size_t length = strlen(name), tail = strlen(r->tail);
-    const bool longer = length > tail && strcmp(name + length - tail, r->tail) == 0;
-    return qn_arena_text(arena, name, longer ? length - tail : length);
+    return qn_arena_text(arena, name, qn_pair_base_length(name));
 }
 
 /* One layer for each step of the float plan that writes a value. */
@@ -170,7 +168,7 @@ static qn_status measure(qn_speed *speed, qn_quantize_job *j, runner r[2])
 
 qn_status qn_speed_measure(qn_speed *out, qn_quantize_job *j)
 {
-    runner r[2] = {{.tail = ""}, {.tail = "_QuantizeLinear_Output"}};
+    runner r[2] = {{.plan = NULL}, {.plan = NULL}};
     *out = (qn_speed){.n_layers = 0};
     qn_arena_init(&out->arena, &j->ctx->allocator);
     const qn_status status = measure(out, j, r);

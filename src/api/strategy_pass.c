@@ -213,7 +213,7 @@ qn_executor_options qn_strategies_executor(qn_strategies *r, qn_execute stage, q
                                  .input_types = r->base.input_types,
                                  .n_input_types = r->base.n_input_types,
                                  .quiet = r->count > 1,
-                                 .threads = qn_calibration_workers(&r->j.calibration),
+                                 .threads = r->j.calibration.workers,
                                  .print = r->j.calibration.print,
                                  .kept = &r->pass.kept,
                                  .after = r->pass.after,

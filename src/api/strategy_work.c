@@ -158,7 +158,6 @@ typedef struct crew {
 typedef struct side {
     crew *all;
     qn_strategies r; /* with a context and a job of its own */
-    qn_calibrate_options calibrate;
     pthread_t thread;
     bool started;
 } side;
@@ -166,13 +165,11 @@ typedef struct side {
 static qn_status open_side(side *w, crew *all, int slot)
 {
     const qn_strategies *r = all->r;
-    *w = (side){.all = all, .r = *r, .calibrate = *r->j.calibration.options};
-    w->calibrate.threads = 1;
+    *w = (side){.all = all, .r = *r};
     w->r.slot = slot;
     w->r.ctx = NULL;
     w->r.j = (qn_quantize_job){.calibration = r->j.calibration, .mix = r->j.mix};
     w->r.j.calibration.real = NULL;
-    w->r.j.calibration.options = &w->calibrate;
     w->r.j.calibration.workers = 1; /* it has one slot for what it reads */
     QN_TRY(qn_context_create_child(&w->r.ctx, r->ctx));
     w->r.j.ctx = w->r.j.calibration.ctx = w->r.pass.kept.ctx = w->r.ctx;
@@ -283,7 +280,7 @@ static bool runs_early(const qn_strategies *r)
 
 qn_status qn_strategies_try(qn_strategies *r)
 {
-    const int threads = (int)QN_MIN((size_t)qn_calibration_workers(&r->j.calibration), r->count);
+    const int threads = (int)QN_MIN((size_t)r->j.calibration.workers, r->count);
     const bool side_by_side = qn_strategies_pull(r) && !r->plain && threads > 1 && !runs_early(r);
     return side_by_side ? run_side_by_side(r, threads) : run_one_by_one(r);
 }

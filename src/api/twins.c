@@ -4,21 +4,18 @@
 
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
+#include "pass/pairs.h"
 #include "run/session.h"
 
 /* ---- Which tensors -------------------------------------------------------------------------------------------- */
-
-static const char tail[] = "_QuantizeLinear_Output";
 
 /* The tensor that the node makes integers of: the one that the name of these tells, since a Relu in between may
  * have gone, or else the one that it reads. */
 static const char *quantized_name(qn_arena *arena, const qn_node *node)
 {
     const char *name = node->out[0]->name;
-    const size_t length = strlen(name), own = sizeof tail - 1;
-    if (length > own && strcmp(name + length - own, tail) == 0)
-        return qn_arena_text(arena, name, length - own);
-    return node->in[0]->name;
+    const size_t base = qn_pair_base_length(name);
+    return name[base] ? qn_arena_text(arena, name, base) : node->in[0]->name;
 }
 
 static bool is_quantize(const qn_node *node)

@@ -4,10 +4,7 @@
 
 #include "base/base.h"
 
-/* How far the name is from what was meant by the word: less is nearer, what the word abbreviates is nearest, and
- * SIZE_MAX is a name of which more than a third is other letters, or a long one. */
-size_t qn_word_distance(const char *word, const char *name);
-/* The best guess among the words (the last is NULL), or NULL. */
+/* The best guess among the words (the last is NULL), or NULL; by qn_word_distance. */
 const char *qn_word_nearest(const char *const *words, const char *word);
 /* Puts one more behind "a, b" in list[size], a text that may be empty; what finds no room is cut off. */
 void qn_word_list(char *list, size_t size, const char *format, ...) QN_PRINTF(3, 4);

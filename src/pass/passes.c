@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "ops/infer.h"
+#include "pass/forms.h"
 #include "pass/watch.h"
 
 /* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes that
@@ -110,15 +111,6 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
     return QN_OK;
 }
 
-static bool is_quantized(const qn_graph *graph)
-{
-    for (const qn_node *node = graph->first; node; node = node->next) {
-        if (node->op->quant == QN_QUANT_ALREADY)
-            return true;
-    }
-    return false;
-}
-
 /* A quantized graph is simplified as it stands first: lower-qdq looks for operators in their final form, and
  * for integers that have not been folded into floats. */
 qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
@@ -128,7 +120,7 @@ qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t
         changes[p] = 0;
     if (options->purpose != QN_PURPOSE_RUN)
         return run_rounds(model, options, true, changes);
-    if (is_quantized(model->graph))
+    if (qn_graph_is_quantized(model->graph))
         QN_TRY(run_rounds(model, options, true, changes));
     return run_rounds(model, options, false, changes);
 }

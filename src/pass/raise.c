@@ -5,6 +5,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
+#include "pass/pairs.h"
 
 qn_value *qn_raise_input(const qn_node *node, int32_t slot)
 {
@@ -45,22 +46,17 @@ static qn_status as_many(qn_value **value, int64_t count)
     return qn_value_constant(value, (*value)->graph, (*value)->name, all);
 }
 
-static qn_status add_node(qn_node **out, const qn_op *op, qn_value *x, const qn_quantized *m,
+static qn_status add_node(qn_value **out, const qn_op *op, qn_value *x, const qn_quantized *m,
                           qn_node *before)
 {
     qn_value *scale = m->scale, *zero = m->zero;
-    char *name;
     const int64_t count = QN_MAX(qn_raise_count(scale), qn_raise_count(zero));
     QN_TRY(m->axis < 0 ? as_scalar(&scale) : as_many(&scale, count));
     QN_TRY(m->axis < 0 ? as_scalar(&zero) : as_many(&zero, count));
-    QN_TRY(qn_rewrite_name(&name, x->graph, x->name,
-                           op == &qn_op_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear"));
-    const qn_node_spec spec = {
-        .op = op, .name = name, .before = before, .in = {x, scale, zero}, .n_in = zero ? 3 : 2};
-    QN_TRY(qn_node_build(out, x->graph, &spec));
-    if (m->axis >= 0)
-        ((qn_quantize_attrs *)(*out)->attrs)->axis = m->axis;
-    return qn_node_infer(*out);
+    return qn_pair_add(
+        out,
+        &(qn_pair_spec){
+            .op = op, .base = x->name, .in = {x, scale, zero}, .before = before, .axis = m->axis});
 }
 
 /* A D that makes the same of the integers already, put right behind them. */
@@ -90,31 +86,28 @@ static qn_status reuse_real(qn_value **out, const qn_quantized *m)
 /* What people call the float number: tools put one of these behind its name for the integers'. */
 static qn_status real_name(char **out, const qn_value *integers)
 {
-    static const char *const tails[] = {"_quantized", "_QuantizeLinear_Output"};
-    const size_t length = strlen(integers->name);
-    for (size_t i = 0; i < QN_COUNT_OF(tails); i++) {
-        const size_t end = strlen(tails[i]);
-        if (length <= end || strcmp(integers->name + length - end, tails[i]) != 0)
-            continue;
-        QN_TRY(qn_rewrite_name(out, integers->graph, integers->name, ""));
-        (*out)[length - end] = '\0';
-        return QN_OK;
-    }
-    return qn_rewrite_name(out, integers->graph, integers->name, "_float");
+    static const char tail[] = "_quantized";
+    const size_t length = strlen(integers->name), own = sizeof tail - 1;
+    size_t base = qn_pair_base_length(integers->name);
+    if (length > own && strcmp(integers->name + length - own, tail) == 0)
+        base = length - own;
+    if (base == length)
+        return qn_rewrite_name(out, integers->graph, integers->name, "_float");
+    QN_TRY(qn_rewrite_name(out, integers->graph, integers->name, ""));
+    (*out)[base] = '\0';
+    return QN_OK;
 }
 
 qn_status qn_raise_real(qn_value **out, const qn_quantized *m, qn_node *before)
 {
-    qn_node *fresh;
     char *name = NULL;
     QN_TRY(reuse_real(out, m));
     if (*out)
         return QN_OK;
     const qn_node *producer = m->value->producer;
     const bool is_fixed = m->scale->data && (!m->zero || m->zero->data);
-    QN_TRY(add_node(&fresh, &qn_op_DequantizeLinear, m->value, m,
+    QN_TRY(add_node(out, &qn_op_DequantizeLinear, m->value, m,
                     producer && is_fixed ? producer->next : before));
-    *out = fresh->out[0];
     if (!m->value->data)
         return QN_OK;
     QN_TRY(real_name(&name, m->value));
@@ -135,8 +128,9 @@ qn_status qn_raise_output(qn_node *node, int32_t slot, qn_value *integers)
 
 qn_status qn_raise_round(qn_value *real, const qn_quantized *y)
 {
-    qn_node *quantize;
-    QN_TRY(add_node(&quantize, &qn_op_QuantizeLinear, real, y, real->producer->next));
+    qn_value *fresh;
+    QN_TRY(add_node(&fresh, &qn_op_QuantizeLinear, real, y, real->producer->next));
+    qn_node *quantize = fresh->producer;
     quantize->out[0]->producer = NULL;
     quantize->out[0] = NULL;
     qn_node_set_output(quantize, 0, y->value);

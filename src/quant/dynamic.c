@@ -11,7 +11,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
-#include "pass/rewrite.h"
+#include "pass/pairs.h"
 #include "quant/form_rows.h"
 #include "quant/pattern.h"
 
@@ -313,17 +313,14 @@ static qn_status insert_gru(const qn_quantizer *q, qn_node *node)
         qn_value *value = node->in[i], *integers = NULL, *scale = NULL, *zero = NULL, *real = NULL;
         const qn_type dims = qn_type_tensor(QN_FLOAT32, 1, value->data->dims + 1);
         qn_qparams *p = NULL;
-        char *name;
         QN_TRY(row_scales(&p, q, value->data, true));
         QN_TRY(row_integers(&integers, q, value, p, false));
         QN_TRY(row_params(&scale, &zero, q, p, value->name, &dims));
-        QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_DequantizeLinear"));
-        QN_TRY(add_node(&real, q,
-                        &(qn_node_spec){.op = &qn_op_DequantizeLinear,
-                                        .name = name,
-                                        .before = node,
-                                        .in = {integers, scale, zero},
-                                        .n_in = 3}));
+        QN_TRY(qn_pair_add(&real, &(qn_pair_spec){.op = &qn_op_DequantizeLinear,
+                                                  .base = value->name,
+                                                  .in = {integers, scale, zero},
+                                                  .before = node,
+                                                  .axis = -1}));
         QN_TRY(qn_node_set_input(node, i, real));
     }
     return QN_OK;

@@ -7,11 +7,11 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
-#include "pass/rewrite.h"
+#include "pass/pairs.h"
 #include "quant/output_scale.h"
 #include "quant/workarounds.h"
 
-/* ---- Constants; names are as ONNX Runtime's tools have them -------------------------------------------------- */
+/* ---- Constants ---------------------------------------------------------------------------------------------- */
 
 /* Scales and zero points: of no dimension where there is one for all. */
 static qn_status parameter(qn_value **out, const qn_quantizer *q, const qn_qparams *p,
@@ -50,25 +50,13 @@ typedef struct place {
 } place;
 
 /* A Q or D that reads `value`; *out is what it writes. */
-static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_op *op, qn_value *value,
-                          const place *at)
+static qn_status add_node(qn_value **out, const qn_op *op, qn_value *value, const place *at)
 {
-    char *name;
-    qn_node *node;
-    QN_TRY(qn_rewrite_name(&name, q->graph, at->base,
-                           op == &qn_op_QuantizeLinear ? "_QuantizeLinear" : "_DequantizeLinear"));
-    const qn_node_spec spec = {.op = op,
-                               .name = name,
-                               .before = at->before,
-                               .in = {value, at->params->scale, at->params->zero},
-                               .n_in = 3};
-    QN_TRY(qn_node_build(&node, q->graph, &spec));
-    if (at->axis >= 0)
-        ((qn_quantize_attrs *)node->attrs)->axis = at->axis;
-    QN_TRY(qn_node_infer(node));
-    *out = node->out[0];
-    QN_TRY(qn_rewrite_name(&name, q->graph, name, "_Output"));
-    return qn_value_rename(*out, name);
+    return qn_pair_add(out, &(qn_pair_spec){.op = op,
+                                            .base = at->base,
+                                            .in = {value, at->params->scale, at->params->zero},
+                                            .before = at->before,
+                                            .axis = at->axis});
 }
 
 /* Integers of a constant and the D that reads them. */
@@ -98,7 +86,7 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_quantized"));
     QN_TRY(qn_value_constant(&stored, q->graph, name, integers));
     QN_TRY(parameters(&own, q, p, value->name));
-    return add_node(out, q, &qn_op_DequantizeLinear, stored,
+    return add_node(out, &qn_op_DequantizeLinear, stored,
                     &(place){value->name, before, &own, p->axis});
 }
 
@@ -180,8 +168,8 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_8bit"));
     QN_TRY(parameters(&own, q, narrow, name));
     const place at = {name, wide->producer->next, &own, -1};
-    QN_TRY(add_node(&wide, q, &qn_op_QuantizeLinear, wide, &at));
-    return add_node(out, q, &qn_op_DequantizeLinear, wide, &at);
+    QN_TRY(add_node(&wide, &qn_op_QuantizeLinear, wide, &at));
+    return add_node(out, &qn_op_DequantizeLinear, wide, &at);
 }
 
 /* NULL: it was not there when nodes were numbered. */
@@ -264,7 +252,7 @@ static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *int
     }
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output"));
     const place at = {name, quantize->next, &units, -1};
-    QN_TRY(add_node(&real, q, &qn_op_DequantizeLinear, integers, &at));
+    QN_TRY(add_node(&real, &qn_op_DequantizeLinear, integers, &at));
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_float"));
     QN_TRY(qn_value_create(&fresh, q->graph, name));
     end = real->producer;
@@ -284,9 +272,9 @@ static qn_status insert_pair(qn_quantizer *q, qn_value *value, const pair *own,
     const place at = {value->name, first_behind(q, value), own, -1};
     const bool ends = ends_fixed(q, value);
     qn_value *integers, *real = NULL;
-    QN_TRY(add_node(&integers, q, &qn_op_QuantizeLinear, value, &at));
+    QN_TRY(add_node(&integers, &qn_op_QuantizeLinear, value, &at));
     if (count || !ends) {
-        QN_TRY(add_node(&real, q, &qn_op_DequantizeLinear, integers, &at));
+        QN_TRY(add_node(&real, &qn_op_DequantizeLinear, integers, &at));
         QN_TRY(connect(q, readers, count, real, value));
     }
     return ends ? end_fixed(q, value, integers, own) : QN_OK;

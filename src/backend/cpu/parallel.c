@@ -55,7 +55,7 @@ void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *w
 {
     share shares[MOST_SHARES];
     const int n = threads < MOST_SHARES ? threads : MOST_SHARES;
-    if (n <= 1 || count <= 1) {
+    if (n <= 1 || count <= 1 || count > UINT32_MAX) { /* more than half a word counts: alone */
         for (int64_t item = 0; item < count; item++)
             fn(work, item, 0);
         return;
