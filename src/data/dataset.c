@@ -58,6 +58,34 @@ qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool
     return QN_OK;
 }
 
+qn_status qn_opening_begin_shapes(qn_opening *o, size_t k, int64_t count)
+{
+    o->in[k].dims = qn_arena_array(o->arena, (size_t)count, sizeof *o->in[k].dims);
+    QN_TRY_ALLOC(o->ctx, o->in[k].dims);
+    return QN_OK;
+}
+
+qn_status qn_opening_note_shape(qn_opening *o, size_t k, int64_t i, const qn_tensor *sample)
+{
+    qn_dataset_input *in = &o->in[k];
+    size_t bytes = 0;
+    if (!qn_tensor_bytes(&bytes, in->sample.dtype, sample->rank, sample->dims))
+        return qn_fail(o->ctx, QN_E_INVALID, "the sample is too large");
+    memcpy(in->dims[i], sample->dims, sizeof sample->dims);
+    in->bytes = QN_MAX(in->bytes, bytes);
+    return QN_OK;
+}
+
+void qn_opening_settle_shapes(qn_opening *o, size_t k, int64_t count)
+{
+    qn_dataset_input *in = &o->in[k];
+    bool alike = true;
+    for (int64_t i = 0; alike && i < count; i++)
+        alike = memcmp(in->dims[i], in->dims[0], (size_t)in->sample.rank * sizeof **in->dims) == 0;
+    if (alike)
+        in->dims = NULL;
+}
+
 qn_status qn_opening_input(size_t *out, qn_opening *o, size_t named, const char *path)
 {
     *out = named != SIZE_MAX ? named : 0;

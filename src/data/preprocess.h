@@ -37,6 +37,8 @@ typedef struct qn_preprocess {
 void qn_preprocess_init(qn_preprocess *out);
 /* Words and "key=value", separated by commas; docs/data.md lists them. NULL or "": no step. */
 QN_MUST_CHECK qn_status qn_preprocess_parse(qn_preprocess *out, qn_context *ctx, const char *text);
+/* All pictures have one size behind these steps. */
+bool qn_preprocess_fixes_size(const qn_preprocess *p);
 /* Names of the presets, and what they stand for; NULL past the last. */
 const char *qn_preprocess_preset(size_t i, const char **text);
 
@@ -59,6 +61,8 @@ typedef struct qn_picture_place {
 /* The steps before the numbers. place (may be NULL) gets all but the input's sizes. */
 QN_MUST_CHECK qn_status qn_preprocess_pixels(qn_image *image, qn_picture_place *place,
                                              qn_context *ctx, const qn_preprocess *p);
+/* The size and channels that they leave a picture with (whose pixels do not count), where they fix no size. */
+void qn_preprocess_measure(qn_image *image, const qn_preprocess *p);
 /* Gives open dimensions the picture's sizes; fails where others do not fit. */
 QN_MUST_CHECK qn_status qn_preprocess_bind(qn_picture_shape *shape, qn_context *ctx,
                                            const qn_preprocess *p, const qn_image *image);

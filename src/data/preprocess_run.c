@@ -35,20 +35,28 @@ static int64_t scaled(int32_t side, double scale)
     return QN_MAX((int64_t)rint(side * scale), 1);
 }
 
-static qn_status fit_short_side(qn_image *image, qn_context *ctx, const qn_preprocess *p)
+/* Width and height of the picture after resizing; a letterbox may be larger. */
+typedef struct area {
+    int64_t width, height;
+} area;
+
+static area fitted_area(const qn_preprocess *p, const qn_image *image)
 {
     const int64_t w = image->width, h = image->height, side = p->height;
-    return w <= h ? resize(image, ctx, p, side, side * h / w)
-                  : resize(image, ctx, p, side * w / h, side);
-}
-
-static qn_status fit_size(qn_image *image, qn_context *ctx, const qn_preprocess *p)
-{
-    const int64_t height =
-        p->height ? p->height : scaled(image->height, (double)p->width / image->width);
-    const int64_t width =
-        p->width ? p->width : scaled(image->width, (double)p->height / image->height);
-    return resize(image, ctx, p, width, height);
+    const double by_height = (double)p->height / image->height;
+    const double by_width = (double)p->width / image->width;
+    const double fitting = QN_MIN(by_height, by_width);
+    const double scale = p->shrink ? QN_MIN(fitting, 1) : fitting;
+    switch (p->fit) {
+    case QN_FIT_NONE: break;
+    case QN_FIT_SHORT_SIDE: return w <= h ? (area){side, side * h / w} : (area){side * w / h, side};
+    case QN_FIT_SIZE:
+        return (area){p->width ? p->width : scaled(image->width, by_height),
+                      p->height ? p->height : scaled(image->height, by_width)};
+    case QN_FIT_CENTRE:
+    case QN_FIT_TOP_LEFT: return (area){scaled(image->width, scale), scaled(image->height, scale)};
+    }
+    return (area){w, h};
 }
 
 /* fill[] is in the order of the input's channels, pictures are RGB. */
@@ -62,23 +70,17 @@ static void fill_all(qn_image *image, const qn_preprocess *p)
     }
 }
 
-static qn_status letterbox(qn_image *image, qn_picture_place *place, qn_context *ctx,
-                           const qn_preprocess *p)
+/* The picture in a box of the size that was asked for. */
+static qn_status put_in_box(qn_image *image, qn_picture_place *place, qn_context *ctx,
+                            const qn_preprocess *p)
 {
-    const double by_height = (double)p->height / image->height;
-    const double by_width = (double)p->width / image->width;
-    const double fitting = QN_MIN(by_height, by_width);
-    const double scale = p->shrink ? QN_MIN(fitting, 1) : fitting;
     qn_image box;
-    QN_TRY(resize(image, ctx, p, scaled(image->width, scale), scaled(image->height, scale)));
     QN_TRY(qn_image_create(&box, ctx, p->width, p->height, image->channels));
     fill_all(&box, p);
     const bool centred = p->fit == QN_FIT_CENTRE;
     const int32_t left = centred ? (box.width - image->width) / 2 : 0;
     const int32_t top = centred ? (box.height - image->height) / 2 : 0;
     const size_t n = (size_t)image->channels, row = (size_t)image->width * n;
-    place->scale_x = (double)image->width / place->width;
-    place->scale_y = (double)image->height / place->height;
     place->left = left;
     place->top = top;
     for (int32_t y = 0; y < image->height; y++)
@@ -91,16 +93,12 @@ static qn_status letterbox(qn_image *image, qn_picture_place *place, qn_context 
 static qn_status fit(qn_image *image, qn_picture_place *place, qn_context *ctx,
                      const qn_preprocess *p)
 {
-    switch (p->fit) {
-    case QN_FIT_NONE: break;
-    case QN_FIT_SHORT_SIDE: QN_TRY(fit_short_side(image, ctx, p)); break;
-    case QN_FIT_SIZE: QN_TRY(fit_size(image, ctx, p)); break;
-    case QN_FIT_CENTRE:
-    case QN_FIT_TOP_LEFT: return letterbox(image, place, ctx, p);
-    }
+    const bool boxed = p->fit == QN_FIT_CENTRE || p->fit == QN_FIT_TOP_LEFT;
+    const area fitted = fitted_area(p, image);
+    QN_TRY(resize(image, ctx, p, fitted.width, fitted.height));
     place->scale_x = (double)image->width / place->width;
     place->scale_y = (double)image->height / place->height;
-    return QN_OK;
+    return boxed ? put_in_box(image, place, ctx, p) : QN_OK;
 }
 
 /* In place: rows only move towards the beginning. */
@@ -139,6 +137,22 @@ qn_status qn_preprocess_pixels(qn_image *image, qn_picture_place *place, qn_cont
     if (place)
         *place = at;
     return QN_OK;
+}
+
+bool qn_preprocess_fixes_size(const qn_preprocess *p)
+{
+    const bool fits = p->fit == QN_FIT_CENTRE || p->fit == QN_FIT_TOP_LEFT ||
+                      (p->fit == QN_FIT_SIZE && p->height && p->width);
+    return fits || p->crop_height || p->pad_height;
+}
+
+void qn_preprocess_measure(qn_image *image, const qn_preprocess *p)
+{
+    const area fitted = fitted_area(p, image);
+    if (p->colour == QN_COLOUR_GREY)
+        image->channels = 1;
+    image->width = (int32_t)QN_MIN(fitted.width, INT32_MAX);
+    image->height = (int32_t)QN_MIN(fitted.height, INT32_MAX);
 }
 
 /* ---- Numbers -------------------------------------------------------------------------------------------- */

@@ -38,6 +38,12 @@ typedef struct qn_opening {
 /* Marks input k as fed by samples of this type and shape. `whole` as in qn_dataset_input. */
 QN_MUST_CHECK qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample,
                                         bool whole);
+/* Samples of different shapes, where the model leaves dimensions of input k open: begun before the first is noted, each
+ * noted with its own dims, and settled behind the last, which forgets them where all are alike. */
+QN_MUST_CHECK qn_status qn_opening_begin_shapes(qn_opening *o, size_t k, int64_t count);
+QN_MUST_CHECK qn_status qn_opening_note_shape(qn_opening *o, size_t k, int64_t i,
+                                              const qn_tensor *sample);
+void qn_opening_settle_shapes(qn_opening *o, size_t k, int64_t count);
 /* "x" or, where it is not given, the only input; SIZE_MAX and a message when there are several. */
 QN_MUST_CHECK qn_status qn_opening_input(size_t *out, qn_opening *o, size_t named,
                                          const char *path);

@@ -11,7 +11,8 @@ struct pictures {
     size_t input; /* that they are for */
     qn_preprocess preprocess;
     qn_pixel_table table;
-    qn_picture_shape shape;
+    qn_picture_shape shape; /* -1: of the picture at hand */
+    const qn_dataset_input *in;
     qn_context *ctx; /* of bytes */
     qn_bytes bytes;
     /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one before. */
@@ -64,24 +65,26 @@ static qn_status input_shape(qn_picture_shape *out, qn_opening *o, const qn_valu
     return QN_OK;
 }
 
-/* Flat inputs keep the channels that the pictures have. */
-static qn_status sample_tensor(qn_tensor *out, qn_opening *o, const qn_value_info *info,
-                               const qn_picture_shape *s)
+/* Of one sample for an input of so many dimensions. Flat inputs keep the channels that the pictures have. */
+static void picture_dims(qn_tensor *out, int32_t rank, const qn_picture_shape *s)
 {
-    *out = (qn_tensor){.dtype = info->dtype, .rank = info->rank - 1};
+    *out = (qn_tensor){.dtype = s->dtype, .rank = rank - 1};
     const int64_t planes[3] = {s->channels, s->height, s->width};
     const int64_t pixels[3] = {s->height, s->width, s->channels};
-    const int64_t all = s->channels * s->height * s->width;
-    if (info->rank == 4)
+    if (rank == 4)
         memcpy(out->dims, s->nhwc ? pixels : planes, sizeof planes);
-    else if (info->rank == 3)
+    else if (rank == 3)
         memcpy(out->dims, pixels, 2 * sizeof *pixels);
     else
-        out->dims[0] = all;
-    if (info->rank == 2 && info->dims[1] >= 0 && info->dims[1] != all)
-        return qn_fail(o->ctx, QN_E_INVALID, "a picture has %lld numbers, input '%s' %lld",
-                       (long long)all, info->name, (long long)info->dims[1]);
-    return QN_OK;
+        out->dims[0] = s->channels * s->height * s->width;
+}
+
+static qn_status check_flat(qn_opening *o, const qn_value_info *info, const qn_tensor *sample)
+{
+    if (info->rank != 2 || info->dims[1] < 0 || info->dims[1] == sample->dims[0])
+        return QN_OK;
+    return qn_fail(o->ctx, QN_E_INVALID, "a picture has %lld numbers, input '%s' %lld",
+                   (long long)sample->dims[0], info->name, (long long)info->dims[1]);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
@@ -130,6 +133,18 @@ static qn_status within(qn_context *ctx, qn_status status, const qn_source *sour
                          : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
 }
 
+/* Its place among others is as large as it was when the data were opened. */
+static qn_status check_size(qn_context *ctx, const pictures *p, const qn_picture_shape *shape,
+                            int64_t i)
+{
+    qn_tensor sample;
+    picture_dims(&sample, p->in->sample.rank + 1, shape);
+    const size_t size = (size_t)sample.rank * sizeof *sample.dims;
+    return memcmp(sample.dims, p->in->dims[i], size) == 0
+               ? QN_OK
+               : qn_fail(ctx, QN_E_INVALID, "the picture has changed since it was looked at");
+}
+
 static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
                              qn_context *ctx, int64_t i)
 {
@@ -138,6 +153,8 @@ static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_
     qn_image image;
     QN_TRY(make_pixels(&image, place, ctx, source, i));
     qn_status status = qn_preprocess_bind(&shape, ctx, &p->preprocess, &image);
+    if (status == QN_OK && p->in->dims)
+        status = check_size(ctx, p, &shape, i);
     if (status == QN_OK)
         status = qn_preprocess_store(to[p->input], ctx, &p->preprocess, &p->table, &shape, &image);
     place->input_width = (int32_t)shape.width;
@@ -177,23 +194,80 @@ static qn_status start(pictures **out, qn_source *source, qn_opening *o, fetch_f
     return QN_OK;
 }
 
-/* The first picture gives open dimensions their sizes. */
+/* What is open in the shape becomes as the first picture has it. */
+static qn_status bind_to_first(qn_picture_shape *shape, const qn_source *source, qn_opening *o)
+{
+    const pictures *p = source->own;
+    qn_image image;
+    QN_TRY(make_pixels(&image, NULL, o->ctx, source, 0));
+    if (o->spec->inputs[p->input].rank == 2)
+        shape->channels = image.channels;
+    const qn_status status = qn_preprocess_bind(shape, o->ctx, &p->preprocess, &image);
+    qn_image_free(&image, o->ctx);
+    return within(o->ctx, status, source, 0);
+}
+
+/* The size that picture i will have, by the head of its file. */
+static qn_status measure(qn_image *out, const qn_source *source, qn_opening *o, int64_t i)
+{
+    const pictures *p = source->own;
+    qn_map map;
+    QN_TRY(qn_map_open(&map, o->ctx, source->files->paths[i]));
+    const qn_status status =
+        qn_image_measure(out, o->ctx, map.data, map.size, p->preprocess.rotate);
+    qn_map_close(&map);
+    if (status == QN_OK)
+        qn_preprocess_measure(out, &p->preprocess);
+    return status;
+}
+
+/* Each picture may have a size of its own. */
+static bool may_differ(const qn_source *source, const qn_value_info *info)
+{
+    const pictures *p = source->own;
+    return source->files && info->rank > 2 && (p->shape.height < 0 || p->shape.width < 0) &&
+           !qn_preprocess_fixes_size(&p->preprocess);
+}
+
+/* The sizes of all are noted; those open in the shape stay so where they differ. */
+static qn_status look_at_all(const qn_source *source, qn_opening *o)
+{
+    const pictures *p = source->own;
+    qn_tensor sample;
+    qn_image size;
+    QN_TRY(qn_opening_begin_shapes(o, p->input, source->count));
+    for (int64_t i = 0; i < source->count; i++) {
+        qn_picture_shape shape = p->shape;
+        qn_status status = measure(&size, source, o, i);
+        if (status == QN_OK)
+            status = qn_preprocess_bind(&shape, o->ctx, &p->preprocess, &size);
+        QN_TRY(within(o->ctx, status, source, i));
+        picture_dims(&sample, o->spec->inputs[p->input].rank, &shape);
+        QN_TRY(qn_opening_note_shape(o, p->input, i, &sample));
+    }
+    qn_opening_settle_shapes(o, p->input, source->count);
+    return QN_OK;
+}
+
+/* The first picture gives open dimensions their sizes, or each its own. */
 static qn_status finish(qn_source *source, qn_opening *o, size_t named)
 {
     pictures *p = source->own;
-    qn_image image;
     qn_tensor sample;
     QN_TRY(qn_opening_input(&p->input, o, named, source->path));
     const qn_value_info *info = &o->spec->inputs[p->input];
+    p->in = &o->in[p->input];
     QN_TRY(input_shape(&p->shape, o, info));
-    QN_TRY(make_pixels(&image, NULL, o->ctx, source, 0));
-    if (info->rank == 2)
-        p->shape.channels = image.channels;
-    const qn_status status = qn_preprocess_bind(&p->shape, o->ctx, &p->preprocess, &image);
-    qn_image_free(&image, o->ctx);
-    QN_TRY(within(o->ctx, status, source, 0));
-    QN_TRY(sample_tensor(&sample, o, info, &p->shape));
-    return qn_opening_feed(o, p->input, &sample, false);
+    qn_picture_shape first = p->shape;
+    QN_TRY(bind_to_first(&first, source, o));
+    picture_dims(&sample, info->rank, &first);
+    QN_TRY(check_flat(o, info, &sample));
+    QN_TRY(qn_opening_feed(o, p->input, &sample, false));
+    if (may_differ(source, info))
+        QN_TRY(look_at_all(source, o));
+    if (!p->in->dims)
+        p->shape = first;
+    return QN_OK;
 }
 
 static bool is_picture(qn_context *ctx, const char *path)

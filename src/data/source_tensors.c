@@ -160,18 +160,12 @@ static bool may_differ(const tensors *t, size_t k)
     return open;
 }
 
-/* The dims of sample i; `bytes` is enough for all so far. */
-static qn_status note_shape(qn_context *ctx, const tensors *t, size_t k, int64_t i,
+static qn_status note_shape(qn_opening *o, const tensors *t, size_t k, int64_t i,
                             const qn_tensor *file)
 {
     qn_tensor sample;
-    size_t bytes = 0;
-    QN_TRY(check_sample(&sample, ctx, t, k, file));
-    if (!qn_tensor_bytes(&bytes, t->in[k].sample.dtype, sample.rank, sample.dims))
-        return qn_fail(ctx, QN_E_INVALID, "the sample is too large");
-    memcpy(t->in[k].dims[i], sample.dims, sizeof sample.dims);
-    t->in[k].bytes = QN_MAX(t->in[k].bytes, bytes);
-    return QN_OK;
+    QN_TRY(check_sample(&sample, o->ctx, t, k, file));
+    return qn_opening_note_shape(o, k, i, &sample);
 }
 
 static qn_status note_shapes(const qn_source *source, qn_opening *o, const tensors *t, int64_t i)
@@ -181,7 +175,7 @@ static qn_status note_shapes(const qn_source *source, qn_opening *o, const tenso
     qn_status status = open_files(&files, o->ctx, t, path, QN_ARRAYS_LATER);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         if (t->in[k].dims && t->ours[k])
-            status = note_shape(o->ctx, t, k, i, files[k]);
+            status = note_shape(o, t, k, i, files[k]);
         if (status != QN_OK)
             status = qn_fail_within(o->ctx, status, "%s", path);
     }
@@ -189,14 +183,6 @@ static qn_status note_shapes(const qn_source *source, qn_opening *o, const tenso
         free_files(files, t->inputs.count);
     qn_free(o->ctx, files);
     return status;
-}
-
-static bool are_alike(const qn_dataset_input *in, int64_t count)
-{
-    bool alike = true;
-    for (int64_t i = 0; alike && i < count; i++)
-        alike = memcmp(in->dims[i], in->dims[0], (size_t)in->sample.rank * sizeof **in->dims) == 0;
-    return alike;
 }
 
 /* All files are looked at where the model takes samples of different shapes. */
@@ -207,14 +193,13 @@ static qn_status look_at_all(const qn_source *source, qn_opening *o, const tenso
         if (!may_differ(t, k))
             continue;
         any = true;
-        t->in[k].dims = qn_arena_array(o->arena, (size_t)source->count, sizeof *t->in[k].dims);
-        QN_TRY_ALLOC(o->ctx, t->in[k].dims);
+        QN_TRY(qn_opening_begin_shapes(o, k, source->count));
     }
     for (int64_t i = 0; any && i < source->count; i++)
         QN_TRY(note_shapes(source, o, t, i));
     for (size_t k = 0; k < t->inputs.count; k++) {
-        if (t->ours[k] && t->in[k].dims && are_alike(&t->in[k], source->count))
-            t->in[k].dims = NULL;
+        if (t->ours[k] && t->in[k].dims)
+            qn_opening_settle_shapes(o, k, source->count);
     }
     return QN_OK;
 }

@@ -305,7 +305,9 @@ qn_status qn_bmp_decode(qn_image *out, int *orientation, qn_context *ctx, const 
         return unsupported(&w);
     const bool coded = w.compression == RLE8 || w.compression == RLE4;
     QN_TRY(qn_image_check(ctx, w.width, w.height, size, coded ? MOST_PIXELS_A_BYTE : 8));
-    QN_TRY(qn_image_create(out, ctx, w.width, w.height, 3));
+    QN_TRY(qn_image_begin(out, ctx, w.width, w.height, 3, decoder));
+    if (!out->pixels)
+        return QN_OK;
     const qn_status status = coded ? read_coded(&w, out->pixels) : read_plain(&w, out->pixels);
     if (status != QN_OK)
         qn_image_free(out, ctx);

@@ -57,15 +57,35 @@ bool qn_image_is_picture(const uint8_t *file, size_t size)
     return format_of(file, size) != NULL;
 }
 
-qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, size_t size,
-                          qn_decoder decoder, bool rotate)
+/* From here on pictures lie on their side. */
+enum { LYING = 5 };
+
+static qn_status decode(qn_image *out, int *orientation, qn_context *ctx, const uint8_t *file,
+                        size_t size, qn_decoder decoder)
 {
     const format *found = format_of(file, size);
-    int orientation = 1;
+    *orientation = 1;
     *out = (qn_image){.pixels = NULL};
     if (!found)
         return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG, BMP or PNM file");
-    QN_TRY(found->decode(out, &orientation, ctx, file, size, decoder));
+    return found->decode(out, orientation, ctx, file, size, decoder);
+}
+
+qn_status qn_image_measure(qn_image *out, qn_context *ctx, const uint8_t *file, size_t size,
+                           bool rotate)
+{
+    int orientation;
+    QN_TRY(decode(out, &orientation, ctx, file, size, QN_DECODE_SIZE));
+    if (rotate && orientation >= LYING)
+        *out = (qn_image){out->height, out->width, out->channels, NULL};
+    return QN_OK;
+}
+
+qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, size_t size,
+                          qn_decoder decoder, bool rotate)
+{
+    int orientation;
+    QN_TRY(decode(out, &orientation, ctx, file, size, decoder));
     const qn_status status = rotate ? qn_image_turn(out, ctx, orientation) : QN_OK;
     if (status != QN_OK)
         qn_image_free(out, ctx);
@@ -74,8 +94,8 @@ qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, s
 
 /* ---- Pixels --------------------------------------------------------------------------------------------- */
 
-qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width, int64_t height,
-                          int32_t channels)
+qn_status qn_image_begin(qn_image *out, qn_context *ctx, int64_t width, int64_t height,
+                         int32_t channels, qn_decoder decoder)
 {
     *out = (qn_image){.channels = channels};
     if (width < 1 || height < 1)
@@ -86,9 +106,17 @@ qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width, int64_t
                        (long long)width, (long long)height, (long long)QN_IMAGE_MOST_PIXELS);
     out->width = (int32_t)width;
     out->height = (int32_t)height;
+    if (decoder == QN_DECODE_SIZE)
+        return QN_OK;
     out->pixels = qn_alloc_aligned(&ctx->allocator, (size_t)(width * height) * (size_t)channels);
     QN_TRY_ALLOC(ctx, out->pixels);
     return QN_OK;
+}
+
+qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width, int64_t height,
+                          int32_t channels)
+{
+    return qn_image_begin(out, ctx, width, height, channels, QN_DECODE_PILLOW);
 }
 
 qn_status qn_image_check(qn_context *ctx, int64_t width, int64_t height, size_t size, int64_t most)

@@ -12,7 +12,11 @@ typedef struct qn_image {
 
 /* Whose meaning of a file counts where Pillow and OpenCV do not agree about it: CMYK in JPEG, 16-bit
  * grey in PNG, 16-bit pixels in BMP; and the weights of grey. */
-typedef enum qn_decoder { QN_DECODE_PILLOW, QN_DECODE_OPENCV } qn_decoder;
+typedef enum qn_decoder {
+    QN_DECODE_PILLOW,
+    QN_DECODE_OPENCV,
+    QN_DECODE_SIZE /* nobody's: no pixels, only what the file says of their number */
+} qn_decoder;
 
 /* Pictures beyond this many pixels are refused, as Pillow does. */
 #define QN_IMAGE_MOST_PIXELS INT64_C(178956970)
@@ -21,6 +25,9 @@ typedef enum qn_decoder { QN_DECODE_PILLOW, QN_DECODE_OPENCV } qn_decoder;
  * grey, transparency is dropped. `rotate` turns the picture upright as its EXIF data say. */
 QN_MUST_CHECK qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file,
                                         size_t size, qn_decoder decoder, bool rotate);
+/* What qn_image_decode would give, without the pixels: width, height and channels. */
+QN_MUST_CHECK qn_status qn_image_measure(qn_image *out, qn_context *ctx, const uint8_t *file,
+                                         size_t size, bool rotate);
 /* By its first bytes. */
 bool qn_image_is_picture(const uint8_t *file, size_t size);
 /* By the ending of its name. */
@@ -31,6 +38,9 @@ const char *qn_image_ending(size_t i);
 /* Pixels not set. Fails for sizes below 1 or beyond the limit. */
 QN_MUST_CHECK qn_status qn_image_create(qn_image *out, qn_context *ctx, int64_t width,
                                         int64_t height, int32_t channels);
+/* The same for a decoder; there are no pixels where only sizes are asked for. */
+QN_MUST_CHECK qn_status qn_image_begin(qn_image *out, qn_context *ctx, int64_t width,
+                                       int64_t height, int32_t channels, qn_decoder decoder);
 void qn_image_free(qn_image *image, qn_context *ctx);
 /* Fails where a file of this size cannot hold a picture of so many pixels: what claims more is broken, and
  * costs no memory. `most` is what one byte can stand for. */

@@ -89,7 +89,7 @@ static void read_rows(work *w, qn_decoder decoder)
     }
 }
 
-static qn_status make_image(work *w)
+static qn_status make_image(work *w, qn_decoder decoder)
 {
     struct jpeg_decompress_struct *jpeg = &w->jpeg;
     QN_TRY(
@@ -101,7 +101,8 @@ static qn_status make_image(work *w)
         w->row = qn_alloc(w->ctx, 4 * (size_t)jpeg->image_width);
     if (inks && !w->row)
         return qn_fail_nomem(w->ctx);
-    return qn_image_create(w->out, w->ctx, jpeg->image_width, jpeg->image_height, grey ? 1 : 3);
+    return qn_image_begin(w->out, w->ctx, jpeg->image_width, jpeg->image_height, grey ? 1 : 3,
+                          decoder);
 }
 
 static qn_status decode(work *w, int *orientation, const uint8_t *file, size_t size,
@@ -115,7 +116,9 @@ static qn_status decode(work *w, int *orientation, const uint8_t *file, size_t s
     jpeg_mem_src(&w->jpeg, file, (unsigned long)size);
     jpeg_read_header(&w->jpeg, TRUE);
     *orientation = orientation_of(&w->jpeg);
-    QN_TRY(make_image(w));
+    QN_TRY(make_image(w, decoder));
+    if (!w->out->pixels)
+        return QN_OK;
     jpeg_start_decompress(&w->jpeg);
     read_rows(w, decoder);
     return QN_OK;

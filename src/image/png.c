@@ -66,12 +66,13 @@ static int orientation_of(const work *w)
     return 1;
 }
 
-static qn_status make_image(work *w, bool keep_16)
+static qn_status make_image(work *w, qn_decoder decoder, bool keep_16)
 {
     const png_uint_32 width = png_get_image_width(w->png, w->info);
     const png_uint_32 height = png_get_image_height(w->png, w->info);
     QN_TRY(qn_image_check(w->ctx, width, height, w->size, MOST_PIXELS_A_BYTE));
-    QN_TRY(qn_image_create(w->out, w->ctx, width, height, png_get_channels(w->png, w->info)));
+    QN_TRY(
+        qn_image_begin(w->out, w->ctx, width, height, png_get_channels(w->png, w->info), decoder));
     if (keep_16)
         w->wide = qn_alloc(w->ctx, 2 * (size_t)width * height);
     return keep_16 && !w->wide ? qn_fail_nomem(w->ctx) : QN_OK;
@@ -88,7 +89,9 @@ static qn_status decode(work *w, int *orientation, qn_decoder decoder)
     const bool keep_16 = decoder == QN_DECODE_PILLOW && png_get_bit_depth(w->png, w->info) == 16 &&
                          png_get_color_type(w->png, w->info) == PNG_COLOR_TYPE_GRAY;
     set_transforms(w, keep_16);
-    QN_TRY(make_image(w, keep_16));
+    QN_TRY(make_image(w, decoder, keep_16));
+    if (!w->out->pixels)
+        return QN_OK;
     read_rows(w, keep_16 ? w->wide : w->out->pixels);
     if (keep_16)
         cut_16(w->out->pixels, w->wide, (size_t)w->out->width * (size_t)w->out->height);

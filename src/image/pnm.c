@@ -59,7 +59,6 @@ qn_status qn_pnm_decode(qn_image *out, int *orientation, qn_context *ctx, const 
 {
     header h = {.at = file + 2, .end = file + size};
     const int32_t channels = file[1] == '6' ? 3 : 1;
-    (void)decoder;
     *orientation = 1;
     if (!read_header(&h))
         return qn_fail(ctx, QN_E_FORMAT, "damaged PNM: no width, height and largest value");
@@ -68,7 +67,9 @@ qn_status qn_pnm_decode(qn_image *out, int *orientation, qn_context *ctx, const 
                        (long long)h.numbers[2]);
     const size_t rest = (size_t)(h.end - h.at);
     QN_TRY(qn_image_check(ctx, h.numbers[0], h.numbers[1], rest / (size_t)channels, 1));
-    QN_TRY(qn_image_create(out, ctx, h.numbers[0], h.numbers[1], channels));
+    QN_TRY(qn_image_begin(out, ctx, h.numbers[0], h.numbers[1], channels, decoder));
+    if (!out->pixels)
+        return QN_OK;
     const size_t count = (size_t)out->width * (size_t)out->height * (size_t)channels;
     memcpy(out->pixels, h.at, count);
     spread(out->pixels, count, h.numbers[2]);

@@ -20,9 +20,12 @@ static void touch(const void *bytes, size_t size)
 
 static qn_status decode(qn_context *ctx, uint8_t kind, const uint8_t *data, size_t size)
 {
-    qn_image image;
+    qn_image image, head;
     QN_TRY(qn_image_decode(&image, ctx, data, size, kind & 1 ? QN_DECODE_OPENCV : QN_DECODE_PILLOW,
                            kind & 2));
+    if (qn_image_measure(&head, ctx, data, size, kind & 2) != QN_OK || head.width != image.width ||
+        head.height != image.height || head.channels != image.channels)
+        abort();
     touch(image.pixels, (size_t)image.width * (size_t)image.height * (size_t)image.channels);
     qn_image_free(&image, ctx);
     return QN_OK;

@@ -17,16 +17,23 @@
 
 /* ---- Files ------------------------------------------------------------------------------------------------ */
 
-/* A BMP file of 4 x 3 pixels, all of one colour. */
+/* A BMP file, all of one colour; rows fill whole words. */
+static void write_sized(const char *name, uint8_t width, uint8_t height, const uint8_t pixel[3])
+{
+    enum { HEAD = 54, MOST = 64 };
+    uint8_t file[HEAD + 3 * MOST] = {
+        'B', 'M', [10] = HEAD, [14] = 40, [18] = width, [22] = height, [26] = 1, [28] = 24};
+    const size_t pixels = (size_t)width * height;
+    assert_true(pixels <= MOST && width % 4 == 0);
+    for (size_t i = 0; i < 3 * pixels; i++)
+        file[HEAD + i] = pixel[i % 3];
+    write_file(name, file, HEAD + 3 * pixels);
+}
+
+/* Of 4 x 3 pixels. */
 static void write_picture(const char *name, uint8_t red, uint8_t green, uint8_t blue)
 {
-    uint8_t file[54 + 3 * 12] = {
-        'B', 'M', [10] = 54, [14] = 40, [18] = 4, [22] = 3, [26] = 1, [28] = 24};
-    for (size_t i = 0; i < 12; i++) {
-        const uint8_t pixel[3] = {blue, green, red};
-        memcpy(file + 54 + 3 * i, pixel, 3);
-    }
-    write_file(name, file, sizeof file);
+    write_sized(name, 4, 3, (const uint8_t[]){blue, green, red});
 }
 
 static int make_files(void **state)
@@ -34,8 +41,8 @@ static int make_files(void **state)
     static uint8_t cifar[3 * 3073];
     static const uint8_t idx[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2, 7, 8, 9, 10};
     static const float numbers[] = {1, 2, 3, 4, 5, 6};
-    static const char *const folders[] = {"flat",      "classes", "classes/b",
-                                          "classes/a", "raw",     "empty"};
+    static const char *const folders[] = {"flat", "classes", "classes/b", "classes/a",
+                                          "raw",  "empty",   "sizes"};
     (void)state;
     if (folder_make("data"))
         return -1;
@@ -54,6 +61,9 @@ static int make_files(void **state)
     write_picture("classes/b/1.bmp", 1, 1, 1);
     write_picture("classes/a/2.bmp", 2, 2, 2);
     write_picture("classes/a/1.bmp", 3, 3, 3);
+    write_sized("sizes/a.bmp", 4, 3, (const uint8_t[]){1, 2, 3});
+    write_sized("sizes/b.bmp", 8, 6, (const uint8_t[]){4, 5, 6});
+    write_sized("sizes/c.bmp", 4, 8, (const uint8_t[]){7, 8, 9});
     write_file("raw/0.bin", numbers, 12);
     write_file("raw/1.bin", numbers + 3, 12);
     write_text("labels.txt", "m.bmp 5\n\nx.bmp 3\na.bmp 0\r\n");
@@ -221,6 +231,67 @@ static void layouts(void **state)
 }
 
 /* docs/data.md lists the presets as they are. */
+/* Pictures [3, height, width] of different sizes; NULL: all have the first one's. */
+static void check_sizes(const char *steps, const int64_t (*sizes)[2], const int64_t first[2])
+{
+    const want w = {.data = "sizes", .input = &picture_input, .preprocess = steps};
+    qn_context *ctx;
+    qn_dataset *data;
+    assert_int_equal(qn_context_create(&ctx, NULL), QN_OK);
+    if (open_set(&data, ctx, &w) != QN_OK)
+        fail_msg("%s", qn_context_error(ctx));
+    const qn_dataset_input *in = qn_dataset_inputs(data);
+    float *sample = malloc(in->bytes);
+    assert_non_null(sample);
+    assert_true(!in->dims == !sizes);
+    for (int64_t i = 0; i < 3; i++) {
+        const int64_t *size = sizes ? sizes[i] : first;
+        qn_tensor described;
+        qn_picture_place place;
+        void *const to[] = {sample};
+        qn_dataset_sample(&described, data, 0, i);
+        assert_int_equal(described.dims[0], 3);
+        assert_memory_equal(described.dims + 1, size, 2 * sizeof *size);
+        assert_int_equal(qn_dataset_read(to, &place, data, ctx, i), QN_OK);
+        assert_int_equal(place.input_height, size[0]);
+        assert_int_equal(place.input_width, size[1]);
+        assert_true(sample[0] == (float)(3 * i + 3)); /* red is the first plane, blue the last */
+        assert_true(sample[3 * size[0] * size[1] - 1] == (float)(3 * i + 1));
+    }
+    free(sample);
+    qn_dataset_free(data);
+    qn_context_free(ctx);
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    check_sizes(NULL, (const int64_t[][2]){{3, 4}, {6, 8}, {8, 4}}, NULL);
+    check_sizes("resize=6", (const int64_t[][2]){{6, 8}, {6, 8}, {12, 6}}, NULL);
+    check_sizes("resize=4x", (const int64_t[][2]){{4, 5}, {4, 5}, {4, 2}}, NULL);
+    check_sizes("resize=6x8", NULL, (const int64_t[]){6, 8});
+    check_sizes("crop=3", NULL, (const int64_t[]){3, 3});
+}
+
+/* A picture that was replaced by another one while the data were in use. */
+static void changed_size(void **state)
+{
+    const want w = {.data = "sizes", .input = &picture_input};
+    qn_context *ctx;
+    qn_dataset *data;
+    static float sample[3 * 64];
+    void *const to[] = {sample};
+    (void)state;
+    assert_int_equal(qn_context_create(&ctx, NULL), QN_OK);
+    assert_int_equal(open_set(&data, ctx, &w), QN_OK);
+    write_sized("sizes/c.bmp", 8, 8, (const uint8_t[]){7, 8, 9});
+    assert_int_equal(qn_dataset_read(to, NULL, data, ctx, 2), QN_E_INVALID);
+    assert_non_null(strstr(qn_context_error(ctx), "c.bmp: the picture has changed"));
+    write_sized("sizes/c.bmp", 4, 8, (const uint8_t[]){7, 8, 9});
+    qn_dataset_free(data);
+    qn_context_free(ctx);
+}
+
 static void presets(void **state)
 {
     static char page[1 << 16];
@@ -362,6 +433,7 @@ static void short_memory(void **state)
     every_allocation(
         &(want){.data = "classes", .input = &picture_input, .preprocess = "resize=x7"});
     every_allocation(&(want){.data = "list.txt", .input = &picture_input});
+    every_allocation(&(want){.data = "sizes", .input = &picture_input});
 }
 
 int main(void)
@@ -369,7 +441,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers),      cmocka_unit_test(layouts), cmocka_unit_test(presets),
         cmocka_unit_test(refusals),     cmocka_unit_test(loader),  cmocka_unit_test(loader_failure),
-        cmocka_unit_test(short_memory),
+        cmocka_unit_test(short_memory), cmocka_unit_test(sizes),   cmocka_unit_test(changed_size),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
