@@ -101,23 +101,22 @@ static void fold_taps(qn_balance_reading *r, const float *w, int threads)
         fold_row(r, o, w + o * size);
 }
 
-static qn_status open_reading(qn_balance_reading *r, const qn_balance_error *e,
-                              const qn_carrier *at)
+static qn_status open_reading(qn_balance_reading *r, qn_balance_error *e, const qn_carrier *at)
 {
     qn_context *ctx = e->q->ctx;
     const qn_mac *m = &r->mac;
     float *w;
     r->at = *at;
     const size_t places = (size_t)(m->w->dims[0] * m->w->dims[1]);
-    r->square = qn_alloc_zero(ctx, places, sizeof *r->square);
-    r->most = qn_alloc_zero(ctx, places, sizeof *r->most);
-    r->row = qn_alloc_zero(ctx, (size_t)m->filters, sizeof *r->row);
-    r->sums = qn_alloc_zero(ctx, (size_t)m->filters, sizeof *r->sums);
-    r->peaks = qn_alloc_zero(ctx, (size_t)m->filters, sizeof *r->peaks);
-    r->signal = qn_alloc_zero(ctx, (size_t)m->filters, sizeof *r->signal);
-    r->power = qn_alloc_zero(ctx, (size_t)m->channels, sizeof *r->power);
-    r->by = qn_alloc_zero(ctx, (size_t)m->channels, sizeof *r->by);
-    r->noise = qn_alloc_zero(ctx, (size_t)m->channels, sizeof *r->noise);
+    r->square = qn_arena_array(&e->arena, places, sizeof *r->square);
+    r->most = qn_arena_array(&e->arena, places, sizeof *r->most);
+    r->row = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->row);
+    r->sums = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->sums);
+    r->peaks = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->peaks);
+    r->signal = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->signal);
+    r->power = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->power);
+    r->by = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->by);
+    r->noise = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->noise);
     if (!r->square || !r->most || !r->row || !r->sums || !r->peaks || !r->power || !r->by ||
         !r->noise || !r->signal)
         return qn_fail_nomem(ctx);
@@ -134,7 +133,7 @@ static qn_status open_reading(qn_balance_reading *r, const qn_balance_error *e,
 /* Products of integers that read integers of 8 bits whose channels are known; others just carry the factors. */
 static qn_status open_readings(qn_balance_error *e)
 {
-    e->readings = qn_alloc_zero(e->q->ctx, e->spread->n_readers, sizeof *e->readings);
+    e->readings = qn_arena_array(&e->arena, e->spread->n_readers, sizeof *e->readings);
     QN_TRY_ALLOC(e->q->ctx, e->readings);
     for (size_t i = 0; i < e->spread->n_readers; i++) {
         const qn_carrier *at = &e->spread->readers[i];
@@ -200,7 +199,8 @@ void qn_balance_error_weights(double *weight, const qn_balance_error *e)
 
 qn_status qn_balance_error_open(qn_balance_error *e)
 {
-    e->before = qn_alloc_zero(e->q->ctx, (size_t)e->spread->channels, sizeof *e->before);
+    qn_arena_init(&e->arena, &e->q->ctx->allocator);
+    e->before = qn_arena_array(&e->arena, (size_t)e->spread->channels, sizeof *e->before);
     QN_TRY_ALLOC(e->q->ctx, e->before);
     QN_TRY(open_readings(e));
     return e->n_readings ? find_before(e) : QN_OK;
@@ -208,20 +208,7 @@ qn_status qn_balance_error_open(qn_balance_error *e)
 
 void qn_balance_error_close(qn_balance_error *e)
 {
-    qn_context *ctx = e->q->ctx;
-    for (size_t i = 0; e->readings && i < e->spread->n_readers; i++) {
-        qn_free(ctx, e->readings[i].square);
-        qn_free(ctx, e->readings[i].most);
-        qn_free(ctx, e->readings[i].row);
-        qn_free(ctx, e->readings[i].sums);
-        qn_free(ctx, e->readings[i].peaks);
-        qn_free(ctx, e->readings[i].signal);
-        qn_free(ctx, e->readings[i].power);
-        qn_free(ctx, e->readings[i].by);
-        qn_free(ctx, e->readings[i].noise);
-    }
-    qn_free(ctx, e->readings);
-    qn_free(ctx, e->before);
+    qn_arena_free(&e->arena);
 }
 
 /* ---- The error of a choice --------------------------------------------------------------------------------------- */

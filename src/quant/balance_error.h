@@ -17,6 +17,7 @@ typedef struct qn_balance_error {
     qn_quantizer *q;
     const qn_stats *stats;
     const qn_spread *spread;
+    qn_arena arena;               /* of all that follows */
     qn_balance_reading *readings; /* products of integers that read integers of known channels */
     size_t n_readings;
     double *before; /* [channels]: largest weight of the node before; 0: none that counts */
