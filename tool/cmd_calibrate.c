@@ -172,8 +172,12 @@ static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
         cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
     wanted.threads = (int)v->subject.threads;
     wanted.checkpoint = checkpoint;
-    if (v->number)
-        wanted.data.samples = v->number * v->batch;
+    const int64_t asked = v->number * v->batch;
+    if (wanted.data.samples && asked > wanted.data.samples)
+        cli_note("%lld samples in so many iterations, but no more than %lld are to be used",
+                 (long long)asked, (long long)wanted.data.samples);
+    else if (asked)
+        wanted.data.samples = asked;
     const qn_status status = collect(out, cli, model, &wanted, v->output);
     free(checkpoint);
     return status;

@@ -176,8 +176,9 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
-    const bool labelled = v->classes.labels || v->eval_data.count;
-    const qn_goal goal = {.max_drop = v->max_drop, .eval = labelled ? &eval : NULL};
+    const qn_goal goal = {.max_drop = v->max_drop,
+                          .eval = &eval,
+                          .if_labelled = !v->classes.labels && !v->eval_data.count};
     if (v->max_drop < 100)
         o.goal = &goal;
     if (v->mix.make_template)

@@ -167,7 +167,7 @@ static const cli_option own_options[] = {
      .type = CLI_LIST,
      .offset = offsetof(quant_values, eval_data),
      .value = "[INPUT=]PATH",
-     .help = "labelled samples for --max-drop; default: those of -d, if --labels has them"},
+     .help = "labelled samples for --max-drop; default: those of -d, if they have classes"},
     {.name = "eval-list",
      .type = CLI_TEXT,
      .offset = offsetof(quant_values, eval_list),

@@ -98,6 +98,8 @@ typedef struct qn_goal {
     double max_drop;                    /* points of top-1 on `eval`, or percent of the outputs */
     const struct qn_eval_options *eval; /* labelled samples; NULL: the outputs' error
                                            sum|fix - float| / sum|float| on the calibration data */
+    int if_labelled; /* `eval` counts only where the calibration data carry classes, as CIFAR files
+                        and sub-folders do, and the model has scores for them */
 } qn_goal;
 /* Shows a model that lives no longer than the call. */
 typedef qn_status qn_model_fn(void *user, qn_model *model);

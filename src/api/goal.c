@@ -24,9 +24,10 @@ typedef struct search {
     qn_quantize_job *j;
     const qn_goal *goal;
     qn_layers layers; /* the most harmful first, once ranked */
+    bool scored; /* by classes */
     double float_top1;
     qn_original original; /* where no labels tell the drop */
-    qn_item *table;
+    qn_item *told, *table; /* of the report; its steps */
     size_t best, made; /* states */
     double best_drop;
     bool holds; /* the best one */
@@ -83,7 +84,7 @@ static qn_status rank(search *s)
 /* Points of top-1 with labels; else percent of the outputs. */
 static qn_status measure_drop(double *drop, search *s)
 {
-    if (!s->goal->eval) {
+    if (!s->scored) {
         QN_TRY(qn_original_error(drop, &s->original));
         *drop *= 100;
         return QN_OK;
@@ -157,6 +158,30 @@ static qn_status find(search *s)
 
 /* ---- The whole -------------------------------------------------------------------------------------------- */
 
+static bool carry_classes(const qn_feed *feed)
+{
+    return feed->dataset && qn_dataset_label(feed->dataset, 0) >= 0;
+}
+
+/* What the drop is counted from: the float model's share of hits, or its outputs. */
+static qn_status measure_float(search *s)
+{
+    const qn_goal *goal = s->goal;
+    qn_context *ctx = s->j->ctx;
+    s->scored = goal->eval && (!goal->if_labelled || carry_classes(&s->j->calibration.feed));
+    if (s->scored) {
+        const qn_status status =
+            qn_eval_score(&s->float_top1, ctx, s->j->calibration.real, goal->eval);
+        if (status == QN_OK || status == QN_E_NOMEM || status == QN_E_CANCELLED ||
+            !goal->if_labelled)
+            return status;
+        qn_log(ctx, QN_LOG_NOTE, "the classes of the data are no measure of this model: %s",
+               qn_context_error(ctx));
+        s->scored = false;
+    }
+    return qn_original_make(&s->original, s->j, DROP_SAMPLES);
+}
+
 static qn_status search_all(search *s)
 {
     s->best_drop = INFINITY;
@@ -164,25 +189,21 @@ static qn_status search_all(search *s)
     if (!s->layers.count)
         return qn_fail(s->j->ctx, QN_E_UNSUPPORTED,
                        "no layer with weights is quantized: there is nothing to search");
-    if (s->goal->eval)
-        QN_TRY(qn_eval_score(&s->float_top1, s->j->ctx, s->j->calibration.real, s->goal->eval));
-    else
-        QN_TRY(qn_original_make(&s->original, s->j, DROP_SAMPLES));
+    QN_TRY(measure_float(s));
+    qn_item_text(s->told, "measure", s->scored ? "points of top-1" : "percent of the outputs");
+    qn_item_real(s->told, "allowed", s->goal->max_drop, 4);
+    s->table = qn_item_table(s->told, "steps");
     QN_TRY(find(s));
     return s->made == s->best ? QN_OK : make_state(s, s->best);
 }
 
 qn_status qn_goal_search(qn_item *root, qn_quantize_job *j)
 {
-    search s = {.j = j, .goal = j->options->goal};
-    qn_item *goal = qn_item_group(root, "goal");
-    qn_item_text(goal, "measure", s.goal->eval ? "points of top-1" : "percent of the outputs");
-    qn_item_real(goal, "allowed", s.goal->max_drop, 4);
-    s.table = qn_item_table(goal, "steps");
+    search s = {.j = j, .goal = j->options->goal, .told = qn_item_group(root, "goal")};
     const qn_status status = search_all(&s);
     qn_original_free(&s.original);
     QN_TRY(status);
-    qn_item_real(goal, "drop", s.best_drop, 4);
+    qn_item_real(s.told, "drop", s.best_drop, 4);
     return s.holds ? QN_OK
                    : qn_fail(j->ctx, QN_E_GOAL,
                              "no mix of widths keeps the drop at %g: the best has %g "

@@ -255,9 +255,12 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
     const qn_status reached = qn_job_decide(root, j);
     if (reached != QN_OK && reached != QN_E_GOAL)
         return reached;
+    qn_output_file *scales;
     QN_TRY(qn_job_compare(root, j, reported));
-    QN_TRY(qn_job_save_scales(j));
     QN_TRY(qn_inputs_retype(j->quantized, &j->settings));
+    QN_TRY(qn_job_write_scales(&scales, j));
+    if (scales)
+        QN_TRY(qn_output_commit(scales));
     return reached;
 }
 

@@ -63,8 +63,8 @@ QN_MUST_CHECK qn_status qn_job_describe(qn_quantize_job *j);
  * channels that do harm: then the model is made anew. */
 QN_MUST_CHECK qn_status qn_job_prove(qn_quantize_job *j);
 void qn_proof_report(qn_item *root, const qn_quantize_job *j);
-/* Writes the scale file that the options ask for. */
-QN_MUST_CHECK qn_status qn_job_save_scales(const qn_quantize_job *j);
+/* The scale file that the options ask for, complete but for the commit; *out NULL: they do not. */
+QN_MUST_CHECK qn_status qn_job_write_scales(qn_output_file **out, const qn_quantize_job *j);
 /* All but the quantized model, which the caller frees or keeps. */
 void qn_job_free(qn_quantize_job *j);
 

@@ -297,11 +297,18 @@ qn_status qn_job_make(qn_quantize_job *j)
     return qn_job_describe(j);
 }
 
-qn_status qn_job_save_scales(const qn_quantize_job *j)
+qn_status qn_job_write_scales(qn_output_file **out, const qn_quantize_job *j)
 {
+    *out = NULL;
     if (!j->scale_text)
         return QN_OK;
-    return qn_output_save(j->ctx, j->options->save_scales, j->scale_text, strlen(j->scale_text));
+    QN_TRY(qn_output_open(out, j->ctx, j->options->save_scales));
+    const qn_status status = qn_output_write(*out, j->scale_text, strlen(j->scale_text));
+    if (status != QN_OK) {
+        qn_output_discard(*out);
+        *out = NULL;
+    }
+    return status;
 }
 
 void qn_job_free(qn_quantize_job *j)

@@ -55,8 +55,13 @@ static qn_status prepare(qn_strategies *r)
         data->data = NULL;
     if (r->row && r->row->random)
         data->n_data = 0;
-    if (most_iterations(r))
-        data->samples = most_iterations(r) * qn_strategies_batch(r);
+    const int64_t wanted = most_iterations(r) * qn_strategies_batch(r);
+    if (data->samples && wanted > data->samples)
+        qn_log(r->ctx, QN_LOG_NOTE,
+               "%lld samples in so many iterations, but no more than %lld are to be used",
+               (long long)wanted, (long long)data->samples);
+    else if (wanted)
+        data->samples = wanted;
     return QN_OK;
 }
 
@@ -130,6 +135,19 @@ static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
     return QN_OK;
 }
 
+/* The scales are complete before the model takes its place, so that whatever fails before leaves an older pair as it
+ * was. */
+static qn_status save_both(qn_strategies *r, qn_quantized_file *file)
+{
+    qn_output_file *scales;
+    QN_TRY(qn_job_write_scales(&scales, &r->j));
+    const qn_status status = place_best(r, file);
+    if (status == QN_OK && scales)
+        return qn_output_commit(scales);
+    qn_output_discard(scales);
+    return status;
+}
+
 static qn_status fail_all(const qn_strategies *r)
 {
     const qn_strategy *s = &r->at[0];
@@ -158,8 +176,7 @@ static qn_status finish(qn_strategies *r)
     qn_made_give(&r->j, &r->kept);
     r->j.untimed = r->count > 1;
     QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
-    QN_TRY(qn_job_save_scales(&r->j));
-    QN_TRY(place_best(r, &file));
+    QN_TRY(save_both(r, &file));
     QN_TRY(leave_traces(r, &file));
     qn_quantized_tell(r->report, r->model, file.path, file.opset);
     QN_TRY(qn_report_finish(r->report));

@@ -74,21 +74,41 @@ static bool has_border(const qn_window_attrs *a)
     return false;
 }
 
-/* The D that an average reads whose border would not be 0; NULL: there is none. Rounding up drops windows that begin
- * in the border behind the input, and would not behind a Pad. */
-static const qn_node *read_by_border(const qn_node *node)
+/* With its border as part of the input it has as many windows. Rounding up drops those that begin in the border behind
+ * the input, and would not behind a Pad. */
+static bool keeps_windows(const qn_node *pool)
+{
+    const qn_window_attrs *a = pool->attrs;
+    const size_t spatial = a->pads.count / 2;
+    const qn_type *x = &pool->in[0]->type, *y = &pool->out[0]->type;
+    bool same = a->kernel_shape.count == spatial && x->rank == (int32_t)spatial + 2;
+    for (size_t i = 0; a->ceil_mode && same && i < spatial; i++) {
+        const int64_t stride = i < a->strides.count ? a->strides.at[i] : 1;
+        const int64_t gap = i < a->dilations.count ? a->dilations.at[i] : 1;
+        const int64_t whole = x->dims[i + 2].value + a->pads.at[i] + a->pads.at[i + spatial];
+        const int64_t behind = whole - (gap * (a->kernel_shape.at[i] - 1) + 1);
+        same = x->dims[i + 2].value >= 0 &&
+               y->dims[i + 2].value == (behind + stride - 1) / stride + 1;
+    }
+    return same;
+}
+
+static bool counts_border(const qn_node *node)
 {
     const qn_window_attrs *a = node->attrs;
-    if (node->op != &qn_op_AveragePool || !a->count_include_pad || a->ceil_mode ||
-        a->auto_pad != QN_AUTO_PAD_NOTSET || a->pads.count > 2 * (QN_MAX_RANK - 2) ||
-        !has_border(a))
-        return NULL;
-    const qn_node *d = qn_match_op(node->in[0], &qn_op_DequantizeLinear);
+    return node->op == &qn_op_AveragePool && a->count_include_pad &&
+           a->auto_pad == QN_AUTO_PAD_NOTSET && a->pads.count <= 2 * (QN_MAX_RANK - 2);
+}
+
+/* The D that the average reads, of integers of 8 bits with one scale (OpenVINO leaves others out); NULL: it reads
+ * floats. */
+static const qn_node *read_by(const qn_node *pool)
+{
+    const qn_node *d = qn_match_op(pool->in[0], &qn_op_DequantizeLinear);
     if (!d || d->n_in < 3 || !d->in[1]->data || qn_tensor_count(d->in[1]->data) != 1)
         return NULL;
-    const qn_tensor *zero =
-        d->in[2] ? d->in[2]->data : NULL; /* of 16 bits: OpenVINO leaves it out */
-    return zero && qn_dtype_size(zero->dtype) == 1 && !qn_match_is(d->in[2], 0) ? d : NULL;
+    const qn_tensor *zero = d->in[2] ? d->in[2]->data : NULL;
+    return zero && qn_dtype_size(zero->dtype) == 1 ? d : NULL;
 }
 
 /* A node before `pool`, named after it; *value is what it reads, and then what it writes. */
@@ -108,31 +128,53 @@ static qn_status put_before(qn_value **value, qn_node *pool, qn_node_spec spec, 
 }
 
 /* The border becomes a Pad of the integers themselves: behind a D, OpenVINO gets a Pad along one axis wrong too. */
-static qn_status pad_apart(qn_node *pool, const qn_node *d)
+static qn_status pad_apart(qn_node *pool)
 {
+    const qn_node *d = read_by(pool);
     qn_window_attrs *a = pool->attrs;
     const size_t spatial = a->pads.count / 2;
     int64_t all[2 * QN_MAX_RANK] = {0};
     const int64_t none[2 * QN_MAX_RANK] = {0};
-    qn_value *value = d->in[0], *pads;
+    qn_value *value = d ? d->in[0] : pool->in[0], *pads;
     for (size_t i = 0; i < 2 * spatial; i++)
         all[i + (i < spatial ? 2 : 4)] = a->pads.at[i];
     QN_TRY(qn_value_ints(&pads, pool->graph, all, 2 * (spatial + 2)));
-    const qn_node_spec pad = {.op = &qn_op_Pad, .in = {NULL, pads, d->in[2]}, .n_in = 3};
-    const qn_node_spec real = {
-        .op = &qn_op_DequantizeLinear, .in = {NULL, d->in[1], d->in[2]}, .n_in = 3};
+    const qn_node_spec pad = {
+        .op = &qn_op_Pad, .in = {NULL, pads, d ? d->in[2] : NULL}, .n_in = d ? 3 : 2};
     QN_TRY(put_before(&value, pool, pad, "_Pad"));
-    QN_TRY(put_before(&value, pool, real, "_DequantizeLinear"));
+    if (d) {
+        const qn_node_spec real = {
+            .op = &qn_op_DequantizeLinear, .in = {NULL, d->in[1], d->in[2]}, .n_in = 3};
+        QN_TRY(put_before(&value, pool, real, "_DequantizeLinear"));
+    }
     QN_TRY(qn_ints_copy(&a->pads, pool->graph, none, 2 * spatial));
     return qn_node_set_input(pool, 0, value);
 }
 
-static qn_status pad_all_apart(const qn_quantizer *q)
+/* Its border would not be 0: integers 0 are something else. */
+static bool has_wrong_border(const qn_quantizer *q, const qn_node *pool)
+{
+    const qn_node *d = read_by(pool);
+    return q->settings.profile->pads_with_zero && d && !qn_match_is(d->in[2], 0);
+}
+
+/* Windows that reach beyond the border (ceil_mode) are divided by all of their size in ONNX Runtime (1.31) and OpenVINO
+ * (2026.4); without a border of their own they count what is there. */
+static qn_status mend_average(const qn_quantizer *q, qn_node *pool)
+{
+    qn_window_attrs *a = pool->attrs;
+    if (has_border(a) && keeps_windows(pool) && (a->ceil_mode || has_wrong_border(q, pool)))
+        QN_TRY(pad_apart(pool));
+    if (a->ceil_mode && !has_border(a))
+        a->count_include_pad = 0;
+    return QN_OK;
+}
+
+static qn_status mend_averages(const qn_quantizer *q)
 {
     for (qn_node *node = q->graph->first; node; node = node->next) {
-        const qn_node *d = read_by_border(node);
-        if (d)
-            QN_TRY(pad_apart(node, d));
+        if (counts_border(node))
+            QN_TRY(mend_average(q, node));
     }
     return QN_OK;
 }
@@ -140,5 +182,5 @@ static qn_status pad_all_apart(const qn_quantizer *q)
 qn_status qn_workarounds_apply(qn_quantizer *q)
 {
     QN_TRY(keep_all_dimensions(q));
-    return q->settings.profile->pads_with_zero ? pad_all_apart(q) : QN_OK;
+    return mend_averages(q);
 }
