@@ -129,8 +129,8 @@ static bool check_methods(const quant_values *v)
     return false;
 }
 
-/* What gives all nodes activations of 16 bits; *option is its option. NULL: some may have 8. */
-static const char *all_wide(const quant_values *v, const char **option)
+/* What gives nodes activations of 16 bits; *option is its option. NULL: nothing, or what follows may take it back. */
+static const char *wide_asked(const quant_values *v, const char **option)
 {
     const char *width = v->bits == 16 ? "16" : NULL;
     *option = "-b";
@@ -140,7 +140,7 @@ static const char *all_wide(const quant_values *v, const char **option)
         const char *text = v->widths.at[i], *equals = strrchr(text, '=');
         if (equals && strcmp(equals, "=8") == 0)
             width = NULL;
-        if (strcmp(text, "*=16") != 0 && strcmp(text, "*=w8a16") != 0)
+        if (!equals || (strcmp(equals, "=16") != 0 && strcmp(equals, "=w8a16") != 0))
             continue;
         *option = "--bits";
         width = text;
@@ -152,7 +152,7 @@ static const char *all_wide(const quant_values *v, const char **option)
 static bool check_opset(const quant_values *v)
 {
     enum { WIDE_OPSET = 21 }; /* QuantizeLinear takes 16 bits since then */
-    const char *option, *width = all_wide(v, &option);
+    const char *option, *width = wide_asked(v, &option);
     const bool writes = !v->list && !v->mix.make_template && quantizes(v) &&
                         (!v->form || strcmp(v->form, "fake") != 0);
     if (!v->opset || v->opset >= WIDE_OPSET || !width || !writes)

@@ -24,11 +24,11 @@ typedef struct search {
     qn_quantize_job *j;
     const qn_goal *goal;
     qn_layers layers; /* the most harmful first, once ranked */
-    bool scored; /* by classes */
+    bool scored;      /* by classes */
     double float_top1;
-    qn_original original; /* where no labels tell the drop */
+    qn_original original;  /* where no labels tell the drop */
     qn_item *told, *table; /* of the report; its steps */
-    size_t best, made; /* states */
+    size_t best, made;     /* states */
     double best_drop;
     bool holds; /* the best one */
 } search;

@@ -310,6 +310,7 @@ qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
 {
     qn_quantize_job j;
     qn_job_init(&j, ctx, options);
+    j.listing = true;
     qn_report *report = NULL;
     *out = NULL;
     qn_status status = qn_job_prepare(&j, model);

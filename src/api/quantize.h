@@ -30,10 +30,12 @@ typedef struct qn_quantize_job {
     qn_mix *mix;       /* of a file */
     char *scale_text;  /* of a scale file to be written; of the last model made */
     bool given;        /* all scales are those that the file has, without data */
-    bool untimed;      /* nobody asked how fast the models are */
-    bool mended;       /* layers have more bits, or stay float, that nobody asked for */
-    double noise;      /* of the worst part of an output, once it is compared */
-    bool unchecked;    /* whether some should: there are no samples to run */
+    bool
+        listing; /* nothing is made: nodes are listed, whether there is anything to quantize or not */
+    bool untimed;   /* nobody asked how fast the models are */
+    bool mended;    /* layers have more bits, or stay float, that nobody asked for */
+    double noise;   /* of the worst part of an output, once it is compared */
+    bool unchecked; /* whether some should: there are no samples to run */
     qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
 } qn_quantize_job;
 

@@ -125,6 +125,7 @@ qn_status qn_job_settle(qn_quantize_job *j)
     j->mended = j->unchecked = false;
     j->noise = 0;
     QN_TRY(settings_of(&j->settings, j->ctx, j->options));
+    j->settings.may_be_empty = j->listing;
     j->settings.mix = j->mix;
     if (j->mix)
         j->settings.bits = 8; /* of what only moves numbers */

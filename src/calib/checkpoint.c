@@ -243,7 +243,7 @@ qn_status qn_checkpoint_resume(qn_collection *c, const char *path, size_t n_inpu
         qn_map_close(&map);
     }
     if (status == QN_OK) {
-        qn_log(c->ctx, QN_LOG_INFO, "%s: going on after %lld of %lld samples", path,
+        qn_log(c->ctx, QN_LOG_NOTE, "%s: going on after %lld of %lld samples", path,
                (long long)c->n_done, (long long)c->source->count);
         return QN_OK;
     }

@@ -264,7 +264,10 @@ static bool is_blank(char c)
 
 bool qn_lines_next(const char **line, size_t *length, qn_lines *lines)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* that some editors put before UTF-8 */
     const char *text = (const char *)lines->map.data;
+    if (lines->at == 0 && lines->map.size >= 3 && memcmp(text, mark, 3) == 0)
+        lines->at = 3;
     while (lines->at < lines->map.size) {
         const char *start = text + lines->at;
         const char *newline = memchr(start, '\n', lines->map.size - lines->at);
@@ -284,6 +287,12 @@ bool qn_lines_next(const char **line, size_t *length, qn_lines *lines)
     return false;
 }
 
+/* A name from its class. */
+static bool divides(char c)
+{
+    return is_blank(c) || c == ',';
+}
+
 int64_t qn_line_label(const char *line, size_t *length)
 {
     enum { MOST_DIGITS = 18 };
@@ -292,11 +301,11 @@ int64_t qn_line_label(const char *line, size_t *length)
     while (at > 0 && line[at - 1] >= '0' && line[at - 1] <= '9')
         at--;
     const size_t digits = *length - at;
-    if (digits == 0 || digits > MOST_DIGITS || at == 0 || !is_blank(line[at - 1]))
+    if (digits == 0 || digits > MOST_DIGITS || at == 0 || !divides(line[at - 1]))
         return -1;
     for (size_t i = at; i < *length; i++)
         value = value * 10 + (line[i] - '0');
-    while (at > 0 && is_blank(line[at - 1]))
+    while (at > 0 && divides(line[at - 1]))
         at--;
     *length = at;
     return at ? value : -1;

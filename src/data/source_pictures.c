@@ -113,6 +113,14 @@ static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_source *s
     return QN_OK;
 }
 
+static qn_status within(qn_context *ctx, qn_status status, const qn_source *source, int64_t i)
+{
+    if (status == QN_OK)
+        return QN_OK;
+    return source->files ? qn_fail_within(ctx, status, "%s", source->files->paths[i])
+                         : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
+}
+
 /* Fetched and through all steps but the numbers. */
 static qn_status make_pixels(qn_image *out, qn_picture_place *place, qn_context *ctx,
                              const qn_source *source, int64_t i)
@@ -122,15 +130,7 @@ static qn_status make_pixels(qn_image *out, qn_picture_place *place, qn_context 
     const qn_status status = qn_preprocess_pixels(out, place, ctx, &p->preprocess);
     if (status != QN_OK)
         qn_image_free(out, ctx);
-    return status;
-}
-
-static qn_status within(qn_context *ctx, qn_status status, const qn_source *source, int64_t i)
-{
-    if (status == QN_OK)
-        return QN_OK;
-    return source->files ? qn_fail_within(ctx, status, "%s", source->files->paths[i])
-                         : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
+    return within(ctx, status, source, i);
 }
 
 /* Its place among others is as large as it was when the data were opened. */

@@ -77,6 +77,7 @@ typedef struct qn_quant_settings {
     size_t n_uncut;
     const struct qn_mix *mix;       /* widths and methods node by node, see mix.h; NULL: none */
     bool dynamic;                   /* activations are quantized while running */
+    bool may_be_empty;              /* nothing that can be quantized is no failure */
     bool real_outputs;              /* of a chip: else they are integers */
     const char *const *input_types; /* of the inputs, see inputs.h; one for all, or one for each */
     size_t n_input_types;

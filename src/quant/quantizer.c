@@ -66,6 +66,8 @@ qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
     if (status == QN_OK)
         status = qn_reasons_add(q);
     if (status == QN_OK)
+        status = qn_reasons_check(q);
+    if (status == QN_OK)
         *out = q;
     else
         qn_quantizer_free(q);

@@ -59,3 +59,68 @@ qn_status qn_reasons_add(qn_quantizer *q)
     }
     return QN_OK;
 }
+
+/* ---- Nothing is left ---------------------------------------------------------------------------------------- */
+
+static bool has_integers(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        if (q->nodes[i].node->op->quant == QN_QUANT_ALREADY)
+            return true;
+    }
+    return false;
+}
+
+static bool has_doubles(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (node->op->quant == QN_QUANT_MAC && node->in[0]->type.dtype == QN_FLOAT64)
+            return true;
+    }
+    return false;
+}
+
+/* The product that would have been worth most; NULL: there is none. */
+static const qn_quant_node *first_product(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        if (q->nodes[i].node->op->quant == QN_QUANT_MAC && q->nodes[i].why)
+            return &q->nodes[i];
+    }
+    return NULL;
+}
+
+static qn_status fail_empty(const qn_quantizer *q)
+{
+    const char *target = q->settings.profile->name;
+    const qn_quant_node *product = first_product(q);
+    if (has_integers(q))
+        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                       "this model is quantized already, and nothing in it is left to be quantized "
+                       "for target '%s': quantize the float model that it was made of",
+                       target);
+    if (has_doubles(q))
+        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                       "nothing in this model can be quantized for target '%s': it computes in "
+                       "float64; make it float32, float16 or bfloat16",
+                       target);
+    if (!product)
+        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                       "nothing in this model can be quantized for target '%s': it has no "
+                       "convolution or product of matrices",
+                       target);
+    return qn_fail(q->ctx, QN_E_UNSUPPORTED,
+                   "nothing in this model is to be quantized for target '%s': %s '%s' stays float, "
+                   "%s (--list tells of all nodes)",
+                   target, product->node->op->name, product->node->name, product->why);
+}
+
+qn_status qn_reasons_check(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_values; i++) {
+        if (q->values[i].integer)
+            return QN_OK;
+    }
+    return q->settings.dynamic || q->settings.may_be_empty ? QN_OK : fail_empty(q);
+}

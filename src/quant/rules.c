@@ -434,42 +434,8 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 
 /* ---- All of it ------------------------------------------------------------------------------------------------------- */
 
-static bool has_integers(const qn_quantizer *q)
-{
-    for (size_t i = 0; i < q->n_nodes; i++) {
-        if (q->nodes[i].node->op->quant == QN_QUANT_ALREADY)
-            return true;
-    }
-    return false;
-}
-
-static bool has_doubles(const qn_quantizer *q)
-{
-    for (size_t i = 0; i < q->n_nodes; i++) {
-        const qn_node *node = q->nodes[i].node;
-        if (node->op->quant == QN_QUANT_MAC && node->in[0]->type.dtype == QN_FLOAT64)
-            return true;
-    }
-    return false;
-}
-
-static qn_status fail_empty(const qn_quantizer *q)
-{
-    const char *target = q->settings.profile->name;
-    if (has_integers(q))
-        return qn_fail(q->ctx, QN_E_UNSUPPORTED,
-                       "this model is quantized already, and nothing in it is left to be quantized "
-                       "for target '%s': quantize the float model that it was made of",
-                       target);
-    return qn_fail(q->ctx, QN_E_UNSUPPORTED,
-                   "nothing in this model can be quantized for target '%s'%s", target,
-                   has_doubles(q) ? ": it computes in float64; make it float32, float16 or bfloat16"
-                                  : "");
-}
-
 qn_status qn_rules_apply(qn_quantizer *q)
 {
-    bool any = false;
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(q, &q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));
@@ -481,11 +447,9 @@ qn_status qn_rules_apply(qn_quantizer *q)
     for (size_t i = 0; i < q->n_values; i++) {
         settle_value(q, &q->values[i]);
         set_width(q, &q->values[i]);
-        any = any || q->values[i].integer;
     }
     join_values(q);
-    QN_TRY(qn_inputs_settle(q));
-    return any ? QN_OK : fail_empty(q);
+    return qn_inputs_settle(q);
 }
 
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value)

@@ -87,8 +87,8 @@ static bool keeps_windows(const qn_node *pool)
         const int64_t gap = i < a->dilations.count ? a->dilations.at[i] : 1;
         const int64_t whole = x->dims[i + 2].value + a->pads.at[i] + a->pads.at[i + spatial];
         const int64_t behind = whole - (gap * (a->kernel_shape.at[i] - 1) + 1);
-        same = x->dims[i + 2].value >= 0 &&
-               y->dims[i + 2].value == (behind + stride - 1) / stride + 1;
+        same =
+            x->dims[i + 2].value >= 0 && y->dims[i + 2].value == (behind + stride - 1) / stride + 1;
     }
     return same;
 }

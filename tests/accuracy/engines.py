@@ -48,11 +48,11 @@ def behind_float(reduction):
                    helper.make_node(reduction, ["s", "axes"], ["g"], keepdims=0)], axes=AXES)
 
 
-def pooled(read, window):
+def pooled(read, window, **attributes):
     """A pool that counts its border, of numbers on both sides of 0, which `read` = "v" adds to the result."""
+    attributes.setdefault("pads", [k // 2 for k in 2 * window])
     nodes = conv("x", "w1", "a") + [
-        helper.make_node("AveragePool", ["a"], ["u"], kernel_shape=window, pads=[k // 2 for k in 2 * window],
-                         count_include_pad=1),
+        helper.make_node("AveragePool", ["a"], ["u"], kernel_shape=window, count_include_pad=1, **attributes),
         helper.make_node("Add", ["a", "u"], ["v"])]
     return (nodes[:2 if read == "u" else 3] + conv(read, "w2", "y"), (1, 3, 16, 16),
             {"w1": (8, 3, 3, 3), "w2": (16, 8, 1, 1)}, {})
@@ -71,6 +71,8 @@ NETWORKS = {
                                               dilations=[2, 2])]),
     "pool that counts its border": pooled("u", [3, 3]),
     "pool beside another reader": pooled("v", [3, 1]),
+    "pool that rounds up": pooled("u", [3, 3], strides=[2, 2], ceil_mode=1),
+    "pool that rounds up without a border": pooled("u", [3, 3], strides=[2, 2], ceil_mode=1, pads=[0] * 4),
     "cubic": image([helper.make_node("Resize", ["r", "", "scales"], ["u"], mode="cubic")],
                    scales=np.array([1, 1, 1.5, 0.7], np.float32)),
 }

@@ -67,6 +67,7 @@ static int make_files(void **state)
     write_file("raw/0.bin", numbers, 12);
     write_file("raw/1.bin", numbers + 3, 12);
     write_text("labels.txt", "m.bmp 5\n\nx.bmp 3\na.bmp 0\r\n");
+    write_text("commas.csv", "\xef\xbb\xbfm.bmp,5\r\nx.bmp, 3\r\na.bmp,0\r\n");
     write_text("plain.txt", "2\n1\n0\n");
     write_text("list.txt", "flat/m.bmp 7\nflat/a.bmp 1\n");
     write_text("names.txt", "x\nm.bmp\n");
@@ -138,6 +139,8 @@ static void readers(void **state)
               (float[]){2.5, 4, 1}, NULL);
     check_set(&(want){.data = "flat", .input = &picture_input, .labels = "labels.txt"}, 3,
               (float[]){4, 7, 1}, (int64_t[]){0, 5, 3});
+    check_set(&(want){.data = "flat", .input = &picture_input, .labels = "commas.csv"}, 3,
+              (float[]){4, 7, 1}, (int64_t[]){0, 5, 3});
     check_set(&(want){.data = "flat", .input = &picture_input, .labels = "plain.txt"}, 3,
               (float[]){4, 7, 1}, (int64_t[]){2, 1, 0});
     check_set(
@@ -188,7 +191,7 @@ static void refusals(void **state)
     refuse(&(want){.data = "flat", .input = &grey_input}, "one channel");
     refuse(&(want){.data = "flat", .input = &vector_input}, "36 numbers");
     refuse(&(want){.data = "flat", .input = &picture_input, .preprocess = "crop=5"},
-           "too small to crop");
+           "a.bmp: 3 x 4 pixels (height x width) are too small to crop");
     refuse(&(want){.data = "flat", .input = &picture_input, .preprocess = "zoom=2"},
            "unknown step 'zoom'");
     refuse(&(want){.data = "raw", .input = &vector_input, .preprocess = "bgr"},
