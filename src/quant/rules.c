@@ -8,6 +8,7 @@
 #include "pass/rewrite.h"
 #include "quant/form_rows.h"
 #include "quant/inputs.h"
+#include "quant/masks.h"
 #include "quant/mix.h"
 #include "quant/pattern.h"
 
@@ -470,6 +471,7 @@ static qn_status fail_empty(const qn_quantizer *q)
 qn_status qn_rules_apply(qn_quantizer *q)
 {
     bool any = false;
+    QN_TRY(qn_masks_find(q));
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(q, &q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));
