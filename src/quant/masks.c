@@ -60,11 +60,16 @@ static qn_range range_of_constant(const qn_tensor *tensor, float least)
     return range;
 }
 
+/* Views are not looked at for themselves: what is viewed is. */
 static qn_range seen_range(const qn_stats *stats, const qn_value *value)
 {
+    const qn_stats_entry *entry = qn_stats_find(stats, value->name);
+    while (!entry && value->producer && (value->producer->op->flags & QN_OP_MOVES)) {
+        value = value->producer->in[0];
+        entry = qn_stats_find(stats, value->name);
+    }
     if (value->data)
         return range_of_constant(value->data, -INFINITY);
-    const qn_stats_entry *entry = qn_stats_find(stats, value->name);
     return entry ? (qn_range){entry->min, entry->max} : unknown;
 }
 
@@ -126,6 +131,8 @@ static void measure_node(const walk *w, const qn_node *node)
 {
     qn_quant_value *v = qn_quant_value_of(w->q, node->out[0]);
     qn_range *live = &w->live[node->out[0]->mark];
+    if (!is_known(*live) && (node->op->flags & QN_OP_MOVES))
+        *live = w->live[node->in[0]->mark];
     if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*live))
         return;
     const float depth = depth_of(qn_quant_root(w->q, v)->bits);
