@@ -1,5 +1,6 @@
 /* qn_calibrate: joins model, data and the collection of statistics; and what is told of statistics. */
 #include "api/calibration.h"
+#include "api/numbers.h"
 
 typedef struct job {
     qn_calibration calibration;
@@ -69,6 +70,8 @@ qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx, qn_m
         *report = NULL;
     qn_status status =
         qn_calibration_open(&j.calibration, ctx, model, options ? options : &defaults);
+    if (status == QN_OK)
+        status = qn_numbers_check(ctx, j.calibration.real->graph);
     if (status == QN_OK)
         status = run_job(out, &j);
     if (status == QN_OK && report)

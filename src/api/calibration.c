@@ -1,6 +1,7 @@
 /* What calibrating and quantizing have in common: the float graph, its data, and statistics of them. */
 #include "api/calibration.h"
 
+#include "api/numbers.h"
 #include "api/prepare.h"
 #include "base/clock.h"
 #include "ops/fingerprint.h"
@@ -169,7 +170,10 @@ qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibrati
     collect.axis = qn_channel_axis;
     collect.model = c->print;
     const double start = qn_clock_ms();
-    QN_TRY(qn_collect(out, course, c->plan, c->ctx, c->source, &collect));
+    const qn_status status = qn_collect(out, course, c->plan, c->ctx, c->source, &collect);
+    if (status != QN_OK)
+        return qn_numbers_explain(c->ctx, c->real->graph, status);
     c->run_ms = qn_clock_ms() - start;
+    qn_numbers_warn(c->ctx, c->real->graph, out[collect.n_after]);
     return QN_OK;
 }

@@ -77,8 +77,8 @@ static qn_status tell_mix(qn_model *model, const qn_mix *mix)
 }
 
 /* What a reader must know to see the float network's numbers in a tensor's integers: factors of channels, and that it
- * is cut off where the function behind it does not care. */
-static qn_json *describe_value(const qn_quant_value *v)
+ * is cut off where what is behind it, a function or a Softmax, does not care. */
+static qn_json *describe_value(const qn_quant_value *v, bool through)
 {
     qn_json *row = qn_json_object(), *list = qn_json_array();
     const int64_t channels = v->factor ? v->value->type.dims[v->axis].value : 0;
@@ -88,7 +88,7 @@ static qn_json *describe_value(const qn_quant_value *v)
     if (channels)
         good = good && qn_json_set(row, "axis", qn_json_int(v->axis));
     good = qn_json_set(row, "factor", list) && good;
-    if (v->through)
+    if (through)
         good = good && qn_json_set(row, "through", qn_json_bool(true));
     if (good)
         return row;
@@ -103,9 +103,10 @@ static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
     bool good = true, any = false;
     for (size_t i = 0; i < q->n_values && good; i++) {
         const qn_quant_value *v = &q->values[i];
-        if (!v->integer || (!v->through && !v->factor))
+        const bool through = v->integer && qn_quant_root(q, v)->through;
+        if (!v->integer || (!through && !v->factor))
             continue;
-        good = qn_json_set(root, v->value->name, describe_value(v));
+        good = qn_json_set(root, v->value->name, describe_value(v, through));
         any = true;
     }
     qn_status status = good ? QN_OK : qn_fail_nomem(model->ctx);

@@ -150,7 +150,7 @@ static const char *advice_for(const qn_quantize_job *j)
         (!profile->fixed_point || profile->wide))
         return "without -b 8 and -qm the layers that make most of it are found and get more; "
                "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
-    return profile->wide
+    return profile->wide && o->bits < 16
                ? "-b 16, --fix-worst N, another method (-qm all tries them) or more data help"
                : "--fix-worst N, another method (-qm all tries them) or more data help";
 }

@@ -1,6 +1,7 @@
 /* A quantization step by step: passes and rules, statistics, parameters and nodes. */
 #include <string.h>
 
+#include "api/numbers.h"
 #include "api/quantize.h"
 #include "base/cpu.h"
 #include "base/map.h"
@@ -228,6 +229,7 @@ qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model)
     if (j->options->scales)
         QN_TRY(open_scales(j));
     QN_TRY(qn_calibration_open(&j->calibration, j->ctx, model, &j->options->calibrate));
+    QN_TRY(qn_numbers_check(j->ctx, j->calibration.real->graph));
     if (j->scales)
         QN_TRY(qn_scales_check(j->scales, j->calibration.print));
     if (j->mix)

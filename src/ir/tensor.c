@@ -245,3 +245,27 @@ bool qn_tensor_equal(const qn_tensor *a, const qn_tensor *b)
         return strings_equal(a->data, b->data, count);
     return count == 0 || memcmp(a->data, b->data, (size_t)count * qn_dtype_size(a->dtype)) == 0;
 }
+
+/* Numbers whose bits, without the sign, are at least these: infinity has 0x7f800000, NaN more. */
+static bool has_bits(const qn_tensor *tensor, uint32_t least)
+{
+    const int64_t count = tensor->dtype == QN_FLOAT32 ? qn_tensor_count(tensor) : 0;
+    const char *data = tensor->data;
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, data + (size_t)i * sizeof bits, sizeof bits);
+        most = QN_MAX(most, bits & UINT32_C(0x7fffffff));
+    }
+    return most >= least;
+}
+
+bool qn_tensor_has_nan(const qn_tensor *tensor)
+{
+    return has_bits(tensor, UINT32_C(0x7f800001));
+}
+
+bool qn_tensor_is_finite(const qn_tensor *tensor)
+{
+    return !has_bits(tensor, UINT32_C(0x7f800000));
+}

@@ -49,6 +49,7 @@ static void guess_node(qn_quant_node *n)
         n->why = forms[i].refuse ? forms[i].refuse(n->node) : NULL;
         if (!n->why && forms[i].is_product && !qn_mac_of(&mac, n->node))
             n->why = "it has no constant matrix of weights";
+        n->why = n->why ? n->why : qn_form_refuse_constants(n->node);
         n->integer = !n->why;
     }
     n->bits = 8;

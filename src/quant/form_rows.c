@@ -32,6 +32,15 @@ const char *qn_form_refuse_scaled(const qn_node *gemm)
                : NULL;
 }
 
+const char *qn_form_refuse_constants(const qn_node *node)
+{
+    for (int32_t i = 0; i < QN_MIN(node->n_in, 3); i++) {
+        if (node->in[i] && node->in[i]->data && !qn_tensor_is_finite(node->in[i]->data))
+            return "its constants are not finite";
+    }
+    return NULL;
+}
+
 static const char *refuse_gemm(const qn_node *node)
 {
     const qn_gemm_attrs *a = node->attrs;

@@ -21,5 +21,7 @@ bool qn_form_is_given(const qn_value *value);
 bool qn_form_breaks_pairs(const qn_node *node);
 /* Why a Gemm is more than a product with a row of biases, or NULL. */
 const char *qn_form_refuse_scaled(const qn_node *gemm);
+/* Why weights and biases cannot be integers, or NULL. */
+const char *qn_form_refuse_constants(const qn_node *node);
 
 #endif

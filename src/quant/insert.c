@@ -8,6 +8,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/pairs.h"
+#include "quant/masks.h"
 #include "quant/output_scale.h"
 #include "quant/workarounds.h"
 
@@ -364,7 +365,7 @@ static qn_status operand_params(const qn_qparams **out, const qn_quantizer *q,
     *out = n->form == QN_FORM_CONCAT ? n->node->out[0]->qparams : NULL;
     if (*out)
         return QN_OK;
-    QN_TRY(qn_params_of_constant(&own, q, data, n->bits));
+    QN_TRY(qn_params_of_constant(&own, q, data, n));
     *out = own;
     return QN_OK;
 }
@@ -408,6 +409,7 @@ qn_status qn_quant_insert(qn_quantizer *q)
         qn_quant_node *n = &q->nodes[i];
         if (n->weights)
             n->input = qn_params_read(q, n);
+        n->least = qn_mask_least(q, n);
     }
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && q->values[i].value->qparams)

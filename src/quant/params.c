@@ -7,6 +7,7 @@
 #include "ops/eval.h"
 #include "quant/given.h"
 #include "quant/inputs.h"
+#include "quant/masks.h"
 
 /* ---- From ranges -------------------------------------------------------------------------------------------- */
 
@@ -52,26 +53,23 @@ int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x)
 /* ---- Constants ---------------------------------------------------------------------------------------------- */
 
 qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const qn_tensor *tensor,
-                                int bits)
+                                const qn_quant_node *n)
 {
     const qn_profile *profile = q->settings.profile;
     const int64_t count = qn_tensor_count(tensor);
     float least = 0, most = 0;
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, profile->activation[bits > 8], 1));
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, profile->activation[n->bits > 8], 1));
     for (int64_t i = 0; i < count; i++) {
         const float x = (float)qn_tensor_f64(tensor, i);
         least = QN_MIN(least, x);
         most = QN_MAX(most, x);
     }
+    least = n->least < 0 ? QN_MAX(least, n->least) : least;
     qn_params_from_range(*out, least, most, profile->symmetric);
     return QN_OK;
 }
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
-
-/* 16 bits resolve what was seen with room to spare: nothing is cut off, and half as much is added on both sides
- * for what other data may bring. A side that is 0, as behind a Relu, stays. */
-static const float more_for_words = 1.5f;
 
 static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
                                 const qn_range_options *wanted)
@@ -79,8 +77,8 @@ static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn
     const qn_method *method = NULL;
     QN_TRY(qn_method_find(&method, q->ctx, "min_max"));
     QN_TRY(qn_stats_range(range, q->ctx, entry, method, wanted));
-    range->min *= more_for_words;
-    range->max *= more_for_words;
+    range->min *= qn_more_for_words;
+    range->max *= qn_more_for_words;
     return QN_OK;
 }
 
@@ -175,6 +173,11 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     qn_range_options wanted = options->range;
     wanted.bits = root->bits;
     wanted.symmetric = q->settings.profile->symmetric;
+    root->through = root->masked;
+    if (root->masked) {
+        *range = qn_mask_range(root, entry, root->bits);
+        return QN_OK;
+    }
     root->through = options->look_through && qn_range_has_through(q, root);
     if (root->through)
         return qn_range_through(range, q, root, entry);
@@ -227,7 +230,7 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
     const float *by = source->factor;
     if (!by || !entry || entry->channels < 1)
         return root->range;
-    const float more = root->bits > 8 ? more_for_words : 1;
+    const float more = root->bits > 8 ? qn_more_for_words : 1;
     qn_range range = {0, 0};
     for (int64_t c = 0; c < entry->channels; c++) {
         range.min = fminf(range.min, fmaxf(more * entry->channel_min[c], root->range.min) / by[c]);
@@ -262,8 +265,12 @@ static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
     qn_range range = out->range;
     wanted.bits = 8;
     wanted.symmetric = profile->symmetric;
-    if (entry)
+    if (entry && root->masked)
+        range = qn_mask_range(root, entry, wanted.bits);
+    else if (entry)
         QN_TRY(qn_stats_range(&range, q->ctx, entry, narrow_method(q, root, options), &wanted));
+    if (root->least < 0)
+        range.min = fmaxf(range.min, root->least);
     limit_range(&range, q, root, options->norm_limit);
     QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
     qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
@@ -293,6 +300,8 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
         (qn_derived_value){.name = root->value->name, .method = method_of(q, root, options)->name};
     if (root->through || (!entry && known_range(&known, value)))
         out->method = "function";
+    if (root->masked || root->least < 0)
+        out->method = QN_MASK_METHOD;
     if (root->given)
         out->method = "given";
     out->range = balanced_range(root, &q->values[root->source], entry);
@@ -383,7 +392,9 @@ qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_optio
     /* Trained together: what was rounded so before is not moved now. */
     if (q->n_given)
         own.equalize = own.balance = own.correct_bias = false;
+    QN_TRY(qn_masks_measure(q, stats));
     QN_TRY(choose_ranges(q, stats, &own));
+    QN_TRY(qn_masks_cut(q, stats));
     QN_TRY(qn_equalize(q, stats, &own));
     QN_TRY(derive_values(q, stats, &own));
     return derive_nodes(q, stats, &own);

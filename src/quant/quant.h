@@ -112,6 +112,7 @@ typedef struct qn_quant_node {
     bool dropped;            /* the integers' limits do its work */
     qn_qparams *weights;     /* of an integer node with constant weights */
     const qn_qparams *input; /* of the numbers that they are multiplied with */
+    float least;             /* of a constant mask that it adds, see qn_mask_least; 0: no limit */
 } qn_quant_node;
 
 typedef struct qn_quant_value {
@@ -122,7 +123,11 @@ typedef struct qn_quant_value {
     int bits;                  /* of a root */
     qn_dtype type;             /* of an input that has one of its own; else QN_UNDEFINED */
     bool ranged;               /* of a root: `range` is chosen */
-    bool through;              /* its range is what the function that reads it wants */
+    bool through;              /* its range is what those that read it want, not all that is seen */
+    bool before_softmax;       /* goes nowhere else, see masks.h */
+    bool masked;               /* of a root: a mask pushes some of it down */
+    float live;                /* of a masked root: the least number of the others */
+    float least;               /* of a root that is a mask: what is below does not count; 0: all does */
     bool ends;                 /* of a root: a chip's outputs, or only software reads it */
     bool narrow;               /* of a root of 16 bits: nodes of 8 bits read it too */
     qn_range range;            /* of a root: as the statistics have it, without factors */

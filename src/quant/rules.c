@@ -1,6 +1,4 @@
 /* Which nodes compute with integers, and which values are integers then. */
-#include <string.h>
-
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "pass/function.h"
@@ -8,6 +6,7 @@
 #include "pass/rewrite.h"
 #include "quant/form_rows.h"
 #include "quant/inputs.h"
+#include "quant/masks.h"
 #include "quant/mix.h"
 #include "quant/pattern.h"
 
@@ -56,30 +55,6 @@ static bool has_float32_data(const qn_quant_node *n)
     return moving_data && n->node->n_out > 0 && is_float32(n->node->out[0]);
 }
 
-/* All numbers of a float32 tensor are. */
-static bool is_finite(const qn_tensor *tensor)
-{
-    const int64_t count = qn_tensor_count(tensor);
-    const char *data = tensor->data;
-    float sum = 0;
-    for (int64_t i = 0; i < count; i++) {
-        float x;
-        memcpy(&x, data + (size_t)i * sizeof x, sizeof x);
-        sum += x - x; /* 0, and no number from the first that is none on */
-    }
-    return sum == 0;
-}
-
-static const char *refuse_constants(const qn_quant_node *n)
-{
-    for (int32_t i = 0; i < QN_MIN(n->node->n_in, 3); i++) {
-        const qn_value *value = n->node->in[i];
-        if (value && value->data && value->data->dtype == QN_FLOAT32 && !is_finite(value->data))
-            return "its constants are not finite";
-    }
-    return NULL;
-}
-
 static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const qn_form_row *row)
 {
     const unsigned can = q->settings.profile->can;
@@ -89,7 +64,7 @@ static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const q
         !(can & QN_CAN_PRODUCT))
         return "the target has no integer form of it";
     const char *why = row->refuse ? row->refuse(n->node) : NULL;
-    return why || n->form != QN_FORM_MAC ? why : refuse_constants(n);
+    return why || n->form != QN_FORM_MAC ? why : qn_form_refuse_constants(n->node);
 }
 
 static bool has_tables(const qn_quantizer *q)
@@ -436,6 +411,7 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 
 qn_status qn_rules_apply(qn_quantizer *q)
 {
+    QN_TRY(qn_masks_find(q));
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(q, &q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));

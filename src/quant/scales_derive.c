@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "quant/balance.h"
+#include "quant/masks.h"
 #include "quant/scales.h"
 
 /* ---- Parameters ------------------------------------------------------------------------------------------------- */
@@ -164,7 +165,9 @@ static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_pl
     v->derived = &q->derived.values[q->derived.n_values++];
     QN_TRY(get_value(v->derived, q, v, &object));
     /* As the metadata of the result tell it. */
-    v->through = strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v);
+    v->through =
+        (strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v)) ||
+        (strcmp(v->derived->method, QN_MASK_METHOD) == 0 && v->before_softmax);
     return QN_OK;
 }
 

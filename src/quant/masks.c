@@ -1,0 +1,276 @@
+/* A mask pushes some of a Softmax's numbers so far down that nothing is left of them. How far it does so says nothing,
+ * and a range that has it all has no steps left for the numbers that count.
+ *
+ *   y = x + m       x comes out of products, m does not: it is a constant, an input, or made of such
+ *   y = c ? x : m
+ *
+ * With x in [a, b], what m = -(b - a + depth) is added to lies `depth` below all others, whatever x is there. A row of
+ * the Softmax that has anything else has a number of at least a: what lies `depth` below that may as well be there. */
+#include "quant/masks.h"
+
+#include <math.h>
+
+#include "ops/eval.h"
+#include "pass/masks.h"
+#include "quant/given.h"
+
+/* exp(-depth) of a row's largest number is what is left of a masked one: 6e-6 beside steps of 1/255, and 4e-11 where
+ * there are 65,535. Several thousands in a row do not add up to a step either way. */
+static float depth_of(int bits)
+{
+    return bits > 8 ? 24 : 12;
+}
+
+qn_status qn_masks_find(qn_quantizer *q)
+{
+    bool *marked = qn_arena_array(&q->arena, q->n_values + 1, sizeof *marked);
+    QN_TRY_ALLOC(q->ctx, marked);
+    qn_masks_mark(marked, q->graph);
+    for (size_t i = 0; i < q->n_values; i++)
+        q->values[i].before_softmax = marked[i];
+    return QN_OK;
+}
+
+/* ---- What was seen --------------------------------------------------------------------------------------------- */
+
+typedef struct walk {
+    qn_quantizer *q;
+    const qn_stats *stats;
+    bool *computed; /* [values]: products are behind it */
+    qn_range *live; /* [values]: of what no mask pushes down; min > max: not known */
+} walk;
+
+static const qn_range unknown = {INFINITY, -INFINITY};
+
+static bool is_known(qn_range range)
+{
+    return range.min <= range.max;
+}
+
+/* The part of a constant that is not below `least`. */
+static qn_range range_of_constant(const qn_tensor *tensor, float least)
+{
+    const int64_t count = qn_tensor_count(tensor);
+    qn_range range = unknown;
+    for (int64_t i = 0; i < count; i++) {
+        const float x = (float)qn_tensor_f64(tensor, i);
+        range.min = x < least ? range.min : fminf(range.min, x);
+        range.max = fmaxf(range.max, x);
+    }
+    return range;
+}
+
+/* Views are not looked at for themselves: what is viewed is. */
+static qn_range seen_range(const qn_stats *stats, const qn_value *value)
+{
+    const qn_stats_entry *entry = qn_stats_find(stats, value->name);
+    while (!entry && value->producer && (value->producer->op->flags & QN_OP_MOVES)) {
+        value = value->producer->in[0];
+        entry = qn_stats_find(stats, value->name);
+    }
+    if (value->data)
+        return range_of_constant(value->data, -INFINITY);
+    return entry ? (qn_range){entry->min, entry->max} : unknown;
+}
+
+/* Of a mask beside numbers of range x: without what it pushes below all others. Of a mask that is no constant only the
+ * ends were seen: what it leaves alone it adds 0 to, or its largest number. */
+static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float depth)
+{
+    const float least = -(x.max - x.min + depth);
+    const qn_range seen = seen_range(w->stats, mask);
+    if (!is_known(seen) || seen.min >= least)
+        return seen;
+    const qn_range rest = mask->data ? range_of_constant(mask->data, least)
+                                     : (qn_range){fminf(seen.max, 0), seen.max};
+    return is_known(rest) ? rest : seen;
+}
+
+/* ---- Sums and choices ------------------------------------------------------------------------------------------ */
+
+/* The sides of a sum or choice: *x is computed and *mask is not; false where it has not one of each. */
+static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
+                       const qn_value **mask)
+{
+    const int32_t first = node->op == &qn_op_Where;
+    const qn_value *a = node->in[first], *b = node->in[first + 1];
+    const bool a_computed = w->computed[a->mark], b_computed = w->computed[b->mark];
+    *x = a_computed ? a : b;
+    *mask = a_computed ? b : a;
+    return a_computed != b_computed;
+}
+
+/* The least number of a value that is not pushed down, as far as anybody knows. */
+static float least_of(const walk *w, const qn_value *value)
+{
+    const qn_range live = w->live[value->mark];
+    return is_known(live) ? live.min : -INFINITY;
+}
+
+/* The same of what the node writes, by what it reads. */
+static float live_least(const walk *w, const qn_node *node, float depth)
+{
+    const qn_value *x, *mask;
+    if (node->op != &qn_op_Add && node->op != &qn_op_Where)
+        return node->op->flags & QN_OP_MOVES ? least_of(w, node->in[0]) : -INFINITY;
+    if (!find_sides(w, node, &x, &mask))
+        return node->op == &qn_op_Add ? least_of(w, node->in[0]) + least_of(w, node->in[1])
+                                      : -INFINITY;
+    const qn_range live = w->live[x->mark];
+    const qn_range rest =
+        node->op == &qn_op_Add ? live_mask(w, mask, live, depth) : seen_range(w->stats, mask);
+    if (!is_known(live) || !is_known(rest))
+        return -INFINITY;
+    if (node->op == &qn_op_Add)
+        return live.min + rest.min;
+    return rest.max < live.min - depth ? live.min : -INFINITY;
+}
+
+/* Masked is what reaches further down than counts; a range contains 0 in any case. */
+static void measure_node(const walk *w, const qn_node *node)
+{
+    qn_quant_value *v = qn_quant_value_of(w->q, node->out[0]);
+    qn_range *live = &w->live[node->out[0]->mark];
+    if (!is_known(*live) && (node->op->flags & QN_OP_MOVES))
+        *live = w->live[node->in[0]->mark];
+    if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*live))
+        return;
+    const float depth = depth_of(qn_quant_root(w->q, v)->bits);
+    const float least = live_least(w, node, depth);
+    if (!(fminf(least, 0) - depth > live->min))
+        return;
+    live->min = least;
+    v->masked = true;
+    v->live = fminf(least, 0);
+}
+
+static bool is_computed(const walk *w, const qn_node *node)
+{
+    bool computed = node->op->quant == QN_QUANT_MAC;
+    for (int32_t i = 0; i < node->n_in && !computed; i++)
+        computed = node->in[i] && w->computed[node->in[i]->mark];
+    return computed;
+}
+
+static qn_status begin_walk(walk *out, qn_quantizer *q, const qn_stats *stats)
+{
+    *out = (walk){.q = q, .stats = stats};
+    out->computed = qn_arena_array(&q->arena, q->n_values + 1, sizeof *out->computed);
+    out->live = qn_arena_array(&q->arena, q->n_values + 1, sizeof *out->live);
+    if (!out->computed || !out->live)
+        return qn_fail_nomem(q->ctx);
+    for (size_t i = 0; i < q->n_values; i++)
+        out->live[i] = q->values[i].value->data ? unknown : seen_range(stats, q->values[i].value);
+    for (size_t n = 0; n < q->n_nodes; n++) {
+        const qn_node *node = q->nodes[n].node;
+        const bool computed = is_computed(out, node);
+        for (int32_t o = 0; o < node->n_out; o++) {
+            if (node->out[o])
+                out->computed[node->out[o]->mark] = computed;
+        }
+    }
+    return QN_OK;
+}
+
+qn_status qn_masks_measure(qn_quantizer *q, const qn_stats *stats)
+{
+    walk w;
+    QN_TRY(begin_walk(&w, q, stats));
+    for (size_t n = 0; n < q->n_nodes; n++) {
+        if (q->nodes[n].node->n_out == 1 && q->nodes[n].node->out[0])
+            measure_node(&w, q->nodes[n].node);
+    }
+    return QN_OK;
+}
+
+qn_range qn_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits)
+{
+    const float more = bits > 8 ? qn_more_for_words : 1;
+    return (qn_range){fmaxf(fminf(entry->min, 0), more * root->live - depth_of(bits)),
+                      more * fmaxf(entry->max, 0)};
+}
+
+/* ---- The masks themselves -------------------------------------------------------------------------------------- */
+
+typedef struct cut {
+    const walk *w;
+    float *least; /* [values]: of those that are not computed, what readers can tell from less */
+} cut;
+
+static qn_range chosen_range(const walk *w, const qn_value *value)
+{
+    const qn_quant_value *v = qn_quant_value_of(w->q, value);
+    return v->integer ? qn_quant_root(w->q, v)->range : seen_range(w->stats, value);
+}
+
+/* y = x + m is cut off at the least y that its integers have: below least y - greatest x nobody can tell m. */
+static float least_for(const cut *c, const qn_node *user, const qn_value *value)
+{
+    const qn_value *y = user->out[0];
+    if (user->op == &qn_op_Softmax)
+        return -INFINITY;
+    if (user->op != &qn_op_Add && user->op != &qn_op_Where)
+        return c->least[y->mark];
+    const bool rounded = qn_quant_value_of(c->w->q, y)->integer;
+    const float least = rounded ? chosen_range(c->w, y).min : c->least[y->mark];
+    if (user->op == &qn_op_Where)
+        return least;
+    const qn_range other = chosen_range(c->w, user->in[user->in[0] == value ? 1 : 0]);
+    return is_known(other) ? least - other.max : -INFINITY;
+}
+
+static void cut_value(const cut *c, const qn_value *value)
+{
+    qn_quant_value *v = qn_quant_value_of(c->w->q, value);
+    float least = INFINITY;
+    for (size_t u = 0; u < value->n_users && v->before_softmax; u++)
+        least = fminf(least, least_for(c, value->users[u], value));
+    if (!v->before_softmax || c->w->computed[value->mark])
+        least = -INFINITY;
+    c->least[value->mark] = least;
+    if (!v->integer || v->given || qn_quant_root(c->w->q, v) != v || !(least > v->range.min))
+        return;
+    v->least = v->range.min = fminf(least, 0);
+    v->through = true;
+}
+
+qn_status qn_masks_cut(qn_quantizer *q, const qn_stats *stats)
+{
+    walk w;
+    QN_TRY(begin_walk(&w, q, stats));
+    const cut c = {&w, qn_arena_array(&q->arena, q->n_values + 1, sizeof *c.least)};
+    QN_TRY_ALLOC(q->ctx, c.least);
+    for (size_t n = q->n_nodes; n-- > 0;) {
+        const qn_node *node = q->nodes[n].node;
+        for (int32_t o = 0; o < node->n_out; o++) {
+            if (node->out[o])
+                cut_value(&c, node->out[o]);
+        }
+    }
+    for (size_t i = 0; i < q->n_values; i++) {
+        if (!q->values[i].value->producer && !q->values[i].value->data)
+            cut_value(&c, q->values[i].value);
+    }
+    return QN_OK;
+}
+
+/* What the integers that the node reads there reach. */
+static qn_range read_range(const qn_quantizer *q, const qn_quant_node *n, int32_t i)
+{
+    const qn_derived_value *d =
+        qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->derived;
+    if (!d)
+        return unknown;
+    return qn_given_range(qn_quant_reads_narrow(q, n, i) ? d->narrow : d->params);
+}
+
+float qn_mask_least(const qn_quantizer *q, const qn_quant_node *n)
+{
+    const qn_node *node = n->node;
+    if (!n->integer || node->op != &qn_op_Add || !node->out[0]->qparams ||
+        !qn_quant_value_of(q, node->out[0])->before_softmax || !node->in[0]->data == !node->in[1]->data)
+        return 0;
+    const qn_range x = read_range(q, n, node->in[0]->data ? 1 : 0);
+    const float least = is_known(x) ? qn_given_range(node->out[0]->qparams).min - x.max : 0;
+    return fminf(least, 0);
+}
