@@ -161,7 +161,7 @@ static qn_status mean_eval(qn_eval *self)
                                 QN_PORTS(out, PORTS##_out),                                        \
                                 QN_VERSIONS(versions),                                             \
                                 RULES,                                                             \
-                                .flags = QN_OP_ELEMENTWISE,                                        \
+                                .flags = QN_OP_ELEMENTWISE | QN_OP_COMMUTES,                                        \
                                 .quant = QN_QUANT_ELEMENT,                                         \
                                 .infer = INFER,                                                    \
                                 .eval = EVAL,                                                      \

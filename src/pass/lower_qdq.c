@@ -407,7 +407,9 @@ static qn_status lower_freely(bool *done, qn_node *node)
         QN_TRY(qn_lower_resize(done, node));
     if (!*done)
         QN_TRY(qn_lower_function(done, node));
-    return *done ? QN_OK : qn_lower_table(done, node);
+    if (!*done)
+        QN_TRY(qn_lower_table(done, node));
+    return *done || node->op != &qn_op_PRelu ? QN_OK : qn_lower_prelu(done, node);
 }
 
 static qn_status lower_portably(bool *done, qn_node *node)

@@ -61,6 +61,11 @@ static const char *refuse_clip(const qn_node *node)
                : "its limits are computed while running";
 }
 
+static const char *refuse_prelu(const qn_node *node)
+{
+    return node->in[1]->data ? NULL : "its slopes are computed while running";
+}
+
 static const char *refuse_norm(const qn_node *node)
 {
     if ((node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]))
@@ -138,6 +143,7 @@ static const qn_form_row forms[] = {
     {&qn_op_HardSwish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Mish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_PRelu, QN_FORM_ELEMENT, 1, QN_CAN_PRELU, refuse_prelu},
     {&qn_op_Selu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Softplus, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
