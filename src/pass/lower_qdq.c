@@ -368,6 +368,7 @@ static const struct {
     {&qn_op_Mul, qn_lower_mul},
     {&qn_op_ReduceMean, qn_lower_reduce_mean},
     {&qn_op_Softmax, qn_lower_softmax},
+    {&qn_op_Sum, qn_lower_add},
 };
 
 /* The same integers on both sides need no pair, whoever runs the file. */

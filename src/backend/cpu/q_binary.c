@@ -15,8 +15,8 @@ typedef struct state {
     qn_q_pair pair;                 /* of a sum or product */
     qn_q_slopes slopes;             /* of QPRelu, whose second operand has them */
     int64_t y_size, a_size, b_size; /* bytes of an element */
-    int32_t rank;              /* of the dims outside the rows, joined */
-    int64_t dims[QN_MAX_RANK]; /* the last two are rows and their width */
+    int32_t rank;                   /* of the dims outside the rows, joined */
+    int64_t dims[QN_MAX_RANK];      /* the last two are rows and their width */
     int64_t a[QN_MAX_RANK], b[QN_MAX_RANK];
     int64_t outer, chunk, chunks; /* items: `chunk` rows or elements of a row each */
 } state;
@@ -35,9 +35,7 @@ static void run_rows(const state *s, uint8_t *y, const uint8_t *a, const uint8_t
     switch (s->how) {
     case SUM: s->kernels->add(y, a, b, &s->pair, rows); break;
     case PRODUCT: s->kernels->multiply(y, a, b, &s->pair, rows); break;
-    case SLOPES:
-        s->kernels->prelu(y, a, (const float *)(const void *)b, &s->slopes, rows);
-        break;
+    case SLOPES: s->kernels->prelu(y, a, (const float *)(const void *)b, &s->slopes, rows); break;
     }
 }
 
