@@ -185,7 +185,7 @@ const qn_op qn_op_Where = {.name = "Where",
                            QN_PORTS(out, where_out),
                            QN_TYPE_RULES(where_types),
                            .flags = QN_OP_ELEMENTWISE,
-                           .quant = QN_QUANT_ELEMENT,
+                           .quant = QN_QUANT_FLOAT,
                            .infer = where_infer,
                            .eval = where_eval,
                            .brief = "x where the condition holds, else y"};

@@ -374,7 +374,6 @@ REDUCE(ReduceMean, sum, 18, QN_QUANT_ELEMENT, NULL, eval_either(self, mean_f64, 
 REDUCE(ReduceMin, extreme, 18, QN_QUANT_PASS, min_i64, eval_min(self), "the smallest element")
 REDUCE(ReduceProd, sum, 18, QN_QUANT_FLOAT, product_i64,
        eval_either(self, product_f64, product_i64), "the product")
-REDUCE(ReduceSum, sum, 13, QN_QUANT_ELEMENT, sum_i64, eval_either(self, sum_f64, sum_i64),
-       "the sum")
+REDUCE(ReduceSum, sum, 13, QN_QUANT_FLOAT, sum_i64, eval_either(self, sum_f64, sum_i64), "the sum")
 REDUCE(ReduceSumSquare, sum, 18, QN_QUANT_FLOAT, NULL, eval_either(self, square_f64, square_i64),
        "the sum of squares")

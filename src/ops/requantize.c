@@ -1,4 +1,5 @@
-/* quench's own movements from integers to integers: Requantize, QTable. */
+/* quench's own movements from integers to integers, element by element: Requantize, QTable, QPRelu. */
+#include "ops/elementwise.h"
 #include "ops/quantize.h"
 
 #define SCALE QN_SET(QN_FLOAT32)
@@ -93,3 +94,52 @@ const qn_op qn_op_qn_QTable = {.name = "QTable",
                                .infer = table_infer,
                                .eval = table_eval,
                                .brief = "a function of integers as a table"};
+
+/* ---- QPRelu: y = quantize(v < 0 ? v * slope : v), v = dequantize(x) --------------------------------------- */
+
+static const qn_port prelu_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
+                                   {"x_scale", '\0', SCALE, 0},
+                                   {"x_zero_point", 'X', QN_SET_QUANTIZED, 0},
+                                   {"slope", '\0', SCALE, 0},
+                                   {"y_scale", '\0', SCALE, 0},
+                                   {"y_zero_point", 'Y', QN_SET_QUANTIZED, 0}};
+
+static qn_status prelu_infer(qn_infer *self)
+{
+    static const int32_t singles[] = {1, 2, 4, 5, -1};
+    QN_TRY(qn_infer_singles(self, singles));
+    QN_TRY(qn_infer_broadcast_to(self, 3, self->in[0]->rank, self->in[0]->dims));
+    qn_infer_copy_dims(self, 0, 0, self->in[5]->dtype);
+    return QN_OK;
+}
+
+static qn_status prelu_eval(qn_eval *self)
+{
+    const qn_tensor *in = self->in[0], *slope = self->in[3], *out = self->out[0];
+    const int64_t count = qn_tensor_count(in);
+    const qn_limits range = qn_limits_of(out->dtype);
+    int64_t strides[QN_MAX_RANK];
+    qn_quant x, y;
+    QN_TRY(qn_eval_quant(&x, self, 1, 2));
+    QN_TRY(qn_eval_quant(&y, self, 4, 5));
+    qn_broadcast_strides(strides, slope, in->rank, in->dims);
+    for (int64_t i = 0; i < count; i++) {
+        const float v = qn_dequantize(qn_tensor_i64(in, i), x);
+        const int64_t at = qn_offset_of(i, in->rank, in->dims, strides);
+        const float below = v * (float)qn_tensor_f64(slope, at);
+        const int64_t q = qn_quantize(v < 0 ? below : v, y, range);
+        qn_store_i64(out->data, out->dtype, i, &q, 1);
+    }
+    return QN_OK;
+}
+
+const qn_op qn_op_qn_QPRelu = {.name = "QPRelu",
+                               .domain = "quench",
+                               .since = 1,
+                               QN_PORTS(in, prelu_in),
+                               QN_PORTS(out, requantize_out),
+                               .flags = QN_OP_ELEMENTWISE,
+                               .quant = QN_QUANT_ALREADY,
+                               .infer = prelu_infer,
+                               .eval = prelu_eval,
+                               .brief = "PRelu of a quantized tensor"};

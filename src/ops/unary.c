@@ -116,7 +116,7 @@ static qn_status Sign_eval(qn_eval *self)
 }
 
 /* One row makes the ports and the operator. */
-#define UNARY(Name, SINCE, TYPES, OUT, RULES, INFER, BRIEF)                                        \
+#define UNARY(Name, SINCE, TYPES, OUT, RULES, INFER, QUANT, BRIEF)                                 \
     static const qn_port Name##_in[] = {{"X", 'T', TYPES, 0}};                                     \
     static const qn_port Name##_out[] = {{"Y", OUT, 0}};                                           \
     const qn_op qn_op_##Name = {.name = #Name,                                                     \
@@ -126,7 +126,7 @@ static qn_status Sign_eval(qn_eval *self)
                                 QN_PORTS(out, Name##_out),                                         \
                                 QN_TYPE_RULES(RULES),                                              \
                                 .flags = QN_OP_ELEMENTWISE,                                        \
-                                .quant = QN_QUANT_TABLE,                                           \
+                                .quant = QUANT,                                                    \
                                 .infer = INFER,                                                    \
                                 .eval = Name##_eval,                                               \
                                 .brief = BRIEF};
@@ -134,9 +134,14 @@ static qn_status Sign_eval(qn_eval *self)
 #define BOOL '\0', QN_SET_BOOL
 
 /* Floats only, F64 function of the same name. */
-#define FLOATS(Name, f, SINCE, RULES, BRIEF)                                                       \
+#define ONLY_FLOATS(Name, f, SINCE, RULES, QUANT, BRIEF)                                           \
     EVAL(Name, f##_f64, NULL)                                                                      \
-    UNARY(Name, SINCE, QN_SET_FLOAT, SAME(QN_SET_FLOAT), RULES, infer_same, BRIEF)
+    UNARY(Name, SINCE, QN_SET_FLOAT, SAME(QN_SET_FLOAT), RULES, infer_same, QUANT, BRIEF)
+#define FLOATS(Name, f, SINCE, RULES, BRIEF)                                                       \
+    ONLY_FLOATS(Name, f, SINCE, RULES, QN_QUANT_TABLE, BRIEF)
+/* Where they jump, the rounding of x would become a whole step: these stay float. */
+#define STEPS(Name, f, SINCE, RULES, BRIEF)                                                        \
+    ONLY_FLOATS(Name, f, SINCE, RULES, QN_QUANT_FLOAT, BRIEF)
 
 FLOATS(Acos, acos, 7, qn_bfloat16_22, "arc cosine")
 FLOATS(Acosh, acosh, 9, qn_bfloat16_22, "inverse hyperbolic cosine")
@@ -144,16 +149,16 @@ FLOATS(Asin, asin, 7, qn_bfloat16_22, "arc sine")
 FLOATS(Asinh, asinh, 9, qn_bfloat16_22, "inverse hyperbolic sine")
 FLOATS(Atan, atan, 7, qn_bfloat16_22, "arc tangent")
 FLOATS(Atanh, atanh, 9, qn_bfloat16_22, "inverse hyperbolic tangent")
-FLOATS(Ceil, ceil, 1, bfloat16_13, "rounds up")
+STEPS(Ceil, ceil, 1, bfloat16_13, "rounds up")
 FLOATS(Cos, cos, 7, qn_bfloat16_22, "cosine")
 FLOATS(Cosh, cosh, 9, qn_bfloat16_22, "hyperbolic cosine")
 FLOATS(Exp, exp, 1, bfloat16_13, "e^x")
-FLOATS(Floor, floor, 1, bfloat16_13, "rounds down")
+STEPS(Floor, floor, 1, bfloat16_13, "rounds down")
 FLOATS(HardSwish, hardswish, 14, qn_bfloat16_22, "x * clip(x / 6 + 0.5, 0, 1)")
 FLOATS(Log, log, 1, bfloat16_13, "natural logarithm")
 FLOATS(Mish, mish, 18, qn_bfloat16_22, "x * tanh(softplus(x))")
 FLOATS(Reciprocal, reciprocal, 1, bfloat16_13, "1 / x")
-FLOATS(Round, round, 11, qn_bfloat16_22, "to the nearest integer, halves to even")
+STEPS(Round, round, 11, qn_bfloat16_22, "to the nearest integer, halves to even")
 FLOATS(Sigmoid, sigmoid, 1, bfloat16_13, "1 / (1 + e^-x)")
 FLOATS(Sin, sin, 7, qn_bfloat16_22, "sine")
 FLOATS(Sinh, sinh, 9, qn_bfloat16_22, "hyperbolic sine")
@@ -171,13 +176,17 @@ EVAL(IsNaN, isnan_f64, NULL)
 EVAL(Not, NULL, not_i64)
 EVAL(BitwiseNot, NULL, bitwise_not_i64)
 
-UNARY(Abs, 1, QN_SET_NUMBER, SAME(QN_SET_NUMBER), integers_6, infer_abs, "|x|")
-UNARY(BitwiseNot, 18, QN_SET_INT, SAME(QN_SET_INT), bfloat16_13, infer_same, "flips every bit")
-UNARY(Erf, 9, QN_SET_NUMBER, SAME(QN_SET_NUMBER), bfloat16_13, infer_same, "error function")
-UNARY(IsNaN, 9, QN_SET_FLOAT | QN_SET_FLOAT8, BOOL, small_floats_20, infer_bool,
+UNARY(Abs, 1, QN_SET_NUMBER, SAME(QN_SET_NUMBER), integers_6, infer_abs, QN_QUANT_TABLE, "|x|")
+UNARY(BitwiseNot, 18, QN_SET_INT, SAME(QN_SET_INT), bfloat16_13, infer_same, QN_QUANT_SHAPE,
+      "flips every bit")
+UNARY(Erf, 9, QN_SET_NUMBER, SAME(QN_SET_NUMBER), bfloat16_13, infer_same, QN_QUANT_TABLE,
+      "error function")
+UNARY(IsNaN, 9, QN_SET_FLOAT | QN_SET_FLOAT8, BOOL, small_floats_20, infer_bool, QN_QUANT_FLOAT,
       "x is not a number")
-UNARY(Neg, 1, QN_SET_FLOAT | QN_SET_SIGNED, SAME(QN_SET_NUMBER), integers_6, infer_neg, "-x")
-UNARY(Not, 1, QN_SET_BOOL, BOOL, bfloat16_13, infer_bool, "logical negation")
+UNARY(Neg, 1, QN_SET_FLOAT | QN_SET_SIGNED, SAME(QN_SET_NUMBER), integers_6, infer_neg,
+      QN_QUANT_TABLE, "-x")
+UNARY(Not, 1, QN_SET_BOOL, BOOL, bfloat16_13, infer_bool, QN_QUANT_SHAPE, "logical negation")
 UNARY(Relu, 1, QN_SET_FLOAT | QN_SET_SIGNED, SAME(QN_SET_NUMBER), integers_14, infer_same,
-      "max(x, 0)")
-UNARY(Sign, 9, QN_SET_NUMBER, SAME(QN_SET_NUMBER), bfloat16_13, infer_same, "-1, 0 or 1")
+      QN_QUANT_TABLE, "max(x, 0)")
+UNARY(Sign, 9, QN_SET_NUMBER, SAME(QN_SET_NUMBER), bfloat16_13, infer_same, QN_QUANT_FLOAT,
+      "-1, 0 or 1")

@@ -153,7 +153,7 @@ static qn_status mean_eval(qn_eval *self)
     return fold_f64(self, add_f64, true);
 }
 
-#define VARIADIC(Name, PORTS, RULES, INFER, EVAL, BRIEF)                                           \
+#define VARIADIC(Name, PORTS, RULES, INFER, EVAL, QUANT, BRIEF)                                    \
     const qn_op qn_op_##Name = {.name = #Name,                                                     \
                                 .domain = "",                                                      \
                                 .since = 1,                                                        \
@@ -161,13 +161,17 @@ static qn_status mean_eval(qn_eval *self)
                                 QN_PORTS(out, PORTS##_out),                                        \
                                 QN_VERSIONS(versions),                                             \
                                 RULES,                                                             \
-                                .flags = QN_OP_ELEMENTWISE,                                        \
-                                .quant = QN_QUANT_ELEMENT,                                         \
+                                .flags = QN_OP_ELEMENTWISE | QN_OP_COMMUTES,                       \
+                                .quant = QUANT,                                                    \
                                 .infer = INFER,                                                    \
                                 .eval = EVAL,                                                      \
                                 .brief = BRIEF};
 
-VARIADIC(Max, number, QN_TYPE_RULES(order_types), max_infer, max_eval, "the largest of the inputs")
-VARIADIC(Mean, float, .n_type_rules = 0, infer_all, mean_eval, "the mean of the inputs")
-VARIADIC(Min, number, QN_TYPE_RULES(order_types), min_infer, min_eval, "the smallest of the inputs")
-VARIADIC(Sum, float, .n_type_rules = 0, infer_all, sum_eval, "the sum of the inputs")
+VARIADIC(Max, number, QN_TYPE_RULES(order_types), max_infer, max_eval, QN_QUANT_FLOAT,
+         "the largest of the inputs")
+VARIADIC(Mean, float, .n_type_rules = 0, infer_all, mean_eval, QN_QUANT_FLOAT,
+         "the mean of the inputs")
+VARIADIC(Min, number, QN_TYPE_RULES(order_types), min_infer, min_eval, QN_QUANT_FLOAT,
+         "the smallest of the inputs")
+VARIADIC(Sum, float, .n_type_rules = 0, infer_all, sum_eval, QN_QUANT_ELEMENT,
+         "the sum of the inputs")

@@ -3,9 +3,19 @@
 #include "ops/eval.h"
 #include "pass/rewrite.h"
 
-static bool is_sum_or_product(const qn_op *op)
+/* Operators of two that are a function of one where the other is a number; `sides`: which may be the function's. */
+static const struct {
+    const qn_op *op;
+    int32_t sides;
+} pairs[] = {{&qn_op_Add, 2}, {&qn_op_Sub, 2}, {&qn_op_Mul, 2}, {&qn_op_Div, 1}, {&qn_op_PRelu, 1}};
+
+static int32_t sides_of(const qn_op *op)
 {
-    return op == &qn_op_Add || op == &qn_op_Sub || op == &qn_op_Mul;
+    for (size_t i = 0; i < QN_COUNT_OF(pairs); i++) {
+        if (pairs[i].op == op)
+            return pairs[i].sides;
+    }
+    return 0;
 }
 
 /* The constant side has one number, and the result the shape of the other side. */
@@ -21,9 +31,7 @@ int32_t qn_function_slot(const qn_node *node)
     if (node->n_in == 1 && node->n_out == 1 && node->in[0] && !node->in[0]->data &&
         node->op->quant == QN_QUANT_TABLE)
         return node->op->in[0].types & QN_SET(QN_FLOAT64) ? 0 : -1;
-    if (!is_sum_or_product(node->op))
-        return -1;
-    for (int32_t slot = 0; slot < 2; slot++) {
+    for (int32_t slot = 0; slot < sides_of(node->op); slot++) {
         if (is_number_for(node->in[1 - slot], node->in[slot]))
             return slot;
     }

@@ -61,7 +61,7 @@ typedef qn_status qn_lower_fn(bool *done, qn_node *node);
 qn_lower_fn qn_lower_conv, qn_lower_conv_transpose, qn_lower_gemm, qn_lower_matmul;
 /* Operators on single numbers or windows of them. (lower_elements.c) */
 qn_lower_fn qn_lower_add, qn_lower_mul, qn_lower_concat, qn_lower_average_pool,
-    qn_lower_global_pool, qn_lower_table;
+    qn_lower_global_pool, qn_lower_prelu, qn_lower_table;
 /* Functions of one number between a product that is float yet and a Q. (lower_function.c) */
 qn_lower_fn qn_lower_function;
 /* Whether it would be, up to where something else than a factor or sum with a number reads it. */

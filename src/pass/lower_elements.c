@@ -34,6 +34,8 @@ static qn_status replace_pair(qn_node *node, const pair *p, const qn_op *op)
 qn_status qn_lower_add(bool *done, qn_node *node)
 {
     pair p;
+    if (node->n_in != 2) /* a Sum */
+        return QN_OK;
     QN_TRY(read_pair(done, &p, node));
     return *done ? replace_pair(node, &p, &qn_op_ms_QLinearAdd) : QN_OK;
 }
@@ -94,6 +96,22 @@ qn_status qn_lower_global_pool(bool *done, qn_node *node)
     QN_TRY(qn_lower_pair(done, &s, node));
     return *done ? qn_lower_replace_pair(node, &s, &qn_op_ms_QLinearGlobalAveragePool, NULL, 0)
                  : QN_OK;
+}
+
+/* ---- PRelu with several slopes ------------------------------------------------------------------------------- */
+
+qn_status qn_lower_prelu(bool *done, qn_node *node)
+{
+    const qn_tensor *slope = node->in[1] ? node->in[1]->data : NULL;
+    qn_quantized_pair s;
+    if (!slope || slope->dtype != QN_FLOAT32)
+        return QN_OK;
+    QN_TRY(qn_lower_pair(done, &s, node));
+    *done = *done && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
+    if (!*done)
+        return QN_OK;
+    qn_value *const in[6] = {s.x.value, s.x.scale, s.x.zero, node->in[1], s.y.scale, s.y.zero};
+    return qn_lower_replace(node, &s.y, &(qn_lowered){&qn_op_qn_QPRelu, in, 6, NULL, 0});
 }
 
 /* ---- Tables ------------------------------------------------------------------------------------------------------ */

@@ -368,6 +368,7 @@ static const struct {
     {&qn_op_Mul, qn_lower_mul},
     {&qn_op_ReduceMean, qn_lower_reduce_mean},
     {&qn_op_Softmax, qn_lower_softmax},
+    {&qn_op_Sum, qn_lower_add},
 };
 
 /* The same integers on both sides need no pair, whoever runs the file. */
@@ -407,7 +408,9 @@ static qn_status lower_freely(bool *done, qn_node *node)
         QN_TRY(qn_lower_resize(done, node));
     if (!*done)
         QN_TRY(qn_lower_function(done, node));
-    return *done ? QN_OK : qn_lower_table(done, node);
+    if (!*done)
+        QN_TRY(qn_lower_table(done, node));
+    return *done || node->op != &qn_op_PRelu ? QN_OK : qn_lower_prelu(done, node);
 }
 
 static qn_status lower_portably(bool *done, qn_node *node)

@@ -67,7 +67,8 @@ static qn_status take_pair(qn_pass_context *self, qn_node *node)
  * limits have ends of their own. */
 static bool has_both_signs(const qn_node *node)
 {
-    return node && (node->op->quant == QN_QUANT_MAC || node->op->quant == QN_QUANT_ELEMENT) &&
+    const qn_quant_rule rule = node ? node->op->quant : QN_QUANT_SHAPE;
+    return (rule == QN_QUANT_MAC || rule == QN_QUANT_ELEMENT || rule == QN_QUANT_FLOAT) &&
            node->op != &qn_op_AveragePool && node->op != &qn_op_GlobalAveragePool;
 }
 

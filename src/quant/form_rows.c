@@ -2,6 +2,7 @@
 
 #include "ops/nn_attrs.h"
 #include "ops/resize.h"
+#include "pass/function.h"
 #include "pass/rewrite.h"
 
 static bool is_constant_or_absent(const qn_node *node, int32_t i)
@@ -70,6 +71,17 @@ static const char *refuse_clip(const qn_node *node)
                : "its limits are computed while running";
 }
 
+/* The pass plain-elements makes Adds of others. */
+static const char *refuse_sum(const qn_node *node)
+{
+    return node->n_in == 2 ? NULL : "it adds more than two";
+}
+
+static const char *refuse_prelu(const qn_node *node)
+{
+    return node->in[1]->data ? NULL : "its slopes are computed while running";
+}
+
 static const char *refuse_norm(const qn_node *node)
 {
     if ((node->n_out > 1 && node->out[1]) || (node->n_out > 2 && node->out[2]))
@@ -134,32 +146,24 @@ static const qn_form_row forms[] = {
     {&qn_op_Add, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
     {&qn_op_Sub, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
     {&qn_op_Mul, QN_FORM_ELEMENT, 2, QN_CAN_MUL, NULL},
+    {&qn_op_Sum, QN_FORM_ELEMENT, 0, QN_CAN_ADD, refuse_sum},
     {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, refuse_dilated},
     {&qn_op_GlobalAveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
     {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
     {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},
     {&qn_op_LayerNormalization, QN_FORM_ELEMENT, 1, QN_CAN_NORM, refuse_norm},
-    {&qn_op_Abs, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Celu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Elu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Gelu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_HardSigmoid, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_HardSwish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
-    {&qn_op_Mish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Selu, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
+    {&qn_op_PRelu, QN_FORM_ELEMENT, 1, QN_CAN_PRELU, refuse_prelu},
     {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
-    {&qn_op_Softplus, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Softsign, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Swish, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
-    {&qn_op_Tanh, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL},
     {&qn_op_Concat, QN_FORM_CONCAT, 0, QN_CAN_CONCAT, NULL},
     {&qn_op_Resize, QN_FORM_ELEMENT, 1, QN_CAN_RESIZE, refuse_resize},
     {&qn_op_Pad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pad},
     {&qn_op_MaxPool, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pool},
     {&qn_op_CenterCropPad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_always},
 };
+/* Operators without a row of their own. */
 static const qn_form_row moving = {NULL, QN_FORM_MOVE, 1, QN_CAN_MOVE, NULL};
+static const qn_form_row function = {NULL, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL};
 
 const qn_form_row *qn_form_of(const qn_node *node)
 {
@@ -168,7 +172,9 @@ const qn_form_row *qn_form_of(const qn_node *node)
         if (forms[i].op == node->op && !(moves && forms[i].form == QN_FORM_ELEMENT))
             return &forms[i];
     }
-    return moves ? &moving : NULL;
+    if (moves)
+        return &moving;
+    return qn_function_slot(node) == 0 ? &function : NULL;
 }
 
 qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)

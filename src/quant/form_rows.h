@@ -1,4 +1,5 @@
-/* What a node could be as integers, by its operator: a row for each. */
+/* What a node could be as integers: a row for each operator, one for those that move numbers, and one for functions of
+ * one number. tests/unit/test_quant_forms.c holds them and what operators say of themselves (qn_quant_rule) together. */
 #ifndef QN_FORM_ROWS_H
 #define QN_FORM_ROWS_H
 

@@ -26,7 +26,8 @@ enum {
     QN_CAN_PRODUCT = 512,  /* MatMul of two activations */
     QN_CAN_MOVE = 1024,    /* pass-through operators keep integers */
     QN_CAN_SIGMOID = 2048, /* Sigmoid and LeakyRelu, where other functions of one number are not */
-    QN_CAN_ALL = 4095
+    QN_CAN_PRELU = 4096,   /* PRelu with a slope per channel */
+    QN_CAN_ALL = 8191
 };
 
 typedef struct qn_profile {

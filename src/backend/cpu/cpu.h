@@ -81,7 +81,7 @@ qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn
  * q_rows.c, q_rows_wide.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
-qn_claim_fn qn_claim_q_add, qn_claim_q_multiply;
+qn_claim_fn qn_claim_q_add, qn_claim_q_multiply, qn_claim_q_prelu;
 qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool, qn_claim_mean_last;
 qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
 qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;

@@ -1,4 +1,4 @@
-/* QLinearAdd and QLinearMul with any broadcast: dims that both operands walk alike are one. */
+/* QLinearAdd, QLinearMul and QPRelu with any broadcast: dims that both operands walk alike are one. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -7,13 +7,16 @@
 #include "ops/elementwise.h"
 #include "ops/quantize.h"
 
+typedef enum operation { SUM, PRODUCT, SLOPES } operation;
+
 typedef struct state {
     const qn_q_kernels *kernels;
-    bool sum;
-    qn_q_pair pair;
-    int64_t size;              /* bytes of an element */
-    int32_t rank;              /* of the dims outside the rows, joined */
-    int64_t dims[QN_MAX_RANK]; /* the last two are rows and their width */
+    operation how;
+    qn_q_pair pair;                 /* of a sum or product */
+    qn_q_slopes slopes;             /* of QPRelu, whose second operand has them */
+    int64_t y_size, a_size, b_size; /* bytes of an element */
+    int32_t rank;                   /* of the dims outside the rows, joined */
+    int64_t dims[QN_MAX_RANK];      /* the last two are rows and their width */
     int64_t a[QN_MAX_RANK], b[QN_MAX_RANK];
     int64_t outer, chunk, chunks; /* items: `chunk` rows or elements of a row each */
 } state;
@@ -25,6 +28,16 @@ typedef struct work {
 } work;
 
 /* ---- Running --------------------------------------------------------------------------------------------------- */
+
+static void run_rows(const state *s, uint8_t *y, const uint8_t *a, const uint8_t *b,
+                     const qn_q_rows *rows)
+{
+    switch (s->how) {
+    case SUM: s->kernels->add(y, a, b, &s->pair, rows); break;
+    case PRODUCT: s->kernels->multiply(y, a, b, &s->pair, rows); break;
+    case SLOPES: s->kernels->prelu(y, a, (const float *)(const void *)b, &s->slopes, rows); break;
+    }
+}
 
 static void binary_range(const void *opaque, int64_t first, int64_t last)
 {
@@ -47,8 +60,7 @@ static void binary_range(const void *opaque, int64_t first, int64_t last)
         a += start * s->a[cut];
         b += start * s->b[cut];
         y += start * (rows > 1 ? width : 1);
-        (s->sum ? s->kernels->add : s->kernels->multiply)(w->y + y * s->size, w->a + a * s->size,
-                                                          w->b + b * s->size, &s->pair, &r);
+        run_rows(s, w->y + y * s->y_size, w->a + a * s->a_size, w->b + b * s->b_size, &r);
     }
 }
 
@@ -63,8 +75,9 @@ static qn_status binary_run(const void *opaque, void *bound, const qn_step_io *i
     return QN_OK;
 }
 
-static const qn_kernel add_kernel = {.name = "int add", .run = binary_run};
-static const qn_kernel multiply_kernel = {.name = "int mul", .run = binary_run};
+static const qn_kernel binary_kernels[] = {[SUM] = {.name = "int add", .run = binary_run},
+                                           [PRODUCT] = {.name = "int mul", .run = binary_run},
+                                           [SLOPES] = {.name = "int prelu", .run = binary_run}};
 
 /* ---- Claiming ---------------------------------------------------------------------------------------------------- */
 
@@ -130,7 +143,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
 {
     const float ratios[2] = {(float)(p[0].scale / p[2].scale), (float)(p[1].scale / p[2].scale)};
     const int64_t zeros[3] = {p[0].zero, p[1].zero, p[2].zero};
-    if (s->sum)
+    if (s->how == SUM)
         s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], 0),
                               .b = qn_q_side_of(types[1], 0),
                               .a_scale = ratios[0],
@@ -154,11 +167,12 @@ static void fixed_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
     const bool plain = qn_q_fixed_ratios(ratios, zeros) && qn_dtype_size(types[0]) == 1;
     s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], p[0].zero),
                           .b = qn_q_side_of(types[1], p[1].zero),
-                          .a_scale = s->sum ? ratios[0]
-                                            : (float)qn_normal_value(qn_normal_of((double)product)),
+                          .a_scale = s->how == SUM
+                                         ? ratios[0]
+                                         : (float)qn_normal_value(qn_normal_of((double)product)),
                           .b_scale = ratios[1],
                           .round = qn_q_round_of(types[2], p[2].zero),
-                          .exact = !s->sum || !plain};
+                          .exact = s->how != SUM || !plain};
 }
 
 /* Constant scales and zero points; types of one width. */
@@ -179,13 +193,49 @@ static bool read_pair(state *s, const qn_node *node)
         fixed_pair(s, types, params);
     else
         float_pair(s, types, params);
-    s->size = (int64_t)qn_dtype_size(types[0]);
+    s->y_size = s->a_size = s->b_size = (int64_t)qn_dtype_size(types[0]);
     return true;
 }
 
-/* Channels last where an operand of the full shape is. */
-static qn_layout layout_for(const qn_claim *claim, const qn_tensor *const *shapes)
+/* Any widths: in fixed point too x and y become float and are rounded as they are without. */
+static bool read_slopes(state *s, const qn_node *node)
 {
+    const qn_dtype from = node->in[0]->type.dtype, to = node->out[0]->type.dtype;
+    qn_q_param x, y;
+    if (!qn_q_is_narrow(from) || !qn_q_is_narrow(to) || !qn_q_param_of(&x, node, 1, 2) ||
+        !qn_q_param_of(&y, node, 4, 5))
+        return false;
+    s->slopes = (qn_q_slopes){.cast = {.from = qn_q_side_of(from, x.zero),
+                                       .scale = (float)x.scale,
+                                       .round = qn_q_round_of(to, y.zero),
+                                       .wide = qn_dtype_size(to) == 2},
+                              .y_scale = (float)y.scale};
+    s->y_size = (int64_t)qn_dtype_size(to);
+    s->a_size = (int64_t)qn_dtype_size(from);
+    s->b_size = sizeof(float);
+    return true;
+}
+
+/* All its numbers lie along one dim: they have the same order in every layout. */
+static bool is_line(const qn_tensor *x)
+{
+    int32_t dims = 0;
+    for (int32_t d = 0; d < x->rank; d++)
+        dims += x->dims[d] != 1;
+    return dims < 2;
+}
+
+/* Operand i has the layout of the result; else it stays as it is. */
+static bool turns(const state *s, const qn_tensor *const *shapes, int i)
+{
+    return qn_tensor_count(shapes[i]) != 1 && !(i == 1 && s->how == SLOPES);
+}
+
+/* Channels last where an operand of the full shape is. */
+static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tensor *const *shapes)
+{
+    if (s->how == SLOPES && !is_line(shapes[1]))
+        return QN_ROWS;
     for (int i = 0; i < 2; i++) {
         const qn_value *value = claim->node->in[3 * i];
         if (shapes[2]->rank > 2 && qn_tensor_count(shapes[i]) == qn_tensor_count(shapes[2]) &&
@@ -195,12 +245,40 @@ static qn_layout layout_for(const qn_claim *claim, const qn_tensor *const *shape
     return QN_ROWS;
 }
 
-static qn_status claim_binary(bool *taken, qn_claim *claim, bool sum)
+/* How both operands are walked; false where the layout has no order for one. */
+static bool walk(state *s, const qn_tensor *const *shapes, bool last)
+{
+    const int32_t rank = shapes[2]->rank;
+    int64_t dims[3][QN_MAX_RANK], strides[2][QN_MAX_RANK];
+    for (int i = 0; i < 2; i++) {
+        if (last && shapes[i]->rank != rank && turns(s, shapes, i))
+            return false;
+    }
+    for (int i = 0; i < 3; i++)
+        in_order(dims[i], shapes[i], rank, last);
+    for (int i = 0; i < 2; i++)
+        strides_of(strides[i], dims[i], dims[2], rank);
+    join(s, dims[2], strides[0], strides[1], rank);
+    cut(s);
+    return true;
+}
+
+/* The operand in whose memory the result may lie. */
+static int in_place(const state *s, const qn_tensor *const *shapes)
+{
+    const int64_t sizes[2] = {s->a_size, s->b_size};
+    for (int i = 0; i < 2; i++) {
+        if (sizes[i] == s->y_size && qn_tensor_count(shapes[i]) == qn_tensor_count(shapes[2]))
+            return i;
+    }
+    return -1;
+}
+
+static qn_status claim_binary(bool *taken, qn_claim *claim, operation how)
 {
     const qn_node *node = claim->node;
     qn_value *value = node->out[0];
     qn_tensor a, b, y;
-    int64_t dims[3][QN_MAX_RANK], a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
     if (!qn_build_shape(&a, claim->builder, node->in[0]) ||
         !qn_build_shape(&b, claim->builder, node->in[3]) ||
         !qn_build_shape(&y, claim->builder, value) || qn_tensor_count(&y) == 0)
@@ -208,40 +286,35 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, bool sum)
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->kernels = qn_q_kernels_get();
-    s->sum = sum;
-    if (!read_pair(s, node))
+    s->how = how;
+    if (!(how == SLOPES ? read_slopes : read_pair)(s, node))
         return QN_OK;
     const qn_tensor *const shapes[3] = {&a, &b, &y};
-    const qn_layout layout = layout_for(claim, shapes);
-    const bool last = layout.kind == QN_LAYOUT_CHANNELS_LAST;
-    const bool single[2] = {qn_tensor_count(&a) == 1, qn_tensor_count(&b) == 1};
-    if (last && ((a.rank != y.rank && !single[0]) || (b.rank != y.rank && !single[1])))
+    const qn_layout layout = layout_for(s, claim, shapes);
+    if (!walk(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST))
         return QN_OK;
-    for (int i = 0; i < 3; i++)
-        in_order(dims[i], shapes[i], y.rank, last);
-    strides_of(a_strides, dims[0], dims[2], y.rank);
-    strides_of(b_strides, dims[1], dims[2], y.rank);
-    join(s, dims[2], a_strides, b_strides, y.rank);
-    cut(s);
-    qn_q_take_clips(claim, &value, &s->pair.round);
-    qn_claim_in(claim, node->in[0], single[0] ? QN_ROWS : layout);
-    qn_claim_in(claim, node->in[3], single[1] ? QN_ROWS : layout);
+    qn_q_take_clips(claim, &value, how == SLOPES ? &s->slopes.cast.round : &s->pair.round);
+    for (int i = 0; i < 2; i++)
+        qn_claim_in(claim, node->in[3 * i], turns(s, shapes, i) ? layout : QN_ROWS);
     qn_claim_out(claim, value, layout);
-    claim->in_place = qn_tensor_count(&a) == qn_tensor_count(&y)   ? 0
-                      : qn_tensor_count(&b) == qn_tensor_count(&y) ? 1
-                                                                   : -1;
+    claim->in_place = in_place(s, shapes);
     claim->state = s;
-    claim->kernel = sum ? &add_kernel : &multiply_kernel;
+    claim->kernel = &binary_kernels[how];
     *taken = true;
     return QN_OK;
 }
 
 qn_status qn_claim_q_add(bool *taken, qn_claim *claim)
 {
-    return claim_binary(taken, claim, true);
+    return claim_binary(taken, claim, SUM);
 }
 
 qn_status qn_claim_q_multiply(bool *taken, qn_claim *claim)
 {
-    return claim_binary(taken, claim, false);
+    return claim_binary(taken, claim, PRODUCT);
+}
+
+qn_status qn_claim_q_prelu(bool *taken, qn_claim *claim)
+{
+    return claim_binary(taken, claim, SLOPES);
 }

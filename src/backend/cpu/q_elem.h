@@ -30,6 +30,12 @@ typedef struct qn_q_pair {
     bool exact; /* in fixed point: nothing is rounded before the result */
 } qn_q_pair;
 
+/* x to y: x where it is not negative, x times a slope below. */
+typedef struct qn_q_slopes {
+    qn_q_cast cast; /* its scale is that of x */
+    float y_scale;
+} qn_q_slopes;
+
 /* `rows` rows of `width` elements; a step of 0 uses the same row again. A single operand is one element a row. */
 typedef struct qn_q_rows {
     int64_t rows, width;
@@ -82,6 +88,9 @@ typedef struct qn_q_kernels {
                 const qn_q_rows *rows);
     void (*multiply)(void *y, const void *a, const void *b, const qn_q_pair *pair,
                      const qn_q_rows *rows);
+    /* The slopes are operand b. */
+    void (*prelu)(void *y, const void *x, const float *slope, const qn_q_slopes *slopes,
+                  const qn_q_rows *rows);
     /* Bytes, as the type orders them: flip makes them so. Limits are flipped too. */
     void (*clip)(uint8_t *y, const uint8_t *x, int64_t count, qn_q_side side,
                  const int32_t limits[2]);

@@ -249,6 +249,59 @@ static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, 
         pair_any(y, a, b, p, r, (pair_form){.sum = false});
 }
 
+/* ---- PRelu ----------------------------------------------------------------------------------------------------- */
+
+/* What the compiler makes a loop of its own for: 16 bits of x and of y; one slope a row. */
+typedef struct prelu_form {
+    bool from, to, single;
+} prelu_form;
+
+/* quantize(v < 0 ? v * slope : v), v = dequantize(x) */
+Q_INLINE qf prelu_value(const void *x, const float *slope, int64_t i, const qn_q_slopes *s,
+                        prelu_form form, int64_t lanes)
+{
+    const qi whole = read_side(x, i, &s->cast.from, form.from, lanes);
+    const qf v = qf_mul(qi_float(whole), qf_set(s->cast.scale));
+    const qf by = form.single ? qf_set(*slope) : qf_load_first(slope + i, lanes);
+    return qf_div(qf_by_sign(v, qf_mul(v, by), v), qf_set(s->y_scale));
+}
+
+Q_INLINE void prelu_rows(void *y, const void *x, const float *slope, const qn_q_slopes *slopes,
+                         const qn_q_rows *rows, prelu_form form)
+{
+    const qn_q_slopes s = *slopes;
+    const qn_q_rows r = *rows;
+    for (int64_t row = 0; row < r.rows; row++) {
+        uint8_t *to = (uint8_t *)y + row * r.width * (form.to ? 2 : 1);
+        const uint8_t *from = (const uint8_t *)x + row * r.a_step * (form.from ? 2 : 1);
+        const float *by = slope + row * r.b_step;
+        WRITE_ROUNDED(to, i, r.width, &s.cast.round, form.to,
+                      prelu_value(from, by, i, &s, form, lanes));
+    }
+}
+
+Q_INLINE void prelu_any(void *y, const void *x, const float *slope, const qn_q_slopes *s,
+                        const qn_q_rows *r, prelu_form form)
+{
+    if (r->b_single)
+        prelu_rows(y, x, slope, s, r, (prelu_form){form.from, form.to, true});
+    else
+        prelu_rows(y, x, slope, s, r, (prelu_form){form.from, form.to, false});
+}
+
+static void prelu(void *y, const void *x, const float *slope, const qn_q_slopes *s,
+                  const qn_q_rows *r)
+{
+    if (s->cast.from.wide && s->cast.wide)
+        prelu_any(y, x, slope, s, r, (prelu_form){.from = true, .to = true});
+    else if (s->cast.from.wide)
+        prelu_any(y, x, slope, s, r, (prelu_form){.from = true});
+    else if (s->cast.wide)
+        prelu_any(y, x, slope, s, r, (prelu_form){.to = true});
+    else
+        prelu_any(y, x, slope, s, r, (prelu_form){.from = false});
+}
+
 /* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
 
 static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const int32_t limits[2])
@@ -424,6 +477,7 @@ const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .requantize = requantize,
     .add = add,
     .multiply = multiply,
+    .prelu = prelu,
     .clip = clip,
     .table = look_up,
     .largest = largest,
