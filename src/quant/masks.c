@@ -257,8 +257,7 @@ qn_status qn_masks_cut(qn_quantizer *q, const qn_stats *stats)
 /* What the integers that the node reads there reach. */
 static qn_range read_range(const qn_quantizer *q, const qn_quant_node *n, int32_t i)
 {
-    const qn_derived_value *d =
-        qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->derived;
+    const qn_derived_value *d = qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->derived;
     if (!d)
         return unknown;
     return qn_given_range(qn_quant_reads_narrow(q, n, i) ? d->narrow : d->params);
@@ -268,7 +267,8 @@ float qn_mask_least(const qn_quantizer *q, const qn_quant_node *n)
 {
     const qn_node *node = n->node;
     if (!n->integer || node->op != &qn_op_Add || !node->out[0]->qparams ||
-        !qn_quant_value_of(q, node->out[0])->before_softmax || !node->in[0]->data == !node->in[1]->data)
+        !qn_quant_value_of(q, node->out[0])->before_softmax ||
+        !node->in[0]->data == !node->in[1]->data)
         return 0;
     const qn_range x = read_range(q, n, node->in[0]->data ? 1 : 0);
     const float least = is_known(x) ? qn_given_range(node->out[0]->qparams).min - x.max : 0;

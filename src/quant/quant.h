@@ -118,23 +118,23 @@ typedef struct qn_quant_node {
 
 typedef struct qn_quant_value {
     qn_value *value;
-    bool integer;              /* gets a Q and a D */
-    int32_t parent;            /* of the tree of values that share parameters; itself: the root */
-    int32_t source;            /* of a root: the value whose statistics count */
-    int bits;                  /* of a root */
-    qn_dtype type;             /* of an input that has one of its own; else QN_UNDEFINED */
-    bool ranged;               /* of a root: `range` is chosen */
-    bool through;              /* its range is what those that read it want, not all that is seen */
-    bool before_softmax;       /* goes nowhere else, see masks.h */
-    bool masked;               /* of a root: a mask pushes some of it down */
-    float live;                /* of a masked root: the least number of the others */
-    float least;               /* of a root that is a mask: what is below does not count; 0: all does */
-    bool ends;                 /* of a root: a chip's outputs, or only software reads it */
-    bool narrow;               /* of a root of 16 bits: nodes of 8 bits read it too */
-    qn_range range;            /* of a root: as the statistics have it, without factors */
-    float *factor;             /* of channels, that the value is divided by beside its statistics;
+    bool integer;        /* gets a Q and a D */
+    int32_t parent;      /* of the tree of values that share parameters; itself: the root */
+    int32_t source;      /* of a root: the value whose statistics count */
+    int bits;            /* of a root */
+    qn_dtype type;       /* of an input that has one of its own; else QN_UNDEFINED */
+    bool ranged;         /* of a root: `range` is chosen */
+    bool through;        /* its range is what those that read it want, not all that is seen */
+    bool before_softmax; /* goes nowhere else, see masks.h */
+    bool masked;         /* of a root: a mask pushes some of it down */
+    float live;          /* of a masked root: the least number of the others */
+    float least;         /* of a root that is a mask: what is below does not count; 0: all does */
+    bool ends;           /* of a root: a chip's outputs, or only software reads it */
+    bool narrow;         /* of a root of 16 bits: nodes of 8 bits read it too */
+    qn_range range;      /* of a root: as the statistics have it, without factors */
+    float *factor;       /* of channels, that the value is divided by beside its statistics;
                                   NULL: none */
-    int32_t axis;              /* of those channels */
+    int32_t axis;        /* of those channels */
     qn_derived_value *derived; /* of a root */
     const qn_qparams *given;   /* what the file said of it; NULL: nothing */
     qn_value *scale, *zero;    /* of a root: the constants, once they are made */

@@ -165,9 +165,8 @@ static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_pl
     v->derived = &q->derived.values[q->derived.n_values++];
     QN_TRY(get_value(v->derived, q, v, &object));
     /* As the metadata of the result tell it. */
-    v->through =
-        (strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v)) ||
-        (strcmp(v->derived->method, QN_MASK_METHOD) == 0 && v->before_softmax);
+    v->through = (strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v)) ||
+                 (strcmp(v->derived->method, QN_MASK_METHOD) == 0 && v->before_softmax);
     return QN_OK;
 }
 
