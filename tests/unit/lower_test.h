@@ -191,6 +191,43 @@ static inline void sigmoid(fixture *f)
            (meaning){QN_UINT8, 1.0 / 255, 0});
 }
 
+/* Channels have a slope each. */
+static inline void prelu_of(fixture *f, meaning from, meaning to)
+{
+    const int64_t channels[3] = {4, 1, 1};
+    qn_value *x = both(f, input(f, "x", 4, image), from);
+    finish(f, apply(f, &qn_op_PRelu, 2, x, weights(f, 3, channels)), to);
+}
+
+static inline void prelu(fixture *f)
+{
+    prelu_of(f, wide, centered);
+}
+
+static inline void prelu_of_words(fixture *f)
+{
+    prelu_of(f, (meaning){QN_UINT16, 0.0002, 30000}, (meaning){QN_INT16, 0.00015, -77});
+}
+
+static inline void prelu_of_one_slope(fixture *f)
+{
+    const int64_t one[1] = {1};
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_PRelu, 2, x, weights(f, 1, one)), narrow);
+}
+
+static inline void quotient(fixture *f)
+{
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Div, 2, x, number(f, 1.7)), narrow);
+}
+
+static inline void sum_of_two(fixture *f)
+{
+    qn_value *x = both(f, input(f, "x", 4, image), wide);
+    finish(f, apply(f, &qn_op_Sum, 2, x, both(f, input(f, "z", 4, image), narrow)), wide);
+}
+
 static inline void softmax(fixture *f)
 {
     finish(f, apply(f, &qn_op_Softmax, 1, both(f, input(f, "x", 2, matrix), wide)),
@@ -312,6 +349,11 @@ static const struct {
     {"HardSwish, Mul, Sub at once", unrounded_functions, &qn_op_qn_QTable, 3, 0.025},
     {"Sigmoid, Mul, Add", functions, &qn_op_qn_QTable, 3, 0.06},
     {"Conv, HardSwish, Mul, Add", conv_function, &qn_op_qn_QFunction, 4, 0.06},
+    {"PRelu", prelu, &qn_op_qn_QPRelu, 3, 0},
+    {"PRelu of 16 bits", prelu_of_words, &qn_op_qn_QPRelu, 3, 0},
+    {"PRelu with one slope", prelu_of_one_slope, &qn_op_qn_QTable, 3, 0},
+    {"Div by a number", quotient, &qn_op_qn_QTable, 3, 0},
+    {"Sum", sum_of_two, &qn_op_ms_QLinearAdd, 4, 0.04},
     {"Softmax", softmax, &qn_op_ms_QLinearSoftmax, 3, 1.0 / 255},
     {"LayerNormalization", layer_norm, &qn_op_qn_QLayerNormalization, 3, 0.04},
     {"ReduceMean", reduce_mean, &qn_op_ms_QLinearReduceMean, 3, 0.025},

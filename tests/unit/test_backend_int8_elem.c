@@ -1,74 +1,8 @@
 /* Integer kernels that are no multiply-accumulate, against the reference, bit for bit. Tensors come
  * channels last out of a convolution, or row-major. */
-#include "int8_test.h"
+#include "int8_elem.h"
 #include "ops/qlinear.h"
 #include "ops/resize.h"
-
-static int64_t dim(const qn_value *value, int32_t d)
-{
-    return value->type.dims[d].value;
-}
-
-static int64_t channels(fixture *f)
-{
-    return pick(f, 2) ? 16 * (1 + pick(f, 6)) : 1 + pick(f, 40);
-}
-
-static qn_dtype pick_narrow(fixture *f)
-{
-    static const qn_dtype types[] = {QN_UINT8, QN_INT8, QN_UINT16, QN_INT16};
-    return types[pick(f, 3) ? pick(f, 2) : pick(f, 4)];
-}
-
-/* A zero point of any narrow type. */
-static qn_value *zero_of(fixture *f, qn_dtype dtype)
-{
-    if (qn_dtype_size(dtype) == 1)
-        return add_zero(f, dtype);
-    qn_tensor *tensor = constant_tensor(f, dtype, 0, NULL);
-    *(uint16_t *)tensor->data = (uint16_t)(pick(f, 3) ? pick(f, 65536) : 32768 * pick(f, 2));
-    return constant_value(f, tensor);
-}
-
-static double scale_size(qn_dtype dtype)
-{
-    return qn_dtype_size(dtype) == 1 ? 0.02 : 0.0001;
-}
-
-static qn_value *scale_of(fixture *f, qn_dtype dtype)
-{
-    return add_scales(f, 0, scale_size(dtype));
-}
-
-/* A tensor [N, C, H, W], often channels last: out of a pool that changes nothing, which works so. */
-static qn_value *image(fixture *f, qn_dtype dtype)
-{
-    const int64_t dims[] = {1 + pick(f, 2), channels(f), 1 + pick(f, 9), 1 + pick(f, 9)};
-    const int64_t ones[] = {1, 1};
-    qn_value *x = add_byte_input(f, dtype, 4, dims);
-    if (qn_dtype_size(dtype) == 2 || pick(f, 3) == 0)
-        return x;
-    qn_node *node = add_node(f, &qn_op_MaxPool, 1, &x);
-    ((qn_window_attrs *)node->attrs)->kernel_shape = keep_ints(f, ones, 2);
-    return result_of(node);
-}
-
-/* Limits behind a value, now and then. */
-static qn_value *limited(fixture *f, qn_value *x)
-{
-    if (pick(f, 2) || qn_dtype_size(x->type.dtype) == 2)
-        return x;
-    qn_value *const in[] = {x, add_zero(f, x->type.dtype), add_zero(f, x->type.dtype)};
-    return result_of(add_node(f, &qn_op_Clip, pick(f, 2) ? 2 : 3, in));
-}
-
-static double finish(fixture *f, qn_value *y, const char *kernel)
-{
-    add_output(f, y);
-    const double count = differing(f, kernel);
-    fixture_end(f);
-    return count;
-}
 
 /* ---- One operand ------------------------------------------------------------------------------------------------ */
 
@@ -188,6 +122,28 @@ static double one_add(uint32_t seed)
 static double one_multiply(uint32_t seed)
 {
     return one_pair(seed, &qn_op_ms_QLinearMul, "int mul");
+}
+
+/* Slopes along any dims, mostly along one; some are no numbers that a network has. */
+static double one_prelu(uint32_t seed)
+{
+    static const float odd[] = {0, 1, -1, INFINITY, -INFINITY, NAN, 1e30f};
+    fixture f = fixture_begin(seed);
+    const qn_dtype from = pick_narrow(&f), to = pick_narrow(&f);
+    qn_value *x = image(&f, from);
+    const int64_t kept = pick(&f, 2) ? 2 : pick(&f, 16);
+    const int32_t ahead = kept & 1 ? 0 : (int32_t)pick(&f, 2); /* [C, 1, 1] or [1, C, 1, 1] */
+    int64_t dims[4];
+    for (int32_t d = 0; d < 4; d++)
+        dims[d] = kept & (1 << d) ? dim(x, d) : 1;
+    qn_value *slope = add_weights(&f, 4 - ahead, dims + ahead);
+    float *numbers = slope->data->data;
+    for (int64_t i = 0; i < qn_tensor_count(slope->data); i++)
+        numbers[i] = pick(&f, 30) ? numbers[i] : odd[pick(&f, 7)];
+    qn_value *const in[] = {x,     scale_of(&f, from), zero_of(&f, from),
+                            slope, scale_of(&f, to),   zero_of(&f, to)};
+    qn_value *y = result_of(add_node(&f, &qn_op_qn_QPRelu, 6, in));
+    return finish(&f, limited(&f, y), "int prelu");
 }
 
 /* ---- Windows and means ------------------------------------------------------------------------------------------------ */
@@ -448,6 +404,7 @@ CASES(dequantize, 20)
 CASES(fake, 20)
 CASES(add, 80)
 CASES(multiply, 60)
+CASES(prelu, 80)
 CASES(max_pool, 40)
 CASES(average_pool, 40)
 CASES(mean, 60)
@@ -474,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_pad),        cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_turn),       cmocka_unit_test(test_resize),
         cmocka_unit_test(test_softmax),    cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_prelu),
     };
     return RUN_TESTS_OF("cpu", tests);
 }

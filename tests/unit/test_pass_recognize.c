@@ -119,6 +119,95 @@ static void recognizes_softmax(void **state)
                "fuse-norms", 1, &qn_op_Softmax);
 }
 
+/* The number may stand on either side, and limits in a row are one. */
+static void recognizes_limits(void **state)
+{
+    (void)state;
+    for (int side = 0; side < 2; side++) {
+        fixture f = begin();
+        qn_value *x = any_image(&f), *zero = number(&f, 0);
+        check_pass(&f, apply(&f, &qn_op_Max, 2, side ? zero : x, side ? x : zero), "fuse-limits", 1,
+                   &qn_op_Relu);
+        f = begin();
+        x = any_image(&f);
+        qn_value *y = apply(&f, side ? &qn_op_Max : &qn_op_Min, 2, x, number(&f, side ? -0.5 : 2));
+        y = apply(&f, side ? &qn_op_Min : &qn_op_Max, 2, y, number(&f, side ? 2 : -0.5));
+        check_pass(&f, y, "fuse-limits", 1, &qn_op_Clip);
+        f = begin();
+        y = apply(&f, &qn_op_Relu, 1, any_image(&f));
+        check_pass(&f, apply(&f, &qn_op_Clip, 3, y, number(&f, side ? -1 : 1), number(&f, 3)),
+                   "fuse-limits", 1, &qn_op_Clip);
+    }
+}
+
+/* Limits per channel, limits that leave nothing as it is, more than two, and what somebody else reads as well. */
+static void keeps_what_is_no_limit(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 4; wrong++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options all = {.skip = NULL};
+        qn_value *x = any_image(&f), *y;
+        if (wrong == 0)
+            y = apply(&f, &qn_op_Max, 2, x, weights(&f, 3, DIMS(4, 1, 1)));
+        else if (wrong == 1)
+            y = apply(&f, &qn_op_Max, 2, x, number(&f, (double)INFINITY));
+        else if (wrong == 2)
+            y = apply(&f, &qn_op_Max, 3, x, number(&f, 0), number(&f, 1));
+        else {
+            qn_value *relu = apply(&f, &qn_op_Relu, 1, x);
+            y = apply(&f, &qn_op_Clip, 3, relu, number(&f, 0), number(&f, 1));
+            y = apply(&f, &qn_op_Add, 2, y, relu);
+        }
+        assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
+        assert_int_equal(changes[pass_index("fuse-limits")], 0);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
+}
+
+/* Words that quantization has no integers for become those that it has. */
+static void makes_elements_plain(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *x = any_image(&f), *z = input(&f, "z", 4, DIMS(1, 4, 1, 6));
+    check_pass(&f, apply(&f, &qn_op_Sum, 3, x, z, apply(&f, &qn_op_Tanh, 1, x)), "plain-elements",
+               3, &qn_op_Tanh);
+    f = begin();
+    check_pass(&f, apply(&f, &qn_op_Div, 2, any_image(&f), weights(&f, 3, DIMS(4, 1, 1))),
+               "plain-elements", 1, &qn_op_Mul);
+    f = begin();
+    x = any_image(&f);
+    qn_value *slopes = weights(&f, 3, DIMS(4, 1, 1));
+    for (int i = 0; i < 4; i++)
+        ((float *)slopes->data->data)[i] = 0.25f;
+    check_pass(&f, apply(&f, &qn_op_PRelu, 2, x, slopes), "plain-elements", 1, &qn_op_LeakyRelu);
+}
+
+/* Quotients by 0, by what is computed, and slopes that differ. */
+static void keeps_other_elements(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 3; wrong++) {
+        fixture f = begin();
+        int64_t changes[64];
+        const qn_pass_options all = {.purpose = QN_PURPOSE_QUANTIZE};
+        qn_value *x = any_image(&f);
+        qn_value *other = wrong == 0   ? number(&f, 0)
+                          : wrong == 1 ? apply(&f, &qn_op_Exp, 1, x)
+                                       : weights(&f, 3, DIMS(4, 1, 1));
+        qn_value *y = apply(&f, wrong == 2 ? &qn_op_PRelu : &qn_op_Div, 2, x, other);
+        assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
+        assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
+        assert_int_equal(changes[pass_index("plain-elements")], 0);
+        qn_model_free(f.model);
+        qn_context_free(f.ctx);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +217,10 @@ int main(void)
         cmocka_unit_test(recognizes_layer_norm),
         cmocka_unit_test(keeps_what_is_no_layer_norm),
         cmocka_unit_test(recognizes_softmax),
+        cmocka_unit_test(recognizes_limits),
+        cmocka_unit_test(keeps_what_is_no_limit),
+        cmocka_unit_test(makes_elements_plain),
+        cmocka_unit_test(keeps_other_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,7 +135,7 @@ static void all_that_compute_say_why(void **state)
 {
     fixture f = begin();
     qn_value *x = input(&f, "x", 4, DIMS(1, 4, 12, 12)), *a = convolve(&f, x, 4);
-    qn_value *b = apply(&f, &qn_op_Cos, 1, a), *c = apply(&f, &qn_op_Cast, 1, b);
+    qn_value *b = apply(&f, &qn_op_Floor, 1, a), *c = apply(&f, &qn_op_Cast, 1, b);
     ((qn_cast_attrs *)c->producer->attrs)->to = QN_FLOAT16;
     qn_value *d = apply(&f, &qn_op_Relu, 1, c), *e = apply(&f, &qn_op_Identity, 1, d);
     qn_value *shape = apply(&f, &qn_op_Shape, 1, x);
