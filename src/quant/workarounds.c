@@ -3,7 +3,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
-#include "pass/rewrite.h"
+#include "pass/pairs.h"
 
 /* ---- Reductions in float ------------------------------------------------------------------------------------------ */
 
@@ -111,12 +111,12 @@ static const qn_node *read_by(const qn_node *pool)
     return zero && qn_dtype_size(zero->dtype) == 1 ? d : NULL;
 }
 
-/* A node before `pool`, named after it; *value is what it reads, and then what it writes. */
-static qn_status put_before(qn_value **value, qn_node *pool, qn_node_spec spec, const char *tail)
+/* A Pad before `pool`, named after it; *value is what it reads, and then what it writes. */
+static qn_status put_pad(qn_value **value, qn_node *pool, qn_node_spec spec)
 {
     qn_node *node;
     char *name;
-    QN_TRY(qn_rewrite_name(&name, pool->graph, pool->name, tail));
+    QN_TRY(qn_rewrite_name(&name, pool->graph, pool->name, "_Pad"));
     spec.name = name;
     spec.before = pool;
     spec.in[0] = *value;
@@ -141,11 +141,14 @@ static qn_status pad_apart(qn_node *pool)
     QN_TRY(qn_value_ints(&pads, pool->graph, all, 2 * (spatial + 2)));
     const qn_node_spec pad = {
         .op = &qn_op_Pad, .in = {NULL, pads, d ? d->in[2] : NULL}, .n_in = d ? 3 : 2};
-    QN_TRY(put_before(&value, pool, pad, "_Pad"));
+    QN_TRY(put_pad(&value, pool, pad));
     if (d) {
-        const qn_node_spec real = {
-            .op = &qn_op_DequantizeLinear, .in = {NULL, d->in[1], d->in[2]}, .n_in = 3};
-        QN_TRY(put_before(&value, pool, real, "_DequantizeLinear"));
+        const qn_pair_spec real = {.op = &qn_op_DequantizeLinear,
+                                   .base = pool->name,
+                                   .in = {value, d->in[1], d->in[2]},
+                                   .before = pool,
+                                   .axis = -1};
+        QN_TRY(qn_pair_add(&value, &real));
     }
     QN_TRY(qn_ints_copy(&a->pads, pool->graph, none, 2 * spatial));
     return qn_node_set_input(pool, 0, value);
