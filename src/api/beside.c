@@ -12,7 +12,7 @@
 #include "ops/clone.h"
 #include "ops/eval.h"
 #include "ops/infer.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 
 enum { SHOWN = 10 };
 

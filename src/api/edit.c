@@ -2,18 +2,18 @@
 #include "api/prepare.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
-#include "pass/edges.h"
+#include "pass/edit_graph.h"
 
 static qn_status edit(qn_model *model, const qn_edit_options *o)
 {
     qn_graph *graph = model->graph;
     qn_pass_context pass = {.ctx = model->ctx, .graph = graph};
     if (o->n_mean || o->n_std)
-        QN_TRY(qn_graph_normalize(graph, (qn_channel_numbers){o->mean, o->n_mean},
-                                  (qn_channel_numbers){o->std, o->n_std}));
+        QN_TRY(qn_graph_normalize_input(graph, (qn_channel_numbers){o->mean, o->n_mean},
+                                        (qn_channel_numbers){o->std, o->n_std}));
     if (!o->n_outputs)
         return QN_OK;
-    QN_TRY(qn_graph_cut(graph, o->outputs, o->n_outputs));
+    QN_TRY(qn_graph_select_outputs(graph, o->outputs, o->n_outputs));
     return qn_pass_remove_dead.run(&pass);
 }
 

@@ -8,7 +8,7 @@
 #include "data/listing.h"
 #include "data/loader.h"
 #include "ops/op.h"
-#include "pass/forms.h"
+#include "pass/quant_formats.h"
 #include "report/report.h"
 #include "task/task.h"
 

@@ -315,11 +315,11 @@ static void add_touched(void *table, const qn_pass *pass, const char *what, cons
 static qn_status optimize(int64_t *changes, qn_item *touched, graphs *g,
                           const qn_inspect_options *o)
 {
-    const qn_pass_watch watch = {.user = touched, .tell = add_touched};
+    const qn_pass_observer watch = {.user = touched, .changed = add_touched};
     const qn_pass_options passes = {.skip = o->graph.skip,
                                     .n_skip = o->graph.n_skip,
                                     .purpose = QN_PURPOSE_CONVERT,
-                                    .watch = o->passes ? &watch : NULL};
+                                    .observer = o->passes ? &watch : NULL};
     return qn_passes_run(g->optimized, &passes, changes);
 }
 

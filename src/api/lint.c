@@ -76,8 +76,8 @@ static qn_status prepare(qn_model **out, qn_context *ctx, qn_model *model,
     QN_TRY_ALLOC(ctx, skip);
     for (size_t i = 0; i < options->n_skip; i++)
         skip[i] = options->skip[i];
-    skip[graph.n_skip++] = qn_pass_raise_qlinear.name;
-    skip[graph.n_skip++] = qn_pass_take_scales.name;
+    skip[graph.n_skip++] = qn_pass_qoperator_to_qdq.name;
+    skip[graph.n_skip++] = qn_pass_extract_scales.name;
     graph.skip = skip;
     const qn_status status =
         qn_prepare_optimized(out, ctx, model, &graph, QN_PURPOSE_QUANTIZE, NULL);

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "ops/fixed.h"
-#include "pass/forms.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
+#include "pass/quant_formats.h"
 #include "quant/refinement.h"
 
 static const char separator[] = ", ";
@@ -131,7 +131,7 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
         return QN_OK;
     char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
     QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_tell(model, QN_TABLE_KEY, number);
+    return qn_model_tell(model, QN_TABLE_BITS_KEY, number);
 }
 
 qn_status qn_job_describe(qn_quantize_job *j)
@@ -151,7 +151,7 @@ qn_status qn_job_describe(qn_quantize_job *j)
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
     if (s->dynamic)
         return QN_OK;
-    QN_TRY(qn_model_tell(model, QN_FORM_KEY, "qdq"));
+    QN_TRY(qn_model_tell(model, QN_QUANT_FORMAT_KEY, "qdq"));
     if (s->profile->fixed_point)
         QN_TRY(qn_model_tell(model, QN_FIXED_KEY, QN_FIXED_WORD));
     QN_TRY(tell_tensors(model, j->quantizer));

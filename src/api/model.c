@@ -3,7 +3,7 @@
 #include "export/export.h"
 #include "import/import.h"
 #include "ops/clone.h"
-#include "pass/forms.h"
+#include "pass/quant_formats.h"
 #include "quant/output_scale.h"
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
@@ -69,19 +69,19 @@ qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
 
 const char *qn_form_name(size_t i)
 {
-    return i < qn_form_rows_count ? qn_form_rows[i].name : NULL;
+    return i < qn_quant_formats_count ? qn_quant_formats[i].name : NULL;
 }
 
 qn_status qn_prepare_form(qn_model *model, const char *name)
 {
-    const qn_form_row *form = NULL;
-    QN_TRY(qn_form_find(&form, model->ctx, name));
+    const qn_quant_format *form = NULL;
+    QN_TRY(qn_quant_format_find(&form, model->ctx, name));
     if (!qn_graph_is_quantized(model->graph)) {
         qn_log(model->ctx, QN_LOG_WARN,
                "nothing in this model is quantized: --format %s changes nothing", name);
         return QN_OK;
     }
-    QN_TRY(qn_model_tell(model, QN_FORM_KEY, form->name));
+    QN_TRY(qn_model_tell(model, QN_QUANT_FORMAT_KEY, form->name));
     return form->apply(model);
 }
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pass/masks.h"
+#include "pass/softmax_masks.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ qn_status qn_numbers_explain(qn_context *ctx, const qn_graph *graph, qn_status s
     bool *marked = qn_alloc_zero(ctx, graph->n_values + 1, sizeof *marked);
     if (!marked)
         return status;
-    qn_masks_mark(marked, graph);
+    qn_softmax_masks_mark(marked, graph);
     snprintf(message, sizeof message, "%s", qn_context_error(ctx));
     if (is_about_mask(message, graph, marked))
         status = qn_fail(ctx, status,

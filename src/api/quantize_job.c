@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "quant/dynamic.h"
 #include "quant/given.h"
 
@@ -39,12 +39,12 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .real_outputs = o->real_outputs != 0};
     if (out->bits != 8 && out->bits != 16)
         return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
-    if (o->table_bits && (o->table_bits < QN_TABLE_LEAST || o->table_bits > QN_TABLE_MOST))
+    if (o->table_bits && (o->table_bits < QN_TABLE_BITS_MIN || o->table_bits > QN_TABLE_BITS_MAX))
         return qn_fail(ctx, QN_E_INVALID, "tables of 2^%d entries: it must be 2^%d to 2^%d",
-                       o->table_bits, QN_TABLE_LEAST, QN_TABLE_MOST);
+                       o->table_bits, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX);
     QN_TRY(qn_profile_find(&out->profile, ctx, o->target));
     if (!out->table_bits && out->profile->fixed_point)
-        out->table_bits = QN_TABLE_CHIP;
+        out->table_bits = QN_TABLE_BITS_CHIP;
     return QN_OK;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/pin.h"
-#include "pass/pairs.h"
+#include "pass/qdq_nodes.h"
 #include "run/session.h"
 
 enum { LEAST_RUNS = 8, MOST_RUNS = 100, SEARCH_ROUNDS = 4 };
@@ -82,7 +82,7 @@ static const char *value_of(qn_arena *arena, const runner *r, size_t step)
     if (s->n_out == 0 || s->out[0] < 0 || s->n_nodes == 0)
         return NULL;
     const char *name = r->plan->slots.at[s->out[0]].value->name;
-    return qn_arena_text(arena, name, qn_pair_base_length(name));
+    return qn_arena_text(arena, name, qn_qdq_base_length(name));
 }
 
 /* One layer for each step of the float plan that writes a value. */

@@ -8,7 +8,7 @@
 
 #include "api/strategy_run.h"
 #include "api/traces.h"
-#include "pass/forms.h"
+#include "pass/quant_formats.h"
 
 /* ---- What is asked for --------------------------------------------------------------------------------------------------- */
 
@@ -248,13 +248,13 @@ static qn_status run_job(qn_report **out, qn_strategies *r)
 
 static qn_status run_locked(qn_report **out, qn_strategies *r)
 {
-    const qn_form_row *form;
+    const qn_quant_format *form;
     qn_folder_lock lock;
     const qn_quantize_options *q = &r->base;
     r->plain = is_single(r) &&
                (q->scales || q->stats || q->dynamic || (qn_strategies_pull(r) && !r->o->cache));
     if (r->o->file.form)
-        QN_TRY(qn_form_find(&form, r->ctx, r->o->file.form));
+        QN_TRY(qn_quant_format_find(&form, r->ctx, r->o->file.form));
     QN_TRY(qn_folder_make(r->ctx, r->folder));
     QN_TRY(qn_folder_lock_take(&lock, r->ctx, &r->arena, r->folder));
     const qn_status status = run_job(out, r);

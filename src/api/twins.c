@@ -4,7 +4,7 @@
 
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
-#include "pass/pairs.h"
+#include "pass/qdq_nodes.h"
 #include "run/session.h"
 
 /* ---- Which tensors -------------------------------------------------------------------------------------------- */
@@ -14,7 +14,7 @@
 static const char *quantized_name(qn_arena *arena, const qn_node *node)
 {
     const char *name = node->out[0]->name;
-    const size_t base = qn_pair_base_length(name);
+    const size_t base = qn_qdq_base_length(name);
     return name[base] ? qn_arena_text(arena, name, base) : node->in[0]->name;
 }
 

@@ -19,7 +19,7 @@ typedef struct qn_pass_context {
     qn_context *ctx;
     qn_graph *graph;
     bool keep_quantization; /* leave QuantizeLinear and DequantizeLinear as they are */
-    bool portable;          /* lower-qdq: only into operators that ONNX Runtime has too */
+    bool ort_only;          /* qdq-to-integer: only into operators that ONNX Runtime has too */
     int64_t changes;        /* the pass counts what it did */
 } qn_pass_context;
 
@@ -41,18 +41,18 @@ bool qn_pass_serves(size_t pass, qn_purpose purpose);
 bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_skip);
 
 /* Is told of each node that a pass added, changed or removed, one pass after the other. */
-typedef struct qn_pass_watch {
+typedef struct qn_pass_observer {
     void *user;
-    void (*tell)(void *user, const qn_pass *pass, const char *what, const char *node,
-                 const qn_op *op);
-} qn_pass_watch;
+    void (*changed)(void *user, const qn_pass *pass, const char *what, const char *node,
+                    const qn_op *op);
+} qn_pass_observer;
 
 typedef struct qn_pass_options {
     const char *const
         *skip; /* names of passes to leave out, or "all"; an unknown one is an error */
     size_t n_skip;
-    qn_purpose purpose;         /* QuantizeLinear and its kin stay unless it is to run */
-    const qn_pass_watch *watch; /* NULL: nobody looks */
+    qn_purpose purpose;               /* QuantizeLinear and its kin stay unless it is to run */
+    const qn_pass_observer *observer; /* NULL: nobody looks */
 } qn_pass_options;
 
 /* Fails where the options name a pass that does not exist; qn_passes_run does so too. */

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "ops/infer.h"
-#include "pass/forms.h"
-#include "pass/watch.h"
+#include "pass/pass_snapshot.h"
+#include "pass/quant_formats.h"
 
 /* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes that
  * undo each other. */
@@ -59,25 +59,26 @@ typedef struct round_of {
     bool keep_quantization;
 } round_of;
 
-static qn_status run_watched(qn_pass_context *self, const qn_pass *pass, const qn_pass_watch *watch)
+static qn_status run_observed(qn_pass_context *self, const qn_pass *pass,
+                              const qn_pass_observer *observer)
 {
     qn_pass_snapshot before;
-    qn_status status = qn_watch_begin(&before, self->graph);
+    qn_status status = qn_pass_snapshot_take(&before, self->graph);
     if (status == QN_OK)
         status = pass->run(self);
     if (status == QN_OK && self->changes)
-        qn_watch_end(&before, self->graph, watch, pass);
-    qn_watch_free(&before, self->graph);
+        qn_pass_snapshot_report(&before, self->graph, observer, pass);
+    qn_pass_snapshot_free(&before, self->graph);
     return status;
 }
 
 static qn_status run_on(qn_graph *graph, const qn_pass *pass, const round_of *round,
                         int64_t *changes)
 {
-    const qn_pass_watch *watch = round->options->watch;
+    const qn_pass_observer *observer = round->options->observer;
     qn_pass_context self = {
         .ctx = graph->ctx, .graph = graph, .keep_quantization = round->keep_quantization};
-    QN_TRY(watch ? run_watched(&self, pass, watch) : pass->run(&self));
+    QN_TRY(observer ? run_observed(&self, pass, observer) : pass->run(&self));
     *changes += self.changes;
     for (qn_node *node = graph->first; node; node = node->next) {
         qn_graph *body;
@@ -111,7 +112,7 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
     return QN_OK;
 }
 
-/* A quantized graph is simplified as it stands first: lower-qdq looks for operators in their final form, and
+/* A quantized graph is simplified as it stands first: qdq-to-integer looks for operators in their final form, and
  * for integers that have not been folded into floats. */
 qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
 {

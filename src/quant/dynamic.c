@@ -11,7 +11,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
-#include "pass/pairs.h"
+#include "pass/qdq_nodes.h"
 #include "quant/form_rows.h"
 #include "quant/pattern.h"
 
@@ -317,11 +317,11 @@ static qn_status insert_gru(const qn_quantizer *q, qn_node *node)
         QN_TRY(row_scales(&p, q, value->data, true));
         QN_TRY(row_integers(&integers, q, value, p, false));
         QN_TRY(row_params(&scale, &zero, q, p, value->name, &dims));
-        QN_TRY(qn_pair_add(&real, &(qn_pair_spec){.op = &qn_op_DequantizeLinear,
-                                                  .base = value->name,
-                                                  .in = {integers, scale, zero},
-                                                  .before = node,
-                                                  .axis = -1}));
+        QN_TRY(qn_qdq_node_add(&real, &(qn_qdq_node_spec){.op = &qn_op_DequantizeLinear,
+                                                          .base = value->name,
+                                                          .in = {integers, scale, zero},
+                                                          .before = node,
+                                                          .axis = -1}));
         QN_TRY(qn_node_set_input(node, i, real));
     }
     return QN_OK;

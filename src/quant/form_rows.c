@@ -2,8 +2,8 @@
 
 #include "ops/nn_attrs.h"
 #include "ops/resize.h"
-#include "pass/function.h"
 #include "pass/rewrite.h"
+#include "pass/unary_function.h"
 
 static bool is_constant_or_absent(const qn_node *node, int32_t i)
 {
@@ -71,7 +71,7 @@ static const char *refuse_clip(const qn_node *node)
                : "its limits are computed while running";
 }
 
-/* The pass plain-elements makes Adds of others. */
+/* The pass canonicalize-elements makes Adds of others. */
 static const char *refuse_sum(const qn_node *node)
 {
     return node->n_in == 2 ? NULL : "it adds more than two";
@@ -174,7 +174,7 @@ const qn_form_row *qn_form_of(const qn_node *node)
     }
     if (moves)
         return &moving;
-    return qn_function_slot(node) == 0 ? &function : NULL;
+    return qn_unary_function_slot(node) == 0 ? &function : NULL;
 }
 
 qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)

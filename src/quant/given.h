@@ -1,4 +1,4 @@
-/* Parameters that a quantized or trained file gave for its values (pass take-scales): they are kept
+/* Parameters that a quantized or trained file gave for its values (pass extract-scales): they are kept
  * rather than derived from data. */
 #ifndef QN_GIVEN_H
 #define QN_GIVEN_H

@@ -7,7 +7,7 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
-#include "pass/pairs.h"
+#include "pass/qdq_nodes.h"
 #include "quant/masks.h"
 #include "quant/output_scale.h"
 #include "quant/workarounds.h"
@@ -53,11 +53,12 @@ typedef struct place {
 /* A Q or D that reads `value`; *out is what it writes. */
 static qn_status add_node(qn_value **out, const qn_op *op, qn_value *value, const place *at)
 {
-    return qn_pair_add(out, &(qn_pair_spec){.op = op,
-                                            .base = at->base,
-                                            .in = {value, at->params->scale, at->params->zero},
-                                            .before = at->before,
-                                            .axis = at->axis});
+    return qn_qdq_node_add(out,
+                           &(qn_qdq_node_spec){.op = op,
+                                               .base = at->base,
+                                               .in = {value, at->params->scale, at->params->zero},
+                                               .before = at->before,
+                                               .axis = at->axis});
 }
 
 /* Integers of a constant and the D that reads them. */

@@ -8,9 +8,9 @@
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
-#include "pass/function.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
+#include "pass/unary_function.h"
 
 enum { BEHIND_INTEGERS = 1, BEFORE_INTEGERS = 2, BETWEEN = 3 };
 
@@ -161,10 +161,10 @@ static qn_status integers_of(bool *found, qn_quantized *q, const qn_node *node)
 {
     *found = false;
     if (qn_is_dequantize(node))
-        return qn_lower_source(found, q, node->out[0]);
+        return qn_qdq_input(found, q, node->out[0]);
     const qn_value *out = qn_is_quantize(node) ? node->out[0] : NULL;
     for (size_t u = 0; out && u < out->n_users && !*found; u++)
-        QN_TRY(qn_lower_source(found, q, result_of(out->users[u])));
+        QN_TRY(qn_qdq_input(found, q, result_of(out->users[u])));
     return QN_OK;
 }
 
@@ -229,7 +229,7 @@ static qn_status check_weights(lint *l)
         tell(l, "its weights '%s' are float", node->in[1]->name);
         return QN_OK;
     }
-    QN_TRY(qn_lower_source(&found, &w, node->in[1]));
+    QN_TRY(qn_qdq_input(&found, &w, node->in[1]));
     if (!found || w.axis < 0)
         return QN_OK;
     const int64_t axis = filter_axis(node, w.value->type.rank);
@@ -297,12 +297,12 @@ static qn_status check_bias(lint *l)
     bool found = false;
     if (!bias)
         return QN_OK;
-    QN_TRY(qn_lower_source(&found, &p.x, node->in[0]));
+    QN_TRY(qn_qdq_input(&found, &p.x, node->in[0]));
     if (found)
-        QN_TRY(qn_lower_source(&found, &p.w, node->in[1]));
+        QN_TRY(qn_qdq_input(&found, &p.w, node->in[1]));
     if (!found)
         return QN_OK;
-    QN_TRY(qn_lower_source(&found, &b, bias));
+    QN_TRY(qn_qdq_input(&found, &b, bias));
     if (found)
         check_integer_bias(l, &p, &b);
     else if (bias->data)
@@ -319,7 +319,7 @@ static bool is_able(const lint *l)
 
 static bool is_function(const lint *l, const qn_node *node)
 {
-    return (l->profile->can & QN_CAN_TABLE) && qn_function_slot(node) >= 0;
+    return (l->profile->can & QN_CAN_TABLE) && qn_unary_function_slot(node) >= 0;
 }
 
 /* Nothing need be rounded between functions of one number, which are one table, nor between a product and the function
@@ -334,7 +334,7 @@ static bool is_inside(const lint *l, const qn_value *value)
         return false;
     if (is_function(l, before))
         return true;
-    return l->profile->rounds_behind && qn_lower_knows_function(user) &&
+    return l->profile->rounds_behind && qn_qdq_fuses_activation(user) &&
            (qn_rule_is_bias(before) || qn_rule_form(&can, &n_data, before) == QN_FORM_MAC);
 }
 
@@ -417,7 +417,7 @@ static qn_status check_alike(lint *l)
     QN_TRY(integers_of(&found, &y, quantize));
     for (int32_t i = 0; i < l->n_data && i < l->node->n_in && found; i++) {
         bool is_integer = false;
-        QN_TRY(qn_lower_source(&is_integer, &x, l->node->in[i]));
+        QN_TRY(qn_qdq_input(&is_integer, &x, l->node->in[i]));
         if (is_integer && !qn_quantized_alike(&x, &y)) {
             tell(l, "scale or zero point of '%s' differ from its result's", l->node->in[i]->name);
             break;

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "ops/eval.h"
-#include "pass/masks.h"
+#include "pass/softmax_masks.h"
 #include "quant/given.h"
 
 /* exp(-depth) of a row's largest number is what is left of a masked one: 6e-6 beside steps of 1/255, and 4e-11 where
@@ -25,7 +25,7 @@ qn_status qn_masks_find(qn_quantizer *q)
 {
     bool *marked = qn_arena_array(&q->arena, q->n_values + 1, sizeof *marked);
     QN_TRY_ALLOC(q->ctx, marked);
-    qn_masks_mark(marked, q->graph);
+    qn_softmax_masks_mark(marked, q->graph);
     for (size_t i = 0; i < q->n_values; i++)
         q->values[i].before_softmax = marked[i];
     return QN_OK;

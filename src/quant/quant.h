@@ -84,7 +84,7 @@ typedef struct qn_quant_settings {
     size_t n_input_types;
     bool unify;        /* all that a Concat or ScatterND puts together has one scale */
     bool reduce_range; /* weights of 8 bits reach half as far, see qn_params_reach */
-    int table_bits;    /* QN_TABLE_KEY of lower.h; 0: tables have all numbers */
+    int table_bits;    /* QN_TABLE_BITS_KEY of lower.h; 0: tables have all numbers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */

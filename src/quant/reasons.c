@@ -1,7 +1,7 @@
 /* Why nodes that the rules know nothing of stay float. */
 #include "quant/reasons.h"
 
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 
 bool qn_reason_is_integer(const qn_node *node)
 {

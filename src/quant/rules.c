@@ -1,9 +1,9 @@
 /* Which nodes compute with integers, and which values are integers then. */
 #include "ops/eval.h"
 #include "ops/infer.h"
-#include "pass/function.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
+#include "pass/unary_function.h"
 #include "quant/form_rows.h"
 #include "quant/inputs.h"
 #include "quant/masks.h"
@@ -85,7 +85,7 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         return;
     }
     n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID ||
-                     (has_tables(q) && qn_function_slot(n->node) >= 0);
+                     (has_tables(q) && qn_unary_function_slot(n->node) >= 0);
     n->why = refuse(q, n, row);
     if (!n->why && qn_rule_is_bias(n->node)) {
         n->form = QN_FORM_BIAS;
@@ -260,7 +260,7 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
     if (to->node->op != &qn_op_Swish && to->node->op != &qn_op_LeakyRelu)
         return false; /* a table is faster there, and with its range chosen behind it as exact */
     return q->settings.profile->rounds_behind && product && from->integer && to->integer &&
-           from->bits == 8 && to->bits == 8 && qn_lower_knows_function(to->node) &&
+           from->bits == 8 && to->bits == 8 && qn_qdq_fuses_activation(to->node) &&
            from->node->op != &qn_op_ConvTranspose;
 }
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"
 
@@ -67,7 +67,7 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
     if (qn_json_find(&item, root, "reduced_range"))
         QN_TRY(qn_json_get_bool(&o->reduce_range, &item));
     if (qn_json_find(&item, root, "table_bits"))
-        QN_TRY(qn_json_get_int(&tables, &item, QN_TABLE_LEAST, QN_TABLE_MOST));
+        QN_TRY(qn_json_get_int(&tables, &item, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX));
     o->table_bits = (int)tables;
     if (qn_json_find(&item, root, "inputs"))
         QN_TRY(get_patterns(&o->input_types, &o->n_input_types, s, root, "inputs"));

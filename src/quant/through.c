@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "pass/function.h"
+#include "pass/unary_function.h"
 #include "quant/params.h"
 
 enum { LEVELS = 256, ENDS = 16 };
@@ -34,7 +34,7 @@ static const qn_node *function_of(const qn_quantizer *q, const qn_value *value)
 {
     const qn_node *user = qn_value_only_user(value);
     const qn_quant_node *n = user ? qn_quant_node_of(q, user) : NULL;
-    return n && n->integer && n->is_function && qn_function_slot(user) >= 0 ? user : NULL;
+    return n && n->integer && n->is_function && qn_unary_function_slot(user) >= 0 ? user : NULL;
 }
 
 static qn_status apply_all(qn_tensor **out, search *s, qn_arena *arena, const qn_tensor *x)
@@ -43,7 +43,7 @@ static qn_status apply_all(qn_tensor **out, search *s, qn_arena *arena, const qn
     qn_tensor *y = NULL;
     do {
         const qn_node *node = function_of(s->q, value);
-        QN_TRY(qn_function_eval(&y, arena, node, y ? y : x));
+        QN_TRY(qn_unary_function_eval(&y, arena, node, y ? y : x));
         value = node->out[0];
     } while (!qn_quant_value_of(s->q, value)->integer && function_of(s->q, value));
     *out = y;

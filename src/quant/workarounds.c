@@ -3,7 +3,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
-#include "pass/pairs.h"
+#include "pass/qdq_nodes.h"
 
 /* ---- Reductions in float ------------------------------------------------------------------------------------------ */
 
@@ -143,12 +143,12 @@ static qn_status pad_apart(qn_node *pool)
         .op = &qn_op_Pad, .in = {NULL, pads, d ? d->in[2] : NULL}, .n_in = d ? 3 : 2};
     QN_TRY(put_pad(&value, pool, pad));
     if (d) {
-        const qn_pair_spec real = {.op = &qn_op_DequantizeLinear,
-                                   .base = pool->name,
-                                   .in = {value, d->in[1], d->in[2]},
-                                   .before = pool,
-                                   .axis = -1};
-        QN_TRY(qn_pair_add(&value, &real));
+        const qn_qdq_node_spec real = {.op = &qn_op_DequantizeLinear,
+                                       .base = pool->name,
+                                       .in = {value, d->in[1], d->in[2]},
+                                       .before = pool,
+                                       .axis = -1};
+        QN_TRY(qn_qdq_node_add(&value, &real));
     }
     QN_TRY(qn_ints_copy(&a->pads, pool->graph, none, 2 * spatial));
     return qn_node_set_input(pool, 0, value);

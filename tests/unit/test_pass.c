@@ -66,7 +66,7 @@ static void folds_scales(void **state)
     qn_value *y = convolve(&f, any_image(&f), 4, 1);
     y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 3, DIMS(6, 1, 1)));
     y = apply(&f, &qn_op_Sub, 2, number(&f, 0.5), y);
-    check_pass(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 4, DIMS(1, 6, 1, 1))), "fold-scales", 1,
+    check_pass(&f, apply(&f, &qn_op_Add, 2, y, weights(&f, 4, DIMS(1, 6, 1, 1))), "fold-mul-add", 1,
                &qn_op_Conv);
 }
 
@@ -82,7 +82,7 @@ static void makes_gemms_plain(void **state)
     a->alpha = 0.25f;
     a->beta = -2;
     qn_value *z = apply(&f, &qn_op_Gemm, 3, y, w, weights(&f, 1, DIMS(4)));
-    check_pass(&f, z, "plain-gemms", 3, &qn_op_Transpose);
+    check_pass(&f, z, "canonicalize-gemms", 3, &qn_op_Transpose);
 }
 
 /* Constants folded into weights round them: a model that is run keeps the numbers of its file. */
@@ -99,7 +99,7 @@ static void folds_scales_for_files_only(void **state)
         y = apply(&f, &qn_op_Mul, 2, y, weights(&f, 3, DIMS(6, 1, 1)));
         assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
         assert_int_equal(qn_passes_run(f.model, &options, changes), QN_OK);
-        assert_int_equal(changes[pass_index("fold-scales")], expected[i]);
+        assert_int_equal(changes[pass_index("fold-mul-add")], expected[i]);
         assert_int_equal(count_op(f.graph, &qn_op_Mul), 1 - expected[i]);
         qn_model_free(f.model);
         qn_context_free(f.ctx);
@@ -323,7 +323,7 @@ static void lowers_einsum(void **state)
         qn_value *a = input(&f, "a", ranks[0], rows[i].a), *b = input(&f, "b", ranks[1], rows[i].b);
         qn_value *y = apply(&f, &qn_op_Einsum, 2, a, b);
         ((qn_einsum_attrs *)y->producer->attrs)->equation = rows[i].equation;
-        check_pass(&f, y, "lower-einsum", rows[i].nodes, &qn_op_MatMul);
+        check_pass(&f, y, "einsum-to-matmul", rows[i].nodes, &qn_op_MatMul);
     }
 }
 

@@ -126,17 +126,17 @@ static void recognizes_limits(void **state)
     for (int side = 0; side < 2; side++) {
         fixture f = begin();
         qn_value *x = any_image(&f), *zero = number(&f, 0);
-        check_pass(&f, apply(&f, &qn_op_Max, 2, side ? zero : x, side ? x : zero), "fuse-limits", 1,
+        check_pass(&f, apply(&f, &qn_op_Max, 2, side ? zero : x, side ? x : zero), "fuse-clips", 1,
                    &qn_op_Relu);
         f = begin();
         x = any_image(&f);
         qn_value *y = apply(&f, side ? &qn_op_Max : &qn_op_Min, 2, x, number(&f, side ? -0.5 : 2));
         y = apply(&f, side ? &qn_op_Min : &qn_op_Max, 2, y, number(&f, side ? 2 : -0.5));
-        check_pass(&f, y, "fuse-limits", 1, &qn_op_Clip);
+        check_pass(&f, y, "fuse-clips", 1, &qn_op_Clip);
         f = begin();
         y = apply(&f, &qn_op_Relu, 1, any_image(&f));
         check_pass(&f, apply(&f, &qn_op_Clip, 3, y, number(&f, side ? -1 : 1), number(&f, 3)),
-                   "fuse-limits", 1, &qn_op_Clip);
+                   "fuse-clips", 1, &qn_op_Clip);
     }
 }
 
@@ -162,7 +162,7 @@ static void keeps_what_is_no_limit(void **state)
         }
         assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
         assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
-        assert_int_equal(changes[pass_index("fuse-limits")], 0);
+        assert_int_equal(changes[pass_index("fuse-clips")], 0);
         qn_model_free(f.model);
         qn_context_free(f.ctx);
     }
@@ -174,17 +174,18 @@ static void makes_elements_plain(void **state)
     (void)state;
     fixture f = begin();
     qn_value *x = any_image(&f), *z = input(&f, "z", 4, DIMS(1, 4, 1, 6));
-    check_pass(&f, apply(&f, &qn_op_Sum, 3, x, z, apply(&f, &qn_op_Tanh, 1, x)), "plain-elements",
-               3, &qn_op_Tanh);
+    check_pass(&f, apply(&f, &qn_op_Sum, 3, x, z, apply(&f, &qn_op_Tanh, 1, x)),
+               "canonicalize-elements", 3, &qn_op_Tanh);
     f = begin();
     check_pass(&f, apply(&f, &qn_op_Div, 2, any_image(&f), weights(&f, 3, DIMS(4, 1, 1))),
-               "plain-elements", 1, &qn_op_Mul);
+               "canonicalize-elements", 1, &qn_op_Mul);
     f = begin();
     x = any_image(&f);
     qn_value *slopes = weights(&f, 3, DIMS(4, 1, 1));
     for (int i = 0; i < 4; i++)
         ((float *)slopes->data->data)[i] = 0.25f;
-    check_pass(&f, apply(&f, &qn_op_PRelu, 2, x, slopes), "plain-elements", 1, &qn_op_LeakyRelu);
+    check_pass(&f, apply(&f, &qn_op_PRelu, 2, x, slopes), "canonicalize-elements", 1,
+               &qn_op_LeakyRelu);
 }
 
 /* Quotients by 0, by what is computed, and slopes that differ. */
@@ -202,7 +203,7 @@ static void keeps_other_elements(void **state)
         qn_value *y = apply(&f, wrong == 2 ? &qn_op_PRelu : &qn_op_Div, 2, x, other);
         assert_int_equal(qn_graph_add_output(f.graph, y), QN_OK);
         assert_int_equal(qn_passes_run(f.model, &all, changes), QN_OK);
-        assert_int_equal(changes[pass_index("plain-elements")], 0);
+        assert_int_equal(changes[pass_index("canonicalize-elements")], 0);
         qn_model_free(f.model);
         qn_context_free(f.ctx);
     }

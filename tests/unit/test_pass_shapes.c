@@ -187,7 +187,7 @@ static const struct spelling {
     {layer_norm_inverse, "fuse-norms"},
     {attention, "fuse-attention"},
     {identities, "remove-identities"},
-    {convolution, "fold-scales"},
+    {convolution, "fold-mul-add"},
     {between_transposes, "cancel-transposes"},
 };
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "ops/quantize.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "pass_test.h"
 
 static qn_value *convolve(fixture *f, qn_value *x)
@@ -57,7 +57,7 @@ static qn_quantized read_by(const qn_value *value)
     qn_quantized q;
     bool found = false;
     assert_ptr_equal(value->users[0]->op, &qn_op_DequantizeLinear);
-    assert_int_equal(qn_lower_source(&found, &q, value->users[0]->out[0]), QN_OK);
+    assert_int_equal(qn_qdq_input(&found, &q, value->users[0]->out[0]), QN_OK);
     assert_true(found);
     return q;
 }

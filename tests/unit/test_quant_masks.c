@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ops/quantize.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "pass_test.h"
 
 enum { ROWS = 6, WIDE = 12 };
@@ -57,7 +57,7 @@ static double width_of(const qn_model *model, const char *name)
     bool found = false;
     assert_non_null(value);
     assert_ptr_equal(value->users[0]->op, &qn_op_QuantizeLinear);
-    assert_int_equal(qn_lower_source(&found, &q, value->users[0]->out[0]->users[0]->out[0]), QN_OK);
+    assert_int_equal(qn_qdq_input(&found, &q, value->users[0]->out[0]->users[0]->out[0]), QN_OK);
     assert_true(found);
     const qn_limits all = qn_limits_of(q.value->type.dtype);
     return (double)qn_quantized_scale(&q, 0) * (double)(all.max - all.min);

@@ -4,7 +4,7 @@
 
 #include "api/prepare.h"
 #include "ops/quantize.h"
-#include "pass/lower.h"
+#include "pass/qdq_to_integer.h"
 #include "pass_test.h"
 #include "quench.h"
 
@@ -73,7 +73,7 @@ static qn_quantized integers(const qn_node *node, int32_t i)
 {
     qn_quantized q;
     bool found = false;
-    assert_int_equal(qn_lower_source(&found, &q, node->in[i]), QN_OK);
+    assert_int_equal(qn_qdq_input(&found, &q, node->in[i]), QN_OK);
     assert_true(found);
     return q;
 }

@@ -1,0 +1,141 @@
+/* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be rounded. To be
+ * quantized for some target the graph is made float again; what the pairs say stays with the values (qparams):
+ *
+ *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, least, most) where only the integers' ends say so: in place
+ *                        of a Relu that the file has dropped for them, and where y is an output, which may come out
+ *                        in float
+ *   w -> D -> y          y = D(w), a constant; any scales
+ *
+ * Others are left as they are: parameters that are computed, integers that an operator reads. */
+
+#include "ir/qparams.h"
+#include "ops/eval.h"
+#include "ops/infer.h"
+#include "pass/qdq_to_integer.h"
+#include "pass/rewrite.h"
+
+static qn_status keep_parameters(qn_value *value, const qn_quantized *q)
+{
+    const int64_t count = qn_tensor_count(q->scale->data), zeros = qn_tensor_count(q->zero->data);
+    if (value->qparams || !qn_quantized_is_short(q) || (zeros != 1 && zeros != count))
+        return QN_OK;
+    QN_TRY(qn_qparams_create(&value->qparams, value->graph->ctx, value->graph->arena,
+                             q->value->type.dtype, count));
+    value->qparams->axis = (int32_t)q->axis;
+    for (int64_t i = 0; i < count; i++) {
+        value->qparams->scale[i] = qn_quantized_scale(q, i);
+        value->qparams->zero[i] = qn_tensor_i64(q->zero->data, zeros == 1 ? 0 : i);
+    }
+    return QN_OK;
+}
+
+static qn_status take_constant(qn_pass_context *self, qn_node *node)
+{
+    qn_quantized d = {.value = node->in[0]};
+    qn_value *value = node->out[0];
+    bool found = false;
+    QN_TRY(qn_qdq_parameters(&found, &d, node));
+    if (!found)
+        return QN_OK;
+    QN_TRY(keep_parameters(value, &d));
+    self->changes++;
+    return qn_rewrite_fold(node);
+}
+
+/* `node` is a D behind a Q. */
+static qn_status take_pair(qn_pass_context *self, qn_node *node)
+{
+    qn_quantized d = {.value = node->in[0]}, q = {.value = node->in[0]};
+    qn_node *before = node->in[0]->producer;
+    qn_value *x = before->in[0];
+    bool found = false, done = false;
+    QN_TRY(qn_qdq_parameters(&found, &d, node));
+    if (found)
+        QN_TRY(qn_qdq_parameters(&found, &q, before));
+    if (!found || !qn_quantized_alike(&q, &d))
+        return QN_OK;
+    QN_TRY(qn_rewrite_bypass(&done, node, x));
+    if (!done)
+        return QN_OK;
+    self->changes++;
+    if (qn_node_is_dead(before))
+        qn_node_remove(before);
+    return keep_parameters(x, &q);
+}
+
+/* Numbers of both signs may come out of it. Pools and what moves numbers have the sign of what they read, functions and
+ * limits have ends of their own. */
+static bool has_both_signs(const qn_node *node)
+{
+    const qn_quant_rule rule = node ? node->op->quant : QN_QUANT_SHAPE;
+    return (rule == QN_QUANT_MAC || rule == QN_QUANT_ELEMENT || rule == QN_QUANT_FLOAT) &&
+           node->op != &qn_op_AveragePool && node->op != &qn_op_GlobalAveragePool;
+}
+
+/* `value` is what people know by the name of `other`, unless that is an output. */
+static qn_status take_name(qn_value *value, qn_value *other)
+{
+    const char *name = other->name;
+    char *own = NULL;
+    if (other->is_output)
+        return QN_OK;
+    QN_TRY(qn_rewrite_name(&own, value->graph, name, "_unlimited"));
+    QN_TRY(qn_value_rename(other, own));
+    return qn_value_rename(value, name);
+}
+
+/* Of a computed number, by a D that nothing else shares the integers with. */
+static bool makes_output(const qn_node *quantize)
+{
+    const qn_node *d = qn_value_only_user(quantize->out[0]);
+    return quantize->in[0]->producer && qn_is_dequantize(d) && d->out[0]->is_output;
+}
+
+/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so, and floats of both
+ * ends. */
+static qn_status spell_limit(qn_pass_context *self, qn_node *node)
+{
+    qn_quantized q = {.value = node->out[0]};
+    qn_qparams *p = NULL;
+    qn_node *clip;
+    bool found = false;
+    if (!makes_output(node) && !has_both_signs(node->in[0]->producer))
+        return QN_OK;
+    QN_TRY(qn_qdq_parameters(&found, &q, node));
+    if (!found || q.axis >= 0 || !qn_quantized_is_short(&q))
+        return QN_OK;
+    QN_TRY(qn_qparams_create(&p, self->ctx, self->graph->arena, q.value->type.dtype, 1));
+    const int64_t zero = qn_quantized_zero(&q);
+    if (!makes_output(node) && zero != p->qmin)
+        return QN_OK;
+    const float scale = qn_quantized_scale(&q, 0);
+    qn_node_spec spec = {
+        .op = &qn_op_Clip, .name = node->name, .before = node, .in = {node->in[0]}, .n_in = 3};
+    QN_TRY(qn_value_float(&spec.in[1], self->graph, (float)(p->qmin - zero) * scale));
+    QN_TRY(qn_value_float(&spec.in[2], self->graph, (float)(p->qmax - zero) * scale));
+    QN_TRY(qn_node_build(&clip, self->graph, &spec));
+    QN_TRY(qn_node_infer(clip));
+    QN_TRY(take_name(clip->out[0], node->in[0]));
+    self->changes++;
+    return qn_node_set_input(node, 0, clip->out[0]);
+}
+
+static qn_status extract_scales(qn_pass_context *self)
+{
+    for (qn_node *node = self->graph->first, *next; node; node = next) {
+        next = node->next;
+        if (qn_is_quantize(node) && qn_node_reads_constants(node) && !node->out[0]->is_output)
+            QN_TRY(qn_rewrite_fold(node));
+        else if (qn_is_quantize(node))
+            QN_TRY(spell_limit(self, node));
+        else if (qn_is_dequantize(node) && qn_node_reads_constants(node))
+            QN_TRY(take_constant(self, node));
+        else if (qn_is_dequantize(node) && qn_is_quantize(node->in[0]->producer))
+            QN_TRY(take_pair(self, node));
+    }
+    return QN_OK;
+}
+
+const qn_pass qn_pass_extract_scales = {
+    "extract-scales", "makes a quantized file float again; its scales stay with the values",
+    extract_scales};

@@ -1,0 +1,66 @@
+/* What a pass did to a graph, found out by comparing the nodes before and after it. */
+#include "pass/pass_snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct qn_seen_node {
+    const char *name; /* its text, which outlives the node: names live as long as the graph */
+    const qn_op *op;
+    size_t print; /* of its inputs and outputs */
+    bool left;    /* still there */
+} qn_seen_node;
+
+static size_t mix(size_t print, const void *item)
+{
+    return (print ^ (size_t)(uintptr_t)item) * (size_t)1099511628211u;
+}
+
+static size_t print_of(const qn_node *node)
+{
+    size_t print = 14695981039346656037u;
+    for (int32_t i = 0; i < node->n_in; i++)
+        print = mix(print, node->in[i]);
+    for (int32_t i = 0; i < node->n_out; i++)
+        print = mix(print, node->out[i]);
+    return print;
+}
+
+qn_status qn_pass_snapshot_take(qn_pass_snapshot *s, const qn_graph *graph)
+{
+    size_t count = 0;
+    qn_names_init(&s->by_name, graph->ctx);
+    s->nodes = qn_alloc_zero(graph->ctx, graph->n_nodes + 1, sizeof *s->nodes);
+    QN_TRY_ALLOC(graph->ctx, s->nodes);
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        qn_seen_node *seen = &s->nodes[count++];
+        *seen = (qn_seen_node){.name = node->name, .op = node->op, .print = print_of(node)};
+        QN_TRY(qn_names_set(&s->by_name, node->name, seen));
+    }
+    s->count = count;
+    return QN_OK;
+}
+
+void qn_pass_snapshot_report(qn_pass_snapshot *s, const qn_graph *graph,
+                             const qn_pass_observer *observer, const qn_pass *pass)
+{
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        qn_seen_node *seen = qn_names_get(&s->by_name, node->name);
+        if (seen)
+            seen->left = true;
+        if (!seen)
+            observer->changed(observer->user, pass, "added", node->name, node->op);
+        else if (seen->op != node->op || seen->print != print_of(node))
+            observer->changed(observer->user, pass, "changed", node->name, node->op);
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (!s->nodes[i].left)
+            observer->changed(observer->user, pass, "removed", s->nodes[i].name, s->nodes[i].op);
+    }
+}
+
+void qn_pass_snapshot_free(qn_pass_snapshot *s, const qn_graph *graph)
+{
+    qn_names_free(&s->by_name);
+    qn_free(graph->ctx, s->nodes);
+}
