@@ -3,80 +3,15 @@
  *   "qncache1", prints of what it depends on, v numbers of forwards and each of them, statistics for each,
  *   v forwards, metric, v inputs, v outputs, v samples and their inputs (v type, v rank, v dims, bytes),
  *   v pieces and of each print, v rows, v count of every output, numbers. */
-#include <dirent.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/cache.h"
 #include "api/strategies.h"
+#include "api/tensor_bytes.h"
 
 static const char magic[] = "qncache1";
 static const char *const part_names[QN_PASS_PARTS] = {"another model", "another infer function",
                                                       "other data", "other options"};
-
-/* ---- Prints ------------------------------------------------------------------------------------------------------------- */
-
-qn_status qn_print_contents(qn_fingerprint *print, qn_context *ctx, const char *path)
-{
-    qn_map map;
-    QN_TRY(qn_map_open(&map, ctx, path));
-    qn_fingerprint_bytes(print, map.data, map.size);
-    qn_map_close(&map);
-    return QN_OK;
-}
-
-static void print_status(qn_fingerprint *print, const char *name, const struct stat *status)
-{
-    qn_fingerprint_text(print, name);
-    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? -1 : (int64_t)status->st_size);
-    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? 0 : (int64_t)status->st_mtim.tv_sec);
-    qn_fingerprint_int(print, S_ISDIR(status->st_mode) ? 0 : (int64_t)status->st_mtim.tv_nsec);
-}
-
-/* Sums: the order that a folder lists its files in means nothing. */
-static qn_status print_folder(qn_fingerprint *print, qn_context *ctx, const char *path, int depth)
-{
-    DIR *folder = depth < 16 ? opendir(path) : NULL;
-    qn_status status = QN_OK;
-    const struct dirent *entry;
-    while (folder && status == QN_OK && (entry = readdir(folder)) != NULL) {
-        struct stat there;
-        qn_arena arena;
-        qn_fingerprint own = {{0, 0}};
-        if (entry->d_name[0] == '.')
-            continue;
-        qn_arena_init(&arena, &ctx->allocator);
-        const char *full = qn_arena_format(&arena, "%s/%s", path, entry->d_name);
-        status = full ? QN_OK : qn_fail_nomem(ctx);
-        if (full && stat(full, &there) == 0) {
-            print_status(&own, entry->d_name, &there);
-            if (S_ISDIR(there.st_mode))
-                status = print_folder(&own, ctx, full, depth + 1);
-            qn_fingerprint_add(print, own);
-        }
-        qn_arena_free(&arena);
-    }
-    if (folder)
-        closedir(folder);
-    return status;
-}
-
-qn_status qn_print_listing(qn_fingerprint *print, qn_context *ctx, const char *path)
-{
-    struct stat there;
-    qn_fingerprint own = {{0, 0}};
-    qn_fingerprint_text(&own, path);
-    if (path && stat(path, &there) == 0) {
-        print_status(&own, path, &there);
-        if (S_ISDIR(there.st_mode))
-            QN_TRY(print_folder(&own, ctx, path, 0));
-    }
-    qn_fingerprint_add(print, own);
-    return QN_OK;
-}
 
 /* ---- Writing ------------------------------------------------------------------------------------------------------------- */
 
@@ -85,20 +20,6 @@ static void put_f64(qn_text *out, double x)
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     qn_put_u64(out, bits);
-}
-
-static size_t bytes_of(const qn_tensor *t)
-{
-    return (size_t)qn_tensor_count(t) * qn_dtype_size(t->dtype);
-}
-
-void qn_put_tensor(qn_text *out, const qn_tensor *t)
-{
-    qn_put_varint(out, (uint64_t)t->dtype);
-    qn_put_varint(out, (uint64_t)t->rank);
-    for (int32_t d = 0; d < t->rank; d++)
-        qn_put_varint(out, (uint64_t)t->dims[d]);
-    qn_text_add(out, t->data, bytes_of(t));
 }
 
 static void put_piece(qn_text *out, const qn_kept *kept, const qn_kept_piece *piece)
@@ -158,25 +79,6 @@ static double get_f64(qn_bytes *in)
 static uint64_t left(const qn_bytes *in)
 {
     return (uint64_t)(in->end - in->at);
-}
-
-qn_status qn_get_tensor(qn_tensor *out, qn_context *ctx, qn_bytes *in)
-{
-    size_t bytes = 0;
-    qn_tensor t = {.dtype = (qn_dtype)qn_get_count(in, QN_SEQUENCE - 1)};
-    t.rank = (int32_t)qn_get_count(in, QN_MAX_RANK);
-    for (int32_t d = 0; d < t.rank; d++)
-        t.dims[d] = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
-    in->wrong = in->wrong || t.dtype == QN_STRING ||
-                !qn_tensor_bytes(&bytes, t.dtype, t.rank, t.dims) || bytes > left(in);
-    if (in->wrong)
-        return QN_OK;
-    t.data = qn_alloc_aligned(&ctx->allocator, QN_MAX(bytes, 64));
-    QN_TRY_ALLOC(ctx, t.data);
-    memcpy(t.data, in->at, bytes);
-    in->at += bytes;
-    *out = t;
-    return QN_OK;
 }
 
 static qn_status get_samples(qn_kept *kept, qn_bytes *in)

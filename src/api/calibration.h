@@ -3,31 +3,9 @@
 #ifndef QN_CALIBRATION_H
 #define QN_CALIBRATION_H
 
-#include "api/feed.h"
+#include "api/feed_source.h"
 #include "calib/calib.h"
 #include "report/report.h"
-
-/* The runs of a feed, one sample each unless the model fixes another batch, or random ones where nothing is
- * sampled. */
-typedef struct qn_feed_source {
-    qn_source source;
-    const qn_feed *feed;
-    qn_tensor *tensors; /* [slots, inputs] */
-    void **buffers;     /* [slots, inputs], of those that are sampled */
-    uint64_t seed;
-} qn_feed_source;
-/* Everything lives as long as the feed. */
-QN_MUST_CHECK qn_status qn_feed_source_open(qn_feed_source *out, qn_feed *feed, const qn_plan *plan,
-                                            int slots);
-
-/* The values of a graph (passes done) that are looked at: floats that are no constants, except those that a
- * Relu, Clip or bias behind them changes at once. Whatever target and patterns a model is quantized with,
- * its integers are among these. A qn_observe_fn. */
-bool qn_observe_default(const void *user, const qn_value *value);
-/* None, of plans whose outputs alone are wanted. A qn_observe_fn. */
-bool qn_observe_none(const void *user, const qn_value *value);
-/* The dimension of a value that counts channels. A qn_axis_fn. */
-int32_t qn_channel_axis(const void *user, const qn_value *value);
 
 typedef struct qn_calibration {
     qn_context *ctx;

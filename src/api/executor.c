@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/prepare.h"
+#include "quant/observe.h"
 
 static const qn_executor_stage stages[] = {
     [QN_EXECUTE_FLOAT] = {"float", true, false, QN_PURPOSE_QUANTIZE},

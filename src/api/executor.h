@@ -2,7 +2,6 @@
 #ifndef QN_EXECUTOR_H
 #define QN_EXECUTOR_H
 
-#include "api/calibration.h"
 #include "api/executor_log.h"
 #include "api/prepare.h"
 #include "calib/lanes.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/cache.h"
+#include "api/tensor_bytes.h"
 #include "base/clock.h"
 
 static const char magic[] = "qnfwds 1";

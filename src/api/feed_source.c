@@ -1,7 +1,7 @@
 /* Samples of a feed for calibration: several threads read at once. */
-#include <stdio.h>
+#include "api/feed_source.h"
 
-#include "api/calibration.h"
+#include <stdio.h>
 
 enum { RANDOM_SAMPLES = 8 };
 

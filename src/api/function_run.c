@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "api/executor.h"
+#include "api/functions.h"
 #include "api/prepare.h"
-#include "api/strategies.h"
 #include "base/clock.h"
 #include "ops/infer.h"
 #include "report/report.h"

@@ -1,8 +1,8 @@
 /* The infer functions that are built in. */
 #include <string.h>
 
+#include "api/functions.h"
 #include "api/infer_default.h"
-#include "api/strategies.h"
 #include "base/nearest.h"
 
 static const qn_function_row rows[] = {

@@ -4,7 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 
-#include "api/calibration.h"
+#include "api/feed_source.h"
 #include "api/prepare.h"
 #include "base/clock.h"
 #include "base/pin.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/strategies.h"
+#include "api/functions.h"
 #include "data/listing.h"
 #include "data/loader.h"
 #include "ops/op.h"
@@ -413,13 +413,13 @@ static qn_status print_config(qn_fingerprint *print, qn_context *ctx, qn_arena *
                               const qn_input_config *c)
 {
     qn_truth_place truth;
-    QN_TRY(qn_print_listing(print, ctx, c->data_dir));
+    QN_TRY(qn_fingerprint_listing(print, ctx, c->data_dir));
     if (c->data_list)
-        QN_TRY(qn_print_listing(print, ctx, c->data_list));
+        QN_TRY(qn_fingerprint_listing(print, ctx, c->data_list));
     if (!c->calculate_acc)
         return QN_OK;
     QN_TRY(qn_truth_find(&truth, ctx, arena, c, true));
-    return truth.labels ? qn_print_listing(print, ctx, truth.labels) : QN_OK;
+    return truth.labels ? qn_fingerprint_listing(print, ctx, truth.labels) : QN_OK;
 }
 
 qn_status qn_infer_default_print(qn_fingerprint *print, qn_context *ctx,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/quantize.h"
+#include "api/twins.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "ops/fixed.h"

@@ -6,6 +6,7 @@
 
 #include "calib/lanes.h"
 #include "ops/eval.h"
+#include "quant/observe.h"
 
 enum { KEPT_BYTES = 128 << 20 }; /* of samples, and of values in between */
 

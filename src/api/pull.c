@@ -7,6 +7,7 @@
 #include "api/prepare.h"
 #include "calib/bytes.h"
 #include "ops/eval.h"
+#include "quant/observe.h"
 #include "task/classify.h"
 
 typedef struct pull {

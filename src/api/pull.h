@@ -2,6 +2,7 @@
 #ifndef QN_PULL_H
 #define QN_PULL_H
 
+#include "api/calibration.h"
 #include "api/executor.h"
 
 typedef struct qn_pull_options {

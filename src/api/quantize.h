@@ -56,9 +56,6 @@ QN_MUST_CHECK qn_status qn_job_decide(qn_item *root, qn_quantize_job *j);
 QN_MUST_CHECK qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported);
 /* Makes the quantized model of the settings as they are now; a former one is freed. */
 QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
-/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of channels and such
- * tensors as are cut off where the function behind them does not care. */
-#define QN_TENSORS_KEY "quench.tensors"
 /* metadata.c: what the file was made with. */
 QN_MUST_CHECK qn_status qn_job_describe(qn_quantize_job *j);
 /* refine.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out factors of

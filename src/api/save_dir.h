@@ -1,10 +1,8 @@
-/* The folder that a job writes into, and the files it leaves there. */
+/* The folder that a job writes into: made, locked, and the names of its files. */
 #ifndef QN_SAVE_DIR_H
 #define QN_SAVE_DIR_H
 
 #include "ir/graph.h"
-#include "quant/quant.h"
-#include "report/report.h"
 
 /* With the folders above it. */
 QN_MUST_CHECK qn_status qn_folder_make(qn_context *ctx, const char *folder);
@@ -27,21 +25,5 @@ QN_MUST_CHECK qn_status qn_folder_file(char **out, qn_arena *arena, const qn_mod
 /* Fails where the file to be written is `original` (may be NULL), which messages call `what`. */
 QN_MUST_CHECK qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *original,
                                         const char *what);
-
-/* A quantized model on its way to a file. */
-typedef struct qn_quantized_file {
-    qn_context *ctx;
-    const char *path;
-    const char *form;                  /* NULL: the default */
-    int asked;                         /* opset; 0: the least that has a form for every node */
-    const qn_quant_settings *settings; /* that say the types of its inputs; NULL: as they are */
-    int64_t batch;                     /* where the model leaves it open; 0: stays open */
-    const char *original;              /* file that is not to be written over; NULL: none */
-    int opset;                         /* that was written */
-} qn_quantized_file;
-/* A qn_model_fn. */
-QN_MUST_CHECK qn_status qn_quantized_save(void *file, qn_model *model);
-/* Puts what is to be said of the file before all else. (quantize_file.c) */
-void qn_quantized_tell(qn_report *report, const qn_model *model, const char *path, int opset);
 
 #endif

@@ -1,5 +1,5 @@
 /* Models of the steps of a quantization. */
-#include "api/save_dir.h"
+#include "api/quantized_file.h"
 #include "api/traces.h"
 #include "ops/clone.h"
 #include "ops/infer.h"

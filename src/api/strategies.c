@@ -276,3 +276,12 @@ qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
     qn_arena_free(&r.arena);
     return status;
 }
+
+qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
+                           const qn_quantize_file_options *options)
+{
+    qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
+    if (options)
+        strategies.file = *options;
+    return qn_strategies_run(out, ctx, model, &strategies);
+}

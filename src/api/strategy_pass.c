@@ -116,17 +116,17 @@ static qn_status print_data(qn_strategies *r)
     for (size_t i = 0; i < c->data.n_data; i++) {
         const char *equal = strchr(c->data.data[i], '=');
         qn_fingerprint_text(print, c->data.data[i]);
-        QN_TRY(qn_print_listing(print, r->ctx, equal ? equal + 1 : c->data.data[i]));
+        QN_TRY(qn_fingerprint_listing(print, r->ctx, equal ? equal + 1 : c->data.data[i]));
     }
     for (size_t i = 0; i < c->n_inputs; i++)
-        QN_TRY(qn_print_listing(print, r->ctx, c->inputs[i]));
+        QN_TRY(qn_fingerprint_listing(print, r->ctx, c->inputs[i]));
     if (r->function.dataset)
-        QN_TRY(qn_print_listing(print, r->ctx, r->function.dataset));
+        QN_TRY(qn_fingerprint_listing(print, r->ctx, r->function.dataset));
     if (r->row && r->row->print)
         QN_TRY(r->row->print(print, r->ctx, &r->function));
     const char *const files[] = {c->data.list, c->data.labels};
     for (size_t i = 0; i < QN_COUNT_OF(files); i++)
-        QN_TRY(qn_print_listing(print, r->ctx, files[i]));
+        QN_TRY(qn_fingerprint_listing(print, r->ctx, files[i]));
     return QN_OK;
 }
 
@@ -140,7 +140,7 @@ static qn_status make_key(qn_strategies *r)
     if (r->function.configs) /* not where they stand in their file */
         qn_fingerprint_text(function, r->function.configs + strspn(r->function.configs, " \n"));
     if (r->function.script)
-        QN_TRY(qn_print_contents(function, r->ctx, r->function.script));
+        QN_TRY(qn_fingerprint_file(function, r->ctx, r->function.script));
     qn_fingerprint_int(flags, qn_strategies_batch(r));
     qn_fingerprint_int(flags, data->first);
     qn_fingerprint_int(flags, data->samples);

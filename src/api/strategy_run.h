@@ -4,8 +4,8 @@
 #define QN_STRATEGY_RUN_H
 
 #include "api/pull.h"
+#include "api/quantized_file.h"
 #include "api/remember.h"
-#include "api/save_dir.h"
 #include "api/strategies.h"
 
 typedef struct qn_strategy {

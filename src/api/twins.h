@@ -51,6 +51,9 @@ typedef struct qn_twins {
  * case. */
 QN_MUST_CHECK qn_status qn_twins_open(qn_twins *out, qn_context *ctx, qn_model *real,
                                       qn_model *quantized, const qn_graph_options *graph, bool all);
+/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of channels and such
+ * tensors as are cut off where the function behind them does not care. */
+#define QN_TENSORS_KEY "quench.tensors"
 /* Factors and other facts that the model's metadata tell, see QN_TENSORS_KEY; done by qn_twins_open. (twins_told.c) */
 QN_MUST_CHECK qn_status qn_twins_told(qn_twins *twins, const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */

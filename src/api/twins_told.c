@@ -1,7 +1,6 @@
 /* What the metadata of a quantized file tell of its tensors: see QN_TENSORS_KEY. */
 #include <string.h>
 
-#include "api/quantize.h"
 #include "api/twins.h"
 #include "base/json.h"
 

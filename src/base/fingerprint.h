@@ -26,4 +26,10 @@ const char *qn_fingerprint_format(char out[QN_FINGERPRINT_TEXT], qn_fingerprint 
 /* False, and *out untouched, where the text is not such digits. */
 bool qn_fingerprint_parse(qn_fingerprint *out, const char *text);
 
+/* Prints of files: of what they contain, and of what a folder lists (names, sizes, times). */
+QN_MUST_CHECK qn_status qn_fingerprint_file(qn_fingerprint *print, qn_context *ctx,
+                                            const char *path);
+QN_MUST_CHECK qn_status qn_fingerprint_listing(qn_fingerprint *print, qn_context *ctx,
+                                               const char *path);
+
 #endif

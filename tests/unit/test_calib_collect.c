@@ -13,6 +13,7 @@
 #include "api/calibration.h"
 #include "api/prepare.h"
 #include "fault.h"
+#include "quant/observe.h"
 
 static const char *const model_path = "examples/fashion.onnx";
 enum { SAMPLES = 24, PIXELS = 28 * 28 };

@@ -1,6 +1,6 @@
-/* Tensors in the files of float passes. */
-#ifndef QN_CACHE_H
-#define QN_CACHE_H
+/* Tensors among the bytes of a file, as the caches of float passes hold them. */
+#ifndef QN_TENSOR_BYTES_H
+#define QN_TENSOR_BYTES_H
 
 #include "calib/bytes.h"
 
