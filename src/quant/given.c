@@ -10,7 +10,7 @@ size_t qn_given_find(qn_quantizer *q)
         const qn_qparams *given = v->given;
         qn_quant_value *root = qn_quant_root(q, v);
         if (!v->integer || v->value->data || !given || given->count != 1 ||
-            given->zero[0] < given->qmin || given->zero[0] > given->qmax)
+            given->zero < given->qmin || given->zero > given->qmax)
             continue;
         if (!root->given || (size_t)root->source == i)
             root->given = given;
@@ -33,23 +33,23 @@ bool qn_given_is_complete(const qn_quantizer *q)
 
 qn_range qn_given_range(const qn_qparams *given)
 {
-    const double scale = (double)given->scale[0];
-    return (qn_range){.min = (float)((double)(given->qmin - given->zero[0]) * scale),
-                      .max = (float)((double)(given->qmax - given->zero[0]) * scale)};
+    const double scale = (double)given->scale;
+    return (qn_range){.min = (float)((double)(given->qmin - given->zero) * scale),
+                      .max = (float)((double)(given->qmax - given->zero) * scale)};
 }
 
 /* Integers of another sign that mean the same: q + (qmin' - qmin). */
 static int64_t moved_zero(const qn_qparams *to, const qn_qparams *given, int64_t i)
 {
-    return given->zero[i] + to->qmin - given->qmin;
+    return qn_qparams_zero_at(given, i) + to->qmin - given->qmin;
 }
 
 void qn_given_apply(qn_qparams *p, const qn_qparams *given, bool symmetric)
 {
     const bool as_wide = p->qmax - p->qmin == given->qmax - given->qmin;
     if (as_wide && (!symmetric || moved_zero(p, given, 0) == 0)) {
-        p->scale[0] = given->scale[0];
-        p->zero[0] = moved_zero(p, given, 0);
+        p->scale = given->scale;
+        p->zero = moved_zero(p, given, 0);
         return;
     }
     const qn_range range = qn_given_range(given);
@@ -61,7 +61,7 @@ void qn_given_apply(qn_qparams *p, const qn_qparams *given, bool symmetric)
 static bool is_whole(const qn_qparams *p, const qn_mac *m, const float *w, int64_t channel)
 {
     const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
-    const float scale = p->scale[p->count > 1 ? channel : 0];
+    const float scale = qn_qparams_scale_at(p, p->count > 1 ? channel : 0);
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t i = 0; i < m->inner; i++) {
             const float steps = w[(o * dim + channel) * m->inner + i] / scale;
@@ -82,10 +82,10 @@ bool qn_given_weights(qn_qparams *p, const qn_quantizer *q, const qn_mac *mac, c
     for (int64_t i = 0; i < p->count; i++) {
         const int64_t from = given->count > 1 ? i : 0;
         /* qmin of weights is one more than that of their type. */
-        if (given->zero[from] != (given->qmin ? 0 : (given->qmax + 1) / 2) ||
-            !(given->scale[from] > 0))
+        if (qn_qparams_zero_at(given, from) != (given->qmin ? 0 : (given->qmax + 1) / 2) ||
+            !(qn_qparams_scale_at(given, from) > 0))
             return false;
-        p->scale[i] = given->scale[from];
+        qn_qparams_set_scale(p, i, qn_qparams_scale_at(given, from));
     }
     for (int64_t c = 0; c < channels; c++) {
         if (!is_whole(p, mac, w, c))
