@@ -5,22 +5,25 @@
 #include "backend/cpu/int/epilogue/q_function_kernels.h"
 #include "backend/cpu/simd/vec_int16.h"
 
-/* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
- * and `r_step` bytes apart. */
+/* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie
+ * `y_step` and `r_step` bytes apart. */
 typedef struct q_epilogue_lanes {
     const qf *sums;
     int count, step;
     uint8_t *y;
     const uint8_t *r;
     int64_t y_step, r_step;
-    int64_t param, lanes; /* index into bias and scale; how many lanes are real */
+    /* Index into bias and scale; how many lanes are real */
+    int64_t param, lanes;
 } q_epilogue_lanes;
 
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
     qf bias, scale;
-    qf low, high, last_low, last_high; /* of the first and the last rounding */
-    qi zero;                           /* of the last one */
+    /* Of the first and the last rounding */
+    qf low, high, last_low, last_high;
+    /* Of the last one */
+    qi zero;
     qf a_zero, a_scale, b_scale, offset;
 } q_epilogue_constants;
 
@@ -35,9 +38,9 @@ Q_INLINE q_epilogue_constants epilogue_load(const qn_q_epilogue *f, int64_t para
                                   .last_high = qf_set(end->high),
                                   .zero = qi_set(end->zero),
                                   .a_zero = qf_set((float)f->first.zero),
-                                  .a_scale = qf_set(f->a_scale),
-                                  .b_scale = qf_set(f->b_scale),
-                                  .offset = qf_set(f->offset)};
+                                  .a_scale = qf_set(f->sum.a_scale),
+                                  .b_scale = qf_set(f->sum.b_scale),
+                                  .offset = qf_set(f->sum.offset)};
 }
 
 Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
@@ -104,14 +107,14 @@ Q_INLINE void epilogue_store(uint8_t *y, qi a, bool is_int16, int64_t lanes)
 Q_INLINE void epilogue_sums(const qn_q_epilogue *f, const q_epilogue_lanes *l, int64_t lanes)
 {
     const q_epilogue_constants k = epilogue_load(f, l->param);
-    const bool is_signed = f->r_signed, is_int16 = f->is_int16, r_is_int16 = f->r_is_int16;
+    const bool is_signed = f->sum.r_signed, is_int16 = f->is_int16, r_is_int16 = f->sum.r_is_int16;
     for (int i = 0; i < l->count; i++) {
         qf v = epilogue_scaled(&k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
         const qi r = epilogue_residual(l->r + i * l->r_step, is_signed, r_is_int16, lanes);
-        const qf sum = epilogue_add(&k, a, qi_float(r), f->a_first);
+        const qf sum = epilogue_add(&k, a, qi_float(r), f->sum.a_first);
         epilogue_store(l->y + i * l->y_step, epilogue_last(&k, sum), is_int16, lanes);
     }
 }
@@ -145,7 +148,7 @@ static void epilogue_lanes(const qn_q_epilogue *f, const q_epilogue_lanes *l)
         epilogue_alone(f, l, l->lanes);
 }
 
-/* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */
+/* ---- Whole vectors whose sums are still in registers ----------------------------------------- */
 
 /* Limits behind the rounding, as bytes: signed results are computed 128 higher. */
 Q_INLINE qi_limits epilogue_limits(const qn_q_epilogue *f)

@@ -1,5 +1,5 @@
-/* The end of tiles whose filters fill all their vectors: sums to bytes or floats, four vectors at a time, with
- * the numbers that all patches share in registers. */
+/* The end of tiles whose filters fill all their vectors: sums to bytes or floats, four vectors at a
+ * time, with the numbers that all patches share in registers. */
 #ifndef QN_CPU_Q_FULL_TILE_KERNELS_H
 #define QN_CPU_Q_FULL_TILE_KERNELS_H
 
@@ -9,18 +9,21 @@
 typedef struct whole {
     const qn_mac *m;
     const qn_mac_tile *t;
-    int patches, first; /* first: of them, from y[0] and r[0] on */
+    /* First: of them, from y[0] and r[0] on */
+    int patches, first;
 } whole;
 
 /* Which loop serves. */
 typedef struct whole_kind {
     int vectors;
-    bool usual; /* no bias to add, all of uint8 without zero point */
+    /* No bias to add, all of uint8 without zero point */
+    bool usual;
     bool a_first;
-    bool function; /* has been done: sums are whole numbers less the zero point */
+    /* Has been done: sums are whole numbers less the zero point */
+    bool function;
 } whole_kind;
 
-/* ---- Patches ------------------------------------------------------------------------------------------------- */
+/* ---- Patches --------------------------------------------------------------------------------- */
 
 /* A patch: its sums, [vectors], and where its results go. */
 typedef struct whole_patch {
@@ -58,10 +61,11 @@ Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
                           bytes);
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 typedef struct whole_scales {
-    qf bias[4], scale[4]; /* by vector */
+    /* By vector */
+    qf bias[4], scale[4];
 } whole_scales;
 
 Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vectors)
@@ -114,7 +118,7 @@ Q_INLINE void whole_function(qi *to, const whole *w, const qi *sums, int vectors
     function_rounded(to, x, w->patches * vectors, f);
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------ */
+/* ---- Loops ----------------------------------------------------------------------------------- */
 
 Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
 {
@@ -139,7 +143,7 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
     const whole_scales s = whole_load(f, w->t->param, kind.vectors);
     const q_epilogue_constants c = epilogue_load(f, w->t->param);
     const qi_limits limits = epilogue_limits(f);
-    const qi bits = qi_set(f->r_signed ? -1 : 255);
+    const qi bits = qi_set(f->sum.r_signed ? -1 : 255);
     const ptrdiff_t r = (ptrdiff_t)((uintptr_t)w->t->r[0] - (uintptr_t)w->t->y[0]);
     whole_patch next = {sums, w->t->y[0]};
     for (int i = 0; i < w->patches;) {
@@ -194,7 +198,7 @@ Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
         whole_floats(w, sums, vectors, false);
     else if (f->has_function && !f->has_sum)
         whole_alone(w, sums, (whole_kind){vectors, false, false, true});
-    else if (f->has_function && f->a_first)
+    else if (f->has_function && f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, false, true, true});
     else if (f->has_function)
         whole_sum(w, sums, (whole_kind){vectors, false, false, true});
@@ -202,11 +206,11 @@ Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
         whole_alone(w, sums, (whole_kind){vectors, true, false, false});
     else if (!f->has_sum)
         whole_alone(w, sums, (whole_kind){vectors, false, false, false});
-    else if (usual && f->a_first)
+    else if (usual && f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, true, true, false});
     else if (usual)
         whole_sum(w, sums, (whole_kind){vectors, true, false, false});
-    else if (f->a_first)
+    else if (f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, false, true, false});
     else
         whole_sum(w, sums, (whole_kind){vectors, false, false, false});
