@@ -1,3 +1,4 @@
+/* Which nodes behind a product its epilogue takes, and the parameters of the epilogue. */
 #include "backend/cpu/int/epilogue/q_epilogue.h"
 
 #include <math.h>
