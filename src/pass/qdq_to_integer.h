@@ -3,18 +3,19 @@
 #ifndef QN_QDQ_TO_INTEGER_H
 #define QN_QDQ_TO_INTEGER_H
 
+#include "ir/qparams.h"
 #include "pass/pass.h"
 
 /* An integer value with its quantization parameters: what a D reads, or what a Q writes. */
 typedef struct qn_quantized {
-    /* Of 8 or 16 bits */
+    /* The integers, of 8 or 16 bits. */
     qn_value *value;
-    /* Constants; zero is of the integers' type */
+    /* Constants; the zero point has the integers' type. */
     qn_value *scale, *zero;
-    /* The D or Q */
+    /* The D or Q. */
     qn_node *node;
-    /* The axis of several scales; -1: there is one scale. */
-    int64_t axis;
+    /* The parameters that these constants hold. */
+    qn_qparams params;
 } qn_quantized;
 
 /* These two accept the operators of ONNX and those of com.microsoft. */
@@ -34,8 +35,10 @@ bool qn_quantized_is_byte(const qn_quantized *q);
 bool qn_quantized_is_short(const qn_quantized *q);
 /* The scale with index i along the axis. An index beyond the last begins anew: the filters of all
  * groups of a ConvTranspose share the scales of one group. */
-float qn_quantized_scale(const qn_quantized *q, int64_t i);
-int64_t qn_quantized_zero(const qn_quantized *q);
+static inline float qn_quantized_scale(const qn_quantized *q, int64_t i)
+{
+    return qn_qparams_scale_at(&q->params, i % q->params.count);
+}
 /* Whether both give the same integers for the same number: one scale each, equal, and of equal
  * type. */
 bool qn_quantized_alike(const qn_quantized *a, const qn_quantized *b);
