@@ -1,3 +1,5 @@
+/* The batch runner: sessions of one thread side by side, and one session of all threads for what is
+ * left over. */
 #include "calib/batch_runner.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+/* How ranges converge while samples come in, and which samples are outliers. */
 #include "calib/convergence.h"
 
 #include <math.h>

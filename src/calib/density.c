@@ -1,3 +1,4 @@
+/* The error of rounding and clipping, for any range of a value, from its histogram. */
 #include "calib/density.h"
 
 #include <math.h>

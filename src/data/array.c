@@ -1,3 +1,4 @@
+/* Tensors from files and to files, by the ending of the name. */
 #include "data/array.h"
 
 #include <string.h>

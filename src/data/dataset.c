@@ -1,3 +1,4 @@
+/* Data sets: opens the sources behind the arguments, and reads samples from them. */
 #include "data/dataset.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Lists of sample files, from folders and text files. */
 #include "data/listing.h"
 
 #include <dirent.h>

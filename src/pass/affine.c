@@ -1,3 +1,4 @@
+/* Affine maps per channel, read from nodes and folded into the weights of neighbours. */
 #include "pass/affine.h"
 
 #include <math.h>

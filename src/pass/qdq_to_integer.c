@@ -1,3 +1,5 @@
+/* The pass qdq-to-integer: tools of its rules, rules for nodes that move integers, and the order of
+ * all rules. */
 #include <string.h>
 
 #include "ops/eval.h"

@@ -1,3 +1,4 @@
+/* The table of formats of quantized files, and how a model is brought into each. */
 #include "pass/quant_formats.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Biases: made to fit int32, and corrected by the mean error of rounded weights. */
 #include <float.h>
 #include <math.h>
 

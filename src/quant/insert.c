@@ -1,3 +1,4 @@
+/* Inserts Q and D nodes, integer weights and biases according to the encodings. */
 #include "quant/insert.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* The rules of `quench lint`: what keeps a quantized model from running in integers on a target. */
 #include "quant/lint.h"
 
 #include <math.h>

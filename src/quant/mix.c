@@ -1,3 +1,4 @@
+/* Mix files: widths and methods of single nodes, read and applied. */
 #include "quant/mix.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Ranges, scales and zero points of values, from statistics. */
 #include "quant/params.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* The table of targets: engines and chips. */
 #include <ctype.h>
 #include <string.h>
 

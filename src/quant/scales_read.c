@@ -1,3 +1,4 @@
+/* Reads the head of a scale file: fingerprints, settings, method, refinements. */
 #include <string.h>
 
 #include "pass/qdq_to_integer.h"

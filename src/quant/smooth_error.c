@@ -1,3 +1,4 @@
+/* The error that factors of channels lead to, estimated from statistics. */
 #include "quant/smooth_error.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Rewrites of what ONNX Runtime computes wrong. */
 #include "quant/workarounds.h"
 
 #include "ops/infer.h"

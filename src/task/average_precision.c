@@ -1,3 +1,4 @@
+/* Mean average precision as COCO defines it. */
 #include "task/average_precision.h"
 
 #include <math.h>

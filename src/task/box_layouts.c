@@ -1,3 +1,4 @@
+/* Recognizes the layout of a detector's outputs and decodes boxes. */
 #include "task/box_layouts.h"
 
 #include <stdio.h>
