@@ -3,7 +3,8 @@
  * parameters stay with the values (qparams):
  *
  *   x -> Q -> D -> y   y = x, with one scale. y = Clip(x, least, most) where only the range of the
- *                      integers limits y: where a file has dropped a Relu for it, and where y is an output
+ *                      integers limits y: where a file has dropped a Relu for it, and where y is
+ *                      an output
  *   w -> D -> y        y = D(w), a constant with any number of scales
  *
  * Everything else stays: parameters that are computed, and integers that an operator reads. */
