@@ -228,7 +228,10 @@ QN_API int qn_framework_is_read(const char *name);
 typedef struct qn_model_load_options {
     const char *framework; /* a name of qn_framework_name; NULL: what the file looks like */
 } qn_model_load_options;
-#define QN_MODEL_LOAD_OPTIONS_INIT {.framework = NULL}
+#define QN_MODEL_LOAD_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        .framework = NULL                                                                          \
+    }
 
 /* Reads a model from a file or folder. Tensors stay in the mapped file. Models of a framework that cannot be read yet
  * fail with QN_E_UNSUPPORTED. */

@@ -280,8 +280,8 @@ int quant_run(cli_work *cli, const void *parsed)
     job.function.batch_size = v->batch;
     job.function.strict = v->data.strict;
     cli_config_inputs(&job.function, &v->common);
-    const int code =
-        opened ? cli_model_file_run(cli, path, &from, modes[mode].job, &v->graph, &job) : CLI_FAILED;
+    const int code = opened ? cli_model_file_run(cli, path, &from, modes[mode].job, &v->graph, &job)
+                            : CLI_FAILED;
     cli_script_close(&script);
     return code;
 }

@@ -31,8 +31,7 @@ static int tear_down(void **state)
 /* The name of the first importer that knows these bytes, "" when none does. */
 static const char *detected(const void *bytes, size_t size)
 {
-    const qn_model_source source = {
-        .ctx = ctx, .path = path, .map = {.data = bytes, .size = size}};
+    const qn_model_source source = {.ctx = ctx, .path = path, .map = {.data = bytes, .size = size}};
     for (size_t i = 0; i < qn_importers_count; i++) {
         if (qn_importers[i]->detect(&source))
             return qn_importers[i]->name;
@@ -71,8 +70,8 @@ static void messages(void **state)
     /* SavedModel: version 1, a graph. */
     assert_string_equal(DETECTED("\x08\1\x12\0"), "tensorflow");
     /* ProgramDesc: block 0 without a parent, version. */
-    assert_string_equal(
-        DETECTED("\x0a\x0d\x08\0\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x22\0"), "paddle");
+    assert_string_equal(DETECTED("\x0a\x0d\x08\0\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x22\0"),
+                        "paddle");
     /* NetParameter: layer (100) { name: "x" }, and layers (2) { name (4): "x" }. */
     assert_string_equal(DETECTED("\x0a\3net\xa2\6\3\x0a\1x"), "caffe");
     assert_string_equal(DETECTED("\x0a\3net\x12\5\x22\1x\x28\4"), "caffe");

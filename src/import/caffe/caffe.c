@@ -4,11 +4,10 @@
 /* NetParameter: layers of today (100) or of the first version (2), each with a name or a type. */
 static bool is_weights(qn_string file)
 {
-    static const qn_wire_rule rules[] = {{1, QN_WIRE_BYTES, false},  {2, QN_WIRE_BYTES, false},
-                                         {3, QN_WIRE_BYTES, false},  {4, QN_WIRE_VARINT, false},
-                                         {5, QN_WIRE_VARINT, false}, {6, QN_WIRE_BYTES, false},
-                                         {7, QN_WIRE_VARINT, false}, {8, QN_WIRE_BYTES, false},
-                                         {100, QN_WIRE_BYTES, false}};
+    static const qn_wire_rule rules[] = {
+        {1, QN_WIRE_BYTES, false},  {2, QN_WIRE_BYTES, false},  {3, QN_WIRE_BYTES, false},
+        {4, QN_WIRE_VARINT, false}, {5, QN_WIRE_VARINT, false}, {6, QN_WIRE_BYTES, false},
+        {7, QN_WIRE_VARINT, false}, {8, QN_WIRE_BYTES, false},  {100, QN_WIRE_BYTES, false}};
     if (!qn_detect_message(file, rules, QN_COUNT_OF(rules)))
         return false;
     /* Layers begin with a name (1) or a type (2), both texts. */

@@ -251,12 +251,11 @@ qn_status qn_import_onnx_value(qn_tensor *out, qn_context *ctx, qn_arena *arena,
 /* A ModelProto: a graph, and nothing at the top that such a message has not. */
 static const char *detect(const qn_model_source *source)
 {
-    static const qn_wire_rule rules[] = {{1, QN_WIRE_VARINT, false}, {2, QN_WIRE_BYTES, false},
-                                         {3, QN_WIRE_BYTES, false},  {4, QN_WIRE_BYTES, false},
-                                         {5, QN_WIRE_VARINT, false}, {6, QN_WIRE_BYTES, false},
-                                         {7, QN_WIRE_BYTES, true},   {8, QN_WIRE_BYTES, false},
-                                         {14, QN_WIRE_BYTES, false}, {20, QN_WIRE_BYTES, false},
-                                         {25, QN_WIRE_BYTES, false}, {26, QN_WIRE_BYTES, false}};
+    static const qn_wire_rule rules[] = {
+        {1, QN_WIRE_VARINT, false}, {2, QN_WIRE_BYTES, false},  {3, QN_WIRE_BYTES, false},
+        {4, QN_WIRE_BYTES, false},  {5, QN_WIRE_VARINT, false}, {6, QN_WIRE_BYTES, false},
+        {7, QN_WIRE_BYTES, true},   {8, QN_WIRE_BYTES, false},  {14, QN_WIRE_BYTES, false},
+        {20, QN_WIRE_BYTES, false}, {25, QN_WIRE_BYTES, false}, {26, QN_WIRE_BYTES, false}};
     const qn_string file = {(const char *)source->map.data, source->map.size};
     return qn_detect_message(file, rules, QN_COUNT_OF(rules)) ? "an ONNX model" : NULL;
 }
