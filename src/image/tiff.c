@@ -265,9 +265,8 @@ static void put_palette(const work *w, uint8_t *to, unsigned index)
 {
     for (int c = 0; c < 3; c++) {
         const unsigned colour = w->map[c][index];
-        to[c] = (uint8_t)(w->decoder == QN_DECODE_PILLOW ? colour >> 8
-                          : w->map_of_bytes              ? colour
-                                                         : colour * 255 / 65535);
+        const bool as_bytes = w->map_of_bytes && w->decoder == QN_DECODE_OPENCV;
+        to[c] = (uint8_t)(as_bytes ? colour : colour >> 8);
     }
 }
 

@@ -219,15 +219,16 @@ def compare(ours, theirs):
 
 
 def add_files(cases, kinds):
-    files = [(name, data, True) for name, data in (*jpegs(), *pngs(), *bmps(), *pnms())]
+    files = [(name, data, "PO") for name, data in (*jpegs(), *pngs(), *bmps(), *pnms())]
     if "webp" in kinds:
-        files += [(name, data, True) for name, data in webps()]
+        files += [(name, data, "PO") for name, data in webps()]
     if "tiff" in kinds:
-        files += [*tiffs.cases(rng), *((name, data, True) for name, data in packed_tiffs())]
-    for name, data, opencv in files:
+        files += [*tiffs.cases(rng), *((name, data, "PO") for name, data in packed_tiffs())]
+    for name, data, readers in files:
         path = cases.save(data, "." + name.split()[0])
-        cases.add(name, path, "", by_pillow(path))
-        if not opencv:
+        if "P" in readers:
+            cases.add(name, path, "", by_pillow(path))
+        if "O" not in readers:
             continue
         cases.add(name, path, "decode=opencv", by_opencv(path))
         if "16" not in name:
