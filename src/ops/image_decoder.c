@@ -92,4 +92,4 @@ const qn_op qn_op_ImageDecoder = {.name = "ImageDecoder",
                                   .quant = QN_QUANT_SHAPE,
                                   .infer = image_infer,
                                   .eval = image_eval,
-                                  .brief = "a JPEG, PNG, BMP or PNM file to pixels"};
+                                  .brief = "a picture's file (JPEG, PNG, BMP, PNM, WebP, TIFF) to pixels"};
