@@ -92,8 +92,7 @@ static const char *read_formats(char *out, size_t size)
     for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
         if (!formats[f].decode || (f > 0 && strcmp(formats[f].name, formats[f - 1].name) == 0))
             continue;
-        const int written =
-            snprintf(out + at, size - at, "%s%s", at ? ", " : "", formats[f].name);
+        const int written = snprintf(out + at, size - at, "%s%s", at ? ", " : "", formats[f].name);
         at = QN_MIN(at + (size_t)written, size - 1);
     }
     return out;

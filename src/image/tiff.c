@@ -80,8 +80,8 @@ static int close_bytes(thandle_t handle)
 }
 
 /* The first error is the cause of those that follow. */
-static int QN_PRINTF(4, 0) on_error(TIFF *tiff, void *user, const char *module, const char *format,
-                                    va_list arguments)
+static int QN_PRINTF(4, 0)
+    on_error(TIFF *tiff, void *user, const char *module, const char *format, va_list arguments)
 {
     work *w = user;
     (void)tiff;
@@ -91,8 +91,8 @@ static int QN_PRINTF(4, 0) on_error(TIFF *tiff, void *user, const char *module, 
     return 1;
 }
 
-static int QN_PRINTF(4, 0) on_warning(TIFF *tiff, void *user, const char *module,
-                                      const char *format, va_list arguments)
+static int QN_PRINTF(4, 0)
+    on_warning(TIFF *tiff, void *user, const char *module, const char *format, va_list arguments)
 {
     (void)tiff;
     (void)user;
@@ -255,8 +255,7 @@ static void put_grey(const work *w, uint8_t *to, unsigned sample)
         *to = (uint8_t)QN_MIN(sample, 255u);
         return;
     }
-    const unsigned grey =
-        w->bits == 16 ? sample >> 8 : sample * 255 / ((1u << w->bits) - 1);
+    const unsigned grey = w->bits == 16 ? sample >> 8 : sample * 255 / ((1u << w->bits) - 1);
     *to = (uint8_t)(w->inverted ? 255 - grey : grey);
 }
 
@@ -373,8 +372,8 @@ static qn_status read_converted(work *w)
     uint32_t *words = qn_alloc(w->ctx, 4 * count);
     if (!words)
         return qn_fail_bytes(w->ctx, 4 * count, "the picture");
-    const bool done = TIFFReadRGBAImageOriented(w->tiff, w->width, w->height, words,
-                                                ORIENTATION_TOPLEFT, 1) == 1;
+    const bool done =
+        TIFFReadRGBAImageOriented(w->tiff, w->width, w->height, words, ORIENTATION_TOPLEFT, 1) == 1;
     for (size_t i = 0; done && i < count; i++) {
         w->out->pixels[3 * i] = (uint8_t)TIFFGetR(words[i]);
         w->out->pixels[3 * i + 1] = (uint8_t)TIFFGetG(words[i]);
@@ -400,8 +399,8 @@ static qn_status decode(work *w)
     uint16_t orientation = ORIENTATION_TOPLEFT;
     QN_TRY(read_tags(w));
     TIFFGetFieldDefaulted(w->tiff, TIFFTAG_ORIENTATION, &orientation);
-    QN_TRY(qn_image_begin(w->out, w->ctx, w->width, w->height, w->kind == GREY ? 1 : 3,
-                          w->decoder));
+    QN_TRY(
+        qn_image_begin(w->out, w->ctx, w->width, w->height, w->kind == GREY ? 1 : 3, w->decoder));
     if (w->kind == MIXED) {
         /* So that nobody but `turn` does it: libtiff mirrors, and cannot transpose. */
         TIFFSetField(w->tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT);
