@@ -7,7 +7,7 @@
 #include "ops/infer.h"
 #include "pass/qdq_to_integer.h"
 #include "quant/dynamic.h"
-#include "quant/given.h"
+#include "quant/existing_encodings.h"
 #include "quantize/job.h"
 #include "quantize/nan_check.h"
 
@@ -81,9 +81,9 @@ static qn_status choose_refinements(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     j->params = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT,
-                                   .look_through = !o->no_look_through,
+                                   .function_ranges = !o->no_look_through,
                                    .equalize = !o->no_equalization,
-                                   .balance = !o->no_balancing,
+                                   .smooth_channels = !o->no_balancing,
                                    .clip_weights = !o->no_weight_clipping,
                                    .norm_limit = o->norm_limit,
                                    .correct_bias = !o->no_bias_correction};
@@ -270,8 +270,8 @@ static qn_status find_stats(qn_quantize_job *j)
 qn_status qn_job_calibrate(qn_quantize_job *j)
 {
     j->given = !j->settings.dynamic && !j->scales && !j->options->stats &&
-               !has_data(&j->options->calibrate) && qn_given_find(j->quantizer) &&
-               qn_given_is_complete(j->quantizer);
+               !has_data(&j->options->calibrate) && qn_existing_find(j->quantizer) &&
+               qn_existing_is_complete(j->quantizer);
     const bool none = j->settings.dynamic || j->scales || j->given;
     if ((!j->options->stats && !none) || has_data(&j->options->calibrate))
         QN_TRY(qn_calibration_feed(&j->calibration));
@@ -285,8 +285,8 @@ qn_status qn_job_calibrate(qn_quantize_job *j)
 static qn_status derive(qn_quantize_job *j)
 {
     if (j->scales)
-        return qn_scales_derive(j->quantizer, j->scales);
-    QN_TRY(qn_derive(j->quantizer, j->stats, &j->params));
+        return qn_scales_apply(j->quantizer, j->scales);
+    QN_TRY(qn_encodings_compute(j->quantizer, j->stats, &j->params));
     if (!j->options->save_scales)
         return QN_OK;
     qn_text_free(j->ctx, j->scale_text);
@@ -303,7 +303,7 @@ qn_status qn_job_make(qn_quantize_job *j)
         return qn_job_describe(j);
     }
     QN_TRY(derive(j));
-    QN_TRY(qn_derived_apply(j->quantizer));
+    QN_TRY(qn_encodings_apply(j->quantizer));
     QN_TRY(qn_quant_insert(j->quantizer));
     return qn_job_describe(j);
 }

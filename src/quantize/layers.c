@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "quant/mac.h"
+#include "quant/weighted_node.h"
 
 /* ---- Layers ----------------------------------------------------------------------------------------------- */
 
 static bool starts_layer(const qn_quant_node *n)
 {
-    return n->integer && n->form == QN_FORM_MAC;
+    return n->integer && n->quant_class == QN_CLASS_MAC;
 }
 
 /* The layer of the last node before this one that has one; -1: none. */
@@ -55,8 +55,8 @@ static double written_of(const qn_quantize_job *j, const qn_value *value)
 /* Products that each number of the result is the sum of. */
 static double products_of(const qn_quant_node *n)
 {
-    qn_mac mac;
-    if (!qn_mac_of(&mac, n->node))
+    qn_weighted_node mac;
+    if (!qn_weighted_node_of(&mac, n->node))
         return 1;
     return (double)mac.count / (double)QN_MAX(mac.filters, 1);
 }
@@ -166,7 +166,7 @@ qn_status qn_layers_set(qn_layers *l)
     patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
     QN_TRY(begin_patterns(&floats, l, l->asked.keep_float, l->asked.n_float));
     QN_TRY(begin_patterns(&widths, l, l->asked.widths, l->asked.n_widths));
-    QN_TRY(begin_patterns(&uncut, l, l->asked.uncut, l->asked.n_uncut));
+    QN_TRY(begin_patterns(&uncut, l, l->asked.min_max, l->asked.n_min_max));
     for (size_t i = 0; i < l->count; i++) {
         if (l->at[i].uncut)
             add_values(&uncut, &l->at[i]);
@@ -178,12 +178,12 @@ qn_status qn_layers_set(qn_layers *l)
     *settings = l->asked;
     settings->keep_float = floats.at;
     settings->n_float = floats.count;
-    settings->n_harmful = l->asked.n_harmful + floats.count - l->asked.n_float;
+    settings->n_sensitive = l->asked.n_sensitive + floats.count - l->asked.n_float;
     settings->widths = widths.at;
     settings->n_widths = widths.count;
-    settings->n_raised = l->asked.n_raised + widths.count - l->asked.n_widths;
-    settings->uncut = uncut.at;
-    settings->n_uncut = uncut.count;
+    settings->n_searched_widths = l->asked.n_searched_widths + widths.count - l->asked.n_widths;
+    settings->min_max = uncut.at;
+    settings->n_min_max = uncut.count;
     return QN_OK;
 }
 

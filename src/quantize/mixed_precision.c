@@ -198,19 +198,19 @@ static bool raise_node(qn_layers *l, const qn_quant_node *n)
 static qn_status obey_rules(qn_layers *l)
 {
     for (bool raised = true; raised;) {
-        qn_mix_bonds bonds;
+        qn_mix_constraints bonds;
         raised = false;
         QN_TRY(qn_layers_set(l));
         QN_TRY(qn_job_rules(l->j));
-        const qn_status status = qn_mix_bonds_find(&bonds, l->j->quantizer);
+        const qn_status status = qn_mix_constraints_find(&bonds, l->j->quantizer);
         for (size_t i = 0; i < bonds.count && status == QN_OK; i++) {
-            const qn_mix_bond *bond = &bonds.at[i];
+            const qn_mix_constraint *bond = &bonds.at[i];
             if (bond->a->bits > bond->b->bits)
                 raised = raise_node(l, bond->b) || raised;
             else if (!bond->at_most)
                 raised = raise_node(l, bond->a) || raised;
         }
-        qn_mix_bonds_free(&bonds, l->j->quantizer);
+        qn_mix_constraints_free(&bonds, l->j->quantizer);
         QN_TRY(status);
     }
     return QN_OK;

@@ -1,7 +1,7 @@
 /* qn_model_quantize: from a float model to an integer one, and the comparison of both. */
 #include <string.h>
 
-#include "quant/inputs.h"
+#include "quant/input_types.h"
 #include "quant/output_scale.h"
 #include "quant/reasons.h"
 #include "quantize/accuracy_budget.h"
@@ -44,14 +44,14 @@ static void report_counts(qn_item *root, const qn_quantizer *q)
     int64_t integer = 0, all = 0;
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        all += n->form != QN_FORM_FLOAT || !n->integer;
+        all += n->quant_class != QN_CLASS_FLOAT || !n->integer;
         integer += n->integer || qn_reason_is_integer(n->node);
     }
     qn_item_text(root, "target", q->settings.profile->name);
     qn_item_int(root, "nodes", all);
     qn_item_int(root, "integer_nodes", integer);
-    if (q->n_given)
-        qn_item_int(root, "given_scales", (int64_t)q->n_given);
+    if (q->n_existing)
+        qn_item_int(root, "given_scales", (int64_t)q->n_existing);
 }
 
 /* Of a chip's outputs that are integers. */
@@ -259,7 +259,7 @@ static qn_status quantize(qn_item *root, qn_quantize_job *j, qn_model *model, bo
         return reached;
     qn_output_file *scales;
     QN_TRY(qn_job_compare(root, j, reported));
-    QN_TRY(qn_inputs_retype(j->quantized, &j->settings));
+    QN_TRY(qn_input_types_apply(j->quantized, &j->settings));
     QN_TRY(qn_job_write_scales(&scales, j));
     if (scales)
         QN_TRY(qn_output_commit(scales));
