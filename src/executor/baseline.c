@@ -130,7 +130,7 @@ static void name_sample(void *user, int64_t index, char *out, size_t size)
 
 void qn_baseline_finish(qn_baseline *kept)
 {
-    kept->source = (qn_source){
+    kept->source = (qn_sample_source){
         .user = kept, .count = kept->n_samples, .read = read_sample, .name = name_sample};
     while (kept->n_pieces < kept->most_pieces && kept->pieces[kept->n_pieces].values)
         kept->n_pieces++;

@@ -2,7 +2,7 @@
 #ifndef QN_EXECUTOR_H
 #define QN_EXECUTOR_H
 
-#include "calib/lanes.h"
+#include "calib/batch_runner.h"
 #include "executor/forward_log.h"
 #include "model/prepare.h"
 
@@ -44,9 +44,9 @@ typedef struct qn_baseline {
     size_t sample_bytes;
     qn_baseline_piece *pieces; /* outputs of the first ones */
     int64_t n_pieces, most_pieces;
-    int64_t forwards; /* of the function */
-    double metric;    /* that it gave */
-    qn_source source; /* of the samples */
+    int64_t forwards;        /* of the function */
+    double metric;           /* that it gave */
+    qn_sample_source source; /* of the samples */
 } qn_baseline;
 
 enum { QN_BASELINE_SAMPLES = 16 };
@@ -125,7 +125,7 @@ struct qn_executor {
     qn_arena arena;
     qn_value_info *inputs; /* as forward takes them */
     const qn_value **layers;
-    qn_lanes *lanes;
+    qn_batch_runner *runner;
     qn_batch_inputs batch;
     qn_tensor *outputs; /* [n_outputs] of the last forward */
     void **buffers;     /* [n_outputs] */

@@ -92,7 +92,7 @@ qn_status qn_calibration_feed(qn_calibration *c)
     return QN_OK;
 }
 
-qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibration *c)
+qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence, qn_calibration *c)
 {
     qn_collect_options collect = c->collect;
     collect.threads = c->workers;
@@ -101,7 +101,7 @@ qn_status qn_calibration_collect(qn_stats **out, qn_course *course, qn_calibrati
     collect.axis = qn_channel_axis;
     collect.model = c->print;
     const double start = qn_clock_ms();
-    const qn_status status = qn_collect(out, course, c->plan, c->ctx, c->source, &collect);
+    const qn_status status = qn_collect(out, convergence, c->plan, c->ctx, c->source, &collect);
     if (status != QN_OK)
         return qn_nan_explain(c->ctx, c->real->graph, status);
     c->run_ms = qn_clock_ms() - start;

@@ -17,9 +17,9 @@ typedef struct qn_calibration {
     qn_feed_options feed_options;
     qn_feed feed;
     bool feed_open;
-    bool fed;                /* there are samples to run, below; */
-    bool with_data;          /* and they are no random numbers */
-    const qn_source *source; /* those of the feed, or others */
+    bool fed;                       /* there are samples to run, below; */
+    bool with_data;                 /* and they are no random numbers */
+    const qn_sample_source *source; /* those of the feed, or others */
     size_t n_inputs;
     int workers; /* samples run at once */
     /* What is wanted of the collection beyond the statistics of all: `after`, `took`. */
@@ -37,8 +37,8 @@ QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, 
 QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
 /* A line where they are. */
 void qn_calibration_report_data(qn_item *root, const qn_calibration *c);
-/* After qn_calibration_feed. `course` may be NULL; out [c->collect.n_after + 1]. */
-QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
+/* After qn_calibration_feed. `convergence` may be NULL; out [c->collect.n_after + 1]. */
+QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
                                                qn_calibration *c);
 /* The plan's memory, when nothing is left to collect; the samples stay. */
 void qn_calibration_drop_plan(qn_calibration *c);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/lanes.h"
+#include "calib/batch_runner.h"
 #include "ops/eval.h"
 #include "quant/observe.h"
 
@@ -69,9 +69,9 @@ static qn_status take_outputs(void *user, qn_context *ctx, int64_t sample,
 }
 
 /* Kept samples serve any number of threads. */
-static int lanes_of(const qn_output_check *o)
+static int threads_of(const qn_output_check *o)
 {
-    const qn_source *source = o->j->calibration.source;
+    const qn_sample_source *source = o->j->calibration.source;
     const int workers = o->j->calibration.workers;
     return o->inputs || source->slots <= 0 ? workers : QN_MIN(workers, source->slots);
 }
@@ -79,16 +79,16 @@ static int lanes_of(const qn_output_check *o)
 static qn_status run_model(round_trip *r)
 {
     qn_context *ctx = r->o->j->ctx;
-    const qn_lanes_options options = {.threads = lanes_of(r->o),
-                                      .plan = make_plan,
-                                      .user = r,
-                                      .n_inputs = r->o->j->calibration.n_inputs + r->n_used};
-    const qn_pieces pieces = {
-        .user = r, .count = r->o->samples, .give = give_inputs, .take = take_outputs};
-    qn_lanes *lanes;
-    QN_TRY(qn_lanes_create(&lanes, ctx, &options));
-    const qn_status status = qn_lanes_run(lanes, &pieces);
-    qn_lanes_free(lanes);
+    const qn_batch_runner_options options = {.threads = threads_of(r->o),
+                                             .plan = make_plan,
+                                             .user = r,
+                                             .n_inputs = r->o->j->calibration.n_inputs + r->n_used};
+    const qn_batch_pieces pieces = {
+        .user = r, .count = r->o->samples, .read_inputs = give_inputs, .on_outputs = take_outputs};
+    qn_batch_runner *runner;
+    QN_TRY(qn_batch_runner_create(&runner, ctx, &options));
+    const qn_status status = qn_batch_runner_run(runner, &pieces);
+    qn_batch_runner_free(runner);
     return status;
 }
 
