@@ -18,11 +18,11 @@ typedef struct qn_q_round {
 /* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by
  * lane. The plan chooses the last that holds.
  *
- *                  for                                          how
- *   BY_LANE        anything                                     a vector at a time, limits before the rounding
- *   BY_TILE        floats, or bytes from bytes, bounded         four vectors at a time, limits as bytes are packed
- *   IN_REGISTERS   such bytes, with nothing between sum and     the same, from the registers that have the sums,
- *                  rounding but multiplier and bias             where those vectors have no bias
+ *   BY_LANE        for anything: a vector at a time, limits before the rounding
+ *   BY_TILE        for floats, or bytes from bytes, bounded: four vectors at a time, limits as bytes
+ *                  are packed
+ *   IN_REGISTERS   for such bytes with nothing between sum and rounding but multiplier and bias: the
+ *                  same, from the registers that have the sums, where those vectors have no bias
  *
  * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to
  * vector. */
