@@ -1,7 +1,7 @@
 # The rooms of the library. A new .c file is found by itself; a new room is one word here (and one
 # row in tests/lint/rooms.txt, which says whom it may know).
 
-set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/cpu backend/dnnl
+set(QUENCH_ROOMS base proto ir ops import import/onnx pass run backend backend/ref backend/cpu backend/dnnl
     calib quant export train dist data image task report peer api)
 
 # Kernels for one instruction set are named after it; everything else is baseline code.

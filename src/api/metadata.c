@@ -23,7 +23,7 @@ static qn_status tell_text(qn_model *model, const char *key, qn_text *text)
 {
     char *words;
     QN_TRY(qn_text_take(&words, text));
-    const qn_status status = qn_model_tell(model, key, words);
+    const qn_status status = qn_model_set_metadata(model, key, words);
     qn_text_free(model->ctx, words);
     return status;
 }
@@ -59,7 +59,7 @@ static qn_status tell_percentile(qn_model *model, const qn_param_options *params
         return QN_OK;
     char *number = qn_arena_format(&model->arena, "%.9g", params->range.percentile);
     QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_tell(model, "quench.percentile", number);
+    return qn_model_set_metadata(model, "quench.percentile", number);
 }
 
 /* The nodes of 16 bits, as patterns would ask for them. */
@@ -114,7 +114,7 @@ static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
     if (status == QN_OK && any)
         status = qn_json_write_line(&text, model->ctx, root);
     if (status == QN_OK && any)
-        status = qn_model_tell(model, QN_TENSORS_KEY, text);
+        status = qn_model_set_metadata(model, QN_TENSORS_KEY, text);
     qn_text_free(model->ctx, text);
     qn_json_free(root);
     return status;
@@ -132,7 +132,7 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
         return QN_OK;
     char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
     QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_tell(model, QN_TABLE_BITS_KEY, number);
+    return qn_model_set_metadata(model, QN_TABLE_BITS_KEY, number);
 }
 
 qn_status qn_job_describe(qn_quantize_job *j)
@@ -140,21 +140,21 @@ qn_status qn_job_describe(qn_quantize_job *j)
     char print[QN_FINGERPRINT_TEXT];
     qn_model *model = j->quantized;
     const qn_quant_settings *s = &j->quantizer->settings;
-    QN_TRY(qn_model_tell(model, "quench.version", qn_version()));
-    QN_TRY(qn_model_tell(model, "quench.target", s->profile->name));
-    QN_TRY(qn_model_tell(model, "quench.method",
-                         s->dynamic ? "dynamic"
-                         : s->mix   ? "mix"
-                                    : j->params.method->name));
-    QN_TRY(qn_model_tell(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
+    QN_TRY(qn_model_set_metadata(model, "quench.version", qn_version()));
+    QN_TRY(qn_model_set_metadata(model, "quench.target", s->profile->name));
+    QN_TRY(qn_model_set_metadata(model, "quench.method",
+                                 s->dynamic ? "dynamic"
+                                 : s->mix   ? "mix"
+                                            : j->params.method->name));
+    QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
     if (s->reduce_range)
-        QN_TRY(qn_model_tell(model, "quench.reduced_range", "1"));
+        QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
     if (s->dynamic)
         return QN_OK;
-    QN_TRY(qn_model_tell(model, QN_QUANT_FORMAT_KEY, "qdq"));
+    QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
     if (s->profile->fixed_point)
-        QN_TRY(qn_model_tell(model, QN_FIXED_KEY, QN_FIXED_WORD));
+        QN_TRY(qn_model_set_metadata(model, QN_FIXED_KEY, QN_FIXED_WORD));
     QN_TRY(tell_tensors(model, j->quantizer));
     QN_TRY(tell_percentile(model, &j->params, s->mix));
     QN_TRY(tell_refinements(model, &j->params));
@@ -166,5 +166,5 @@ qn_status qn_job_describe(qn_quantize_job *j)
     if (j->given)
         return QN_OK;
     const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;
-    return qn_model_tell(model, "quench.data", qn_fingerprint_format(print, data));
+    return qn_model_set_metadata(model, "quench.data", qn_fingerprint_format(print, data));
 }

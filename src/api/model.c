@@ -81,7 +81,7 @@ qn_status qn_prepare_form(qn_model *model, const char *name)
                "nothing in this model is quantized: --format %s changes nothing", name);
         return QN_OK;
     }
-    QN_TRY(qn_model_tell(model, QN_QUANT_FORMAT_KEY, form->name));
+    QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, form->name));
     return form->apply(model);
 }
 

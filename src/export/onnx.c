@@ -296,7 +296,7 @@ static int own_opset(const qn_model *model)
 static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
 {
     QN_TRY(qn_model_clone(out, ctx, model));
-    const qn_status status = qn_onnx_lower(*out, opset);
+    const qn_status status = qn_onnx_downgrade(*out, opset);
     if (status != QN_OK) {
         qn_model_free(*out);
         *out = NULL;

@@ -21,10 +21,10 @@ qn_status qn_model_create(qn_model **out, qn_context *ctx)
     return QN_OK;
 }
 
-qn_status qn_model_tell(qn_model *model, const char *key, const char *value)
+qn_status qn_model_set_metadata(qn_model *model, const char *key, const char *value)
 {
     const qn_metadata old = model->metadata;
-    qn_pair *pairs = qn_arena_array(&model->arena, old.count + 1, sizeof *pairs);
+    qn_metadata_entry *pairs = qn_arena_array(&model->arena, old.count + 1, sizeof *pairs);
     char *copy = qn_arena_text(&model->arena, value, strlen(value));
     size_t at = old.count;
     if (!pairs || !copy)
@@ -34,12 +34,12 @@ qn_status qn_model_tell(qn_model *model, const char *key, const char *value)
         if (strcmp(pairs[i].key, key) == 0)
             at = i;
     }
-    pairs[at] = (qn_pair){key, copy};
+    pairs[at] = (qn_metadata_entry){key, copy};
     model->metadata = (qn_metadata){pairs, QN_MAX(old.count, at + 1)};
     return QN_OK;
 }
 
-const char *qn_model_told(const qn_model *model, const char *key)
+const char *qn_model_metadata(const qn_model *model, const char *key)
 {
     const char *value = NULL;
     for (size_t i = 0; i < model->metadata.count && !value; i++) {

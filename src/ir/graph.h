@@ -17,13 +17,13 @@ typedef struct qn_graph qn_graph;
 typedef struct qn_node qn_node;
 typedef struct qn_value qn_value;
 
-typedef struct qn_pair {
+typedef struct qn_metadata_entry {
     const char *key, *value;
-} qn_pair;
+} qn_metadata_entry;
 
 /* What files say about a thing without changing its meaning. */
 typedef struct qn_metadata {
-    const qn_pair *at;
+    const qn_metadata_entry *at;
     size_t count;
 } qn_metadata;
 
@@ -121,9 +121,9 @@ QN_MUST_CHECK qn_status qn_model_create(qn_model **out, qn_context *ctx);
 qn_model *qn_model_retain(qn_model *model);
 /* Says something in the model's metadata; what the key said before is gone. `key` outlives the model, `value` is
  * copied. */
-QN_MUST_CHECK qn_status qn_model_tell(qn_model *model, const char *key, const char *value);
+QN_MUST_CHECK qn_status qn_model_set_metadata(qn_model *model, const char *key, const char *value);
 /* NULL: it does not say. */
-const char *qn_model_told(const qn_model *model, const char *key);
+const char *qn_model_metadata(const qn_model *model, const char *key);
 /* A tensor whose contents (not zeroed) can be given back before the model ends: for weights that a
  * pass computes and a backend packs. */
 QN_MUST_CHECK qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type);

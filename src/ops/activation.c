@@ -95,7 +95,7 @@ static qn_status selu_upgrade(qn_node **node)
 }
 
 /* The writer leaves out a default, which opset 5 would read as the shorter number. */
-static qn_status selu_lower(qn_node **node)
+static qn_status selu_downgrade(qn_node **node)
 {
     const qn_activation_attrs *a = (*node)->attrs;
     if (a->alpha == SELU_ALPHA || a->gamma == SELU_GAMMA)
@@ -103,7 +103,7 @@ static qn_status selu_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule selu_versions[] = {{6, selu_upgrade, selu_lower}};
+static const qn_version_rule selu_versions[] = {{6, selu_upgrade, selu_downgrade}};
 
 ACTIVATION(Celu, celu, 12, QN_TYPE_RULES(celu_types), "x, below 0: alpha * (e^(x / alpha) - 1)")
 ACTIVATION(Elu, elu, 1, QN_TYPE_RULES(qn_bfloat16_22), "x, below 0: alpha * (e^x - 1)")

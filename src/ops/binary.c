@@ -113,13 +113,13 @@ static qn_status pow_eval(qn_eval *self)
     return qn_eval_binary(self, pow_f64, integers ? pow_i64 : NULL);
 }
 
-static qn_status pow_lower(qn_node **node)
+static qn_status pow_downgrade(qn_node **node)
 {
     return qn_lower_one_type(*node, 1, 12);
 }
 
 static const qn_version_rule pow_versions[] = {{7, qn_upgrade_broadcast, qn_lower_broadcast},
-                                               {12, NULL, pow_lower}};
+                                               {12, NULL, pow_downgrade}};
 
 const qn_op qn_op_Pow = {.name = "Pow",
                          .domain = "",

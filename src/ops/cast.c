@@ -30,7 +30,7 @@ static qn_status cast_upgrade(qn_node **node)
     return QN_OK; /* an unknown name leaves `to` absent, which inference refuses */
 }
 
-static qn_status cast_lower(qn_node **node)
+static qn_status cast_downgrade(qn_node **node)
 {
     qn_cast_attrs *a = (*node)->attrs;
     a->to_name = qn_dtype_get((qn_dtype)a->to)->onnx_name;
@@ -38,7 +38,7 @@ static qn_status cast_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule cast_versions[] = {{6, cast_upgrade, cast_lower}};
+static const qn_version_rule cast_versions[] = {{6, cast_upgrade, cast_downgrade}};
 
 /* ---- Inference ------------------------------------------------------------------------------------- */
 

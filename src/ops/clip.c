@@ -28,7 +28,7 @@ static qn_status clip_upgrade(qn_node **node)
     return QN_OK;
 }
 
-static qn_status clip_lower(qn_node **node)
+static qn_status clip_downgrade(qn_node **node)
 {
     clip_attrs *a = (*node)->attrs;
     double low = (double)-INFINITY, high = (double)INFINITY;
@@ -38,7 +38,7 @@ static qn_status clip_lower(qn_node **node)
     return qn_node_resize_inputs(*node, 1);
 }
 
-static const qn_version_rule clip_versions[] = {{11, clip_upgrade, clip_lower}};
+static const qn_version_rule clip_versions[] = {{11, clip_upgrade, clip_downgrade}};
 
 static qn_status clip_infer(qn_infer *self)
 {

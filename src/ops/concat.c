@@ -100,7 +100,7 @@ static qn_status split_upgrade(qn_node **node)
     return a->split.at ? qn_upgrade_ints(*node, &a->split, 1) : QN_OK;
 }
 
-static qn_status split_lower(qn_node **node)
+static qn_status split_downgrade(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
         return qn_node_resize_inputs(*node, 1);
@@ -132,7 +132,7 @@ static qn_status split_lower_count(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule split_versions[] = {{13, split_upgrade, split_lower},
+static const qn_version_rule split_versions[] = {{13, split_upgrade, split_downgrade},
                                                  {18, split_upgrade_count, split_lower_count}};
 
 /* Length of part o; false when not known. Parts without given lengths are even, the last may be

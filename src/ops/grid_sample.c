@@ -30,7 +30,7 @@ static qn_status grid_upgrade(qn_node **node)
     return QN_OK;
 }
 
-static qn_status grid_lower(qn_node **node)
+static qn_status grid_downgrade(qn_node **node)
 {
     qn_grid_attrs *a = (*node)->attrs;
     if ((*node)->in[0]->type.rank > 4)
@@ -41,7 +41,7 @@ static qn_status grid_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule grid_versions[] = {{20, grid_upgrade, grid_lower}};
+static const qn_version_rule grid_versions[] = {{20, grid_upgrade, grid_downgrade}};
 
 /* X [N, C, in..], grid [N, out.., r] -> [N, C, out..] */
 static qn_status grid_infer(qn_infer *self)

@@ -170,7 +170,7 @@ static bool is_by_group(const qn_value *value, int64_t each)
     return true;
 }
 
-static qn_status group_lower(qn_node **node)
+static qn_status group_downgrade(qn_node **node)
 {
     const qn_type *x = &(*node)->in[0]->type;
     const int64_t groups = ((const qn_norm_attrs *)(*node)->attrs)->num_groups;
@@ -184,7 +184,7 @@ static qn_status group_lower(qn_node **node)
     return pick_groups(*node, 2, groups, 1, each);
 }
 
-static const qn_version_rule group_versions[] = {{21, group_upgrade, group_lower}};
+static const qn_version_rule group_versions[] = {{21, group_upgrade, group_downgrade}};
 
 static qn_status group_infer(qn_infer *self)
 {

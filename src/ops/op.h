@@ -161,13 +161,13 @@ bool qn_moves_numbers(const qn_node *node);
 
 /* ---- Versions ---------------------------------------------------------------------------------------
  * A rule for a change of form that came with opset `opset`: `upgrade` brings a node from the form
- * before it to the form since; `lower` takes it back, or fails with QN_E_UNSUPPORTED naming what the
+ * before it to the form since; `downgrade` takes it back, or fails with QN_E_UNSUPPORTED naming what the
  * older form cannot say. NULL: nothing to do in that direction. Rules stand in ascending order. Both
  * may insert nodes before or after the node, or remove it (then *node becomes NULL). */
 typedef struct qn_version_rule {
     int opset;
     qn_status (*upgrade)(qn_node **node);
-    qn_status (*lower)(qn_node **node);
+    qn_status (*downgrade)(qn_node **node);
 } qn_version_rule;
 
 #define QN_NO_OPSET INT_MAX /* of a type rule: no opset has it, only graphs inside quench do */
@@ -185,7 +185,7 @@ typedef struct qn_type_rule {
 QN_MUST_CHECK qn_status qn_node_upgrade(qn_node **node, int from);
 /* Takes a node of the latest form to that of opset `to`. Nodes that a rule inserts stand next to it in
  * the list, in the latest form. */
-QN_MUST_CHECK qn_status qn_node_lower(qn_node **node, int to);
+QN_MUST_CHECK qn_status qn_node_downgrade(qn_node **node, int to);
 
 /* ---- The operator ------------------------------------------------------------------------------------ */
 

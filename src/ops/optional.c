@@ -95,14 +95,14 @@ static qn_status has_eval(qn_eval *self)
     return QN_OK;
 }
 
-static qn_status has_lower(qn_node **node)
+static qn_status has_downgrade(qn_node **node)
 {
     if ((*node)->n_in < 1 || !(*node)->in[0])
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "before opset 18 it needs an input");
     return QN_OK;
 }
 
-static const qn_version_rule has_versions[] = {{18, NULL, has_lower}};
+static const qn_version_rule has_versions[] = {{18, NULL, has_downgrade}};
 
 const qn_op qn_op_OptionalHasElement = {.name = "OptionalHasElement",
                                         .domain = "",

@@ -54,7 +54,7 @@ static qn_status pad_upgrade(qn_node **node)
     return QN_OK;
 }
 
-static qn_status pad_lower(qn_node **node)
+static qn_status pad_downgrade(qn_node **node)
 {
     qn_pad_attrs *a = (*node)->attrs;
     double value = 0;
@@ -81,7 +81,7 @@ static qn_status pad_lower_wrap(qn_node **node)
 }
 
 static const qn_version_rule pad_versions[] = {{2, pad_rename, pad_rename_back},
-                                               {11, pad_upgrade, pad_lower},
+                                               {11, pad_upgrade, pad_downgrade},
                                                {18, NULL, pad_lower_axes},
                                                {19, NULL, pad_lower_wrap}};
 

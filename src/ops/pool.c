@@ -227,7 +227,7 @@ static qn_status max_lower_8(qn_node **node)
 }
 
 static const qn_version_rule max_versions[] = {{8, NULL, max_lower_8}, {22, NULL, pool_lower_22}};
-static const qn_version_rule lp_versions[] = {{2, qn_lp_upgrade, qn_lp_lower},
+static const qn_version_rule lp_versions[] = {{2, qn_lp_upgrade, qn_lp_downgrade},
                                               {22, NULL, pool_lower_22}};
 static const qn_version_rule average_versions[] = {{22, NULL, pool_lower_22}};
 

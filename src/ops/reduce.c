@@ -311,7 +311,7 @@ static qn_status axes_upgrade(qn_node **node)
     return qn_upgrade_ints(*node, &((qn_reduce_attrs *)(*node)->attrs)->axes, 1);
 }
 
-static qn_status axes_lower(qn_node **node)
+static qn_status axes_downgrade(qn_node **node)
 {
     qn_reduce_attrs *a = (*node)->attrs;
     QN_TRY(qn_lower_ints(*node, &a->axes, 1));
@@ -320,8 +320,8 @@ static qn_status axes_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule versions_18[] = {{18, axes_upgrade, axes_lower}};
-static const qn_version_rule versions_13[] = {{13, axes_upgrade, axes_lower}};
+static const qn_version_rule versions_18[] = {{18, axes_upgrade, axes_downgrade}};
+static const qn_version_rule versions_13[] = {{13, axes_upgrade, axes_downgrade}};
 #define SPECS(opset)                                                                               \
     QN_INT_ATTR(qn_reduce_attrs, keepdims, 1),                                                     \
         QN_INT_ATTR(qn_reduce_attrs, noop_with_empty_axes, 0, .since = (opset)),                   \

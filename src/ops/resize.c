@@ -85,7 +85,7 @@ static bool is_told_by_opset_10(const qn_resize_attrs *a, const qn_value *scales
     return a->mode == QN_RESIZE_LINEAR;
 }
 
-static qn_status resize_lower(qn_node **node)
+static qn_status resize_downgrade(qn_node **node)
 {
     qn_resize_attrs *a = (*node)->attrs;
     qn_value *scales = (*node)->n_in > 2 ? (*node)->in[2] : NULL;
@@ -119,7 +119,7 @@ static qn_status resize_lower_13(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_lower},
+static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_downgrade},
                                                   {13, NULL, resize_lower_13}};
 
 /* ---- Scales and sizes ----------------------------------------------------------------------------------- */

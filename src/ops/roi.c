@@ -142,7 +142,7 @@ static qn_status align_upgrade(qn_node **node)
     return QN_OK;
 }
 
-static qn_status align_lower(qn_node **node)
+static qn_status align_downgrade(qn_node **node)
 {
     qn_roi_attrs *a = (*node)->attrs;
     if (a->coordinate_transformation_mode != QN_ROI_OUTPUT_HALF_PIXEL)
@@ -151,7 +151,7 @@ static qn_status align_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule align_versions[] = {{16, align_upgrade, align_lower}};
+static const qn_version_rule align_versions[] = {{16, align_upgrade, align_downgrade}};
 
 static qn_status align_infer(qn_infer *self)
 {

@@ -92,13 +92,13 @@ static qn_status scan_upgrade(qn_node **node)
     return connect_item(item, body, batched);
 }
 
-static qn_status scan_lower(qn_node **node)
+static qn_status scan_downgrade(qn_node **node)
 {
     return qn_node_fail(*node, QN_E_UNSUPPORTED,
                         "before opset 9 it had batches, which are not written");
 }
 
-static const qn_version_rule scan_versions[] = {{9, scan_upgrade, scan_lower}};
+static const qn_version_rule scan_versions[] = {{9, scan_upgrade, scan_downgrade}};
 
 static int64_t item_of(qn_ints list, size_t i)
 {

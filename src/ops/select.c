@@ -165,7 +165,7 @@ static qn_status topk_upgrade(qn_node **node)
     return qn_node_set_input(*node, 1, k);
 }
 
-static qn_status topk_lower(qn_node **node)
+static qn_status topk_downgrade(qn_node **node)
 {
     const qn_value *k = (*node)->in[1];
     if (!k->data || qn_tensor_count(k->data) != 1)
@@ -174,7 +174,7 @@ static qn_status topk_lower(qn_node **node)
     return qn_node_resize_inputs(*node, 1);
 }
 
-static const qn_version_rule topk_versions[] = {{10, topk_upgrade, topk_lower}};
+static const qn_version_rule topk_versions[] = {{10, topk_upgrade, topk_downgrade}};
 
 static qn_status topk_infer(qn_infer *self)
 {

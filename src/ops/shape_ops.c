@@ -116,12 +116,12 @@ static qn_status reshape_upgrade(qn_node **node)
     return qn_upgrade_ints(*node, &a->shape, 1);
 }
 
-static qn_status reshape_lower(qn_node **node)
+static qn_status reshape_downgrade(qn_node **node)
 {
     return qn_lower_ints(*node, &((reshape_attrs *)(*node)->attrs)->shape, 1);
 }
 
-static const qn_version_rule reshape_versions[] = {{5, reshape_upgrade, reshape_lower}};
+static const qn_version_rule reshape_versions[] = {{5, reshape_upgrade, reshape_downgrade}};
 
 /* Product of the dims; names of unknown ones are not multiplied. */
 static qn_dim product_of(const qn_dim *dims, int32_t rank)
@@ -249,7 +249,7 @@ static qn_status flatten_infer(qn_infer *self)
 }
 
 /* Since opset 11 the axis may count from the end. */
-static qn_status flatten_lower(qn_node **node)
+static qn_status flatten_downgrade(qn_node **node)
 {
     flatten_attrs *a = (*node)->attrs;
     const int32_t rank = (*node)->in[0]->type.rank;
@@ -259,7 +259,7 @@ static qn_status flatten_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule flatten_versions[] = {{11, NULL, flatten_lower}};
+static const qn_version_rule flatten_versions[] = {{11, NULL, flatten_downgrade}};
 
 static const qn_type_rule flatten_types[] = {{9, QN_SET_TENSOR & ~QN_SET_FLOAT},
                                              {21, QN_SET_FLOAT8}};

@@ -113,7 +113,7 @@ static qn_status dft_upgrade(qn_node **node)
     return qn_node_set_input(*node, 2, axis);
 }
 
-static qn_status dft_lower(qn_node **node)
+static qn_status dft_downgrade(qn_node **node)
 {
     double axis = -2;
     if ((*node)->n_in > 2 && (*node)->in[2])
@@ -122,7 +122,7 @@ static qn_status dft_lower(qn_node **node)
     return QN_OK;
 }
 
-static const qn_version_rule dft_versions[] = {{20, dft_upgrade, dft_lower}};
+static const qn_version_rule dft_versions[] = {{20, dft_upgrade, dft_downgrade}};
 
 /* Transform length and axis from inputs 1 and 2; *known false when one is not constant. */
 static qn_status dft_request(bool *known, qn_infer *self, int64_t *axis, int64_t *length)

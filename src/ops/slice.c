@@ -34,7 +34,7 @@ static qn_status slice_upgrade(qn_node **node)
 }
 
 /* From the last slot down, since lowering one cuts it off. */
-static qn_status slice_lower(qn_node **node)
+static qn_status slice_downgrade(qn_node **node)
 {
     slice_attrs *a = (*node)->attrs;
     if ((*node)->n_in > 4 && (*node)->in[4])
@@ -45,7 +45,7 @@ static qn_status slice_lower(qn_node **node)
     return qn_lower_ints(*node, &a->starts, 1);
 }
 
-static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_lower}};
+static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_downgrade}};
 
 /* One axis of a slice. As Python has it, but that going down begins with the first element where it would begin before
  * it: the operator limits starts to 0 .. dim - 1 there. */
@@ -381,7 +381,7 @@ static qn_status set_number(qn_node *node, int32_t slot, int64_t number)
 }
 
 /* One axis stays with the node; the others go to a Tile before it, which has its own turn. */
-static qn_status tile_lower(qn_node **node)
+static qn_status tile_downgrade(qn_node **node)
 {
     const qn_tensor *repeats = (*node)->in[1]->data;
     const int32_t rank = (*node)->in[0]->type.rank;
@@ -408,7 +408,7 @@ static qn_status tile_lower(qn_node **node)
     return set_number(*node, 2, axis);
 }
 
-static const qn_version_rule tile_versions[] = {{6, tile_upgrade, tile_lower}};
+static const qn_version_rule tile_versions[] = {{6, tile_upgrade, tile_downgrade}};
 
 const qn_op qn_op_Tile = {.name = "Tile",
                           .domain = "",

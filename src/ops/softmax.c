@@ -38,7 +38,7 @@ static qn_status swap_axes(qn_node *node, int32_t axis, int32_t rank)
     return QN_OK;
 }
 
-static qn_status softmax_lower(qn_node **node)
+static qn_status softmax_downgrade(qn_node **node)
 {
     qn_softmax_attrs *a = (*node)->attrs;
     const int32_t rank = (*node)->in[0]->type.rank;
@@ -49,7 +49,7 @@ static qn_status softmax_lower(qn_node **node)
     return axis == rank - 1 ? QN_OK : swap_axes(*node, axis, rank);
 }
 
-static const qn_version_rule softmax_versions[] = {{13, softmax_upgrade, softmax_lower}};
+static const qn_version_rule softmax_versions[] = {{13, softmax_upgrade, softmax_downgrade}};
 
 /* ---- Inference and kernels ------------------------------------------------------------------------- */
 

@@ -24,14 +24,14 @@ static qn_status axes_upgrade(qn_node **node)
     return a->axes.at ? qn_upgrade_ints(*node, &a->axes, 1) : QN_OK;
 }
 
-static qn_status axes_lower(qn_node **node)
+static qn_status axes_downgrade(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
         return qn_node_resize_inputs(*node, 1);
     return qn_lower_ints(*node, &((axes_attrs *)(*node)->attrs)->axes, 1);
 }
 
-static const qn_version_rule axes_versions[] = {{13, axes_upgrade, axes_lower}};
+static const qn_version_rule axes_versions[] = {{13, axes_upgrade, axes_downgrade}};
 
 /* Marks the axes given by input 1 among `rank`; each may stand there once. */
 static qn_status mark_axes(qn_infer *self, bool *marked, const int64_t *axes, size_t count,

@@ -83,7 +83,7 @@ static const qn_version_rule upsample_versions[] = {
 
 qn_status qn_upsample_of_resize(qn_value **out, qn_node *node)
 {
-    QN_TRY(qn_node_lower(&node, 10));
+    QN_TRY(qn_node_downgrade(&node, 10));
     const qn_node_spec spec = {
         .op = &qn_op_Upsample, .before = node, .in = {node->in[0], node->in[1]}, .n_in = 2};
     const qn_tensor *scales = node->in[1]->data;

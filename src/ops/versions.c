@@ -76,7 +76,7 @@ static qn_status check_attrs(const qn_node *node, int to)
     return QN_OK;
 }
 
-qn_status qn_node_lower(qn_node **node, int to)
+qn_status qn_node_downgrade(qn_node **node, int to)
 {
     const qn_op *op = (*node)->op;
     if (op->since > to)
@@ -85,8 +85,8 @@ qn_status qn_node_lower(qn_node **node, int to)
     if (*op->domain == 0)
         QN_TRY(check_types(*node, to, first_opsets, QN_COUNT_OF(first_opsets)));
     for (size_t i = op->n_versions; *node && i-- > 0;) {
-        if (op->versions[i].opset > to && op->versions[i].lower)
-            QN_TRY(op->versions[i].lower(node));
+        if (op->versions[i].opset > to && op->versions[i].downgrade)
+            QN_TRY(op->versions[i].downgrade(node));
     }
     return *node ? check_attrs(*node, to) : QN_OK;
 }

@@ -36,7 +36,7 @@ QN_MUST_CHECK qn_status qn_upgrade_broadcast(qn_node **node);
 QN_MUST_CHECK qn_status qn_lower_broadcast(qn_node **node);
 /* Input `slot` may have another element type than input 0 since `opset`: fails where it has. */
 QN_MUST_CHECK qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset);
-/* A `lower` to opsets in which all inputs had to have one shape. */
+/* A `downgrade` to opsets in which all inputs had to have one shape. */
 QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
 
 /* Whether the node has output `slot` and somebody reads it. */

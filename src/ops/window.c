@@ -288,7 +288,7 @@ qn_status qn_lp_upgrade(qn_node **node)
     return QN_OK;
 }
 
-qn_status qn_lp_lower(qn_node **node)
+qn_status qn_lp_downgrade(qn_node **node)
 {
     qn_window_attrs *a = (*node)->attrs;
     a->p_float = (float)a->p;
@@ -296,4 +296,4 @@ qn_status qn_lp_lower(qn_node **node)
     return QN_OK;
 }
 
-const qn_version_rule qn_lp_versions[1] = {{2, qn_lp_upgrade, qn_lp_lower}};
+const qn_version_rule qn_lp_versions[1] = {{2, qn_lp_upgrade, qn_lp_downgrade}};

@@ -42,7 +42,7 @@ int64_t qn_window_padded_taps(const qn_window *w, int64_t at);
 
 /* LpPool and GlobalLpPool: opset 2 made p an integer. */
 QN_MUST_CHECK qn_status qn_lp_upgrade(qn_node **node);
-QN_MUST_CHECK qn_status qn_lp_lower(qn_node **node);
+QN_MUST_CHECK qn_status qn_lp_downgrade(qn_node **node);
 extern const qn_version_rule qn_lp_versions[1];
 #define QN_LP_ATTRS                                                                                \
     {.name = "p",                                                                                  \

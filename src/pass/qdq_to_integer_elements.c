@@ -149,7 +149,7 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
 /* What the model says of its tables; 0: nothing. */
 static int table_bits(const qn_model *model)
 {
-    const char *text = qn_model_told(model, QN_TABLE_BITS_KEY);
+    const char *text = qn_model_metadata(model, QN_TABLE_BITS_KEY);
     char *end = NULL;
     const long bits = text ? strtol(text, &end, 10) : 0;
     const bool good =

@@ -13,14 +13,14 @@ qn_status qn_output_tell_scale(qn_model *model, const char *output, float scale)
     const char *key = qn_arena_format(&model->arena, "%s%s", prefix, output);
     char number[QN_NUMBER_SIZE];
     QN_TRY_ALLOC(model->ctx, key);
-    return qn_model_tell(model, key, qn_number_format_float(number, scale));
+    return qn_model_set_metadata(model, key, qn_number_format_float(number, scale));
 }
 
 double qn_output_scale(const qn_model *model, const char *output)
 {
     const size_t length = sizeof prefix - 1;
     for (size_t i = 0; i < model->metadata.count; i++) {
-        const qn_pair *pair = &model->metadata.at[i];
+        const qn_metadata_entry *pair = &model->metadata.at[i];
         if (strncmp(pair->key, prefix, length) != 0 || strcmp(pair->key + length, output) != 0)
             continue;
         double scale = 0;

@@ -336,7 +336,7 @@ static bool try_once(const qn_op *op)
     const bool done = qn_node_upgrade(&s.node, opset) == QN_OK && run(&s);
     qn_status lowered = QN_OK;
     if (done && s.node)
-        lowered = qn_node_lower(&s.node, (int)between(1, QN_LATEST_OPSET));
+        lowered = qn_node_downgrade(&s.node, (int)between(1, QN_LATEST_OPSET));
     assert_in_range(lowered, QN_OK, QN_E_CANCELLED);
     qn_model_free(s.model);
     qn_context_free(s.ctx);

@@ -180,7 +180,7 @@ TEST(clip_limits)
     assert_int_equal(b->node->in[1]->type.dtype, QN_FLOAT64);
     bench_run(b);
     expect(b, 0, QN_FLOAT64, DIMS(3), VALUES(0, 3, 6));
-    assert_int_equal(qn_node_lower(&b->node, 6), QN_OK);
+    assert_int_equal(qn_node_downgrade(&b->node, 6), QN_OK);
     assert_int_equal(b->node->n_in, 1);
     assert_true(ATTR(b, float, "max", 6) == 6);
 }
@@ -194,7 +194,7 @@ TEST(reduction_axes)
     bench_upgrade(b, 11);
     bench_run(b);
     expect(b, 0, QN_FLOAT32, DIMS(2, 1), VALUES(3, 7));
-    assert_int_equal(qn_node_lower(&b->node, 11), QN_OK);
+    assert_int_equal(qn_node_downgrade(&b->node, 11), QN_OK);
     assert_int_equal(b->node->n_in, 1);
     assert_int_equal(ATTR(b, qn_ints, "axes", 11).at[0], -1);
 }
@@ -206,7 +206,7 @@ TEST(softmax_of_an_inner_axis_is_turned)
     bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(2, 1), VALUES(3, 3)));
     ATTR(b, int64_t, "axis", 23) = 0;
     assert_int_equal(qn_graph_infer(b->model->graph), QN_OK);
-    assert_int_equal(qn_node_lower(&b->node, 12), QN_OK);
+    assert_int_equal(qn_node_downgrade(&b->node, 12), QN_OK);
     assert_int_equal(b->model->graph->n_nodes, 3);
     bench_run(b);
     expect(b, 0, QN_FLOAT32, DIMS(2, 1), VALUES(0.5, 0.5));
@@ -219,7 +219,7 @@ TEST(gemm_without_c_gets_one_back)
     bench_feed(b, 0, numbers(b, QN_FLOAT32, DIMS(1, 1), VALUES(2)));
     bench_feed(b, 1, numbers(b, QN_FLOAT32, DIMS(1, 1), VALUES(3)));
     assert_int_equal(qn_graph_infer(b->model->graph), QN_OK);
-    assert_int_equal(qn_node_lower(&b->node, 9), QN_OK);
+    assert_int_equal(qn_node_downgrade(&b->node, 9), QN_OK);
     assert_int_equal(b->node->n_in, 3);
     bench_run(b);
     expect(b, 0, QN_FLOAT32, DIMS(1, 1), VALUES(6));
@@ -230,7 +230,7 @@ TEST(gemm_without_c_gets_one_back)
 static void expect_refusal(bench *b, int to, const char *part)
 {
     assert_int_equal(qn_graph_infer(b->model->graph), QN_OK);
-    assert_int_equal(qn_node_lower(&b->node, to), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_node_downgrade(&b->node, to), QN_E_UNSUPPORTED);
     if (!strstr(qn_context_error(b->ctx), part))
         fail_msg("'%s' does not say '%s'", qn_context_error(b->ctx), part);
 }

@@ -1,4 +1,4 @@
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 #include "ops/infer.h"
 
 /* Subgraphs come before their owner, whose rules and inference look at them. */

@@ -1,7 +1,7 @@
 /* Model-local functions are inlined where they are called. */
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* Nodes: functions that call others twice grow without bound. */
 enum { MOST_INLINED = 1 << 18 };

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* From this size on contents stay where the file has them, at whatever address that is. */
 enum { LARGE = 64 * 1024 };

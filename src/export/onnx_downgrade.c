@@ -18,8 +18,8 @@ static qn_status lower_own(qn_node **node)
 {
     const qn_op *op = (*node)->op;
     for (size_t i = op->n_versions; *node && i-- > 0;) {
-        if (op->versions[i].lower)
-            QN_TRY(op->versions[i].lower(node));
+        if (op->versions[i].downgrade)
+            QN_TRY(op->versions[i].downgrade(node));
     }
     if (*node && strcmp((*node)->op->domain, "quench") == 0)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "ONNX has no form for this operator");
@@ -36,7 +36,7 @@ static qn_status lower_node(qn_node *node, int opset)
     if (strcmp(node->op->domain, "quench") == 0)
         return lower_own(&node);
     const qn_model *model = node->graph->model;
-    return qn_node_lower(&node, (int)qn_onnx_domain_version(model, node->op->domain, opset));
+    return qn_node_downgrade(&node, (int)qn_onnx_domain_version(model, node->op->domain, opset));
 }
 
 /* Rules put nodes of the latest form beside a node, which have their own turn: a mark tells which
@@ -59,7 +59,7 @@ static qn_status lower_graph(qn_graph *graph, int opset)
     return QN_OK;
 }
 
-qn_status qn_onnx_lower(qn_model *model, int opset)
+qn_status qn_onnx_downgrade(qn_model *model, int opset)
 {
     return lower_graph(model->graph, opset);
 }

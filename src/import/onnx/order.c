@@ -1,5 +1,5 @@
 /* Topological order of the nodes in a file: depth first, producers before the node. */
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* Names that are defined inside the subgraphs being searched hide those of outer graphs. */
 typedef struct inner {

@@ -1,4 +1,4 @@
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* ---- Messages and names ---------------------------------------------------------------------------- */
 

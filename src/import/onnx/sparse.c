@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* A few bytes of file can ask for any amount of zeros. */
 #define LARGEST_DENSE ((size_t)1 << 30)

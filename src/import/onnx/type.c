@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 qn_status qn_onnx_name(const char **out, qn_onnx_import *import, qn_string name)
 {
@@ -36,7 +36,7 @@ qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *import,
     *out = (qn_metadata){NULL, 0};
     if (count == 0)
         return QN_OK;
-    qn_pair *pairs = qn_arena_array(import->arena, count, sizeof *pairs);
+    qn_metadata_entry *pairs = qn_arena_array(import->arena, count, sizeof *pairs);
     QN_TRY_ALLOC(import->ctx, pairs);
     for (size_t i = 0; i < count; i++) {
         const qn_proto_message *entry = qn_proto_message_at(message, field, i);

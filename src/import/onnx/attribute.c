@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 /* ---- References --------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/onnx.h"
+#include "import/onnx/onnx.h"
 
 typedef struct external {
     const char *location;
