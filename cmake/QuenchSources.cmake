@@ -1,7 +1,10 @@
-# The rooms of the library. A new .c file is found by itself; a new room is one word here (and one
-# row in tests/lint/rooms.txt, which says whom it may know).
+# The rooms of the library and their folders. A new .c file is found by itself; a new room or folder is one word here
+# (and a room one row in tests/lint/rooms.txt, which says whom it may know).
 
-set(QUENCH_ROOMS base proto ir ops import import/onnx pass run backend backend/ref backend/cpu backend/dnnl
+set(QUENCH_ROOMS base proto ir ops import import/onnx pass run backend backend/ref backend/dnnl
+    backend/cpu backend/cpu/copy backend/cpu/float backend/cpu/float/conv backend/cpu/float/elementwise
+    backend/cpu/int backend/cpu/int/conv backend/cpu/int/elementwise backend/cpu/int/epilogue
+    backend/cpu/int/mac backend/cpu/int/matmul
     calib quant export train dist data image task report peer api)
 
 # Kernels for one instruction set are named after it; everything else is baseline code.
@@ -25,7 +28,7 @@ endif()
 # quench_sources(VAR): all library sources, with the instruction-set flags set on those that name one.
 function(quench_sources out)
     foreach(room IN LISTS QUENCH_ROOMS)
-        if(room MATCHES "^backend/(.+)$" AND NOT CMAKE_MATCH_1 IN_LIST quench_backend_rooms)
+        if(room MATCHES "^backend/([^/]+)" AND NOT CMAKE_MATCH_1 IN_LIST quench_backend_rooms)
             continue()
         endif()
         file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*.c")
@@ -33,7 +36,7 @@ function(quench_sources out)
     endforeach()
     foreach(isa avx2 avx512 vnni vbmi)
         set(chosen ${all})
-        list(FILTER chosen INCLUDE REGEX "/(backend/cpu|calib)/[^/]*_${isa}\\.c$")
+        list(FILTER chosen INCLUDE REGEX "/(backend/cpu/.+|calib)/[^/]*_${isa}\\.c$")
         if(NOT chosen)
             continue()
         elseif(QUENCH_X86)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/q_wino.h"
+#include "backend/cpu/int/conv/q_winograd.h"
 
 /* A map of size x size pixels and 3x3 kernels. */
 static bool is_winograd(int64_t size, int64_t channels, int64_t filters, int64_t largest)

@@ -1,6 +1,6 @@
 #include "backend/cpu/cpu.h"
 
-#include "backend/cpu/peak.h"
+#include "backend/cpu/float/peak.h"
 
 /* Operators with claim functions of their own, the first that takes the node has it. The others are
  * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take. */

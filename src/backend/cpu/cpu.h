@@ -38,7 +38,7 @@ bool qn_claim_is_float(qn_tensor *shape, const qn_claim *claim);
 qn_claim_fn qn_claim_elementwise;
 /* Cast and CastLike; IsNaN and IsInf of float32. (cast.c) */
 qn_claim_fn qn_claim_cast, qn_claim_is_nan, qn_claim_is_inf;
-/* Convolutions for which shape rules name own kernels. (wino.c, depthwise.c, pointwise.c) */
+/* Convolutions for which shape rules name own kernels. (winograd.c, depthwise.c, pointwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
 qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice;
@@ -48,9 +48,9 @@ qn_claim_fn qn_claim_space_to_depth;
 /* Pad by zeros in blocked layouts. (pad_blocks.c) */
 qn_claim_fn qn_claim_pad_blocks;
 
-/* Softmax, LayerNormalization and RMSNormalization of float32. (rows.c) */
+/* Softmax, LayerNormalization and RMSNormalization of float32. (softmax_norm.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
-/* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c, norms.c) */
+/* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c, normalization.c) */
 qn_claim_fn qn_claim_reduce;
 qn_claim_fn qn_claim_channel_norm, qn_claim_lp_norm, qn_claim_mean_variance_norm,
     qn_claim_log_softmax;
@@ -70,7 +70,7 @@ qn_claim_fn qn_claim_transpose;
 qn_claim_fn qn_claim_grid_sample, qn_claim_roi_align;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
 qn_claim_fn qn_claim_resize;
-/* Multiply-accumulate of integers. (q_conv.c, q_deconv.c, q_gemm.c, q_matmul.c) */
+/* Multiply-accumulate of integers. (q_conv_claim.c, q_conv_transpose.c, q_gemm.c, q_matmul.c) */
 qn_claim_fn qn_claim_q_join, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_deconv,
     qn_claim_q_deconv_float, qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias,
     qn_claim_q_matmul_two;
@@ -78,7 +78,7 @@ qn_claim_fn qn_claim_q_join, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
- * q_rows.c, q_rows_wide.c, q_resize.c) */
+ * int8_softmax_norm.c, int16_softmax_norm.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
 qn_claim_fn qn_claim_q_add, qn_claim_q_multiply, qn_claim_q_prelu;

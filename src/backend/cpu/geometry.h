@@ -1,7 +1,7 @@
 /* Sizes of convolutions and pools whose shapes are known, with 2 or 3 spatial dims: one dim counts as
  * height 1, which lies in memory the same way. */
-#ifndef QN_GEOMETRY_H
-#define QN_GEOMETRY_H
+#ifndef QN_CPU_GEOMETRY_H
+#define QN_CPU_GEOMETRY_H
 
 #include "run/backend.h"
 

@@ -1,6 +1,6 @@
 /* Work shared among the threads of a plan. */
-#ifndef QN_PARALLEL_H
-#define QN_PARALLEL_H
+#ifndef QN_CPU_PARALLEL_H
+#define QN_CPU_PARALLEL_H
 
 #include <stdint.h>
 

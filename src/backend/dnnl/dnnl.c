@@ -1,6 +1,6 @@
 #include "backend/dnnl/dnnl.h"
 
-#include "backend/cpu/peak.h"
+#include "backend/cpu/float/peak.h"
 #include "backend/dnnl/prim.h"
 
 static const struct {

@@ -2,7 +2,7 @@
 #ifndef QN_PRIM_H
 #define QN_PRIM_H
 
-#include "backend/cpu/chain.h"
+#include "backend/cpu/float/elementwise/chain.h"
 #include "run/layout.h"
 
 typedef struct qn_prim_engine qn_prim_engine;

@@ -3,7 +3,7 @@
 #ifndef QN_DNNL_STEP_H
 #define QN_DNNL_STEP_H
 
-#include "backend/cpu/tail.h"
+#include "backend/cpu/float/elementwise/tail.h"
 #include "backend/dnnl/prim.h"
 
 typedef struct qn_dnnl_step {

@@ -1,7 +1,7 @@
 /* Weights from where the file has them to where and how a primitive wants them. */
 #include <string.h>
 
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/float/kernels.h"
 #include "backend/dnnl/step.h"
 
 /* ---- Packed by oneDNN -------------------------------------------------------------------------------- */

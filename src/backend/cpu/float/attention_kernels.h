@@ -1,0 +1,77 @@
+/* softmax(Q K' * scale) V of one head. Keys are turned once, so that scores of neighbouring keys are
+ * neighbouring lanes; four queries at a time share every load. */
+#ifndef QN_CPU_ATTENTION_KERNELS_H
+#define QN_CPU_ATTENTION_KERNELS_H
+
+#include "backend/cpu/float/kernels.h"
+#include "backend/cpu/float/softmax_norm_kernels.h"
+
+enum { QUERIES = 4 };
+
+/* turned[d][s] = k[s][d] * scale, rows padded to whole vectors with zeros */
+static void turn_keys(float *turned, const qn_head *h, int64_t padded)
+{
+    memset(turned, 0, (size_t)(h->size * padded) * sizeof *turned);
+    for (int64_t s = 0; s < h->keys; s++) {
+        for (int64_t d = 0; d < h->size; d++)
+            turned[d * padded + s] = h->k[s * h->k_stride + d] * h->scale;
+    }
+}
+
+/* scores[r][s] = q[r] . k[s] for `rows` queries */
+static void score_rows(float *scores, const float *turned, const qn_head *h, int64_t first,
+                       int64_t padded)
+{
+    const int64_t rows = QN_MIN(QUERIES, h->queries - first);
+    const float *q[QUERIES];
+    for (int64_t r = 0; r < QUERIES; r++)
+        q[r] = h->q + QN_MIN(first + r, first + rows - 1) * h->q_stride;
+    for (int64_t s = 0; s < padded; s += VEC_WIDTH) {
+        vec a = vec_set(0), b = a, c = a, e = a;
+        for (int64_t d = 0; d < h->size; d++) {
+            const vec key = vec_load(turned + d * padded + s);
+            a = vec_fma(vec_set(q[0][d]), key, a);
+            b = vec_fma(vec_set(q[1][d]), key, b);
+            c = vec_fma(vec_set(q[2][d]), key, c);
+            e = vec_fma(vec_set(q[3][d]), key, e);
+        }
+        vec_store(scores + s, a);
+        vec_store(scores + padded + s, b);
+        vec_store(scores + 2 * padded + s, c);
+        vec_store(scores + 3 * padded + s, e);
+    }
+}
+
+/* y[r][lane..] = sum over s of p[r][s] * v[s][lane..] for one vector of lanes */
+static void mix_lanes(const float *p, const qn_head *h, int64_t first, int64_t padded, int64_t lane)
+{
+    const int64_t rows = QN_MIN(QUERIES, h->queries - first);
+    const int64_t count = QN_MIN(VEC_WIDTH, h->value_size - lane);
+    vec a = vec_set(0), b = a, c = a, e = a;
+    for (int64_t s = 0; s < h->keys; s++) {
+        const vec v = vec_load_first(h->v + s * h->v_stride + lane, count);
+        a = vec_fma(vec_set(p[s]), v, a);
+        b = vec_fma(vec_set(p[padded + s]), v, b);
+        c = vec_fma(vec_set(p[2 * padded + s]), v, c);
+        e = vec_fma(vec_set(p[3 * padded + s]), v, e);
+    }
+    const vec y[QUERIES] = {a, b, c, e};
+    for (int64_t r = 0; r < rows; r++)
+        vec_store_first(h->y + (first + r) * h->y_stride + lane, y[r], count);
+}
+
+static void attend(const qn_head *h)
+{
+    const int64_t padded = (h->keys + VEC_WIDTH - 1) / VEC_WIDTH * VEC_WIDTH;
+    float *turned = h->scratch, *scores = turned + h->size * padded;
+    turn_keys(turned, h, padded);
+    for (int64_t first = 0; first < h->queries; first += QUERIES) {
+        score_rows(scores, turned, h, first, padded);
+        for (int64_t r = 0; r < QUERIES; r++)
+            softmax_row(scores + r * padded, scores + r * padded, h->keys);
+        for (int64_t lane = 0; lane < h->value_size; lane += VEC_WIDTH)
+            mix_lanes(scores, h, first, padded, lane);
+    }
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* Convolution with 1x1 kernels and no strides in blocked layouts [N, C/b, H, W, b]: a matrix product whose
+ * rows are the places of the map. With pads there is a border around it that knows nothing but the bias. */
+#ifndef QN_CPU_POINTWISE_H
+#define QN_CPU_POINTWISE_H
+
+#include "backend/cpu/float/conv/epilogue.h"
+
+enum { QN_POINTWISE_PLACES = 14 }; /* of a tile, at most */
+
+/* Some places by one or two blocks of filters: the sums over a run of channels, which stay in registers. */
+typedef struct qn_pointwise_tile {
+    float *y;
+    const float *x, *r;             /* r: residual; or y itself */
+    const float *next;              /* x of the tile after this one */
+    const float *weights;           /* [channel_blocks * b, blocks, b] */
+    const float *bias;              /* [blocks * b] */
+    int64_t x_step, y_step, r_step; /* floats from block to block of channels */
+    int64_t channel_blocks;
+    int64_t places;
+    int blocks;
+    float *total;             /* [blocks, places, b] */
+    bool has_total, to_total; /* there are runs before this one, or behind it: y is not written */
+} qn_pointwise_tile;
+
+typedef struct qn_pointwise_kernels {
+    int places; /* most of a tile, up to QN_POINTWISE_PLACES */
+    void (*tile)(const qn_pointwise_tile *tile, const qn_finish *finish);
+} qn_pointwise_kernels;
+
+typedef struct qn_pointwise {
+    int64_t samples, places;                                 /* of one map, without its border */
+    int64_t width, out_width, pad_left, pad_top, out_places; /* out: with the border */
+    int64_t channels, filters, channel_blocks, filter_blocks, block;
+    bool split_filters; /* how threads share it; else by places */
+    const qn_pointwise_kernels *kernels;
+    const qn_tensor *weights, *constant; /* [filters, channels, 1, 1]; bias or NULL */
+    float *packed; /* [filter_blocks / 2, channel_blocks * b, 2, b]; an odd last one [..., 1, b] */
+    float *bias;   /* [filter_blocks * b] */
+    qn_ending end;
+} qn_pointwise;
+
+/* A part of one sample: places [first, first + count) by pairs [from, to) of filter blocks. The one with the first
+ * place makes the border. */
+typedef struct qn_pointwise_part {
+    float *y;       /* the sample's, as r */
+    const float *r; /* residual or NULL */
+    const float *x; /* at `first` */
+    int64_t x_step; /* floats from block to block of channels */
+    int64_t first, count, from, to;
+} qn_pointwise_part;
+
+bool qn_pointwise_has_border(const qn_pointwise *p);
+/* Places whose channels take a good part of the second cache. */
+int64_t qn_pointwise_places(int64_t channels);
+/* False where the node is none of these convolutions, or where oneDNN's is better. */
+bool qn_pointwise_describe(qn_pointwise *out, const qn_builder *builder, const qn_node *node);
+/* Packs weights and bias; out[0] of the claim is the result. */
+QN_MUST_CHECK qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim);
+void qn_pointwise_compute(const qn_pointwise *p, const qn_pointwise_part *part);
+
+#endif

@@ -1,0 +1,161 @@
+/* The kernels of one instruction set: compiled from the same sources (the *_kernels.h files), chosen
+ * when a plan is made. */
+#ifndef QN_CPU_KERNELS_H
+#define QN_CPU_KERNELS_H
+
+#include "backend/cpu/float/conv/depthwise.h"
+#include "backend/cpu/float/conv/pointwise.h"
+#include "backend/cpu/float/conv/winograd.h"
+#include "backend/cpu/float/elementwise/chain.h"
+
+/* y[i] = f(x[i]) for `count` floats. `operand` NULL: the function has none. */
+typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *stage,
+                       const float *operand, qn_spread spread);
+
+/* Parameters of a normalization over rows; bias may be NULL. */
+typedef struct qn_norm_row {
+    const float *scale, *bias; /* [n] */
+    float epsilon;
+    bool centered; /* the mean is taken out */
+} qn_norm_row;
+
+/* How the elements of a group are joined; `shift` is the group's. (reduction.h) */
+typedef enum qn_fold {
+    QN_FOLD_SUM,
+    QN_FOLD_ABS,       /* sum of |x| */
+    QN_FOLD_SQUARE,    /* sum of x^2 */
+    QN_FOLD_DEVIATION, /* sum of (x - shift)^2 */
+    QN_FOLD_EXP,       /* sum of e^(x - shift) */
+    QN_FOLD_PRODUCT,
+    QN_FOLD_MAX, /* what is no number is the largest and the smallest */
+    QN_FOLD_MIN,
+    QN_FOLDS
+} qn_fold;
+
+/* Folds x[r * result_step + k * step] for k < n into totals[r], for r < count. */
+typedef struct qn_fold_block {
+    double *totals; /* [count], with room for whole vectors */
+    const float *x;
+    const float *shift; /* [count]; NULL: none */
+    int64_t count, result_step;
+    int64_t n, step;
+} qn_fold_block;
+typedef void qn_fold_fn(const qn_fold_block *block);
+
+/* y = (x - centre) * factor + bias */
+typedef struct qn_center {
+    const float *centre, *factor, *bias; /* one for a row, one for each lane */
+} qn_center;
+typedef void qn_center_fn(float *y, const float *x, int64_t n, const qn_center *center);
+
+/* Which of the elements that are equally good: the first or the last. What is no number is the best. */
+typedef enum qn_arg { QN_ARG_MAX, QN_ARG_MAX_LAST, QN_ARG_MIN, QN_ARG_MIN_LAST, QN_ARGS } qn_arg;
+/* For each of `count` rows, or lanes, of n elements that are `stride` floats apart. */
+typedef struct qn_arg_block {
+    int64_t *y;
+    const float *x;
+    int64_t count, n, stride;
+} qn_arg_block;
+typedef void qn_arg_fn(const qn_arg_block *block);
+enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
+
+/* One head of attention; strides in floats from row to row. */
+typedef struct qn_head {
+    const float *q, *k, *v; /* [queries, size], [keys, size], [keys, value_size] */
+    float *y;               /* [queries, value_size] */
+    int64_t q_stride, k_stride, v_stride, y_stride;
+    int64_t queries, keys, size, value_size;
+    float scale;
+    float *scratch; /* (size + 4) * keys, rounded up to whole vectors */
+} qn_head;
+
+/* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most `width`
+ * of each. With `fill` the rest of y's `width` lanes becomes 0. */
+typedef struct qn_turn {
+    float *y;
+    const float *x;
+    int64_t y_step, x_step, rows, columns;
+    bool fill;
+} qn_turn;
+
+/* Elements of another type. */
+typedef void qn_cast_fn(void *y, const void *x, int64_t count);
+typedef enum qn_cast_type {
+    QN_CAST_F32,
+    QN_CAST_F64,
+    QN_CAST_F16,
+    QN_CAST_BF16,
+    QN_CAST_I8,
+    QN_CAST_U8,
+    QN_CAST_I32,
+    QN_CAST_I64,
+    QN_CAST_BOOL,
+    QN_CAST_TYPES
+} qn_cast_type;
+
+/* Rows of numbers times a matrix M [depth, panels * panel], which is packed as [panels, depth, panel]; a panel is
+ * QN_PANEL_VECTORS vectors of columns. */
+enum { QN_PANEL_VECTORS = 2 };
+typedef struct qn_product {
+    float *y; /* [rows, panels * panel]: the products are added to what is there */
+    int64_t y_stride;
+    const float *const *x; /* one pointer a row, to `depth` numbers */
+    const float *m;
+    int64_t rows, depth, panels;
+} qn_product;
+
+/* One step of one item of a recurrent node, from the sums of its gates. */
+typedef struct qn_gates {
+    const float *sums; /* of each gate, `pitch` apart */
+    int64_t pitch;
+    const float *recurrent; /* GRU_LINEAR: what the reset gate is for */
+    const float *h;         /* the state before, not read by LSTM and RNN */
+    float *next;            /* the state behind; GRU_RESET: the state as the reset gate leaves it */
+    float *c;               /* LSTM */
+} qn_gates;
+/* Units [first, last), whole vectors. */
+typedef void qn_gates_fn(const qn_gates *step, int64_t first, int64_t last);
+typedef enum qn_cell_fn {
+    QN_CELL_LSTM,
+    QN_CELL_GRU,
+    QN_CELL_GRU_RESET,
+    QN_CELL_GRU_LINEAR,
+    QN_CELL_RNN_TANH,
+    QN_CELL_RNN_RELU,
+    QN_CELL_COUNT
+} qn_cell_fn;
+
+struct qn_kernels {
+    int width;             /* of a vector, and the channel block of blocked layouts */
+    qn_map_fn *const *map; /* by qn_fn */
+    void (*turn)(const qn_turn *turn);
+    const qn_wino_kernels *wino;              /* NULL: none */
+    const qn_pointwise_kernels *pointwise;    /* NULL: none */
+    qn_depthwise_fn *const (*depthwise)[2];   /* by kernel (3, 5) and stride (1, 2); NULL: none */
+    qn_cast_fn *const (*cast)[QN_CAST_TYPES]; /* from, to; NULL: none */
+    qn_cast_fn *is_nan;                       /* float to bool */
+    qn_cast_fn *const (*is_inf)[2];           /* by negative and positive; NULL: none */
+    /* y, x: [rows, n] */
+    void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
+    /* At most `width` lanes side by side; their elements are `stride` floats apart. */
+    void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
+    void (*attend)(const qn_head *head);
+    void (*product)(const qn_product *product);
+    qn_gates_fn *const *gates; /* by qn_cell_fn */
+    void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
+    qn_fold_fn *const (*fold)[2]; /* by qn_fold; rows (step is 1), lanes (result_step is 1) */
+    qn_center_fn *center_row, *center_lanes;
+    qn_arg_fn *const (
+        *arg)[2]; /* by qn_arg; rows (stride is 1), lanes (count of them at most `width`) */
+    /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
+    float (*peak)(int64_t rounds);
+};
+
+/* Those of the best instruction set that CPU and environment allow. */
+const qn_kernels *qn_kernels_get(void);
+
+extern const qn_kernels qn_kernels_base;
+extern const qn_kernels qn_kernels_avx2;
+extern const qn_kernels qn_kernels_avx512;
+
+#endif

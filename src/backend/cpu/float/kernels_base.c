@@ -1,0 +1,1 @@
+#include "backend/cpu/float/kernels_table.h"

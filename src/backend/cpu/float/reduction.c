@@ -1,0 +1,234 @@
+#include "backend/cpu/float/reduction.h"
+
+#include <math.h>
+
+#include "backend/cpu/parallel.h"
+#include "ops/move.h"
+
+enum {
+    ITEM = 16384,         /* elements that make an item worth its while */
+    PART = 32768,         /* elements of a part */
+    MOST_PARTS = 64,      /* of a group */
+    ENOUGH_ITEMS = 32,    /* to share without parts */
+    ALONE_BELOW = 131072, /* elements for which waking the other threads does not pay */
+    MORE_ROUNDS = 8       /* two rounds: an element is that much more work */
+};
+
+/* ---- Plan --------------------------------------------------------------------------------------------------- */
+
+static void axes_add(qn_fold_axes *a, int64_t dim, int64_t step, bool joins)
+{
+    if (joins) {
+        a->dims[a->rank - 1] *= dim;
+    } else {
+        a->dims[a->rank] = dim;
+        a->steps[a->rank++] = step;
+    }
+    a->count *= dim;
+}
+
+static qn_fold_axes axes_begin(void)
+{
+    return (qn_fold_axes){.dims = {1}, .count = 1};
+}
+
+static int64_t whole_vectors(int64_t count)
+{
+    return (count + 15) / 16 * 16; /* of every instruction set */
+}
+
+/* Rows: as many as make an item. Lanes: pieces of rows that are long enough to be read one after another. */
+static int64_t tile_of(const qn_fold_plan *p)
+{
+    const int64_t wanted = ITEM / p->folded.count + 1;
+    const int64_t least = p->by_lanes ? 64 : 1;
+    const int64_t tile = p->by_lanes ? whole_vectors(wanted) : wanted;
+    return QN_MIN(QN_MIN(QN_MAX(tile, least), QN_FOLD_TILE), p->kept.dims[0]);
+}
+
+static int64_t parts_of(const qn_fold_plan *p)
+{
+    const int64_t parts = p->folded.count * p->tile / PART;
+    return p->items >= ENOUGH_ITEMS || parts < 2 ? 1 : QN_MIN(parts, MOST_PARTS);
+}
+
+void qn_fold_plan_make(qn_fold_plan *p, const qn_tensor *shape, const bool *folded)
+{
+    int64_t step = 1;
+    bool before = false, first = true;
+    *p = (qn_fold_plan){.kernels = qn_kernels_get(), .kept = axes_begin(), .folded = axes_begin()};
+    for (int32_t d = shape->rank - 1; d >= 0; d--) {
+        const int64_t dim = shape->dims[d];
+        if (dim == 1)
+            continue;
+        axes_add(folded[d] ? &p->folded : &p->kept, dim, step, !first && folded[d] == before);
+        p->by_lanes = first ? !folded[d] : p->by_lanes;
+        before = folded[d];
+        first = false;
+        step *= dim;
+    }
+    p->tile = tile_of(p);
+    p->tiles = (p->kept.dims[0] + p->tile - 1) / p->tile;
+    p->items = p->kept.count / p->kept.dims[0] * p->tiles;
+    p->parts = parts_of(p);
+}
+
+size_t qn_fold_scratch(const qn_fold_plan *p)
+{
+    return p->parts == 1 ? 0
+                         : (size_t)(p->items * p->parts * whole_vectors(p->tile)) * sizeof(double);
+}
+
+/* ---- Pieces -------------------------------------------------------------------------------------------------- */
+
+/* Floats from the start to the element with this number. */
+static int64_t offset_of(const qn_fold_axes *a, int64_t number)
+{
+    return qn_dims_offset(number, a->rank, a->dims, a->steps);
+}
+
+static qn_fold_piece piece_of(const qn_fold_plan *p, int64_t item, int64_t part)
+{
+    const int64_t along = item % p->tiles * p->tile;
+    return (qn_fold_piece){
+        item / p->tiles * p->kept.dims[0] + along, QN_MIN(p->tile, p->kept.dims[0] - along),
+        p->folded.count * part / p->parts, p->folded.count * (part + 1) / p->parts};
+}
+
+/* From position `from` to the end of its row, or of the piece, whose first result begins at `start`. */
+static qn_fold_run run_at(const qn_fold_plan *p, const qn_fold_piece *piece, int64_t start,
+                          int64_t from)
+{
+    const int64_t row = p->folded.dims[0];
+    return (qn_fold_run){start + offset_of(&p->folded, from), from,
+                         QN_MIN(row - from % row, piece->to - from)};
+}
+
+static const double starts[QN_FOLDS] = {
+    [QN_FOLD_PRODUCT] = 1, [QN_FOLD_MAX] = -(double)INFINITY, [QN_FOLD_MIN] = (double)INFINITY};
+
+static void fold_piece(const qn_fold_job *job, double *totals, const qn_fold_piece *piece,
+                       qn_fold fold)
+{
+    const qn_fold_plan *p = job->plan;
+    const int64_t start = offset_of(&p->kept, piece->first);
+    qn_fold_block block = {.totals = totals,
+                           .shift = job->shift ? job->shift + piece->first : NULL,
+                           .count = piece->count,
+                           .result_step = p->kept.steps[0],
+                           .step = p->folded.steps[0]};
+    for (int64_t i = 0; i < whole_vectors(piece->count); i++)
+        totals[i] = starts[fold];
+    for (int64_t at = piece->from; at < piece->to; at += block.n) {
+        const qn_fold_run run = run_at(p, piece, start, at);
+        block.x = job->x + run.offset;
+        block.n = run.n;
+        p->kernels->fold[fold][p->by_lanes](&block);
+    }
+}
+
+static void apply_piece(const qn_fold_job *job, const qn_fold_piece *piece)
+{
+    const int64_t start = offset_of(&job->plan->kept, piece->first);
+    qn_fold_run run;
+    for (int64_t at = piece->from; at < piece->to; at += run.n) {
+        run = run_at(job->plan, piece, start, at);
+        job->apply(job, piece, &run);
+    }
+}
+
+/* ---- Items with whole groups: all rounds while they are in the cache ------------------------------------------- */
+
+static void do_items(const void *opaque, int64_t first, int64_t last)
+{
+    const qn_fold_job *job = opaque;
+    double totals[QN_FOLD_TILE];
+    for (int64_t item = first; item < last; item++) {
+        const qn_fold_piece piece = piece_of(job->plan, item, 0);
+        for (int round = 0; round < job->rounds; round++) {
+            fold_piece(job, totals, &piece, job->folds[round]);
+            job->finish(job, round, totals, piece.first, piece.count);
+        }
+        if (job->apply)
+            apply_piece(job, &piece);
+    }
+}
+
+/* ---- Items in parts: round by round ------------------------------------------------------------------------------ */
+
+typedef struct round_work {
+    const qn_fold_job *job;
+    int round;
+} round_work;
+
+/* Totals of a part; parts of an item stand side by side. */
+static double *partial_of(const qn_fold_job *job, int64_t index)
+{
+    return job->partial + index * whole_vectors(job->plan->tile);
+}
+
+static void fold_parts(const void *opaque, int64_t first, int64_t last)
+{
+    const round_work *w = opaque;
+    const qn_fold_plan *p = w->job->plan;
+    for (int64_t i = first; i < last; i++) {
+        const qn_fold_piece piece = piece_of(p, i / p->parts, i % p->parts);
+        fold_piece(w->job, partial_of(w->job, i), &piece, w->job->folds[w->round]);
+    }
+}
+
+static void apply_parts(const void *opaque, int64_t first, int64_t last)
+{
+    const round_work *w = opaque;
+    const qn_fold_plan *p = w->job->plan;
+    for (int64_t i = first; i < last; i++) {
+        const qn_fold_piece piece = piece_of(p, i / p->parts, i % p->parts);
+        apply_piece(w->job, &piece);
+    }
+}
+
+static double join(qn_fold fold, double a, double b)
+{
+    switch (fold) {
+    case QN_FOLD_PRODUCT: return a * b;
+    case QN_FOLD_MAX: return b > a || isnan(b) ? b : a;
+    case QN_FOLD_MIN: return b < a || isnan(b) ? b : a;
+    default: return a + b;
+    }
+}
+
+static void finish_item(const qn_fold_job *job, int round, int64_t item)
+{
+    const qn_fold_plan *p = job->plan;
+    const qn_fold_piece piece = piece_of(p, item, 0);
+    double *totals = partial_of(job, item * p->parts);
+    for (int64_t part = 1; part < p->parts; part++) {
+        const double *more = partial_of(job, item * p->parts + part);
+        for (int64_t i = 0; i < piece.count; i++)
+            totals[i] = join(job->folds[round], totals[i], more[i]);
+    }
+    job->finish(job, round, totals, piece.first, piece.count);
+}
+
+static void do_parts(const qn_fold_job *job, int threads)
+{
+    const int64_t count = job->plan->items * job->plan->parts;
+    round_work w = {job, 0};
+    for (; w.round < job->rounds; w.round++) {
+        qn_parallel(threads, count, 2, fold_parts, &w);
+        for (int64_t item = 0; item < job->plan->items; item++)
+            finish_item(job, w.round, item);
+    }
+    if (job->apply)
+        qn_parallel(threads, count, 2, apply_parts, &w);
+}
+
+void qn_fold_do(const qn_fold_job *job, int threads)
+{
+    const qn_fold_plan *p = job->plan;
+    const int64_t work = p->tile * p->folded.count * (job->rounds > 1 ? MORE_ROUNDS : 1);
+    if (p->parts > 1)
+        do_parts(job, threads);
+    else
+        qn_parallel(threads, p->items, ALONE_BELOW / work + 1, do_items, job);
+}

@@ -1,0 +1,141 @@
+/* QLinearConvTranspose of every channel by itself, as the depthwise convolution by the turned kernel of a map that
+ * holds the pixels of x `stride` apart, with zero points between. */
+#include <string.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/int/conv/q_layer.h"
+#include "backend/cpu/parallel.h"
+
+typedef struct state {
+    qn_q_layer layer;              /* first: the layer's functions see it */
+    int64_t stride[2], width;      /* of x */
+    int64_t map_height, map_width; /* the layer's own change where it counts pixels off */
+    int64_t pixel, x_stride;       /* bytes */
+    size_t map_offset;             /* in the scratch memory */
+} state;
+
+typedef struct work {
+    const state *s;
+    const uint8_t *from;
+    uint8_t *to;
+} work;
+
+/* ---- Running --------------------------------------------------------------------------------------------- */
+
+static void fill_zeros(uint8_t *to, const qn_mac_source *x, int64_t bytes)
+{
+    const uint16_t wide = (uint16_t)x->zero;
+    if (!x->wide)
+        memset(to, (uint8_t)x->zero, (size_t)bytes);
+    for (int64_t i = 0; x->wide && i < bytes; i += 2)
+        memcpy(to + i, &wide, sizeof wide);
+}
+
+/* Item: one row of the map. */
+static void spread_rows(const void *opaque, int64_t first, int64_t last)
+{
+    const work *w = opaque;
+    const state *s = w->s;
+    const int64_t bytes = s->map_width * s->pixel;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t n = i / s->map_height, row = i % s->map_height;
+        uint8_t *to = w->to + i * bytes;
+        fill_zeros(to, &s->layer.conv.source, bytes);
+        if (row % s->stride[0] != 0)
+            continue;
+        const uint8_t *from = w->from + n * s->x_stride + row / s->stride[0] * s->width * s->pixel;
+        for (int64_t x = 0; x < s->width; x++)
+            memcpy(to + x * s->stride[1] * s->pixel, from + x * s->pixel, (size_t)s->pixel);
+    }
+}
+
+static qn_status depth_run(const void *opaque, void *bound, const qn_step_io *io)
+{
+    enum { ALONE = 4 };
+    const state *s = opaque;
+    uint8_t *scratch = io->scratch, *map = scratch + s->map_offset;
+    const work w = {s, io->in[s->layer.x]->data, map};
+    qn_q_conv_data data = {.x = map, .y = io->out[0]->data, .scratch = scratch};
+    (void)bound;
+    if (s->layer.tail.residual >= 0)
+        data.r = io->in[s->layer.tail.residual]->data;
+    qn_parallel(io->threads, s->layer.samples * s->map_height, ALONE, spread_rows, &w);
+    qn_q_conv_run(&s->layer.conv, &data, io->threads);
+    return QN_OK;
+}
+
+static qn_status depth_prepare(qn_claim *claim)
+{
+    state *s = claim->state;
+    s->x_stride = (int64_t)claim->in[s->layer.x].stride;
+    s->layer.x_stride = s->map_height * s->map_width * s->pixel;
+    QN_TRY(qn_q_layer_prepare(claim));
+    s->map_offset = (claim->scratch + 63) / 64 * 64;
+    claim->scratch = s->map_offset + (size_t)(s->layer.x_stride * s->layer.samples);
+    return QN_OK;
+}
+
+static const qn_kernel kernels[] = {
+    {.name = "int8 deconv", .prepare = depth_prepare, .run = depth_run},
+    {.name = "int16 deconv", .prepare = depth_prepare, .run = depth_run}};
+
+/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+
+/* Elements of each kernel in the other order. */
+static qn_status turn_weights(state *s, const qn_claim *claim)
+{
+    const qn_tensor *w = claim->node->in[3]->data;
+    const size_t size = qn_dtype_size(w->dtype);
+    const int64_t area = s->layer.conv.kernel[0] * s->layer.conv.kernel[1];
+    const int64_t count = qn_tensor_count(w);
+    uint8_t *to = qn_build_alloc(claim->builder, (size_t)count * size);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), to);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t from = i / area * area + area - 1 - i % area;
+        memcpy(to + (size_t)i * size, (const uint8_t *)w->data + (size_t)from * size, size);
+    }
+    s->layer.weights = to;
+    return QN_OK;
+}
+
+static bool describe(state *s, const qn_geometry *g)
+{
+    qn_q_conv *c = &s->layer.conv;
+    *c = (qn_q_conv){.samples = g->samples,
+                     .channels = g->channels,
+                     .height = (g->in[0] - 1) * g->stride[0] + 1,
+                     .width = (g->in[1] - 1) * g->stride[1] + 1,
+                     .out_height = g->out[0],
+                     .out_width = g->out[1],
+                     .groups = g->groups,
+                     .group_channels = 1,
+                     .group_filters = 1,
+                     .stride = {1, 1}};
+    for (int d = 0; d < 2; d++) {
+        s->stride[d] = g->stride[d];
+        c->kernel[d] = g->kernel[d];
+        c->dilation[d] = g->dilation[d];
+        c->pad[d] = (g->kernel[d] - 1) * g->dilation[d] - g->pad_begin[d];
+    }
+    s->width = g->in[1];
+    s->map_height = c->height;
+    s->map_width = c->width;
+    s->layer.samples = g->samples;
+    return c->pad[0] >= 0 && c->pad[1] >= 0;
+}
+
+qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base,
+                            const qn_geometry *g)
+{
+    if (g->groups != g->channels || g->groups != g->filters)
+        return QN_OK;
+    state *s = qn_build_alloc(claim->builder, sizeof *s);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s);
+    s->layer = *base;
+    if (!describe(s, g))
+        return QN_OK;
+    s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
+    s->pixel = g->channels * (int64_t)qn_dtype_size(claim->node->in[0]->type.dtype);
+    QN_TRY(turn_weights(s, claim));
+    return qn_q_layer_claim(taken, claim, &s->layer, kernels);
+}

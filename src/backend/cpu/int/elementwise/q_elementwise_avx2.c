@@ -1,0 +1,1 @@
+#include "backend/cpu/int/elementwise/q_elementwise_kernels.h"

@@ -1,0 +1,111 @@
+/* From sums of products to results: the end of every integer multiply-accumulate kernel, with the nodes
+ * behind it that can be done while a sum is still in a register. Every rounding of those nodes is kept. */
+#ifndef QN_CPU_Q_EPILOGUE_H
+#define QN_CPU_Q_EPILOGUE_H
+
+#include "backend/cpu/float/kernels.h"
+#include "ops/qfunction.h"
+#include "run/backend.h"
+
+/* rint(x), limited to low..high, which are a type's or a Clip's limits less the zero point; then + zero. */
+typedef struct qn_q_round {
+    float low, high;
+    int32_t zero;
+} qn_q_round;
+
+/* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by lane. The plan
+ * chooses the last that holds.
+ *
+ *             for                                          how
+ *   BY_LANE   anything                                     a vector at a time, limits before the rounding
+ *   BY_TILE   floats, or bytes from bytes, bounded         four vectors at a time, limits as bytes are packed
+ *   AT_ONCE   such bytes, with nothing between sum and     the same, from the registers that have the sums,
+ *             rounding but multiplier and bias             where those vectors have no bias
+ *
+ * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to vector. */
+typedef enum qn_q_ending { QN_Q_BY_LANE, QN_Q_BY_TILE, QN_Q_AT_ONCE } qn_q_ending;
+
+/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
+ *
+ *   floats:   y = v + added[c], Relu of that, or another function (map); else
+ *   function: v = what ops/qfunction.h makes of v, with gain and offset
+ *             a = round(v)
+ *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
+ *             second operand and b the other
+ *   table:    a = table[a]
+ *             y = a
+ */
+typedef struct qn_q_finish {
+    const float *bias, *scale; /* by filter, up to whole vectors */
+    const float *added;        /* the same, to floats; NULL: nothing */
+    /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are multiplied and
+     * rounded before anything else is done with them; bias[] is 0 and scale[] is 1 then. */
+    const double *exact, *exact_bias;
+    qn_q_round first, second;
+    bool floats, relu, has_sum, r_signed, is_signed;
+    bool wide, r_wide; /* results, residual of 16 bits */
+    bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
+    bool usual; /* no function, floats or fixed point; results are all of uint8, its zero point 0 */
+    qn_q_ending ending;
+    const bool *biased; /* by vector of filters: bias[] has others than zero; NULL: none has */
+    bool a_first;
+    float a_scale, b_scale, fixed;
+    bool has_function;
+    qn_qfunction_attrs function; /* gain and offset in units of the result */
+    /* By the byte of a, when a band of results is complete; NULL: none. */
+    const uint8_t *table;
+    void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
+    /* The same for floats: a function of chain.h; map NULL: none. */
+    qn_map_fn *map;
+    qn_stage stage;
+} qn_q_finish;
+
+/* A plan's side of it: what a claim fuses behind the node that computes the sums. */
+typedef struct qn_q_tail {
+    qn_q_finish finish;
+    int32_t residual; /* which input of the claim; -1: none */
+    bool alone;       /* none may be taken */
+    bool maps;        /* finish.map may be used, and floats may be put in blocks */
+    qn_value *out;    /* the last value of the group */
+} qn_q_tail;
+
+/* Bytes of a result, and of a number of the residual. */
+static inline int64_t qn_q_finish_size(const qn_q_finish *finish)
+{
+    return finish->floats ? (int64_t)sizeof(float) : finish->wide ? 2 : 1;
+}
+static inline int64_t qn_q_finish_r_size(const qn_q_finish *finish)
+{
+    return finish->r_wide ? 2 : 1;
+}
+
+/* Begins behind `value`, a result of floats, or of 8 or 16 bits with this zero point. */
+void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
+/* Adds the nodes behind it that can be done here to the claim. */
+QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+/* Sets bounded, usual and ending: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
+/* Parameters in fixed point, in the plan's memory, all 0. */
+typedef struct qn_q_fixed {
+    double *multipliers, *bias;
+    float *zeros, *ones;
+} qn_q_fixed;
+QN_MUST_CHECK qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count);
+/* Instead of scales, biases and qn_q_finish_bound. */
+void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count);
+/* Adds the output to the claim, in the residual's place where that is free. */
+void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+
+static inline bool qn_q_is_byte(const qn_value *value)
+{
+    return value->type.dtype == QN_UINT8 || value->type.dtype == QN_INT8;
+}
+/* Element i of a constant list, or the only one, wherever the file has it. */
+double qn_q_element(const qn_tensor *list, int64_t i);
+/* The ratios of a sum in fixed point; false where zero points are in the way. Products of 8-bit numbers and these, and
+ * their sums, have 24 bits at most: fused multiply-adds of floats are exact. */
+bool qn_q_fixed_ratios(float ratios[2], const double zeros[3]);
+/* A single number that a constant input holds; false where it is none. */
+bool qn_q_number(double *out, const qn_node *node, int32_t i);
+
+#endif

@@ -1,0 +1,1 @@
+#include "backend/cpu/int/mac/int16_mac_kernels.h"

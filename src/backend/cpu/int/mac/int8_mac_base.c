@@ -1,0 +1,1 @@
+#include "backend/cpu/int/mac/int8_mac_kernels.h"

@@ -1,0 +1,263 @@
+/* The tiles of q_mac.h for maps and weights of 8 bits. */
+#ifndef QN_CPU_INT8_MAC_KERNELS_H
+#define QN_CPU_INT8_MAC_KERNELS_H
+
+#include "backend/cpu/int/epilogue/q_full_tile_kernels.h"
+#include "backend/cpu/int/mac/q_tile_kernels.h"
+
+/* Windows that a segment leaves out: none, or the outermost of a row or of two. */
+typedef enum mac_skip { MAC_ALL, MAC_FIRST, MAC_LAST, MAC_FIRSTS, MAC_LASTS } mac_skip;
+
+typedef struct mac_size {
+    int windows, vectors;
+    mac_skip skip;
+} mac_size;
+
+Q_INLINE bool mac_skips(mac_size size, int i)
+{
+    const int half = mac_half(size.windows), last = size.windows - 1;
+    const bool first = size.skip == MAC_FIRST || size.skip == MAC_FIRSTS;
+    const bool end = size.skip == MAC_LAST || size.skip == MAC_LASTS;
+    return (first && i == 0) || (size.skip == MAC_FIRSTS && i == half) || (end && i == last) ||
+           (size.skip == MAC_LASTS && i == half - 1);
+}
+
+/* One segment. Weights are fetched ahead: they come from far away, and the processor by itself does not look
+ * beyond a page. */
+Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const int64_t steps[2],
+                          mac_size size)
+{
+    enum { AHEAD = 4096, LINE = 64 };
+    const int windows = size.windows, vectors = size.vectors;
+    const int64_t step = steps[1];
+    for (int64_t k = steps[0]; k > 0; k--) {
+        qi w[QN_MAC_VECTORS];
+        for (int v = 0; v < vectors; v++) {
+            w[v] = qi_load(weights + v * QI_BYTES);
+            if (v * QI_BYTES % LINE == 0)
+                qi_fetch(weights + v * QI_BYTES, AHEAD);
+        }
+#pragma GCC unroll 14
+        for (int i = 0; i < windows; i++) {
+            if (mac_skips(size, i))
+                continue;
+            const qi x = qi_broadcast(mac_window(&g, step, windows, i));
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sum[i * vectors + v] = qi_dot(sum[i * vectors + v], x, w[v]);
+        }
+        weights += vectors * QI_BYTES;
+        for (int i = 0; i < 4; i++)
+            g.at[i] += 4;
+    }
+}
+
+/* The sums of a tile, [windows][vectors]. */
+Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+{
+    qi sum[QN_MAC_WINDOWS * 2];
+    const uint8_t *weights = t->weights;
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
+    for (int64_t s = 0; s < t->n_segments; s++) {
+        const qn_mac_segment *at = &t->segments[s];
+        const mac_groups g = mac_begin(m, t, at->offset, windows);
+        const int64_t steps[2] = {at->steps, m->x_step};
+        const int edge = MAC_SKIPS(windows, vectors) ? at->edge & t->edges : 0;
+        if (edge == 0)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_ALL});
+        else if (edge == QN_MAC_LEFT && !t->two)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRST});
+        else if (edge == QN_MAC_RIGHT && !t->two)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LAST});
+        else if (edge == QN_MAC_LEFT)
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRSTS});
+        else
+            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LASTS});
+        weights += at->steps * vectors * QI_BYTES;
+    }
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sums[i] = sum[i];
+}
+
+static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
+                              int vectors)
+{
+    qf floats[QN_MAC_WINDOWS * 2];
+    for (int i = 0; i < windows * vectors; i++)
+        floats[i] = qi_float(sums[i]);
+    mac_finish(floats, m, t, windows, vectors);
+}
+
+/* The commonest ends of two vectors, from the registers that the sums are in. */
+Q_INLINE void mac_finish_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+                                bool usual)
+{
+    const float *scale = m->finish.scale + t->param;
+    const qf low = qf_load(scale), high = qf_load(scale + QI_LANES);
+    const qi_limits limits = finish_limits(&m->finish);
+    const int first = mac_half(windows);
+    uint8_t *y = t->y[0];
+#pragma GCC unroll 7
+    for (int i = 0; i < windows; i += 2) {
+        const int k = i + 1 < windows ? i + 1 : i; /* the last of an odd number goes twice */
+        const qi a[4] = {qf_round(qf_mul(qi_float(sum[2 * i]), low)),
+                         qf_round(qf_mul(qi_float(sum[2 * i + 1]), high)),
+                         qf_round(qf_mul(qi_float(sum[2 * k]), low)),
+                         qf_round(qf_mul(qi_float(sum[2 * k + 1]), high))};
+        uint8_t *at = i == first ? t->y[1] : y;
+        uint8_t *next = k == i ? at : k == first ? t->y[1] : at + m->y_step;
+        qi_store_halves(at, next, whole_pack(a, &limits, usual));
+        y = next + m->y_step;
+    }
+}
+
+/* The filters of two vectors: those with tiny weights have biases too large for a sum of integers, others of the same
+ * layer do not. */
+Q_INLINE bool mac_is_unbiased(const qn_q_finish *f, int64_t param)
+{
+    const int64_t v = param / QI_LANES;
+    return !f->biased || (!f->biased[v] && !f->biased[v + 1]);
+}
+
+static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, int vectors)
+{
+    for (int i = 0; i < count; i++)
+        sums[i] = finish_fixed(f, sums[i], param + i % vectors * QI_LANES);
+}
+
+/* From the sums of a tile, [windows][vectors], to its results. */
+Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+                      int vectors)
+{
+    const qn_q_finish *f = &m->finish;
+    const bool is_whole = t->filters == vectors * QI_LANES;
+    const whole w = {m, t, windows, mac_half(windows)};
+    qi sums[QN_MAC_WINDOWS * 2];
+    if (vectors == 2 && is_whole && f->ending == QN_Q_AT_ONCE && mac_is_unbiased(f, t->param)) {
+        if (f->usual)
+            mac_finish_direct(sum, m, t, windows, true);
+        else
+            mac_finish_direct(sum, m, t, windows, false);
+        return;
+    }
+#pragma GCC unroll 28
+    for (int i = 0; i < windows * vectors; i++)
+        sums[i] = sum[i];
+    if (f->exact)
+        mac_fixed(sums, f, t->param, windows * vectors, vectors);
+    if (!is_whole || f->ending == QN_Q_BY_LANE)
+        mac_finish_floats(sums, m, t, windows, vectors);
+    else if (vectors == 1)
+        whole_finish_1(sums, &w);
+    else if (vectors == 2)
+        whole_finish_2(sums, &w);
+    else
+        whole_finish_4(sums, &w);
+}
+
+Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+{
+    qi sums[QN_MAC_WINDOWS * 2];
+    mac_sums(sums, m, t, windows, vectors);
+    mac_end(sums, m, t, windows, vectors);
+}
+
+#define MAC_TILE(n, v)                                                                             \
+    static void mac_tile_##n##_##v(const qn_mac *m, const qn_mac_tile *t)                          \
+    {                                                                                              \
+        mac_tile(m, t, n, v);                                                                      \
+    }
+MAC_TILES(MAC_TILE, 1)
+MAC_TILES(MAC_TILE, 2)
+MAC_FEW_TILES(MAC_TILE, 4)
+
+#define MAC_ROW(n, v) mac_tile_##n##_##v,
+static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
+static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
+static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
+
+#include "backend/cpu/int/mac/q_depthwise_kernels.h" /* whose tiles end like these */
+#if !defined(__AVX512VNNI__)
+#include "backend/cpu/int/mac/q_winograd_kernels.h"
+#endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#include "backend/cpu/int/mac/int8_inner_product_kernels.h"
+#endif
+
+/* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
+
+/* uint8 for VNNI, where int8 is shifted up by 128 and so is its zero point; else 16 bits without it. */
+static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source)
+{
+#if defined(__AVX512VNNI__)
+    const uint8_t flip = source->is_signed ? 0x80 : 0;
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i] ^ flip;
+#else
+    int16_t *wide = (int16_t *)(void *)to;
+    const int16_t zero = (int16_t)source->zero;
+    if (source->is_signed) {
+        for (int64_t i = 0; i < count; i++)
+            wide[i] = (int16_t)((int8_t)from[i] - zero);
+    } else {
+        for (int64_t i = 0; i < count; i++)
+            wide[i] = (int16_t)(from[i] - zero);
+    }
+#endif
+}
+
+static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
+                     const qn_mac_source *source)
+{
+#if defined(__AVX512VNNI__)
+    const uint8_t flip = source->is_signed ? 0 : 0x80; /* the zero point is 0, or 128 */
+    for (int64_t i = 0; i < count; i++) {
+        to[4 * i] = from[i] ^ flip;
+        to[4 * i + 1] = from[row + i] ^ flip;
+        to[4 * i + 2] = from[2 * row + i] ^ flip;
+        to[4 * i + 3] = from[3 * row + i] ^ flip;
+    }
+#else
+    int16_t *wide = (int16_t *)(void *)to;
+    const int16_t flip = source->is_signed ? 0x80 : 0; /* (x ^ 0x80) - 0x80 of signed bytes */
+    const int16_t zero = (int16_t)(source->zero + flip);
+    for (int64_t i = 0; i < count; i++) {
+        wide[2 * i] = (int16_t)((from[i] ^ flip) - zero);
+        wide[2 * i + 1] = (int16_t)((from[row + i] ^ flip) - zero);
+    }
+#endif
+}
+
+const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
+    .lanes = QI_LANES,
+    .dot = QI_DOT,
+    .weight_bytes = 4,
+    .vectors = QN_MAC_VECTORS,
+    .windows = MAC_WINDOWS,
+    .few = MAC_FEW,
+    .is_wide = QI_DOT == 2,
+    .copy = mac_copy,
+    .pack = mac_pack,
+    .depth_block = DEPTH_VECTORS * QI_LANES,
+#if defined(__AVX512VNNI__)
+    .depth = depth_run,
+#else
+    .depth_tiles = depth_tiles,
+    .depth_windows = DEPTH_WINDOWS,
+    .pair = depth_pair,
+#endif
+    .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
+#if !defined(__AVX512VNNI__)
+    .wino = &wino_kernels,
+#endif
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    .halved = half_tiles,
+    .halved_windows = HALF_WINDOWS,
+    .less = half_less,
+#endif
+};
+
+#endif

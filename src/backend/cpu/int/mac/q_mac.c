@@ -1,0 +1,35 @@
+#include "backend/cpu/int/mac/q_mac.h"
+
+#include "base/cpu.h"
+
+static const qn_mac_kernels *kernels_wide(qn_mac_kind kind)
+{
+    const int at = kind - QN_MAC_WIDE_BYTES;
+#if QN_X86
+    const qn_isa isa = qn_cpu_isa();
+    if (isa >= QN_ISA_VNNI)
+        return &qn_wide_kernels_vnni[at];
+    if (isa >= QN_ISA_AVX512)
+        return &qn_wide_kernels_avx512[at];
+    if (isa >= QN_ISA_AVX2)
+        return &qn_wide_kernels_avx2[at];
+#endif
+    return &qn_wide_kernels_base[at];
+}
+
+const qn_mac_kernels *qn_mac_kernels_get(qn_mac_kind kind, bool narrow)
+{
+    if (kind != QN_MAC_BYTES)
+        return kernels_wide(kind);
+#if QN_X86
+    const qn_isa isa = qn_cpu_isa();
+    if (isa >= QN_ISA_VNNI && narrow)
+        return &qn_mac_kernels_vnni;
+    if (isa >= QN_ISA_AVX512)
+        return &qn_mac_kernels_avx512;
+    if (isa >= QN_ISA_AVX2)
+        return &qn_mac_kernels_avx2;
+#endif
+    (void)narrow;
+    return &qn_mac_kernels_base;
+}

@@ -1,1 +1,0 @@
-#include "backend/cpu/q_elem_kernels.h"

@@ -1,1 +1,0 @@
-#include "backend/cpu/q_wide_kernels.h"
