@@ -5,7 +5,8 @@ set(QUENCH_ROOMS base proto ir ops import import/onnx pass run backend backend/r
     backend/cpu backend/cpu/copy backend/cpu/float backend/cpu/float/conv backend/cpu/float/elementwise
     backend/cpu/int backend/cpu/int/conv backend/cpu/int/elementwise backend/cpu/int/epilogue
     backend/cpu/int/mac backend/cpu/int/matmul
-    calib quant export train dist data image task report peer api)
+    calib quant export train dist data image task report
+    model executor compare quantize ort api)
 
 # Kernels for one instruction set are named after it; everything else is baseline code.
 set(QUENCH_ISA_avx2 -mavx2 -mfma -mf16c -mprfchw)

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/feed.h"
-#include "api/prepare.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/pin.h"
+#include "executor/feed.h"
+#include "model/prepare.h"
 #include "ops/infer.h"
 #include "report/report.h"
 #include "run/session.h"

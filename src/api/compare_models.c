@@ -1,30 +1,31 @@
 /* qn_compare_models: a float model and its quantized version, run side by side. */
 #include <string.h>
 
-#include "api/calibration.h"
-#include "api/comparison.h"
-#include "api/twins.h"
+#include "compare/layer_comparison.h"
+#include "compare/layer_report.h"
+#include "quantize/calibration.h"
 
 enum { DEFAULT_SAMPLES = 16 };
 
 typedef struct models {
-    qn_comparison c;
+    qn_layer_report c;
     qn_calibrate_options run;
     qn_calibration data;
     qn_model *quantized; /* passes done */
-    qn_twins twins;
+    qn_layer_comparison twins;
 } models;
 
-static qn_status take(void *user, const qn_twin *twin, qn_twin_side side, const qn_tensor *rows)
+static qn_status take(void *user, const qn_compared_tensor *twin, qn_compared_side side,
+                      const qn_tensor *rows)
 {
     models *m = user;
     if (side == QN_SIDE_FLOAT || !qn_dtype_is_float(twin->real.dtype))
         return QN_OK;
-    return qn_comparison_take(&m->c, &m->c.rows[twin - m->twins.at], &twin->real, rows,
-                              side == QN_SIDE_SINGLE);
+    return qn_layer_report_add(&m->c, &m->c.rows[twin - m->twins.at], &twin->real, rows,
+                               side == QN_SIDE_SINGLE);
 }
 
-static qn_status walk(qn_comparison *c)
+static qn_status walk(qn_layer_report *c)
 {
     models *m = c->user;
     const qn_source *source = m->data.source;
@@ -33,7 +34,7 @@ static qn_status walk(qn_comparison *c)
         const qn_tensor *inputs = NULL;
         QN_TRY(qn_check_cancel(c->ctx));
         QN_TRY(source->read(source->user, c->ctx, 0, i, &inputs));
-        QN_TRY(qn_twins_run(&m->twins, inputs, m->data.n_inputs, !c->drawing));
+        QN_TRY(qn_layer_comparison_run(&m->twins, inputs, m->data.n_inputs, !c->drawing));
         qn_progress(c->ctx, c->drawing ? "histograms" : "comparison", i + 1, c->samples);
     }
     return QN_OK;
@@ -41,11 +42,11 @@ static qn_status walk(qn_comparison *c)
 
 static qn_status make_rows(models *m)
 {
-    qn_comparison *c = &m->c;
+    qn_layer_report *c = &m->c;
     c->rows = qn_arena_array(&c->arena, m->twins.count + 1, sizeof *c->rows);
     QN_TRY_ALLOC(c->ctx, c->rows);
     for (; c->count < m->twins.count; c->count++) {
-        const qn_twin *twin = &m->twins.at[c->count];
+        const qn_compared_tensor *twin = &m->twins.at[c->count];
         qn_compare_row *row = &c->rows[c->count];
         *row = (qn_compare_row){.index = (int64_t)c->count,
                                 .name = twin->name,
@@ -92,7 +93,8 @@ static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
     QN_TRY(check_inputs(m));
     QN_TRY(qn_calibration_feed(&m->data));
     qn_calibration_drop_plan(&m->data);
-    QN_TRY(qn_twins_open(&m->twins, ctx, m->data.real, m->quantized, &m->data.graph, true));
+    QN_TRY(
+        qn_layer_comparison_open(&m->twins, ctx, m->data.real, m->quantized, &m->data.graph, true));
     m->twins.take = take;
     m->twins.user = m;
     return make_rows(m);
@@ -114,8 +116,8 @@ qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn
     qn_arena_init(&m.c.arena, &ctx->allocator);
     qn_status status = open_models(&m, real, quantized);
     if (status == QN_OK)
-        status = qn_comparison_run(out, &m.c);
-    qn_twins_close(&m.twins);
+        status = qn_layer_report_run(out, &m.c);
+    qn_layer_comparison_close(&m.twins);
     qn_model_free(m.quantized);
     qn_calibration_close(&m.data);
     qn_arena_free(&m.c.arena);

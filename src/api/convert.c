@@ -2,11 +2,11 @@
 #include <sys/stat.h>
 
 #include "api/inspect.h"
-#include "api/prepare.h"
-#include "api/save_dir.h"
 #include "base/map.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "model/prepare.h"
+#include "model/save_dir.h"
 #include "pass/pass.h"
 
 /* What was written is read again: a file that quench itself refuses is none to hand out as done. */

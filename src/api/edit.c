@@ -1,5 +1,5 @@
 /* qn_model_edit: a model with other ends. */
-#include "api/prepare.h"
+#include "model/prepare.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
 #include "pass/edit_graph.h"

@@ -1,10 +1,10 @@
 /* qn_function_run: a model as it is, judged by an infer function. */
 #include <math.h>
 
-#include "api/executor.h"
-#include "api/functions.h"
-#include "api/prepare.h"
 #include "base/clock.h"
+#include "executor/executor.h"
+#include "executor/functions.h"
+#include "model/prepare.h"
 #include "ops/infer.h"
 #include "report/report.h"
 

@@ -4,10 +4,10 @@
 #include <omp.h>
 #include <pthread.h>
 
-#include "api/feed_source.h"
-#include "api/prepare.h"
 #include "base/clock.h"
 #include "base/pin.h"
+#include "executor/feed_source.h"
+#include "model/prepare.h"
 #include "run/plan.h"
 
 /* One thread of those that run samples side by side. */

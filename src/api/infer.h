@@ -2,7 +2,7 @@
 #ifndef QN_INFER_JOB_H
 #define QN_INFER_JOB_H
 
-#include "api/feed.h"
+#include "executor/feed.h"
 #include "report/report.h"
 
 typedef struct qn_infer_output {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/inspect.h"
-#include "api/prepare.h"
 #include "base/nearest.h"
+#include "model/prepare.h"
 #include "ops/infer.h"
 #include "pass/pass.h"
 

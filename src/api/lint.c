@@ -1,7 +1,7 @@
 /* qn_model_lint: what keeps a model from running as integers, as a report. */
 #include <string.h>
 
-#include "api/prepare.h"
+#include "model/prepare.h"
 #include "ops/infer.h"
 #include "quant/lint.h"
 #include "report/report.h"

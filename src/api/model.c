@@ -1,7 +1,7 @@
 /* What the public header tells of a model. */
-#include "api/prepare.h"
 #include "export/export.h"
 #include "import/import.h"
+#include "model/prepare.h"
 #include "ops/clone.h"
 #include "pass/quant_formats.h"
 #include "quant/output_scale.h"

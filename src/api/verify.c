@@ -3,10 +3,10 @@
  * Plans see the same inputs: the reference; the fast backends with every value to be shown, so that nothing is fused;
  * and the plan that a user gets, whose steps are compared with what they leave behind. The fast ones do so with the
  * threads that were asked for and with one: the reference is what takes the time. */
-#include "api/beside.h"
-#include "api/feed.h"
-#include "api/prepare.h"
-#include "api/truth.h"
+#include "compare/reference_values.h"
+#include "executor/feed.h"
+#include "model/prepare.h"
+#include "ort/ort_comparison.h"
 #include <stdio.h>
 
 #include "report/report.h"
@@ -15,14 +15,14 @@ enum { REFERENCE, ALONE, FUSED, ALONE_NARROW, FUSED_NARROW, RUNS };
 
 typedef struct job {
     qn_feed feed;
-    qn_truth truth;
+    qn_reference_values truth;
     qn_plan *plans[RUNS];
     qn_session *sessions[RUNS];
     size_t n_runs; /* without the narrow ones where one thread was asked for */
     qn_session *running;
-    const char *how;   /* it runs, for messages */
-    qn_beside *beside; /* NULL: ONNX Runtime was not asked for */
-    qn_status status;  /* of comparisons inside a run */
+    const char *how;           /* it runs, for messages */
+    qn_ort_comparison *beside; /* NULL: ONNX Runtime was not asked for */
+    qn_status status;          /* of comparisons inside a run */
 } job;
 
 /* ---- What runs tell ----------------------------------------------------------------------------------------- */
@@ -35,7 +35,7 @@ static bool observe_all(const void *user, const qn_value *value)
 
 static qn_status take(void *user, const qn_observation *seen)
 {
-    return qn_truth_take(&((job *)user)->truth, seen);
+    return qn_reference_values_keep(&((job *)user)->truth, seen);
 }
 
 /* Where all values lie in this memory each that may differ becomes the reference's; else what is made of it may
@@ -43,7 +43,7 @@ static qn_status take(void *user, const qn_observation *seen)
 static bool may_differ(const job *j, const qn_value *value)
 {
     const qn_plan *plan = j->running->plan;
-    const qn_true_value *known = qn_truth_of(&j->truth, value);
+    const qn_reference_value *known = qn_reference_value_of(&j->truth, value);
     bool elsewhere = false;
     for (size_t i = 0; i < plan->slots.count; i++)
         elsewhere = elsewhere || plan->slots.at[i].space != QN_HOST;
@@ -53,14 +53,14 @@ static bool may_differ(const job *j, const qn_value *value)
 static qn_status compare(void *user, const qn_observation *seen)
 {
     job *j = user;
-    return qn_truth_compare(&j->truth, seen, j->how, may_differ(j, seen->value));
+    return qn_reference_values_compare(&j->truth, seen, j->how, may_differ(j, seen->value));
 }
 
 /* What is computed in float inside a group does not show, and all that the group writes may differ. */
 static bool computes_in_float(const qn_step *step)
 {
     for (int32_t i = 0; i < step->n_nodes; i++) {
-        if (qn_truth_is_loose(step->nodes[i]))
+        if (qn_reference_is_loose(step->nodes[i]))
             return true;
     }
     return false;
@@ -78,8 +78,8 @@ static void compare_step(void *user, size_t i)
             continue;
         const qn_observation seen = {slot->value, &session->tensors[step->out[o]], slot->layout,
                                      slot->stride};
-        j->status = qn_truth_compare(&j->truth, &seen, j->how,
-                                     computes_in_float(step) || may_differ(j, slot->value));
+        j->status = qn_reference_values_compare(
+            &j->truth, &seen, j->how, computes_in_float(step) || may_differ(j, slot->value));
     }
 }
 
@@ -87,7 +87,7 @@ static void compare_step(void *user, size_t i)
 
 static qn_status make_plans(job *j, const qn_plan_options *options)
 {
-    const qn_watch all = {.observe = observe_all};
+    const qn_observe_options all = {.observe = observe_all};
     qn_context *ctx = j->feed.ctx;
     qn_plan_options plan = *options, reference;
     qn_input_shape *shapes;
@@ -95,16 +95,16 @@ static qn_status make_plans(job *j, const qn_plan_options *options)
     plan.graph.shapes = shapes;
     reference = plan;
     reference.backend = "ref";
-    QN_TRY(qn_plan_create_watched(&j->plans[REFERENCE], ctx, j->feed.model, &reference, &all));
+    QN_TRY(qn_plan_create_observed(&j->plans[REFERENCE], ctx, j->feed.model, &reference, &all));
     for (j->n_runs = 1; j->n_runs < RUNS; plan.threads = 1) {
-        QN_TRY(qn_plan_create_watched(&j->plans[j->n_runs++], ctx, j->feed.model, &plan, &all));
+        QN_TRY(qn_plan_create_observed(&j->plans[j->n_runs++], ctx, j->feed.model, &plan, &all));
         QN_TRY(qn_plan_create_now(&j->plans[j->n_runs++], ctx, j->feed.model, &plan));
         if (j->plans[FUSED]->threads == 1)
             break;
     }
     for (size_t i = 0; i < j->n_runs; i++)
         QN_TRY(qn_session_create(&j->sessions[i], ctx, j->plans[i]));
-    QN_TRY(qn_truth_init(&j->truth, ctx, j->plans[REFERENCE]->model->graph));
+    QN_TRY(qn_reference_values_init(&j->truth, ctx, j->plans[REFERENCE]->model->graph));
     return qn_feed_fill(&j->feed, j->plans[FUSED]);
 }
 
@@ -139,7 +139,7 @@ static qn_status verify_all(job *j)
             break;
         QN_TRY(verify_batch(j));
         if (j->beside)
-            QN_TRY(qn_beside_run(j->beside, j->feed.tensors, &j->truth));
+            QN_TRY(qn_ort_comparison_run(j->beside, j->feed.tensors, &j->truth));
         qn_progress(j->feed.ctx, "samples", done + count, samples);
         QN_TRY(qn_check_cancel(j->feed.ctx));
     }
@@ -149,7 +149,7 @@ static qn_status verify_all(job *j)
 /* No tensor that must be equal is no proof that all are. */
 static qn_status judge(const job *j, int64_t exact)
 {
-    const qn_truth *t = &j->truth;
+    const qn_reference_values *t = &j->truth;
     if (!exact)
         return qn_fail(
             j->feed.ctx, QN_E_UNSUPPORTED,
@@ -164,7 +164,7 @@ static qn_status judge(const job *j, int64_t exact)
                    (long long)t->differing);
 }
 
-static void report_difference(qn_item *root, const qn_truth *t)
+static void report_difference(qn_item *root, const qn_reference_values *t)
 {
     qn_item *first = qn_item_group(root, "first_difference");
     qn_item_int(root, "differing", t->differing);
@@ -177,7 +177,7 @@ static void report_difference(qn_item *root, const qn_truth *t)
 }
 
 /* "bit_exact" is neither true nor false where nothing was compared. */
-static void report_result(qn_item *root, const qn_truth *truth, int64_t exact)
+static void report_result(qn_item *root, const qn_reference_values *truth, int64_t exact)
 {
     char words[64];
     if (!exact)
@@ -197,12 +197,12 @@ static void report_result(qn_item *root, const qn_truth *truth, int64_t exact)
 
 static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
 {
-    const qn_truth *truth = &j->truth;
+    const qn_reference_values *truth = &j->truth;
     int64_t real = 0;
     const char *first_float = NULL;
     *exact = 0;
     for (size_t i = 0; i < truth->count; i++) {
-        const qn_true_value *value = &truth->values[i];
+        const qn_reference_value *value = &truth->values[i];
         *exact += value->compared && !value->is_float;
         real += value->compared && value->is_float;
         if (value->compared && value->is_float && !first_float)
@@ -219,7 +219,7 @@ static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
         qn_item_real(&report->root, "float_error", truth->float_error, 9);
     }
     if (j->beside)
-        qn_beside_report(&report->root, j->beside);
+        qn_ort_comparison_report(&report->root, j->beside);
     else
         qn_item_text(&report->root, "onnx_runtime", "not compared: its library was not named");
     return qn_report_finish(report);
@@ -232,7 +232,7 @@ static qn_status run_job(qn_report **out, qn_report *report, job *j,
     int64_t exact;
     QN_TRY(make_plans(j, &options->plan));
     if (options->runtime)
-        QN_TRY(qn_beside_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
+        QN_TRY(qn_ort_comparison_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
     QN_TRY(verify_all(j));
     QN_TRY(fill_report(report, &exact, j));
     *out = report;
@@ -260,8 +260,8 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
         qn_session_free(j.sessions[i]);
         qn_plan_free(j.plans[i]);
     }
-    qn_beside_close(j.beside);
-    qn_truth_free(&j.truth);
+    qn_ort_comparison_close(j.beside);
+    qn_reference_values_free(&j.truth);
     qn_feed_close(&j.feed);
     if (!*out)
         qn_report_free(report);

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 MOST = 6
-FOREIGN = "src/peer/"  # its typedefs are the signatures of somebody else's functions
+FOREIGN = "src/ort/"  # its typedefs are the signatures of somebody else's functions
 # name(...) or (*name)(...) before a body or a semicolon, with at most one level of parentheses inside
 FUNCTION = re.compile(r"(\w+|\(\*\w+\))\(((?:[^()]|\([^()]*\))*)\)\s*[{;]")
 # a type, then a name: what tells a declaration from a call

@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "api/calibration.h"
-#include "api/prepare.h"
 #include "fault.h"
+#include "model/prepare.h"
 #include "quant/observe.h"
+#include "quantize/calibration.h"
 
 static const char *const model_path = "examples/fashion.onnx";
 enum { SAMPLES = 24, PIXELS = 28 * 28 };
@@ -60,14 +60,14 @@ typedef struct job {
 
 static void open_job(job *j, pictures *p, const qn_context_options *options)
 {
-    const qn_watch watch = {
+    const qn_observe_options watch = {
         .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
     const qn_plan_options plan = {.threads = 1};
     *j = (job){.source = {p, SAMPLES, 0, read_picture, name_picture}};
     make_pictures(p);
     assert_int_equal(qn_context_create(&j->ctx, options), QN_OK);
     assert_int_equal(qn_model_load(&j->model, j->ctx, model_path), QN_OK);
-    assert_int_equal(qn_plan_create_watched(&j->plan, j->ctx, j->model, &plan, &watch), QN_OK);
+    assert_int_equal(qn_plan_create_observed(&j->plan, j->ctx, j->model, &plan, &watch), QN_OK);
 }
 
 static void close_job(job *j)

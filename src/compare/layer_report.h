@@ -1,0 +1,79 @@
+/* Two versions of a network, layer by layer: what was measured, which layers stand out, and how all that is shown. */
+#ifndef QN_LAYER_REPORT_H
+#define QN_LAYER_REPORT_H
+
+#include "ir/graph.h"
+#include "report/errors.h"
+#include "report/report.h"
+
+enum { QN_COMPARE_BINS = 64 };
+
+/* A layer: `left` is the one that is right. */
+typedef struct qn_compare_row {
+    int64_t index;
+    const char *name, *node, *op; /* node and op "": not known */
+    qn_dtype dtype;               /* of the integers; QN_UNDEFINED: none */
+    float scale;
+    int64_t zero;
+    bool through;                     /* as of qn_compared_tensor */
+    bool balanced;                    /* channels have factors beside the scale */
+    qn_tensor shape;                  /* data NULL */
+    qn_errors all, single;            /* come together, and its own; single.count 0: not known */
+    double cut;                       /* sum of squares of what lies beyond the integers' ends */
+    bool chosen;                      /* to be shown */
+    bool drawn;                       /* its histogram too */
+    int64_t bins[2][QN_COMPARE_BINS]; /* of left and right, over the range of both */
+    const char *advice;               /* what would help; NULL: nothing needs to be done */
+} qn_compare_row;
+
+/* A layer that only one side has, or that is another thing there. */
+typedef struct qn_compare_gap {
+    const char *name, *why;
+} qn_compare_gap;
+
+typedef struct qn_layer_report qn_layer_report;
+struct qn_layer_report {
+    qn_context *ctx;
+    const qn_compare_options *options;
+    qn_arena arena;
+    const char *left, *right; /* what they are, in words */
+    int64_t samples;
+    qn_compare_row *rows;
+    size_t count;
+    qn_compare_row **order; /* [count]: the chosen ones as sorted */
+    size_t n_order;
+    qn_compare_row **worst; /* of the chosen ones, the worst first */
+    size_t n_worst;
+    qn_compare_gap *gaps;
+    size_t n_gaps, gaps_capacity;
+    bool drawing; /* the second time: histograms */
+    /* Shows all layers of all samples to qn_layer_report_add. */
+    qn_status (*walk)(qn_layer_report *c);
+    void *user;
+};
+
+/* Numbers of a layer on both sides. `single`: right is the layer with exact inputs. */
+QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *row,
+                                            const qn_tensor *left, const qn_tensor *right,
+                                            bool single);
+/* A layer that cannot be compared. */
+QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
+/* With rows and walk set: measures, chooses, sorts, tells and writes the files. */
+QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c);
+
+/* comparison_judge.c: what stands out. Fills order, worst and the rows' advice. */
+QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
+/* The error that a layer is judged by. */
+double qn_compare_row_error(const qn_compare_row *row);
+/* What would help a layer of integers, with so much of its own error due to what lies beyond their ends. */
+const char *qn_compare_row_advice(const qn_compare_row *row);
+
+/* comparison_tell.c: reports and CSV. `full`: all there is, whatever the options say. */
+QN_MUST_CHECK qn_status qn_layer_report_describe(qn_report *report, const qn_layer_report *c,
+                                                 bool full);
+QN_MUST_CHECK qn_status qn_layer_report_csv(char **out, const qn_layer_report *c);
+
+/* comparison_draw.c: writes the pictures into the folder. */
+QN_MUST_CHECK qn_status qn_layer_report_draw(qn_layer_report *c, const char *folder);
+
+#endif

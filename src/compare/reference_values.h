@@ -1,0 +1,54 @@
+/* What the reference computes, value by value, and how another plan of the same model compares with it. */
+#ifndef QN_REFERENCE_VALUES_H
+#define QN_REFERENCE_VALUES_H
+
+#include "run/session.h"
+
+typedef struct qn_reference_value {
+    const char *name, *node; /* of the value and of what computes it */
+    qn_tensor tensor;        /* row-major; data NULL: not computed yet */
+    size_t room;             /* bytes at tensor.data */
+    bool is_float;           /* its node computes in float, in an order that is not fixed */
+    bool behind;             /* that holds of it or of one that it is made from */
+    bool compared;
+} qn_reference_value;
+
+typedef struct qn_reference_values {
+    qn_context *ctx;
+    qn_arena arena;
+    qn_names by_name;
+    qn_reference_value *values;
+    size_t count;
+    /* A value laid out in rows. */
+    void *rows;
+    size_t rows_size;
+    double
+        float_error; /* largest difference of float values, relative to the largest of the tensor */
+    int64_t differing; /* times that a value differed */
+    struct {           /* the first of them */
+        const qn_reference_value *value;
+        const char *how; /* it was computed */
+        int64_t element;
+        double got, reference;
+    } first;
+} qn_reference_values;
+
+/* For all values that nodes of the graph compute. qn_reference_values_free in any case. */
+QN_MUST_CHECK qn_status qn_reference_values_init(qn_reference_values *truth, qn_context *ctx,
+                                                 const qn_graph *graph);
+void qn_reference_values_free(qn_reference_values *truth);
+/* Keeps a value of the reference. */
+QN_MUST_CHECK qn_status qn_reference_values_keep(qn_reference_values *truth,
+                                                 const qn_observation *seen);
+/* Compares a value of another plan, `how` it was computed being part of the message. A loose one may differ a little, and
+ * becomes the reference's then: what is computed of it is compared on equal terms. */
+QN_MUST_CHECK qn_status qn_reference_values_compare(qn_reference_values *truth,
+                                                    const qn_observation *seen, const char *how,
+                                                    bool loose);
+/* Float results that are no copies and do not come from integers alone. */
+bool qn_reference_is_loose(const qn_node *node);
+/* What is known of the value; NULL: nothing. */
+const qn_reference_value *qn_reference_value_of(const qn_reference_values *truth,
+                                                const qn_value *value);
+
+#endif

@@ -1,0 +1,25 @@
+/* Data that need no infer function: samples of a feed, read and run side by side. */
+#ifndef QN_DATA_PASS_H
+#define QN_DATA_PASS_H
+
+#include "executor/executor.h"
+#include "quantize/calibration.h"
+
+typedef struct qn_data_pass_options {
+    qn_calibration *calibration; /* fed */
+    bool labelled;        /* the metric is the share of hits, in percent; else there is none */
+    int64_t class_offset; /* added to every label */
+    qn_baseline *kept;
+    int slot;               /* of the source, of the first thread of qn_data_pass_model */
+    const char *checkpoint; /* of qn_data_pass_float, as of qn_collect_options; NULL: none */
+} qn_data_pass_options;
+
+/* Statistics of the float model after the first after[i] runs of the feed, ascending, of which the last is the number
+ * of all; fills options->kept. */
+QN_MUST_CHECK qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options,
+                                           const int64_t *after, size_t n_after);
+/* The same samples through another model, until the error has settled. Metric or error NaN: there is none. */
+QN_MUST_CHECK qn_status qn_data_pass_model(double *metric, double *error, qn_model *model,
+                                           const qn_data_pass_options *options);
+
+#endif

@@ -1,0 +1,31 @@
+/* Several quantizations from one float pass. */
+#ifndef QN_FLOAT_PASS_H
+#define QN_FLOAT_PASS_H
+
+#include "executor/executor.h"
+#include "executor/functions.h"
+#include "quantize/job.h"
+
+/* ---- What the float pass gave (cache.c) --------------------------------------------------------------------------------- */
+
+typedef struct qn_float_pass {
+    int64_t *after; /* forwards, or runs of data, ascending */
+    size_t n_after;
+    qn_stats **stats; /* [n_after] */
+    qn_baseline kept;
+} qn_float_pass;
+
+/* What it depends on: each its own print, so that a message can say which is another. */
+enum { QN_PASS_MODEL, QN_PASS_FUNCTION, QN_PASS_DATA, QN_PASS_FLAGS, QN_PASS_PARTS };
+typedef struct qn_pass_key {
+    qn_fingerprint print[QN_PASS_PARTS];
+} qn_pass_key;
+
+QN_MUST_CHECK qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass,
+                                           const qn_pass_key *key, const char *path);
+/* *found false where there is no such file. QN_E_INVALID where it is of something else, with a message that says of
+ * what. `after` of the pass is set already and must be the file's. */
+QN_MUST_CHECK qn_status qn_float_pass_load(bool *found, qn_float_pass *pass, qn_context *ctx,
+                                           const qn_pass_key *key, const char *path);
+
+#endif

@@ -1,0 +1,268 @@
+/* Times of layers, float beside integer; layers that integers make slower stay float where asked. */
+#include "quantize/layer_times.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/pin.h"
+#include "pass/qdq_nodes.h"
+#include "run/session.h"
+
+enum { LEAST_RUNS = 8, MOST_RUNS = 100, SEARCH_ROUNDS = 4 };
+static const double TURN_MS = 300; /* for all runs of one model */
+static const double SLOW_RATIO = 1.1, SLOW_SHARE = 0.01;
+
+/* A model that is being timed. */
+typedef struct runner {
+    qn_plan *plan;
+    qn_session *session;
+    double *step_ms; /* the least of each step */
+    double whole_ms; /* the least of a run */
+    double last_ms;  /* clock at the end of the last step */
+} runner;
+
+/* ---- Running ---------------------------------------------------------------------------------------------- */
+
+static void note_step(void *user, size_t step)
+{
+    runner *r = user;
+    const double now = qn_clock_ms(), ms = now - r->last_ms;
+    if (r->step_ms[step] <= 0 || ms < r->step_ms[step])
+        r->step_ms[step] = ms;
+    r->last_ms = now;
+}
+
+static qn_status make_runner(runner *r, qn_layer_times *speed, qn_quantize_job *j, qn_model *model)
+{
+    const qn_graph_options *asked = &j->options->calibrate.graph;
+    qn_plan_options options = {.graph = j->calibration.graph};
+    options.graph.skip = asked->skip;
+    options.graph.n_skip = asked->n_skip;
+    QN_TRY(qn_plan_create_now(&r->plan, j->ctx, model, &options));
+    QN_TRY(qn_session_create(&r->session, j->ctx, r->plan));
+    r->step_ms = qn_arena_array(&speed->arena, r->plan->n_steps + 1, sizeof *r->step_ms);
+    QN_TRY_ALLOC(j->ctx, r->step_ms);
+    return QN_OK;
+}
+
+static qn_status run_once(runner *r, const qn_tensor *inputs, size_t n_inputs)
+{
+    const qn_session_hooks hooks = {.user = r, .after = note_step};
+    const double start = r->last_ms = qn_clock_ms();
+    QN_TRY(qn_session_run_hooked(r->session, inputs, n_inputs, &hooks));
+    const double ms = qn_clock_ms() - start;
+    if (r->whole_ms <= 0 || ms < r->whole_ms)
+        r->whole_ms = ms;
+    return QN_OK;
+}
+
+/* In turn, so that what disturbs the machine disturbs both. */
+static qn_status run_both(runner r[2], qn_quantize_job *j)
+{
+    const qn_tensor *inputs = NULL;
+    const double until = qn_clock_ms() + 2 * TURN_MS;
+    qn_status status =
+        j->calibration.source->read(j->calibration.source->user, j->ctx, 0, 0, &inputs);
+    for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
+         i++) {
+        status = qn_check_cancel(j->ctx);
+        for (int which = 0; which < 2 && status == QN_OK; which++)
+            status = run_once(&r[which], inputs, j->calibration.n_inputs);
+    }
+    return status;
+}
+
+/* ---- Layers ----------------------------------------------------------------------------------------------- */
+
+/* The value that a step writes, by its name in the float graph; NULL where it writes none of its own (or the
+ * arena is full, and then its time counts to the next). */
+static const char *value_of(qn_arena *arena, const runner *r, size_t step)
+{
+    const qn_step *s = &r->plan->steps[step];
+    if (s->n_out == 0 || s->out[0] < 0 || s->n_nodes == 0)
+        return NULL;
+    const char *name = r->plan->slots.at[s->out[0]].value->name;
+    return qn_arena_text(arena, name, qn_qdq_base_length(name));
+}
+
+/* One layer for each step of the float plan that writes a value. */
+static qn_status real_layers(qn_names *by_value, qn_layer_times *speed, qn_context *ctx,
+                             const runner *r)
+{
+    speed->layers = qn_arena_array(&speed->arena, r->plan->n_steps + 1, sizeof *speed->layers);
+    QN_TRY_ALLOC(ctx, speed->layers);
+    for (size_t i = 0; i < r->plan->n_steps; i++) {
+        qn_layer_time *layer = &speed->layers[i];
+        layer->real_ms = r->step_ms[i];
+        layer->value = value_of(&speed->arena, r, i);
+        if (!layer->value)
+            continue;
+        const char *node = r->plan->steps[i].nodes[0]->name;
+        layer->node = qn_arena_text(&speed->arena, node, strlen(node));
+        QN_TRY_ALLOC(ctx, layer->node);
+        QN_TRY(qn_names_set(by_value, layer->value, layer));
+    }
+    speed->n_layers = r->plan->n_steps;
+    return QN_OK;
+}
+
+/* What the quantized model does on the way to a value that the float one has is part of its layer. */
+static void add_integers(const qn_names *by_value, qn_layer_times *speed, const runner *r)
+{
+    double before = 0;
+    for (size_t i = 0; i < r->plan->n_steps; i++) {
+        const char *value = value_of(&speed->arena, r, i);
+        qn_layer_time *layer = value ? qn_names_get(by_value, value) : NULL;
+        before += r->step_ms[i];
+        if (!layer)
+            continue;
+        layer->integer_ms += before;
+        before = 0;
+    }
+}
+
+/* Layers of the float plan that the other has no value of become part of the next that it has one of. */
+static void join_layers(qn_layer_times *speed)
+{
+    double before = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < speed->n_layers; i++) {
+        qn_layer_time *layer = &speed->layers[i];
+        before += layer->real_ms;
+        if (layer->integer_ms <= 0)
+            continue;
+        layer->real_ms = before;
+        before = 0;
+        speed->layers[count++] = *layer;
+    }
+    speed->n_layers = count;
+}
+
+static qn_status make_layers(qn_layer_times *speed, qn_context *ctx, const runner r[2])
+{
+    qn_names by_value;
+    qn_names_init(&by_value, ctx);
+    const qn_status status = real_layers(&by_value, speed, ctx, &r[0]);
+    if (status == QN_OK) {
+        add_integers(&by_value, speed, &r[1]);
+        join_layers(speed);
+    }
+    qn_names_free(&by_value);
+    return status;
+}
+
+/* ---- Measuring -------------------------------------------------------------------------------------------- */
+
+static qn_status measure(qn_layer_times *speed, qn_quantize_job *j, runner r[2])
+{
+    QN_TRY(make_runner(&r[0], speed, j, j->calibration.real));
+    QN_TRY(make_runner(&r[1], speed, j, j->quantized));
+    const bool pinned = qn_threads_pin(r[0].plan->threads);
+    const qn_status status = run_both(r, j);
+    if (pinned)
+        qn_threads_unpin(r[0].plan->threads);
+    QN_TRY(status);
+    speed->real_ms = r[0].whole_ms;
+    speed->integer_ms = r[1].whole_ms;
+    return make_layers(speed, j->ctx, r);
+}
+
+qn_status qn_layer_times_measure(qn_layer_times *out, qn_quantize_job *j)
+{
+    runner r[2] = {{.plan = NULL}, {.plan = NULL}};
+    *out = (qn_layer_times){.n_layers = 0};
+    qn_arena_init(&out->arena, &j->ctx->allocator);
+    const qn_status status = measure(out, j, r);
+    for (int which = 0; which < 2; which++) {
+        qn_session_free(r[which].session);
+        qn_plan_free(r[which].plan);
+    }
+    return status;
+}
+
+void qn_layer_times_free(qn_layer_times *speed)
+{
+    qn_arena_free(&speed->arena);
+}
+
+bool qn_layer_is_slow(const qn_layer_times *speed, const qn_layer_time *layer)
+{
+    return layer->integer_ms > SLOW_RATIO * layer->real_ms &&
+           layer->integer_ms - layer->real_ms > SLOW_SHARE * speed->integer_ms;
+}
+
+void qn_layer_times_report(qn_item *root, const qn_layer_times *speed)
+{
+    qn_item_real(root, "float_ms", speed->real_ms, 3);
+    qn_item_real(root, "integer_ms", speed->integer_ms, 3);
+    qn_item *table = qn_item_table(root, "slower_than_float");
+    for (size_t i = 0; i < speed->n_layers; i++) {
+        const qn_layer_time *layer = &speed->layers[i];
+        if (!qn_layer_is_slow(speed, layer))
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "node", layer->node);
+        qn_item_real(row, "float_ms", layer->real_ms, 4);
+        qn_item_real(row, "integer_ms", layer->integer_ms, 4);
+    }
+}
+
+/* ---- The fastest mix -------------------------------------------------------------------------------------- */
+
+/* The job's patterns and the slow layers' values; *added of them. */
+static qn_status slow_patterns(const char ***out, size_t *added, qn_arena *arena,
+                               const qn_layer_times *speed, const qn_quantize_job *j)
+{
+    const qn_quant_settings *s = &j->settings;
+    const char **all = qn_arena_array(arena, s->n_float + speed->n_layers + 1, sizeof *all);
+    QN_TRY_ALLOC(j->ctx, all);
+    for (size_t i = 0; i < s->n_float; i++)
+        all[i] = s->keep_float[i];
+    *added = 0;
+    for (size_t i = 0; i < speed->n_layers; i++) {
+        const char *value = speed->layers[i].value;
+        if (!qn_layer_is_slow(speed, &speed->layers[i]) ||
+            !qn_graph_value(j->calibration.real->graph, value))
+            continue;
+        char *copy = qn_arena_text(arena, value, strlen(value));
+        QN_TRY_ALLOC(j->ctx, copy);
+        all[s->n_float + (*added)++] = copy;
+    }
+    *out = all;
+    return QN_OK;
+}
+
+/* One round; *better tells whether the model at hand is another now. */
+static qn_status search_round(bool *better, qn_layer_times *speed, qn_quantize_job *j)
+{
+    const qn_quant_settings before = j->settings;
+    qn_layer_times now;
+    size_t added = 0;
+    const char **patterns = NULL;
+    *better = false;
+    QN_TRY(slow_patterns(&patterns, &added, &j->arena, speed, j));
+    if (!added)
+        return QN_OK;
+    j->settings.keep_float = patterns;
+    j->settings.n_float += added;
+    QN_TRY(qn_job_make(j));
+    const qn_status status = qn_layer_times_measure(&now, j);
+    *better = status == QN_OK && now.integer_ms < speed->integer_ms;
+    if (*better) {
+        qn_layer_times_free(speed);
+        *speed = now;
+        return QN_OK;
+    }
+    qn_layer_times_free(&now);
+    QN_TRY(status);
+    j->settings = before;
+    return qn_job_make(j);
+}
+
+qn_status qn_faster_layers_search(qn_layer_times *speed, qn_quantize_job *j)
+{
+    bool better = true;
+    for (int round = 0; round < SEARCH_ROUNDS && better; round++)
+        QN_TRY(search_round(&better, speed, j));
+    return QN_OK;
+}

@@ -1,0 +1,35 @@
+/* How fast the layers of a quantized model are beside those of the float one. */
+#ifndef QN_LAYER_TIMES_H
+#define QN_LAYER_TIMES_H
+
+#include "quantize/job.h"
+
+/* The steps of both plans that lead to the same value. */
+typedef struct qn_layer_time {
+    const char *value; /* its name in the float graph */
+    const char *node;  /* that writes it there */
+    double real_ms, integer_ms;
+} qn_layer_time;
+
+typedef struct qn_layer_times {
+    qn_arena arena;
+    double real_ms, integer_ms; /* of a whole run, the fastest seen */
+    qn_layer_time *layers;
+    size_t n_layers;
+} qn_layer_times;
+
+/* Runs the float and the last quantized model of a calibrated job in turn and takes their steps' times.
+ * qn_layer_times_free in any case. */
+QN_MUST_CHECK qn_status qn_layer_times_measure(qn_layer_times *out, qn_quantize_job *j);
+void qn_layer_times_free(qn_layer_times *speed);
+/* Whether integers cost a layer noticeably more than floats: by a tenth, and by more than a hundredth of the
+ * whole run. */
+bool qn_layer_is_slow(const qn_layer_times *speed, const qn_layer_time *layer);
+/* The times of whole runs, and the slow layers. */
+void qn_layer_times_report(qn_item *root, const qn_layer_times *speed);
+
+/* Leaves slow layers float, as long as that makes the whole faster. The job's last model is then the fastest
+ * one seen, and *speed its times. */
+QN_MUST_CHECK qn_status qn_faster_layers_search(qn_layer_times *speed, qn_quantize_job *j);
+
+#endif

@@ -1,0 +1,212 @@
+#include "quantize/layers.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "quant/mac.h"
+
+/* ---- Layers ----------------------------------------------------------------------------------------------- */
+
+static bool starts_layer(const qn_quant_node *n)
+{
+    return n->integer && n->form == QN_FORM_MAC;
+}
+
+/* The layer of the last node before this one that has one; -1: none. */
+static int64_t layer_before(const qn_quant_node *n, const int64_t *layer_of)
+{
+    int64_t last = -1;
+    for (int32_t i = 0; i < n->node->n_in; i++) {
+        const qn_node *producer = n->node->in[i] ? n->node->in[i]->producer : NULL;
+        if (producer)
+            last = QN_MAX(last, layer_of[producer->mark]);
+    }
+    return last;
+}
+
+/* Places of the nodes' layers; those before the first one belong to it. */
+static size_t number_layers(int64_t *layer_of, qn_quantizer *q)
+{
+    size_t count = 0;
+    qn_quantizer_number(q);
+    for (size_t i = 0; i < q->n_nodes; i++)
+        layer_of[i] =
+            starts_layer(&q->nodes[i]) ? (int64_t)count++ : layer_before(&q->nodes[i], layer_of);
+    return count;
+}
+
+static qn_status add_value(qn_layer *l, qn_arena *arena, qn_context *ctx, const qn_node *node)
+{
+    if (!node->n_out || !node->out[0])
+        return QN_OK;
+    char *name = qn_arena_text(arena, node->out[0]->name, strlen(node->out[0]->name));
+    QN_TRY_ALLOC(ctx, name);
+    l->values[l->n_values++] = name;
+    return QN_OK;
+}
+
+/* Numbers of a value in one sample; 0 where the statistics do not have it. */
+static double written_of(const qn_quantize_job *j, const qn_value *value)
+{
+    const qn_stats_entry *entry = j->stats && value ? qn_stats_find(j->stats, value->name) : NULL;
+    return entry && entry->samples ? (double)entry->count / (double)entry->samples : 0;
+}
+
+/* Products that each number of the result is the sum of. */
+static double products_of(const qn_quant_node *n)
+{
+    qn_mac mac;
+    if (!qn_mac_of(&mac, n->node))
+        return 1;
+    return (double)mac.count / (double)QN_MAX(mac.filters, 1);
+}
+
+static qn_status fill_layer(qn_layer *l, qn_quantize_job *j, const int64_t *layer_of,
+                            int64_t number)
+{
+    const qn_quantizer *q = j->quantizer;
+    double written = 0, products = 1;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (!q->nodes[i].integer || QN_MAX(layer_of[i], 0) != number)
+            continue;
+        QN_TRY(add_value(l, &j->arena, j->ctx, node));
+        written = fmax(written, written_of(j, node->n_out ? node->out[0] : NULL));
+        if (!starts_layer(&q->nodes[i]))
+            continue;
+        written = fmax(written, written_of(j, node->in[0])); /* the last results are not observed */
+        products = products_of(&q->nodes[i]);
+        l->node = qn_arena_text(&j->arena, node->name, strlen(node->name));
+        QN_TRY_ALLOC(j->ctx, l->node);
+    }
+    l->work = written * (1 + products);
+    return QN_OK;
+}
+
+static qn_status find_edges(qn_layers *l, const int64_t *layer_of)
+{
+    const qn_quantizer *q = l->j->quantizer;
+    size_t most = 1;
+    for (size_t i = 0; i < q->n_nodes; i++)
+        most += (size_t)q->nodes[i].node->n_in;
+    l->edges = qn_arena_array(&l->j->arena, most, sizeof *l->edges);
+    QN_TRY_ALLOC(l->j->ctx, l->edges);
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        for (int32_t k = 0; k < node->n_in; k++) {
+            const qn_node *producer = node->in[k] ? node->in[k]->producer : NULL;
+            const int64_t from = producer ? QN_MAX(layer_of[producer->mark], 0) : 0;
+            const int64_t to = QN_MAX(layer_of[i], 0);
+            if (producer && from != to)
+                l->edges[l->n_edges++] = (qn_layer_edge){from, to};
+        }
+    }
+    return QN_OK;
+}
+
+qn_status qn_layers_find(qn_layers *out, qn_quantize_job *j)
+{
+    qn_quantizer *q = j->quantizer;
+    qn_arena *arena = &j->arena;
+    int64_t *layer_of = qn_arena_array(arena, q->n_nodes + 1, sizeof *layer_of);
+    QN_TRY_ALLOC(j->ctx, layer_of);
+    *out = (qn_layers){.j = j, .asked = j->settings, .count = number_layers(layer_of, q)};
+    out->at = qn_arena_array(arena, out->count + 1, sizeof *out->at);
+    QN_TRY_ALLOC(j->ctx, out->at);
+    const char **values = qn_arena_array(arena, q->n_nodes + 1, sizeof *values);
+    QN_TRY_ALLOC(j->ctx, values);
+    for (size_t i = 0; i < out->count; i++) {
+        out->at[i].values = values;
+        QN_TRY(fill_layer(&out->at[i], j, layer_of, (int64_t)i));
+        values += out->at[i].n_values;
+        out->at[i].place = i;
+    }
+    return find_edges(out, layer_of);
+}
+
+/* ---- Settings --------------------------------------------------------------------------------------------- */
+
+typedef struct patterns {
+    const char **at;
+    size_t count;
+} patterns;
+
+/* Room for the patterns that were asked for and one for every value of a layer. */
+static qn_status begin_patterns(patterns *p, qn_layers *l, const char *const *asked, size_t n_asked)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < l->count; i++)
+        values += l->at[i].n_values;
+    p->at = qn_arena_array(&l->j->arena, n_asked + values + 1, sizeof *p->at);
+    QN_TRY_ALLOC(l->j->ctx, p->at);
+    for (p->count = 0; p->count < n_asked; p->count++)
+        p->at[p->count] = asked[p->count];
+    return QN_OK;
+}
+
+static void add_values(patterns *p, const qn_layer *l)
+{
+    for (size_t v = 0; v < l->n_values; v++)
+        p->at[p->count++] = l->values[v];
+}
+
+static qn_status add_wide(patterns *p, qn_quantize_job *j, const qn_layer *l)
+{
+    for (size_t v = 0; v < l->n_values; v++) {
+        char *text = qn_arena_format(&j->arena, "%s=16", l->values[v]);
+        QN_TRY_ALLOC(j->ctx, text);
+        p->at[p->count++] = text;
+    }
+    return QN_OK;
+}
+
+qn_status qn_layers_set(qn_layers *l)
+{
+    qn_quant_settings *settings = &l->j->settings;
+    patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
+    QN_TRY(begin_patterns(&floats, l, l->asked.keep_float, l->asked.n_float));
+    QN_TRY(begin_patterns(&widths, l, l->asked.widths, l->asked.n_widths));
+    QN_TRY(begin_patterns(&uncut, l, l->asked.uncut, l->asked.n_uncut));
+    for (size_t i = 0; i < l->count; i++) {
+        if (l->at[i].uncut)
+            add_values(&uncut, &l->at[i]);
+        if (l->at[i].bits == 32)
+            add_values(&floats, &l->at[i]);
+        else if (l->at[i].bits == 16)
+            QN_TRY(add_wide(&widths, l->j, &l->at[i]));
+    }
+    *settings = l->asked;
+    settings->keep_float = floats.at;
+    settings->n_float = floats.count;
+    settings->n_harmful = l->asked.n_harmful + floats.count - l->asked.n_float;
+    settings->widths = widths.at;
+    settings->n_widths = widths.count;
+    settings->n_raised = l->asked.n_raised + widths.count - l->asked.n_widths;
+    settings->uncut = uncut.at;
+    settings->n_uncut = uncut.count;
+    return QN_OK;
+}
+
+qn_status qn_layers_make(qn_layers *l)
+{
+    QN_TRY(qn_layers_set(l));
+    return qn_job_make(l->j);
+}
+
+/* ---- Harm ------------------------------------------------------------------------------------------------- */
+
+qn_status qn_layers_measure(qn_layers *l, const qn_output_check *original)
+{
+    for (size_t i = 0; i < l->count; i++)
+        l->at[i].bits = 32;
+    for (size_t i = 0; i < l->count; i++) {
+        l->at[i].bits = 0;
+        QN_TRY(qn_layers_make(l));
+        QN_TRY(qn_output_check_noise(&l->at[i].harm, original));
+        l->at[i].bits = 32;
+        qn_progress(l->j->ctx, "layers", (int64_t)i + 1, (int64_t)l->count);
+    }
+    for (size_t i = 0; i < l->count; i++)
+        l->at[i].bits = 0;
+    return QN_OK;
+}

@@ -1,0 +1,170 @@
+/* What the metadata of a quantized file say: the tool, its settings and the data, nothing of the way that these came. */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "compare/layer_comparison.h"
+#include "ops/fixed.h"
+#include "pass/qdq_to_integer.h"
+#include "pass/quant_formats.h"
+#include "quant/refinement.h"
+#include "quantize/job.h"
+
+static const char separator[] = ", ";
+
+static void add_word(qn_text *text, const char *word)
+{
+    if (text->length)
+        qn_text_add(text, separator, strlen(separator));
+    qn_text_add(text, word, strlen(word));
+}
+
+static qn_status tell_text(qn_model *model, const char *key, qn_text *text)
+{
+    char *words;
+    QN_TRY(qn_text_take(&words, text));
+    const qn_status status = qn_model_set_metadata(model, key, words);
+    qn_text_free(model->ctx, words);
+    return status;
+}
+
+static qn_status tell_patterns(qn_model *model, const char *key, const char *const *at,
+                               size_t count)
+{
+    qn_text text;
+    if (!count)
+        return QN_OK;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < count; i++)
+        add_word(&text, at[i]);
+    return tell_text(model, key, &text);
+}
+
+static qn_status tell_refinements(qn_model *model, const qn_param_options *params)
+{
+    qn_text text;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < QN_REFINEMENT_ROWS; i++) {
+        if (qn_refinement_is_on(params, i))
+            add_word(&text, qn_refinement_rows[i].name);
+    }
+    if (!text.length)
+        add_word(&text, "none");
+    return tell_text(model, "quench.refinements", &text);
+}
+
+static qn_status tell_percentile(qn_model *model, const qn_param_options *params, const qn_mix *mix)
+{
+    if (strcmp(params->method->name, "percentile") != 0 && !qn_mix_has_method(mix, "percentile"))
+        return QN_OK;
+    char *number = qn_arena_format(&model->arena, "%.9g", params->range.percentile);
+    QN_TRY_ALLOC(model->ctx, number);
+    return qn_model_set_metadata(model, "quench.percentile", number);
+}
+
+/* The nodes of 16 bits, as patterns would ask for them. */
+static qn_status tell_mix(qn_model *model, const qn_mix *mix)
+{
+    static const char wide[] = "=16";
+    qn_text text;
+    qn_text_init(&text, model->ctx);
+    for (size_t i = 0; i < mix->count; i++) {
+        if (mix->rows[i].bits == 8)
+            continue;
+        add_word(&text, mix->rows[i].node);
+        qn_text_add(&text, wide, strlen(wide));
+    }
+    return text.length ? tell_text(model, "quench.widths", &text) : QN_OK;
+}
+
+/* What a reader must know to see the float network's numbers in a tensor's integers: factors of channels, and that it
+ * is cut off where what is behind it, a function or a Softmax, does not care. */
+static qn_json *describe_value(const qn_quant_value *v, bool through)
+{
+    qn_json *row = qn_json_object(), *list = qn_json_array();
+    const int64_t channels = v->factor ? v->value->type.dims[v->axis].value : 0;
+    bool good = true;
+    for (int64_t c = 0; c < channels && good; c++)
+        good = qn_json_push(list, qn_json_float(v->factor[c]));
+    if (channels)
+        good = good && qn_json_set(row, "axis", qn_json_int(v->axis));
+    good = qn_json_set(row, "factor", list) && good;
+    if (through)
+        good = good && qn_json_set(row, "through", qn_json_bool(true));
+    if (good)
+        return row;
+    qn_json_free(row);
+    return NULL;
+}
+
+static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
+{
+    qn_json *root = qn_json_object();
+    char *text = NULL;
+    bool good = true, any = false;
+    for (size_t i = 0; i < q->n_values && good; i++) {
+        const qn_quant_value *v = &q->values[i];
+        const bool through = v->integer && qn_quant_root(q, v)->through;
+        if (!v->integer || (!through && !v->factor))
+            continue;
+        good = qn_json_set(root, v->value->name, describe_value(v, through));
+        any = true;
+    }
+    qn_status status = good ? QN_OK : qn_fail_nomem(model->ctx);
+    if (status == QN_OK && any)
+        status = qn_json_write_line(&text, model->ctx, root);
+    if (status == QN_OK && any)
+        status = qn_model_set_metadata(model, QN_TENSORS_KEY, text);
+    qn_text_free(model->ctx, text);
+    qn_json_free(root);
+    return status;
+}
+
+/* Of functions of 16 bits. */
+static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
+{
+    bool found = false;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        found = found || (n->integer && n->is_function && n->bits > 8);
+    }
+    if (!found || !q->settings.table_bits)
+        return QN_OK;
+    char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
+    QN_TRY_ALLOC(model->ctx, number);
+    return qn_model_set_metadata(model, QN_TABLE_BITS_KEY, number);
+}
+
+qn_status qn_job_describe(qn_quantize_job *j)
+{
+    char print[QN_FINGERPRINT_TEXT];
+    qn_model *model = j->quantized;
+    const qn_quant_settings *s = &j->quantizer->settings;
+    QN_TRY(qn_model_set_metadata(model, "quench.version", qn_version()));
+    QN_TRY(qn_model_set_metadata(model, "quench.target", s->profile->name));
+    QN_TRY(qn_model_set_metadata(model, "quench.method",
+                                 s->dynamic ? "dynamic"
+                                 : s->mix   ? "mix"
+                                            : j->params.method->name));
+    QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
+    if (s->reduce_range)
+        QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
+    QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
+    if (s->dynamic)
+        return QN_OK;
+    QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
+    if (s->profile->fixed_point)
+        QN_TRY(qn_model_set_metadata(model, QN_FIXED_KEY, QN_FIXED_WORD));
+    QN_TRY(tell_tensors(model, j->quantizer));
+    QN_TRY(tell_percentile(model, &j->params, s->mix));
+    QN_TRY(tell_refinements(model, &j->params));
+    if (s->mix)
+        QN_TRY(tell_mix(model, s->mix));
+    QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
+    QN_TRY(tell_tables(model, j->quantizer));
+    QN_TRY(tell_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
+    if (j->given)
+        return QN_OK;
+    const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;
+    return qn_model_set_metadata(model, "quench.data", qn_fingerprint_format(print, data));
+}

@@ -1,0 +1,100 @@
+/* Quantized models in files. */
+#include "quantize/quantized_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "ir/qparams.h"
+#include "model/prepare.h"
+#include "ops/infer.h"
+#include "quant/inputs.h"
+
+enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
+
+/* ---- Saving ----------------------------------------------------------------------------------------------------- */
+
+static bool is_wide(const qn_model *model)
+{
+    for (size_t i = 0; i < model->graph->n_values; i++) {
+        const qn_qparams *p = model->graph->values[i]->qparams;
+        if (p && qn_dtype_get(p->dtype)->bits == 16)
+            return true;
+    }
+    return false;
+}
+
+static int first_opset(const qn_model *model, const char *form)
+{
+    const bool has_integers = !form || strcmp(form, "fake") != 0;
+    return has_integers && is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
+}
+
+/* With the first opset that has a form for every node. */
+static qn_status save(qn_quantized_file *file, qn_model *model)
+{
+    const int last = file->asked ? file->asked : QN_LATEST_OPSET;
+    file->opset = file->asked ? file->asked : first_opset(model, file->form);
+    for (;; file->opset++) {
+        const qn_save_options options = {.opset = file->opset, .form = file->form};
+        const qn_status status = qn_model_save(file->ctx, model, file->path, &options);
+        if (status != QN_E_UNSUPPORTED || file->opset == last)
+            return status;
+    }
+}
+
+static bool has_open_batch(const qn_model *model)
+{
+    for (size_t i = 0; i < model->graph->n_inputs; i++) {
+        const qn_type *type = &model->graph->inputs[i]->type;
+        if (type->kind == QN_TYPE_TENSOR && type->rank > 0 && type->dims[0].value < 0)
+            return true;
+    }
+    return false;
+}
+
+/* A copy with the inputs that are asked for. */
+static qn_status save_changed(qn_quantized_file *file, qn_model *model)
+{
+    const qn_graph_options graph = {.batch = has_open_batch(model) ? file->batch : 0};
+    qn_model *changed = NULL;
+    QN_TRY(qn_prepare_shapes(&changed, file->ctx, model, &graph, false));
+    qn_status status = qn_graph_infer(changed->graph);
+    if (status == QN_OK && file->settings)
+        status = qn_inputs_retype(changed, file->settings);
+    if (status == QN_OK)
+        status = save(file, changed);
+    qn_model_free(changed);
+    return status;
+}
+
+qn_status qn_quantized_save(void *user, qn_model *model)
+{
+    qn_quantized_file *file = user;
+    QN_TRY(qn_folder_spare(file->ctx, file->path, file->original, "the model"));
+    const bool typed = file->settings && file->settings->n_input_types;
+    return typed || (file->batch && has_open_batch(model)) ? save_changed(file, model)
+                                                           : save(file, model);
+}
+
+/* ---- Report ----------------------------------------------------------------------------------------------------- */
+
+static int64_t file_size(const char *path)
+{
+    struct stat status;
+    return path && stat(path, &status) == 0 ? (int64_t)status.st_size : 0;
+}
+
+void qn_quantized_file_report(qn_report *report, const qn_model *model, const char *path, int opset)
+{
+    qn_item *root = &report->root, *rest = root->first;
+    root->first = root->last = NULL;
+    qn_item_text(root, "file", path);
+    qn_item_int(root, "opset", opset);
+    qn_item_int(root, "bytes_before", file_size(model->path));
+    qn_item_int(root, "bytes_after", file_size(path));
+    if (root->last) {
+        root->last->next = rest;
+        while (root->last->next)
+            root->last = root->last->next;
+    }
+}

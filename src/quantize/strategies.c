@@ -1,0 +1,287 @@
+/* qn_strategies_run: one float pass, then a quantized model for every method and number of iterations, the best of which
+ * is the result. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pass/quant_formats.h"
+#include "quantize/strategies.h"
+#include "quantize/traces.h"
+
+/* ---- What is asked for --------------------------------------------------------------------------------------------------- */
+
+static int64_t most_iterations(const qn_strategies *r)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < r->o->n_iterations; i++)
+        most = QN_MAX(most, r->o->iterations[i]);
+    return most;
+}
+
+static qn_status check_options(qn_strategies *r)
+{
+    const qn_strategies_options *o = r->o;
+    for (size_t i = 0; i < o->n_iterations; i++) {
+        if (o->iterations[i] < 1)
+            return qn_fail(r->ctx, QN_E_INVALID, "%lld iterations: it must be 1 or more",
+                           (long long)o->iterations[i]);
+    }
+    const qn_quantize_options *q = &o->file.quantize;
+    const bool several = o->n_methods * QN_MAX(o->n_iterations, 1) > 1 || o->n_iterations > 1;
+    if (several && (q->scales || q->stats || q->dynamic || q->goal))
+        return qn_fail(r->ctx, QN_E_OPTION,
+                       "several methods or numbers of iterations do not go with %s",
+                       q->scales    ? "a scale file"
+                       : q->stats   ? "a file of statistics"
+                       : q->dynamic ? "dynamic quantization"
+                                    : "a goal");
+    return QN_OK;
+}
+
+/* The options of every strategy, and the data that the largest number of iterations takes. */
+static qn_status prepare(qn_strategies *r)
+{
+    const qn_strategies_options *o = r->o;
+    const bool has_data = o->file.quantize.calibrate.data.n_data > 0;
+    r->function = o->function;
+    QN_TRY(check_options(r));
+    QN_TRY(qn_function_find(&r->row, r->ctx, &r->function, has_data));
+    r->base = o->file.quantize;
+    r->base.method = o->n_methods ? o->methods[0] : o->file.quantize.method;
+    qn_data_options *data = &r->base.calibrate.data;
+    if (r->row && r->row->random)
+        data->data = NULL;
+    if (r->row && r->row->random)
+        data->n_data = 0;
+    const int64_t wanted = most_iterations(r) * qn_strategies_batch(r);
+    if (data->samples && wanted > data->samples)
+        qn_log(r->ctx, QN_LOG_NOTE,
+               "%lld samples in so many iterations, but no more than %lld are to be used",
+               (long long)wanted, (long long)data->samples);
+    else if (wanted)
+        data->samples = wanted;
+    return QN_OK;
+}
+
+static bool is_single(const qn_strategies *r)
+{
+    return r->o->n_methods <= 1 && r->o->n_iterations <= 1;
+}
+
+/* ---- The result ------------------------------------------------------------------------------------------------------------------------ */
+
+static int by_worth(const void *a, const void *b)
+{
+    const qn_strategy *const *x = a, *const *y = b;
+    return qn_strategy_compare(*x, *y);
+}
+
+static void tell_strategy(qn_item *table, const qn_strategy *s)
+{
+    qn_item *row = qn_item_row(table);
+    qn_item_text(row, "quant_mode", s->mode);
+    qn_item_int(row, "iteration", s->iteration);
+    if (s->status != QN_OK) {
+        qn_item_text(row, "quantization_loss", "Fail");
+        return;
+    }
+    qn_item_real(row, "quantization_loss", s->loss, 4);
+    qn_item_real(row, "tensor_error", s->error, 6);
+    if (!isnan(s->metric))
+        qn_item_real(row, "accuracy", s->metric, 4);
+}
+
+/* Sorted; what failed says why below. */
+static qn_status tell_strategies(qn_strategies *r)
+{
+    qn_item *root = &r->report->root;
+    const qn_strategy **order = qn_arena_array(&r->arena, r->count, sizeof *order);
+    QN_TRY_ALLOC(r->ctx, order);
+    for (size_t i = 0; i < r->count; i++)
+        order[i] = &r->at[i];
+    qsort(order, r->count, sizeof *order, by_worth);
+    if (!isnan(r->pass.kept.metric))
+        qn_item_real(root, "float_accuracy", r->pass.kept.metric, 4);
+    qn_item *table = qn_item_table(root, "strategies");
+    for (size_t i = 0; i < r->count; i++)
+        tell_strategy(table, order[i]);
+    qn_item *failures = r->best && order[r->count - 1]->status != QN_OK && r->count > 1
+                            ? qn_item_table(root, "failures")
+                            : NULL;
+    for (size_t i = 0; failures && i < r->count; i++) {
+        if (order[i]->status == QN_OK)
+            continue;
+        qn_item *row = qn_item_row(failures);
+        qn_item_text(row, "strategy", order[i]->name);
+        qn_item_text(row, "why", order[i]->why);
+    }
+    return QN_OK;
+}
+
+/* The last word, since a search for speed may have changed the model. The folder of the best goes, unless something
+ * else is in it. */
+static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
+{
+    char *path = NULL;
+    QN_TRY(qn_folder_file(&path, &r->arena, r->model, r->folder, "_quantize.onnx"));
+    *file = qn_strategies_file(r, path);
+    QN_TRY(qn_quantized_save(file, r->j.quantized));
+    if (r->count > 1) {
+        (void)unlink(r->best->path);
+        (void)rmdir(r->best->folder);
+    }
+    return QN_OK;
+}
+
+/* The scales are complete before the model takes its place, so that whatever fails before leaves an older pair as it
+ * was. */
+static qn_status save_both(qn_strategies *r, qn_quantized_file *file)
+{
+    qn_output_file *scales;
+    QN_TRY(qn_job_write_scales(&scales, &r->j));
+    const qn_status status = place_best(r, file);
+    if (status == QN_OK && scales)
+        return qn_output_commit(scales);
+    qn_output_discard(scales);
+    return status;
+}
+
+static qn_status fail_all(const qn_strategies *r)
+{
+    const qn_strategy *s = &r->at[0];
+    return qn_fail(r->ctx, s->status, r->count > 1 ? "no strategy worked: %s" : "%s", s->why);
+}
+
+static qn_status leave_traces(qn_strategies *r, const qn_quantized_file *file)
+{
+    if (r->o->steps)
+        QN_TRY(qn_trace_steps(&r->j, r->model, r->folder, file));
+    return r->o->dump ? qn_trace_dump(&r->j, r->folder) : QN_OK;
+}
+
+static qn_status finish(qn_strategies *r)
+{
+    qn_quantized_file file;
+    if (!r->best)
+        return fail_all(r);
+    const qn_status reached = r->best->status;
+    if (!r->plain) {
+        r->own.method = r->best->method;
+        QN_TRY(qn_job_settle(&r->j));
+        r->j.stats = r->pass.stats[r->best->pass];
+        QN_TRY(tell_strategies(r));
+    }
+    qn_made_give(&r->j, &r->kept);
+    r->j.untimed = r->count > 1;
+    QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
+    QN_TRY(save_both(r, &file));
+    QN_TRY(leave_traces(r, &file));
+    qn_quantized_file_report(r->report, r->model, file.path, file.opset);
+    QN_TRY(qn_report_finish(r->report));
+    return reached == QN_E_GOAL ? qn_fail(r->ctx, reached, "%s", r->best->why) : QN_OK;
+}
+
+/* ---- The whole --------------------------------------------------------------------------------------------------------------------------- */
+
+/* Reading a picture takes as long as running it. */
+static qn_status remember(qn_strategies *r)
+{
+    qn_calibration *c = &r->j.calibration;
+    if (r->plain || !qn_strategies_read_data(r) || !c->with_data || r->count < 2)
+        return QN_OK;
+    QN_TRY(qn_sample_cache_open(r->samples, r->ctx, c->source, c->n_inputs));
+    c->source = &r->samples->source;
+    return QN_OK;
+}
+
+static qn_status open_job(qn_strategies *r)
+{
+    char *scales = NULL;
+    if (r->o->file.scale_file)
+        QN_TRY(qn_folder_file(&scales, &r->arena, r->model, r->folder, "_scales.json"));
+    if (scales)
+        r->base.save_scales = scales;
+    qn_job_init(&r->j, r->ctx, &r->base);
+    QN_TRY(qn_job_prepare(&r->j, r->model));
+    if (r->plain)
+        QN_TRY(qn_job_calibrate(&r->j));
+    else if (qn_strategies_read_data(r))
+        QN_TRY(qn_calibration_feed(&r->j.calibration));
+    QN_TRY(qn_strategies_list(r));
+    return remember(r);
+}
+
+static qn_status run_all(qn_strategies *r)
+{
+    QN_TRY(open_job(r));
+    if (!r->plain)
+        QN_TRY(qn_strategies_float(r));
+    qn_calibration_drop_plan(&r->j.calibration);
+    QN_TRY(qn_strategies_try(r));
+    return finish(r);
+}
+
+static qn_status run_job(qn_report **out, qn_strategies *r)
+{
+    qn_sample_cache samples = {.ctx = NULL};
+    QN_TRY(qn_report_create(&r->report, r->ctx));
+    r->samples = &samples;
+    qn_status status = run_all(r);
+    qn_made_drop(r, &r->kept);
+    qn_model_free(r->j.quantized);
+    r->j.quantized = NULL;
+    if (!r->plain)
+        r->j.stats = NULL; /* one of the pass's */
+    for (size_t i = 0; i < r->pass.n_after && r->pass.stats; i++)
+        qn_stats_free(r->pass.stats[i]);
+    qn_baseline_free(&r->pass.kept);
+    qn_job_free(&r->j);
+    qn_sample_cache_close(&samples);
+    if (status == QN_OK || status == QN_E_GOAL)
+        *out = r->report;
+    else
+        qn_report_free(r->report);
+    return status;
+}
+
+static qn_status run_locked(qn_report **out, qn_strategies *r)
+{
+    const qn_quant_format *form;
+    qn_folder_lock lock;
+    const qn_quantize_options *q = &r->base;
+    r->plain = is_single(r) && (q->scales || q->stats || q->dynamic ||
+                                (qn_strategies_read_data(r) && !r->o->cache));
+    if (r->o->file.form)
+        QN_TRY(qn_quant_format_find(&form, r->ctx, r->o->file.form));
+    QN_TRY(qn_folder_make(r->ctx, r->folder));
+    QN_TRY(qn_folder_lock_take(&lock, r->ctx, &r->arena, r->folder));
+    const qn_status status = run_job(out, r);
+    qn_folder_lock_drop(&lock);
+    return status;
+}
+
+qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
+                            const qn_strategies_options *options)
+{
+    const qn_strategies_options defaults = QN_STRATEGIES_OPTIONS_INIT;
+    qn_strategies r = {.ctx = ctx, .o = options ? options : &defaults, .model = model};
+    *out = NULL;
+    r.folder = r.o->file.save_dir ? r.o->file.save_dir : "quench_out";
+    qn_arena_init(&r.arena, &ctx->allocator);
+    qn_status status = prepare(&r);
+    if (status == QN_OK)
+        status = run_locked(out, &r);
+    qn_arena_free(&r.arena);
+    return status;
+}
+
+qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
+                           const qn_quantize_file_options *options)
+{
+    qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
+    if (options)
+        strategies.file = *options;
+    return qn_strategies_run(out, ctx, model, &strategies);
+}
