@@ -252,6 +252,8 @@ typedef struct qn_input_shape {
 
 /* The passes that graphs go through, in their order; NULL past the last. */
 QN_API const char *qn_pass_name(size_t i);
+/* 1 where qn_graph_options.skip accepts the text: a pass's name, an older name of one, or "all". */
+QN_API int qn_pass_is_known(const char *text);
 
 /* The backends of this build, the fastest first; NULL past the last. */
 QN_API const char *qn_backend_name(size_t i);

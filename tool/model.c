@@ -17,6 +17,11 @@ static const char *pass_word(size_t i)
     return i == 0 || qn_pass_name(i - 1) ? "all" : NULL;
 }
 
+static bool is_known_pass(const char *text)
+{
+    return qn_pass_is_known(text) != 0;
+}
+
 static const cli_option graph_options[] = {
     {.name = "input-shape",
      .type = CLI_LIST,
@@ -28,6 +33,7 @@ static const cli_option graph_options[] = {
      .offset = offsetof(cli_graph_values, skip),
      .value = "PASS",
      .word = pass_word,
+     .known = is_known_pass,
      .help = "a pass to leave out ('quench help passes'), or all"},
     {.name = "batch",
      .shorts = "b",

@@ -230,7 +230,7 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
 {
     qn_item *table = qn_item_table(root, "passes");
     for (size_t p = 0; p < qn_passes_count; p++) {
-        const bool skipped = qn_pass_is_skipped(qn_passes[p], options->skip, options->n_skip);
+        const bool skipped = qn_pass_is_skipped(p, options->skip, options->n_skip);
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "pass", qn_passes[p]->name);
         qn_item_int(row, "changes", changes[p]);
@@ -315,11 +315,11 @@ static void add_touched(void *table, const qn_pass *pass, const char *what, cons
 static qn_status optimize(int64_t *changes, qn_item *touched, graphs *g,
                           const qn_inspect_options *o)
 {
-    const qn_pass_observer watch = {.user = touched, .changed = add_touched};
+    const qn_pass_observer observer = {.user = touched, .changed = add_touched};
     const qn_pass_options passes = {.skip = o->graph.skip,
                                     .n_skip = o->graph.n_skip,
                                     .purpose = QN_PURPOSE_CONVERT,
-                                    .observer = o->passes ? &watch : NULL};
+                                    .observer = o->passes ? &observer : NULL};
     return qn_passes_run(g->optimized, &passes, changes);
 }
 

@@ -54,6 +54,11 @@ const char *qn_pass_name(size_t i)
     return i < qn_passes_count ? qn_passes[i]->name : NULL;
 }
 
+int qn_pass_is_known(const char *text)
+{
+    return qn_passes_know(text);
+}
+
 const char *qn_backend_name(size_t i)
 {
     for (size_t k = 0; qn_backends[k]; k++) {

@@ -6,7 +6,7 @@
 
 #include "base/nearest.h"
 #include "compare/layer_report.h"
-#include "ir/dtype.h"
+#include "ir/width.h"
 
 /* A layer stands out with an error of its own that is this large, and this many times the one in the middle. */
 static const double much = 0.02, times = 3;
@@ -109,7 +109,8 @@ const char *qn_compare_row_advice(const qn_compare_row *row)
         return "the integers that it reads are too coarse: 16 bits before it";
     if (2 * row->cut > row->single.noise && row->single.noise > 0)
         return "another method, such as min_max: what it cuts off is most of the error";
-    return qn_dtype_get(row->dtype)->bits >= 16 ? "float" : "16 bits";
+    const qn_width *width = qn_width_of(row->dtype);
+    return !width || qn_width_is_fine(width) ? "float" : "16 bits";
 }
 
 /* The worst first. */

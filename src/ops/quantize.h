@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ir/width.h"
 #include "ops/eval.h"
 #include "ops/fixed.h"
 #include "ops/infer.h"
@@ -55,10 +56,11 @@ static inline float qn_sum_fixed(const float ratios[2], const int64_t zeros[3])
 
 /* ---- Multiply-accumulate: from an exact sum of products to float ------------------------------------ */
 
-/* A side (input a or b) has more than 8 bits: then the bias is added before the sum becomes float. */
+/* A side (input a or b) needs sums of 64 bits: then the bias is added before the sum becomes float. */
 static inline bool qn_mac_is_wide(const qn_eval *self, int32_t a, int32_t b)
 {
-    return qn_dtype_get(self->in[a]->dtype)->bits > 8 || qn_dtype_get(self->in[b]->dtype)->bits > 8;
+    const qn_width *wa = qn_width_of(self->in[a]->dtype), *wb = qn_width_of(self->in[b]->dtype);
+    return (wa && wa->sums == QN_INT64) || (wb && wb->sums == QN_INT64);
 }
 
 /* products + bias[at]; bias NULL: none. */

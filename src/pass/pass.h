@@ -29,7 +29,7 @@ typedef struct qn_pass {
     qn_status (*run)(qn_pass_context *self);
 } qn_pass;
 
-#define QN_PASS(id, run, quantize, convert) extern const qn_pass qn_pass_##id;
+#define QN_PASS(id, also, run, quantize, convert) extern const qn_pass qn_pass_##id;
 #include "pass/passes.def"
 #undef QN_PASS
 
@@ -37,8 +37,10 @@ typedef struct qn_pass {
 extern const qn_pass *const qn_passes[];
 extern const size_t qn_passes_count;
 bool qn_pass_serves(size_t pass, qn_purpose purpose);
-/* Whether the names to leave out have that of the pass among them, or "all". */
-bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_skip);
+/* Whether the text is "all", a pass's name or an older name of one. */
+bool qn_passes_know(const char *text);
+/* Whether the texts name the pass (an index of qn_passes), by its own or its older name, or are "all". */
+bool qn_pass_is_skipped(size_t pass, const char *const *skip, size_t n_skip);
 
 /* Is told of each node that a pass added, changed or removed, one pass after the other. */
 typedef struct qn_pass_observer {

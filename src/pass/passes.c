@@ -9,7 +9,7 @@
 enum { MOST_ROUNDS = 32 };
 
 const qn_pass *const qn_passes[] = {
-#define QN_PASS(id, run, quantize, convert) &qn_pass_##id,
+#define QN_PASS(id, also, run, quantize, convert) &qn_pass_##id,
 #include "pass/passes.def"
 #undef QN_PASS
 };
@@ -18,7 +18,7 @@ const size_t qn_passes_count = QN_COUNT_OF(qn_passes);
 const char *const qn_purpose_names[QN_PURPOSES] = {"run", "quantize", "convert"};
 
 static const bool serves[][QN_PURPOSES] = {
-#define QN_PASS(id, run, quantize, convert) {run, quantize, convert},
+#define QN_PASS(id, also, run, quantize, convert) {run, quantize, convert},
 #include "pass/passes.def"
 #undef QN_PASS
 };
@@ -28,12 +28,31 @@ bool qn_pass_serves(size_t pass, qn_purpose purpose)
     return serves[pass][purpose];
 }
 
-static const char every_pass[] = "all";
+static const char *const older_names[] = {
+#define QN_PASS(id, also, run, quantize, convert) also,
+#include "pass/passes.def"
+#undef QN_PASS
+};
 
-bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_skip)
+/* Whether the option's text names this pass, by its own or its older name, or all passes. */
+static bool is_named(size_t pass, const char *text)
+{
+    return strcmp(text, "all") == 0 || strcmp(text, qn_passes[pass]->name) == 0 ||
+           (older_names[pass] && strcmp(text, older_names[pass]) == 0);
+}
+
+bool qn_passes_know(const char *text)
+{
+    bool known = false;
+    for (size_t p = 0; p < qn_passes_count && !known; p++)
+        known = is_named(p, text);
+    return known;
+}
+
+bool qn_pass_is_skipped(size_t pass, const char *const *skip, size_t n_skip)
 {
     for (size_t i = 0; i < n_skip; i++) {
-        if (strcmp(skip[i], pass->name) == 0 || strcmp(skip[i], every_pass) == 0)
+        if (is_named(pass, skip[i]))
             return true;
     }
     return false;
@@ -42,10 +61,7 @@ bool qn_pass_is_skipped(const qn_pass *pass, const char *const *skip, size_t n_s
 qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options)
 {
     for (size_t i = 0; i < options->n_skip; i++) {
-        bool known = strcmp(options->skip[i], every_pass) == 0;
-        for (size_t p = 0; p < qn_passes_count; p++)
-            known = known || strcmp(qn_passes[p]->name, options->skip[i]) == 0;
-        if (!known)
+        if (!qn_passes_know(options->skip[i]))
             return qn_fail(ctx, QN_E_INVALID,
                            "there is no pass '%s' ('quench help passes' lists them)",
                            options->skip[i]);
@@ -100,7 +116,7 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
         for (size_t p = 0; p < qn_passes_count; p++) {
             int64_t count = 0;
             if (!serves[p][options->purpose] ||
-                qn_pass_is_skipped(qn_passes[p], options->skip, options->n_skip))
+                qn_pass_is_skipped(p, options->skip, options->n_skip))
                 continue;
             QN_TRY(qn_check_cancel(model->ctx));
             QN_TRY(run_on(model->graph, qn_passes[p], &this, &count));

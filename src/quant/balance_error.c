@@ -222,7 +222,7 @@ static double step_of_input(const qn_balance_error *e, const qn_balance_reading 
         most = fmax(most, (double)end.max / r->by[c]);
         least = fmin(least, (double)end.min / r->by[c]);
     }
-    const double levels = root->bits > 8 ? 65535 : 255;
+    const double levels = (double)(qn_width_count(qn_width_of_bits(root->bits)) - 1);
     return e->q->settings.profile->symmetric ? 2 * fmax(most, -least) / levels
                                              : (most - least) / levels;
 }

@@ -10,7 +10,7 @@ static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
 bool qn_params_is_wide(const qn_qparams *x, const qn_qparams *w)
 {
-    return x->qmax - x->qmin > 255 || w->qmax > 255;
+    return qn_width_of(x->dtype)->sums == QN_INT64 || qn_width_of(w->dtype)->sums == QN_INT64;
 }
 
 static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)

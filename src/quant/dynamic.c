@@ -79,8 +79,10 @@ qn_status qn_dynamic_rules(qn_quantizer *q)
     bool any = false;
     if (q->settings.bits != 8 || q->settings.n_widths)
         return qn_fail(q->ctx, QN_E_OPTION, "dynamic quantization has 8 bits");
-    for (size_t i = 0; i < q->n_nodes; i++)
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        q->nodes[i].bits = q->nodes[i].weight_bits = q->settings.bits;
         guess_node(&q->nodes[i]);
+    }
     QN_TRY(qn_patterns_apply(q));
     QN_TRY(check_target(q));
     for (size_t i = 0; i < q->n_nodes; i++)
@@ -238,7 +240,8 @@ static qn_status row_scales(qn_qparams **out, const qn_quantizer *q, const qn_te
 {
     const int64_t rows = both ? w->dims[1] : w->dims[0] * w->dims[1], columns = w->dims[2];
     const int64_t all = w->dims[0] * w->dims[1];
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[0], rows));
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
+                             qn_profile_weight(q->settings.profile, 8), rows));
     qn_qparams *p = *out;
     qn_params_reach(p, q);
     for (int64_t r = 0; r < rows; r++) {

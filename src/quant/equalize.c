@@ -32,7 +32,7 @@ static bool find_main(search *s)
     const qn_quant_value *root = qn_quant_root(s->q, s->main);
     const qn_quant_value *source = &s->q->values[root->source];
     whole = qn_balance_entry(s->stats, source->value, s->main_at.axis);
-    if (root->bits > 8 || !whole)
+    if (qn_width_is_fine(qn_width_of_bits(root->bits)) || !whole)
         return false;
     for (int64_t c = 0; c < whole->channels; c++) {
         const qn_range end = qn_balance_kept(source, root, whole, c);

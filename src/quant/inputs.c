@@ -61,8 +61,8 @@ qn_status qn_inputs_claim(qn_quantizer *q)
 
 /* ---- Widths -------------------------------------------------------------------------------------------------------- */
 
-/* A node of 8 bits that reads the value, behind those that move it; NULL: none. */
-static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value *value)
+/* A node of less bits that reads the value, behind those that move it; NULL: none. */
+static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value *value, int bits)
 {
     const qn_quant_node *found = NULL;
     for (const qn_value *next; value && !found; value = next) {
@@ -73,7 +73,7 @@ static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value 
                 continue;
             if (user->form == QN_FORM_MOVE)
                 next = user->node->out[0];
-            else if (user->bits == 8)
+            else if (user->bits < bits)
                 found = user;
         }
     }
@@ -88,7 +88,7 @@ qn_status qn_inputs_settle(qn_quantizer *q)
         if (v->type == QN_UNDEFINED)
             continue;
         v->bits = qn_dtype_get(v->type)->bits;
-        const qn_quant_node *narrow = v->bits > 8 ? narrow_reader(q, value) : NULL;
+        const qn_quant_node *narrow = narrow_reader(q, value, v->bits);
         if (narrow)
             return qn_fail(q->ctx, QN_E_OPTION,
                            "input '%s' cannot be int16 (-qid): node '%s', which reads it, has 8 "

@@ -128,9 +128,9 @@ static qn_status check_opset(lint *l)
     if (l->node != l->node->graph->first)
         return QN_OK;
     for (size_t i = 0; i < model->n_opsets; i++) {
-        if (*model->opsets[i].domain == 0 && model->opsets[i].version < l->profile->opset[0])
+        if (*model->opsets[i].domain == 0 && model->opsets[i].version < l->profile->opset)
             tell(l, "the file has opset %lld, %s wants %d or later for scales per channel",
-                 (long long)model->opsets[i].version, l->profile->name, l->profile->opset[0]);
+                 (long long)model->opsets[i].version, l->profile->name, l->profile->opset);
     }
     return QN_OK;
 }
@@ -177,7 +177,7 @@ static qn_status check_width(lint *l)
     if (!integers || integers->type.dtype == QN_INT32)
         return QN_OK;
     const int bits = qn_dtype_get(integers->type.dtype)->bits;
-    if (bits != 8 && !(bits == 16 && l->profile->wide))
+    if (!qn_profile_computes(l->profile, bits))
         tell(l, "'%s' has %d bits (%s); %s computes with 8 as integers", integers->name, bits,
              qn_dtype_get(integers->type.dtype)->name, l->profile->name);
     return QN_OK;

@@ -14,13 +14,6 @@
 #include "pass/softmax_masks.h"
 #include "quant/given.h"
 
-/* exp(-depth) of a row's largest number is what is left of a masked one: 6e-6 beside steps of 1/255, and 4e-11 where
- * there are 65,535. Several thousands in a row do not add up to a step either way. */
-static float depth_of(int bits)
-{
-    return bits > 8 ? 24 : 12;
-}
-
 qn_status qn_masks_find(qn_quantizer *q)
 {
     bool *marked = qn_arena_array(&q->arena, q->n_values + 1, sizeof *marked);
@@ -135,7 +128,7 @@ static void measure_node(const walk *w, const qn_node *node)
         *live = w->live[node->in[0]->mark];
     if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*live))
         return;
-    const float depth = depth_of(qn_quant_root(w->q, v)->bits);
+    const float depth = qn_width_of_bits(qn_quant_root(w->q, v)->bits)->mask_depth;
     const float least = live_least(w, node, depth);
     if (!(fminf(least, 0) - depth > live->min))
         return;
@@ -185,8 +178,9 @@ qn_status qn_masks_measure(qn_quantizer *q, const qn_stats *stats)
 
 qn_range qn_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits)
 {
-    const float more = bits > 8 ? qn_more_for_words : 1;
-    return (qn_range){fmaxf(fminf(entry->min, 0), more * root->live - depth_of(bits)),
+    const qn_width *width = qn_width_of_bits(bits);
+    const float more = width->headroom;
+    return (qn_range){fmaxf(fminf(entry->min, 0), more * root->live - width->mask_depth),
                       more * fmaxf(entry->max, 0)};
 }
 

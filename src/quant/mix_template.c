@@ -167,7 +167,9 @@ static qn_status choose_method(qn_quant_node *n, const qn_quantizer *q, const qn
     if (n->method)
         return QN_OK;
     n->method = wish->usual;
-    return n->bits > 8 ? qn_method_find(&n->method, q->ctx, "min_max") : QN_OK;
+    return qn_width_is_fine(qn_width_of_bits(n->bits))
+               ? qn_method_find(&n->method, q->ctx, "min_max")
+               : QN_OK;
 }
 
 static void choose_bits(qn_quant_node *n, const qn_mix_wish *wish)

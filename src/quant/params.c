@@ -58,7 +58,8 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
     const qn_profile *profile = q->settings.profile;
     const int64_t count = qn_tensor_count(tensor);
     float least = 0, most = 0;
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, profile->activation[n->bits > 8], 1));
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, qn_profile_activation(profile, n->bits),
+                             1));
     for (int64_t i = 0; i < count; i++) {
         const float x = (float)qn_tensor_f64(tensor, i);
         least = QN_MIN(least, x);
@@ -71,14 +72,15 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
 
 /* ---- Activations ---------------------------------------------------------------------------------------------- */
 
-static qn_status range_of_words(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
-                                const qn_range_options *wanted)
+static qn_status fine_range(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
+                            const qn_range_options *wanted)
 {
+    const qn_width *width = qn_width_of_bits(wanted->bits);
     const qn_method *method = NULL;
     QN_TRY(qn_method_find(&method, q->ctx, "min_max"));
     QN_TRY(qn_stats_range(range, q->ctx, entry, method, wanted));
-    range->min *= qn_more_for_words;
-    range->max *= qn_more_for_words;
+    range->min *= width->headroom;
+    range->max *= width->headroom;
     return QN_OK;
 }
 
@@ -181,8 +183,8 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     root->through = options->look_through && qn_range_has_through(q, root);
     if (root->through)
         return qn_range_through(range, q, root, entry);
-    if (root->bits > 8)
-        return range_of_words(range, q, entry, &wanted);
+    if (qn_width_is_fine(qn_width_of_bits(root->bits)))
+        return fine_range(range, q, entry, &wanted);
     const qn_method *method = method_of(q, root, options);
     return qn_stats_range(range, q->ctx, entry, method, &wanted);
 }
@@ -230,7 +232,7 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
     const float *by = source->factor;
     if (!by || !entry || entry->channels < 1)
         return root->range;
-    const float more = root->bits > 8 ? qn_more_for_words : 1;
+    const float more = qn_width_of_bits(root->bits)->headroom;
     qn_range range = {0, 0};
     for (int64_t c = 0; c < entry->channels; c++) {
         range.min = fminf(range.min, fmaxf(more * entry->channel_min[c], root->range.min) / by[c]);
@@ -272,7 +274,8 @@ static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
     if (root->least < 0)
         range.min = fmaxf(range.min, root->least);
     limit_range(&range, q, root, options->norm_limit);
-    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena,
+                             qn_profile_activation(profile, 8), 1));
     qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
     return QN_OK;
 }

@@ -37,11 +37,7 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
 /* One scale for a whole constant that node n reads, without what is below n->least; one number is hit exactly. */
 QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
                                               const qn_tensor *tensor, const qn_quant_node *n);
-/* 16 bits resolve what was seen with room to spare: nothing is cut off, and half as much is added on both sides for what
- * other data may bring. A side that is 0, as behind a Relu, stays. */
-static const float qn_more_for_words = 1.5F;
-/* weights.c: how far integers of weights reach: symmetric; with reduced range -64 to 64, since 255 * 64 + 255 * 64 still
- * fits 16 bits, where engines on CPUs without VNNI add the products in pairs. */
+/* weights.c: how far integers of weights reach: symmetric; with reduced range as far as the table of widths says. */
 void qn_params_reach(qn_qparams *p, const qn_quantizer *q);
 /* Parameters of weights as the target wants them, all scales 1. */
 QN_MUST_CHECK qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q,

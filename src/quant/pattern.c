@@ -1,5 +1,6 @@
 #include "quant/pattern.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,34 +104,71 @@ static void apply_harmful(qn_quantizer *q, const char *name)
     }
 }
 
-/* What may stand behind "PATTERN=". */
-static const struct {
-    const char *name;
-    int bits, weight_bits;
-} widths[] = {{"8", 8, 8}, {"16", 16, 16}, {"w8a16", 16, 8}};
+/* What may stand behind "PATTERN=": "16", a width for all, or "w8a16", one of less bits for weights. */
+typedef struct asked_width {
+    int weight_bits, bits;
+    char name[16];
+} asked_width;
 
-static const size_t n_widths = sizeof widths / sizeof *widths;
+enum { ASKED = QN_WIDTHS * (QN_WIDTHS + 1) / 2 };
+
+/* Those that the engine computes with; how many they are. */
+static int list_asked(asked_width out[ASKED])
+{
+    int count = 0;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        for (int w = 0; w < QN_WIDTHS; w++) {
+            for (int a = mixed ? w + 1 : w; a < (mixed ? (int)QN_WIDTHS : w + 1); a++) {
+                asked_width *asked = &out[count];
+                *asked = (asked_width){.weight_bits = qn_widths[w].bits, .bits = qn_widths[a].bits};
+                if (mixed)
+                    snprintf(asked->name, sizeof asked->name, "w%da%d", asked->weight_bits,
+                             asked->bits);
+                else
+                    snprintf(asked->name, sizeof asked->name, "%d", asked->bits);
+                count +=
+                    qn_width_is_computed(asked->bits) && qn_width_is_computed(asked->weight_bits);
+            }
+        }
+    }
+    return count;
+}
+
+static qn_status read_asked(asked_width *out, const qn_quantizer *q, const char *text)
+{
+    const char *equals = strrchr(text, '=');
+    asked_width all[ASKED];
+    char list[256] = "";
+    const int count = list_asked(all);
+    size_t at = 0;
+    for (int i = 0; i < count && at < sizeof list; i++) {
+        *out = all[i];
+        if (equals && equals != text && strcmp(equals + 1, out->name) == 0)
+            return QN_OK;
+        at += (size_t)snprintf(list + at, sizeof list - at, "%sPATTERN=%s",
+                               !i              ? ""
+                               : i + 1 < count ? ", "
+                                               : " or ",
+                               out->name);
+    }
+    return qn_fail(q->ctx, QN_E_OPTION, "--bits: '%s' is not %s", text, list);
+}
 
 /* "PATTERN=16", or "NAME=16" */
 static qn_status apply_width(qn_quantizer *q, const char *text, bool is_name)
 {
-    const char *equals = strrchr(text, '=');
+    asked_width asked;
     bool found = false;
-    size_t width = 0;
-    while (equals && width < n_widths && strcmp(equals + 1, widths[width].name) != 0)
-        width++;
-    if (!equals || equals == text || width == n_widths)
-        return qn_fail(q->ctx, QN_E_OPTION,
-                       "--bits: '%s' is not PATTERN=8, PATTERN=16 or PATTERN=w8a16", text);
-    char *pattern = qn_arena_text(&q->arena, text, (size_t)(equals - text));
+    QN_TRY(read_asked(&asked, q, text));
+    char *pattern = qn_arena_text(&q->arena, text, (size_t)(strrchr(text, '=') - text));
     QN_TRY_ALLOC(q->ctx, pattern);
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_node *node = q->nodes[i].node;
         if (is_name ? !writes(node, pattern) : !fits_node(pattern, node))
             continue;
         found = true;
-        q->nodes[i].bits = widths[width].bits;
-        q->nodes[i].weight_bits = widths[width].weight_bits;
+        q->nodes[i].bits = asked.bits;
+        q->nodes[i].weight_bits = asked.weight_bits;
     }
     return found ? QN_OK : fail_unfit(q, pattern);
 }

@@ -9,50 +9,44 @@
 /* All that the manual's table tells apart is whether there are 16 bits. */
 #define CHIP(NAME, WIDE)                                                                           \
     {                                                                                              \
-        .name = (NAME), .brief = "a chip", .activation = {QN_INT8, QN_INT16},                      \
-        .weight = {QN_INT8, QN_INT16}, .symmetric = true, .per_channel = true,                     \
-        .per_channel_transposed = true, .bias_integer = true, .wide = (WIDE), .any_limit = true,   \
-        .can = QN_CAN_ALL, .opset = {13, 21}, .fixed_point = true, .method = {                     \
-            "kl",                                                                                  \
-            "min_max"                                                                              \
+        .name = (NAME), .brief = "a chip", .symmetric = true, .per_channel = true,                 \
+        .per_channel_transposed = true, .bias_integer = true, .any_limit = true,                   \
+        .can = QN_CAN_ALL, .opset = 13, .fixed_point = true, .widths = {                           \
+            [QN_WIDTH_8] = {.computed = true, .method = "kl"},                                     \
+            [QN_WIDTH_16] = {.computed = (WIDE), .method = "min_max"},                             \
         }                                                                                          \
     }
 
 const qn_profile qn_profiles[] = {
     {.name = "quench",
      .brief = "quench's own engine",
-     .activation = {QN_UINT8, QN_UINT16},
-     .weight = {QN_INT8, QN_INT16},
      .per_channel = true,
      .per_channel_transposed = true,
      .drop_limits = true,
      .bias_integer = true,
-     .wide = true,
      .operators = true,
      .any_limit = true,
      .rounds_behind = true,
      .float_result = true,
      .dynamic = true,
      .can = QN_CAN_ALL,
-     .opset = {13, 21}},
+     .opset = 13,
+     .widths = {[QN_WIDTH_8] = {.computed = true}, [QN_WIDTH_16] = {.computed = true}}},
     {.name = "ort",
      .brief = "ONNX Runtime on a CPU",
      .saturates = true,
-     .activation = {QN_UINT8, QN_UINT16},
-     .weight = {QN_INT8, QN_INT16},
      .per_channel = true,
      .drop_limits = true,
      .bias_integer = true,
      .operators = true,
      .dynamic = true,
      .can = COMMON_CAN | QN_CAN_SIGMOID,
-     .opset = {13, 21}},
+     .opset = 13,
+     .widths = {[QN_WIDTH_8] = {.computed = true}}},
     {.name = "openvino",
      .brief = "OpenVINO on a CPU",
      .saturates = true,
      .pads_with_zero = true,
-     .activation = {QN_UINT8, QN_UINT16},
-     .weight = {QN_INT8, QN_INT16},
      .per_channel = true,
      .per_channel_transposed = true,
      .unify_concat = true,
@@ -60,29 +54,27 @@ const qn_profile qn_profiles[] = {
      .float_result = true,
      .dynamic = true,
      .can = COMMON_CAN,
-     .opset = {13, 21}},
+     .opset = 13,
+     .widths = {[QN_WIDTH_8] = {.computed = true}}},
     {.name = "tensorrt",
      .brief = "TensorRT with explicit quantization",
-     .activation = {QN_INT8, QN_INT16},
-     .weight = {QN_INT8, QN_INT16},
-     .wide_refused = true,
      .symmetric = true,
      .per_channel = true,
      .unify_concat = true,
      .any_limit = true,
      .float_result = true,
      .can = QN_CAN_ADD | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE,
-     .opset = {13, 21}},
+     .opset = 13,
+     .widths = {[QN_WIDTH_8] = {.computed = true}, [QN_WIDTH_16] = {.refused = true}}},
     {.name = "qdq-generic",
      .brief = "any engine that knows QuantizeLinear and DequantizeLinear",
      .pads_with_zero = true,
-     .activation = {QN_UINT8, QN_UINT16},
-     .weight = {QN_INT8, QN_INT16},
      .unify_concat = true,
      .any_limit = true,
      .float_result = true,
      .can = COMMON_CAN,
-     .opset = {13, 21}},
+     .opset = 13,
+     .widths = {[QN_WIDTH_8] = {.computed = true}}},
     CHIP("TX510x", false),
     CHIP("TX5336x_TX5256x", true),
     CHIP("TX5368x_TX5339x_TX5335x", true),
@@ -90,6 +82,34 @@ const qn_profile qn_profiles[] = {
     CHIP("TX5112x_TX5239x201", true),
 };
 const size_t qn_profiles_count = QN_COUNT_OF(qn_profiles);
+
+/* ---- Widths --------------------------------------------------------------------------------------------------- */
+
+bool qn_profile_computes(const qn_profile *profile, int bits)
+{
+    const qn_width *width = qn_width_of_bits(bits);
+    return width && profile->widths[width->index].computed;
+}
+
+int qn_profile_wider(const qn_profile *profile, int bits)
+{
+    for (int i = 0; i < QN_WIDTHS; i++) {
+        if (qn_widths[i].bits > bits && profile->widths[i].computed)
+            return qn_widths[i].bits;
+    }
+    return 0;
+}
+
+qn_dtype qn_profile_activation(const qn_profile *profile, int bits)
+{
+    return qn_width_type(qn_width_of_bits(bits), profile->symmetric);
+}
+
+qn_dtype qn_profile_weight(const qn_profile *profile, int bits)
+{
+    (void)profile; /* all targets want signed weights */
+    return qn_width_type(qn_width_of_bits(bits), true);
+}
 
 /* ---- Chips by their full names ------------------------------------------------------------------------------ */
 

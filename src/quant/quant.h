@@ -8,6 +8,7 @@
 #ifndef QN_QUANT_H
 #define QN_QUANT_H
 
+#include "ir/width.h"
 #include "ops/op.h"
 #include "quant/derived.h"
 
@@ -30,30 +31,44 @@ enum {
     QN_CAN_ALL = 8191
 };
 
+/* What a target does with numbers of one width. */
+typedef struct qn_profile_width {
+    /* It computes with them as integers. */
+    bool computed;
+    /* A file that has them does not load. */
+    bool refused;
+    /* Of ranges; NULL: the best known. */
+    const char *method;
+} qn_profile_width;
+
 typedef struct qn_profile {
     const char *name, *brief;
-    qn_dtype activation[2], weight[2]; /* of 8 and of 16 bits */
-    bool symmetric;                    /* activations have zero point 0 (signed) */
-    bool per_channel;                  /* weights have a scale per output channel */
-    bool per_channel_transposed;       /* those of ConvTranspose too */
-    bool unify_concat;                 /* all inputs of a Concat have its output's parameters */
-    bool drop_limits;                  /* Relu and Clip that the integers' limits imply go away */
-    bool bias_integer;                 /* biases are int32 with a D; else float */
-    bool wide;                         /* 16 bits are computed with as integers */
-    bool wide_refused;                 /* a file that has 16 bits does not load */
-    bool dynamic;                      /* finds scales while running (--dynamic) */
-    bool saturates;                    /* adds products of 8 bits in 16 on CPUs without VNNI */
-    bool pads_with_zero;               /* pads averages with the integer 0, not the zero point */
-    bool operators;                    /* knows QLinearConv and its kin */
-    bool any_limit;                    /* Relu and Clip of any limits fit behind a product */
-    bool rounds_behind; /* a product may be rounded behind the function that reads it */
-    bool float_result;  /* a convolution of integers may have a float result */
-    unsigned can;       /* QN_CAN_... */
-    int opset[2];       /* least to write, with 8 and with 16 bits */
+    bool symmetric;              /* activations are signed and have zero point 0 */
+    bool per_channel;            /* weights have a scale per output channel */
+    bool per_channel_transposed; /* those of ConvTranspose too */
+    bool unify_concat;           /* all inputs of a Concat have its output's parameters */
+    bool drop_limits;            /* Relu and Clip that the integers' limits imply go away */
+    bool bias_integer;           /* biases are int32 with a D; else float */
+    bool dynamic;                /* finds scales while running (--dynamic) */
+    bool saturates;              /* adds products of 8 bits in 16 on CPUs without VNNI */
+    bool pads_with_zero;         /* pads averages with the integer 0, not the zero point */
+    bool operators;              /* knows QLinearConv and its kin */
+    bool any_limit;              /* Relu and Clip of any limits fit behind a product */
+    bool rounds_behind;          /* a product may be rounded behind the function that reads it */
+    bool float_result;           /* a convolution of integers may have a float result */
+    unsigned can;                /* QN_CAN_... */
+    int opset;                   /* least to write */
     bool fixed_point; /* a chip: all products are rounded, in fixed point (docs/numerics.md), up to
                            the outputs, and nothing stays float unless asked for */
-    const char *method[2]; /* of ranges, with 8 and with 16 bits; NULL: the best known */
+    qn_profile_width widths[QN_WIDTHS];
 } qn_profile;
+
+bool qn_profile_computes(const qn_profile *profile, int bits);
+/* The next width that it computes with beyond this one; 0: there is none. */
+int qn_profile_wider(const qn_profile *profile, int bits);
+/* The types of its integers. */
+qn_dtype qn_profile_activation(const qn_profile *profile, int bits);
+qn_dtype qn_profile_weight(const qn_profile *profile, int bits);
 
 /* Engines, then chips. */
 extern const qn_profile qn_profiles[];

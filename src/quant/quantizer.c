@@ -96,17 +96,17 @@ qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root)
 {
     return root->type != QN_UNDEFINED ? root->type
-                                      : q->settings.profile->activation[root->bits > 8];
+                                      : qn_profile_activation(q->settings.profile, root->bits);
 }
 
 bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i)
 {
     const qn_value *value = node->node->in[i];
-    if (!qn_quant_is_data(node, i) || node->bits != 8 || node->form == QN_FORM_MOVE ||
-        node->form == QN_FORM_CONCAT || !value || value->data)
+    if (!qn_quant_is_data(node, i) || node->form == QN_FORM_MOVE || node->form == QN_FORM_CONCAT ||
+        !value || value->data)
         return false;
     const qn_quant_value *v = qn_quant_value_of(q, value);
-    return v->integer && qn_quant_root(q, v)->bits > 8;
+    return v->integer && qn_quant_root(q, v)->bits > node->bits;
 }
 
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i)

@@ -94,7 +94,8 @@ static qn_status get_narrow(qn_derived_value *out, const qn_quantizer *q,
     qn_json_place item;
     QN_TRY(qn_json_member(&item, object, "narrow"));
     QN_TRY(qn_json_only(&item, (const char *const[]){"scale", "zero_point", NULL}));
-    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena, profile->activation[0], 1));
+    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena,
+                             qn_profile_activation(profile, 8), 1));
     QN_TRY(get_scales(out->narrow, &item));
     return get_zero(out->narrow, &item, profile->symmetric);
 }

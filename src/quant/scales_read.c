@@ -57,8 +57,11 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
     QN_TRY(qn_profile_find(&o->profile, s->ctx, target));
     QN_TRY(qn_json_member(&item, root, "bits"));
     QN_TRY(qn_json_get_int(&bits, &item, 8, 16));
-    if (bits != 8 && bits != 16)
-        return qn_json_fail(&item, QN_E_FORMAT, "is %d: it must be 8 or 16", (int)bits);
+    if (!qn_width_is_computed((int)bits)) {
+        char list[64];
+        qn_width_list(list, sizeof list);
+        return qn_json_fail(&item, QN_E_FORMAT, "is %d: it must be %s", (int)bits, list);
+    }
     o->bits = (int)bits;
     QN_TRY(get_patterns(&o->keep_float, &o->n_float, s, root, "float"));
     QN_TRY(get_patterns(&o->widths, &o->n_widths, s, root, "widths"));

@@ -134,7 +134,7 @@ static qn_status search_range(search *s, qn_range *range, const qn_stats_entry *
     s->levels = qn_arena_array(&s->arena, LEVELS, sizeof *s->levels);
     QN_TRY_ALLOC(s->q->ctx, s->levels);
     QN_TRY(qn_qparams_create(&s->params, s->q->ctx, &s->arena,
-                             s->q->settings.profile->activation[0], 1));
+                             qn_profile_activation(s->q->settings.profile, 8), 1));
     QN_TRY(error_of(&least, s, best.min, best.max));
     for (size_t round = 0; round < QN_COUNT_OF(spans); round++) {
         QN_TRY(search_end(s, &best, &least, false, spans[round]));

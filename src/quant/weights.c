@@ -84,7 +84,7 @@ static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
 /* Finer integers need no search, and one scale for all has the widest channel's. */
 static bool is_clipped(const qn_qparams *p)
 {
-    return p->qmax < 256 && p->count > 1;
+    return !qn_width_is_fine(qn_width_of(p->dtype)) && p->count > 1;
 }
 
 /* Dead channels have 0. */
@@ -116,9 +116,8 @@ void qn_params_settle_dead(qn_qparams *p)
 
 void qn_params_reach(qn_qparams *p, const qn_quantizer *q)
 {
-    enum { REDUCED = 64 };
-    if (q->settings.reduce_range && p->qmax < 256)
-        p->qmax = REDUCED;
+    if (q->settings.reduce_range)
+        p->qmax = qn_width_of(p->dtype)->reduced;
     p->qmin = -p->qmax;
 }
 
@@ -126,7 +125,8 @@ qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const q
 {
     const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
     const bool several = is_per_channel(q, mac);
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, q->settings.profile->weight[bits > 8],
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
+                             qn_profile_weight(q->settings.profile, bits),
                              several ? mac->w->dims[mac->axis] : 1));
     (*out)->axis = several ? mac->axis : -1;
     qn_params_reach(*out, q);

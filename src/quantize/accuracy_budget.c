@@ -35,7 +35,7 @@ typedef struct search {
 
 static size_t most_wide(const search *s)
 {
-    return s->j->settings.profile->wide ? s->layers.count : 0;
+    return qn_profile_wider(s->j->settings.profile, 8) ? s->layers.count : 0;
 }
 
 static size_t count_float(const search *s, size_t state)

@@ -37,8 +37,11 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .n_input_types = o->n_input_types,
                                .dynamic = o->dynamic != 0,
                                .real_outputs = o->real_outputs != 0};
-    if (out->bits != 8 && out->bits != 16)
-        return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be 8 or 16", out->bits);
+    if (!qn_width_is_computed(out->bits)) {
+        char list[64];
+        qn_width_list(list, sizeof list);
+        return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be %s", out->bits, list);
+    }
     if (o->table_bits && (o->table_bits < QN_TABLE_BITS_MIN || o->table_bits > QN_TABLE_BITS_MAX))
         return qn_fail(ctx, QN_E_INVALID, "tables of 2^%d entries: it must be 2^%d to 2^%d",
                        o->table_bits, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX);
@@ -55,7 +58,7 @@ static qn_status check_width(const qn_quantize_job *j)
     const qn_profile *profile = j->settings.profile;
     if (!profile->fixed_point)
         return QN_OK;
-    if (!profile->wide && (o->bits > 8 || o->n_widths || o->mix || o->goal))
+    if (!qn_profile_wider(profile, 8) && (o->bits > 8 || o->n_widths || o->mix || o->goal))
         return qn_fail(j->ctx, QN_E_OPTION,
                        "chip '%s' computes with 8 bits only: %s do not go with it", profile->name,
                        o->bits > 8             ? "16 bits"
@@ -70,7 +73,7 @@ static qn_status check_width(const qn_quantize_job *j)
 
 static const char *default_method(const qn_quant_settings *s)
 {
-    const char *own = s->profile->method[s->bits > 8];
+    const char *own = s->profile->widths[qn_width_of_bits(s->bits)->index].method;
     return own ? own : DEFAULT_METHOD;
 }
 
@@ -184,16 +187,21 @@ static qn_status check_wide_nodes(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->options;
     const qn_profile *profile = j->settings.profile;
+    const qn_quant_node *nodes = j->quantizer->nodes;
+    bool refused = false;
     size_t wide = 0;
-    for (size_t i = 0; i < j->quantizer->n_nodes; i++)
-        wide += j->quantizer->nodes[i].integer && j->quantizer->nodes[i].bits > 8;
-    if (!wide || profile->wide)
+    for (size_t i = 0; i < j->quantizer->n_nodes; i++) {
+        const qn_profile_width *width = &profile->widths[qn_width_of_bits(nodes[i].bits)->index];
+        wide += nodes[i].integer && !width->computed;
+        refused = refused || (nodes[i].integer && width->refused);
+    }
+    if (!wide)
         return QN_OK;
     const char *option = o->bits > 8   ? "--bit-width 16"
                          : o->n_widths ? "--bits"
                          : o->mix      ? "--mix-config"
                                        : "--load-scale-json";
-    if (profile->wide_refused)
+    if (refused)
         return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: target '%s' has no integers of 16 bits and takes no such file: leave "
                        "nodes in float instead (--float, --max-drop)",

@@ -1,4 +1,5 @@
 /* What the metadata of a quantized file say: the tool, its settings and the data, nothing of the way that these came. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -126,7 +127,8 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
     bool found = false;
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        found = found || (n->integer && n->is_function && n->bits > 8);
+        found =
+            found || (n->integer && n->is_function && qn_width_is_fine(qn_width_of_bits(n->bits)));
     }
     if (!found || !q->settings.table_bits)
         return QN_OK;
@@ -137,16 +139,17 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
 
 qn_status qn_job_describe(qn_quantize_job *j)
 {
-    char print[QN_FINGERPRINT_TEXT];
+    char print[QN_FINGERPRINT_TEXT], bits[16];
     qn_model *model = j->quantized;
     const qn_quant_settings *s = &j->quantizer->settings;
+    snprintf(bits, sizeof bits, "%d", s->bits);
     QN_TRY(qn_model_set_metadata(model, "quench.version", qn_version()));
     QN_TRY(qn_model_set_metadata(model, "quench.target", s->profile->name));
     QN_TRY(qn_model_set_metadata(model, "quench.method",
                                  s->dynamic ? "dynamic"
                                  : s->mix   ? "mix"
                                             : j->params.method->name));
-    QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : s->bits == 8 ? "8" : "16"));
+    QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : bits));
     if (s->reduce_range)
         QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));

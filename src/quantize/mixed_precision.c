@@ -245,7 +245,7 @@ static qn_status with_original(double *noise, qn_layers *l, int64_t samples)
 static bool has_remedy(const qn_layers *l)
 {
     const qn_profile *profile = l->j->settings.profile;
-    return l->count > 1 && (!profile->fixed_point || profile->wide);
+    return l->count > 1 && (!profile->fixed_point || qn_profile_wider(profile, 8));
 }
 
 qn_status qn_mixed_precision_search(qn_quantize_job *j)

@@ -27,7 +27,8 @@ const char *qn_chip_name(size_t i)
 int qn_chip_find(qn_chip_info *out, const char *name)
 {
     const qn_profile *profile = qn_profile_find_chip(name);
-    *out = (qn_chip_info){profile ? profile->name : NULL, profile && profile->wide};
+    *out =
+        (qn_chip_info){profile ? profile->name : NULL, profile && qn_profile_computes(profile, 16)};
     return profile != NULL;
 }
 
@@ -130,11 +131,12 @@ static void report_mended(qn_item *root, const qn_quantize_job *j)
                      qn_arena_format(&root->report->arena,
                                      "8 bits with ranges by %s left too much noise in the outputs: "
                                      "ranges are by %s%s; -b 8 keeps 8 bits and %s",
-                                     j->settings.profile->method[0], j->params.method->name,
+                                     j->settings.profile->widths[QN_WIDTH_8].method,
+                                     j->params.method->name,
                                      j->quantizer->settings.n_widths
                                          ? ", and the layers that made most of it have 16 bits"
                                          : "",
-                                     j->settings.profile->method[0]));
+                                     j->settings.profile->widths[QN_WIDTH_8].method));
     else
         qn_item_text(root, "mended",
                      "8 bits left too much noise in the outputs: the layers that made "
@@ -147,10 +149,10 @@ static const char *advice_for(const qn_quantize_job *j)
     const qn_quantize_options *o = j->options;
     const qn_profile *profile = j->settings.profile;
     if (o->bits == 8 && !j->mix && !j->quantizer->settings.n_widths &&
-        (!profile->fixed_point || profile->wide))
+        (!profile->fixed_point || qn_profile_wider(profile, 8)))
         return "without -b 8 and -qm the layers that make most of it are found and get more; "
                "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
-    return profile->wide && o->bits < 16
+    return qn_profile_wider(profile, j->settings.bits)
                ? "-b 16, --fix-worst N, another method (-qm all tries them) or more data help"
                : "--fix-worst N, another method (-qm all tries them) or more data help";
 }

@@ -5,28 +5,26 @@
 #include <sys/stat.h>
 
 #include "ir/qparams.h"
+#include "ir/width.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
 #include "quant/inputs.h"
 
-enum { NARROW_OPSET = 13, WIDE_OPSET = 21 };
+enum { FIRST_OPSET = 13 };
 
 /* ---- Saving ----------------------------------------------------------------------------------------------------- */
 
-static bool is_wide(const qn_model *model)
-{
-    for (size_t i = 0; i < model->graph->n_values; i++) {
-        const qn_qparams *p = model->graph->values[i]->qparams;
-        if (p && qn_dtype_get(p->dtype)->bits == 16)
-            return true;
-    }
-    return false;
-}
-
+/* That has QuantizeLinear for all integers of the model. */
 static int first_opset(const qn_model *model, const char *form)
 {
     const bool has_integers = !form || strcmp(form, "fake") != 0;
-    return has_integers && is_wide(model) ? WIDE_OPSET : NARROW_OPSET;
+    int opset = FIRST_OPSET;
+    for (size_t i = 0; i < model->graph->n_values && has_integers; i++) {
+        const qn_qparams *p = model->graph->values[i]->qparams;
+        const qn_width *width = p ? qn_width_of(p->dtype) : NULL;
+        opset = width ? QN_MAX(opset, width->opset) : opset;
+    }
+    return opset;
 }
 
 /* With the first opset that has a form for every node. */

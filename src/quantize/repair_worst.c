@@ -114,7 +114,7 @@ static qn_status find_cure(cure *out, fix *f, qn_layer *l)
     double error[CURES] = {f->now, INFINITY, INFINITY, INFINITY};
     *out = NOTHING;
     QN_TRY(try_cure(&error[UNCUT], f, l, UNCUT));
-    if (s->profile->wide && s->bits == 8)
+    if (qn_profile_wider(s->profile, s->bits))
         QN_TRY(try_cure(&error[WIDE], f, l, WIDE));
     if (fmin(error[UNCUT], error[WIDE]) >= before)
         QN_TRY(try_cure(&error[FLOAT], f, l, FLOAT));
