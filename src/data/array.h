@@ -42,10 +42,12 @@ qn_dtype qn_npy_stored_type(qn_dtype dtype);
  * (savez_compressed). name NULL: the only entry. "x" is stored as "x.npy". */
 QN_MUST_CHECK qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array,
                                     const char *name);
-/* Whether there is such an entry. */
-bool qn_npz_has(const uint8_t *file, size_t size, const char *name);
-/* How many arrays there are, 0 in what is no archive. names gets those of the first `most`; they lie in the file. */
-size_t qn_npz_list(qn_string *names, size_t most, const uint8_t *file, size_t size);
+/* Whether there is an array of that name. */
+QN_MUST_CHECK qn_status qn_npz_has(bool *out, qn_context *ctx, const qn_map *file,
+                                   const char *name);
+/* The number of arrays. names gets those of the first `most`; they lie in the file. */
+QN_MUST_CHECK qn_status qn_npz_list(size_t *count, qn_string *names, size_t most, qn_context *ctx,
+                                    const qn_map *file);
 
 /* A .npy file that is written piece by piece, complete or not at all. */
 typedef struct qn_npy_writer {

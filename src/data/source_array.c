@@ -88,7 +88,10 @@ static qn_status fail_no_array(const opening *o, size_t input, const char *path,
 static qn_status open_nameless(const opening *o, size_t input, const char *path, const qn_map *map)
 {
     qn_string names[ARRAYS_SHOWN];
-    const size_t count = qn_npz_list(names, ARRAYS_SHOWN, map->data, map->size);
+    size_t count;
+    const qn_status status = qn_npz_list(&count, names, ARRAYS_SHOWN, o->ctx, map);
+    if (status != QN_OK)
+        return qn_fail_within(o->ctx, status, "%s", path);
     if (count > (input == SIZE_MAX ? 0 : 1))
         return fail_no_array(o, input, path, names, count);
     if (input == SIZE_MAX)
@@ -103,9 +106,15 @@ static qn_status open_nameless(const opening *o, size_t input, const char *path,
 static qn_status open_arrays(const opening *o, size_t named, const char *path, const qn_map *map)
 {
     size_t found = 0;
+    qn_status status = QN_OK;
     for (size_t i = 0; i < o->inputs->count; i++) {
         const char *name = o->inputs->at[i].name;
-        if ((named != SIZE_MAX && named != i) || !qn_npz_has(map->data, map->size, name))
+        bool has = false;
+        if (named == SIZE_MAX || named == i)
+            status = qn_npz_has(&has, o->ctx, map, name);
+        if (status != QN_OK)
+            return qn_fail_within(o->ctx, status, "%s", path);
+        if (!has)
             continue;
         found++;
         QN_TRY(open_one(o, i, path, name));

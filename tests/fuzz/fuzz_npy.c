@@ -23,8 +23,9 @@ static qn_status read_array(qn_array *array, uint8_t kind, const uint8_t *data, 
     size_t entry_size;
     if (!(kind & 1))
         return qn_npy_read(array, data, size);
-    (void)qn_npz_has(data, size, "x");
+    bool has;
     array->map = (qn_map){.data = data, .size = size};
+    QN_TRY(qn_npz_has(&has, array->ctx, &array->map, "x"));
     QN_TRY(qn_npz_find(&entry, &entry_size, array, kind & 2 ? "x" : NULL));
     return qn_npy_read(array, entry, entry_size);
 }
