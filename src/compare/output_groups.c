@@ -56,7 +56,7 @@ static bool step_back(place *at)
     const qn_node *node = at->value->producer;
     unsigned can = 0;
     int32_t n_data = 0;
-    if (!node || qn_rule_form(&can, &n_data, node) == QN_FORM_MAC)
+    if (!node || qn_rule_quant_class(&can, &n_data, node) == QN_CLASS_MAC)
         return false;
     if (node->op == &qn_op_Transpose) {
         const qn_ints *perm = &((const qn_transpose_attrs *)node->attrs)->perm;

@@ -8,12 +8,12 @@
  * room for exact sums in doubles. */
 static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
-bool qn_params_is_wide(const qn_qparams *x, const qn_qparams *w)
+bool qn_params_is_int16(const qn_qparams *x, const qn_qparams *w)
 {
     return qn_width_of(x->dtype)->sums == QN_INT64 || qn_width_of(w->dtype)->sums == QN_INT64;
 }
 
-static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
+static int64_t scale_index(const qn_qparams *w, const qn_weighted_node *m, int64_t filter)
 {
     /* ConvTranspose: filters of all groups share the scales of the axis. */
     return w->count > 1 ? filter % m->w->dims[m->axis] : 0;
@@ -21,10 +21,10 @@ static int64_t scale_index(const qn_qparams *w, const qn_mac *m, int64_t filter)
 
 /* Weights whose scale is so small that the bias would not fit get a larger one. Those that are all 0 leave it to the bias,
  * which is all that there is to tell of such a channel. */
-static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale, double most)
+static void raise_scales(qn_qparams *w, const qn_weighted_node *m, double x_scale, double most)
 {
     for (int64_t k = 0; k < m->filters; k++) {
-        const double least = fabs(qn_mac_bias(m, k)) / (x_scale * most);
+        const double least = fabs(qn_weighted_node_bias(m, k)) / (x_scale * most);
         float *scale = &w->scale[scale_index(w, m, k)];
         if ((double)*scale < least)
             *scale = fmaxf(nextafterf((float)least, INFINITY), FLT_MIN);
@@ -33,8 +33,8 @@ static void raise_scales(qn_qparams *w, const qn_mac *m, double x_scale, double 
 
 /* shift[k] = sum over channels and taps of (rounded - real weight) * mean of the input's channel. signal[k]: power
  * of the output, were the channels uncorrelated. */
-static qn_status mean_shift(double *shift, double *signal, const qn_mac *m, const qn_qparams *w,
-                            const qn_channels *input)
+static qn_status mean_shift(double *shift, double *signal, const qn_weighted_node *m,
+                            const qn_qparams *w, const qn_input_channels *input)
 {
     qn_context *ctx = m->node->graph->ctx;
     float *weights;
@@ -42,19 +42,19 @@ static qn_status mean_shift(double *shift, double *signal, const qn_mac *m, cons
     QN_TRY_ALLOC(ctx, mean);
     double *power = mean + m->channels;
     for (int64_t c = 0; c < m->channels; c++) {
-        mean[c] = qn_channels_mean(input, c);
-        power[c] = qn_channels_power(input, c);
+        mean[c] = qn_input_channels_mean(input, c);
+        power[c] = qn_input_channels_power(input, c);
     }
-    const qn_status status = qn_mac_weights(&weights, m);
+    const qn_status status = qn_weighted_node_weights(&weights, m);
     /* Threads take whole filters, a line of the cache of sums at a time. */
     const int64_t share = 8 * (m->count / m->filters), count = status == QN_OK ? m->count : 0;
     const int threads = ctx->threads;
-    const bool apart = m->filter_first && m->count > QN_QUANT_ALONE;
+    const bool apart = m->filter_first && m->count > QN_WEIGHTS_PER_THREAD;
 #pragma omp parallel for schedule(static, share) num_threads(threads) if (apart)
     for (int64_t i = 0; i < count; i++) {
         int64_t filter, channel;
-        qn_mac_place(m, i, &filter, &channel);
-        const int64_t s = w->count > 1 ? qn_mac_scale(m, i) : 0;
+        qn_weight_position(m, i, &filter, &channel);
+        const int64_t s = w->count > 1 ? qn_weight_scale_index(m, i) : 0;
         const double rounded = (double)qn_params_quantize(w, s, weights[i]) * (double)w->scale[s];
         shift[filter] += (rounded - (double)weights[i]) * mean[channel];
         signal[filter] += (double)(weights[i] * weights[i]) * power[channel];
@@ -65,13 +65,13 @@ static qn_status mean_shift(double *shift, double *signal, const qn_mac *m, cons
 }
 
 /* The axis along which the input's statistics must have been kept. */
-static bool has_means(const qn_mac *m, const qn_channels *input)
+static bool has_means(const qn_weighted_node *m, const qn_input_channels *input)
 {
     return input->entry && input->entry->channels == m->channels && m->bias_node;
 }
 
-static qn_status correct(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
-                         const qn_channels *input)
+static qn_status correct(qn_layer_encoding *out, qn_quantizer *q, const qn_weighted_node *m,
+                         const qn_input_channels *input)
 {
     double *shift = qn_alloc_zero(q->ctx, 2 * (size_t)m->filters, sizeof *shift);
     QN_TRY_ALLOC(q->ctx, shift);
@@ -92,16 +92,16 @@ static qn_status correct(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
     return status;
 }
 
-qn_status qn_bias_settle(qn_derived_node *out, qn_quantizer *q, const qn_mac *m,
-                         const qn_channels *input, const qn_qparams *x,
+qn_status qn_bias_settle(qn_layer_encoding *out, qn_quantizer *q, const qn_weighted_node *m,
+                         const qn_input_channels *input, const qn_qparams *x,
                          const qn_param_options *options)
 {
     out->filters = m->filters;
     if (x) {
-        const bool wide = qn_params_is_wide(x, out->weights);
+        const bool wide = qn_params_is_int16(x, out->weights);
         raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
     }
-    qn_params_settle_dead(out->weights);
+    qn_params_replace_zero_scales(out->weights);
     if (!options->correct_bias || !has_means(m, input))
         return QN_OK;
     return correct(out, q, m, input);

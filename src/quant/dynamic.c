@@ -12,8 +12,8 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/qdq_nodes.h"
-#include "quant/form_rows.h"
 #include "quant/pattern.h"
+#include "quant/quant_classes.h"
 
 /* ---- Rules -------------------------------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static const struct {
     const char *(*refuse)(const qn_node *node);
     bool is_product;
 } forms[] = {
-    {&qn_op_Gemm, qn_form_refuse_scaled, true},
+    {&qn_op_Gemm, qn_quant_class_refuse_scaled, true},
     {&qn_op_MatMul, NULL, true},
     {&qn_op_LSTM, refuse_recurrent, false},
     {&qn_op_GRU, refuse_recurrent, false},
@@ -41,15 +41,15 @@ static const struct {
 
 static void guess_node(qn_quant_node *n)
 {
-    qn_mac mac;
+    qn_weighted_node layer;
     for (size_t i = 0; i < QN_COUNT_OF(forms); i++) {
         if (forms[i].op != n->node->op || n->node->in[0]->type.dtype != QN_FLOAT32)
             continue;
-        n->form = QN_FORM_MAC;
+        n->quant_class = QN_CLASS_MAC;
         n->why = forms[i].refuse ? forms[i].refuse(n->node) : NULL;
-        if (!n->why && forms[i].is_product && !qn_mac_of(&mac, n->node))
+        if (!n->why && forms[i].is_product && !qn_weighted_node_of(&layer, n->node))
             n->why = "it has no constant matrix of weights";
-        n->why = n->why ? n->why : qn_form_refuse_constants(n->node);
+        n->why = n->why ? n->why : qn_quant_class_refuse_constants(n->node);
         n->integer = !n->why;
     }
     n->bits = 8;
@@ -64,7 +64,7 @@ static qn_status check_target(const qn_quantizer *q)
                        "--dynamic: target '%s' has fixed scales and takes no file that finds them "
                        "while running",
                        profile->name);
-    for (size_t i = 0; i < q->n_nodes && !profile->operators; i++) {
+    for (size_t i = 0; i < q->n_nodes && !profile->qoperators; i++) {
         if (q->nodes[i].integer && q->nodes[i].node->op == &qn_op_LSTM)
             return qn_fail(q->ctx, QN_E_OPTION,
                            "--dynamic: target '%s' has no DynamicQuantizeLSTM: leave LSTM in float "
@@ -117,29 +117,29 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_node_s
 /* ---- Products ----------------------------------------------------------------------------------------------- */
 
 /* Integers [channels, filters] of weights that may stand the other way round. */
-static qn_status product_weights(qn_value **out, const qn_quantizer *q, const qn_mac *mac,
-                                 const qn_qparams *p)
+static qn_status product_weights(qn_value **out, const qn_quantizer *q,
+                                 const qn_weighted_node *layer, const qn_qparams *p)
 {
     qn_tensor *integers;
     float *w;
-    const int64_t dims[2] = {mac->channels, mac->filters};
+    const int64_t dims[2] = {layer->channels, layer->filters};
     const qn_type type = qn_type_tensor(p->dtype, 2, dims);
     QN_TRY(qn_model_tensor(&integers, q->model, &type));
-    QN_TRY(qn_mac_weights(&w, mac));
-    for (int64_t i = 0; i < mac->count; i++) {
+    QN_TRY(qn_weighted_node_weights(&w, layer));
+    for (int64_t i = 0; i < layer->count; i++) {
         int64_t filter, channel;
-        qn_mac_place(mac, i, &filter, &channel);
+        qn_weight_position(layer, i, &filter, &channel);
         const int64_t integer = qn_params_quantize(p, p->count > 1 ? filter : 0, w[i]);
-        qn_store_i64(integers->data, p->dtype, channel * mac->filters + filter, &integer, 1);
+        qn_store_i64(integers->data, p->dtype, channel * layer->filters + filter, &integer, 1);
     }
     qn_free(q->ctx, w);
-    return add_constant(out, q, integers, mac->node->in[1]->name, "_quantized");
+    return add_constant(out, q, integers, layer->node->in[1]->name, "_quantized");
 }
 
 static qn_status product_scales(qn_value **out, qn_value **zero, const qn_quantizer *q,
-                                const qn_mac *mac, const qn_qparams *p)
+                                const qn_weighted_node *layer, const qn_qparams *p)
 {
-    const char *name = mac->node->in[1]->name;
+    const char *name = layer->node->in[1]->name;
     qn_tensor *scale, *point;
     qn_type type = qn_type_tensor(QN_FLOAT32, p->count > 1, &p->count);
     QN_TRY(qn_model_tensor(&scale, q->model, &type));
@@ -204,15 +204,15 @@ static qn_status finish_product(const qn_quantizer *q, qn_node *node, qn_value *
 static qn_status insert_product(qn_quantizer *q, qn_quant_node *n, const qn_param_options *options)
 {
     qn_node *node = n->node;
-    qn_mac mac;
+    qn_weighted_node layer;
     qn_value *const *x, *w = NULL, *w_scale = NULL, *w_zero = NULL, *sums = NULL, *scales = NULL;
     char *name;
-    if (!qn_mac_of(&mac, node))
+    if (!qn_weighted_node_of(&layer, node))
         return QN_OK;
-    QN_TRY(qn_params_of_weights(&n->weights, q, &mac, options));
-    qn_params_settle_dead(n->weights);
-    QN_TRY(product_weights(&w, q, &mac, n->weights));
-    QN_TRY(product_scales(&w_scale, &w_zero, q, &mac, n->weights));
+    QN_TRY(qn_params_of_weights(&n->weights, q, &layer, options));
+    qn_params_replace_zero_scales(n->weights);
+    QN_TRY(product_weights(&w, q, &layer, n->weights));
+    QN_TRY(product_scales(&w_scale, &w_zero, q, &layer, n->weights));
     QN_TRY(quantized_input(&x, q, node->in[0]));
     QN_TRY(qn_rewrite_name(&name, q->graph, node->name, "_MatMulInteger"));
     QN_TRY(add_node(&sums, q,
@@ -243,7 +243,7 @@ static qn_status row_scales(qn_qparams **out, const qn_quantizer *q, const qn_te
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
                              qn_profile_weight(q->settings.profile, 8), rows));
     qn_qparams *p = *out;
-    qn_params_reach(p, q);
+    qn_params_weight_limits(p, q);
     for (int64_t r = 0; r < rows; r++) {
         float most = 0;
         for (int64_t at = r; at < all; at += rows) {

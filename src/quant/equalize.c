@@ -2,16 +2,16 @@
  * the least error behind (balance_error.h) is taken. */
 #include <math.h>
 
-#include "quant/balance_error.h"
+#include "quant/smooth_error.h"
 
 typedef struct search {
     qn_quantizer *q;
     const qn_stats *stats;
     const qn_param_options *options;
-    qn_spread spread;
-    qn_balance_error error;
+    qn_smooth_region region;
+    qn_smooth_error error;
     const qn_quant_value *main; /* the first value of integers that carries the factors */
-    qn_carrier main_at;
+    qn_smooth_member main_at;
     double width;   /* of the integers' range around it */
     double *reach;  /* [channels]: largest magnitude that integers have to tell */
     double *weight; /* [channels]: largest weight behind, relative to its filter's */
@@ -22,24 +22,24 @@ typedef struct search {
 static bool find_main(search *s)
 {
     const qn_stats_entry *e = NULL, *whole;
-    for (size_t i = 0; i < s->spread.n_values && !e; i++) {
-        s->main_at = s->spread.values[i];
+    for (size_t i = 0; i < s->region.n_values && !e; i++) {
+        s->main_at = s->region.values[i];
         s->main = qn_quant_value_of(s->q, s->main_at.value);
-        e = s->main->integer ? qn_balance_entry(s->stats, s->main_at.value, s->main_at.axis) : NULL;
+        e = s->main->integer ? qn_smooth_entry(s->stats, s->main_at.value, s->main_at.axis) : NULL;
     }
     if (!e)
         return false;
     const qn_quant_value *root = qn_quant_root(s->q, s->main);
     const qn_quant_value *source = &s->q->values[root->source];
-    whole = qn_balance_entry(s->stats, source->value, s->main_at.axis);
+    whole = qn_smooth_entry(s->stats, source->value, s->main_at.axis);
     if (qn_width_is_fine(qn_width_of_bits(root->bits)) || !whole)
         return false;
     for (int64_t c = 0; c < whole->channels; c++) {
-        const qn_range end = qn_balance_kept(source, root, whole, c);
+        const qn_range end = qn_smooth_kept_range(source, root, whole, c);
         s->width = fmax(s->width, fmax((double)end.max, -(double)end.min));
     }
-    for (int64_t c = 0; c < s->spread.channels * s->main_at.repeat; c++) {
-        const qn_range end = qn_balance_kept(s->main, root, e, s->main_at.first + c);
+    for (int64_t c = 0; c < s->region.channels * s->main_at.repeat; c++) {
+        const qn_range end = qn_smooth_kept_range(s->main, root, e, s->main_at.first + c);
         double *reach = &s->reach[c / s->main_at.repeat];
         *reach = fmax(*reach, fmax((double)end.max, -(double)end.min));
     }
@@ -65,18 +65,18 @@ static const double spare = 1.5, least_factor = 0x1p-12;
 static bool fill(search *s, const rule *by)
 {
     double most = 0;
-    for (int64_t c = 0; c < s->spread.channels; c++) {
+    for (int64_t c = 0; c < s->region.channels; c++) {
         const double range = by->of_weights ? s->error.before[c] : s->reach[c];
         const bool dead = !(range > 0) || !(s->weight[c] > 0) || !(s->reach[c] > 0);
         s->factor[c] = dead ? 0 : (float)(pow(range, by->range) / pow(s->weight[c], by->weight));
         if (s->factor[c] > 0)
             most = fmax(most, s->reach[c] / (double)s->factor[c]);
     }
-    for (int64_t c = 0; c < s->spread.channels && most > 0; c++) {
+    for (int64_t c = 0; c < s->region.channels && most > 0; c++) {
         const double f = s->factor[c] > 0 ? (double)s->factor[c] * most / s->width : 1;
         const double apart = f < 1 ? fmin(f * spare, 1) : f;
         const double clear = fmin(fmax(apart, least_factor), 1 / least_factor);
-        const bool cut = s->spread.limited && s->reach[c] > 0.999 * s->width;
+        const bool cut = s->region.limited && s->reach[c] > 0.999 * s->width;
         s->factor[c] = (float)(cut ? fmin(clear, 1) : clear);
     }
     return most > 0;
@@ -90,7 +90,7 @@ static bool take_if_less(search *s, double *least, double error)
     if (!(error < *least))
         return false;
     *least = error;
-    for (int64_t c = 0; c < s->spread.channels; c++)
+    for (int64_t c = 0; c < s->region.channels; c++)
         s->best[c] = s->factor[c];
     return true;
 }
@@ -98,7 +98,7 @@ static bool take_if_less(search *s, double *least, double error)
 static double make_smaller(search *s)
 {
     double most = 0;
-    for (int64_t c = 0; c < s->spread.channels; c++) {
+    for (int64_t c = 0; c < s->region.channels; c++) {
         s->factor[c] *= 4;
         most = fmax(most, (double)s->factor[c]);
     }
@@ -108,10 +108,10 @@ static double make_smaller(search *s)
 /* What stands beside others in one range, as in a Concat, may leave them more of it by becoming smaller as a whole. */
 static bool take_smaller(search *s, double *least, double error)
 {
-    bool found = false, better = s->error.beside && !s->spread.limited;
+    bool found = false, better = s->error.beside && !s->region.limited;
     while (better && make_smaller(s) <= 1 / least_factor) {
         const double last = error;
-        error = qn_balance_error_of(&s->error, s->factor);
+        error = qn_smooth_error_of(&s->error, s->factor);
         found = take_if_less(s, least, error) || found;
         better = error < last;
     }
@@ -121,15 +121,15 @@ static bool take_smaller(search *s, double *least, double error)
 static bool choose(search *s, qn_refined *told)
 {
     bool found = false;
-    for (int64_t c = 0; c < s->spread.channels; c++)
+    for (int64_t c = 0; c < s->region.channels; c++)
         s->factor[c] = 1;
-    const double plain = qn_balance_error_of(&s->error, s->factor);
+    const double plain = qn_smooth_error_of(&s->error, s->factor);
     double least = plain * (1 - least_gain);
     for (size_t i = 0; i < QN_COUNT_OF(rules); i++) {
         const bool changes = rules[i].range > 0 || s->error.beside;
         if (!changes || !fill(s, &rules[i]))
             continue;
-        const double error = qn_balance_error_of(&s->error, s->factor);
+        const double error = qn_smooth_error_of(&s->error, s->factor);
         found = take_if_less(s, &least, error) || found;
         found = take_smaller(s, &least, error) || found;
     }
@@ -145,7 +145,7 @@ static bool choose(search *s, qn_refined *told)
 static void close_search(search *s)
 {
     qn_context *ctx = s->q->ctx;
-    qn_balance_error_close(&s->error);
+    qn_smooth_error_close(&s->error);
     qn_free(ctx, s->reach);
     qn_free(ctx, s->weight);
     qn_free(ctx, s->factor);
@@ -154,7 +154,7 @@ static void close_search(search *s)
 
 static qn_status look(bool *found, search *s, qn_refined *told)
 {
-    const size_t channels = (size_t)s->spread.channels;
+    const size_t channels = (size_t)s->region.channels;
     s->reach = qn_alloc_zero(s->q->ctx, channels, sizeof *s->reach);
     s->weight = qn_alloc_zero(s->q->ctx, channels, sizeof *s->weight);
     s->factor = qn_alloc_zero(s->q->ctx, channels, sizeof *s->factor);
@@ -163,30 +163,30 @@ static qn_status look(bool *found, search *s, qn_refined *told)
         return qn_fail_nomem(s->q->ctx);
     if (!find_main(s))
         return QN_OK;
-    QN_TRY(qn_balance_error_open(&s->error));
+    QN_TRY(qn_smooth_error_open(&s->error));
     if (s->error.n_readings == 0)
         return QN_OK;
-    qn_balance_error_weights(s->weight, &s->error);
+    qn_smooth_error_weights(s->weight, &s->error);
     *found = choose(s, told);
     return QN_OK;
 }
 
 static qn_status keep(qn_quantizer *q, const search *s)
 {
-    qn_derived *d = &q->derived;
-    QN_TRY_GROW(q->ctx, d->balances, d->balances_capacity, d->n_balances + 1);
-    qn_derived_balance *b = &d->balances[d->n_balances];
-    *b = (qn_derived_balance){.name = s->spread.value->name, .channels = s->spread.channels};
+    qn_encodings *d = &q->encodings;
+    QN_TRY_GROW(q->ctx, d->smoothed, d->smoothed_capacity, d->n_smoothed + 1);
+    qn_channel_factors *b = &d->smoothed[d->n_smoothed];
+    *b = (qn_channel_factors){.name = s->region.value->name, .channels = s->region.channels};
     b->factor = qn_arena_array(&q->arena, (size_t)b->channels, sizeof *b->factor);
     QN_TRY_ALLOC(q->ctx, b->factor);
     for (int64_t c = 0; c < b->channels; c++)
         b->factor[c] = s->best[c];
-    d->n_balances++;
-    return qn_balance_apply(q, b);
+    d->n_smoothed++;
+    return qn_smooth_apply(q, b);
 }
 
 /* Matrices, and what a normalization makes, are balanced; windows are equalized. */
-static bool is_matrix(const qn_spread *s)
+static bool is_matrix(const qn_smooth_region *s)
 {
     bool matrix = s->norm != NULL;
     for (size_t i = 0; i < s->n_readers; i++)
@@ -198,12 +198,12 @@ static bool is_matrix(const qn_spread *s)
 static qn_status balance_value(bool *found, search *s, qn_value *value)
 {
     const qn_param_options *o = s->options;
-    if (!value || !qn_spread_of(&s->spread, value))
+    if (!value || !qn_smooth_region_of(&s->region, value))
         return QN_OK;
-    const bool matrix = is_matrix(&s->spread);
-    if (matrix ? !o->balance : !o->equalize)
+    const bool matrix = is_matrix(&s->region);
+    if (matrix ? !o->smooth_channels : !o->equalize)
         return QN_OK;
-    qn_refined *told = &s->q->refined[matrix ? QN_REFINE_BALANCING : QN_REFINE_EQUALIZATION];
+    qn_refined *told = &s->q->refined[matrix ? QN_REFINE_SMOOTHING : QN_REFINE_EQUALIZATION];
     qn_status status = look(found, s, told);
     if (status == QN_OK && *found) {
         told->layers += (int64_t)s->error.n_readings;
@@ -219,12 +219,12 @@ enum { ROUNDS = 8 };
 qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
 {
     const int rounds = q->settings.profile->per_channel ? 1 : ROUNDS;
-    bool any = options->equalize || options->balance;
+    bool any = options->equalize || options->smooth_channels;
     for (int round = 0; round < rounds && any; round++) {
         any = false;
         for (size_t i = 0; i < q->n_nodes; i++) {
             search s = {.q = q, .stats = stats, .options = options};
-            s.error = (qn_balance_error){.q = q, .stats = stats, .spread = &s.spread};
+            s.error = (qn_smooth_error){.q = q, .stats = stats, .region = &s.region};
             bool found = false;
             QN_TRY(qn_check_cancel(q->ctx));
             QN_TRY(balance_value(&found, &s,

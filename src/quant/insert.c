@@ -8,8 +8,8 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/qdq_nodes.h"
-#include "quant/masks.h"
 #include "quant/output_scale.h"
+#include "quant/softmax_masks.h"
 #include "quant/workarounds.h"
 
 /* ---- Constants ---------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
     QN_TRY(qn_model_tensor(&integers, q->model, &type));
     const int64_t count = qn_tensor_count(value->data);
     const int threads = q->ctx->threads;
-#pragma omp parallel for num_threads(threads) if (count > QN_QUANT_ALONE)
+#pragma omp parallel for num_threads(threads) if (count > QN_WEIGHTS_PER_THREAD)
     for (int64_t i = 0; i < count; i++) {
         float x;
         memcpy(&x, (const char *)value->data->data + (size_t)i * sizeof x, sizeof x);
@@ -101,7 +101,7 @@ static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
     double limits[2];
     const qn_value *in = n->node->in[0], *out = n->node->out[0];
     const qn_qparams *p = out->qparams;
-    if (!n->integer || n->form != QN_FORM_LIMIT || !p || out->is_output || in->is_input ||
+    if (!n->integer || n->quant_class != QN_CLASS_CLIP || !p || out->is_output || in->is_input ||
         !qn_value_only_user(in) || !in->producer || qn_quant_value_of(q, in)->integer ||
         p->qmax - p->qmin > 255 || !qn_match_limits(limits, n->node))
         return false;
@@ -114,7 +114,7 @@ static void drop_limits(qn_quantizer *q)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         qn_node *node = q->nodes[i].node;
-        if (!q->settings.profile->drop_limits || !is_implied(q, &q->nodes[i]))
+        if (!q->settings.profile->drops_clips || !is_implied(q, &q->nodes[i]))
             continue;
         qn_node *before = node->in[0]->producer;
         const int32_t slot = node->in[0]->producer_slot;
@@ -164,7 +164,7 @@ static qn_node *first_behind(const qn_quantizer *q, const qn_value *value)
 static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wide,
                             const qn_value *value)
 {
-    const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->derived->narrow;
+    const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->encoding->int8_params;
     pair own = {NULL, NULL};
     char *name;
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_8bit"));
@@ -184,7 +184,7 @@ static const qn_quant_node *known_node(const qn_quantizer *q, const qn_node *nod
 static bool wants_narrow(const qn_quantizer *q, const reader *r)
 {
     const qn_quant_node *n = known_node(q, r->node);
-    return n && qn_quant_reads_narrow(q, n, r->slot);
+    return n && qn_quant_reads_int8(q, n, r->slot);
 }
 
 /* A float node reads what is there in float anyway, an input or what another float node computes, before it is rounded.
@@ -196,7 +196,7 @@ static bool wants_float(const qn_quantizer *q, const reader *r, const qn_value *
     const qn_quant_value *v = qn_quant_value_of(q, value);
     return n && !n->integer &&
            (value->producer ? from && !from->integer : v->type == QN_UNDEFINED) &&
-           !qn_quant_root(q, v)->given && !q->settings.profile->fixed_point;
+           !qn_quant_root(q, v)->existing && !q->settings.profile->fixed_point;
 }
 
 static qn_status connect(const qn_quantizer *q, const reader *readers, size_t count,
@@ -250,7 +250,7 @@ static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *int
         QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output_scale"));
         QN_TRY(qn_value_float(&units.scale, q->graph, 1));
         QN_TRY(qn_value_rename(units.scale, name));
-        QN_TRY(qn_output_tell_scale(q->model, value->name, value->qparams->scale[0]));
+        QN_TRY(qn_output_set_scale(q->model, value->name, value->qparams->scale[0]));
     }
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output"));
     const place at = {name, quantize->next, &units, -1};
@@ -297,15 +297,16 @@ static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
 /* ---- Weights, biases and constant operands --------------------------------------------------------------------- */
 
 /* Units of sx * sw, in which int32 holds the biases of 8-bit products. */
-static qn_status product_units(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac,
-                               const qn_qparams *x, const qn_qparams *w)
+static qn_status product_units(qn_qparams **out, const qn_quantizer *q,
+                               const qn_weighted_node *layer, const qn_qparams *x,
+                               const qn_qparams *w)
 {
     const bool several = w->count > 1;
-    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, several ? mac->filters : 1));
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, several ? layer->filters : 1));
     (*out)->axis = several ? 0 : -1;
     for (int64_t k = 0; k < (*out)->count; k++)
         (*out)->scale[k] = (float)((double)x->scale[0] *
-                                   (double)w->scale[several ? k % mac->w->dims[mac->axis] : 0]);
+                                   (double)w->scale[several ? k % layer->w->dims[layer->axis] : 0]);
     return QN_OK;
 }
 
@@ -324,34 +325,35 @@ static qn_status exact_units(qn_qparams **out, const qn_quantizer *q, const qn_t
 }
 
 /* int32, in the units that suit the product. */
-static qn_status insert_bias(const qn_quantizer *q, const qn_mac *mac, const qn_qparams *x,
-                             const qn_qparams *w)
+static qn_status insert_bias(const qn_quantizer *q, const qn_weighted_node *layer,
+                             const qn_qparams *x, const qn_qparams *w)
 {
-    qn_node *node = mac->node;
+    qn_node *node = layer->node;
     const qn_value *bias = node->n_in > 2 ? node->in[2] : NULL;
     qn_qparams *p = NULL;
     qn_value *real = NULL;
-    if (!bias || mac->bias_node != node || !q->settings.profile->bias_integer ||
+    if (!bias || layer->bias_node != node || !q->settings.profile->bias_integer ||
         bias->data->rank != 1)
         return QN_OK;
-    if (qn_params_is_wide(x, w))
+    if (qn_params_is_int16(x, w))
         QN_TRY(exact_units(&p, q, bias->data));
     else
-        QN_TRY(product_units(&p, q, mac, x, w));
+        QN_TRY(product_units(&p, q, layer, x, w));
     QN_TRY(add_constant(&real, q, bias, p, node));
     return qn_node_set_input(node, 2, real);
 }
 
 /* Each node that reads shared weights has integers of its own: with exact products (session.x64quantprecision) ONNX
  * Runtime (1.31) refuses files in which two nodes read the same. */
-static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n, const qn_mac *mac)
+static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n,
+                                const qn_weighted_node *layer)
 {
     qn_value *w = n->node->in[1], *real = NULL;
     const qn_value *x = n->node->in[0];
     QN_TRY(add_constant(&real, q, w, n->weights, n->node));
     w->qparams = n->weights;
     if (x->producer && x->producer->op == &qn_op_DequantizeLinear && n->input)
-        QN_TRY(insert_bias(q, mac, n->input, n->weights));
+        QN_TRY(insert_bias(q, layer, n->input, n->weights));
     QN_TRY(qn_node_set_input(n->node, 1, real));
     if (w->n_users == 0)
         qn_model_release(q->model, w->data);
@@ -363,7 +365,7 @@ static qn_status operand_params(const qn_qparams **out, const qn_quantizer *q,
                                 const qn_quant_node *n, const qn_tensor *data)
 {
     qn_qparams *own = NULL;
-    *out = n->form == QN_FORM_CONCAT ? n->node->out[0]->qparams : NULL;
+    *out = n->quant_class == QN_CLASS_CONCAT ? n->node->out[0]->qparams : NULL;
     if (*out)
         return QN_OK;
     QN_TRY(qn_params_of_constant(&own, q, data, n));
@@ -390,12 +392,12 @@ static qn_status insert_constants(qn_quantizer *q)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        qn_mac mac;
+        qn_weighted_node layer;
         if (!n->integer || n->dropped)
             continue;
         QN_TRY(qn_check_cancel(q->ctx));
-        if (n->weights && qn_mac_of(&mac, n->node))
-            QN_TRY(insert_weights(q, n, &mac));
+        if (n->weights && qn_weighted_node_of(&layer, n->node))
+            QN_TRY(insert_weights(q, n, &layer));
         else if (!n->is_function) /* the numbers of a function stay exact */
             QN_TRY(insert_operands(q, n));
     }
@@ -409,8 +411,8 @@ qn_status qn_quant_insert(qn_quantizer *q)
     for (size_t i = 0; i < q->n_nodes; i++) {
         qn_quant_node *n = &q->nodes[i];
         if (n->weights)
-            n->input = qn_params_read(q, n);
-        n->least = qn_mask_least(q, n);
+            n->input = qn_params_of_input(q, n);
+        n->mask_min = qn_softmax_mask_min(q, n);
     }
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer && q->values[i].value->qparams)

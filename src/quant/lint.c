@@ -20,7 +20,7 @@ typedef struct lint {
     const qn_lint_rule *rule;
     const qn_node *node;
     /* Of the node: */
-    qn_form form;
+    qn_quant_class quant_class;
     unsigned can;
     int32_t n_data;
 } lint;
@@ -38,7 +38,7 @@ static void tell(const lint *l, const char *format, ...)
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    l->sink->tell(l->sink->user, &(qn_lint_finding){l->rule->name, l->node, why});
+    l->sink->report(l->sink->user, &(qn_lint_finding){l->rule->name, l->node, why});
 }
 
 /* ---- Looking around a node ----------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ static bool is_dequantized(const qn_value *value)
 
 static bool is_product(const lint *l)
 {
-    return l->form == QN_FORM_MAC;
+    return l->quant_class == QN_CLASS_MAC;
 }
 
 /* Data that are no constants. */
@@ -137,7 +137,7 @@ static qn_status check_opset(lint *l)
 
 static qn_status check_operators(lint *l)
 {
-    if (l->node->op->quant == QN_QUANT_ALREADY && !is_pair_node(l->node) && !l->profile->operators)
+    if (l->node->op->quant == QN_QUANT_ALREADY && !is_pair_node(l->node) && !l->profile->qoperators)
         tell(l, "%s reads QuantizeLinear and DequantizeLinear, not operators of integers",
              l->profile->name);
     return QN_OK;
@@ -314,7 +314,7 @@ static qn_status check_bias(lint *l)
 
 static bool is_able(const lint *l)
 {
-    return l->form != QN_FORM_FLOAT && (l->can & ~l->profile->can) == 0;
+    return l->quant_class != QN_CLASS_FLOAT && (l->can & ~l->profile->can) == 0;
 }
 
 static bool is_function(const lint *l, const qn_node *node)
@@ -334,17 +334,17 @@ static bool is_inside(const lint *l, const qn_value *value)
         return false;
     if (is_function(l, before))
         return true;
-    return l->profile->rounds_behind && qn_qdq_fuses_activation(user) &&
-           (qn_rule_is_bias(before) || qn_rule_form(&can, &n_data, before) == QN_FORM_MAC);
+    return l->profile->rounds_after_function && qn_qdq_fuses_activation(user) &&
+           (qn_rule_is_bias(before) || qn_rule_quant_class(&can, &n_data, before) == QN_CLASS_MAC);
 }
 
 /* A node that could compute with integers lacks some. */
 static qn_status check_inputs(lint *l)
 {
-    const bool wanted = is_product(l)
-                            ? is_able(l)
-                            : is_able(l) && is_between(l) &&
-                                  (l->form == QN_FORM_ELEMENT || l->form == QN_FORM_CONCAT);
+    const bool wanted = is_product(l) ? is_able(l)
+                                      : is_able(l) && is_between(l) &&
+                                            (l->quant_class == QN_CLASS_ELEMENTWISE ||
+                                             l->quant_class == QN_CLASS_CONCAT);
     for (int32_t i = 0; i < l->n_data && wanted; i++) {
         const qn_value *in = i < l->node->n_in ? l->node->in[i] : NULL;
         if (is_activation(l, i) && !is_dequantized(in) && !is_inside(l, in))
@@ -363,7 +363,7 @@ static qn_status check_result(lint *l)
 {
     const bool is_plain = l->node->op == &qn_op_Gemm || l->node->op == &qn_op_MatMul;
     const bool wanted = is_product(l) ? !l->profile->float_result && !is_plain
-                                      : l->form == QN_FORM_ELEMENT && is_between(l);
+                                      : l->quant_class == QN_CLASS_ELEMENTWISE && is_between(l);
     if (wanted && is_able(l) && count_integers(l) && !rounded_by(l) &&
         !is_inside(l, l->node->out[0]))
         tell(l, "no QuantizeLinear reads its result '%s'", l->node->out[0]->name);
@@ -387,7 +387,7 @@ static qn_status check_limit(lint *l)
     double limits[2];
     bool found = false;
     (void)last_of(l, &limit);
-    if (l->profile->any_limit || !is_product(l) || !limit || !quantize ||
+    if (l->profile->any_clip || !is_product(l) || !limit || !quantize ||
         !qn_match_limits(limits, limit))
         return QN_OK;
     QN_TRY(integers_of(&found, &q, quantize));
@@ -409,10 +409,10 @@ static qn_status check_limit(lint *l)
 static qn_status check_alike(lint *l)
 {
     const qn_node *quantize = rounded_by(l);
-    const bool is_concat = l->form == QN_FORM_CONCAT && l->profile->unify_concat;
+    const bool is_concat = l->quant_class == QN_CLASS_CONCAT && l->profile->unify_concat;
     qn_quantized x, y;
     bool found = false;
-    if ((l->form != QN_FORM_MOVE && !is_concat) || !quantize || !is_able(l))
+    if ((l->quant_class != QN_CLASS_PASS_THROUGH && !is_concat) || !quantize || !is_able(l))
         return QN_OK;
     QN_TRY(integers_of(&found, &y, quantize));
     for (int32_t i = 0; i < l->n_data && i < l->node->n_in && found; i++) {
@@ -486,7 +486,8 @@ qn_status qn_lint(qn_model *model, const qn_profile *profile, const qn_lint_sink
         if (!result_of(node))
             continue;
         l.node = node;
-        l.form = qn_rule_is_bias(node) ? QN_FORM_BIAS : qn_rule_form(&l.can, &l.n_data, node);
+        l.quant_class =
+            qn_rule_is_bias(node) ? QN_CLASS_BIAS : qn_rule_quant_class(&l.can, &l.n_data, node);
         for (size_t r = 0; r < QN_COUNT_OF(rules); r++) {
             l.rule = &rules[r];
             QN_TRY(rules[r].check(&l));

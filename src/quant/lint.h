@@ -11,7 +11,7 @@ typedef struct qn_lint_finding {
 } qn_lint_finding;
 
 typedef struct qn_lint_sink {
-    void (*tell)(void *user, const qn_lint_finding *finding);
+    void (*report)(void *user, const qn_lint_finding *finding);
     void *user;
 } qn_lint_sink;
 

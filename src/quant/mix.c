@@ -146,7 +146,7 @@ bool qn_mix_has_method(const qn_mix *mix, const char *method)
 
 bool qn_mix_is_node(const qn_quantizer *q, const qn_quant_node *n)
 {
-    return n->integer && n->form != QN_FORM_MOVE && !qn_rule_before(q, n);
+    return n->integer && n->quant_class != QN_CLASS_PASS_THROUGH && !qn_rule_before(q, n);
 }
 
 static qn_status apply_row(qn_quant_node *n, const qn_mix *mix)
@@ -175,10 +175,10 @@ static void follow(const qn_quantizer *q, qn_quant_node *n)
 
 qn_status qn_mix_check_widths(const qn_quantizer *q, const qn_mix *mix)
 {
-    qn_mix_bonds bonds = {.at = NULL};
+    qn_mix_constraints bonds = {.at = NULL};
     qn_json_place item = mix->root;
-    qn_status status = qn_mix_bonds_find(&bonds, q);
-    const qn_mix_bond *broken = status == QN_OK ? qn_mix_bonds_broken(&bonds) : NULL;
+    qn_status status = qn_mix_constraints_find(&bonds, q);
+    const qn_mix_constraint *broken = status == QN_OK ? qn_mix_constraints_broken(&bonds) : NULL;
     if (broken) {
         const char *around = broken->around ? broken->around->name : NULL;
         (void)qn_json_find(&item, &mix->root, broken->a->node->name);
@@ -187,7 +187,7 @@ qn_status qn_mix_check_widths(const qn_quantizer *q, const qn_mix *mix)
             broken->a->bits, broken->b->node->name, broken->b->bits, qn_mix_rule_text(broken->rule),
             around ? " '" : "", around ? around : "", around ? "'" : "", broken->rule);
     }
-    qn_mix_bonds_free(&bonds, q);
+    qn_mix_constraints_free(&bonds, q);
     return status;
 }
 

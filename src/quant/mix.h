@@ -57,38 +57,38 @@ QN_MUST_CHECK qn_status qn_mix_check_names(const qn_quantizer *q, const qn_mix *
 /* ---- Rules 5 to 8 (mix_rules.c) --------------------------------------------------------------------------------- */
 
 /* The width of `a` must be that of `b`, or must not exceed it. */
-typedef struct qn_mix_bond {
+typedef struct qn_mix_constraint {
     qn_quant_node *a, *b;
     int rule;
     bool at_most;
     const qn_node *around; /* that makes it so; NULL: the model's inputs do */
-} qn_mix_bond;
+} qn_mix_constraint;
 
-typedef struct qn_mix_bonds {
-    qn_mix_bond *at; /* in the quantizer's context */
+typedef struct qn_mix_constraints {
+    qn_mix_constraint *at; /* in the quantizer's context */
     size_t count, capacity;
-} qn_mix_bonds;
+} qn_mix_constraints;
 
-QN_MUST_CHECK qn_status qn_mix_bonds_find(qn_mix_bonds *out, const qn_quantizer *q);
-void qn_mix_bonds_free(qn_mix_bonds *bonds, const qn_quantizer *q);
+QN_MUST_CHECK qn_status qn_mix_constraints_find(qn_mix_constraints *out, const qn_quantizer *q);
+void qn_mix_constraints_free(qn_mix_constraints *bonds, const qn_quantizer *q);
 /* The first that is broken by the widths as they are; NULL: none. */
-const qn_mix_bond *qn_mix_bonds_broken(const qn_mix_bonds *bonds);
+const qn_mix_constraint *qn_mix_constraints_broken(const qn_mix_constraints *bonds);
 /* Why there is such a bond, in words. */
 const char *qn_mix_rule_text(int rule);
 
 /* ---- Templates (mix_template.c) ----------------------------------------------------------------------------------- */
 
-typedef struct qn_mix_wish {
+typedef struct qn_mix_template_options {
     int bits;
     const qn_method *method; /* NULL: `usual` for 8 bits, min_max for 16 */
     const qn_method *usual;
     const qn_mix *base; /* what it says comes before bits and method; NULL: nothing */
-    bool high_ends;     /* 16 bits next to inputs and outputs, 8 between, whatever else says */
+    bool int16_ends;    /* 16 bits next to inputs and outputs, 8 between, whatever else says */
     double ratio;       /* of the nodes that have 8 bits then, at least */
-} qn_mix_wish;
+} qn_mix_template_options;
 
 /* Gives the nodes of a quantizer that was made without a mix their widths and methods. */
-QN_MUST_CHECK qn_status qn_mix_fill(qn_quantizer *q, const qn_mix_wish *wish);
+QN_MUST_CHECK qn_status qn_mix_fill(qn_quantizer *q, const qn_mix_template_options *wish);
 /* The file that says them; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_mix_write(char **out, const qn_quantizer *q);
 /* The same as an object, for a file that has more; NULL: memory is short. */

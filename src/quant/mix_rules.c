@@ -27,7 +27,7 @@ static void meet(search *s, const qn_node *node)
     s->seen[node->mark] = true;
     if (qn_mix_is_node(s->q, n))
         s->found[s->n_found++] = n;
-    else if (n->form == QN_FORM_MOVE || (n->integer && qn_rule_before(s->q, n)))
+    else if (n->quant_class == QN_CLASS_PASS_THROUGH || (n->integer && qn_rule_before(s->q, n)))
         s->open[s->n_open++] = n;
 }
 
@@ -77,7 +77,7 @@ static void search_around(search *s, const qn_node *node)
 
 /* ---- Bonds ---------------------------------------------------------------------------------------------------- */
 
-static qn_status add_bond(qn_mix_bonds *bonds, const qn_quantizer *q, qn_mix_bond bond)
+static qn_status add_bond(qn_mix_constraints *bonds, const qn_quantizer *q, qn_mix_constraint bond)
 {
     QN_TRY_GROW(q->ctx, bonds->at, bonds->capacity, bonds->count + 1);
     bonds->at[bonds->count++] = bond;
@@ -85,12 +85,13 @@ static qn_status add_bond(qn_mix_bonds *bonds, const qn_quantizer *q, qn_mix_bon
 }
 
 /* All that were found have one width. */
-static qn_status bind_found(qn_mix_bonds *bonds, const search *s, int rule, const qn_node *around)
+static qn_status bind_found(qn_mix_constraints *bonds, const search *s, int rule,
+                            const qn_node *around)
 {
     for (size_t i = 1; i < s->n_found; i++)
-        QN_TRY(add_bond(
-            bonds, s->q,
-            (qn_mix_bond){.a = s->found[0], .b = s->found[i], .rule = rule, .around = around}));
+        QN_TRY(add_bond(bonds, s->q,
+                        (qn_mix_constraint){
+                            .a = s->found[0], .b = s->found[i], .rule = rule, .around = around}));
     return QN_OK;
 }
 
@@ -101,7 +102,7 @@ static bool is_recurrent_or_norm(const qn_node *node)
 }
 
 /* Rules 5 and 6. A node that stays float has no width, but those around it must agree all the same. */
-static qn_status bind_around(qn_mix_bonds *bonds, search *s, qn_quant_node *n, int rule)
+static qn_status bind_around(qn_mix_constraints *bonds, search *s, qn_quant_node *n, int rule)
 {
     reset(s);
     if (qn_mix_is_node(s->q, n))
@@ -110,7 +111,7 @@ static qn_status bind_around(qn_mix_bonds *bonds, search *s, qn_quant_node *n, i
     return bind_found(bonds, s, rule, n->node);
 }
 
-static qn_status bind_inputs(qn_mix_bonds *bonds, search *s)
+static qn_status bind_inputs(qn_mix_constraints *bonds, search *s)
 {
     const qn_graph *graph = s->q->graph;
     size_t inputs = 0;
@@ -124,7 +125,7 @@ static qn_status bind_inputs(qn_mix_bonds *bonds, search *s)
     return inputs > 1 ? bind_found(bonds, s, 7, NULL) : QN_OK;
 }
 
-static qn_status bind_parents(qn_mix_bonds *bonds, search *s, const qn_node *concat)
+static qn_status bind_parents(qn_mix_constraints *bonds, search *s, const qn_node *concat)
 {
     reset(s);
     s->seen[concat->mark] = true;
@@ -137,17 +138,17 @@ static qn_status bind_parents(qn_mix_bonds *bonds, search *s, const qn_node *con
         for (size_t i = 0; i < s->n_found && is_recurrent_or_norm(s->found[p]->node); i++) {
             if (i != p)
                 QN_TRY(add_bond(bonds, s->q,
-                                (qn_mix_bond){.a = s->found[p],
-                                              .b = s->found[i],
-                                              .rule = 8,
-                                              .at_most = true,
-                                              .around = concat}));
+                                (qn_mix_constraint){.a = s->found[p],
+                                                    .b = s->found[i],
+                                                    .rule = 8,
+                                                    .at_most = true,
+                                                    .around = concat}));
         }
     }
     return QN_OK;
 }
 
-static qn_status bind_node(qn_mix_bonds *bonds, search *s, qn_quant_node *n)
+static qn_status bind_node(qn_mix_constraints *bonds, search *s, qn_quant_node *n)
 {
     if (is_recurrent_or_norm(n->node))
         return bind_around(bonds, s, n, 5);
@@ -156,7 +157,7 @@ static qn_status bind_node(qn_mix_bonds *bonds, search *s, qn_quant_node *n)
     return n->node->op == &qn_op_Concat ? bind_parents(bonds, s, n->node) : QN_OK;
 }
 
-qn_status qn_mix_bonds_find(qn_mix_bonds *out, const qn_quantizer *q)
+qn_status qn_mix_constraints_find(qn_mix_constraints *out, const qn_quantizer *q)
 {
     search s = {.q = q};
     const size_t count = q->n_nodes + 1;
@@ -164,7 +165,7 @@ qn_status qn_mix_bonds_find(qn_mix_bonds *out, const qn_quantizer *q)
     s.found = qn_alloc_zero(q->ctx, count, sizeof *s.found);
     s.open = qn_alloc_zero(q->ctx, count, sizeof *s.open);
     qn_status status = s.seen && s.found && s.open ? QN_OK : qn_fail_nomem(q->ctx);
-    *out = (qn_mix_bonds){.at = NULL};
+    *out = (qn_mix_constraints){.at = NULL};
     for (size_t i = 0; i < q->n_nodes && status == QN_OK; i++)
         status = bind_node(out, &s, &q->nodes[i]);
     if (status == QN_OK)
@@ -175,15 +176,15 @@ qn_status qn_mix_bonds_find(qn_mix_bonds *out, const qn_quantizer *q)
     return status;
 }
 
-void qn_mix_bonds_free(qn_mix_bonds *bonds, const qn_quantizer *q)
+void qn_mix_constraints_free(qn_mix_constraints *bonds, const qn_quantizer *q)
 {
     qn_free(q->ctx, bonds->at);
 }
 
-const qn_mix_bond *qn_mix_bonds_broken(const qn_mix_bonds *bonds)
+const qn_mix_constraint *qn_mix_constraints_broken(const qn_mix_constraints *bonds)
 {
     for (size_t i = 0; i < bonds->count; i++) {
-        const qn_mix_bond *bond = &bonds->at[i];
+        const qn_mix_constraint *bond = &bonds->at[i];
         if (bond->at_most ? bond->a->bits > bond->b->bits : bond->a->bits != bond->b->bits)
             return bond;
     }

@@ -18,7 +18,7 @@ typedef struct end_node {
 typedef struct ends {
     const qn_quantizer *q;
     end_node *at; /* [q->n_nodes] */
-    qn_mix_bonds bonds;
+    qn_mix_constraints bonds;
     size_t count; /* nodes with a width */
 } ends;
 
@@ -100,7 +100,7 @@ static size_t raise_with(ends *e, end_node *n)
     for (bool more = true; more;) {
         more = false;
         for (size_t i = 0; i < e->bonds.count; i++) {
-            const qn_mix_bond *bond = &e->bonds.at[i];
+            const qn_mix_constraint *bond = &e->bonds.at[i];
             end_node *a = end_of(e, bond->a), *b = end_of(e, bond->b);
             end_node *next = is_raised(a) && !is_raised(b)                     ? b
                              : is_raised(b) && !is_raised(a) && !bond->at_most ? a
@@ -146,21 +146,22 @@ static qn_status choose_ends(qn_quantizer *q, double ratio)
     ends e = {.q = q};
     e.at = qn_alloc_zero(q->ctx, q->n_nodes + 1, sizeof *e.at);
     QN_TRY_ALLOC(q->ctx, e.at);
-    qn_status status = qn_mix_bonds_find(&e.bonds, q);
+    qn_status status = qn_mix_constraints_find(&e.bonds, q);
     if (status == QN_OK)
         status = measure(&e);
     if (status == QN_OK)
         status = raise_ends(&e, ratio);
     for (size_t i = 0; i < q->n_nodes && status == QN_OK; i++)
         q->nodes[i].bits = e.at[i].wide ? 16 : 8;
-    qn_mix_bonds_free(&e.bonds, q);
+    qn_mix_constraints_free(&e.bonds, q);
     qn_free(q->ctx, e.at);
     return status;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------------ */
 
-static qn_status choose_method(qn_quant_node *n, const qn_quantizer *q, const qn_mix_wish *wish)
+static qn_status choose_method(qn_quant_node *n, const qn_quantizer *q,
+                               const qn_mix_template_options *wish)
 {
     const qn_mix_row *row = wish->base ? qn_mix_find(wish->base, n->node->name) : NULL;
     n->method = row ? row->method : wish->method;
@@ -172,18 +173,18 @@ static qn_status choose_method(qn_quant_node *n, const qn_quantizer *q, const qn
                : QN_OK;
 }
 
-static void choose_bits(qn_quant_node *n, const qn_mix_wish *wish)
+static void choose_bits(qn_quant_node *n, const qn_mix_template_options *wish)
 {
     const qn_mix_row *row = wish->base ? qn_mix_find(wish->base, n->node->name) : NULL;
     n->bits = row ? row->bits : wish->bits;
 }
 
-qn_status qn_mix_fill(qn_quantizer *q, const qn_mix_wish *wish)
+qn_status qn_mix_fill(qn_quantizer *q, const qn_mix_template_options *wish)
 {
     qn_quantizer_number(q);
     for (size_t i = 0; i < q->n_nodes; i++)
         choose_bits(&q->nodes[i], wish);
-    if (wish->high_ends)
+    if (wish->int16_ends)
         QN_TRY(choose_ends(q, wish->ratio));
     for (size_t i = 0; i < q->n_nodes; i++)
         QN_TRY(choose_method(&q->nodes[i], q, wish));

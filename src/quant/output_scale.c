@@ -8,7 +8,7 @@
 /* The name of the output follows. */
 static const char prefix[] = "quench.output_scale.";
 
-qn_status qn_output_tell_scale(qn_model *model, const char *output, float scale)
+qn_status qn_output_set_scale(qn_model *model, const char *output, float scale)
 {
     const char *key = qn_arena_format(&model->arena, "%s%s", prefix, output);
     char number[QN_NUMBER_SIZE];

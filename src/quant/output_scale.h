@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-QN_MUST_CHECK qn_status qn_output_tell_scale(qn_model *model, const char *output, float scale);
+QN_MUST_CHECK qn_status qn_output_set_scale(qn_model *model, const char *output, float scale);
 /* 1 where the model says nothing, or nothing that is a scale. */
 double qn_output_scale(const qn_model *model, const char *output);
 /* The same as text; returns `out`. */

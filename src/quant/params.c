@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "ops/eval.h"
-#include "quant/given.h"
-#include "quant/inputs.h"
-#include "quant/masks.h"
+#include "quant/existing_encodings.h"
+#include "quant/input_types.h"
+#include "quant/softmax_masks.h"
 
 /* ---- From ranges -------------------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
         least = QN_MIN(least, x);
         most = QN_MAX(most, x);
     }
-    least = n->least < 0 ? QN_MAX(least, n->least) : least;
+    least = n->mask_min < 0 ? QN_MAX(least, n->mask_min) : least;
     qn_params_from_range(*out, least, most, profile->symmetric);
     return QN_OK;
 }
@@ -93,7 +93,7 @@ static const qn_method *method_behind(const qn_quantizer *q, const qn_value *val
         for (size_t u = 0; !method && u < value->n_users; u++) {
             const qn_quant_node *user = qn_quant_node_of(q, value->users[u]);
             method = user->method;
-            if (!next && user->integer && user->form == QN_FORM_MOVE)
+            if (!next && user->integer && user->quant_class == QN_CLASS_PASS_THROUGH)
                 next = user->node->out[0];
         }
     }
@@ -102,8 +102,8 @@ static const qn_method *method_behind(const qn_quantizer *q, const qn_value *val
 
 static const qn_method *uncut_method(const qn_quantizer *q, const qn_value *value)
 {
-    for (size_t i = 0; i < q->settings.n_uncut; i++) {
-        if (strcmp(q->settings.uncut[i], value->name) == 0)
+    for (size_t i = 0; i < q->settings.n_min_max; i++) {
+        if (strcmp(q->settings.min_max[i], value->name) == 0)
             return qn_methods[0]; /* min_max */
     }
     return NULL;
@@ -175,14 +175,14 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     qn_range_options wanted = options->range;
     wanted.bits = root->bits;
     wanted.symmetric = q->settings.profile->symmetric;
-    root->through = root->masked;
+    root->range_by_readers = root->masked;
     if (root->masked) {
-        *range = qn_mask_range(root, entry, root->bits);
+        *range = qn_softmax_mask_range(root, entry, root->bits);
         return QN_OK;
     }
-    root->through = options->look_through && qn_range_has_through(q, root);
-    if (root->through)
-        return qn_range_through(range, q, root, entry);
+    root->range_by_readers = options->function_ranges && qn_range_is_before_function(q, root);
+    if (root->range_by_readers)
+        return qn_range_before_function(range, q, root, entry);
     if (qn_width_is_fine(qn_width_of_bits(root->bits)))
         return fine_range(range, q, entry, &wanted);
     const qn_method *method = method_of(q, root, options);
@@ -213,8 +213,8 @@ static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
         if (!q->values[i].integer || root->ranged)
             continue;
         root->ranged = true;
-        if (root->given)
-            root->range = qn_given_range(root->given);
+        if (root->existing)
+            root->range = qn_existing_range(root->existing);
         else if (entry)
             QN_TRY(choose_range(&root->range, q, root, entry, options));
         else if (!known_range(&root->range, q->values[root->source].value))
@@ -249,7 +249,7 @@ static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_valu
     for (size_t n = 0; n < q->n_nodes && q->settings.mix && !method; n++) {
         const qn_quant_node *node = &q->nodes[n];
         for (int32_t i = 0; i < node->node->n_in && !method; i++) {
-            if (qn_quant_reads_narrow(q, node, i) &&
+            if (qn_quant_reads_int8(q, node, i) &&
                 qn_quant_root(q, qn_quant_value_of(q, node->node->in[i])) == root)
                 method = node->method;
         }
@@ -258,7 +258,7 @@ static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_valu
 }
 
 /* 8 bits have the range that they would have had alone. */
-static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
+static qn_status derive_narrow(qn_value_encoding *out, const qn_quantizer *q,
                                const qn_quant_value *root, const qn_stats_entry *entry,
                                const qn_param_options *options)
 {
@@ -268,23 +268,23 @@ static qn_status derive_narrow(qn_derived_value *out, const qn_quantizer *q,
     wanted.bits = 8;
     wanted.symmetric = profile->symmetric;
     if (entry && root->masked)
-        range = qn_mask_range(root, entry, wanted.bits);
+        range = qn_softmax_mask_range(root, entry, wanted.bits);
     else if (entry)
         QN_TRY(qn_stats_range(&range, q->ctx, entry, narrow_method(q, root, options), &wanted));
-    if (root->least < 0)
-        range.min = fmaxf(range.min, root->least);
+    if (root->mask_min < 0)
+        range.min = fmaxf(range.min, root->mask_min);
     limit_range(&range, q, root, options->norm_limit);
-    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena,
+    QN_TRY(qn_qparams_create(&out->int8_params, q->ctx, q->graph->arena,
                              qn_profile_activation(profile, 8), 1));
-    qn_params_from_range(out->narrow, range.min, range.max, profile->symmetric);
+    qn_params_from_range(out->int8_params, range.min, range.max, profile->symmetric);
     return QN_OK;
 }
 
-static void derive_input(qn_derived_value *out, const qn_quant_value *root,
+static void derive_input(qn_value_encoding *out, const qn_quant_value *root,
                          const qn_stats_entry *entry, bool symmetric)
 {
     bool raw;
-    qn_inputs_derive(out->params, &raw, root, entry, symmetric);
+    qn_input_types_params(out->params, &raw, root, entry, symmetric);
     if (!raw)
         return;
     out->method = "raw";
@@ -295,69 +295,69 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
-    qn_derived_value *out = &q->derived.values[q->derived.n_values++];
+    qn_value_encoding *out = &q->encodings.values[q->encodings.n_values++];
     const qn_stats_entry *entry = entry_of(q, root, stats);
     const qn_value *value = q->values[root->source].value;
     qn_range known;
     *out =
-        (qn_derived_value){.name = root->value->name, .method = method_of(q, root, options)->name};
-    if (root->through || (!entry && known_range(&known, value)))
+        (qn_value_encoding){.name = root->value->name, .method = method_of(q, root, options)->name};
+    if (root->range_by_readers || (!entry && known_range(&known, value)))
         out->method = "function";
-    if (root->masked || root->least < 0)
-        out->method = QN_MASK_METHOD;
-    if (root->given)
+    if (root->masked || root->mask_min < 0)
+        out->method = QN_SOFTMAX_MASK_METHOD;
+    if (root->existing)
         out->method = "given";
     out->range = balanced_range(root, &q->values[root->source], entry);
     QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena, qn_quant_dtype(q, root), 1));
-    if (root->given)
-        qn_given_apply(out->params, root->given, profile->symmetric);
+    if (root->existing)
+        qn_existing_apply(out->params, root->existing, profile->symmetric);
     else if (root->type != QN_UNDEFINED)
         derive_input(out, root, entry, profile->symmetric);
     else
         qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
-    root->derived = out;
-    return root->narrow ? derive_narrow(out, q, root, entry, options) : QN_OK;
+    root->encoding = out;
+    return root->read_as_int8 ? derive_narrow(out, q, root, entry, options) : QN_OK;
 }
 
 static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,
                                const qn_param_options *options)
 {
-    q->derived.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->derived.values);
-    QN_TRY_ALLOC(q->ctx, q->derived.values);
+    q->encodings.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->encodings.values);
+    QN_TRY_ALLOC(q->ctx, q->encodings.values);
     for (size_t i = 0; i < q->n_values; i++) {
         qn_quant_value *root = qn_quant_root(q, &q->values[i]);
-        if (q->values[i].integer && !root->derived)
+        if (q->values[i].integer && !root->encoding)
             QN_TRY(derive_value(q, root, stats, options));
     }
     return QN_OK;
 }
 
-void qn_quant_find_narrow(qn_quantizer *q)
+void qn_quant_find_int8_readers(qn_quantizer *q)
 {
     for (size_t n = 0; n < q->n_nodes; n++) {
         const qn_quant_node *node = &q->nodes[n];
         for (int32_t i = 0; i < node->node->n_in; i++) {
-            if (qn_quant_reads_narrow(q, node, i))
-                qn_quant_root(q, qn_quant_value_of(q, node->node->in[i]))->narrow = true;
+            if (qn_quant_reads_int8(q, node, i))
+                qn_quant_root(q, qn_quant_value_of(q, node->node->in[i]))->read_as_int8 = true;
         }
     }
 }
 
-const qn_qparams *qn_params_read(const qn_quantizer *q, const qn_quant_node *node)
+const qn_qparams *qn_params_of_input(const qn_quantizer *q, const qn_quant_node *node)
 {
     const qn_quant_value *root = qn_quant_root(q, qn_quant_value_of(q, node->node->in[0]));
-    if (!root->derived)
+    if (!root->encoding)
         return NULL;
-    return qn_quant_reads_narrow(q, node, 0) ? root->derived->narrow : root->derived->params;
+    return qn_quant_reads_int8(q, node, 0) ? root->encoding->int8_params : root->encoding->params;
 }
 
-double qn_channels_mean(const qn_channels *channels, int64_t channel)
+double qn_input_channels_mean(const qn_input_channels *channels, int64_t channel)
 {
     const double mean = qn_entry_channel_mean(channels->entry, channel);
     return channels->factor ? mean / (double)channels->factor[channel] : mean;
 }
 
-double qn_channels_power(const qn_channels *channels, int64_t channel)
+double qn_input_channels_power(const qn_input_channels *channels, int64_t channel)
 {
     const double by = channels->factor ? (double)channels->factor[channel] : 1;
     return qn_entry_channel_power(channels->entry, channel) / (by * by);
@@ -366,38 +366,40 @@ double qn_channels_power(const qn_channels *channels, int64_t channel)
 static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
                               const qn_param_options *options)
 {
-    q->derived.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->derived.nodes);
-    QN_TRY_ALLOC(q->ctx, q->derived.nodes);
+    q->encodings.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->encodings.nodes);
+    QN_TRY_ALLOC(q->ctx, q->encodings.nodes);
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        qn_mac mac;
-        if (!qn_quant_mac(&mac, n))
+        qn_weighted_node layer;
+        if (!qn_quant_weighted_node(&layer, n))
             continue;
-        qn_derived_node *out = &q->derived.nodes[q->derived.n_nodes++];
+        qn_layer_encoding *out = &q->encodings.nodes[q->encodings.n_nodes++];
         const qn_value *x = n->node->in[0];
-        const qn_channels input = {qn_stats_find(stats, x->name), qn_quant_value_of(q, x)->factor};
+        const qn_input_channels input = {qn_stats_find(stats, x->name),
+                                         qn_quant_value_of(q, x)->factor};
         QN_TRY(qn_check_cancel(q->ctx));
         out->name = n->node->out[0]->name;
-        QN_TRY(qn_params_of_weights(&out->weights, q, &mac, options));
-        QN_TRY(qn_bias_settle(out, q, &mac, &input, qn_params_read(q, n), options));
+        QN_TRY(qn_params_of_weights(&out->weights, q, &layer, options));
+        QN_TRY(qn_bias_settle(out, q, &layer, &input, qn_params_of_input(q, n), options));
         qn_progress(q->ctx, "weights", (int64_t)i, (int64_t)q->n_nodes);
     }
     return QN_OK;
 }
 
-qn_status qn_derive(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)
+qn_status qn_encodings_compute(qn_quantizer *q, const qn_stats *stats,
+                               const qn_param_options *options)
 {
     qn_param_options own = *options;
     qn_quantizer_number(q);
     find_ends(q);
-    qn_quant_find_narrow(q);
-    q->n_given = qn_given_find(q);
+    qn_quant_find_int8_readers(q);
+    q->n_existing = qn_existing_find(q);
     /* Trained together: what was rounded so before is not moved now. */
-    if (q->n_given)
-        own.equalize = own.balance = own.correct_bias = false;
-    QN_TRY(qn_masks_measure(q, stats));
+    if (q->n_existing)
+        own.equalize = own.smooth_channels = own.correct_bias = false;
+    QN_TRY(qn_softmax_masks_measure(q, stats));
     QN_TRY(choose_ranges(q, stats, &own));
-    QN_TRY(qn_masks_cut(q, stats));
+    QN_TRY(qn_softmax_masks_cut(q, stats));
     QN_TRY(qn_equalize(q, stats, &own));
     QN_TRY(derive_values(q, stats, &own));
     return derive_nodes(q, stats, &own);

@@ -73,7 +73,7 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
 
 static void leave_float(qn_quant_node *n, const char *why)
 {
-    n->asked_float = true;
+    n->requested_float = true;
     n->why = n->integer ? why : n->why;
     n->integer = false;
 }
@@ -96,7 +96,7 @@ static bool writes(const qn_node *node, const char *name)
     return node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0;
 }
 
-static void apply_harmful(qn_quantizer *q, const char *name)
+static void apply_sensitive(qn_quantizer *q, const char *name)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (writes(q->nodes[i].node, name))
@@ -177,12 +177,12 @@ qn_status qn_patterns_apply(qn_quantizer *q)
 {
     const qn_quant_settings *s = &q->settings;
     for (size_t i = 0; i < s->n_float; i++) {
-        if (i + s->n_harmful < s->n_float)
+        if (i + s->n_sensitive < s->n_float)
             QN_TRY(apply_float(q, s->keep_float[i]));
         else
-            apply_harmful(q, s->keep_float[i]);
+            apply_sensitive(q, s->keep_float[i]);
     }
     for (size_t i = 0; i < s->n_widths; i++)
-        QN_TRY(apply_width(q, s->widths[i], i + s->n_raised >= s->n_widths));
+        QN_TRY(apply_width(q, s->widths[i], i + s->n_searched_widths >= s->n_widths));
     return QN_OK;
 }

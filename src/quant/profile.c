@@ -7,13 +7,13 @@
     (QN_CAN_ADD | QN_CAN_MUL | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE)
 
 /* All that the manual's table tells apart is whether there are 16 bits. */
-#define CHIP(NAME, WIDE)                                                                           \
+#define CHIP(NAME, INT16)                                                                          \
     {                                                                                              \
         .name = (NAME), .brief = "a chip", .symmetric = true, .per_channel = true,                 \
-        .per_channel_transposed = true, .bias_integer = true, .any_limit = true,                   \
-        .can = QN_CAN_ALL, .opset = 13, .fixed_point = true, .widths = {                           \
+        .per_channel_transposed = true, .bias_integer = true, .any_clip = true, .can = QN_CAN_ALL, \
+        .opset = 13, .fixed_point = true, .widths = {                                              \
             [QN_WIDTH_8] = {.computed = true, .method = "kl"},                                     \
-            [QN_WIDTH_16] = {.computed = (WIDE), .method = "min_max"},                             \
+            [QN_WIDTH_16] = {.computed = (INT16), .method = "min_max"},                            \
         }                                                                                          \
     }
 
@@ -22,11 +22,11 @@ const qn_profile qn_profiles[] = {
      .brief = "quench's own engine",
      .per_channel = true,
      .per_channel_transposed = true,
-     .drop_limits = true,
+     .drops_clips = true,
      .bias_integer = true,
-     .operators = true,
-     .any_limit = true,
-     .rounds_behind = true,
+     .qoperators = true,
+     .any_clip = true,
+     .rounds_after_function = true,
      .float_result = true,
      .dynamic = true,
      .can = QN_CAN_ALL,
@@ -36,9 +36,9 @@ const qn_profile qn_profiles[] = {
      .brief = "ONNX Runtime on a CPU",
      .saturates = true,
      .per_channel = true,
-     .drop_limits = true,
+     .drops_clips = true,
      .bias_integer = true,
-     .operators = true,
+     .qoperators = true,
      .dynamic = true,
      .can = COMMON_CAN | QN_CAN_SIGMOID,
      .opset = 13,
@@ -50,7 +50,7 @@ const qn_profile qn_profiles[] = {
      .per_channel = true,
      .per_channel_transposed = true,
      .unify_concat = true,
-     .any_limit = true,
+     .any_clip = true,
      .float_result = true,
      .dynamic = true,
      .can = COMMON_CAN,
@@ -61,7 +61,7 @@ const qn_profile qn_profiles[] = {
      .symmetric = true,
      .per_channel = true,
      .unify_concat = true,
-     .any_limit = true,
+     .any_clip = true,
      .float_result = true,
      .can = QN_CAN_ADD | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE,
      .opset = 13,
@@ -70,7 +70,7 @@ const qn_profile qn_profiles[] = {
      .brief = "any engine that knows QuantizeLinear and DequantizeLinear",
      .pads_with_zero = true,
      .unify_concat = true,
-     .any_limit = true,
+     .any_clip = true,
      .float_result = true,
      .can = COMMON_CAN,
      .opset = 13,

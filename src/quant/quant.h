@@ -10,7 +10,7 @@
 
 #include "ir/width.h"
 #include "ops/op.h"
-#include "quant/derived.h"
+#include "quant/encodings.h"
 
 /* ---- Targets: what an engine computes with integers, one row each ------------------------------------- */
 
@@ -47,14 +47,14 @@ typedef struct qn_profile {
     bool per_channel;            /* weights have a scale per output channel */
     bool per_channel_transposed; /* those of ConvTranspose too */
     bool unify_concat;           /* all inputs of a Concat have its output's parameters */
-    bool drop_limits;            /* Relu and Clip that the integers' limits imply go away */
+    bool drops_clips;            /* Relu and Clip that the integers' limits imply go away */
     bool bias_integer;           /* biases are int32 with a D; else float */
     bool dynamic;                /* finds scales while running (--dynamic) */
     bool saturates;              /* adds products of 8 bits in 16 on CPUs without VNNI */
     bool pads_with_zero;         /* pads averages with the integer 0, not the zero point */
-    bool operators;              /* knows QLinearConv and its kin */
-    bool any_limit;              /* Relu and Clip of any limits fit behind a product */
-    bool rounds_behind;          /* a product may be rounded behind the function that reads it */
+    bool qoperators;             /* knows QLinearConv and its kin */
+    bool any_clip;               /* Relu and Clip of any limits fit behind a product */
+    bool rounds_after_function;  /* a product may be rounded behind the function that reads it */
     bool float_result;           /* a convolution of integers may have a float result */
     unsigned can;                /* QN_CAN_... */
     int opset;                   /* least to write */
@@ -85,12 +85,12 @@ typedef struct qn_quant_settings {
     int bits;                      /* 8 or 16, where no pattern says otherwise */
     const char *const *keep_float; /* patterns, see pattern.h */
     size_t n_float;
-    size_t n_harmful;          /* the last ones of these: found by measuring, not asked for */
+    size_t n_sensitive;        /* the last ones of these: found by measuring, not asked for */
     const char *const *widths; /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
     size_t n_widths;
-    size_t n_raised;          /* the last ones of these: names of values, found by measuring */
-    const char *const *uncut; /* names of values whose range is all that was seen (min_max) */
-    size_t n_uncut;
+    size_t n_searched_widths;   /* the last ones of these: names of values, found by measuring */
+    const char *const *min_max; /* names of values whose range is all that was seen (min_max) */
+    size_t n_min_max;
     const struct qn_mix *mix;       /* widths and methods node by node, see mix.h; NULL: none */
     bool dynamic;                   /* activations are quantized while running */
     bool may_be_empty;              /* nothing that can be quantized is no failure */
@@ -98,67 +98,67 @@ typedef struct qn_quant_settings {
     const char *const *input_types; /* of the inputs, see inputs.h; one for all, or one for each */
     size_t n_input_types;
     bool unify;        /* all that a Concat or ScatterND puts together has one scale */
-    bool reduce_range; /* weights of 8 bits reach half as far, see qn_params_reach */
+    bool reduce_range; /* weights of 8 bits reach half as far, see qn_params_weight_limits */
     int table_bits;    /* QN_TABLE_BITS_KEY of lower.h; 0: tables have all numbers */
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------------------- */
 
-typedef enum qn_form {
-    QN_FORM_FLOAT,
-    QN_FORM_MAC,     /* multiply-accumulate with constant weights, or of two activations */
-    QN_FORM_BIAS,    /* Add of a constant behind a MatMul: part of it */
-    QN_FORM_LIMIT,   /* Relu, Clip */
-    QN_FORM_ELEMENT, /* inputs and output have parameters of their own */
-    QN_FORM_MOVE,    /* output has the input's parameters */
-    QN_FORM_CONCAT
-} qn_form;
+typedef enum qn_quant_class {
+    QN_CLASS_FLOAT,
+    QN_CLASS_MAC,          /* multiply-accumulate with constant weights, or of two activations */
+    QN_CLASS_BIAS,         /* Add of a constant behind a MatMul: part of it */
+    QN_CLASS_CLIP,         /* Relu, Clip */
+    QN_CLASS_ELEMENTWISE,  /* inputs and output have parameters of their own */
+    QN_CLASS_PASS_THROUGH, /* output has the input's parameters */
+    QN_CLASS_CONCAT
+} qn_quant_class;
 
 typedef struct qn_quant_node {
     qn_node *node;
-    qn_form form;            /* what it could be */
-    bool integer;            /* what it is */
-    bool is_function;        /* of one number: a table */
-    int32_t n_data;          /* inputs [0, n_data) that become integers */
-    int bits;                /* 8 or 16 */
-    int weight_bits;         /* of constant weights */
+    qn_quant_class quant_class; /* what it could be */
+    bool integer;               /* what it is */
+    bool is_function;           /* of one number: a table */
+    int32_t n_data;             /* inputs [0, n_data) that become integers */
+    int bits;                   /* 8 or 16 */
+    int weight_bits;            /* of constant weights */
     const qn_method *method; /* that chooses the range of what it writes; NULL: the same for all */
     const char *why; /* of a float node that could have been one of integers, or is computed much */
-    bool asked_float;        /* by a pattern */
+    bool requested_float;    /* by a pattern */
     bool dropped;            /* the integers' limits do its work */
     qn_qparams *weights;     /* of an integer node with constant weights */
     const qn_qparams *input; /* of the numbers that they are multiplied with */
-    float least;             /* of a constant mask that it adds, see qn_mask_least; 0: no limit */
+    float mask_min; /* of a constant mask that it adds, see qn_softmax_mask_min; 0: no limit */
 } qn_quant_node;
 
 typedef struct qn_quant_value {
     qn_value *value;
-    bool integer;        /* gets a Q and a D */
-    int32_t parent;      /* of the tree of values that share parameters; itself: the root */
-    int32_t source;      /* of a root: the value whose statistics count */
-    int bits;            /* of a root */
-    qn_dtype type;       /* of an input that has one of its own; else QN_UNDEFINED */
-    bool ranged;         /* of a root: `range` is chosen */
-    bool through;        /* its range is what those that read it want, not all that is seen */
-    bool before_softmax; /* goes nowhere else, see masks.h */
-    bool masked;         /* of a root: a mask pushes some of it down */
-    float live;          /* of a masked root: the least number of the others */
-    float least;         /* of a root that is a mask: what is below does not count; 0: all does */
-    bool ends;           /* of a root: a chip's outputs, or only software reads it */
-    bool narrow;         /* of a root of 16 bits: nodes of 8 bits read it too */
-    qn_range range;      /* of a root: as the statistics have it, without factors */
-    float *factor;       /* of channels, that the value is divided by beside its statistics;
+    bool integer;          /* gets a Q and a D */
+    int32_t parent;        /* of the tree of values that share parameters; itself: the root */
+    int32_t source;        /* of a root: the value whose statistics count */
+    int bits;              /* of a root */
+    qn_dtype type;         /* of an input that has one of its own; else QN_UNDEFINED */
+    bool ranged;           /* of a root: `range` is chosen */
+    bool range_by_readers; /* its range is what those that read it want, not all that is seen */
+    bool before_softmax;   /* goes nowhere else, see masks.h */
+    bool masked;           /* of a root: a mask pushes some of it down */
+    float unmasked_min;    /* of a masked root: the least number of the others */
+    float mask_min;        /* of a root that is a mask: what is below does not count; 0: all does */
+    bool ends;             /* of a root: a chip's outputs, or only software reads it */
+    bool read_as_int8;     /* of a root of 16 bits: nodes of 8 bits read it too */
+    qn_range range;        /* of a root: as the statistics have it, without factors */
+    float *factor;         /* of channels, that the value is divided by beside its statistics;
                                   NULL: none */
-    int32_t axis;        /* of those channels */
-    qn_derived_value *derived; /* of a root */
-    const qn_qparams *given;   /* what the file said of it; NULL: nothing */
-    qn_value *scale, *zero;    /* of a root: the constants, once they are made */
+    int32_t axis;          /* of those channels */
+    qn_value_encoding *encoding; /* of a root */
+    const qn_qparams *existing;  /* what the file said of it; NULL: nothing */
+    qn_value *scale, *zero;      /* of a root: the constants, once they are made */
 } qn_quant_value;
 
 /* What makes the integers tell more, beside the choice of ranges. */
 typedef enum qn_refinement {
     QN_REFINE_EQUALIZATION,
-    QN_REFINE_BALANCING,
+    QN_REFINE_SMOOTHING,
     QN_REFINE_CLIPPING,
     QN_REFINE_BIAS,
     QN_REFINEMENTS
@@ -181,9 +181,9 @@ typedef struct qn_quantizer {
     size_t n_nodes;
     qn_quant_value *values;
     size_t n_values;
-    qn_derived derived;                 /* once it is: see params.h */
-    size_t n_given;                     /* of its values have the parameters that the file gave */
-    qn_refined refined[QN_REFINEMENTS]; /* by qn_derive */
+    qn_encodings encodings;             /* once it is: see params.h */
+    size_t n_existing;                  /* of its values have the parameters that the file gave */
+    qn_refined refined[QN_REFINEMENTS]; /* by qn_encodings_compute */
 } qn_quantizer;
 
 /* Applies the rules to the model's main graph, whose types are inferred. The strings of the settings must
@@ -207,10 +207,10 @@ qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root);
 /* What the node's operator could be, what the target must be able to do (*can), and how many of its inputs are
  * data. */
-qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node);
+qn_quant_class qn_rule_quant_class(unsigned *can, int32_t *n_data, const qn_node *node);
 /* Input i of an integer node that is an integer, constant or not. */
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
 /* Reads 16 bits as 8 there. Moves and Concat have the width of what they move. */
-bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i);
+bool qn_quant_reads_int8(const qn_quantizer *q, const qn_quant_node *node, int32_t i);
 
 #endif

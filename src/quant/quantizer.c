@@ -30,7 +30,7 @@ static qn_status make_tables(qn_quantizer *q)
     for (size_t i = 0; i < graph->n_values; i++) {
         qn_value *value = graph->values[i];
         q->values[i] = (qn_quant_value){
-            .value = value, .parent = (int32_t)i, .source = (int32_t)i, .given = value->qparams};
+            .value = value, .parent = (int32_t)i, .source = (int32_t)i, .existing = value->qparams};
         value->qparams = NULL; /* here it is what insertion gives */
     }
     q->n_values = graph->n_values;
@@ -78,7 +78,7 @@ void qn_quantizer_free(qn_quantizer *q)
 {
     if (!q)
         return;
-    qn_free(q->ctx, q->derived.balances);
+    qn_free(q->ctx, q->encodings.smoothed);
     qn_arena_free(&q->arena);
     qn_free(q->ctx, q);
 }
@@ -99,11 +99,11 @@ qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root)
                                       : qn_profile_activation(q->settings.profile, root->bits);
 }
 
-bool qn_quant_reads_narrow(const qn_quantizer *q, const qn_quant_node *node, int32_t i)
+bool qn_quant_reads_int8(const qn_quantizer *q, const qn_quant_node *node, int32_t i)
 {
     const qn_value *value = node->node->in[i];
-    if (!qn_quant_is_data(node, i) || node->form == QN_FORM_MOVE || node->form == QN_FORM_CONCAT ||
-        !value || value->data)
+    if (!qn_quant_is_data(node, i) || node->quant_class == QN_CLASS_PASS_THROUGH ||
+        node->quant_class == QN_CLASS_CONCAT || !value || value->data)
         return false;
     const qn_quant_value *v = qn_quant_value_of(q, value);
     return v->integer && qn_quant_root(q, v)->bits > node->bits;

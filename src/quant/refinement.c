@@ -5,10 +5,10 @@
 
 const qn_refinement_row qn_refinement_rows[QN_REFINEMENT_ROWS] = {
     {"equalization", offsetof(qn_param_options, equalize), true},
-    {"balancing", offsetof(qn_param_options, balance), true},
+    {"balancing", offsetof(qn_param_options, smooth_channels), true},
     {"weight clipping", offsetof(qn_param_options, clip_weights), false},
     {"bias correction", offsetof(qn_param_options, correct_bias), false},
-    {"look-through", offsetof(qn_param_options, look_through), false},
+    {"look-through", offsetof(qn_param_options, function_ranges), false},
 };
 
 bool *qn_refinement_flag(qn_param_options *params, size_t row)

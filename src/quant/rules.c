@@ -4,11 +4,11 @@
 #include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
 #include "pass/unary_function.h"
-#include "quant/form_rows.h"
-#include "quant/inputs.h"
-#include "quant/masks.h"
+#include "quant/input_types.h"
 #include "quant/mix.h"
 #include "quant/pattern.h"
+#include "quant/quant_classes.h"
+#include "quant/softmax_masks.h"
 
 static bool is_float32(const qn_value *value)
 {
@@ -55,16 +55,17 @@ static bool has_float32_data(const qn_quant_node *n)
     return moving_data && n->node->n_out > 0 && is_float32(n->node->out[0]);
 }
 
-static const char *refuse(const qn_quantizer *q, const qn_quant_node *n, const qn_form_row *row)
+static const char *refuse(const qn_quantizer *q, const qn_quant_node *n,
+                          const qn_quant_class_row *row)
 {
     const unsigned can = q->settings.profile->can;
     if (row->can & ~can)
         return "the target has no integer form of it";
-    if (n->form == QN_FORM_MAC && n->node->op == &qn_op_MatMul && !n->node->in[1]->data &&
+    if (n->quant_class == QN_CLASS_MAC && n->node->op == &qn_op_MatMul && !n->node->in[1]->data &&
         !(can & QN_CAN_PRODUCT))
         return "the target has no integer form of it";
     const char *why = row->refuse ? row->refuse(n->node) : NULL;
-    return why || n->form != QN_FORM_MAC ? why : qn_form_refuse_constants(n->node);
+    return why || n->quant_class != QN_CLASS_MAC ? why : qn_quant_class_refuse_constants(n->node);
 }
 
 static bool has_tables(const qn_quantizer *q)
@@ -74,21 +75,21 @@ static bool has_tables(const qn_quantizer *q)
 
 static void guess_node(qn_quantizer *q, qn_quant_node *n)
 {
-    const qn_form_row *row = qn_form_of(n->node);
+    const qn_quant_class_row *row = qn_quant_class_of(n->node);
     n->bits = n->weight_bits = q->settings.bits;
     if (!row)
         return;
-    n->form = row->form;
+    n->quant_class = row->quant_class;
     n->n_data = row->n_data ? row->n_data : n->node->n_in;
     if (!has_float32_data(n)) {
-        n->form = QN_FORM_FLOAT;
+        n->quant_class = QN_CLASS_FLOAT;
         return;
     }
     n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID ||
                      (has_tables(q) && qn_unary_function_slot(n->node) >= 0);
     n->why = refuse(q, n, row);
     if (!n->why && qn_rule_is_bias(n->node)) {
-        n->form = QN_FORM_BIAS;
+        n->quant_class = QN_CLASS_BIAS;
         n->is_function = false;
         n->n_data = 0;
     }
@@ -109,10 +110,10 @@ static void leave_small_tail(qn_quantizer *q)
             for (size_t u = 0; value && u < value->n_users; u++) {
                 const uint32_t user = value->users[u]->mark;
                 before_mac[i] =
-                    before_mac[i] || before_mac[user] || q->nodes[user].form == QN_FORM_MAC;
+                    before_mac[i] || before_mac[user] || q->nodes[user].quant_class == QN_CLASS_MAC;
             }
         }
-        const qn_tensor *w = n->form == QN_FORM_MAC ? n->node->in[1]->data : NULL;
+        const qn_tensor *w = n->quant_class == QN_CLASS_MAC ? n->node->in[1]->data : NULL;
         if (!before_mac[i] && w && qn_tensor_count(w) <= SMALL_WEIGHTS && n->integer) {
             n->integer = false;
             n->why = "a few weights at the end of the network";
@@ -124,11 +125,11 @@ static void leave_small_tail(qn_quantizer *q)
 
 static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
 {
-    const bool moves = n->form == QN_FORM_MOVE || n->form == QN_FORM_CONCAT;
-    const int32_t n_data = n->form == QN_FORM_BIAS ? n->node->n_in : n->n_data;
+    const bool moves = n->quant_class == QN_CLASS_PASS_THROUGH || n->quant_class == QN_CLASS_CONCAT;
+    const int32_t n_data = n->quant_class == QN_CLASS_BIAS ? n->node->n_in : n->n_data;
     for (int32_t i = 0; i < n_data; i++) {
         const qn_value *value = n->node->in[i];
-        if (value && (qn_form_is_given(value) || (moves && value->is_input) ||
+        if (value && (qn_value_is_dequantized(value) || (moves && value->is_input) ||
                       (value->producer && q->nodes[value->producer->mark].integer)))
             return true;
     }
@@ -137,7 +138,7 @@ static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
 
 static bool reads_integer(const qn_quant_node *user, const qn_value *value)
 {
-    if (user->form == QN_FORM_BIAS)
+    if (user->quant_class == QN_CLASS_BIAS)
         return user->integer;
     for (int32_t i = 0; i < user->n_data && user->integer; i++) {
         if (user->node->in[i] == value)
@@ -161,11 +162,11 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
 {
     for (int32_t i = 0; i < 2 && i < n->node->n_in; i++) {
         const qn_value *value = n->node->in[i];
-        if ((n->form != QN_FORM_LIMIT && n->form != QN_FORM_BIAS) || !value || !value->producer ||
-            !qn_value_only_user(value))
+        if ((n->quant_class != QN_CLASS_CLIP && n->quant_class != QN_CLASS_BIAS) || !value ||
+            !value->producer || !qn_value_only_user(value))
             continue;
         const qn_quant_node *before = &q->nodes[value->producer->mark];
-        if (before->form == QN_FORM_MAC || before->form == QN_FORM_BIAS)
+        if (before->quant_class == QN_CLASS_MAC || before->quant_class == QN_CLASS_BIAS)
             return product_of(q, before);
     }
     return n;
@@ -178,7 +179,7 @@ static bool is_read_by_breaker(const qn_value *value)
     if (limit && limit->out[0] && (limit->op == &qn_op_Relu || limit->op == &qn_op_Clip))
         value = limit->out[0];
     for (size_t u = 0; u < value->n_users; u++) {
-        if (qn_form_breaks_pairs(value->users[u]))
+        if (qn_quant_class_breaks_in_ort(value->users[u]))
             return true;
     }
     return false;
@@ -194,9 +195,10 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
         return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->mark]);
     const qn_quant_node *product = product_of(q, n);
     if (q->settings.profile->fixed_point)
-        return product->form == QN_FORM_MAC && product->integer;
-    if (q->settings.profile->float_result || product->form != QN_FORM_MAC || !product->integer ||
-        !n->node->out[0] || n->node->out[0]->is_output || is_read_by_breaker(n->node->out[0]))
+        return product->quant_class == QN_CLASS_MAC && product->integer;
+    if (q->settings.profile->float_result || product->quant_class != QN_CLASS_MAC ||
+        !product->integer || !n->node->out[0] || n->node->out[0]->is_output ||
+        is_read_by_breaker(n->node->out[0]))
         return false;
     return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
 }
@@ -205,15 +207,15 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
  * floats in its midst. */
 static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
 {
-    return n->form == QN_FORM_CONCAT && n->node->out[0]->is_output &&
+    return n->quant_class == QN_CLASS_CONCAT && n->node->out[0]->is_output &&
            !q->settings.profile->fixed_point && !q->settings.unify;
 }
 
 /* A chip gives integers, but not where a Concat ends the network. */
 static bool ends_fixed(const qn_quantizer *q, const qn_quant_node *n)
 {
-    return q->settings.profile->fixed_point && n->form != QN_FORM_CONCAT && n->node->out[0] &&
-           n->node->out[0]->is_output;
+    return q->settings.profile->fixed_point && n->quant_class != QN_CLASS_CONCAT &&
+           n->node->out[0] && n->node->out[0]->is_output;
 }
 
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
@@ -235,7 +237,7 @@ static void settle(qn_quantizer *q)
         changed = false;
         for (size_t i = 0; i < q->n_nodes; i++) {
             qn_quant_node *n = &q->nodes[i];
-            if (!n->integer || n->form == QN_FORM_MAC)
+            if (!n->integer || n->quant_class == QN_CLASS_MAC)
                 continue;
             const bool fed = is_fed(q, n), useful = fed && is_useful(q, n);
             if (useful)
@@ -253,13 +255,13 @@ static void settle(qn_quantizer *q)
 static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
                                const qn_quant_node *to)
 {
-    const bool product = from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS;
+    const bool product = from->quant_class == QN_CLASS_MAC || from->quant_class == QN_CLASS_BIAS;
     const qn_node *next = qn_value_only_user(to->node->out[0]);
     if (next && q->nodes[next->mark].is_function && q->nodes[next->mark].integer)
         return false; /* several functions are a table */
     if (to->node->op != &qn_op_Swish && to->node->op != &qn_op_LeakyRelu)
         return false; /* a table is faster there, and with its range chosen behind it as exact */
-    return q->settings.profile->rounds_behind && product && from->integer && to->integer &&
+    return q->settings.profile->rounds_after_function && product && from->integer && to->integer &&
            from->bits == 8 && to->bits == 8 && qn_qdq_fuses_activation(to->node) &&
            from->node->op != &qn_op_ConvTranspose;
 }
@@ -268,13 +270,13 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
  * table, whatever the widths. */
 static bool is_part(const qn_quantizer *q, const qn_quant_node *from, const qn_quant_node *to)
 {
-    if (to->form == QN_FORM_BIAS)
-        return from->form == QN_FORM_MAC && from->integer;
+    if (to->quant_class == QN_CLASS_BIAS)
+        return from->quant_class == QN_CLASS_MAC && from->integer;
     if (from->is_function && to->is_function && has_tables(q))
         return from->integer && to->integer;
-    return to->form == QN_FORM_LIMIT && to->integer && from->integer &&
-           (from->form == QN_FORM_MAC || from->form == QN_FORM_BIAS ||
-            from->form == QN_FORM_ELEMENT);
+    return to->quant_class == QN_CLASS_CLIP && to->integer && from->integer &&
+           (from->quant_class == QN_CLASS_MAC || from->quant_class == QN_CLASS_BIAS ||
+            from->quant_class == QN_CLASS_ELEMENTWISE);
 }
 
 /* What lies between a node and its part is never rounded. */
@@ -285,7 +287,7 @@ static bool is_inside(const qn_quantizer *q, const qn_value *value)
         return false;
     const qn_quant_node *from = &q->nodes[value->producer->mark], *to = &q->nodes[user->mark];
     return is_part(q, from, to) ||
-           (to->is_function && to->form != QN_FORM_LIMIT && is_inside_function(q, from, to));
+           (to->is_function && to->quant_class != QN_CLASS_CLIP && is_inside_function(q, from, to));
 }
 
 qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
@@ -303,11 +305,11 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
 static void settle_value(const qn_quantizer *q, qn_quant_value *v)
 {
     const qn_value *value = v->value;
-    if (value->data || !is_float32(value) || qn_form_is_given(value) || is_inside(q, value))
+    if (value->data || !is_float32(value) || qn_value_is_dequantized(value) || is_inside(q, value))
         return;
     for (size_t u = 0; u < value->n_users && !v->integer; u++) {
         const qn_quant_node *user = &q->nodes[value->users[u]->mark];
-        v->integer = user->form != QN_FORM_BIAS && reads_integer(user, value);
+        v->integer = user->quant_class != QN_CLASS_BIAS && reads_integer(user, value);
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->mark] : NULL;
     if (from && from->integer)
@@ -341,7 +343,7 @@ static void join_concat(qn_quantizer *q, const qn_quant_node *n)
     for (int32_t i = 0; i < n->n_data; i++) {
         const qn_value *part = n->node->in[i];
         const bool own = qn_value_only_user(part) && part->producer &&
-                         q->nodes[part->producer->mark].form != QN_FORM_MOVE;
+                         q->nodes[part->producer->mark].quant_class != QN_CLASS_PASS_THROUGH;
         const bool typed = q->values[part->mark].type != QN_UNDEFINED;
         if (!typed && (unify || (own && !profile->fixed_point)))
             join(q, n->node->out[0], part);
@@ -365,14 +367,14 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
 static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
 {
     const qn_node *user = v->integer ? qn_value_only_user(v->value) : NULL;
-    if (!user || q->nodes[user->mark].form != QN_FORM_LIMIT || !v->value->producer ||
+    if (!user || q->nodes[user->mark].quant_class != QN_CLASS_CLIP || !v->value->producer ||
         q->values[user->out[0]->mark].integer)
         return;
     const qn_quant_node *from = &q->nodes[v->value->producer->mark];
-    if (from->form == QN_FORM_MOVE || from->form == QN_FORM_CONCAT)
+    if (from->quant_class == QN_CLASS_PASS_THROUGH || from->quant_class == QN_CLASS_CONCAT)
         return;
     v->source = (int32_t)user->out[0]->mark;
-    v->given = v->given ? v->given : q->values[v->source].given;
+    v->existing = v->existing ? v->existing : q->values[v->source].existing;
 }
 
 static void join_values(qn_quantizer *q)
@@ -381,13 +383,14 @@ static void join_values(qn_quantizer *q)
         look_behind_limit(q, &q->values[i]);
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        for (int32_t o = 0; n->integer && n->form == QN_FORM_MOVE && o < n->node->n_out; o++) {
+        for (int32_t o = 0;
+             n->integer && n->quant_class == QN_CLASS_PASS_THROUGH && o < n->node->n_out; o++) {
             if (n->node->out[o])
                 join(q, n->node->in[0], n->node->out[o]);
         }
     }
     for (size_t i = 0; i < q->n_nodes; i++) {
-        if (q->nodes[i].integer && q->nodes[i].form == QN_FORM_CONCAT)
+        if (q->nodes[i].integer && q->nodes[i].quant_class == QN_CLASS_CONCAT)
             join_concat(q, &q->nodes[i]);
         if (q->settings.unify && q->nodes[i].node->op == &qn_op_ScatterND)
             join_scatter(q, q->nodes[i].node);
@@ -411,7 +414,7 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 
 qn_status qn_rules_apply(qn_quantizer *q)
 {
-    QN_TRY(qn_masks_find(q));
+    QN_TRY(qn_softmax_masks_find(q));
     for (size_t i = 0; i < q->n_nodes; i++)
         guess_node(q, &q->nodes[i]);
     QN_TRY(qn_patterns_apply(q));
@@ -419,13 +422,13 @@ qn_status qn_rules_apply(qn_quantizer *q)
     settle(q);
     if (q->settings.mix)
         QN_TRY(qn_mix_apply(q));
-    QN_TRY(qn_inputs_claim(q));
+    QN_TRY(qn_input_types_claim(q));
     for (size_t i = 0; i < q->n_values; i++) {
         settle_value(q, &q->values[i]);
         set_width(q, &q->values[i]);
     }
     join_values(q);
-    return qn_inputs_settle(q);
+    return qn_input_types_settle(q);
 }
 
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value)

@@ -39,10 +39,10 @@ QN_MUST_CHECK qn_status qn_scales_read(qn_scales **out, qn_context *ctx, const v
 void qn_scales_free(qn_scales *scales);
 /* Fails where they are not those of this float graph. */
 QN_MUST_CHECK qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model);
-/* Takes the place of qn_derive. The quantizer was made with scales->settings. */
-QN_MUST_CHECK qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scales);
+/* Takes the place of qn_encodings_compute. The quantizer was made with scales->settings. */
+QN_MUST_CHECK qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales);
 
-/* The text of the file, of a quantizer after qn_derive; freed with qn_text_free. */
+/* The text of the file, of a quantizer after qn_encodings_compute; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
                                         qn_fingerprint data, const qn_param_options *params);
 

@@ -74,10 +74,10 @@ static qn_json *tensors_of(writer *w)
             continue;
         qn_json *object = qn_json_object();
         if (root == v) {
-            put_text(w, object, "method", v->derived->method);
-            put_params(w, object, v->derived->params, v->derived->range);
-            if (v->derived->narrow)
-                put(w, object, "narrow", narrow_of(w, v->derived->narrow));
+            put_text(w, object, "method", v->encoding->method);
+            put_params(w, object, v->encoding->params, v->encoding->range);
+            if (v->encoding->int8_params)
+                put(w, object, "narrow", narrow_of(w, v->encoding->int8_params));
         } else {
             put_text(w, object, "same_as", root->value->name);
         }
@@ -89,8 +89,8 @@ static qn_json *tensors_of(writer *w)
 static qn_json *balances_of(writer *w)
 {
     qn_json *list = qn_json_array();
-    for (size_t i = 0; i < w->q->derived.n_balances; i++) {
-        const qn_derived_balance *b = &w->q->derived.balances[i];
+    for (size_t i = 0; i < w->q->encodings.n_smoothed; i++) {
+        const qn_channel_factors *b = &w->q->encodings.smoothed[i];
         qn_json *object = qn_json_object();
         put_text(w, object, "tensor", b->name);
         put(w, object, "factor", floats(w, b->factor, b->channels));
@@ -111,8 +111,8 @@ static qn_range reach(const qn_qparams *p)
 static qn_json *layers_of(writer *w)
 {
     qn_json *layers = qn_json_object();
-    for (size_t i = 0; i < w->q->derived.n_nodes; i++) {
-        const qn_derived_node *d = &w->q->derived.nodes[i];
+    for (size_t i = 0; i < w->q->encodings.n_nodes; i++) {
+        const qn_layer_encoding *d = &w->q->encodings.nodes[i];
         const qn_node *node = qn_graph_value(w->q->graph, d->name)->producer;
         qn_json *object = qn_json_object();
         put_text(w, object, "node", node->name);

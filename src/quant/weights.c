@@ -1,7 +1,7 @@
 /* Scales of weights: by their largest magnitude, or by the range that rounds them best. */
 #include <math.h>
 
-#include "quant/given.h"
+#include "quant/existing_encodings.h"
 #include "quant/params.h"
 
 /* A range somewhat smaller than the largest weight may round the others better. */
@@ -26,7 +26,7 @@ static inline void try_weight(tries *t, float x, float end)
     }
 }
 
-static float largest(const float *w, const qn_mac *m, int64_t at)
+static float largest(const float *w, const qn_weighted_node *m, int64_t at)
 {
     const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
     float most = 0;
@@ -45,13 +45,13 @@ typedef struct clip_sums {
 /* What the search goes by, and what comes of it. */
 typedef struct clip_search {
     const float *w;
-    const qn_mac *m;
+    const qn_weighted_node *m;
     clip_sums *sums; /* of each scale */
 } clip_search;
 
 static float best_scale(const clip_search *s, int64_t at, float whole, int64_t most)
 {
-    const qn_mac *m = s->m;
+    const qn_weighted_node *m = s->m;
     const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
     clip_sums sums = {0, 0, 0};
     tries t = {.error = {0}};
@@ -75,7 +75,7 @@ static float best_scale(const clip_search *s, int64_t at, float whole, int64_t m
     return t.scale[best];
 }
 
-static bool is_per_channel(const qn_quantizer *q, const qn_mac *m)
+static bool is_per_channel(const qn_quantizer *q, const qn_weighted_node *m)
 {
     const qn_profile *p = q->settings.profile;
     return m->node->op == &qn_op_ConvTranspose ? p->per_channel_transposed : p->per_channel;
@@ -93,7 +93,8 @@ static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
     const int64_t dim = s->m->w->dims[s->m->axis];
     const int threads = s->m->node->graph->ctx->threads;
     p->scale[0] = 0;
-#pragma omp parallel for num_threads(threads) if (p->count > 1 && s->m->count > QN_QUANT_ALONE)
+#pragma omp parallel for num_threads(threads) if (p->count > 1 &&                                  \
+                                                  s->m->count > QN_WEIGHTS_PER_THREAD)
     for (int64_t c = 0; c < dim; c++) {
         const float most = largest(s->w, s->m, c);
         float scale = 0;
@@ -108,28 +109,29 @@ static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
     }
 }
 
-void qn_params_settle_dead(qn_qparams *p)
+void qn_params_replace_zero_scales(qn_qparams *p)
 {
     for (int64_t i = 0; i < p->count; i++)
         p->scale[i] = p->scale[i] > 0 ? p->scale[i] : 1;
 }
 
-void qn_params_reach(qn_qparams *p, const qn_quantizer *q)
+void qn_params_weight_limits(qn_qparams *p, const qn_quantizer *q)
 {
     if (q->settings.reduce_range)
         p->qmax = qn_width_of(p->dtype)->reduced;
     p->qmin = -p->qmax;
 }
 
-qn_status qn_params_weight_form(qn_qparams **out, const qn_quantizer *q, const qn_mac *mac)
+qn_status qn_params_weight_template(qn_qparams **out, const qn_quantizer *q,
+                                    const qn_weighted_node *layer)
 {
-    const int bits = qn_quant_node_of(q, mac->node)->weight_bits;
-    const bool several = is_per_channel(q, mac);
+    const int bits = qn_quant_node_of(q, layer->node)->weight_bits;
+    const bool several = is_per_channel(q, layer);
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
                              qn_profile_weight(q->settings.profile, bits),
-                             several ? mac->w->dims[mac->axis] : 1));
-    (*out)->axis = several ? mac->axis : -1;
-    qn_params_reach(*out, q);
+                             several ? layer->w->dims[layer->axis] : 1));
+    (*out)->axis = several ? layer->axis : -1;
+    qn_params_weight_limits(*out, q);
     return QN_OK;
 }
 
@@ -147,16 +149,16 @@ static void tell_clipping(qn_quantizer *q, const clip_search *s)
     told->after += all.signal > 0 ? all.after / all.signal : 0;
 }
 
-qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_mac *mac,
+qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_weighted_node *layer,
                                const qn_param_options *options)
 {
     float *w = NULL;
-    QN_TRY(qn_params_weight_form(out, q, mac));
-    QN_TRY(qn_mac_weights(&w, mac));
-    clip_search s = {.w = w, .m = mac};
-    s.sums = qn_alloc_zero(q->ctx, (size_t)mac->w->dims[mac->axis], sizeof *s.sums);
+    QN_TRY(qn_params_weight_template(out, q, layer));
+    QN_TRY(qn_weighted_node_weights(&w, layer));
+    clip_search s = {.w = w, .m = layer};
+    s.sums = qn_alloc_zero(q->ctx, (size_t)layer->w->dims[layer->axis], sizeof *s.sums);
     const bool enough = s.sums != NULL;
-    const bool given = enough && qn_given_weights(*out, q, mac, w);
+    const bool given = enough && qn_existing_weights(*out, q, layer, w);
     if (enough && !given)
         weight_scales(*out, &s, options->clip_weights);
     if (enough && !given && options->clip_weights && is_clipped(*out))

@@ -2,7 +2,7 @@
 #include "quantize/job.h"
 
 #include "base/cpu.h"
-#include "quant/given.h"
+#include "quant/existing_encodings.h"
 #include "quantize/nan_check.h"
 
 /* ---- Files ------------------------------------------------------------------------------------------------------ */
@@ -144,7 +144,7 @@ static bool is_given(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
     return !j->settings.rules.dynamic && !j->scales && !o->stats && !has_data(&o->calibrate) &&
-           qn_given_find(j->ruled.quantizer) && qn_given_is_complete(j->ruled.quantizer);
+           qn_existing_find(j->ruled.quantizer) && qn_existing_is_complete(j->ruled.quantizer);
 }
 
 static qn_status open_files(qn_quantize_job *j)

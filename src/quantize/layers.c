@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quant/mac.h"
+#include "quant/weighted_node.h"
 
 /* ---- Layers ----------------------------------------------------------------------------------------------- */
 
 static bool starts_layer(const qn_quant_node *n)
 {
-    return n->integer && n->form == QN_FORM_MAC;
+    return n->integer && n->quant_class == QN_CLASS_MAC;
 }
 
 /* The layer of the last node before this one that has one; -1: none. */
@@ -57,8 +57,8 @@ static double written_of(const qn_stats *stats, const qn_value *value)
 /* Products that each number of the result is the sum of. */
 static double products_of(const qn_quant_node *n)
 {
-    qn_mac mac;
-    if (!qn_mac_of(&mac, n->node))
+    qn_weighted_node mac;
+    if (!qn_weighted_node_of(&mac, n->node))
         return 1;
     return (double)mac.count / (double)QN_MAX(mac.filters, 1);
 }
@@ -173,7 +173,7 @@ qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l)
     patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
     QN_TRY(begin_patterns(&floats, l, asked->keep_float, asked->n_float));
     QN_TRY(begin_patterns(&widths, l, asked->widths, asked->n_widths));
-    QN_TRY(begin_patterns(&uncut, l, asked->uncut, asked->n_uncut));
+    QN_TRY(begin_patterns(&uncut, l, asked->uncut, asked->n_min_max));
     for (size_t i = 0; i < l->count; i++) {
         if (l->at[i].uncut)
             add_values(&uncut, &l->at[i]);
@@ -185,12 +185,12 @@ qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l)
     *out = l->asked;
     out->rules.keep_float = floats.at;
     out->rules.n_float = floats.count;
-    out->rules.n_harmful = asked->n_harmful + floats.count - asked->n_float;
+    out->rules.n_sensitive = asked->n_sensitive + floats.count - asked->n_float;
     out->rules.widths = widths.at;
     out->rules.n_widths = widths.count;
-    out->rules.n_raised = asked->n_raised + widths.count - asked->n_widths;
+    out->rules.n_searched_widths = asked->n_searched_widths + widths.count - asked->n_widths;
     out->rules.uncut = uncut.at;
-    out->rules.n_uncut = uncut.count;
+    out->rules.n_min_max = uncut.count;
     return QN_OK;
 }
 

@@ -20,8 +20,8 @@ static qn_status derive(qn_quantized_model *q, const qn_quantize_input *input)
 {
     const qn_param_options *params = &q->settings.params;
     if (input->scales)
-        return qn_scales_derive(q->quantizer, input->scales);
-    QN_TRY(qn_derive(q->quantizer, input->stats, params));
+        return qn_scales_apply(q->quantizer, input->scales);
+    QN_TRY(qn_encodings_compute(q->quantizer, input->stats, params));
     if (!input->options->save_scales)
         return QN_OK;
     const qn_fingerprint data = input->stats ? input->stats->data : (qn_fingerprint){{0, 0}};
@@ -35,7 +35,7 @@ qn_status qn_quantize_finish(qn_quantized_model *q, const qn_quantize_input *inp
         return qn_quantized_model_describe(q, input);
     }
     QN_TRY(derive(q, input));
-    QN_TRY(qn_derived_apply(q->quantizer));
+    QN_TRY(qn_encodings_apply(q->quantizer));
     QN_TRY(qn_quant_insert(q->quantizer));
     return qn_quantized_model_describe(q, input);
 }

@@ -106,7 +106,7 @@ static qn_status describe_tensors(qn_model *model, const qn_quantizer *q)
     bool good = true, any = false;
     for (size_t i = 0; i < q->n_values && good; i++) {
         const qn_quant_value *v = &q->values[i];
-        const bool through = v->integer && qn_quant_root(q, v)->through;
+        const bool through = v->integer && qn_quant_root(q, v)->range_by_readers;
         if (!v->integer || (!through && !v->factor))
             continue;
         good = qn_json_set(root, v->value->name, describe_value(v, through));

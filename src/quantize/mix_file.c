@@ -10,14 +10,14 @@ typedef struct template_job {
     qn_context *ctx;
     qn_arena arena;
     qn_mix *base; /* NULL: none */
-    qn_mix_wish wish;
+    qn_mix_template_options wish;
     const char *path; /* to be written */
 } template_job;
 
-static qn_status choose_strategy(bool *high_ends, qn_context *ctx, const char *strategy)
+static qn_status choose_strategy(bool *int16_ends, qn_context *ctx, const char *strategy)
 {
-    *high_ends = strategy && strcmp(strategy, "IOhigh") == 0;
-    if (!strategy || *high_ends || strcmp(strategy, "initial") == 0)
+    *int16_ends = strategy && strcmp(strategy, "IOhigh") == 0;
+    if (!strategy || *int16_ends || strcmp(strategy, "initial") == 0)
         return QN_OK;
     if (strcmp(strategy, "HAWQ") == 0)
         return qn_fail(ctx, QN_E_UNSUPPORTED,
@@ -30,14 +30,15 @@ static qn_status choose_strategy(bool *high_ends, qn_context *ctx, const char *s
 static qn_status make_wish(template_job *t, const qn_mix_options *o)
 {
     qn_context *ctx = t->ctx;
-    t->wish = (qn_mix_wish){.bits = t->job.settings.rules.bits,
-                            .usual = t->job.settings.params.method,
-                            .method = o->quantize.method ? t->job.settings.params.method : NULL,
-                            .base = t->base,
-                            .ratio = o->ratio};
+    t->wish = (qn_mix_template_options){.bits = t->job.settings.rules.bits,
+                                        .usual = t->job.settings.params.method,
+                                        .method = o->quantize.method ? t->job.settings.params.method
+                                                                     : NULL,
+                                        .base = t->base,
+                                        .ratio = o->ratio};
     if (!(o->ratio >= 0 && o->ratio <= 1))
         return qn_fail(ctx, QN_E_INVALID, "a ratio of %g: it is a share from 0 to 1", o->ratio);
-    return choose_strategy(&t->wish.high_ends, ctx, o->strategy);
+    return choose_strategy(&t->wish.int16_ends, ctx, o->strategy);
 }
 
 /* ---- Report ----------------------------------------------------------------------------------------------------- */
@@ -51,7 +52,7 @@ static void report_widths(qn_item *root, const template_job *t)
             counts[q->nodes[i].bits > 8]++;
     }
     qn_item_text(root, "file", t->path);
-    qn_item_text(root, "strategy", t->wish.high_ends ? "IOhigh" : "initial");
+    qn_item_text(root, "strategy", t->wish.int16_ends ? "IOhigh" : "initial");
     qn_item_int(root, "nodes", counts[0] + counts[1]);
     qn_item_int(root, "nodes_of_8_bits", counts[0]);
     qn_item_int(root, "nodes_of_16_bits", counts[1]);

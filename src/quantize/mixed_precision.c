@@ -197,11 +197,11 @@ static bool raise_node(qn_layers *l, const qn_quant_node *n)
     return raised;
 }
 
-static bool raise_bonds(qn_layers *l, const qn_mix_bonds *bonds)
+static bool raise_bonds(qn_layers *l, const qn_mix_constraints *bonds)
 {
     bool raised = false;
     for (size_t i = 0; i < bonds->count; i++) {
-        const qn_mix_bond *bond = &bonds->at[i];
+        const qn_mix_constraint *bond = &bonds->at[i];
         if (bond->a->bits > bond->b->bits)
             raised = raise_node(l, bond->b) || raised;
         else if (!bond->at_most)
@@ -214,17 +214,17 @@ static bool raise_bonds(qn_layers *l, const qn_mix_bonds *bonds)
 static qn_status obey_rules(qn_layers *l)
 {
     for (bool raised = true; raised;) {
-        qn_mix_bonds bonds;
+        qn_mix_constraints bonds;
         qn_quantized_model ruled = {.ctx = NULL};
         qn_quantize_settings settings;
         raised = false;
         QN_TRY(qn_layers_settings(&settings, l));
         qn_status status = qn_quantize_rules(&ruled, l->search->input, &settings);
         if (status == QN_OK)
-            status = qn_mix_bonds_find(&bonds, ruled.quantizer);
+            status = qn_mix_constraints_find(&bonds, ruled.quantizer);
         if (status == QN_OK) {
             raised = raise_bonds(l, &bonds);
-            qn_mix_bonds_free(&bonds, ruled.quantizer);
+            qn_mix_constraints_free(&bonds, ruled.quantizer);
         }
         qn_quantized_model_free(&ruled);
         QN_TRY(status);

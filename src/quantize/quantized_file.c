@@ -8,7 +8,7 @@
 #include "ir/width.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
-#include "quant/inputs.h"
+#include "quant/input_types.h"
 
 enum { FIRST_OPSET = 13 };
 
@@ -58,7 +58,7 @@ static qn_status save_changed(qn_quantized_file *file, qn_model *model)
     QN_TRY(qn_prepare_shapes(&changed, file->ctx, model, &graph, false));
     qn_status status = qn_graph_infer(changed->graph);
     if (status == QN_OK && file->settings)
-        status = qn_inputs_retype(changed, file->settings);
+        status = qn_input_types_apply(changed, file->settings);
     if (status == QN_OK)
         status = save(file, changed);
     qn_model_free(changed);

@@ -13,7 +13,7 @@ void qn_node_counts_report(qn_item *root, const qn_quantizer *q)
     int64_t integer = 0, all = 0;
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        all += n->form != QN_FORM_FLOAT || !n->integer;
+        all += n->quant_class != QN_CLASS_FLOAT || !n->integer;
         integer += n->integer || qn_reason_is_integer(n->node);
     }
     qn_item_text(root, "target", q->settings.profile->name);

@@ -62,9 +62,9 @@ static qn_status choose_params(qn_quantize_settings *out, qn_context *ctx,
                                const qn_quantize_options *o)
 {
     out->params = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT,
-                                     .look_through = !o->no_look_through,
+                                     .function_ranges = !o->no_look_through,
                                      .equalize = !o->no_equalization,
-                                     .balance = !o->no_balancing,
+                                     .smooth_channels = !o->no_balancing,
                                      .clip_weights = !o->no_weight_clipping,
                                      .norm_limit = o->norm_limit,
                                      .correct_bias = !o->no_bias_correction};

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "pass/quant_formats.h"
-#include "quant/inputs.h"
+#include "quant/input_types.h"
 #include "quantize/report.h"
 #include "quantize/strategies.h"
 #include "quantize/traces.h"
@@ -149,7 +149,7 @@ static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
 {
     char *path = NULL;
     if (!r->folder)
-        return qn_inputs_retype(r->result.made.model, &r->result.made.settings.rules);
+        return qn_input_types_apply(r->result.made.model, &r->result.made.settings.rules);
     QN_TRY(qn_folder_file(&path, &r->arena, r->model, r->folder, "_quantize.onnx"));
     *file = qn_strategies_file(r, path, &r->result.made.settings.rules);
     QN_TRY(qn_quantized_save(file, r->result.made.model));

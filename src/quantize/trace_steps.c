@@ -1,7 +1,7 @@
 /* Models of the steps of a quantization. */
 #include "ops/clone.h"
 #include "ops/infer.h"
-#include "quant/inputs.h"
+#include "quant/input_types.h"
 #include "quantize/quantized_file.h"
 #include "quantize/traces.h"
 
@@ -52,7 +52,7 @@ static qn_status save_all_layers(qn_model *quantized, const char *folder,
     qn_status status = qn_graph_infer(all->graph);
     file.settings = NULL; /* what would be taken away is an output too, later */
     if (status == QN_OK && like->settings)
-        status = qn_inputs_retype(all, like->settings);
+        status = qn_input_types_apply(all, like->settings);
     if (status == QN_OK)
         status = add_outputs(all->graph);
     if (status == QN_OK)

@@ -62,11 +62,11 @@ static qn_status take(char **text, qn_context *ctx, const qn_scales *scales)
     qn_quantizer *q = NULL;
     qn_status status = qn_quantizer_create(&q, model, &scales->settings);
     if (status == QN_OK)
-        status = qn_scales_derive(q, scales);
+        status = qn_scales_apply(q, scales);
     if (status == QN_OK)
         status = qn_scales_write(text, q, scales->model, scales->data, &scales->params);
     if (status == QN_OK)
-        status = qn_derived_apply(q);
+        status = qn_encodings_apply(q);
     if (status == QN_OK)
         status = qn_quant_insert(q);
     qn_quantizer_free(q);

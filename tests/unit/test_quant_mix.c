@@ -157,7 +157,7 @@ static void parts_have_no_width(void **state)
     assert_int_equal(qn_quant_node_of(q, m->producer)->bits, 16);
     assert_int_equal(qn_quant_node_of(q, b->producer)->bits, 8);
     assert_string_equal(qn_quant_node_of(q, r->producer)->method->name, "kl");
-    assert_true(qn_quant_reads_narrow(q, qn_quant_node_of(q, b->producer), 0));
+    assert_true(qn_quant_reads_int8(q, qn_quant_node_of(q, b->producer), 0));
     qn_quantizer_free(q);
     qn_mix_free(mix);
     end(&f);
@@ -262,10 +262,11 @@ static void ends_are_wide(void **state)
         x = convolve(&f, x, name);
     finish(&f, x);
     qn_quantizer *q = rules_of(&f);
-    assert_int_equal(
-        qn_mix_fill(
-            q, &(qn_mix_wish){.bits = 8, .usual = qn_methods[1], .high_ends = true, .ratio = 0.6}),
-        QN_OK);
+    assert_int_equal(qn_mix_fill(q, &(qn_mix_template_options){.bits = 8,
+                                                               .usual = qn_methods[1],
+                                                               .int16_ends = true,
+                                                               .ratio = 0.6}),
+                     QN_OK);
     assert_int_equal(bits_of(q, "a"), 16);
     assert_int_equal(bits_of(q, "b"), 8);
     assert_int_equal(bits_of(q, "e"), 8);
@@ -287,22 +288,22 @@ static void templates_obey_the_rules(void **state)
     finish(&f, convolve(&f, apply(&f, &qn_op_Conv, 2, c, weights(&f, 4, DIMS(12, 24, 1, 1))), "e"));
     for (int tenths = 0; tenths <= 10; tenths++) {
         qn_quantizer *q = rules_of(&f);
-        qn_mix_bonds bonds;
+        qn_mix_constraints bonds;
         size_t counts[2] = {0, 0};
-        assert_int_equal(qn_mix_fill(q, &(qn_mix_wish){.bits = 8,
-                                                       .usual = qn_methods[1],
-                                                       .high_ends = true,
-                                                       .ratio = tenths / 10.0}),
+        assert_int_equal(qn_mix_fill(q, &(qn_mix_template_options){.bits = 8,
+                                                                   .usual = qn_methods[1],
+                                                                   .int16_ends = true,
+                                                                   .ratio = tenths / 10.0}),
                          QN_OK);
         for (size_t i = 0; i < q->n_nodes; i++)
             counts[q->nodes[i].bits > 8] += qn_mix_is_node(q, &q->nodes[i]);
         assert_int_equal(counts[0] + counts[1], 8);
         assert_true((double)counts[0] >= tenths / 10.0 * 8);
         assert_true(counts[1] > 0 || tenths > 2);
-        assert_int_equal(qn_mix_bonds_find(&bonds, q), QN_OK);
+        assert_int_equal(qn_mix_constraints_find(&bonds, q), QN_OK);
         assert_true(bonds.count > 5);
-        assert_null(qn_mix_bonds_broken(&bonds));
-        qn_mix_bonds_free(&bonds, q);
+        assert_null(qn_mix_constraints_broken(&bonds));
+        qn_mix_constraints_free(&bonds, q);
         qn_quantizer_free(q);
     }
     end(&f);

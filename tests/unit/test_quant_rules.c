@@ -299,23 +299,23 @@ static void weights_know_their_channels(void **state)
 {
     fixture f = begin();
     int64_t filter, channel;
-    qn_mac mac;
+    qn_weighted_node mac;
     qn_value *x = input(&f, "x", 2, DIMS(1, 5));
     qn_value *y = apply(&f, &qn_op_Gemm, 2, x, weights(&f, 2, DIMS(7, 5)));
     (void)state;
     ((qn_gemm_attrs *)y->producer->attrs)->transB = 1;
-    assert_true(qn_mac_of(&mac, y->producer));
+    assert_true(qn_weighted_node_of(&mac, y->producer));
     assert_int_equal(mac.axis, 0);
-    qn_mac_place(&mac, 5 * 3 + 2, &filter, &channel);
+    qn_weight_position(&mac, 5 * 3 + 2, &filter, &channel);
     assert_int_equal(filter, 3);
     assert_int_equal(channel, 2);
     qn_value *z = apply(&f, &qn_op_ConvTranspose, 2, input(&f, "z", 4, DIMS(1, 4, 3, 3)),
                         weights(&f, 4, DIMS(4, 3, 2, 2)));
     ((qn_window_attrs *)z->producer->attrs)->group = 2;
-    assert_true(qn_mac_of(&mac, z->producer));
+    assert_true(qn_weighted_node_of(&mac, z->producer));
     assert_int_equal(mac.axis, 1);
     assert_int_equal(mac.filters, 6);
-    qn_mac_place(&mac, (3 * 3 + 1) * 4 + 3, &filter, &channel);
+    qn_weight_position(&mac, (3 * 3 + 1) * 4 + 3, &filter, &channel);
     assert_int_equal(filter, 4);
     assert_int_equal(channel, 3);
     end(&f, NULL);

@@ -1,4 +1,4 @@
-#include "quant/mac.h"
+#include "quant/weighted_node.h"
 
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "ops/nn_attrs.h"
 #include "pass/rewrite.h"
 
-static void find_bias(qn_mac *m)
+static void find_bias(qn_weighted_node *m)
 {
     qn_node *node = m->node;
     m->bias_slot = 2;
@@ -25,7 +25,7 @@ static void find_bias(qn_mac *m)
 }
 
 /* Conv [K, C/g, k..], ConvTranspose [C, K/g, k..], Gemm [C, K] or [K, C], MatMul [C, K]. */
-bool qn_mac_of(qn_mac *out, qn_node *node)
+bool qn_weighted_node_of(qn_weighted_node *out, qn_node *node)
 {
     const qn_tensor *w = node->n_in > 1 && node->in[1] ? node->in[1]->data : NULL;
     const bool conv = node->op == &qn_op_Conv, transposed = node->op == &qn_op_ConvTranspose;
@@ -36,7 +36,8 @@ bool qn_mac_of(qn_mac *out, qn_node *node)
     if (!conv && !transposed && w->rank != 2)
         return false;
     const qn_gemm_attrs *a = node->attrs;
-    *out = (qn_mac){.node = node, .w = w, .count = qn_tensor_count(w), .group = 1, .kernel = 1};
+    *out = (qn_weighted_node){
+        .node = node, .w = w, .count = qn_tensor_count(w), .group = 1, .kernel = 1};
     out->filter_first = conv || (gemm && a->transB);
     if (conv || transposed)
         out->group = ((const qn_window_attrs *)node->attrs)->group;
@@ -55,12 +56,12 @@ bool qn_mac_of(qn_mac *out, qn_node *node)
     return true;
 }
 
-bool qn_quant_mac(qn_mac *out, const qn_quant_node *n)
+bool qn_quant_weighted_node(qn_weighted_node *out, const qn_quant_node *n)
 {
-    return n->integer && n->form == QN_FORM_MAC && qn_mac_of(out, n->node);
+    return n->integer && n->quant_class == QN_CLASS_MAC && qn_weighted_node_of(out, n->node);
 }
 
-double qn_mac_bias(const qn_mac *m, int64_t filter)
+double qn_weighted_node_bias(const qn_weighted_node *m, int64_t filter)
 {
     const qn_node *node = m->bias_node;
     const qn_value *bias = node && m->bias_slot < node->n_in ? node->in[m->bias_slot] : NULL;
@@ -69,7 +70,7 @@ double qn_mac_bias(const qn_mac *m, int64_t filter)
     return qn_tensor_f64(bias->data, qn_tensor_count(bias->data) == 1 ? 0 : filter);
 }
 
-qn_status qn_mac_weights(float **out, const qn_mac *m)
+qn_status qn_weighted_node_weights(float **out, const qn_weighted_node *m)
 {
     size_t bytes;
     qn_context *ctx = m->node->graph->ctx;
@@ -83,7 +84,8 @@ qn_status qn_mac_weights(float **out, const qn_mac *m)
     return QN_OK;
 }
 
-qn_status qn_mac_put(qn_node *node, int32_t slot, const qn_tensor *tensor, const char *name)
+qn_status qn_node_put_constant(qn_node *node, int32_t slot, const qn_tensor *tensor,
+                               const char *name)
 {
     qn_value *value, *old = slot < node->n_in ? node->in[slot] : NULL;
     QN_TRY(qn_value_constant(&value, node->graph, old ? old->name : name, tensor));

@@ -1,4 +1,4 @@
-#include "quant/inputs.h"
+#include "quant/input_types.h"
 
 #include <string.h>
 
@@ -49,7 +49,7 @@ qn_status qn_input_type(qn_dtype *out, const qn_quant_settings *settings, const 
     return QN_OK;
 }
 
-qn_status qn_inputs_claim(qn_quantizer *q)
+qn_status qn_input_types_claim(qn_quantizer *q)
 {
     for (size_t i = 0; i < q->graph->n_inputs; i++) {
         qn_quant_value *v = qn_quant_value_of(q, q->graph->inputs[i]);
@@ -71,7 +71,7 @@ static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value 
             const qn_quant_node *user = qn_quant_node_of(q, value->users[u]);
             if (!user->integer)
                 continue;
-            if (user->form == QN_FORM_MOVE)
+            if (user->quant_class == QN_CLASS_PASS_THROUGH)
                 next = user->node->out[0];
             else if (user->bits < bits)
                 found = user;
@@ -80,7 +80,7 @@ static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value 
     return found;
 }
 
-qn_status qn_inputs_settle(qn_quantizer *q)
+qn_status qn_input_types_settle(qn_quantizer *q)
 {
     for (size_t i = 0; i < q->graph->n_inputs; i++) {
         const qn_value *value = q->graph->inputs[i];
@@ -100,8 +100,8 @@ qn_status qn_inputs_settle(qn_quantizer *q)
 
 /* ---- Parameters ---------------------------------------------------------------------------------------------------- */
 
-void qn_inputs_derive(qn_qparams *p, bool *raw, const qn_quant_value *root,
-                      const qn_stats_entry *entry, bool symmetric)
+void qn_input_types_params(qn_qparams *p, bool *raw, const qn_quant_value *root,
+                           const qn_stats_entry *entry, bool symmetric)
 {
     *raw = entry && (double)entry->min >= (double)p->qmin &&
            (double)entry->max <= (double)p->qmax && qn_entry_is_integral(entry);
@@ -130,7 +130,7 @@ static qn_status retype(qn_value *input, qn_dtype dtype)
     return QN_OK;
 }
 
-qn_status qn_inputs_retype(qn_model *model, const qn_quant_settings *settings)
+qn_status qn_input_types_apply(qn_model *model, const qn_quant_settings *settings)
 {
     qn_graph *graph = model->graph;
     for (size_t i = 0; i < graph->n_inputs; i++) {

@@ -1,8 +1,8 @@
 /* Factors of channels: the float results stay, and integers tell more. */
 #include "pass_test.h"
-#include "quant/balance.h"
 #include "quant/insert.h"
 #include "quant/params.h"
+#include "quant/smooth_channels.h"
 
 static qn_value *window(fixture *f, qn_value *x, int64_t filters, int64_t channels, int64_t kernel)
 {
@@ -53,13 +53,13 @@ static void assert_carried(fixture *f, qn_value *const *values, size_t count)
     qn_arena_init(&arena, &f->ctx->allocator);
     const qn_tensor *before = evaluate(f, &arena, f->graph);
     for (size_t i = 0; i < count; i++) {
-        static qn_spread s;
-        assert_true(qn_spread_of(&s, values[i]));
+        static qn_smooth_region s;
+        assert_true(qn_smooth_region_of(&s, values[i]));
         assert_true(s.channels <= 64);
         for (int64_t c = 0; c < s.channels; c++)
             factor[c] = powf(30, noise(&state));
-        const qn_derived_balance b = {values[i]->name, s.channels, factor};
-        assert_int_equal(qn_balance_apply(q, &b), QN_OK);
+        const qn_channel_factors b = {values[i]->name, s.channels, factor};
+        assert_int_equal(qn_smooth_apply(q, &b), QN_OK);
         assert_non_null(qn_quant_value_of(q, values[i])->factor);
     }
     const qn_tensor *after = evaluate(f, &arena, f->graph);
@@ -133,20 +133,20 @@ static void matrices(void **state)
 /* What another node reads, a function bends or a graph gives away has no factors. */
 static void refused(void **state)
 {
-    static qn_spread s;
+    static qn_smooth_region s;
     fixture f = begin();
     qn_value *x = input(&f, "x", 4, DIMS(1, 3, 12, 12)), *a = window(&f, x, 4, 3, 1);
     qn_value *bent = apply(&f, &qn_op_Sigmoid, 1, a), *b = window(&f, bent, 4, 4, 1);
     qn_value *sum = apply(&f, &qn_op_Add, 2, b, bent), *c = window(&f, sum, 4, 4, 1);
     (void)state;
     finish(&f, c);
-    assert_false(qn_spread_of(&s, a));
-    assert_false(qn_spread_of(&s, b));
-    assert_false(qn_spread_of(&s, c));
-    assert_false(qn_spread_of(&s, x));
+    assert_false(qn_smooth_region_of(&s, a));
+    assert_false(qn_smooth_region_of(&s, b));
+    assert_false(qn_smooth_region_of(&s, c));
+    assert_false(qn_smooth_region_of(&s, x));
     qn_quantizer *q = quantizer(&f, NULL);
-    const qn_derived_balance wrong = {a->name, 4, (float[]){1, 1, 1, 1}};
-    assert_int_equal(qn_balance_apply(q, &wrong), QN_E_INVALID);
+    const qn_channel_factors wrong = {a->name, 4, (float[]){1, 1, 1, 1}};
+    assert_int_equal(qn_smooth_apply(q, &wrong), QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(f.ctx), "cannot have 4 factors"));
     end(&f, q);
 }

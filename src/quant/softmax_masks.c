@@ -6,15 +6,15 @@
  *
  * With x in [a, b], what m = -(b - a + depth) is added to lies `depth` below all others, whatever x is there. A row of
  * the Softmax that has anything else has a number of at least a: what lies `depth` below that may as well be there. */
-#include "quant/masks.h"
+#include "quant/softmax_masks.h"
 
 #include <math.h>
 
 #include "ops/eval.h"
 #include "pass/softmax_masks.h"
-#include "quant/given.h"
+#include "quant/existing_encodings.h"
 
-qn_status qn_masks_find(qn_quantizer *q)
+qn_status qn_softmax_masks_find(qn_quantizer *q)
 {
     bool *marked = qn_arena_array(&q->arena, q->n_values + 1, sizeof *marked);
     QN_TRY_ALLOC(q->ctx, marked);
@@ -134,7 +134,7 @@ static void measure_node(const walk *w, const qn_node *node)
         return;
     live->min = least;
     v->masked = true;
-    v->live = fminf(least, 0);
+    v->unmasked_min = fminf(least, 0);
 }
 
 static bool is_computed(const walk *w, const qn_node *node)
@@ -165,7 +165,7 @@ static qn_status begin_walk(walk *out, qn_quantizer *q, const qn_stats *stats)
     return QN_OK;
 }
 
-qn_status qn_masks_measure(qn_quantizer *q, const qn_stats *stats)
+qn_status qn_softmax_masks_measure(qn_quantizer *q, const qn_stats *stats)
 {
     walk w;
     QN_TRY(begin_walk(&w, q, stats));
@@ -176,11 +176,11 @@ qn_status qn_masks_measure(qn_quantizer *q, const qn_stats *stats)
     return QN_OK;
 }
 
-qn_range qn_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits)
+qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits)
 {
     const qn_width *width = qn_width_of_bits(bits);
     const float more = width->headroom;
-    return (qn_range){fmaxf(fminf(entry->min, 0), more * root->live - width->mask_depth),
+    return (qn_range){fmaxf(fminf(entry->min, 0), more * root->unmasked_min - width->mask_depth),
                       more * fmaxf(entry->max, 0)};
 }
 
@@ -222,13 +222,13 @@ static void cut_value(const cut *c, const qn_value *value)
     if (!v->before_softmax || c->w->computed[value->mark])
         least = -INFINITY;
     c->least[value->mark] = least;
-    if (!v->integer || v->given || qn_quant_root(c->w->q, v) != v || !(least > v->range.min))
+    if (!v->integer || v->existing || qn_quant_root(c->w->q, v) != v || !(least > v->range.min))
         return;
-    v->least = v->range.min = fminf(least, 0);
-    v->through = true;
+    v->mask_min = v->range.min = fminf(least, 0);
+    v->range_by_readers = true;
 }
 
-qn_status qn_masks_cut(qn_quantizer *q, const qn_stats *stats)
+qn_status qn_softmax_masks_cut(qn_quantizer *q, const qn_stats *stats)
 {
     walk w;
     QN_TRY(begin_walk(&w, q, stats));
@@ -251,13 +251,13 @@ qn_status qn_masks_cut(qn_quantizer *q, const qn_stats *stats)
 /* What the integers that the node reads there reach. */
 static qn_range read_range(const qn_quantizer *q, const qn_quant_node *n, int32_t i)
 {
-    const qn_derived_value *d = qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->derived;
+    const qn_value_encoding *d = qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->encoding;
     if (!d)
         return unknown;
-    return qn_given_range(qn_quant_reads_narrow(q, n, i) ? d->narrow : d->params);
+    return qn_existing_range(qn_quant_reads_int8(q, n, i) ? d->int8_params : d->params);
 }
 
-float qn_mask_least(const qn_quantizer *q, const qn_quant_node *n)
+float qn_softmax_mask_min(const qn_quantizer *q, const qn_quant_node *n)
 {
     const qn_node *node = n->node;
     if (!n->integer || node->op != &qn_op_Add || !node->out[0]->qparams ||
@@ -265,6 +265,6 @@ float qn_mask_least(const qn_quantizer *q, const qn_quant_node *n)
         !node->in[0]->data == !node->in[1]->data)
         return 0;
     const qn_range x = read_range(q, n, node->in[0]->data ? 1 : 0);
-    const float least = is_known(x) ? qn_given_range(node->out[0]->qparams).min - x.max : 0;
+    const float least = is_known(x) ? qn_existing_range(node->out[0]->qparams).min - x.max : 0;
     return fminf(least, 0);
 }

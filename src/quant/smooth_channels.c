@@ -1,4 +1,4 @@
-#include "quant/balance.h"
+#include "quant/smooth_channels.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool has_own_weights(const qn_node *node, int32_t slot)
 }
 
 /* One for each filter, or none. */
-static bool has_own_bias(const qn_mac *m)
+static bool has_own_bias(const qn_weighted_node *m)
 {
     const qn_node *node = m->bias_node;
     const qn_value *bias = node && m->bias_slot < node->n_in ? node->in[m->bias_slot] : NULL;
@@ -39,36 +39,36 @@ static bool is_norm(const qn_node *node, int32_t rank)
 }
 
 /* The node whose product the value is, a bias behind it included. */
-static bool find_product(qn_mac *out, const qn_value *value)
+static bool find_product(qn_weighted_node *out, const qn_value *value)
 {
     qn_node *node = value->producer;
-    if (qn_mac_of(out, node))
+    if (qn_weighted_node_of(out, node))
         return !out->bias_node || out->bias_node == node;
     for (int32_t i = 0; node->op == &qn_op_Add && i < 2; i++) {
         qn_node *before = qn_match_only(node->in[i], &qn_op_MatMul);
-        if (before && qn_mac_of(out, before) && out->bias_node == node)
+        if (before && qn_weighted_node_of(out, before) && out->bias_node == node)
             return true;
     }
     return false;
 }
 
-static bool find_source(qn_spread *s, qn_value *value)
+static bool find_source(qn_smooth_region *s, qn_value *value)
 {
     const int32_t rank = value->type.rank;
     if (!value->producer || value->producer->out[0] != value || rank < 2)
         return false;
     s->value = value;
-    s->values[0] = (qn_carrier){.value = value, .axis = rank - 1, .repeat = 1};
+    s->values[0] = (qn_smooth_member){.value = value, .axis = rank - 1, .repeat = 1};
     s->n_values = 1;
     if (is_norm(value->producer, rank)) {
         s->norm = value->producer;
         s->channels = s->norm->in[1]->data->dims[0];
-    } else if (find_product(&s->mac, value)) {
+    } else if (find_product(&s->layer, value)) {
         const bool window =
-            s->mac.node->op == &qn_op_Conv || s->mac.node->op == &qn_op_ConvTranspose;
+            s->layer.node->op == &qn_op_Conv || s->layer.node->op == &qn_op_ConvTranspose;
         s->values[0].axis = window ? 1 : rank - 1;
-        s->channels = s->mac.filters;
-        if (!has_own_weights(s->mac.node, 1) || !has_own_bias(&s->mac))
+        s->channels = s->layer.filters;
+        if (!has_own_weights(s->layer.node, 1) || !has_own_bias(&s->layer))
             return false;
     } else {
         return false;
@@ -78,10 +78,12 @@ static bool find_source(qn_spread *s, qn_value *value)
 
 /* ---- Who lets the factors pass -------------------------------------------------------------------------------- */
 
-typedef bool carry_fn(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot);
+typedef bool carry_fn(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                      int32_t slot);
 
 /* f(x * factor) = f(x) * factor in every channel, which stays where it is. */
-static bool carry_same(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_same(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                       int32_t slot)
 {
     const qn_type *from = &node->in[slot]->type, *to = &node->out[0]->type;
     (void)s;
@@ -89,7 +91,8 @@ static bool carry_same(qn_carrier *out, qn_spread *s, const qn_node *node, int32
            to->dims[out->axis].value == from->dims[out->axis].value;
 }
 
-static bool carry_limits(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_limits(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                         int32_t slot)
 {
     double limits[2];
     if (!qn_match_limits(limits, node) || !(limits[1] > 0) ||
@@ -100,13 +103,15 @@ static bool carry_limits(qn_carrier *out, qn_spread *s, const qn_node *node, int
 }
 
 /* A constant slope of each channel, or one. */
-static bool carry_prelu(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_prelu(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                        int32_t slot)
 {
     return node->in[1]->data && carry_same(out, s, node, slot);
 }
 
 /* The other side has no factors: see clean_products. */
-static bool carry_product(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_product(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                          int32_t slot)
 {
     const qn_type *from = &node->in[slot]->type, *to = &node->out[0]->type;
     (void)s;
@@ -114,14 +119,16 @@ static bool carry_product(qn_carrier *out, qn_spread *s, const qn_node *node, in
            to->dims[out->axis].value == from->dims[out->axis].value;
 }
 
-static bool carry_resize(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_resize(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                         int32_t slot)
 {
     const qn_resize_attrs *a = node->attrs;
     return a->coordinate_transformation_mode != QN_COORD_TF_CROP_AND_RESIZE &&
            carry_same(out, s, node, slot);
 }
 
-static bool carry_concat(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_concat(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                         int32_t slot)
 {
     const int64_t axis = ((const qn_concat_attrs *)node->attrs)->axis;
     const int32_t rank = node->in[slot]->type.rank;
@@ -138,7 +145,8 @@ static bool carry_concat(qn_carrier *out, qn_spread *s, const qn_node *node, int
 }
 
 /* [N, C, ...] becomes [N, C * ...]: neighbours that had one channel. */
-static bool carry_reshape(qn_carrier *out, qn_spread *s, const qn_node *node, int32_t slot)
+static bool carry_reshape(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
+                          int32_t slot)
 {
     const qn_type *from = &node->in[slot]->type, *to = &node->out[0]->type;
     int64_t inner = 1;
@@ -181,22 +189,22 @@ static const struct {
 
 /* ---- Who reads --------------------------------------------------------------------------------------------------- */
 
-static bool add_reader(qn_spread *s, const qn_carrier *from, qn_node *node)
+static bool add_reader(qn_smooth_region *s, const qn_smooth_member *from, qn_node *node)
 {
-    qn_mac mac;
+    qn_weighted_node layer;
     const bool window = node->op == &qn_op_Conv || node->op == &qn_op_ConvTranspose;
     const qn_gemm_attrs *gemm = node->op == &qn_op_Gemm ? node->attrs : NULL;
-    if (!qn_mac_of(&mac, node) || (gemm && gemm->transA) || !has_own_weights(node, 1) ||
+    if (!qn_weighted_node_of(&layer, node) || (gemm && gemm->transA) || !has_own_weights(node, 1) ||
         from->axis != (window ? 1 : from->value->type.rank - 1) ||
-        from->value->type.dims[from->axis].value != mac.channels ||
-        s->n_readers == QN_CARRIERS_MOST)
+        from->value->type.dims[from->axis].value != layer.channels ||
+        s->n_readers == QN_SMOOTH_MEMBERS_MAX)
         return false;
     s->readers[s->n_readers] = *from;
     s->readers[s->n_readers++].reader = node;
     return true;
 }
 
-static bool carries(const qn_spread *s, const qn_value *value)
+static bool carries(const qn_smooth_region *s, const qn_value *value)
 {
     for (size_t i = 0; i < s->n_values; i++) {
         if (s->values[i].value == value)
@@ -205,14 +213,15 @@ static bool carries(const qn_spread *s, const qn_value *value)
     return false;
 }
 
-static bool follow_user(qn_spread *s, const qn_carrier *from, qn_node *node, int32_t slot)
+static bool follow_user(qn_smooth_region *s, const qn_smooth_member *from, qn_node *node,
+                        int32_t slot)
 {
     for (size_t i = 0; i < QN_COUNT_OF(passing); i++) {
-        qn_carrier to = *from;
+        qn_smooth_member to = *from;
         if (passing[i].op != node->op)
             continue;
         if (!passing[i].carry(&to, s, node, slot) || (node->n_out > 1 && node->out[1]) ||
-            s->n_values == QN_CARRIERS_MOST)
+            s->n_values == QN_SMOOTH_MEMBERS_MAX)
             return false;
         to.value = node->out[0];
         if (carries(s, to.value))
@@ -223,7 +232,7 @@ static bool follow_user(qn_spread *s, const qn_carrier *from, qn_node *node, int
     return slot == 0 && add_reader(s, from, node);
 }
 
-static bool follow_value(qn_spread *s, qn_carrier from)
+static bool follow_value(qn_smooth_region *s, qn_smooth_member from)
 {
     if (from.value->is_output || from.value->n_users == 0)
         return false;
@@ -243,7 +252,7 @@ static bool follow_value(qn_spread *s, qn_carrier from)
 }
 
 /* A product of two values with factors would have their squares. */
-static bool clean_products(const qn_spread *s)
+static bool clean_products(const qn_smooth_region *s)
 {
     for (size_t i = 1; i < s->n_values; i++) {
         const qn_node *node = s->values[i].value->producer;
@@ -253,9 +262,9 @@ static bool clean_products(const qn_spread *s)
     return true;
 }
 
-bool qn_spread_of(qn_spread *out, qn_value *value)
+bool qn_smooth_region_of(qn_smooth_region *out, qn_value *value)
 {
-    *out = (qn_spread){.value = NULL};
+    *out = (qn_smooth_region){.value = NULL};
     if (!find_source(out, value))
         return false;
     for (size_t i = 0; i < out->n_values; i++) {
@@ -268,7 +277,7 @@ bool qn_spread_of(qn_spread *out, qn_value *value)
 /* ---- Changing weights ---------------------------------------------------------------------------------------- */
 
 /* Weights of filter or channel i times by[i]. */
-static void multiply(float *w, const qn_mac *m, const float *by, bool of_filters)
+static void multiply(float *w, const qn_weighted_node *m, const float *by, bool of_filters)
 {
     const int64_t first = m->w->dims[0], second = m->w->dims[1];
     for (int64_t o = 0; o < first; o++) {
@@ -291,7 +300,7 @@ static qn_status own_copy(float **out, qn_quantizer *q, qn_node *node, int32_t s
     QN_TRY(qn_model_tensor(&fresh, q->model, &type));
     memcpy(fresh->data, old->data, (size_t)qn_tensor_count(old) * sizeof(float));
     *out = (float *)fresh->data;
-    QN_TRY(qn_mac_put(node, slot, fresh, NULL));
+    QN_TRY(qn_node_put_constant(node, slot, fresh, NULL));
     qn_model_release(q->model, old);
     return QN_OK;
 }
@@ -309,38 +318,41 @@ static qn_status multiply_row(qn_quantizer *q, qn_node *node, int32_t slot, cons
 }
 
 /* The value is divided. */
-static qn_status change_source(qn_quantizer *q, const qn_spread *s, const float *inverse)
+static qn_status change_source(qn_quantizer *q, const qn_smooth_region *s, const float *inverse)
 {
     float *w;
     if (s->norm) {
         QN_TRY(multiply_row(q, s->norm, 1, inverse));
         return multiply_row(q, s->norm, 2, inverse);
     }
-    QN_TRY(own_copy(&w, q, s->mac.node, 1));
-    multiply(w, &s->mac, inverse, true);
-    return s->mac.bias_node ? multiply_row(q, s->mac.bias_node, s->mac.bias_slot, inverse) : QN_OK;
+    QN_TRY(own_copy(&w, q, s->layer.node, 1));
+    multiply(w, &s->layer, inverse, true);
+    return s->layer.bias_node ? multiply_row(q, s->layer.bias_node, s->layer.bias_slot, inverse)
+                              : QN_OK;
 }
 
-static qn_status change_reader(qn_quantizer *q, const qn_carrier *r, const qn_derived_balance *b)
+static qn_status change_reader(qn_quantizer *q, const qn_smooth_member *r,
+                               const qn_channel_factors *b)
 {
-    qn_mac mac;
+    qn_weighted_node layer;
     float *w, *by;
-    if (!qn_mac_of(&mac, r->reader))
+    if (!qn_weighted_node_of(&layer, r->reader))
         return QN_OK;
-    by = qn_alloc_zero(q->ctx, (size_t)mac.channels, sizeof *by);
+    by = qn_alloc_zero(q->ctx, (size_t)layer.channels, sizeof *by);
     QN_TRY_ALLOC(q->ctx, by);
-    for (int64_t i = 0; i < mac.channels; i++) {
+    for (int64_t i = 0; i < layer.channels; i++) {
         const int64_t c = i >= r->first ? (i - r->first) / r->repeat : b->channels;
         by[i] = c < b->channels ? b->factor[c] : 1;
     }
     const qn_status status = own_copy(&w, q, r->reader, 1);
     if (status == QN_OK)
-        multiply(w, &mac, by, false);
+        multiply(w, &layer, by, false);
     qn_free(q->ctx, by);
     return status;
 }
 
-static qn_status change_value(qn_quantizer *q, const qn_carrier *v, const qn_derived_balance *b)
+static qn_status change_value(qn_quantizer *q, const qn_smooth_member *v,
+                              const qn_channel_factors *b)
 {
     qn_quant_value *value = qn_quant_value_of(q, v->value);
     const int64_t channels = v->value->type.dims[v->axis].value;
@@ -356,7 +368,7 @@ static qn_status change_value(qn_quantizer *q, const qn_carrier *v, const qn_der
     return QN_OK;
 }
 
-static qn_status apply(qn_quantizer *q, const qn_spread *s, const qn_derived_balance *b)
+static qn_status apply(qn_quantizer *q, const qn_smooth_region *s, const qn_channel_factors *b)
 {
     float *inverse = qn_alloc_zero(q->ctx, (size_t)b->channels, sizeof *inverse);
     QN_TRY_ALLOC(q->ctx, inverse);
@@ -371,12 +383,12 @@ static qn_status apply(qn_quantizer *q, const qn_spread *s, const qn_derived_bal
     return status;
 }
 
-qn_status qn_balance_apply(qn_quantizer *q, const qn_derived_balance *b)
+qn_status qn_smooth_apply(qn_quantizer *q, const qn_channel_factors *b)
 {
     qn_value *value = qn_graph_value(q->graph, b->name);
-    qn_spread *s = qn_alloc_zero(q->ctx, 1, sizeof *s);
+    qn_smooth_region *s = qn_alloc_zero(q->ctx, 1, sizeof *s);
     QN_TRY_ALLOC(q->ctx, s);
-    const bool fits = value && qn_spread_of(s, value) && s->channels == b->channels;
+    const bool fits = value && qn_smooth_region_of(s, value) && s->channels == b->channels;
     const qn_status status =
         fits ? apply(q, s, b)
              : qn_fail(q->ctx, QN_E_INVALID,

@@ -1,7 +1,7 @@
 /* What operators say of quantization (`quench ops`) is what the quantizer makes of them, and what it makes of those that
  * files spell in several ways. */
 #include "pass_test.h"
-#include "quant/form_rows.h"
+#include "quant/quant_classes.h"
 
 /* A tensor, and one number wherever the operator wants more. */
 static qn_node *example_of(fixture *f, const qn_op *op)
@@ -33,7 +33,7 @@ static void operators_tell_the_truth(void **state)
             is_rewritten(op))
             continue;
         const bool says = op->quant != QN_QUANT_FLOAT && op->quant != QN_QUANT_ALREADY;
-        if (says != (qn_form_of(example_of(&f, op)) != NULL))
+        if (says != (qn_quant_class_of(example_of(&f, op)) != NULL))
             fail_msg("%s says that it %s integers", op->name, says ? "has" : "has no");
     }
     qn_model_free(f.model);

@@ -145,7 +145,7 @@ static qn_status search_range(search *s, qn_range *range, const qn_stats_entry *
 }
 
 /* A function reads the value, which shares its parameters with none. */
-bool qn_range_has_through(const qn_quantizer *q, const qn_quant_value *root)
+bool qn_range_is_before_function(const qn_quantizer *q, const qn_quant_value *root)
 {
     if (root->bits != 8 || !function_of(q, root->value))
         return false;
@@ -157,8 +157,8 @@ bool qn_range_has_through(const qn_quantizer *q, const qn_quant_value *root)
     return true;
 }
 
-qn_status qn_range_through(qn_range *range, const qn_quantizer *q, const qn_quant_value *root,
-                           const qn_stats_entry *entry)
+qn_status qn_range_before_function(qn_range *range, const qn_quantizer *q,
+                                   const qn_quant_value *root, const qn_stats_entry *entry)
 {
     search s = {.q = q, .value = root->value};
     qn_arena_init(&s.arena, &q->ctx->allocator);

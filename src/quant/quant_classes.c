@@ -1,4 +1,4 @@
-#include "quant/form_rows.h"
+#include "quant/quant_classes.h"
 
 #include "ops/nn_attrs.h"
 #include "ops/resize.h"
@@ -10,7 +10,7 @@ static bool is_constant_or_absent(const qn_node *node, int32_t i)
     return i >= node->n_in || !node->in[i] || node->in[i]->data;
 }
 
-bool qn_form_is_given(const qn_value *value)
+bool qn_value_is_dequantized(const qn_value *value)
 {
     return value && value->producer && value->producer->op == &qn_op_DequantizeLinear;
 }
@@ -19,12 +19,12 @@ bool qn_form_is_given(const qn_value *value)
 static const char *refuse_window(const qn_node *node)
 {
     if (!node->in[1]->data)
-        return qn_form_is_given(node->in[1]) ? "its weights are integers already"
-                                             : "its weights are computed while running";
+        return qn_value_is_dequantized(node->in[1]) ? "its weights are integers already"
+                                                    : "its weights are computed while running";
     return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
 }
 
-const char *qn_form_refuse_scaled(const qn_node *gemm)
+const char *qn_quant_class_refuse_scaled(const qn_node *gemm)
 {
     const qn_gemm_attrs *a = gemm->attrs;
     const bool has_c = gemm->n_in > 2 && gemm->in[2];
@@ -33,7 +33,7 @@ const char *qn_form_refuse_scaled(const qn_node *gemm)
                : NULL;
 }
 
-const char *qn_form_refuse_constants(const qn_node *node)
+const char *qn_quant_class_refuse_constants(const qn_node *node)
 {
     for (int32_t i = 0; i < QN_MIN(node->n_in, 3); i++) {
         if (node->in[i] && node->in[i]->data && !qn_tensor_is_finite(node->in[i]->data))
@@ -45,7 +45,7 @@ const char *qn_form_refuse_constants(const qn_node *node)
 static const char *refuse_gemm(const qn_node *node)
 {
     const qn_gemm_attrs *a = node->attrs;
-    const char *why = qn_form_refuse_scaled(node);
+    const char *why = qn_quant_class_refuse_scaled(node);
     if (!why)
         why = refuse_window(node);
     if (why || node->n_in < 3 || !node->in[2])
@@ -123,7 +123,7 @@ static const char *refuse_dilated(const qn_node *node)
     return NULL;
 }
 
-bool qn_form_breaks_pairs(const qn_node *node)
+bool qn_quant_class_breaks_in_ort(const qn_node *node)
 {
     if (node->op == &qn_op_Resize)
         return ((const qn_resize_attrs *)node->attrs)->mode == QN_RESIZE_CUBIC;
@@ -136,51 +136,51 @@ static const char *refuse_always(const qn_node *node)
     return "it fills up with numbers of its own";
 }
 
-static const qn_form_row forms[] = {
-    {&qn_op_Conv, QN_FORM_MAC, 1, 0, refuse_window},
-    {&qn_op_ConvTranspose, QN_FORM_MAC, 1, 0, refuse_window},
-    {&qn_op_Gemm, QN_FORM_MAC, 1, 0, refuse_gemm},
-    {&qn_op_MatMul, QN_FORM_MAC, 2, 0, refuse_matmul},
-    {&qn_op_Relu, QN_FORM_LIMIT, 1, 0, NULL},
-    {&qn_op_Clip, QN_FORM_LIMIT, 1, 0, refuse_clip},
-    {&qn_op_Add, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
-    {&qn_op_Sub, QN_FORM_ELEMENT, 2, QN_CAN_ADD, NULL},
-    {&qn_op_Mul, QN_FORM_ELEMENT, 2, QN_CAN_MUL, NULL},
-    {&qn_op_Sum, QN_FORM_ELEMENT, 0, QN_CAN_ADD, refuse_sum},
-    {&qn_op_AveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, refuse_dilated},
-    {&qn_op_GlobalAveragePool, QN_FORM_ELEMENT, 1, QN_CAN_POOL, NULL},
-    {&qn_op_ReduceMean, QN_FORM_ELEMENT, 1, QN_CAN_MEAN, NULL},
-    {&qn_op_Softmax, QN_FORM_ELEMENT, 1, QN_CAN_SOFTMAX, NULL},
-    {&qn_op_LayerNormalization, QN_FORM_ELEMENT, 1, QN_CAN_NORM, refuse_norm},
-    {&qn_op_LeakyRelu, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
-    {&qn_op_PRelu, QN_FORM_ELEMENT, 1, QN_CAN_PRELU, refuse_prelu},
-    {&qn_op_Sigmoid, QN_FORM_ELEMENT, 1, QN_CAN_SIGMOID, NULL},
-    {&qn_op_Concat, QN_FORM_CONCAT, 0, QN_CAN_CONCAT, NULL},
-    {&qn_op_Resize, QN_FORM_ELEMENT, 1, QN_CAN_RESIZE, refuse_resize},
-    {&qn_op_Pad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pad},
-    {&qn_op_MaxPool, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_pool},
-    {&qn_op_CenterCropPad, QN_FORM_MOVE, 1, QN_CAN_MOVE, refuse_always},
+static const qn_quant_class_row classes[] = {
+    {&qn_op_Conv, QN_CLASS_MAC, 1, 0, refuse_window},
+    {&qn_op_ConvTranspose, QN_CLASS_MAC, 1, 0, refuse_window},
+    {&qn_op_Gemm, QN_CLASS_MAC, 1, 0, refuse_gemm},
+    {&qn_op_MatMul, QN_CLASS_MAC, 2, 0, refuse_matmul},
+    {&qn_op_Relu, QN_CLASS_CLIP, 1, 0, NULL},
+    {&qn_op_Clip, QN_CLASS_CLIP, 1, 0, refuse_clip},
+    {&qn_op_Add, QN_CLASS_ELEMENTWISE, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Sub, QN_CLASS_ELEMENTWISE, 2, QN_CAN_ADD, NULL},
+    {&qn_op_Mul, QN_CLASS_ELEMENTWISE, 2, QN_CAN_MUL, NULL},
+    {&qn_op_Sum, QN_CLASS_ELEMENTWISE, 0, QN_CAN_ADD, refuse_sum},
+    {&qn_op_AveragePool, QN_CLASS_ELEMENTWISE, 1, QN_CAN_POOL, refuse_dilated},
+    {&qn_op_GlobalAveragePool, QN_CLASS_ELEMENTWISE, 1, QN_CAN_POOL, NULL},
+    {&qn_op_ReduceMean, QN_CLASS_ELEMENTWISE, 1, QN_CAN_MEAN, NULL},
+    {&qn_op_Softmax, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SOFTMAX, NULL},
+    {&qn_op_LayerNormalization, QN_CLASS_ELEMENTWISE, 1, QN_CAN_NORM, refuse_norm},
+    {&qn_op_LeakyRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
+    {&qn_op_PRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_PRELU, refuse_prelu},
+    {&qn_op_Sigmoid, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
+    {&qn_op_Concat, QN_CLASS_CONCAT, 0, QN_CAN_CONCAT, NULL},
+    {&qn_op_Resize, QN_CLASS_ELEMENTWISE, 1, QN_CAN_RESIZE, refuse_resize},
+    {&qn_op_Pad, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, refuse_pad},
+    {&qn_op_MaxPool, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, refuse_pool},
+    {&qn_op_CenterCropPad, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, refuse_always},
 };
 /* Operators without a row of their own. */
-static const qn_form_row moving = {NULL, QN_FORM_MOVE, 1, QN_CAN_MOVE, NULL};
-static const qn_form_row function = {NULL, QN_FORM_ELEMENT, 1, QN_CAN_TABLE, NULL};
+static const qn_quant_class_row moving = {NULL, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, NULL};
+static const qn_quant_class_row function = {NULL, QN_CLASS_ELEMENTWISE, 1, QN_CAN_TABLE, NULL};
 
-const qn_form_row *qn_form_of(const qn_node *node)
+const qn_quant_class_row *qn_quant_class_of(const qn_node *node)
 {
     const bool moves = qn_moves_numbers(node) && node->n_in > 0;
-    for (size_t i = 0; i < QN_COUNT_OF(forms); i++) {
-        if (forms[i].op == node->op && !(moves && forms[i].form == QN_FORM_ELEMENT))
-            return &forms[i];
+    for (size_t i = 0; i < QN_COUNT_OF(classes); i++) {
+        if (classes[i].op == node->op && !(moves && classes[i].quant_class == QN_CLASS_ELEMENTWISE))
+            return &classes[i];
     }
     if (moves)
         return &moving;
     return qn_unary_function_slot(node) == 0 ? &function : NULL;
 }
 
-qn_form qn_rule_form(unsigned *can, int32_t *n_data, const qn_node *node)
+qn_quant_class qn_rule_quant_class(unsigned *can, int32_t *n_data, const qn_node *node)
 {
-    const qn_form_row *row = qn_form_of(node);
+    const qn_quant_class_row *row = qn_quant_class_of(node);
     *can = row ? row->can : 0;
     *n_data = row ? (row->n_data ? row->n_data : node->n_in) : 0;
-    return row ? row->form : QN_FORM_FLOAT;
+    return row ? row->quant_class : QN_CLASS_FLOAT;
 }

@@ -1,10 +1,10 @@
 /* Multiply-accumulate nodes with constant weights: where their channels lie, and the integers made of them. */
-#ifndef QN_MAC_H
-#define QN_MAC_H
+#ifndef QN_WEIGHTED_NODE_H
+#define QN_WEIGHTED_NODE_H
 
 #include "quant/quant.h"
 
-typedef struct qn_mac {
+typedef struct qn_weighted_node {
     qn_node *node;
     const qn_tensor *w; /* float32, at any address */
     int64_t count;      /* of weights */
@@ -15,17 +15,18 @@ typedef struct qn_mac {
     int64_t inner;      /* weights behind one index of the axis */
     qn_node *bias_node; /* holds the bias: itself, an Add behind it, or NULL: none */
     int32_t bias_slot;
-} qn_mac;
+} qn_weighted_node;
 
 /* Weights that one thread does by itself. */
-enum { QN_QUANT_ALONE = 1 << 14 };
+enum { QN_WEIGHTS_PER_THREAD = 1 << 14 };
 
 /* False where the node has no constant weights of two dimensions or more. */
-bool qn_mac_of(qn_mac *out, qn_node *node);
+bool qn_weighted_node_of(qn_weighted_node *out, qn_node *node);
 /* The same of a node that becomes one of integers. */
-bool qn_quant_mac(qn_mac *out, const qn_quant_node *n);
+bool qn_quant_weighted_node(qn_weighted_node *out, const qn_quant_node *n);
 /* Filter and input channel of weight i. */
-static inline void qn_mac_place(const qn_mac *m, int64_t i, int64_t *filter, int64_t *channel)
+static inline void qn_weight_position(const qn_weighted_node *m, int64_t i, int64_t *filter,
+                                      int64_t *channel)
 {
     const int64_t second = m->w->dims[1];
     const int64_t outer = i / (second * m->kernel), in = i / m->kernel % second;
@@ -34,16 +35,16 @@ static inline void qn_mac_place(const qn_mac *m, int64_t i, int64_t *filter, int
     *channel = m->filter_first ? other : outer;
 }
 /* Index of the scale of weight i, where there is one per index of the axis. */
-static inline int64_t qn_mac_scale(const qn_mac *m, int64_t i)
+static inline int64_t qn_weight_scale_index(const qn_weighted_node *m, int64_t i)
 {
     return i / m->inner % m->w->dims[m->axis];
 }
 /* The bias of a filter; 0 without one. */
-double qn_mac_bias(const qn_mac *m, int64_t filter);
+double qn_weighted_node_bias(const qn_weighted_node *m, int64_t filter);
 /* All weights as aligned floats, to be freed with qn_free. */
-QN_MUST_CHECK qn_status qn_mac_weights(float **out, const qn_mac *m);
+QN_MUST_CHECK qn_status qn_weighted_node_weights(float **out, const qn_weighted_node *m);
 /* A constant that takes the place of input `slot` of the node, under the old one's name (or `name`). */
-QN_MUST_CHECK qn_status qn_mac_put(qn_node *node, int32_t slot, const qn_tensor *tensor,
-                                   const char *name);
+QN_MUST_CHECK qn_status qn_node_put_constant(qn_node *node, int32_t slot, const qn_tensor *tensor,
+                                             const char *name);
 
 #endif

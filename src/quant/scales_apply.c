@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "quant/balance.h"
-#include "quant/masks.h"
 #include "quant/scales.h"
+#include "quant/smooth_channels.h"
+#include "quant/softmax_masks.h"
 
 /* ---- Parameters ------------------------------------------------------------------------------------------------- */
 
@@ -87,22 +87,22 @@ static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
 /* ---- Tensors ---------------------------------------------------------------------------------------------------- */
 
 /* Of the same numbers in 8 bits. */
-static qn_status get_narrow(qn_derived_value *out, const qn_quantizer *q,
+static qn_status get_narrow(qn_value_encoding *out, const qn_quantizer *q,
                             const qn_json_place *object)
 {
     const qn_profile *profile = q->settings.profile;
     qn_json_place item;
     QN_TRY(qn_json_member(&item, object, "narrow"));
     QN_TRY(qn_json_only(&item, (const char *const[]){"scale", "zero_point", NULL}));
-    QN_TRY(qn_qparams_create(&out->narrow, q->ctx, q->graph->arena,
+    QN_TRY(qn_qparams_create(&out->int8_params, q->ctx, q->graph->arena,
                              qn_profile_activation(profile, 8), 1));
-    QN_TRY(get_scales(out->narrow, &item));
-    return get_zero(out->narrow, &item, profile->symmetric);
+    QN_TRY(get_scales(out->int8_params, &item));
+    return get_zero(out->int8_params, &item, profile->symmetric);
 }
 
 /* Without scale and zero point the range makes them; with them it only tells. */
-static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const qn_quant_value *root,
-                           const qn_json_place *object)
+static qn_status get_value(qn_value_encoding *out, const qn_quantizer *q,
+                           const qn_quant_value *root, const qn_json_place *object)
 {
     static const char *const keys[] = {"method",     "type",  "bits",   "scale",
                                        "zero_point", "range", "narrow", NULL};
@@ -117,7 +117,7 @@ static qn_status get_value(qn_derived_value *out, const qn_quantizer *q, const q
     QN_TRY(check_type(p, object));
     QN_TRY(qn_json_member_text(&out->method, object, "method"));
     QN_TRY(get_range(&out->range, object));
-    if (root->narrow)
+    if (root->read_as_int8)
         QN_TRY(get_narrow(out, q, object));
     if (!qn_json_find(&item, object, "scale") && !qn_json_find(&item, object, "zero_point")) {
         qn_params_from_range(p, out->range.min, out->range.max, symmetric);
@@ -163,11 +163,12 @@ static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_pl
                             "has nothing of tensor '%s': make the scales again", v->value->name);
     if (root != v)
         return get_same(root, &object);
-    v->derived = &q->derived.values[q->derived.n_values++];
-    QN_TRY(get_value(v->derived, q, v, &object));
+    v->encoding = &q->encodings.values[q->encodings.n_values++];
+    QN_TRY(get_value(v->encoding, q, v, &object));
     /* As the metadata of the result tell it. */
-    v->through = (strcmp(v->derived->method, "function") == 0 && qn_range_has_through(q, v)) ||
-                 (strcmp(v->derived->method, QN_MASK_METHOD) == 0 && v->before_softmax);
+    v->range_by_readers =
+        (strcmp(v->encoding->method, "function") == 0 && qn_range_is_before_function(q, v)) ||
+        (strcmp(v->encoding->method, QN_SOFTMAX_MASK_METHOD) == 0 && v->before_softmax);
     return QN_OK;
 }
 
@@ -177,8 +178,8 @@ static qn_status get_tensors(qn_quantizer *q, const qn_json_place *root)
     size_t count, wanted = 0;
     QN_TRY(qn_json_member(&tensors, root, "tensors"));
     QN_TRY(qn_json_members(&count, &tensors));
-    q->derived.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->derived.values);
-    QN_TRY_ALLOC(q->ctx, q->derived.values);
+    q->encodings.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->encodings.values);
+    QN_TRY_ALLOC(q->ctx, q->encodings.values);
     for (size_t i = 0; i < q->n_values; i++) {
         if (q->values[i].integer)
             QN_TRY(get_tensor(q, &q->values[i], &tensors));
@@ -201,7 +202,7 @@ static qn_status get_floats(float **out, const qn_quantizer *q, const qn_json_pl
     return QN_OK;
 }
 
-static qn_status get_balance(qn_derived_balance *out, const qn_quantizer *q,
+static qn_status get_balance(qn_channel_factors *out, const qn_quantizer *q,
                              const qn_json_place *object)
 {
     qn_json_place list;
@@ -226,44 +227,46 @@ static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
     size_t count;
     QN_TRY(qn_json_member(&list, root, "balances"));
     QN_TRY(qn_json_length(&count, &list));
-    QN_TRY_GROW(q->ctx, q->derived.balances, q->derived.balances_capacity, count + 1);
+    QN_TRY_GROW(q->ctx, q->encodings.smoothed, q->encodings.smoothed_capacity, count + 1);
     for (size_t i = 0; i < count; i++) {
         const qn_json_place object = qn_json_element(&list, i);
-        QN_TRY(get_balance(&q->derived.balances[i], q, &object));
-        QN_TRY(qn_balance_apply(q, &q->derived.balances[i]));
+        QN_TRY(get_balance(&q->encodings.smoothed[i], q, &object));
+        QN_TRY(qn_smooth_apply(q, &q->encodings.smoothed[i]));
     }
-    q->derived.n_balances = count;
+    q->encodings.n_smoothed = count;
     return QN_OK;
 }
 
 /* ---- Layers ----------------------------------------------------------------------------------------------------- */
 
-static qn_status get_correction(qn_derived_node *out, const qn_quantizer *q, const qn_mac *mac,
-                                const qn_json_place *object)
+static qn_status get_correction(qn_layer_encoding *out, const qn_quantizer *q,
+                                const qn_weighted_node *layer, const qn_json_place *object)
 {
     qn_json_place list;
     size_t count;
     if (!qn_json_find(&list, object, "bias_correction"))
         return QN_OK;
     QN_TRY(qn_json_length(&count, &list));
-    if (!mac->bias_node || count != (size_t)mac->filters)
+    if (!layer->bias_node || count != (size_t)layer->filters)
         return qn_json_fail(&list, QN_E_INVALID, "has %zu numbers: the node has %lld biases", count,
-                            (long long)(mac->bias_node ? mac->filters : 0));
+                            (long long)(layer->bias_node ? layer->filters : 0));
     return get_floats(&out->correction, q, &list, count);
 }
 
 /* int32 in units of sx * sw, where neither side has 16 bits. */
-static qn_status check_biases(const qn_derived_node *d, const qn_quantizer *q, const qn_mac *mac,
-                              const qn_json_place *object)
+static qn_status check_biases(const qn_layer_encoding *d, const qn_quantizer *q,
+                              const qn_weighted_node *layer, const qn_json_place *object)
 {
-    const qn_value *x = mac->node->in[0];
-    const qn_qparams *read = qn_params_read(q, qn_quant_node_of(q, mac->node)), *w = d->weights;
-    if (!read || qn_params_is_wide(read, w))
+    const qn_value *x = layer->node->in[0];
+    const qn_qparams *read = qn_params_of_input(q, qn_quant_node_of(q, layer->node)),
+                     *w = d->weights;
+    if (!read || qn_params_is_int16(read, w))
         return QN_OK;
-    for (int64_t k = 0; k < mac->filters; k++) {
-        const int64_t s = w->count > 1 ? k % mac->w->dims[mac->axis] : 0;
+    for (int64_t k = 0; k < layer->filters; k++) {
+        const int64_t s = w->count > 1 ? k % layer->w->dims[layer->axis] : 0;
         const double unit = (double)read->scale[0] * (double)w->scale[s];
-        const double bias = qn_mac_bias(mac, k) + (double)(d->correction ? d->correction[k] : 0);
+        const double bias =
+            qn_weighted_node_bias(layer, k) + (double)(d->correction ? d->correction[k] : 0);
         if (fabs(bias) > (double)INT32_MAX * unit)
             return qn_json_fail(object, QN_E_INVALID,
                                 "bias %lld does not fit 32 bits: the scale of tensor '%s' or of "
@@ -273,8 +276,8 @@ static qn_status check_biases(const qn_derived_node *d, const qn_quantizer *q, c
     return QN_OK;
 }
 
-static qn_status get_node(qn_derived_node *out, const qn_quantizer *q, const qn_mac *mac,
-                          const qn_json_place *object)
+static qn_status get_node(qn_layer_encoding *out, const qn_quantizer *q,
+                          const qn_weighted_node *layer, const qn_json_place *object)
 {
     static const char *const keys[] = {"node", "operator", "weight",     "type",  "bits",
                                        "axis", "scale",    "zero_point", "range", "bias_correction",
@@ -283,8 +286,8 @@ static qn_status get_node(qn_derived_node *out, const qn_quantizer *q, const qn_
     qn_range range;
     int64_t axis = 0;
     QN_TRY(qn_json_only(object, keys));
-    QN_TRY(qn_params_weight_form(&out->weights, q, mac));
-    out->filters = mac->filters;
+    QN_TRY(qn_params_weight_template(&out->weights, q, layer));
+    out->filters = layer->filters;
     QN_TRY(check_type(out->weights, object));
     if (out->weights->axis >= 0) {
         QN_TRY(qn_json_member(&item, object, "axis"));
@@ -293,15 +296,15 @@ static qn_status get_node(qn_derived_node *out, const qn_quantizer *q, const qn_
     QN_TRY(get_range(&range, object));
     QN_TRY(get_scales(out->weights, object));
     QN_TRY(get_zero(out->weights, object, true));
-    QN_TRY(get_correction(out, q, mac, object));
-    return check_biases(out, q, mac, object);
+    QN_TRY(get_correction(out, q, layer, object));
+    return check_biases(out, q, layer, object);
 }
 
 static bool has_layer(const qn_quantizer *q, const char *name)
 {
     bool found = false;
-    for (size_t i = 0; i < q->derived.n_nodes && !found; i++)
-        found = strcmp(q->derived.nodes[i].name, name) == 0;
+    for (size_t i = 0; i < q->encodings.n_nodes && !found; i++)
+        found = strcmp(q->encodings.nodes[i].name, name) == 0;
     return found;
 }
 
@@ -311,22 +314,22 @@ static qn_status get_layers(qn_quantizer *q, const qn_json_place *root)
     size_t count;
     QN_TRY(qn_json_member(&layers, root, "layers"));
     QN_TRY(qn_json_members(&count, &layers));
-    q->derived.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->derived.nodes);
-    QN_TRY_ALLOC(q->ctx, q->derived.nodes);
+    q->encodings.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->encodings.nodes);
+    QN_TRY_ALLOC(q->ctx, q->encodings.nodes);
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
-        qn_mac mac;
-        if (!qn_quant_mac(&mac, n))
+        qn_weighted_node layer;
+        if (!qn_quant_weighted_node(&layer, n))
             continue;
-        qn_derived_node *d = &q->derived.nodes[q->derived.n_nodes++];
+        qn_layer_encoding *d = &q->encodings.nodes[q->encodings.n_nodes++];
         d->name = n->node->out[0]->name;
         if (!qn_json_find(&member, &layers, d->name))
             return qn_json_fail(&layers, QN_E_INVALID,
                                 "has nothing of the node that writes '%s': make the scales again",
                                 d->name);
-        QN_TRY(get_node(d, q, &mac, &member));
+        QN_TRY(get_node(d, q, &layer, &member));
     }
-    for (void *i = NULL; q->derived.n_nodes != count && qn_json_next(&member, &layers, &i);) {
+    for (void *i = NULL; q->encodings.n_nodes != count && qn_json_next(&member, &layers, &i);) {
         if (!has_layer(q, member.key))
             return qn_json_fail(&member, QN_E_INVALID,
                                 "no integer node with weights writes this: take it out, or make "
@@ -335,11 +338,11 @@ static qn_status get_layers(qn_quantizer *q, const qn_json_place *root)
     return QN_OK;
 }
 
-qn_status qn_scales_derive(qn_quantizer *q, const qn_scales *scales)
+qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales)
 {
     const qn_json_place root = qn_json_root(scales->document);
     qn_quantizer_number(q);
-    qn_quant_find_narrow(q);
+    qn_quant_find_int8_readers(q);
     QN_TRY(get_tensors(q, &root));
     QN_TRY(get_balances(q, &root));
     return get_layers(q, &root);
