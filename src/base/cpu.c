@@ -49,6 +49,11 @@ qn_isa qn_cpu_isa(void)
     return QN_MIN(found, limit);
 }
 
+bool qn_cpu_has_vnni(void)
+{
+    return detect() >= QN_ISA_VNNI;
+}
+
 bool qn_cpu_has_vbmi(void)
 {
 #if defined(__x86_64__) && defined(__GNUC__)

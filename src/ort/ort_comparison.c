@@ -268,7 +268,7 @@ void qn_ort_comparison_report(qn_item *root, const qn_ort_comparison *b)
     qn_item_text(group, "version", qn_ort_version(b->ort));
     qn_item_int(group, "integer_tensors_equal", equal);
     qn_item_int(group, "integer_tensors_differ", differing);
-    if (differing && qn_cpu_isa() < QN_ISA_VNNI)
+    if (differing && !qn_cpu_has_vnni())
         qn_item_text(group, "saturates",
                      "its products of 8 bits do on CPUs without VNNI, such as this one, unless its "
                      "session option session.x64quantprecision is 1");

@@ -125,7 +125,7 @@ static qn_status check_wide_nodes(const qn_quantize_job *j)
 static void warn_of_saturation(const qn_quantize_job *j)
 {
     const qn_quant_settings *s = &j->settings.rules;
-    if (s->profile->saturates && !s->reduce_range && s->bits == 8 && qn_cpu_isa() < QN_ISA_VNNI)
+    if (s->profile->saturates && !s->reduce_range && s->bits == 8 && !qn_cpu_has_vnni())
         qn_log(j->ctx, QN_LOG_WARN,
                "target '%s' saturates on CPUs without VNNI, such as this one, and may lose many "
                "points there: --reduce-range makes a file that does not",

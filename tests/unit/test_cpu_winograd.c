@@ -12,10 +12,10 @@
 static bool is_winograd(int64_t size, int64_t channels, int64_t filters, int64_t largest)
 {
     qn_q_conv c = qn_q_conv_of_rows(size, channels, filters);
-    c.height = c.out_height = size;
-    c.kernel[0] = c.kernel[1] = 3;
-    c.largest = largest;
-    c.kernels = &qn_mac_kernels_base;
+    c.shape.grid.height = c.shape.grid.out_height = size;
+    c.shape.grid.kernel[0] = c.shape.grid.kernel[1] = 3;
+    c.weight_info.largest = largest;
+    c.plan.kernels = &qn_mac_kernels_base;
     return qn_q_wino_wanted(&c);
 }
 

@@ -8,21 +8,20 @@ static const qn_kernel conv_kernels[] = {QN_Q_LAYER_KERNEL("int8 conv"),
 
 static void describe(qn_q_conv *c, const qn_geometry *g)
 {
-    *c = (qn_q_conv){.samples = g->samples,
-                     .channels = g->channels,
-                     .height = g->in[0],
-                     .width = g->in[1],
-                     .out_height = g->out[0],
-                     .out_width = g->out[1],
-                     .groups = g->groups,
-                     .group_channels = g->channels / g->groups,
-                     .group_filters = g->filters / g->groups};
-    for (int d = 0; d < 2; d++) {
-        c->kernel[d] = g->kernel[d];
-        c->stride[d] = g->stride[d];
-        c->dilation[d] = g->dilation[d];
-        c->pad[d] = g->pad_begin[d];
-    }
+    const qn_q_conv_grid grid = {.samples = g->samples,
+                                 .height = g->in[0],
+                                 .width = g->in[1],
+                                 .out_height = g->out[0],
+                                 .out_width = g->out[1],
+                                 .kernel = {g->kernel[0], g->kernel[1]},
+                                 .stride = {g->stride[0], g->stride[1]},
+                                 .dilation = {g->dilation[0], g->dilation[1]},
+                                 .pad = {g->pad_begin[0], g->pad_begin[1]}};
+    *c = (qn_q_conv){.shape = {.grid = grid,
+                               .channels = g->channels,
+                               .groups = g->groups,
+                               .group_channels = g->channels / g->groups,
+                               .group_filters = g->filters / g->groups}};
 }
 
 static qn_status create(qn_q_layer **out, const qn_claim *claim, const qn_q_ports *ports)

@@ -120,10 +120,10 @@ static qn_status add_part(bool *fits, join *j, qn_claim *claim, const qn_node *c
     struct part *p = &j->parts[i];
     *fits = false;
     QN_TRY(qn_q_conv_create(&p->layer, claim));
-    if (!p->layer || p->layer->conv.groups != 1)
+    if (!p->layer || p->layer->conv.shape.groups != 1)
         return QN_OK;
     p->layer->tail.alone = true;
-    p->layer->conv.y_pitch = concat->out[0]->type.dims[1].value;
+    p->layer->conv.memory.y_pitch = concat->out[0]->type.dims[1].value;
     for (int32_t k = 0; k < i; k++)
         p->offset += concat->in[k]->type.dims[1].value;
     QN_TRY(qn_q_layer_open(fits, p->layer, claim));

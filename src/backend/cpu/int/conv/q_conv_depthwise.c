@@ -18,20 +18,22 @@ static int64_t common_divisor(int64_t a, int64_t b)
 /* Where windows are side by side a row of outputs is one run, whatever the channels; else a pixel is. */
 static void choose_runs(qn_q_conv *c)
 {
-    const int64_t bytes = c->kernels->is_wide ? 2 : 1, block = c->kernels->depth_block;
-    const bool whole = c->stride[1] == 1;
-    c->runs = whole ? 1 : c->out_width;
-    c->depth.count = whole ? c->out_width * c->channels : c->channels;
-    c->x_run = c->stride[1] * c->channels * bytes;
-    c->depth.period =
-        whole ? c->channels / common_divisor(c->channels, block) : qn_q_pieces(c->channels, block);
-    c->depth.period = QN_MIN(c->depth.period, qn_q_pieces(c->depth.count, block));
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t bytes = c->plan.kernels->is_wide ? 2 : 1, block = c->plan.kernels->depth_block;
+    const bool whole = g->stride[1] == 1;
+    c->depthwise.runs = whole ? 1 : g->out_width;
+    c->depthwise.depth.count = whole ? g->out_width * c->shape.channels : c->shape.channels;
+    c->depthwise.x_run = g->stride[1] * c->shape.channels * bytes;
+    c->depthwise.depth.period = whole ? c->shape.channels / common_divisor(c->shape.channels, block)
+                                      : qn_q_pieces(c->shape.channels, block);
+    c->depthwise.depth.period =
+        QN_MIN(c->depthwise.depth.period, qn_q_pieces(c->depthwise.depth.count, block));
 }
 
 /* The pair of rows that a row of the kernel lies in, where windows begin with row `phase` of the first pair. */
 static int64_t pair_of(const qn_q_conv *c, int64_t phase, int64_t row)
 {
-    return (phase + row * c->dilation[0]) / 2;
+    return (phase + row * c->shape.grid.dilation[0]) / 2;
 }
 
 /* The row is the first of the kernel's in its pair. */
@@ -42,28 +44,31 @@ static bool is_first(const qn_q_conv *c, int64_t phase, int64_t row)
 
 static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
 {
-    const int64_t most = c->kernel[0] * c->kernel[1];
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t most = g->kernel[0] * g->kernel[1];
     qn_mac_segment *at = qn_build_alloc(builder, (size_t)most * sizeof *at);
     QN_TRY_ALLOC(qn_build_context(builder), at);
     int64_t n = 0;
-    for (int64_t row = 0; row < c->kernel[0]; row++) {
-        for (int64_t k = 0; k < c->kernel[1] && is_first(c, phase, row); k++) {
-            const int64_t pixel = pair_of(c, phase, row) * c->copy_width + k * c->dilation[1];
-            at[n++] = (qn_mac_segment){.offset = pixel * c->channels * 4, .steps = 1};
+    for (int64_t row = 0; row < g->kernel[0]; row++) {
+        for (int64_t k = 0; k < g->kernel[1] && is_first(c, phase, row); k++) {
+            const int64_t pixel = pair_of(c, phase, row) * c->plan.copy_width + k * g->dilation[1];
+            at[n++] = (qn_mac_segment){.offset = pixel * c->shape.channels * 4, .steps = 1};
         }
     }
-    c->phases[phase].segments = at;
-    c->phases[phase].n_segments = n;
+    c->depthwise.phases[phase].segments = at;
+    c->depthwise.phases[phase].n_segments = n;
     return QN_OK;
 }
 
 /* Taps row by row; those that fill the last group stand on the first one's place. */
 qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
 {
-    const int64_t bytes = c->kernels->is_wide ? 2 : 1, dot = c->kernels->dot;
-    if (c->kernels->depth_tiles) {
-        c->depth.period = qn_q_pieces(c->channels, c->kernels->depth_block);
-        c->mac.x_step = c->stride[1] * c->channels * 4;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t bytes = c->plan.kernels->is_wide ? 2 : 1, dot = c->plan.kernels->dot;
+    c->depthwise = (qn_q_conv_depthwise){0};
+    if (c->plan.kernels->depth_tiles) {
+        c->depthwise.depth.period = qn_q_pieces(c->shape.channels, c->plan.kernels->depth_block);
+        c->mac.x_step = g->stride[1] * c->shape.channels * 4;
         QN_TRY(plan_phase(c, builder, 0));
         return plan_phase(c, builder, 1);
     }
@@ -71,12 +76,12 @@ qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
     int64_t *taps = qn_build_alloc(builder, (size_t)padded * sizeof *taps);
     QN_TRY_ALLOC(qn_build_context(builder), taps);
     for (int64_t k = 0; k < count; k++) {
-        const int64_t down = k / c->kernel[1] * c->dilation[0];
-        const int64_t right = k % c->kernel[1] * c->dilation[1];
-        taps[k] = (down * c->copy_width + right) * c->channels * bytes;
+        const int64_t down = k / g->kernel[1] * g->dilation[0];
+        const int64_t right = k % g->kernel[1] * g->dilation[1];
+        taps[k] = (down * c->plan.copy_width + right) * c->shape.channels * bytes;
     }
-    c->depth.taps = taps;
-    c->depth.n_taps = padded;
+    c->depthwise.depth.taps = taps;
+    c->depthwise.depth.n_taps = padded;
     choose_runs(c);
     return QN_OK;
 }
@@ -91,17 +96,17 @@ static int64_t mixed(const qn_mac_kernels *k, int64_t vector, int64_t lane)
 
 int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param)
 {
-    const qn_mac_kernels *k = c->kernels;
+    const qn_mac_kernels *k = c->plan.kernels;
     const int64_t block = param / k->depth_block, at = param % k->depth_block;
     /* Sums of words are brought in order before they are finished. */
     const int64_t channel = k->is_wide ? at : mixed(k, at / k->lanes, at % k->lanes);
-    return (block * k->depth_block + channel) % c->channels;
+    return (block * k->depth_block + channel) % c->shape.channels;
 }
 
 /* All taps of one lane: [group][vector][lane][dot] beginning at `to`. Returns their sum. */
 static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w, int64_t channel)
 {
-    const qn_mac_kernels *k = c->kernels;
+    const qn_mac_kernels *k = c->plan.kernels;
     const int64_t taps = qn_q_conv_length(c), group = (int64_t)k->depth_block * 4;
     int64_t sum = 0;
     for (int64_t t = 0; t < taps; t++) {
@@ -122,16 +127,17 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
 static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
                          int64_t channel)
 {
-    const int64_t lanes = c->kernels->lanes, block = c->kernels->depth_block;
-    const int64_t rest = c->channels - channel / block * block;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t lanes = c->plan.kernels->lanes, block = c->plan.kernels->depth_block;
+    const int64_t rest = c->shape.channels - channel / block * block;
     const int64_t step = 2 * (rest <= lanes ? lanes : block);
     int16_t *pair = to;
-    for (int64_t row = 0; row < c->kernel[0]; row++) {
-        const int64_t half = (phase + row * c->dilation[0]) % 2;
+    for (int64_t row = 0; row < g->kernel[0]; row++) {
+        const int64_t half = (phase + row * g->dilation[0]) % 2;
         if (row > 0 && is_first(c, phase, row))
-            pair += c->kernel[1] * step;
-        for (int64_t k = 0; k < c->kernel[1]; k++) {
-            const int64_t at = channel * qn_q_conv_length(c) + row * c->kernel[1] + k;
+            pair += g->kernel[1] * step;
+        for (int64_t k = 0; k < g->kernel[1]; k++) {
+            const int64_t at = channel * qn_q_conv_length(c) + row * g->kernel[1] + k;
             pair[k * step + half] = (int16_t)qn_q_weight(w, channel, at);
         }
     }
@@ -139,14 +145,14 @@ static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w,
 
 static qn_status pack_phase(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w, int64_t phase)
 {
-    const int64_t block = c->kernels->depth_block, n = c->phases[phase].n_segments;
-    const size_t count = (size_t)(c->depth.period * block * n * 2);
+    const int64_t block = c->plan.kernels->depth_block, n = c->depthwise.phases[phase].n_segments;
+    const size_t count = (size_t)(c->depthwise.depth.period * block * n * 2);
     int16_t *to = qn_build_alloc_weights(builder, count * sizeof *to);
     QN_TRY_ALLOC(qn_build_context(builder), to);
     memset(to, 0, count * sizeof *to);
-    for (int64_t i = 0; i < c->channels; i++)
+    for (int64_t i = 0; i < c->shape.channels; i++)
         pack_channel(c, to + i / block * block * n * 2 + i % block * 2, w, phase, i);
-    c->phases[phase].weights = (const uint8_t *)to;
+    c->depthwise.phases[phase].weights = (const uint8_t *)to;
     return QN_OK;
 }
 
@@ -154,46 +160,48 @@ static qn_status pack_phase(qn_q_conv *c, qn_builder *builder, const qn_q_weight
 static qn_status pack_tiles(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
     const int64_t count = qn_q_conv_params(c), length = qn_q_conv_length(c);
-    c->start = qn_build_alloc(builder, (size_t)count * sizeof *c->start);
-    c->reach = qn_build_alloc(builder, (size_t)count * sizeof *c->reach);
+    c->packed.start = qn_build_alloc(builder, (size_t)count * sizeof *c->packed.start);
+    c->packed.reach = qn_build_alloc(builder, (size_t)count * sizeof *c->packed.reach);
     c->mac.begin = qn_build_alloc(builder, (size_t)count * sizeof *c->mac.begin);
-    if (!c->start || !c->reach || !c->mac.begin)
+    if (!c->packed.start || !c->packed.reach || !c->mac.begin)
         return qn_fail_nomem(qn_build_context(builder));
-    for (int64_t i = 0; i < c->channels * length; i++)
-        c->reach[i / length] += 255.0 * abs(qn_q_weight(w, i / length, i));
-    c->mac.start = c->start;
+    for (int64_t i = 0; i < c->shape.channels * length; i++)
+        c->packed.reach[i / length] += 255.0 * abs(qn_q_weight(w, i / length, i));
+    c->mac.start = c->packed.start;
     QN_TRY(pack_phase(c, builder, w, 0));
     return pack_phase(c, builder, w, 1);
 }
 
 qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
-    if (c->kernels->depth_tiles)
+    if (c->plan.kernels->depth_tiles)
         return pack_tiles(c, builder, w);
-    const qn_mac_kernels *k = c->kernels;
-    const int64_t lanes = c->depth.period * k->depth_block, groups = c->depth.n_taps / k->dot;
+    const qn_mac_kernels *k = c->plan.kernels;
+    const int64_t lanes = c->depthwise.depth.period * k->depth_block,
+                  groups = c->depthwise.depth.n_taps / k->dot;
     const size_t bytes = (size_t)(lanes * groups * 4);
     const int32_t padding = qn_q_conv_padding(c);
     uint8_t *to = qn_build_alloc_weights(builder, bytes);
     int32_t *start = qn_build_alloc(builder, (size_t)lanes * sizeof *start);
     double *begin = qn_build_alloc(builder, (size_t)lanes * sizeof *begin);
-    c->reach = qn_build_alloc(builder, (size_t)lanes * sizeof *c->reach);
-    if (!to || !start || !begin || !c->reach)
+    c->packed.reach = qn_build_alloc(builder, (size_t)lanes * sizeof *c->packed.reach);
+    if (!to || !start || !begin || !c->packed.reach)
         return qn_fail_nomem(qn_build_context(builder));
     memset(to, 0, bytes);
     for (int64_t i = 0; i < lanes; i++) {
         const int64_t block = i / k->depth_block, at = i % k->depth_block;
         const int64_t first = block * k->depth_block;
         const int64_t place = first + mixed(k, at / k->lanes, at % k->lanes);
-        const int64_t sum = pack_lane(c, to + first * groups * 4 + at * 4, w, place % c->channels);
+        const int64_t sum =
+            pack_lane(c, to + first * groups * 4 + at * 4, w, place % c->shape.channels);
         start[i] = (int32_t)(0u - (uint32_t)padding * (uint32_t)sum);
         begin[place] = -(double)padding * (double)sum;
-        c->reach[i] = 255.0 * 255.0 * (double)qn_q_conv_length(c);
+        c->packed.reach[i] = 255.0 * 255.0 * (double)qn_q_conv_length(c);
     }
-    c->depth.weights = to;
-    c->start = start;
-    c->depth.start = start;
+    c->depthwise.depth.weights = to;
+    c->packed.start = start;
+    c->depthwise.depth.start = start;
     c->mac.begin = begin;
-    c->depth.begin = begin;
+    c->depthwise.depth.begin = begin;
     return QN_OK;
 }

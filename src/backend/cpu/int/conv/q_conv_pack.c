@@ -91,11 +91,11 @@ static void put(packer *p, int64_t place, int32_t x)
     const int16_t wide = (int16_t)x;
     p->sum += x;
     p->size += x < 0 ? -x : x;
-    if (p->c->kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
+    if (p->c->shape.kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
         const int16_t low = (int16_t)(x & 255), high = (int16_t)((x - low) / 256);
         memcpy(at + in * 2, &low, sizeof low);
-        memcpy(at + (int64_t)p->c->kernels->lanes * 4 + in * 2, &high, sizeof high);
-    } else if (p->c->kernels->weight_bytes == 2 * p->dot)
+        memcpy(at + (int64_t)p->c->plan.kernels->lanes * 4 + in * 2, &high, sizeof high);
+    } else if (p->c->plan.kernels->weight_bytes == 2 * p->dot)
         memcpy(at + in * 2, &wide, sizeof wide);
     else
         at[in] = (uint8_t)x;
@@ -105,10 +105,11 @@ static void put(packer *p, int64_t place, int32_t x)
 static void put_channels(packer *p, int64_t place, int64_t down, int64_t right)
 {
     const qn_q_conv *c = p->c;
-    const int64_t area = c->kernel[0] * c->kernel[1], length = qn_q_conv_length(c);
-    const int64_t filters = c->groups * c->group_filters;
-    for (int64_t i = 0; i < c->group_channels; i++) {
-        const int64_t k = i * area + down * c->kernel[1] + right;
+    const int64_t area = c->shape.grid.kernel[0] * c->shape.grid.kernel[1],
+                  length = qn_q_conv_length(c);
+    const int64_t filters = qn_q_conv_filters(c);
+    for (int64_t i = 0; i < c->shape.group_channels; i++) {
+        const int64_t k = i * area + down * c->shape.grid.kernel[1] + right;
         const int64_t at = p->w->by_column ? k * filters + p->filter : p->filter * length + k;
         put(p, place + i, qn_q_weight(p->w, p->filter, at));
     }
@@ -117,16 +118,16 @@ static void put_channels(packer *p, int64_t place, int64_t down, int64_t right)
 static void pack_filter(packer *p)
 {
     const qn_q_conv *c = p->c;
-    const int64_t across = c->n_segments / c->kernel[0];
-    const int64_t places = c->segments[0].steps * c->kernels->dot;
-    for (int64_t s = 0; s < c->n_segments; s++) {
+    const int64_t across = c->tiles.n_segments / c->shape.grid.kernel[0];
+    const int64_t places = c->tiles.segments[0].steps * c->plan.kernels->dot;
+    for (int64_t s = 0; s < c->tiles.n_segments; s++) {
         const int64_t down = s / across;
-        if (across == c->kernel[1]) {
+        if (across == c->shape.grid.kernel[1]) {
             put_channels(p, s * places, down, s % across);
             continue;
         }
-        for (int64_t right = 0; right < c->kernel[1]; right++)
-            put_channels(p, s * places + right * c->channels, down, right);
+        for (int64_t right = 0; right < c->shape.grid.kernel[1]; right++)
+            put_channels(p, s * places + right * c->shape.channels, down, right);
     }
 }
 
@@ -155,49 +156,49 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
 {
     const work *k = opaque;
     const qn_q_conv *c = k->c;
-    const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
+    const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
     for (int64_t param = first; param < last; param++) {
         const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
         packer p = {
-            .c = c, .w = k->w, .filter = qn_q_conv_filter(c, param), .dot = c->kernels->dot};
-        p.step = vectors * c->kernels->lanes * size;
+            .c = c, .w = k->w, .filter = qn_q_conv_filter(c, param), .dot = c->plan.kernels->dot};
+        p.step = vectors * c->plan.kernels->lanes * size;
         if (p.filter < 0)
             continue;
-        p.to = k->to + block * c->steps * width * size + param % width * QN_MIN(size, 4);
+        p.to = k->to + block * c->tiles.steps * width * size + param % width * QN_MIN(size, 4);
         pack_filter(&p);
         /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
-        if (c->kind == QN_MAC_BYTES)
+        if (c->shape.kind == QN_MAC_BYTES)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
-        if (c->form == QN_Q_HALVED)
-            k->start[param] -= (int32_t)filter_less(&p, c->steps);
+        if (c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT)
+            k->start[param] -= (int32_t)filter_less(&p, c->tiles.steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
-        c->reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
+        c->packed.reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
     }
 }
 
 qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
     enum { ALONE = 1 << 16 }; /* weights that one thread packs by itself */
-    if (c->form == QN_Q_DEPTHWISE)
+    if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
         return qn_q_depth_pack(c, builder, w);
-    if (c->form == QN_Q_WINOGRAD)
+    if (c->plan.algorithm == QN_Q_CONV_WINOGRAD)
         return qn_q_wino_pack(c, builder, w);
-    const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
-    const size_t bytes = (size_t)(c->groups * c->blocks * c->steps * width * size);
+    const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
+    const size_t bytes = (size_t)(c->shape.groups * c->plan.blocks * c->tiles.steps * width * size);
     const int64_t count = qn_q_conv_params(c);
     const work k = {.c = c,
                     .w = w,
                     .to = qn_build_alloc_weights(builder, bytes),
                     .start = qn_build_alloc(builder, (size_t)count * sizeof *k.start),
                     .begin = qn_build_alloc(builder, (size_t)count * sizeof *k.begin)};
-    c->reach = qn_build_alloc(builder, (size_t)count * sizeof *c->reach);
-    if (!k.to || !k.start || !k.begin || !c->reach)
+    c->packed.reach = qn_build_alloc(builder, (size_t)count * sizeof *c->packed.reach);
+    if (!k.to || !k.start || !k.begin || !c->packed.reach)
         return qn_fail_nomem(qn_build_context(builder));
     memset(k.to, 0, bytes);
     qn_parallel(qn_build_threads(builder), count, ALONE / qn_q_conv_length(c) + 1, pack_params, &k);
-    c->weights = k.to;
-    c->start = k.start;
+    c->packed.weights = k.to;
+    c->packed.start = k.start;
     c->mac.start = k.start;
     c->mac.begin = k.begin;
-    return c->kernels->by_runs ? qn_q_conv_find_runs(c, builder) : QN_OK;
+    return c->plan.kernels->by_runs ? qn_q_conv_find_runs(c, builder) : QN_OK;
 }

@@ -12,18 +12,19 @@ enum {
 
 qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns)
 {
-    return (qn_q_conv){.samples = 1,
-                       .channels = k,
-                       .height = 1,
-                       .width = rows,
-                       .out_height = 1,
-                       .out_width = rows,
-                       .kernel = {1, 1},
-                       .stride = {1, 1},
-                       .dilation = {1, 1},
-                       .groups = 1,
-                       .group_channels = k,
-                       .group_filters = columns};
+    const qn_q_conv_grid grid = {.samples = 1,
+                                 .height = 1,
+                                 .width = rows,
+                                 .out_height = 1,
+                                 .out_width = rows,
+                                 .kernel = {1, 1},
+                                 .stride = {1, 1},
+                                 .dilation = {1, 1}};
+    return (qn_q_conv){.shape = {.grid = grid,
+                                 .channels = k,
+                                 .groups = 1,
+                                 .group_channels = k,
+                                 .group_filters = columns}};
 }
 
 /* Rows of outputs that a band has at least, whatever the caches hold, where a thread has `rows`. */
@@ -37,169 +38,188 @@ static int64_t least_band(int64_t rows, int64_t unit)
 static bool copies_fit(const qn_q_conv *c)
 {
     const double most = 0x1p30;
-    const int64_t rows = qn_q_conv_seen(c, 0, least_band(c->out_height, QN_Q_UNIT_MOST)) + 1;
-    const double copied = (double)rows * (double)qn_q_conv_seen(c, 1, c->out_width);
-    const double map = (double)c->height * (double)c->width;
-    return 2 * copied * (double)c->channels <= most || copied <= 2 * map;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t rows = qn_q_conv_seen(g, 0, least_band(g->out_height, QN_Q_UNIT_MOST)) + 1;
+    const double copied = (double)rows * (double)qn_q_conv_seen(g, 1, g->out_width);
+    const double map = (double)g->height * (double)g->width;
+    return 2 * copied * (double)c->shape.channels <= most || copied <= 2 * map;
 }
 
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
     /* Products of a sum: 255 * 128 or 255 * 255 each; for others see q_mac.h. */
-    const int64_t most = c->narrow || c->kind != QN_MAC_BYTES ? 65536 : 32768;
-    const int64_t sizes[] = {c->kernel[0], c->kernel[1],   c->stride[0],   c->stride[1],
-                             c->pad[0],    c->dilation[0], c->dilation[1], c->pad[1]};
+    const int64_t most = c->weight_info.fit_int8 || c->shape.kind != QN_MAC_BYTES ? 65536 : 32768;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t sizes[] = {g->kernel[0], g->kernel[1],   g->stride[0],   g->stride[1],
+                             g->pad[0],    g->dilation[0], g->dilation[1], g->pad[1]};
     for (size_t i = 0; i < QN_COUNT_OF(sizes); i++) {
         if (sizes[i] < 0 || sizes[i] > SIZE_MOST)
             return false;
     }
-    return c->kernel[0] * c->kernel[1] <= most && c->group_channels <= most &&
-           qn_q_conv_length(c) <= most && c->height <= SIZE_MOST && c->width <= SIZE_MOST &&
-           qn_q_conv_seen(c, 1, c->out_width) <= SIZE_MOST &&
-           qn_q_conv_seen(c, 0, c->out_height) <= SIZE_MOST && copies_fit(c);
+    return g->kernel[0] * g->kernel[1] <= most && c->shape.group_channels <= most &&
+           qn_q_conv_length(c) <= most && g->height <= SIZE_MOST && g->width <= SIZE_MOST &&
+           qn_q_conv_seen(g, 1, g->out_width) <= SIZE_MOST &&
+           qn_q_conv_seen(g, 0, g->out_height) <= SIZE_MOST && copies_fit(c);
 }
 
 int64_t qn_q_conv_params(const qn_q_conv *c)
 {
-    if (c->form == QN_Q_DEPTHWISE)
-        return c->depth.period * c->kernels->depth_block;
-    return c->groups * c->blocks * c->vectors * c->kernels->lanes;
+    if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
+        return c->depthwise.depth.period * c->plan.kernels->depth_block;
+    return c->shape.groups * c->plan.blocks * qn_q_conv_block_filters(c);
 }
 
 int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 {
-    const int64_t padded = c->blocks * c->vectors * c->kernels->lanes;
-    if (c->form == QN_Q_DEPTHWISE)
+    const int64_t padded = c->plan.blocks * qn_q_conv_block_filters(c);
+    if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
         return qn_q_depth_channel(c, param);
-    return param % padded < c->group_filters ? param / padded * c->group_filters + param % padded
-                                             : -1;
+    return param % padded < c->shape.group_filters
+               ? param / padded * c->shape.group_filters + param % padded
+               : -1;
 }
 
 /* ---- Shape ------------------------------------------------------------------------------------------------ */
 
-static bool is_inside(const qn_q_conv *c)
+/* No patch sees padding. */
+static bool is_inside(const qn_q_conv_grid *g)
 {
-    return c->pad[0] == 0 && c->pad[1] == 0 && qn_q_conv_seen(c, 0, c->out_height) <= c->height &&
-           qn_q_conv_seen(c, 1, c->out_width) <= c->width;
+    return g->pad[0] == 0 && g->pad[1] == 0 && qn_q_conv_seen(g, 0, g->out_height) <= g->height &&
+           qn_q_conv_seen(g, 1, g->out_width) <= g->width;
 }
 
+/* Samples follow each other without a gap in all maps. */
 static bool is_side_by_side(const qn_q_conv *c)
 {
-    const int64_t in = c->height * c->width * c->channels * (c->source.wide ? 2 : 1);
-    const int64_t area = c->out_height * c->out_width;
-    return c->samples == 1 || (c->x_stride == in && c->y_stride == area * c->mac.y_step &&
-                               (c->r_stride == 0 || c->r_stride == area * c->mac.r_step));
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t in = g->height * g->width * c->shape.channels * (c->source.wide ? 2 : 1);
+    const int64_t area = g->out_height * g->out_width;
+    return g->samples == 1 ||
+           (c->memory.x_stride == in && c->memory.y_stride == area * c->mac.y_step &&
+            (c->memory.r_stride == 0 || c->memory.r_stride == area * c->mac.r_step));
 }
 
 /* Windows of one element lie in the map or see nothing of it. */
-static bool is_point(const qn_q_conv *c)
+static bool is_pixel(const qn_q_conv_grid *g)
 {
-    return c->kernel[0] == 1 && c->kernel[1] == 1;
+    return g->kernel[0] == 1 && g->kernel[1] == 1;
 }
 
-/* Every element of the map is a window. */
-static bool is_whole(const qn_q_conv *c)
+/* Every pixel of the map is a patch. */
+static bool is_whole(const qn_q_conv_grid *g)
 {
-    return c->stride[0] == 1 && c->stride[1] == 1 && c->out_width == c->width &&
-           c->out_height == c->height;
+    return g->stride[0] == 1 && g->stride[1] == 1 && g->out_width == g->width &&
+           g->out_height == g->height;
 }
 
-/* Winograd's inner product: where what is subtracted serves many filters, sums are long enough to be worth smaller
- * tiles, and nothing overflows. */
-static bool is_halved(const qn_q_conv *c, int64_t pixels)
+/* Winograd's inner product pays where what is subtracted serves many filters and sums are long enough to be worth
+ * smaller tiles, and is right where nothing overflows. */
+static bool takes_inner_product(const qn_q_conv *c, int64_t pixels)
 {
     enum { FILTERS = 32, CHANNELS = 128, LENGTH = 16384 };
-    return c->kernels->halved && c->constant && c->kind == QN_MAC_BYTES && c->groups == 1 &&
-           c->channels >= CHANNELS && c->channels % 4 == 0 && c->channels <= LENGTH &&
-           c->group_filters >= FILTERS && pixels > c->kernels->few;
+    const qn_q_conv_shape *s = &c->shape;
+    return c->plan.kernels->halved && c->weight_info.constant && s->kind == QN_MAC_BYTES &&
+           s->groups == 1 && s->channels >= CHANNELS && s->channels % 4 == 0 &&
+           s->channels <= LENGTH && s->group_filters >= FILTERS && pixels > c->plan.kernels->few;
 }
 
-/* Where windows are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
+/* Where patches are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
  * about as long. Those between them are left out by the copy that widens the others. */
 static void count_off(qn_q_conv *c)
 {
-    int64_t pixels = c->out_height * c->out_width;
-    if (!is_whole(c)) {
-        c->across = c->out_width;
-        c->apart[0] = c->stride[0] * c->width * c->channels;
-        c->apart[1] = c->stride[1] * c->channels;
-        c->stride[0] = c->stride[1] = 1;
+    const qn_q_conv_grid *from = &c->shape.grid;
+    const qn_mac_kernels *k = c->plan.kernels;
+    qn_q_conv_grid *g = &c->plan.grid;
+    int64_t pixels = g->out_height * g->out_width;
+    if (!is_whole(from)) {
+        c->tiles.across = from->out_width;
+        c->tiles.apart[0] = from->stride[0] * from->width * c->shape.channels;
+        c->tiles.apart[1] = from->stride[1] * c->shape.channels;
+        g->stride[0] = g->stride[1] = 1;
     } else if (is_side_by_side(c)) {
-        pixels *= c->samples;
-        c->samples = 1;
+        pixels *= from->samples;
+        g->samples = 1;
     }
-    c->form = is_halved(c, pixels) ? QN_Q_HALVED : QN_Q_POINTS;
-    const int64_t most = c->form == QN_Q_HALVED      ? (int64_t)c->kernels->halved_windows
-                         : pixels <= c->kernels->few ? (int64_t)c->kernels->few
-                                                     : (int64_t)c->kernels->windows;
-    c->width = qn_q_pieces(pixels, qn_q_pieces(pixels, most));
-    c->height = qn_q_pieces(pixels, c->width);
-    c->last_width = pixels - (c->height - 1) * c->width;
-    c->out_height = c->height;
-    c->out_width = c->width;
+    const bool inner = takes_inner_product(c, pixels);
+    const int64_t most = inner ? k->halved_windows : pixels <= k->few ? k->few : k->windows;
+    c->plan.algorithm = inner ? QN_Q_CONV_INNER_PRODUCT : QN_Q_CONV_PIXELS;
+    g->width = g->out_width = qn_q_pieces(pixels, qn_q_pieces(pixels, most));
+    g->height = g->out_height = qn_q_pieces(pixels, g->width);
+    c->plan.last_width = pixels - (g->height - 1) * g->width;
 }
 
 static void choose_blocks(qn_q_conv *c)
 {
-    const int64_t lanes = c->kernels->lanes;
-    const int64_t windows = c->out_height == 1 ? c->out_width : 2 * c->out_width;
-    c->vectors = c->group_filters <= lanes                                    ? 1
-                 : windows <= c->kernels->few && c->group_filters > 2 * lanes ? 4
-                                                                              : 2;
-    c->vectors = QN_MIN(c->vectors, (int64_t)c->kernels->vectors);
-    c->blocks = qn_q_pieces(c->group_filters, c->vectors * lanes);
+    const qn_q_conv_grid *g = &c->plan.grid;
+    const qn_mac_kernels *k = c->plan.kernels;
+    const int64_t filters = c->shape.group_filters, lanes = k->lanes;
+    const int64_t patches = g->out_height == 1 ? g->out_width : 2 * g->out_width;
+    const bool four = patches <= k->few && filters > 2 * lanes;
+    const int64_t vectors = filters <= lanes ? 1 : four ? 4 : 2;
+    c->plan.vectors = QN_MIN(vectors, (int64_t)k->vectors);
+    c->plan.blocks = qn_q_pieces(filters, qn_q_conv_block_filters(c));
 }
 
 /* ---- Segments ----------------------------------------------------------------------------------------------- */
 
-/* Windows left and right are to leave out what they see of the padding: pays where rows are short, and segments
+/* Patches left and right are to leave out what they see of the padding: this pays where rows are short, and segments
  * of single elements of the kernel are long enough. */
 static bool leaves_out(const qn_q_conv *c)
 {
     enum { CHANNELS = 64 };
-    return c->kind == QN_MAC_BYTES && c->skips && c->kernel[1] > 1 && c->groups == 1 &&
-           c->vectors == 2 && c->channels >= CHANNELS && c->channels % c->kernels->dot == 0 &&
-           c->out_width <= 2 * c->kernels->windows;
+    const qn_q_conv_shape *s = &c->shape;
+    const qn_mac_kernels *k = c->plan.kernels;
+    return s->kind == QN_MAC_BYTES && c->plan.skips_padding && s->grid.kernel[1] > 1 &&
+           s->groups == 1 && c->plan.vectors == 2 && s->channels >= CHANNELS &&
+           s->channels % k->dot == 0 && c->plan.grid.out_width <= 2 * k->windows;
 }
 
-/* The side at which the outermost window sees padding in column `right` of the kernel. */
-static int edge_of(const qn_q_conv *c, int64_t right)
+/* The side at which the outermost patch sees padding in column `right` of the kernel. */
+static int edge_of(const qn_q_conv_grid *g, int64_t right)
 {
-    const int64_t first = right * c->dilation[1] - c->pad[1];
+    const int64_t first = right * g->dilation[1] - g->pad[1];
     if (first < 0)
         return QN_MAC_LEFT;
-    return first + (c->out_width - 1) * c->stride[1] >= c->width ? QN_MAC_RIGHT : 0;
+    return first + (g->out_width - 1) * g->stride[1] >= g->width ? QN_MAC_RIGHT : 0;
+}
+
+/* A row of a patch is one run of numbers. */
+static bool has_whole_rows(const qn_q_conv *c)
+{
+    return c->shape.groups == 1 && c->shape.grid.dilation[1] == 1;
 }
 
 static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
 {
-    const bool edges = leaves_out(c);
-    const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
-    const int64_t row = (c->copies ? c->copy_width : c->width) * c->channels * bytes;
-    const bool whole = c->groups == 1 && c->dilation[1] == 1 && !edges;
-    const int64_t across = whole ? 1 : c->kernel[1];
-    const int64_t run = whole ? c->kernel[1] * c->channels : c->group_channels;
-    qn_mac_segment *at = qn_build_alloc(builder, (size_t)(c->kernel[0] * across) * sizeof *at);
+    const qn_q_conv_grid *g = &c->plan.grid;
+    const bool edges = leaves_out(c), whole = has_whole_rows(c) && !edges;
+    const int64_t dot = c->plan.kernels->dot;
+    const int64_t pixel = c->shape.channels * (c->plan.copies && c->plan.kernels->is_wide ? 2 : 1);
+    const int64_t row = (c->plan.copies ? c->plan.copy_width : g->width) * pixel;
+    const int64_t across = whole ? 1 : g->kernel[1], count = g->kernel[0] * across;
+    const int64_t run = whole ? g->kernel[1] * c->shape.channels : c->shape.group_channels;
+    qn_mac_segment *at = qn_build_alloc(builder, (size_t)count * sizeof *at);
     QN_TRY_ALLOC(qn_build_context(builder), at);
-    c->segments = at;
-    c->n_segments = c->kernel[0] * across;
-    for (int64_t i = 0; i < c->n_segments; i++) {
-        const int64_t down = i / across * c->dilation[0], right = i % across * c->dilation[1];
-        at[i].offset = down * row + right * c->channels * bytes;
-        at[i].steps = qn_q_pieces(run, c->kernels->dot);
-        at[i].edge = edges ? edge_of(c, i % across) : 0;
+    c->tiles.segments = at;
+    c->tiles.n_segments = count;
+    c->tiles.steps = count * qn_q_pieces(run, dot);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t down = i / across * g->dilation[0], right = i % across * g->dilation[1];
+        at[i].offset = down * row + right * pixel;
+        at[i].steps = qn_q_pieces(run, dot);
+        at[i].edge = edges ? edge_of(g, i % across) : 0;
     }
-    c->steps = c->n_segments * qn_q_pieces(run, c->kernels->dot);
-    c->mac.x_step = c->stride[1] * c->channels * bytes;
+    c->mac.x_step = g->stride[1] * pixel;
     return QN_OK;
 }
 
 static bool must_copy(const qn_q_conv *c)
 {
+    const qn_q_conv_grid *g = &c->plan.grid;
     const int64_t run =
-        c->groups == 1 && c->dilation[1] == 1 ? c->kernel[1] * c->channels : c->group_channels;
-    return c->kernels->is_wide || c->source.is_signed || run % c->kernels->dot != 0 ||
-           !(is_inside(c) || (is_point(c) && c->skips));
+        has_whole_rows(c) ? g->kernel[1] * c->shape.channels : c->shape.group_channels;
+    return c->plan.kernels->is_wide || c->source.is_signed || run % c->plan.kernels->dot != 0 ||
+           !(is_inside(g) || (is_pixel(g) && c->plan.skips_padding));
 }
 
 /* ---- Shares -------------------------------------------------------------------------------------------------- */
@@ -209,32 +229,39 @@ static bool must_copy(const qn_q_conv *c)
 static int64_t split_cost(const qn_q_conv *c, int64_t parts, bool heavy)
 {
     enum { LINE = 64, READING = 10, SHARING = 15 };
-    const int64_t filters = c->groups * c->group_filters / parts;
+    const int64_t filters = qn_q_conv_filters(c) / parts;
     return parts == 1 ? 100 : 100 + (heavy ? 0 : READING) + (filters % LINE ? SHARING : 0);
+}
+
+/* Blocks of filters that can go to different threads. */
+static int64_t all_blocks(const qn_q_conv *c)
+{
+    const bool depthwise = c->plan.algorithm == QN_Q_CONV_DEPTHWISE;
+    return depthwise ? 1 : c->shape.groups * c->plan.blocks;
 }
 
 /* The parts of which the largest is smallest. */
 static void choose_parts(qn_q_conv *c, int64_t threads)
 {
-    const int64_t rows = c->samples * c->out_height, filters = c->groups * c->group_filters;
-    const int64_t weights = filters * qn_q_conv_length(c);
-    const bool depthwise = c->form == QN_Q_DEPTHWISE;
-    const int64_t blocks = depthwise ? 1 : c->groups * c->blocks;
-    const bool heavy = weights > HEAVY && weights > c->samples * c->height * c->width * c->channels;
+    const qn_q_conv_grid *g = &c->plan.grid;
+    const int64_t rows = g->samples * g->out_height;
+    const int64_t weights = qn_q_conv_filters(c) * qn_q_conv_length(c);
+    const int64_t map = g->samples * g->height * g->width * c->shape.channels;
+    const bool heavy = weights > HEAVY && weights > map;
+    const int64_t alone = c->plan.algorithm == QN_Q_CONV_DEPTHWISE ? ALONE_BELOW / 16 : ALONE_BELOW;
     int64_t best = INT64_MAX;
-    c->filter_parts = c->row_parts = 1;
-    if ((double)weights * (double)(rows * c->out_width) <
-        (depthwise ? ALONE_BELOW / 16 : ALONE_BELOW))
+    c->plan.filter_parts = c->plan.row_parts = 1;
+    if ((double)weights * (double)(rows * g->out_width) < (double)alone)
         return;
     for (int64_t i = 1; i <= threads; i++) {
         const int64_t f = heavy ? threads + 1 - i : i, r = threads / f;
         const int64_t high = qn_q_conv_rows(c, qn_q_pieces(rows, r));
-        const int64_t share = qn_q_pieces(blocks, f) * high * split_cost(c, f, heavy);
+        const int64_t share = qn_q_pieces(all_blocks(c), f) * high * split_cost(c, f, heavy);
         if (threads % f != 0 || share >= best)
             continue;
         best = share;
-        c->filter_parts = f;
-        c->row_parts = r;
+        c->plan.filter_parts = f;
+        c->plan.row_parts = r;
     }
 }
 
@@ -243,90 +270,111 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
 static void choose_cuts(qn_q_conv *c)
 {
     enum { PIECE = 3000 * 1000, MOST_PIECES = 8 };
-    const int64_t rows = c->samples * c->out_height / c->row_parts;
-    const int64_t blocks = c->form == QN_Q_DEPTHWISE ? 1 : c->groups * c->blocks / c->filter_parts;
-    const double work = (double)(c->groups * c->group_filters * qn_q_conv_length(c)) *
-                        (double)(rows * c->out_width) / (double)c->filter_parts;
+    qn_q_conv_plan *p = &c->plan;
+    const int64_t rows = p->grid.samples * p->grid.out_height / p->row_parts;
+    const int64_t blocks =
+        p->algorithm == QN_Q_CONV_DEPTHWISE ? 1 : all_blocks(c) / p->filter_parts;
+    const double work = (double)(qn_q_conv_filters(c) * qn_q_conv_length(c)) *
+                        (double)(rows * p->grid.out_width) / (double)p->filter_parts;
     const int64_t wanted = (int64_t)QN_MIN(work / PIECE, MOST_PIECES);
-    const bool heavy = c->filter_parts > 1;
-    c->block_cuts = c->row_cuts = 1;
-    if (c->filter_parts * c->row_parts == 1 || wanted < 2)
+    const bool heavy = p->filter_parts > 1;
+    p->block_cuts = p->row_cuts = 1;
+    if (p->filter_parts * p->row_parts == 1 || wanted < 2)
         return;
     if (heavy)
-        c->block_cuts = QN_MAX(QN_MIN(blocks, wanted), 1);
-    c->row_cuts = QN_MAX(QN_MIN(rows / qn_q_conv_unit(c), wanted / c->block_cuts), 1);
+        p->block_cuts = QN_MAX(QN_MIN(blocks, wanted), 1);
+    p->row_cuts = QN_MAX(QN_MIN(rows / qn_q_conv_unit(c), wanted / p->block_cuts), 1);
     if (!heavy)
-        c->block_cuts = QN_MAX(QN_MIN(blocks, wanted / c->row_cuts), 1);
+        p->block_cuts = QN_MAX(QN_MIN(blocks, wanted / p->row_cuts), 1);
 }
 
-/* As many rows as the second cache holds with room for weights; more where they would be copied again for every piece
- * of the filters. */
+/* A band has as many rows as the second cache holds with room for weights; more where they would be copied again for
+ * every piece of the filters. */
 static void choose_band(qn_q_conv *c)
 {
-    const int64_t bytes = c->copies && c->kernels->is_wide ? 2 : 1;
-    const int64_t in = qn_q_conv_seen(c, 1, c->out_width) * c->channels * bytes * c->stride[0];
-    const int64_t row = in + c->out_width * c->mac.y_step;
-    const int64_t share = qn_q_pieces(c->samples * c->out_height, c->row_parts);
+    qn_q_conv_plan *p = &c->plan;
+    const qn_q_conv_grid *g = &p->grid;
+    const int64_t pixel = c->shape.channels * (p->copies && p->kernels->is_wide ? 2 : 1);
+    const int64_t in = qn_q_conv_seen(g, 1, g->out_width) * pixel * g->stride[0];
+    const int64_t row = in + g->out_width * c->mac.y_step;
+    const int64_t share = qn_q_pieces(g->samples * g->out_height, p->row_parts);
     const int64_t unit = qn_q_conv_unit(c);
-    const int64_t rows = QN_MIN(qn_q_pieces(share, c->row_cuts) + unit - 1, share);
-    const bool again = c->copies && c->block_cuts > 1;
+    const int64_t rows = QN_MIN(qn_q_pieces(share, p->row_cuts) + unit - 1, share);
+    const bool again = p->copies && p->block_cuts > 1;
     const int64_t fit = (again ? COPY_BYTES : BAND_BYTES) / row;
-    c->band = fit >= rows ? rows : QN_MAX(fit / unit * unit, least_band(rows, unit));
-    c->band = QN_MIN(c->band, c->out_height);
+    const int64_t band = fit >= rows ? rows : QN_MAX(fit / unit * unit, least_band(rows, unit));
+    p->band = QN_MIN(band, g->out_height);
 }
+
+/* ---- Algorithm ----------------------------------------------------------------------------------------------- */
 
 /* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the last tap. */
 static bool is_depthwise(const qn_q_conv *c)
 {
     enum { WIDE_TAPS = 256 };
     const qn_q_finish *f = &c->mac.finish;
-    const bool fits = c->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
-    const bool runs = c->kernels->depth && !f->has_sum && !f->floats && fits;
-    return c->groups > 1 && c->group_channels == 1 && c->group_filters == 1 && !c->y_pitch &&
-           (c->kernels->depth_tiles || runs);
+    const qn_q_conv_shape *s = &c->shape;
+    const qn_mac_kernels *k = c->plan.kernels;
+    const bool fits = s->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
+    const bool runs = k->depth && !f->has_sum && !f->floats && fits;
+    return s->groups > 1 && s->group_channels == 1 && s->group_filters == 1 && !c->memory.y_pitch &&
+           (k->depth_tiles || runs);
 }
 
-static qn_status choose_form(qn_q_conv *c, qn_builder *builder)
+static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
 {
-    const int64_t added = (QN_Q_WINO_XI - 9) * c->channels * c->group_filters * 2;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    const int64_t added = (QN_Q_WINO_XI - 9) * c->shape.channels * c->shape.group_filters * 2;
     bool winograd = false;
-    c->form = QN_Q_WINDOWS;
+    c->plan.algorithm = QN_Q_CONV_PATCHES;
+    c->tiles = (qn_q_conv_tiles){0};
     if (is_depthwise(c))
-        c->form = QN_Q_DEPTHWISE;
-    else if (is_point(c) && is_inside(c) && (is_whole(c) || c->kernels->is_wide))
+        c->plan.algorithm = QN_Q_CONV_DEPTHWISE;
+    else if (is_pixel(g) && is_inside(g) && (is_whole(g) || c->plan.kernels->is_wide))
         count_off(c);
     else if (qn_q_wino_wanted(c))
         QN_TRY(qn_cpu_allows_winograd(&winograd, builder, added, 1));
     if (winograd)
-        c->form = QN_Q_WINOGRAD;
+        c->plan.algorithm = QN_Q_CONV_WINOGRAD;
     return QN_OK;
 }
 
-qn_status qn_q_conv_plan(qn_q_conv *c, qn_builder *builder)
+/* From pixel to pixel, and from one vector of filters to the next. */
+static void set_steps(qn_q_conv *c)
 {
-    c->kernels = qn_mac_kernels_get(c->kind, c->narrow);
-    c->last_width = c->out_width;
-    c->mac.r_step = c->groups * c->group_filters * qn_q_finish_r_size(&c->mac.finish);
-    c->mac.y_step = c->groups * c->group_filters * qn_q_finish_size(&c->mac.finish);
-    if (c->y_pitch)
-        c->mac.y_step = c->y_pitch;
-    c->mac.y_vector = c->kernels->lanes * qn_q_finish_size(&c->mac.finish);
-    if (c->blocked) {
+    const qn_q_finish *f = &c->mac.finish;
+    const qn_q_conv_grid *g = &c->shape.grid;
+    c->mac.r_step = qn_q_conv_filters(c) * qn_q_finish_r_size(f);
+    c->mac.y_step =
+        c->memory.y_pitch ? c->memory.y_pitch : qn_q_conv_filters(c) * qn_q_finish_size(f);
+    c->mac.y_vector = c->plan.kernels->lanes * qn_q_finish_size(f);
+    if (c->memory.blocked) {
         c->mac.y_step = c->mac.y_vector;
-        c->mac.y_vector *= c->out_height * c->out_width;
+        c->mac.y_vector *= g->out_height * g->out_width;
     }
-    c->skips = qn_q_conv_padding(c) == 0;
-    QN_TRY(choose_form(c, builder));
-    const bool depthwise = c->form == QN_Q_DEPTHWISE, winograd = c->form == QN_Q_WINOGRAD;
+}
+
+qn_status qn_q_conv_make_plan(qn_q_conv *c, qn_builder *builder, int64_t threads)
+{
+    c->plan =
+        (qn_q_conv_plan){.kernels = qn_mac_kernels_get(c->shape.kind, c->weight_info.fit_int8),
+                         .grid = c->shape.grid,
+                         .last_width = c->shape.grid.out_width};
+    set_steps(c);
+    c->plan.skips_padding = qn_q_conv_padding(c) == 0;
+    QN_TRY(choose_algorithm(c, builder));
+    const qn_q_conv_algorithm algorithm = c->plan.algorithm;
+    const bool depthwise = algorithm == QN_Q_CONV_DEPTHWISE;
+    const bool winograd = algorithm == QN_Q_CONV_WINOGRAD;
     if (!depthwise)
         choose_blocks(c);
-    c->copies = depthwise || must_copy(c);
-    c->copy_width = qn_q_conv_seen(c, 1, c->out_width);
+    c->plan.copies = depthwise || must_copy(c);
+    c->plan.copy_width = qn_q_conv_seen(&c->plan.grid, 1, c->plan.grid.out_width);
     if (depthwise)
         QN_TRY(qn_q_depth_plan(c, builder));
     if (winograd)
         qn_q_wino_plan(c);
-    choose_parts(c, c->threads ? c->threads : qn_build_threads(builder));
+    choose_parts(c, threads);
     choose_cuts(c);
     choose_band(c);
     return depthwise || winograd ? QN_OK : make_segments(c, builder);

@@ -48,27 +48,27 @@ static void find_blocks(const void *opaque, int64_t first, int64_t last)
 {
     const work *k = opaque;
     const qn_q_conv *c = k->c;
-    const bool words = c->kind == QN_MAC_WIDE_WORDS;
-    const int64_t size = c->kernels->weight_bytes, width = c->vectors * c->kernels->lanes;
-    const int64_t steps = c->segments[0].steps;
+    const bool words = c->shape.kind == QN_MAC_WIDE_WORDS;
+    const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
+    const int64_t steps = c->tiles.segments[0].steps;
     for (int64_t block = first; block < last; block++) {
-        const int64_t lanes = qn_q_conv_vectors(c, block) * c->kernels->lanes;
-        const uint8_t *weights = c->weights + block * c->steps * width * size;
-        for (int64_t s = 0; s < c->n_segments; s++)
-            find_segment(k->runs + block * c->steps + s * steps, weights + s * steps * lanes * size,
-                         steps, lanes, words);
+        const int64_t lanes = qn_q_conv_vectors(c, block) * c->plan.kernels->lanes;
+        const uint8_t *weights = c->packed.weights + block * c->tiles.steps * width * size;
+        for (int64_t s = 0; s < c->tiles.n_segments; s++)
+            find_segment(k->runs + block * c->tiles.steps + s * steps,
+                         weights + s * steps * lanes * size, steps, lanes, words);
     }
 }
 
 qn_status qn_q_conv_find_runs(qn_q_conv *c, qn_builder *builder)
 {
     enum { ALONE = 1 << 16 };
-    const int64_t blocks = c->groups * c->blocks;
-    const work k = {.c = c, .runs = qn_build_alloc(builder, (size_t)(blocks * c->steps))};
+    const int64_t blocks = c->shape.groups * c->plan.blocks;
+    const work k = {.c = c, .runs = qn_build_alloc(builder, (size_t)(blocks * c->tiles.steps))};
     QN_TRY_ALLOC(qn_build_context(builder), k.runs);
     qn_parallel(qn_build_threads(builder), blocks,
-                ALONE / (c->steps * c->vectors * c->kernels->lanes) + 1, find_blocks, &k);
-    c->step_runs = k.runs;
+                ALONE / (c->tiles.steps * qn_q_conv_block_filters(c)) + 1, find_blocks, &k);
+    c->packed.step_runs = k.runs;
     return QN_OK;
 }
 
@@ -77,7 +77,7 @@ qn_status qn_q_conv_find_near(qn_q_conv *c, qn_builder *builder)
     const double most = 0xffff * 0x1p24;
     const int64_t count = qn_q_conv_params(c);
     for (int64_t i = 0; i < count; i++) {
-        if (!(fabs(c->mac.begin[i]) + c->reach[i] < most))
+        if (!(fabs(c->mac.begin[i]) + c->packed.reach[i] < most))
             return QN_OK;
     }
     int32_t *lower = qn_build_alloc(builder, (size_t)count * sizeof *lower);

@@ -79,7 +79,8 @@ static qn_status deconv_run(const void *opaque, void *bound, const qn_step_io *i
     const work w = {s, apart, io->out[0]->data};
     (void)bound;
     qn_q_conv_run(&s->layer.conv, &data, io->threads);
-    qn_parallel(io->threads, s->layer.samples * s->dims[0].out, ALONE, shuffle_rows, &w);
+    qn_parallel(io->threads, s->layer.conv.shape.grid.samples * s->dims[0].out, ALONE, shuffle_rows,
+                &w);
     return QN_OK;
 }
 
@@ -94,7 +95,7 @@ static qn_status deconv_prepare(qn_claim *claim)
     s->layer.y_stride = s->phase_bytes;
     QN_TRY(qn_q_layer_prepare(claim));
     s->phase_offset = (claim->scratch + 63) / 64 * 64;
-    claim->scratch = s->phase_offset + (size_t)(s->phase_bytes * s->layer.samples);
+    claim->scratch = s->phase_offset + (size_t)(s->phase_bytes * s->layer.conv.shape.grid.samples);
     return QN_OK;
 }
 
@@ -151,7 +152,7 @@ static qn_status turn_weights(state *s, const qn_claim *claim)
     const qn_tensor *w = claim->node->in[3]->data, *zeros = claim->node->in[5]->data;
     const int64_t channels = w->dims[0] / s->groups, filters = s->filters;
     const int64_t area = s->dims[0].kernel * s->dims[1].kernel;
-    const int64_t turned = s->layer.conv.kernel[0] * s->layer.conv.kernel[1];
+    const int64_t turned = s->layer.conv.shape.grid.kernel[0] * s->layer.conv.shape.grid.kernel[1];
     const int64_t phases_all = s->dims[0].stride * s->dims[1].stride;
     const int64_t count = s->groups * phases_all * filters * channels;
     const int64_t size = (int64_t)qn_dtype_size(w->dtype);
@@ -172,25 +173,26 @@ static qn_status turn_weights(state *s, const qn_claim *claim)
 
 static void describe(state *s, const qn_geometry *g)
 {
-    qn_q_conv *c = &s->layer.conv;
-    *c = (qn_q_conv){.samples = g->samples,
-                     .channels = g->channels,
-                     .height = g->in[0],
-                     .width = g->in[1],
-                     .groups = g->groups,
-                     .group_channels = g->channels / g->groups,
-                     .stride = {1, 1},
-                     .dilation = {1, 1}};
+    qn_q_conv_grid grid = {.samples = g->samples,
+                           .height = g->in[0],
+                           .width = g->in[1],
+                           .stride = {1, 1},
+                           .dilation = {1, 1}};
     for (int d = 0; d < 2; d++) {
         make_phases(&s->dims[d], g, d);
-        c->kernel[d] = s->dims[d].high - s->dims[d].low + 1;
-        c->pad[d] = -s->dims[d].low;
+        grid.kernel[d] = s->dims[d].high - s->dims[d].low + 1;
+        grid.pad[d] = -s->dims[d].low;
     }
-    c->out_height = s->dims[0].count;
-    c->out_width = s->dims[1].count;
+    grid.out_height = s->dims[0].count;
+    grid.out_width = s->dims[1].count;
     s->groups = g->groups;
     s->filters = g->filters / g->groups;
-    c->group_filters = s->dims[0].stride * s->dims[1].stride * s->filters;
+    s->layer.conv =
+        (qn_q_conv){.shape = {.grid = grid,
+                              .channels = g->channels,
+                              .groups = g->groups,
+                              .group_channels = g->channels / g->groups,
+                              .group_filters = s->dims[0].stride * s->dims[1].stride * s->filters}};
 }
 
 static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *ports)
@@ -210,11 +212,11 @@ static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *po
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->layer = *base;
     describe(s, &g);
-    if (s->layer.conv.kernel[0] > WINDOW_MOST || s->layer.conv.kernel[1] > WINDOW_MOST)
+    if (s->layer.conv.shape.grid.kernel[0] > WINDOW_MOST ||
+        s->layer.conv.shape.grid.kernel[1] > WINDOW_MOST)
         return QN_OK;
     s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
     s->layer.period = s->filters;
-    s->layer.samples = g.samples;
     QN_TRY(turn_weights(s, claim));
     return qn_q_layer_claim(taken, claim, &s->layer, deconv_kernels);
 }

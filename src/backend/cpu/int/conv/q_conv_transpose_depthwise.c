@@ -7,11 +7,10 @@
 #include "backend/cpu/parallel.h"
 
 typedef struct state {
-    qn_q_layer layer;              /* first: the layer's functions see it */
-    int64_t stride[2], width;      /* of x */
-    int64_t map_height, map_width; /* the layer's own change where it counts pixels off */
-    int64_t pixel, x_stride;       /* bytes */
-    size_t map_offset;             /* in the scratch memory */
+    qn_q_layer layer;         /* first: the layer's functions see it */
+    int64_t stride[2], width; /* of x */
+    int64_t pixel, x_stride;  /* bytes */
+    size_t map_offset;        /* in the scratch memory */
 } state;
 
 typedef struct work {
@@ -36,9 +35,10 @@ static void spread_rows(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
-    const int64_t bytes = s->map_width * s->pixel;
+    const qn_q_conv_grid *map = &s->layer.conv.shape.grid;
+    const int64_t bytes = map->width * s->pixel;
     for (int64_t i = first; i < last; i++) {
-        const int64_t n = i / s->map_height, row = i % s->map_height;
+        const int64_t n = i / map->height, row = i % map->height;
         uint8_t *to = w->to + i * bytes;
         fill_zeros(to, &s->layer.conv.source, bytes);
         if (row % s->stride[0] != 0)
@@ -53,13 +53,14 @@ static qn_status depth_run(const void *opaque, void *bound, const qn_step_io *io
 {
     enum { ALONE = 4 };
     const state *s = opaque;
+    const qn_q_conv_grid *grid = &s->layer.conv.shape.grid;
     uint8_t *scratch = io->scratch, *map = scratch + s->map_offset;
     const work w = {s, io->in[s->layer.x]->data, map};
     qn_q_conv_data data = {.x = map, .y = io->out[0]->data, .scratch = scratch};
     (void)bound;
     if (s->layer.tail.residual >= 0)
         data.r = io->in[s->layer.tail.residual]->data;
-    qn_parallel(io->threads, s->layer.samples * s->map_height, ALONE, spread_rows, &w);
+    qn_parallel(io->threads, grid->samples * grid->height, ALONE, spread_rows, &w);
     qn_q_conv_run(&s->layer.conv, &data, io->threads);
     return QN_OK;
 }
@@ -68,10 +69,11 @@ static qn_status depth_prepare(qn_claim *claim)
 {
     state *s = claim->state;
     s->x_stride = (int64_t)claim->in[s->layer.x].stride;
-    s->layer.x_stride = s->map_height * s->map_width * s->pixel;
+    const qn_q_conv_grid *grid = &s->layer.conv.shape.grid;
+    s->layer.x_stride = grid->height * grid->width * s->pixel;
     QN_TRY(qn_q_layer_prepare(claim));
     s->map_offset = (claim->scratch + 63) / 64 * 64;
-    claim->scratch = s->map_offset + (size_t)(s->layer.x_stride * s->layer.samples);
+    claim->scratch = s->map_offset + (size_t)(s->layer.x_stride * grid->samples);
     return QN_OK;
 }
 
@@ -86,7 +88,7 @@ static qn_status turn_weights(state *s, const qn_claim *claim)
 {
     const qn_tensor *w = claim->node->in[3]->data;
     const size_t size = qn_dtype_size(w->dtype);
-    const int64_t area = s->layer.conv.kernel[0] * s->layer.conv.kernel[1];
+    const int64_t area = s->layer.conv.shape.grid.kernel[0] * s->layer.conv.shape.grid.kernel[1];
     const int64_t count = qn_tensor_count(w);
     uint8_t *to = qn_build_alloc(claim->builder, (size_t)count * size);
     QN_TRY_ALLOC(qn_build_context(claim->builder), to);
@@ -100,28 +102,25 @@ static qn_status turn_weights(state *s, const qn_claim *claim)
 
 static bool describe(state *s, const qn_geometry *g)
 {
-    qn_q_conv *c = &s->layer.conv;
-    *c = (qn_q_conv){.samples = g->samples,
-                     .channels = g->channels,
-                     .height = (g->in[0] - 1) * g->stride[0] + 1,
-                     .width = (g->in[1] - 1) * g->stride[1] + 1,
-                     .out_height = g->out[0],
-                     .out_width = g->out[1],
-                     .groups = g->groups,
-                     .group_channels = 1,
-                     .group_filters = 1,
-                     .stride = {1, 1}};
+    qn_q_conv_grid grid = {.samples = g->samples,
+                           .height = (g->in[0] - 1) * g->stride[0] + 1,
+                           .width = (g->in[1] - 1) * g->stride[1] + 1,
+                           .out_height = g->out[0],
+                           .out_width = g->out[1],
+                           .stride = {1, 1}};
     for (int d = 0; d < 2; d++) {
         s->stride[d] = g->stride[d];
-        c->kernel[d] = g->kernel[d];
-        c->dilation[d] = g->dilation[d];
-        c->pad[d] = (g->kernel[d] - 1) * g->dilation[d] - g->pad_begin[d];
+        grid.kernel[d] = g->kernel[d];
+        grid.dilation[d] = g->dilation[d];
+        grid.pad[d] = (g->kernel[d] - 1) * g->dilation[d] - g->pad_begin[d];
     }
     s->width = g->in[1];
-    s->map_height = c->height;
-    s->map_width = c->width;
-    s->layer.samples = g->samples;
-    return c->pad[0] >= 0 && c->pad[1] >= 0;
+    s->layer.conv = (qn_q_conv){.shape = {.grid = grid,
+                                          .channels = g->channels,
+                                          .groups = g->groups,
+                                          .group_channels = 1,
+                                          .group_filters = 1}};
+    return grid.pad[0] >= 0 && grid.pad[1] >= 0;
 }
 
 qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base,

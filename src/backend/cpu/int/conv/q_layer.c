@@ -22,13 +22,14 @@ static double number_or(const qn_node *node, int32_t i, double otherwise)
 /* The node's filter that one of the kernel's stands for. */
 static int64_t filter_of(const qn_q_layer *l, int64_t filter)
 {
-    return l->period ? filter / l->conv.group_filters * l->period + filter % l->period : filter;
+    return l->period ? filter / l->conv.shape.group_filters * l->period + filter % l->period
+                     : filter;
 }
 
 /* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then the sum begins with it. */
 static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 {
-    return c->kind != QN_MAC_BYTES || c->reach[at] + fabs(bias) <= 0x1p24;
+    return c->shape.kind != QN_MAC_BYTES || c->packed.reach[at] + fabs(bias) <= 0x1p24;
 }
 
 /* What bias and multipliers are made of. */
@@ -50,6 +51,13 @@ static float multiplier_of(const layer_numbers *n, int64_t filter)
     return qn_multiplier(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale);
 }
 
+/* Runs of depthwise outputs have an epilogue of their own. */
+static void share_epilogue(qn_q_conv *c)
+{
+    if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
+        c->depthwise.depth.finish = c->mac.finish;
+}
+
 /* Bias and multipliers in the order of the packed filters. */
 static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
 {
@@ -58,7 +66,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     const int64_t count = qn_q_conv_params(c);
     float *b = qn_build_alloc(claim->builder, (size_t)count * sizeof *b);
     float *m = qn_build_alloc(claim->builder, (size_t)count * sizeof *m);
-    bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->kernels->lanes));
+    bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->plan.kernels->lanes));
     bool any_biased = false;
     double most = 0;
     if (!b || !m || !biased)
@@ -71,20 +79,20 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
         const double added = n.bias ? qn_q_element(n.bias, f) : 0;
         const bool taken = takes_bias(c, at, added);
         c->mac.begin[at] += added;
-        if (taken && c->kind == QN_MAC_BYTES)
-            c->start[at] += (int32_t)added;
+        if (taken && c->shape.kind == QN_MAC_BYTES)
+            c->packed.start[at] += (int32_t)added;
         b[at] = taken ? 0 : (float)added;
-        biased[at / c->kernels->lanes] |= !taken;
+        biased[at / c->plan.kernels->lanes] |= !taken;
         any_biased = any_biased || !taken;
         most = fmax(most, fabs(added));
     }
     c->mac.finish.bias = b;
     c->mac.finish.biased = any_biased ? biased : NULL;
     c->mac.finish.scale = m;
-    const double product = c->kind == QN_MAC_BYTES ? 255.0 * 255.0 : 0x1p33;
+    const double product = c->shape.kind == QN_MAC_BYTES ? 255.0 * 255.0 : 0x1p33;
     qn_q_finish_bound(&c->mac.finish, most + product * (double)qn_q_conv_length(c), count);
-    c->depth.finish = c->mac.finish;
-    return c->step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
+    share_epilogue(c);
+    return c->packed.step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
 }
 
 /* In fixed point sums and biases are exact, and what is left of them is small. */
@@ -104,7 +112,7 @@ static qn_status make_fixed_params(qn_q_layer *l, const qn_claim *claim)
         c->mac.begin[at] += fixed.bias[at];
     }
     qn_q_fixed_set(&c->mac.finish, &fixed, count);
-    c->depth.finish = c->mac.finish;
+    share_epilogue(c);
     return QN_OK;
 }
 
@@ -117,7 +125,7 @@ static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 /* The list of zero points is the plan's. */
 static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_claim *claim)
 {
-    const int64_t filters = l->conv.groups * l->conv.group_filters;
+    const int64_t filters = qn_q_conv_filters(&l->conv);
     const qn_tensor *w = constant(l->node, l->ports.w);
     const qn_tensor *zeros = constant(l->node, l->ports.w_zero);
     int32_t *list = qn_build_alloc(claim->builder, (size_t)filters * sizeof *list);
@@ -137,15 +145,16 @@ qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *l, qn_claim *claim)
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
     c->mac.finish = l->tail.finish;
-    c->constant = true;
-    c->x_stride = l->x_stride ? l->x_stride : (int64_t)claim->in[l->x].stride;
-    c->y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
+    c->weight_info.constant = true;
+    c->memory.x_stride = l->x_stride ? l->x_stride : (int64_t)claim->in[l->x].stride;
+    c->memory.y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
     if (l->tail.residual >= 0)
-        c->r_stride = (int64_t)claim->in[l->tail.residual].stride;
+        c->memory.r_stride = (int64_t)claim->in[l->tail.residual].stride;
     QN_TRY(weights_of(&w, l, claim));
-    if (c->kernel[0] == 3 && c->kernel[1] == 3)
-        c->largest = qn_q_weights_largest(&w, c->groups * c->group_filters, qn_q_conv_length(c));
-    QN_TRY(qn_q_conv_plan(c, claim->builder));
+    if (c->shape.grid.kernel[0] == 3 && c->shape.grid.kernel[1] == 3)
+        c->weight_info.largest =
+            qn_q_weights_largest(&w, qn_q_conv_filters(c), qn_q_conv_length(c));
+    QN_TRY(qn_q_conv_make_plan(c, claim->builder, qn_build_threads(claim->builder)));
     QN_TRY(qn_q_conv_pack(c, claim->builder, &w));
     *scratch = qn_q_conv_scratch(c);
     return make_params(l, claim);
@@ -223,24 +232,24 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
 static bool takes_words(const qn_q_conv *c, const qn_q_weights *w)
 {
     enum { FEW = 1 << 20 };
-    const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
+    const int64_t filters = qn_q_conv_filters(c), length = qn_q_conv_length(c);
     if (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs)
-        return !c->narrow && qn_q_weights_fit(w, filters, length, 16);
-    if (c->narrow)
-        return c->groups == 1 && filters * length <= FEW;
+        return !c->weight_info.fit_int8 && qn_q_weights_fit(w, filters, length, 16);
+    if (c->weight_info.fit_int8)
+        return c->shape.groups == 1 && filters * length <= FEW;
     return qn_q_weights_balanced(w, filters, length);
 }
 
 static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
 {
-    const int64_t filters = c->groups * c->group_filters, length = qn_q_conv_length(c);
-    c->narrow = qn_q_weights_fit(w, filters, length, 8);
+    const int64_t filters = qn_q_conv_filters(c), length = qn_q_conv_length(c);
+    c->weight_info.fit_int8 = qn_q_weights_fit(w, filters, length, 8);
     if (!c->source.wide && !w->wide)
-        c->kind = QN_MAC_BYTES;
+        c->shape.kind = QN_MAC_BYTES;
     else if (takes_words(c, w))
-        c->kind = QN_MAC_WIDE_WORDS;
+        c->shape.kind = QN_MAC_WIDE_WORDS;
     else
-        c->kind = c->narrow ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
+        c->shape.kind = c->weight_info.fit_int8 ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
 }
 
 /* The claim's input of that value, added where it has none yet. */
@@ -284,13 +293,14 @@ qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn
     QN_TRY(qn_q_layer_open(&fits, l, claim));
     if (!fits)
         return QN_OK;
-    c->blocked = l->tail.finish.floats && l->tail.maps && c->groups == 1 &&
-                 qn_q_wants_blocks(l->tail.out) &&
-                 qn_mac_kernels_get(c->kind, c->narrow)->lanes == native.block &&
-                 c->group_filters % native.block == 0;
-    qn_q_tail_finish(&l->tail, claim, c->blocked ? native : l->layout);
+    c->memory.blocked =
+        l->tail.finish.floats && l->tail.maps && c->shape.groups == 1 &&
+        qn_q_wants_blocks(l->tail.out) &&
+        qn_mac_kernels_get(c->shape.kind, c->weight_info.fit_int8)->lanes == native.block &&
+        c->shape.group_filters % native.block == 0;
+    qn_q_tail_finish(&l->tail, claim, c->memory.blocked ? native : l->layout);
     claim->state = l;
-    claim->kernel = &kernels[l->conv.kind != QN_MAC_BYTES];
+    claim->kernel = &kernels[l->conv.shape.kind != QN_MAC_BYTES];
     *taken = true;
     return QN_OK;
 }

@@ -20,9 +20,9 @@ typedef struct qn_q_layer {
     qn_layout layout;
     int32_t x; /* which input of the claim */
     /* Of a kernel that reads or puts maps elsewhere (q_conv_transpose.c, q_conv_transpose_depthwise.c), else 0: its weights, whose filters
-     * repeat those of the node's group after `period`, samples, and bytes from one sample of a map to the next. */
+     * repeat those of the node's group after `period`, and bytes from one sample of a map to the next. */
     const uint8_t *weights;
-    int64_t period, samples, x_stride, y_stride;
+    int64_t period, x_stride, y_stride;
 } qn_q_layer;
 
 /* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant parameters. Then

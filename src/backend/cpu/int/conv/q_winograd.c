@@ -8,19 +8,19 @@
 
 static int64_t tiles_across(const qn_q_conv *c)
 {
-    return qn_q_pieces(c->out_width, QN_Q_WINO_OUT);
+    return qn_q_pieces(c->shape.grid.out_width, QN_Q_WINO_OUT);
 }
 
 /* Channels in whole vectors of 16-bit numbers, filters of a block. */
 static int64_t padded_channels(const qn_q_conv *c)
 {
-    const int64_t lanes = 2 * (int64_t)c->kernels->lanes;
-    return qn_q_pieces(c->channels, lanes) * lanes;
+    const int64_t lanes = 2 * (int64_t)c->plan.kernels->lanes;
+    return qn_q_pieces(c->shape.channels, lanes) * lanes;
 }
 
 static int64_t block_filters(const qn_q_conv *c)
 {
-    return QN_Q_WINO_VECTORS * (int64_t)c->kernels->lanes;
+    return QN_Q_WINO_VECTORS * (int64_t)c->plan.kernels->lanes;
 }
 
 static int64_t weight_bytes(const qn_q_conv *c) /* of a block */
@@ -32,21 +32,24 @@ static int64_t weight_bytes(const qn_q_conv *c) /* of a block */
  * so is a byte of weights that comes from far away. */
 bool qn_q_wino_wanted(const qn_q_conv *c)
 {
+    const qn_q_conv_grid *g = &c->shape.grid;
     enum { REACH = 1 << 25, INPUT = 130, OUTPUT = 320, FETCH = 6, LEAST = 12 };
     for (int d = 0; d < 2; d++) {
-        if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1)
+        if (g->kernel[d] != 3 || g->stride[d] != 1 || g->dilation[d] != 1)
             return false;
     }
-    if (!c->kernels->wino || c->kind != QN_MAC_BYTES || c->groups != 1 || c->channels < LEAST ||
-        c->group_filters < LEAST || c->largest == 0 || 255 * c->largest >= REACH)
+    if (!c->plan.kernels->wino || c->shape.kind != QN_MAC_BYTES || c->shape.groups != 1 ||
+        c->shape.channels < LEAST || c->shape.group_filters < LEAST ||
+        c->weight_info.largest == 0 || 255 * c->weight_info.largest >= REACH)
         return false;
     const double channels = (double)padded_channels(c);
-    const double blocks = (double)qn_q_pieces(c->group_filters, block_filters(c));
+    const double blocks = (double)qn_q_pieces(c->shape.group_filters, block_filters(c));
     const double filters = blocks * (double)block_filters(c);
-    const double outputs = (double)(c->samples * c->out_height * c->out_width);
+    const double outputs = (double)(g->samples * g->out_height * g->out_width);
     const double tiles =
-        (double)(c->samples * qn_q_pieces(c->out_height, QN_Q_WINO_OUT)) * (double)tiles_across(c);
-    const double direct = (double)(9 * c->channels * c->group_filters) * (outputs + 2 * FETCH);
+        (double)(g->samples * qn_q_pieces(g->out_height, QN_Q_WINO_OUT)) * (double)tiles_across(c);
+    const double direct =
+        (double)(9 * c->shape.channels * c->shape.group_filters) * (outputs + 2 * FETCH);
     const double own =
         tiles * (QN_Q_WINO_XI * channels * filters + INPUT * channels + OUTPUT * filters) +
         blocks * (double)weight_bytes(c) * FETCH;
@@ -56,17 +59,18 @@ bool qn_q_wino_wanted(const qn_q_conv *c)
 void qn_q_wino_plan(qn_q_conv *c)
 {
     enum { V_BYTES = 512 * 1024 };
-    const int64_t windows = c->kernels->windows;
+    const int64_t windows = c->plan.kernels->windows;
     const int64_t tile = QN_Q_WINO_XI * padded_channels(c) * 2;
-    c->vectors = QN_Q_WINO_VECTORS;
-    c->blocks = qn_q_pieces(c->group_filters, block_filters(c));
-    c->copy_width = tiles_across(c) * QN_Q_WINO_OUT + 2;
-    c->wino_batch = QN_MAX(V_BYTES / tile / windows, 1) * windows;
+    c->plan.vectors = QN_Q_WINO_VECTORS;
+    c->plan.blocks = qn_q_pieces(c->shape.group_filters, block_filters(c));
+    c->plan.copy_width = tiles_across(c) * QN_Q_WINO_OUT + 2;
+    c->winograd.batch = QN_MAX(V_BYTES / tile / windows, 1) * windows;
 }
 
 size_t qn_q_wino_scratch(const qn_q_conv *c)
 {
-    return (size_t)(QN_Q_WINO_XI * c->wino_batch * (padded_channels(c) * 2 + block_filters(c) * 4));
+    return (size_t)(QN_Q_WINO_XI * c->winograd.batch *
+                    (padded_channels(c) * 2 + block_filters(c) * 4));
 }
 
 /* ---- Weights ------------------------------------------------------------------------------------------------- */
@@ -100,10 +104,10 @@ static void pack_filters(const void *opaque, int64_t first, int64_t last)
     for (int64_t f = first; f < last; f++) {
         int16_t *block = (int16_t *)(void *)(k->to + f / filters * weight_bytes(c));
         int64_t size = 0;
-        for (int64_t i = 0; i < c->channels; i++) {
+        for (int64_t i = 0; i < c->shape.channels; i++) {
             int32_t g[9], u[QN_Q_WINO_XI];
             for (int64_t t = 0; t < 9; t++) {
-                g[t] = qn_q_weight(k->w, f, (f * c->channels + i) * 9 + t);
+                g[t] = qn_q_weight(k->w, f, (f * c->shape.channels + i) * 9 + t);
                 size += g[t] < 0 ? -g[t] : g[t];
             }
             transform(u, g);
@@ -111,26 +115,26 @@ static void pack_filters(const void *opaque, int64_t first, int64_t last)
                 block[((xi * channels + i / 2 * 2) * filters) + f % filters * 2 + i % 2] =
                     (int16_t)u[xi];
         }
-        c->reach[f] = 255.0 * (double)size;
+        c->packed.reach[f] = 255.0 * (double)size;
     }
 }
 
 qn_status qn_q_wino_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
     enum { ALONE = 1 << 14 };
-    const size_t bytes = (size_t)(c->blocks * weight_bytes(c));
+    const size_t bytes = (size_t)(c->plan.blocks * weight_bytes(c));
     const size_t count = (size_t)qn_q_conv_params(c);
     const work k = {c, w, qn_build_alloc_weights(builder, bytes)};
-    c->start = qn_build_alloc(builder, count * sizeof *c->start);
+    c->packed.start = qn_build_alloc(builder, count * sizeof *c->packed.start);
     c->mac.begin = qn_build_alloc(builder, count * sizeof *c->mac.begin);
-    c->reach = qn_build_alloc(builder, count * sizeof *c->reach);
-    if (!k.to || !c->start || !c->mac.begin || !c->reach)
+    c->packed.reach = qn_build_alloc(builder, count * sizeof *c->packed.reach);
+    if (!k.to || !c->packed.start || !c->mac.begin || !c->packed.reach)
         return qn_fail_nomem(qn_build_context(builder));
     memset(k.to, 0, bytes);
-    qn_parallel(qn_build_threads(builder), c->group_filters, ALONE / qn_q_conv_length(c) + 1,
+    qn_parallel(qn_build_threads(builder), c->shape.group_filters, ALONE / qn_q_conv_length(c) + 1,
                 pack_filters, &k);
-    c->weights = k.to;
-    c->mac.start = c->start;
+    c->packed.weights = k.to;
+    c->mac.start = c->packed.start;
     return QN_OK;
 }
 
@@ -148,7 +152,7 @@ static void transform_inputs(const batch *b)
 {
     const qn_q_conv *c = b->c;
     const int64_t channels = padded_channels(c), across = tiles_across(c);
-    const int64_t pixel = c->channels * 2, row = c->copy_width * pixel;
+    const int64_t pixel = c->shape.channels * 2, row = c->plan.copy_width * pixel;
     for (int64_t i = 0; i < b->count; i++) {
         const int64_t down = (b->first + i) / across, right = (b->first + i) % across;
         const qn_q_wino_input in = {b->band->x + QN_Q_WINO_OUT * (down * row + right * pixel),
@@ -157,7 +161,7 @@ static void transform_inputs(const batch *b)
                                     b->v + i * channels * 2,
                                     b->count * channels * 2,
                                     channels};
-        c->kernels->wino->input(&in);
+        c->plan.kernels->wino->input(&in);
     }
 }
 
@@ -168,19 +172,19 @@ static void multiply(const batch *b, int64_t block)
     enum { FEW_CHANNELS = 32 };
     const qn_q_conv *c = b->c;
     const int64_t channels = padded_channels(c), filters = block_filters(c);
-    const int64_t parts = qn_q_pieces(b->count, c->kernels->windows);
+    const int64_t parts = qn_q_pieces(b->count, c->plan.kernels->windows);
     qn_q_wino_product p = {.xi = channels <= FEW_CHANNELS ? QN_Q_WINO_XI : 1,
                            .v_xi = b->count * channels * 2,
                            .m_xi = b->count * filters * 4,
                            .tile = channels * 2,
                            .steps = channels / 2};
     for (int64_t xi = 0; xi < QN_Q_WINO_XI; xi += p.xi) {
-        p.u = c->weights + block * weight_bytes(c) + xi * channels * filters * 2;
+        p.u = c->packed.weights + block * weight_bytes(c) + xi * channels * filters * 2;
         for (int64_t part = 0, at = 0; part < parts; part++) {
             const int64_t next = b->count * (part + 1) / parts;
             p.v = b->v + xi * p.v_xi + at * p.tile;
             p.m = b->m + xi * p.m_xi + at * filters * 4;
-            c->kernels->wino->products[next - at - 1](&p);
+            c->plan.kernels->wino->products[next - at - 1](&p);
             at = next;
         }
     }
@@ -189,34 +193,35 @@ static void multiply(const batch *b, int64_t block)
 static void transform_outputs(const batch *b, int64_t block)
 {
     const qn_q_conv *c = b->c;
+    const qn_q_conv_grid *g = &c->shape.grid;
     const qn_q_wino_band *band = b->band;
     const int64_t filters = block_filters(c), first = block * filters, across = tiles_across(c);
     const int64_t y = qn_q_conv_filter_bytes(c, first);
     const int64_t r = first * qn_q_finish_r_size(&c->mac.finish);
     qn_q_wino_output out = {.xi_step = b->count * filters * 4,
-                            .y_row = c->out_width * c->mac.y_step,
-                            .r_row = c->out_width * c->mac.r_step};
+                            .y_row = g->out_width * c->mac.y_step,
+                            .r_row = g->out_width * c->mac.r_step};
     out.tile.param = first;
-    out.tile.filters = QN_MIN(filters, c->group_filters - first);
+    out.tile.filters = QN_MIN(filters, c->shape.group_filters - first);
     for (int64_t i = 0; i < b->count; i++) {
         const int64_t row = (b->first + i) / across * QN_Q_WINO_OUT;
         const int64_t column = (b->first + i) % across * QN_Q_WINO_OUT;
-        const int64_t pixel = row * c->out_width + column;
+        const int64_t pixel = row * g->out_width + column;
         out.m = b->m + i * filters * 4;
         out.rows = QN_MIN(band->rows - row, QN_Q_WINO_OUT);
-        out.columns = QN_MIN(c->out_width - column, QN_Q_WINO_OUT);
+        out.columns = QN_MIN(g->out_width - column, QN_Q_WINO_OUT);
         out.tile.y[0] = band->y + pixel * c->mac.y_step + y;
         out.tile.r[0] = band->r ? band->r + pixel * c->mac.r_step + r : out.tile.y[0];
-        c->kernels->wino->output(&c->mac, &out);
+        c->plan.kernels->wino->output(&c->mac, &out);
     }
 }
 
 void qn_q_wino_run(const qn_q_conv *c, const qn_q_wino_band *band, const int64_t blocks[2])
 {
     const int64_t tiles = qn_q_pieces(band->rows, QN_Q_WINO_OUT) * tiles_across(c);
-    const int64_t batches = qn_q_pieces(tiles, c->wino_batch);
+    const int64_t batches = qn_q_pieces(tiles, c->winograd.batch);
     batch b = {.c = c, .band = band, .v = band->scratch};
-    b.m = b.v + QN_Q_WINO_XI * c->wino_batch * padded_channels(c) * 2;
+    b.m = b.v + QN_Q_WINO_XI * c->winograd.batch * padded_channels(c) * 2;
     for (int64_t i = 0; i < batches; i++) {
         const int64_t next = tiles * (i + 1) / batches;
         b.first = tiles * i / batches;

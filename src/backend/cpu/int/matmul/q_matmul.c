@@ -45,7 +45,7 @@ static int32_t element(const state *s, const uint8_t *b, int64_t k, int64_t colu
 /* The last step, where k ends within it: as if rows without numbers followed. */
 static void pack_rest(const state *s, uint8_t *to, const uint8_t *b, int64_t first, int64_t count)
 {
-    const qn_mac_kernels *kernels = s->conv.kernels;
+    const qn_mac_kernels *kernels = s->conv.plan.kernels;
     const int64_t dot = kernels->dot, from = s->shape.k / dot * dot, rest = s->shape.k - from;
     const int64_t lanes = kernels->lanes;
     for (int64_t i = 0; i < count; i++) {
@@ -53,7 +53,7 @@ static void pack_rest(const state *s, uint8_t *to, const uint8_t *b, int64_t fir
             const int32_t x = element(s, b, from + d, first + i);
             const int16_t wide = (int16_t)x, low = (int16_t)(x & 255);
             const int16_t high = (int16_t)((x - low) / 256);
-            if (s->conv.kind == QN_MAC_WIDE_SPLIT) {
+            if (s->conv.shape.kind == QN_MAC_WIDE_SPLIT) {
                 memcpy(to + i * 4 + d * 2, &low, sizeof low);
                 memcpy(to + lanes * 4 + i * 4 + d * 2, &high, sizeof high);
             } else if (kernels->weight_bytes == 2 * dot) {
@@ -69,16 +69,16 @@ static void pack_rest(const state *s, uint8_t *to, const uint8_t *b, int64_t fir
 static void pack(const state *s, uint8_t *to, const uint8_t *b)
 {
     const qn_q_conv *c = &s->conv;
-    const int64_t width = c->vectors * c->kernels->lanes, dot = c->kernels->dot, n = s->shape.n;
-    const int64_t bytes = c->kernels->weight_bytes, size = size_of(&s->b);
+    const int64_t width = qn_q_conv_block_filters(c), dot = c->plan.kernels->dot, n = s->shape.n;
+    const int64_t bytes = c->plan.kernels->weight_bytes, size = size_of(&s->b);
     memset(to, 0, s->weight_bytes);
-    for (int64_t block = 0; block < c->blocks; block++) {
+    for (int64_t block = 0; block < c->plan.blocks; block++) {
         const int64_t first = block * width, count = QN_MIN(width, n - first);
-        const int64_t step = qn_q_conv_vectors(c, block) * c->kernels->lanes * bytes;
-        uint8_t *at = to + block * c->steps * width * bytes;
+        const int64_t step = qn_q_conv_vectors(c, block) * c->plan.kernels->lanes * bytes;
+        uint8_t *at = to + block * c->tiles.steps * width * bytes;
         int64_t k = 0;
         for (; k + dot <= s->shape.k; k += dot, at += step)
-            c->kernels->pack(at, b + (k * n + first) * size, n * size, count, &s->b);
+            c->plan.kernels->pack(at, b + (k * n + first) * size, n * size, count, &s->b);
         if (k < s->shape.k)
             pack_rest(s, at, b, first, count);
     }
@@ -88,7 +88,7 @@ static void pack(const state *s, uint8_t *to, const uint8_t *b)
 static void begin_sums(const state *s, int32_t *start, double *begin, const uint8_t *b)
 {
     const int32_t padding = qn_q_conv_padding(&s->conv);
-    const bool wide = s->conv.kind != QN_MAC_BYTES;
+    const bool wide = s->conv.shape.kind != QN_MAC_BYTES;
     for (int64_t k = 0; k < s->shape.k && padding; k++) {
         for (int64_t j = 0; j < s->shape.n; j++) {
             const int32_t x = element(s, b, k, j);
@@ -114,7 +114,7 @@ static void run_product(const work *w, int64_t index, uint8_t *scratch)
     c.mac.start = (int32_t *)(void *)(sums + s->begin_bytes);
     pack(s, scratch, b);
     begin_sums(s, (int32_t *)(void *)(sums + s->begin_bytes), c.mac.begin, b);
-    c.weights = scratch;
+    c.packed.weights = scratch;
     const qn_q_conv_data data = {.x = a,
                                  .y = (uint8_t *)w->io->out[0]->data + index * g->m * c.mac.y_step,
                                  .scratch = sums + s->start_bytes};
@@ -151,8 +151,9 @@ static size_t in_lines(size_t bytes)
 static void measure(state *s, qn_claim *claim, int64_t params)
 {
     const qn_q_conv *c = &s->conv;
-    s->weight_bytes = in_lines(
-        (size_t)(c->blocks * c->steps * c->vectors * c->kernels->lanes * c->kernels->weight_bytes));
+    s->weight_bytes =
+        in_lines((size_t)(c->plan.blocks * c->tiles.steps * qn_q_conv_block_filters(c) *
+                          c->plan.kernels->weight_bytes));
     s->begin_bytes = in_lines((size_t)params * sizeof(double));
     s->start_bytes = s->begin_bytes + in_lines((size_t)params * sizeof(int32_t));
     s->scratch = s->weight_bytes + s->start_bytes + in_lines(qn_q_conv_scratch(c));
@@ -164,7 +165,7 @@ static qn_status matmul_prepare(qn_claim *claim)
     state *s = claim->state;
     qn_q_conv *c = &s->conv;
     c->mac.finish = s->tail.finish;
-    QN_TRY(qn_q_conv_plan(c, claim->builder));
+    QN_TRY(qn_q_conv_make_plan(c, claim->builder, 1));
     const int64_t params = qn_q_conv_params(c);
     if (s->fixed) {
         qn_q_fixed fixed;
@@ -209,13 +210,12 @@ static void describe(state *s, const qn_node *node, const qn_q_param params[3])
         qn_multiplier((float)params[0].scale, (float)params[1].scale, (float)params[2].scale);
     s->fixed = qn_node_is_fixed(node);
     s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
-    s->conv.threads = 1;
-    s->conv.narrow = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);
+    s->conv.weight_info.fit_int8 = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);
     s->conv.source = source_of(node->in[0], params[0].zero);
     if (!s->conv.source.wide && !s->b.wide)
-        s->conv.kind = QN_MAC_BYTES;
+        s->conv.shape.kind = QN_MAC_BYTES;
     else
-        s->conv.kind = s->conv.narrow ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
+        s->conv.shape.kind = s->conv.weight_info.fit_int8 ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
 }
 
 static bool shapes_of(qn_matmul *out, const qn_claim *claim)
@@ -252,7 +252,7 @@ qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
     qn_q_take_clips(claim, &s->tail.out, &s->tail.finish.first);
     qn_claim_out(claim, s->tail.out, QN_ROWS);
     claim->state = s;
-    claim->kernel = &matmul_kernels[s->conv.kind != QN_MAC_BYTES];
+    claim->kernel = &matmul_kernels[s->conv.shape.kind != QN_MAC_BYTES];
     *taken = true;
     return QN_OK;
 }

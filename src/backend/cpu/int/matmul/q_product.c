@@ -12,7 +12,7 @@ void qn_q_product_open(qn_q_product *p, int64_t rows, int64_t k, int64_t columns
 
 bool qn_q_product_fits(qn_q_product *p, const qn_q_weights *w)
 {
-    p->conv.narrow = qn_q_weights_fit(w, p->columns, p->conv.channels, 8);
+    p->conv.weight_info.fit_int8 = qn_q_weights_fit(w, p->columns, p->conv.shape.channels, 8);
     return qn_q_conv_fits(&p->conv);
 }
 
@@ -32,7 +32,7 @@ static qn_status sum_weights(qn_q_product *p, qn_builder *builder, const qn_q_we
 {
     int32_t *sums = qn_build_alloc(builder, (size_t)qn_q_conv_params(&p->conv) * sizeof *sums);
     QN_TRY_ALLOC(qn_build_context(builder), sums);
-    for (int64_t k = 0; k < p->conv.channels; k++) {
+    for (int64_t k = 0; k < p->conv.shape.channels; k++) {
         for (int64_t i = 0; i < p->columns; i++)
             sums[i] += qn_q_weight(w, i, k * p->columns + i);
     }
@@ -48,7 +48,7 @@ static size_t in_lines(size_t bytes)
 qn_status qn_q_product_pack(qn_q_product *p, qn_builder *builder, const qn_q_weights *w)
 {
     float *zeros = NULL;
-    QN_TRY(qn_q_conv_plan(&p->conv, builder));
+    QN_TRY(qn_q_conv_make_plan(&p->conv, builder, qn_build_threads(builder)));
     QN_TRY(qn_q_conv_pack(&p->conv, builder, w));
     QN_TRY(sum_weights(p, builder, w));
     QN_TRY(qn_q_product_list(&zeros, p, builder, NULL, 0));
