@@ -28,7 +28,7 @@ static qn_status take(void *user, const qn_compared_tensor *twin, qn_compared_si
 static qn_status walk(qn_layer_report *c)
 {
     models *m = c->user;
-    const qn_source *source = m->data.source;
+    const qn_sample_source *source = m->data.source;
     c->samples = m->run.data.samples ? source->count : QN_MIN(source->count, DEFAULT_SAMPLES);
     for (int64_t i = 0; i < c->samples; i++) {
         const qn_tensor *inputs = NULL;

@@ -124,7 +124,7 @@ static qn_status run_in_turn(job *j)
 static qn_status run_one(job *j, int slot, int64_t run)
 {
     const worker *w = &j->workers[slot];
-    const qn_source *source = &j->samples.source;
+    const qn_sample_source *source = &j->samples.source;
     const qn_tensor *inputs = NULL;
     QN_TRY(source->read(source->user, w->ctx, slot, run, &inputs));
     return qn_session_run(w->session, inputs, j->feed.n_in);

@@ -15,23 +15,23 @@
 /* ---- Numbers that add up the same in any order ---------------------------------------------------- */
 
 /* 128-bit two's complement in units of 2^-56. */
-typedef struct qn_fixed {
+typedef struct qn_sum128 {
     uint64_t low;
     int64_t high;
-} qn_fixed;
+} qn_sum128;
 
 /* Adds x, which saturates at 2^55 in magnitude and is cut to the unit. NaN counts as 0. */
-void qn_fixed_add(qn_fixed *sum, double x);
-void qn_fixed_merge(qn_fixed *sum, qn_fixed other);
-double qn_fixed_value(qn_fixed sum);
+void qn_sum128_add(qn_sum128 *sum, double x);
+void qn_sum128_merge(qn_sum128 *sum, qn_sum128 other);
+double qn_sum128_value(qn_sum128 sum);
 
 /* ---- Histogram -------------------------------------------------------------------------------------- */
 
-enum { QN_HISTOGRAM_BINS = 4096, QN_HISTOGRAM_LEAST = -126 };
+enum { QN_HISTOGRAM_BINS = 4096, QN_HISTOGRAM_EXPONENT_MIN = -126 };
 
 /* Bins of 2^exponent, aligned at its multiples, for each sign: bin i of side 0 counts x > 0 with
  * i <= x / 2^exponent < i + 1, that of side 1 counts x < 0 by -x. Zeros are not in it. The exponent is
- * the least (from QN_HISTOGRAM_LEAST on) with which the largest |x| has a bin, so the larger side has at
+ * the least (from QN_HISTOGRAM_EXPONENT_MIN on) with which the largest |x| has a bin, so the larger side has at
  * least QN_HISTOGRAM_BINS / 2 of them; wider bins are pairs of narrower ones, and the result depends on
  * the numbers alone. */
 typedef struct qn_histogram {
@@ -50,18 +50,18 @@ typedef struct qn_stats_entry {
     uint64_t samples; /* runs in which it had at least one element */
     uint64_t count, zeros;
     float min, max; /* of all elements; +inf, -inf before the first */
-    qn_fixed sum;
-    qn_fixed sum_min, sum_max; /* of the samples' own extremes */
+    qn_sum128 sum;
+    qn_sum128 sum_min, sum_max; /* of the samples' own extremes */
     qn_histogram histogram;
     /* Along dimension `axis`, whose size is `channels`: each has seen count / channels elements.
      * channels 0: no axis, none seen yet; -1: the size changes from sample to sample, or is beyond
-     * QN_CHANNELS_MOST, and nothing is kept. */
+     * QN_STATS_CHANNELS_MAX, and nothing is kept. */
     int32_t axis; /* -1: none */
     int64_t channels;
     float *channel_min, *channel_max;
-    qn_fixed *channel_sum, *channel_square; /* of the elements, and of their squares */
+    qn_sum128 *channel_sum, *channel_square; /* of the elements, and of their squares */
 } qn_stats_entry;
-enum { QN_CHANNELS_MOST = 16384 };
+enum { QN_STATS_CHANNELS_MAX = 16384 };
 
 double qn_entry_mean(const qn_stats_entry *entry);
 /* All numbers seen are integers, as far as bins and exact sums can tell. */
@@ -95,24 +95,24 @@ void qn_stats_sort(qn_stats *stats);
 QN_MUST_CHECK qn_status qn_stats_add(qn_stats *stats, const qn_stats *part);
 
 /* What adding numbers needs: made once, used for any number of entries by one thread. */
-typedef struct qn_counter qn_counter;
-QN_MUST_CHECK qn_status qn_counter_create(qn_counter **out, qn_context *ctx);
-void qn_counter_free(qn_counter *counter);
+typedef struct qn_accumulator qn_accumulator;
+QN_MUST_CHECK qn_status qn_accumulator_create(qn_accumulator **out, qn_context *ctx);
+void qn_accumulator_free(qn_accumulator *accumulator);
 /* Adds one sample of a value in any float type. Empty tensors change nothing. NaN and infinities fail
  * with QN_E_INVALID and the message "tensor 'x' ...", and leave the entry unusable. */
-QN_MUST_CHECK qn_status qn_entry_add(qn_stats_entry *entry, qn_counter *counter,
+QN_MUST_CHECK qn_status qn_entry_add(qn_stats_entry *entry, qn_accumulator *accumulator,
                                      const qn_observation *seen);
-/* The same by several threads, which divide the channels among them: each has a counter, and an entry whose histogram it
+/* The same by several threads, which divide the channels among them: each has a accumulator, and an entry whose histogram it
  * counts into; all else is the first one's. The entries added up are what qn_entry_add makes, bit for bit. */
-typedef struct qn_counters {
-    qn_counter **at;          /* [count]; messages go to the first one's context */
+typedef struct qn_accumulator_group {
+    qn_accumulator **at;      /* [count]; messages go to the first one's context */
     qn_stats_entry **entries; /* [count], of the same name and axis */
     int count;
-} qn_counters;
-QN_MUST_CHECK qn_status qn_entry_add_shared(const qn_counters *counters,
+} qn_accumulator_group;
+QN_MUST_CHECK qn_status qn_entry_add_shared(const qn_accumulator_group *accumulators,
                                             const qn_observation *seen);
 /* The extremes of the sample that was added last. */
-qn_range qn_counter_ends(const qn_counter *counter);
+qn_range qn_accumulator_extremes(const qn_accumulator *accumulator);
 
 /* ---- Files ------------------------------------------------------------------------------------------------
  * See stats_file.c for the format. qn_stats_save and qn_stats_load are in quench.h. */
@@ -159,7 +159,7 @@ QN_MUST_CHECK qn_status qn_stats_range(qn_range *out, qn_context *ctx, const qn_
 /* ---- Collecting ----------------------------------------------------------------------------------------------- */
 
 /* Where samples come from. Called by several threads at once, each with a slot of its own. */
-typedef struct qn_source {
+typedef struct qn_sample_source {
     void *user;
     int64_t count; /* samples in all */
     int slots;     /* threads that can be served at once; 0: any number */
@@ -169,38 +169,38 @@ typedef struct qn_source {
                       const qn_tensor **inputs);
     /* What people call the sample: a file, or "sample 7". */
     void (*name)(void *user, int64_t index, char *out, size_t size);
-} qn_source;
+} qn_sample_source;
 
 /* A sample that alone stretches the ranges of many values. */
 typedef struct qn_outlier {
     int64_t sample;
     int64_t values; /* whose range it makes at least a quarter larger than all others together do */
 } qn_outlier;
-enum { QN_OUTLIERS = 8, QN_STAGES = 4 };
+enum { QN_OUTLIERS_MAX = 8, QN_CONVERGENCE_POINTS = 4 };
 
 /* The first `samples` and all of them: how far ranges differ, by the worse of percentile and mean,
  * relative to what they are in the end. */
-typedef struct qn_stage {
+typedef struct qn_convergence_point {
     int64_t samples;
     double median, worst; /* of all values */
-} qn_stage;
+} qn_convergence_point;
 
 /* What was seen on the way. It goes by the numbers of the samples, and stands in no file. */
-typedef struct qn_course {
+typedef struct qn_convergence {
     int64_t samples, values;
-    qn_stage
-        stages[QN_STAGES]; /* at 1/8, 1/4, 1/2 and 3/4 of the samples, those that are different */
-    size_t n_stages;
-    int64_t enough; /* the first stage from which on the median is below 1 %; 0: not yet */
-    qn_outlier outliers[QN_OUTLIERS]; /* the worst first */
+    qn_convergence_point points
+        [QN_CONVERGENCE_POINTS]; /* at 1/8, 1/4, 1/2 and 3/4 of the samples, those that are different */
+    size_t n_points;
+    int64_t converged; /* the first stage from which on the median is below 1 %; 0: not yet */
+    qn_outlier outliers[QN_OUTLIERS_MAX]; /* the worst first */
     size_t n_outliers;
-} qn_course;
+} qn_convergence;
 
 /* The dimension of a value that counts channels; -1: none. */
 typedef int32_t qn_axis_fn(const void *user, const qn_value *value);
 
 struct qn_text;
-struct qn_bytes;
+struct qn_byte_reader;
 typedef struct qn_collect_options {
     int threads;          /* 0: the context's */
     const int64_t *after; /* statistics of the first after[i] samples too, ascending */
@@ -211,20 +211,20 @@ typedef struct qn_collect_options {
     qn_axis_fn *axis;          /* NULL: 1, or the last of three dimensions; none of one */
     const void *axis_user;
     /* Sees the outputs of every sample, on the thread that ran it; or NULL. Messages go to `ctx`. */
-    qn_status (*took)(void *user, qn_context *ctx, int64_t sample, const qn_session *session);
-    void *took_user;
+    qn_status (*on_sample)(void *user, qn_context *ctx, int64_t sample, const qn_session *session);
+    void *on_sample_user;
     /* What `took` made of the samples up to now, in the checkpoint beside the statistics, while no sample runs; both or
      * neither. `in` NULL: the file was no good, and what was read is to be forgotten. */
-    void (*put)(void *user, struct qn_text *out);
-    qn_status (*get)(void *user, qn_context *ctx, struct qn_bytes *in);
+    void (*save_state)(void *user, struct qn_text *out);
+    qn_status (*load_state)(void *user, qn_context *ctx, struct qn_byte_reader *in);
 } qn_collect_options;
 
 /* Runs all samples through sessions of `plan` and collects what its observed values are. out[i] has the
  * statistics after the first options->after[i] samples; the last, out[n_after], those of all; the caller frees
- * them. `course` may be NULL. When cancelled a checkpoint is left; when done the caller removes it
+ * them. `convergence` may be NULL. When cancelled a checkpoint is left; when done the caller removes it
  * (after having saved what came out). */
-QN_MUST_CHECK qn_status qn_collect(qn_stats **out, qn_course *course, qn_plan *plan,
-                                   qn_context *ctx, const qn_source *source,
+QN_MUST_CHECK qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan,
+                                   qn_context *ctx, const qn_sample_source *source,
                                    const qn_collect_options *options);
 
 #endif

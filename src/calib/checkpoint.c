@@ -33,7 +33,7 @@ static void put_done(qn_text *out, const qn_collection *c)
     }
 }
 
-static void put_snapshot(qn_text *out, const qn_snapshot *s)
+static void put_snapshot(qn_text *out, const qn_range_snapshot *s)
 {
     qn_put_varint(out, s->entries != NULL);
     if (!s->entries)
@@ -41,7 +41,7 @@ static void put_snapshot(qn_text *out, const qn_snapshot *s)
     qn_put_varint(out, s->n_entries);
     for (size_t i = 0; i < s->n_entries; i++) {
         qn_put_name(out, s->entries[i].name);
-        for (int m = 0; m < QN_STAGE_METHODS; m++) {
+        for (int m = 0; m < QN_CONVERGENCE_METHODS; m++) {
             qn_put_f32(out, s->entries[i].range[m].min);
             qn_put_f32(out, s->entries[i].range[m].max);
         }
@@ -53,7 +53,7 @@ qn_status qn_checkpoint_write(qn_collection *c, const char *path)
     qn_text text;
     qn_text_init(&text, c->ctx);
     qn_text_add(&text, magic, QN_MAGIC);
-    qn_put_print(&text, c->options->model);
+    qn_put_fingerprint(&text, c->options->model);
     qn_put_varint(&text, (uint64_t)c->source->count);
     qn_put_varint(&text, c->n_segments);
     for (size_t i = 0; i < c->n_segments; i++)
@@ -64,25 +64,25 @@ qn_status qn_checkpoint_write(qn_collection *c, const char *path)
     for (size_t i = c->folded; i < c->n_segments; i++)
         put_maybe(&text, c->segments[i].stats);
     qn_put_extremes(&text, &c->extremes);
-    for (size_t i = 0; i < c->n_stages; i++)
+    for (size_t i = 0; i < c->n_points; i++)
         put_snapshot(&text, &c->snapshots[i]);
     for (size_t i = 0; i < c->options->n_after; i++)
         put_maybe(&text, c->out[i]);
-    qn_put_varint(&text, c->options->put != NULL);
-    if (c->options->put)
-        c->options->put(c->options->took_user, &text);
-    return qn_write_sealed(c->ctx, &text, path);
+    qn_put_varint(&text, c->options->save_state != NULL);
+    if (c->options->save_state)
+        c->options->save_state(c->options->on_sample_user, &text);
+    return qn_write_checked(c->ctx, &text, path);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------- */
 
-static qn_status get_maybe(qn_stats **out, qn_context *ctx, qn_bytes *in)
+static qn_status get_maybe(qn_stats **out, qn_context *ctx, qn_byte_reader *in)
 {
     *out = NULL;
     return qn_get_count(in, 1) ? qn_get_stats(out, ctx, in) : QN_OK;
 }
 
-static void get_done(qn_collection *c, qn_bytes *in)
+static void get_done(qn_collection *c, qn_byte_reader *in)
 {
     const size_t bytes = (size_t)(c->source->count + 7) / 8;
     if (in->wrong || (size_t)(in->end - in->at) < bytes) {
@@ -96,7 +96,7 @@ static void get_done(qn_collection *c, qn_bytes *in)
     in->at += bytes;
 }
 
-static qn_status get_snapshot(qn_snapshot *s, qn_collection *c, qn_bytes *in)
+static qn_status get_snapshot(qn_range_snapshot *s, qn_collection *c, qn_byte_reader *in)
 {
     if (!qn_get_count(in, 1))
         return QN_OK;
@@ -104,11 +104,11 @@ static qn_status get_snapshot(qn_snapshot *s, qn_collection *c, qn_bytes *in)
     s->entries = qn_alloc_zero(c->ctx, count + 1, sizeof *s->entries);
     QN_TRY_ALLOC(c->ctx, s->entries);
     for (; s->n_entries < count && !in->wrong; s->n_entries++) {
-        qn_snapshot_entry *e = &s->entries[s->n_entries];
+        qn_range_snapshot_entry *e = &s->entries[s->n_entries];
         e->name = qn_get_name(in, &c->arena);
         if (!e->name)
             return in->wrong ? QN_OK : qn_fail_nomem(c->ctx);
-        for (int m = 0; m < QN_STAGE_METHODS; m++) {
+        for (int m = 0; m < QN_CONVERGENCE_METHODS; m++) {
             e->range[m].min = qn_get_f32(in);
             e->range[m].max = qn_get_f32(in);
             in->wrong = in->wrong || !isfinite(e->range[m].min) || !isfinite(e->range[m].max);
@@ -118,9 +118,9 @@ static qn_status get_snapshot(qn_snapshot *s, qn_collection *c, qn_bytes *in)
 }
 
 /* The same job: model, samples, segments. */
-static bool get_job(const qn_collection *c, qn_bytes *in)
+static bool get_job(const qn_collection *c, qn_byte_reader *in)
 {
-    bool same = qn_fingerprint_same(qn_get_print(in), c->options->model) &&
+    bool same = qn_fingerprint_same(qn_get_fingerprint(in), c->options->model) &&
                 qn_get_varint(in) == (uint64_t)c->source->count &&
                 qn_get_varint(in) == c->n_segments;
     for (size_t i = 0; i < c->n_segments && same; i++)
@@ -128,7 +128,7 @@ static bool get_job(const qn_collection *c, qn_bytes *in)
     return same && !in->wrong;
 }
 
-static qn_status get_all(qn_collection *c, qn_bytes *in)
+static qn_status get_all(qn_collection *c, qn_byte_reader *in)
 {
     if (!get_job(c, in))
         return qn_fail(c->ctx, QN_E_INVALID, "it is of another model or other samples");
@@ -140,14 +140,14 @@ static qn_status get_all(qn_collection *c, qn_bytes *in)
         QN_TRY(get_maybe(&c->segments[i].stats, c->ctx, in));
     if (!in->wrong)
         QN_TRY(qn_get_extremes(&c->extremes, in, c->source->count));
-    for (size_t i = 0; i < c->n_stages && !in->wrong; i++)
+    for (size_t i = 0; i < c->n_points && !in->wrong; i++)
         QN_TRY(get_snapshot(&c->snapshots[i], c, in));
     for (size_t i = 0; i < c->options->n_after && !in->wrong; i++)
         QN_TRY(get_maybe(&c->out[i], c->ctx, in));
-    if (!in->wrong && (qn_get_count(in, 1) != 0) != (c->options->get != NULL))
+    if (!in->wrong && (qn_get_count(in, 1) != 0) != (c->options->load_state != NULL))
         return qn_fail(c->ctx, QN_E_INVALID, "it is of another command");
-    if (!in->wrong && c->options->get)
-        QN_TRY(c->options->get(c->options->took_user, c->ctx, in));
+    if (!in->wrong && c->options->load_state)
+        QN_TRY(c->options->load_state(c->options->on_sample_user, c->ctx, in));
     if (in->wrong || in->at != in->end || !c->total)
         return qn_fail(c->ctx, QN_E_FORMAT, "it contradicts itself");
     return QN_OK;
@@ -180,7 +180,7 @@ static qn_status check_samples(const qn_collection *c, size_t n_inputs)
             continue;
         QN_TRY(qn_check_cancel(c->ctx));
         QN_TRY(c->source->read(c->source->user, c->ctx, 0, i, &inputs));
-        qn_fingerprint_add(&now, qn_sample_print(inputs, n_inputs));
+        qn_fingerprint_add(&now, qn_sample_fingerprint(inputs, n_inputs));
     }
     if (!qn_fingerprint_same(then, now))
         return qn_fail(c->ctx, QN_E_INVALID, "it is of other data");
@@ -194,14 +194,14 @@ static qn_status start_over(qn_collection *c)
         qn_stats_free(c->segments[i].stats);
         c->segments[i].stats = NULL;
     }
-    for (size_t i = 0; i < c->n_stages; i++)
-        qn_snapshot_free(&c->snapshots[i], c->ctx);
+    for (size_t i = 0; i < c->n_points; i++)
+        qn_range_snapshot_free(&c->snapshots[i], c->ctx);
     for (size_t i = 0; i < c->options->n_after; i++) {
         qn_stats_free(c->out[i]);
         c->out[i] = NULL;
     }
-    if (c->options->get)
-        QN_TRY(c->options->get(c->options->took_user, c->ctx, NULL));
+    if (c->options->load_state)
+        QN_TRY(c->options->load_state(c->options->on_sample_user, c->ctx, NULL));
     qn_extremes_free(&c->extremes);
     qn_extremes_init(&c->extremes, c->ctx);
     qn_stats_free(c->total);
@@ -216,8 +216,8 @@ static qn_status start_over(qn_collection *c)
 
 static qn_status resume_from(qn_collection *c, const qn_map *map, size_t n_inputs)
 {
-    qn_bytes in = {NULL, NULL, false};
-    QN_TRY(qn_get_sealed(&in, c->ctx, map->data, map->size, magic));
+    qn_byte_reader in = {NULL, NULL, false};
+    QN_TRY(qn_get_checked(&in, c->ctx, map->data, map->size, magic));
     QN_TRY(get_all(c, &in));
     return check_samples(c, n_inputs);
 }

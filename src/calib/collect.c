@@ -39,12 +39,13 @@ typedef struct worker {
 static qn_status run_sample(worker *w)
 {
     const qn_collect_options *o = w->crew->c.options;
-    const qn_source *source = w->crew->c.source;
+    const qn_sample_source *source = w->crew->c.source;
     const qn_tensor *inputs = NULL;
     w->sampler.sample = w->sample;
     QN_TRY(source->read(source->user, w->ctx, w->slot, w->sample, &inputs));
     QN_TRY(qn_sampler_run(&w->sampler, inputs, w->crew->n_inputs));
-    return o->took ? o->took(o->took_user, w->ctx, w->sample, w->sampler.session) : QN_OK;
+    return o->on_sample ? o->on_sample(o->on_sample_user, w->ctx, w->sample, w->sampler.session)
+                        : QN_OK;
 }
 
 /* ---- A worker (with the lock held where nothing else is said) ---------------------------------------------- */
@@ -63,7 +64,7 @@ static void note_failure(worker *w, qn_status status)
 static void note_sample_failure(worker *w, qn_status status)
 {
     char name[256] = "";
-    const qn_source *source = w->crew->c.source;
+    const qn_sample_source *source = w->crew->c.source;
     if (w->sample >= 0 && status != QN_E_NOMEM) {
         source->name(source->user, w->sample, name, sizeof name);
         if (!strstr(qn_context_error(w->ctx), name))
@@ -317,16 +318,18 @@ static void segment_add(qn_collection *c, int64_t end)
 
 static qn_status divide(qn_collection *c)
 {
-    const int64_t n = c->source->count, places[QN_STAGES] = {n / 8, n / 4, n / 2, n * 3 / 4};
+    const int64_t n = c->source->count,
+                  places[QN_CONVERGENCE_POINTS] = {n / 8, n / 4, n / 2, n * 3 / 4};
     const qn_collect_options *o = c->options;
-    c->segments = qn_arena_array(&c->arena, QN_STAGES + o->n_after + 1, sizeof *c->segments);
+    c->segments =
+        qn_arena_array(&c->arena, QN_CONVERGENCE_POINTS + o->n_after + 1, sizeof *c->segments);
     c->done = qn_arena_array(&c->arena, (size_t)n, sizeof *c->done);
     if (!c->segments || !c->done)
         return qn_fail_nomem(c->ctx);
-    for (size_t i = 0; i < QN_STAGES; i++) {
+    for (size_t i = 0; i < QN_CONVERGENCE_POINTS; i++) {
         if (places[i] == 0 || (i > 0 && places[i] == places[i - 1]))
             continue;
-        c->stages[c->n_stages++] = (qn_stage){.samples = places[i]};
+        c->points[c->n_points++] = (qn_convergence_point){.samples = places[i]};
         segment_add(c, places[i]);
     }
     for (size_t i = 0; i < o->n_after; i++) {
@@ -341,23 +344,23 @@ static qn_status divide(qn_collection *c)
     return QN_OK;
 }
 
-static qn_status describe(qn_course *course, qn_collection *c)
+static qn_status describe(qn_convergence *convergence, qn_collection *c)
 {
-    *course = (qn_course){.samples = c->source->count, .n_stages = c->n_stages};
-    course->values = (int64_t)c->total->n_entries;
+    *convergence = (qn_convergence){.samples = c->source->count, .n_points = c->n_points};
+    convergence->values = (int64_t)c->total->n_entries;
     bool settled = true;
-    for (size_t i = c->n_stages; i-- > 0;) {
-        qn_stage *stage = &course->stages[i];
-        *stage = c->stages[i];
-        QN_TRY(qn_snapshot_compare(stage, c->ctx, &c->snapshots[i], c->total));
+    for (size_t i = c->n_points; i-- > 0;) {
+        qn_convergence_point *stage = &convergence->points[i];
+        *stage = c->points[i];
+        QN_TRY(qn_range_snapshot_compare(stage, c->ctx, &c->snapshots[i], c->total));
         settled = settled && stage->median < 0.01;
         if (settled)
-            course->enough = stage->samples;
+            convergence->converged = stage->samples;
     }
-    return qn_extremes_outliers(course, &c->extremes);
+    return qn_extremes_outliers(convergence, &c->extremes);
 }
 
-static qn_status collect(qn_course *course, team *crew)
+static qn_status collect(qn_convergence *convergence, team *crew)
 {
     qn_collection *c = &crew->c;
     const qn_collect_options *o = c->options;
@@ -372,8 +375,8 @@ static qn_status collect(qn_course *course, team *crew)
         count = QN_MIN(count, c->source->slots);
     QN_TRY(run_with_locks(crew, (int)count));
     qn_stats_sort(c->total);
-    if (course)
-        QN_TRY(describe(course, c));
+    if (convergence)
+        QN_TRY(describe(convergence, c));
     c->out[o->n_after] = c->total;
     c->total = NULL;
     return QN_OK;
@@ -383,8 +386,8 @@ static void close_all(qn_collection *c, bool failed)
 {
     for (size_t i = 0; i < c->n_segments; i++)
         qn_stats_free(c->segments[i].stats);
-    for (size_t i = 0; i < c->n_stages; i++)
-        qn_snapshot_free(&c->snapshots[i], c->ctx);
+    for (size_t i = 0; i < c->n_points; i++)
+        qn_range_snapshot_free(&c->snapshots[i], c->ctx);
     for (size_t i = 0; failed && i <= c->options->n_after; i++) {
         qn_stats_free(c->out[i]);
         c->out[i] = NULL;
@@ -394,8 +397,8 @@ static void close_all(qn_collection *c, bool failed)
     qn_arena_free(&c->arena);
 }
 
-qn_status qn_collect(qn_stats **out, qn_course *course, qn_plan *plan, qn_context *ctx,
-                     const qn_source *source, const qn_collect_options *options)
+qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan, qn_context *ctx,
+                     const qn_sample_source *source, const qn_collect_options *options)
 {
     const qn_collect_options defaults = {.threads = 0};
     team crew = {.c = {.ctx = ctx, .source = source, .out = out}, .plan = plan};
@@ -407,7 +410,7 @@ qn_status qn_collect(qn_stats **out, qn_course *course, qn_plan *plan, qn_contex
         return qn_fail(ctx, QN_E_INVALID, "the data holds no samples");
     qn_arena_init(&crew.c.arena, &ctx->allocator);
     qn_extremes_init(&crew.c.extremes, ctx);
-    const qn_status status = collect(course, &crew);
+    const qn_status status = collect(convergence, &crew);
     close_all(&crew.c, status != QN_OK);
     return status;
 }

@@ -6,7 +6,7 @@
 #ifndef QN_COLLECT_H
 #define QN_COLLECT_H
 
-#include "calib/course.h"
+#include "calib/convergence.h"
 
 typedef struct qn_segment {
     int64_t end;     /* of its samples, which begin at the end of the one before */
@@ -15,7 +15,7 @@ typedef struct qn_segment {
 
 typedef struct qn_collection {
     qn_context *ctx;
-    const qn_source *source;
+    const qn_sample_source *source;
     const qn_collect_options *options;
     qn_arena arena;
     qn_segment *segments;
@@ -25,16 +25,16 @@ typedef struct qn_collection {
     uint8_t *done;   /* one per sample */
     int64_t next, n_done;
     qn_extremes extremes;
-    qn_stage stages[QN_STAGES];
-    qn_snapshot snapshots[QN_STAGES]; /* taken when the stage was reached */
-    size_t n_stages;
+    qn_convergence_point points[QN_CONVERGENCE_POINTS];
+    qn_range_snapshot snapshots[QN_CONVERGENCE_POINTS]; /* taken when the stage was reached */
+    size_t n_points;
 } qn_collection;
 
 /* Adds a part of the segment, which may be NULL, and folds what is complete. */
 QN_MUST_CHECK qn_status qn_collection_add(qn_collection *collection, size_t segment,
                                           const qn_stats *part);
 /* Fingerprint of the inputs of a sample. */
-qn_fingerprint qn_sample_print(const qn_tensor *inputs, size_t count);
+qn_fingerprint qn_sample_fingerprint(const qn_tensor *inputs, size_t count);
 
 /* ---- checkpoint.c ----------------------------------------------------------------------------------------- */
 

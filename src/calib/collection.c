@@ -9,9 +9,9 @@ static qn_status copy_stats(qn_stats **out, qn_context *ctx, const qn_stats *sta
 /* `end` samples are in the total: those who waited for that get what they want. */
 static qn_status reach(qn_collection *c, int64_t end)
 {
-    for (size_t i = 0; i < c->n_stages; i++) {
-        if (c->stages[i].samples == end && !c->snapshots[i].entries)
-            QN_TRY(qn_snapshot_take(&c->snapshots[i], c->ctx, c->total));
+    for (size_t i = 0; i < c->n_points; i++) {
+        if (c->points[i].samples == end && !c->snapshots[i].entries)
+            QN_TRY(qn_range_snapshot_take(&c->snapshots[i], c->ctx, c->total));
     }
     for (size_t i = 0; i < c->options->n_after; i++) {
         if (c->options->after[i] == end && !c->out[i])
@@ -59,7 +59,7 @@ static void take_text(qn_fingerprint *print, const qn_tensor *tensor)
         qn_fingerprint_bytes(print, strings[i].text, strings[i].length);
 }
 
-qn_fingerprint qn_sample_print(const qn_tensor *inputs, size_t count)
+qn_fingerprint qn_sample_fingerprint(const qn_tensor *inputs, size_t count)
 {
     qn_fingerprint print = {{0, 0}};
     for (size_t i = 0; i < count; i++) {

@@ -7,7 +7,7 @@ int32_t qn_histogram_exponent(float largest)
 {
     int power; /* largest < 2^power */
     (void)frexpf(largest, &power);
-    return QN_MAX(power - 12, QN_HISTOGRAM_LEAST);
+    return QN_MAX(power - 12, QN_HISTOGRAM_EXPONENT_MIN);
 }
 
 /* The sum of 2^shift neighbours goes to one bin. */

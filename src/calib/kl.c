@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/real.h"
-#include "calib/methods.h"
+#include "calib/kl.h"
 
 /* Sums over the bins before each place, so that a candidate costs one step per level, not per bin. */
 typedef struct entropy {
@@ -18,10 +18,11 @@ static double xlogx(double x)
     return x > 0 ? x * qn_real_log(x) : 0;
 }
 
-static qn_status entropy_make(entropy *e, qn_context *ctx, const qn_curve *curve, double smoothing)
+static qn_status entropy_make(entropy *e, qn_context *ctx, const qn_density *density,
+                              double smoothing)
 {
-    const int64_t n = curve->bins;
-    *e = (entropy){.mass = curve->mass, .bins = n, .smoothing = smoothing};
+    const int64_t n = density->bins;
+    *e = (entropy){.mass = density->mass, .bins = n, .smoothing = smoothing};
     e->count = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->count);
     e->filled = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->filled);
     e->plogp = qn_alloc_zero(ctx, (size_t)n + 1, sizeof *e->plogp);
@@ -105,7 +106,7 @@ static int64_t best_end(const entropy *e, int64_t levels)
 }
 
 /* At most 2,048 bins, of which the first, which is full of what is next to nothing, counts like the second. */
-static void tidy_bins(qn_curve *c)
+static void tidy_bins(qn_density *c)
 {
     enum { MOST = 2048 };
     if (c->bins > MOST) {
@@ -122,19 +123,19 @@ qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
                       const qn_range_options *options)
 {
     const int64_t levels = (int64_t)1 << (options->bits - 1);
-    qn_curve curve;
+    qn_density density;
     entropy e = {.bins = 0};
-    qn_status status = qn_curve_make(&curve, ctx, entry, true);
+    qn_status status = qn_density_make(&density, ctx, entry, true);
     if (status == QN_OK) {
-        tidy_bins(&curve);
-        status = entropy_make(&e, ctx, &curve, 1e-4);
+        tidy_bins(&density);
+        status = entropy_make(&e, ctx, &density, 1e-4);
     }
     if (status == QN_OK && e.bins > levels) {
-        const float end = (float)((double)best_end(&e, levels) * curve.width);
+        const float end = (float)((double)best_end(&e, levels) * density.width);
         *out = (qn_range){fmaxf(out->min, -end), fminf(out->max, end)};
     }
     entropy_free(&e, ctx);
-    qn_curve_free(&curve, ctx);
+    qn_density_free(&density, ctx);
     return status;
 }
 
@@ -143,7 +144,7 @@ static const double HANDFUL = 3e-5; /* of the elements that are not 0 */
 /* ---- The one without its failures --------------------------------------------------------------------------- */
 
 /* Values that stand alone, so few that each can have a level: clipping can only lose. */
-static bool few_values(const qn_curve *c, int64_t levels)
+static bool few_values(const qn_density *c, int64_t levels)
 {
     int64_t filled = 0, alone = 0;
     for (int64_t i = 0; i < c->bins; i++) {
@@ -156,7 +157,7 @@ static bool few_values(const qn_curve *c, int64_t levels)
 }
 
 typedef struct search {
-    const qn_curve *curve;
+    const qn_density *density;
     const entropy *entropy;
     const qn_range_options *options;
     cut best;
@@ -166,13 +167,13 @@ typedef struct search {
 /* Clipping must not lose more than rounding does, but for a handful of far outliers. */
 static bool clips_little(const search *s, const cut *c)
 {
-    const double min = s->curve->origin + (double)c->begin * s->curve->width;
-    const double max = s->curve->origin + (double)c->end * s->curve->width;
+    const double min = s->density->origin + (double)c->begin * s->density->width;
+    const double max = s->density->origin + (double)c->end * s->density->width;
     const double step = (max - min) / (double)c->levels;
     const double inside = s->entropy->count[c->end] - s->entropy->count[c->begin];
     return s->entropy->count[s->entropy->bins] - inside <=
                HANDFUL * s->entropy->count[s->entropy->bins] ||
-           qn_curve_clipped(s->curve, min, max) <= inside * step * step / 12;
+           qn_density_clip_error(s->density, min, max) <= inside * step * step / 12;
 }
 
 static void consider(search *s, const cut *c)
@@ -216,21 +217,21 @@ static void search_both(search *s, int64_t zero)
 
 /* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far outlier: the
  * squared error of what is not clipped goes on from there. */
-static void finish(qn_range *out, const search *s, qn_curve *signed_curve)
+static void finish(qn_range *out, const search *s, qn_density *signed_curve)
 {
-    const double width = s->curve->width;
-    const double min = s->curve->origin + (double)s->best.begin * width;
-    const double max = s->curve->origin + (double)s->best.end * width;
+    const double width = s->density->width;
+    const double min = s->density->origin + (double)s->best.begin * width;
+    const double max = s->density->origin + (double)s->best.end * width;
     out->max = fminf(out->max, (float)max);
     out->min = s->options->symmetric ? -out->max : fmaxf(out->min, (float)min);
     if (4 * (s->best.end - s->best.begin) > 5 * s->best.levels)
         return;
-    qn_curve_keep(signed_curve, out);
-    qn_curve_least_error(out, signed_curve, s->options);
+    qn_density_crop(signed_curve, out);
+    qn_density_best_range(out, signed_curve, s->options);
 }
 
-static qn_status search_v2(qn_range *out, qn_context *ctx, const qn_curve *axis,
-                           qn_curve *signed_curve, const qn_range_options *options)
+static qn_status search_v2(qn_range *out, qn_context *ctx, const qn_density *axis,
+                           qn_density *signed_curve, const qn_range_options *options)
 {
     const int64_t levels = (int64_t)1 << (options->bits - (options->symmetric ? 1 : 0));
     entropy e;
@@ -250,14 +251,14 @@ static qn_status search_v2(qn_range *out, qn_context *ctx, const qn_curve *axis,
 qn_status qn_range_kl_v2(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
                          const qn_range_options *options)
 {
-    qn_curve signed_curve, folded = {.bins = 0};
-    qn_status status = qn_curve_make(&signed_curve, ctx, entry, false);
+    qn_density signed_curve, folded = {.bins = 0};
+    qn_status status = qn_density_make(&signed_curve, ctx, entry, false);
     if (status == QN_OK && options->symmetric)
-        status = qn_curve_make(&folded, ctx, entry, true);
+        status = qn_density_make(&folded, ctx, entry, true);
     if (status == QN_OK)
         status = search_v2(out, ctx, options->symmetric ? &folded : &signed_curve, &signed_curve,
                            options);
-    qn_curve_free(&folded, ctx);
-    qn_curve_free(&signed_curve, ctx);
+    qn_density_free(&folded, ctx);
+    qn_density_free(&signed_curve, ctx);
     return status;
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "calib/methods.h"
+#include "calib/kl.h"
 
 /* ---- Those that need no search -------------------------------------------------------------------------- */
 
@@ -22,8 +22,8 @@ static qn_status mean(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
     const double samples = (double)entry->samples;
     (void)ctx;
     (void)options;
-    *out = (qn_range){(float)(qn_fixed_value(entry->sum_min) / samples),
-                      (float)(qn_fixed_value(entry->sum_max) / samples)};
+    *out = (qn_range){(float)(qn_sum128_value(entry->sum_min) / samples),
+                      (float)(qn_sum128_value(entry->sum_max) / samples)};
     return QN_OK;
 }
 
@@ -60,11 +60,11 @@ static qn_status percentile(qn_range *out, qn_context *ctx, const qn_stats_entry
 static qn_status mse(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
                      const qn_range_options *options)
 {
-    qn_curve curve;
-    const qn_status status = qn_curve_make(&curve, ctx, entry, false);
+    qn_density density;
+    const qn_status status = qn_density_make(&density, ctx, entry, false);
     if (status == QN_OK)
-        qn_curve_least_error(out, &curve, options);
-    qn_curve_free(&curve, ctx);
+        qn_density_best_range(out, &density, options);
+    qn_density_free(&density, ctx);
     return status;
 }
 

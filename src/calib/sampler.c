@@ -19,37 +19,37 @@ static qn_status see(void *user, const qn_observation *seen)
 {
     qn_sampler *s = user;
     const char *name = seen->value->name;
-    qn_stats_entry **entries = s->counters.entries;
+    qn_stats_entry **entries = s->accumulators.entries;
     if (!qn_dtype_is_float(seen->tensor->dtype) || qn_tensor_count(seen->tensor) == 0)
         return QN_OK;
     const int32_t axis = axis_of(s, seen->value, seen->tensor->rank);
     QN_TRY(qn_stats_entry_get(&entries[0], s->part, name, axis));
     for (int i = 0; i < s->n_helpers; i++)
         QN_TRY(own(s, qn_stats_entry_get(&entries[i + 1], s->helpers[i]->part, name, axis)));
-    QN_TRY(qn_entry_add_shared(&s->counters, seen));
+    QN_TRY(qn_entry_add_shared(&s->accumulators, seen));
     if (!s->extremes)
         return QN_OK;
-    return qn_extremes_add(s->extremes, name, qn_counter_ends(s->counter), s->sample);
+    return qn_extremes_add(s->extremes, name, qn_accumulator_extremes(s->accumulator), s->sample);
 }
 
 static qn_status make_counter(qn_sampler *s)
 {
-    return s->counter ? QN_OK : qn_counter_create(&s->counter, s->ctx);
+    return s->accumulator ? QN_OK : qn_accumulator_create(&s->accumulator, s->ctx);
 }
 
 qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan)
 {
-    qn_counters *all = &s->counters;
+    qn_accumulator_group *all = &s->accumulators;
     const size_t count = (size_t)s->n_helpers + 1;
     all->at = qn_alloc_zero(s->ctx, count, sizeof *all->at);
     QN_TRY_ALLOC(s->ctx, all->at);
     all->entries = qn_alloc_zero(s->ctx, count, sizeof *all->entries);
     QN_TRY_ALLOC(s->ctx, all->entries);
     QN_TRY(make_counter(s));
-    all->at[all->count++] = s->counter;
+    all->at[all->count++] = s->accumulator;
     for (int i = 0; i < s->n_helpers; i++) {
         QN_TRY(own(s, make_counter(s->helpers[i])));
-        all->at[all->count++] = s->helpers[i]->counter;
+        all->at[all->count++] = s->helpers[i]->accumulator;
     }
     return qn_session_create(&s->session, s->ctx, plan);
 }
@@ -66,7 +66,7 @@ qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs
     for (int i = 0; i < s->n_helpers; i++)
         QN_TRY(own(s, make_part(s->helpers[i])));
     QN_TRY(qn_session_run_hooked(s->session, inputs, n_inputs, &hooks));
-    qn_fingerprint_add(&s->part->data, qn_sample_print(inputs, n_inputs));
+    qn_fingerprint_add(&s->part->data, qn_sample_fingerprint(inputs, n_inputs));
     s->part->samples++;
     return QN_OK;
 }
@@ -80,10 +80,10 @@ void qn_sampler_drop(qn_sampler *s)
 void qn_sampler_close(qn_sampler *s)
 {
     qn_session_free(s->session);
-    qn_counter_free(s->counter);
+    qn_accumulator_free(s->accumulator);
     qn_sampler_drop(s);
     if (!s->ctx)
         return;
-    qn_free(s->ctx, s->counters.at);
-    qn_free(s->ctx, s->counters.entries);
+    qn_free(s->ctx, s->accumulators.at);
+    qn_free(s->ctx, s->accumulators.entries);
 }

@@ -2,13 +2,13 @@
 #ifndef QN_SAMPLER_H
 #define QN_SAMPLER_H
 
-#include "calib/course.h"
+#include "calib/convergence.h"
 
 typedef struct qn_sampler qn_sampler;
 struct qn_sampler {
     qn_context *ctx; /* of its thread */
     qn_session *session;
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *part;   /* since it was taken last; NULL: nothing yet */
     qn_axis_fn *axis; /* NULL: 1, or the last of three dimensions; none of one */
     const void *axis_user;
@@ -18,7 +18,7 @@ struct qn_sampler {
      * counted. NULL: none. */
     qn_sampler **helpers;
     int n_helpers;
-    qn_counters counters; /* its own and theirs */
+    qn_accumulator_group accumulators; /* its own and theirs */
 };
 
 /* The context, axis, extremes and helpers are set by the caller. qn_sampler_close in any case. */

@@ -46,7 +46,7 @@ qn_status qn_entry_channels(qn_stats_entry *e, qn_context *ctx, int64_t channels
 {
     if (e->axis < 0 || e->channels < 0 || channels == e->channels)
         return QN_OK;
-    if (e->channels == 0 && channels > 0 && channels <= QN_CHANNELS_MOST)
+    if (e->channels == 0 && channels > 0 && channels <= QN_STATS_CHANNELS_MAX)
         return make_channels(e, ctx, channels);
     drop_channels(e, ctx);
     return QN_OK;
@@ -54,7 +54,7 @@ qn_status qn_entry_channels(qn_stats_entry *e, qn_context *ctx, int64_t channels
 
 /* ---- Integers ---------------------------------------------------------------------------------------- */
 
-static bool is_whole(qn_fixed sum)
+static bool is_whole(qn_sum128 sum)
 {
     return (sum.low & ((UINT64_C(1) << 56) - 1)) == 0;
 }
@@ -82,19 +82,19 @@ bool qn_entry_is_integral(const qn_stats_entry *entry)
 
 double qn_entry_mean(const qn_stats_entry *e)
 {
-    return e->count ? qn_fixed_value(e->sum) / (double)e->count : 0;
+    return e->count ? qn_sum128_value(e->sum) / (double)e->count : 0;
 }
 
 double qn_entry_channel_mean(const qn_stats_entry *e, int64_t channel)
 {
     const double count = (double)(e->count / (uint64_t)e->channels);
-    return qn_fixed_value(e->channel_sum[channel]) / count;
+    return qn_sum128_value(e->channel_sum[channel]) / count;
 }
 
 double qn_entry_channel_power(const qn_stats_entry *e, int64_t channel)
 {
     const double count = (double)(e->count / (uint64_t)e->channels);
-    return qn_fixed_value(e->channel_square[channel]) / count;
+    return qn_sum128_value(e->channel_square[channel]) / count;
 }
 
 static qn_status merge_channels(qn_stats_entry *e, qn_context *ctx, const qn_stats_entry *other)
@@ -105,8 +105,8 @@ static qn_status merge_channels(qn_stats_entry *e, qn_context *ctx, const qn_sta
     for (int64_t c = 0; c < e->channels; c++) {
         e->channel_min[c] = fminf(e->channel_min[c], other->channel_min[c]);
         e->channel_max[c] = fmaxf(e->channel_max[c], other->channel_max[c]);
-        qn_fixed_merge(&e->channel_sum[c], other->channel_sum[c]);
-        qn_fixed_merge(&e->channel_square[c], other->channel_square[c]);
+        qn_sum128_merge(&e->channel_sum[c], other->channel_sum[c]);
+        qn_sum128_merge(&e->channel_square[c], other->channel_square[c]);
     }
     return QN_OK;
 }
@@ -118,9 +118,9 @@ static qn_status entry_merge(qn_stats_entry *e, qn_context *ctx, const qn_stats_
     e->zeros += other->zeros;
     e->min = fminf(e->min, other->min);
     e->max = fmaxf(e->max, other->max);
-    qn_fixed_merge(&e->sum, other->sum);
-    qn_fixed_merge(&e->sum_min, other->sum_min);
-    qn_fixed_merge(&e->sum_max, other->sum_max);
+    qn_sum128_merge(&e->sum, other->sum);
+    qn_sum128_merge(&e->sum_min, other->sum_min);
+    qn_sum128_merge(&e->sum_max, other->sum_max);
     QN_TRY(qn_histogram_merge(&e->histogram, ctx, &other->histogram));
     return merge_channels(e, ctx, other);
 }

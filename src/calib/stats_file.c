@@ -1,4 +1,4 @@
-/* The statistics file. All numbers are little-endian; "v" is a varint, "f" a float, "x" a qn_fixed.
+/* The statistics file. All numbers are little-endian; "v" is a varint, "f" a float, "x" a qn_sum128.
  *
  *   "qnstats2"
  *   fingerprint of the model, of the data (16 bytes each)
@@ -6,7 +6,7 @@
  *       v length, name
  *       v samples, count, zeros      f min, max     x sum, sum_min, sum_max
  *       v axis + 1, channels + 1; where there are channels: f min, max  x sum, sum of squares  of each
- *       v exponent - QN_HISTOGRAM_LEAST + 1 (0: no histogram), then both sides:
+ *       v exponent - QN_HISTOGRAM_EXPONENT_MIN + 1 (0: no histogram), then both sides:
  *           v bins up to the last that is not 0; each a varint, zeros as 0 and their number
  *   fingerprint of all before
  *
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calib/bytes.h"
+#include "calib/byte_stream.h"
 #include "calib/histogram.h"
 
 static const char magic[] = "qnstats2";
@@ -46,8 +46,8 @@ static void put_channels(qn_text *out, const qn_stats_entry *e)
     for (int64_t c = 0; c < e->channels; c++) {
         qn_put_f32(out, e->channel_min[c]);
         qn_put_f32(out, e->channel_max[c]);
-        qn_put_fixed(out, e->channel_sum[c]);
-        qn_put_fixed(out, e->channel_square[c]);
+        qn_put_sum128(out, e->channel_sum[c]);
+        qn_put_sum128(out, e->channel_square[c]);
     }
 }
 
@@ -60,12 +60,13 @@ static void put_entry(qn_text *out, const qn_stats_entry *e)
     qn_put_varint(out, e->zeros);
     qn_put_f32(out, e->min);
     qn_put_f32(out, e->max);
-    qn_put_fixed(out, e->sum);
-    qn_put_fixed(out, e->sum_min);
-    qn_put_fixed(out, e->sum_max);
+    qn_put_sum128(out, e->sum);
+    qn_put_sum128(out, e->sum_min);
+    qn_put_sum128(out, e->sum_max);
     put_channels(out, e);
-    qn_put_varint(out,
-                  h->exponent == INT32_MIN ? 0 : (uint64_t)(h->exponent - QN_HISTOGRAM_LEAST + 1));
+    qn_put_varint(out, h->exponent == INT32_MIN
+                           ? 0
+                           : (uint64_t)(h->exponent - QN_HISTOGRAM_EXPONENT_MIN + 1));
     if (h->exponent == INT32_MIN)
         return;
     put_side(out, h->side[0]);
@@ -78,8 +79,8 @@ void qn_put_stats(qn_text *out, const qn_stats *stats)
     size_t filled = 0;
     for (size_t i = 0; i < stats->n_entries; i++)
         filled += stats->entries[i]->count > 0;
-    qn_put_print(out, stats->model);
-    qn_put_print(out, stats->data);
+    qn_put_fingerprint(out, stats->model);
+    qn_put_fingerprint(out, stats->data);
     qn_put_varint(out, stats->samples);
     qn_put_varint(out, filled);
     for (size_t i = 0; i < stats->n_entries; i++) {
@@ -94,14 +95,14 @@ qn_status qn_stats_save(qn_context *ctx, const qn_stats *stats, const char *path
     qn_text_init(&text, ctx);
     qn_text_add(&text, magic, QN_MAGIC);
     qn_put_stats(&text, stats);
-    return qn_write_sealed(ctx, &text, path);
+    return qn_write_checked(ctx, &text, path);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------- */
 
 /* Adds the counts to *total and sets *last to the bins in use. */
-static qn_status get_side(qn_histogram *h, qn_context *ctx, qn_bytes *in, int side, uint64_t *total,
-                          size_t *last)
+static qn_status get_side(qn_histogram *h, qn_context *ctx, qn_byte_reader *in, int side,
+                          uint64_t *total, size_t *last)
 {
     *last = (size_t)qn_get_count(in, QN_HISTOGRAM_BINS);
     if (*last == 0)
@@ -123,20 +124,20 @@ static qn_status get_side(qn_histogram *h, qn_context *ctx, qn_bytes *in, int si
     return QN_OK;
 }
 
-static qn_status get_histogram(qn_stats_entry *e, qn_context *ctx, qn_bytes *in)
+static qn_status get_histogram(qn_stats_entry *e, qn_context *ctx, qn_byte_reader *in)
 {
-    enum { EXPONENTS = 128 - 12 - QN_HISTOGRAM_LEAST + 1 };
+    enum { EXPONENTS = 128 - 12 - QN_HISTOGRAM_EXPONENT_MIN + 1 };
     qn_histogram *h = &e->histogram;
     const uint64_t code = qn_get_count(in, EXPONENTS);
     uint64_t total = e->zeros;
     size_t positive = 0, negative = 0;
     if (code > 0) {
-        h->exponent = (int32_t)code - 1 + QN_HISTOGRAM_LEAST;
+        h->exponent = (int32_t)code - 1 + QN_HISTOGRAM_EXPONENT_MIN;
         QN_TRY(get_side(h, ctx, in, 0, &total, &positive));
         QN_TRY(get_side(h, ctx, in, 1, &total, &negative));
         const size_t larger = QN_MAX(positive, negative);
         in->wrong = in->wrong || larger == 0 ||
-                    (larger <= QN_HISTOGRAM_BINS / 2 && h->exponent > QN_HISTOGRAM_LEAST);
+                    (larger <= QN_HISTOGRAM_BINS / 2 && h->exponent > QN_HISTOGRAM_EXPONENT_MIN);
     }
     in->wrong = in->wrong || total != e->count || (positive > 0) != (e->max > 0) ||
                 (negative > 0) != (e->min < 0);
@@ -144,7 +145,7 @@ static qn_status get_histogram(qn_stats_entry *e, qn_context *ctx, qn_bytes *in)
 }
 
 /* Two ends that elements can have; -0 is written as 0. */
-static bool get_ends(qn_bytes *in, float *min, float *max)
+static bool get_ends(qn_byte_reader *in, float *min, float *max)
 {
     *min = qn_get_f32(in);
     *max = qn_get_f32(in);
@@ -152,10 +153,10 @@ static bool get_ends(qn_bytes *in, float *min, float *max)
            !(*max == 0 && signbit(*max));
 }
 
-static qn_status get_channels(qn_stats_entry *e, qn_context *ctx, qn_bytes *in)
+static qn_status get_channels(qn_stats_entry *e, qn_context *ctx, qn_byte_reader *in)
 {
     e->axis = (int32_t)qn_get_count(in, QN_MAX_RANK) - 1;
-    const int64_t channels = (int64_t)qn_get_count(in, QN_CHANNELS_MOST + 1) - 1;
+    const int64_t channels = (int64_t)qn_get_count(in, QN_STATS_CHANNELS_MAX + 1) - 1;
     if (in->wrong || channels == -1) {
         e->channels = -1;
         in->wrong = in->wrong || (e->axis < 0);
@@ -169,14 +170,14 @@ static qn_status get_channels(qn_stats_entry *e, qn_context *ctx, qn_bytes *in)
     QN_TRY(qn_entry_channels(e, ctx, channels));
     for (int64_t c = 0; c < channels && !in->wrong; c++) {
         in->wrong = !get_ends(in, &e->channel_min[c], &e->channel_max[c]);
-        e->channel_sum[c] = qn_get_fixed(in);
-        e->channel_square[c] = qn_get_fixed(in);
+        e->channel_sum[c] = qn_get_sum128(in);
+        e->channel_square[c] = qn_get_sum128(in);
         in->wrong = in->wrong || e->channel_square[c].high < 0;
     }
     return QN_OK;
 }
 
-static qn_status get_entry(qn_stats *stats, qn_bytes *in, const char **before)
+static qn_status get_entry(qn_stats *stats, qn_byte_reader *in, const char **before)
 {
     qn_stats_entry *e;
     const char *name = qn_get_name(in, &stats->arena);
@@ -191,9 +192,9 @@ static qn_status get_entry(qn_stats *stats, qn_bytes *in, const char **before)
     e->count = qn_get_varint(in);
     e->zeros = qn_get_varint(in);
     const bool ends = get_ends(in, &e->min, &e->max);
-    e->sum = qn_get_fixed(in);
-    e->sum_min = qn_get_fixed(in);
-    e->sum_max = qn_get_fixed(in);
+    e->sum = qn_get_sum128(in);
+    e->sum_min = qn_get_sum128(in);
+    e->sum_max = qn_get_sum128(in);
     in->wrong = in->wrong || !ends || e->samples == 0 || e->samples > e->count ||
                 e->samples > stats->samples || e->zeros > e->count;
     if (!in->wrong)
@@ -201,15 +202,15 @@ static qn_status get_entry(qn_stats *stats, qn_bytes *in, const char **before)
     return in->wrong ? QN_OK : get_histogram(e, stats->ctx, in);
 }
 
-qn_status qn_get_stats(qn_stats **out, qn_context *ctx, qn_bytes *in)
+qn_status qn_get_stats(qn_stats **out, qn_context *ctx, qn_byte_reader *in)
 {
     qn_stats *stats;
     const char *before = NULL;
     qn_status status = QN_OK;
     *out = NULL;
     QN_TRY(qn_stats_create(&stats, ctx));
-    stats->model = qn_get_print(in);
-    stats->data = qn_get_print(in);
+    stats->model = qn_get_fingerprint(in);
+    stats->data = qn_get_fingerprint(in);
     stats->samples = qn_get_varint(in);
     const uint64_t entries = qn_get_count(in, (uint64_t)(in->end - in->at));
     for (uint64_t i = 0; i < entries && !in->wrong && status == QN_OK; i++)
@@ -225,8 +226,8 @@ qn_status qn_get_stats(qn_stats **out, qn_context *ctx, qn_bytes *in)
 
 static qn_status read_all(qn_stats **out, qn_context *ctx, const void *data, size_t size)
 {
-    qn_bytes in = {NULL, NULL, false};
-    QN_TRY(qn_get_sealed(&in, ctx, data, size, magic));
+    qn_byte_reader in = {NULL, NULL, false};
+    QN_TRY(qn_get_checked(&in, ctx, data, size, magic));
     QN_TRY(qn_get_stats(out, ctx, &in));
     if (in.at == in.end)
         return QN_OK;

@@ -4,14 +4,14 @@
 #include <string.h>
 #include <strings.h>
 
-#include "data/arrays.h"
-#include "data/source.h"
+#include "data/dataset_source.h"
+#include "data/input_files.h"
 
 struct qn_dataset {
     qn_context *ctx;
     qn_arena arena;
     qn_dataset_input *in; /* [n_inputs] */
-    qn_source *sources;
+    qn_dataset_source *sources;
     size_t n_sources;
     int64_t count;
     const int64_t *labels; /* [count] or NULL */
@@ -31,7 +31,7 @@ static bool fits(const qn_value_info *info, const qn_dataset_input *in)
 }
 
 /* Numbers of another type become what a float input takes. */
-static void convert(qn_opening *o, qn_dataset_input *in, const qn_value_info *info)
+static void convert(qn_dataset_builder *o, qn_dataset_input *in, const qn_value_info *info)
 {
     const qn_dtype own = in->sample.dtype;
     if (own == info->dtype || !qn_array_converts(own, info->dtype))
@@ -41,7 +41,8 @@ static void convert(qn_opening *o, qn_dataset_input *in, const qn_value_info *in
            qn_dtype_get(own)->name, qn_dtype_get(info->dtype)->name, info->name);
 }
 
-qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool whole)
+qn_status qn_dataset_builder_feed(qn_dataset_builder *o, size_t k, const qn_tensor *sample,
+                                  bool whole)
 {
     qn_dataset_input *in = &o->in[k];
     const char *name = o->spec->inputs[k].name;
@@ -51,21 +52,22 @@ qn_status qn_opening_feed(qn_opening *o, size_t k, const qn_tensor *sample, bool
     in->sample.data = NULL;
     convert(o, in, &o->spec->inputs[k]);
     if (!fits(&o->spec->inputs[k], in))
-        return qn_fail_unfit(o->ctx, o->path, sample, &o->spec->inputs[k]);
+        return qn_fail_input_mismatch(o->ctx, o->path, sample, &o->spec->inputs[k]);
     if (sample->dtype == QN_STRING ||
         !qn_tensor_bytes(&in->bytes, in->sample.dtype, sample->rank, sample->dims))
         return qn_fail(o->ctx, QN_E_INVALID, "data for '%s' is too large or no numbers", name);
     return QN_OK;
 }
 
-qn_status qn_opening_begin_shapes(qn_opening *o, size_t k, int64_t count)
+qn_status qn_dataset_builder_begin_shapes(qn_dataset_builder *o, size_t k, int64_t count)
 {
     o->in[k].dims = qn_arena_array(o->arena, (size_t)count, sizeof *o->in[k].dims);
     QN_TRY_ALLOC(o->ctx, o->in[k].dims);
     return QN_OK;
 }
 
-qn_status qn_opening_note_shape(qn_opening *o, size_t k, int64_t i, const qn_tensor *sample)
+qn_status qn_dataset_builder_note_shape(qn_dataset_builder *o, size_t k, int64_t i,
+                                        const qn_tensor *sample)
 {
     qn_dataset_input *in = &o->in[k];
     size_t bytes = 0;
@@ -76,7 +78,7 @@ qn_status qn_opening_note_shape(qn_opening *o, size_t k, int64_t i, const qn_ten
     return QN_OK;
 }
 
-void qn_opening_settle_shapes(qn_opening *o, size_t k, int64_t count)
+void qn_dataset_builder_end_shapes(qn_dataset_builder *o, size_t k, int64_t count)
 {
     qn_dataset_input *in = &o->in[k];
     bool alike = true;
@@ -86,7 +88,8 @@ void qn_opening_settle_shapes(qn_opening *o, size_t k, int64_t count)
         in->dims = NULL;
 }
 
-qn_status qn_opening_input(size_t *out, qn_opening *o, size_t named, const char *path)
+qn_status qn_dataset_builder_input(size_t *out, qn_dataset_builder *o, size_t named,
+                                   const char *path)
 {
     *out = named != SIZE_MAX ? named : 0;
     if (named == SIZE_MAX && o->spec->n_inputs != 1)
@@ -97,15 +100,16 @@ qn_status qn_opening_input(size_t *out, qn_opening *o, size_t named, const char 
 
 /* ---- What a path is ---------------------------------------------------------------------------------------------- */
 
-typedef qn_status open_fn(qn_source *source, qn_opening *o, size_t named);
+typedef qn_status open_fn(qn_dataset_source *source, qn_dataset_builder *o, size_t named);
 
-static qn_status open_listed(qn_source *source, qn_opening *o, size_t named)
+static qn_status open_listed(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
-    return source->files->kind == QN_FILE_PICTURE ? qn_source_open_pictures(source, o, named)
-                                                  : qn_source_open_tensors(source, o, named);
+    return source->files->kind == QN_FILE_PICTURE
+               ? qn_dataset_source_open_pictures(source, o, named)
+               : qn_dataset_source_open_tensors(source, o, named);
 }
 
-static qn_status open_folder(qn_source *source, qn_opening *o, size_t named)
+static qn_status open_folder(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
     qn_listing *files = qn_arena_alloc(o->arena, sizeof *files);
     QN_TRY_ALLOC(o->ctx, files);
@@ -117,7 +121,7 @@ static qn_status open_folder(qn_source *source, qn_opening *o, size_t named)
     return open_listed(source, o, named);
 }
 
-static qn_status open_list(qn_source *source, qn_opening *o, size_t named)
+static qn_status open_list(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
     qn_listing *files = qn_arena_alloc(o->arena, sizeof *files);
     QN_TRY_ALLOC(o->ctx, files);
@@ -128,7 +132,7 @@ static qn_status open_list(qn_source *source, qn_opening *o, size_t named)
 }
 
 /* A picture alone. */
-static qn_status open_single(qn_source *source, qn_opening *o, size_t named)
+static qn_status open_single(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
     qn_listing *files = qn_arena_alloc(o->arena, sizeof *files);
     QN_TRY_ALLOC(o->ctx, files);
@@ -136,7 +140,7 @@ static qn_status open_single(qn_source *source, qn_opening *o, size_t named)
     files->paths = files->names = qn_arena_copy(o->arena, &source->path, sizeof source->path);
     QN_TRY_ALLOC(o->ctx, files->paths);
     source->files = files;
-    return qn_source_open_pictures(source, o, named);
+    return qn_dataset_source_open_pictures(source, o, named);
 }
 
 static const struct {
@@ -145,11 +149,11 @@ static const struct {
 } kinds[] = {
     {"folder", open_folder},
     {"list", open_list},
-    {"array", qn_source_open_array},
-    {"idx", qn_source_open_idx},
+    {"array", qn_dataset_source_open_array},
+    {"idx", qn_dataset_source_open_idx},
     {"picture", open_single},
-    {"cifar10", qn_source_open_cifar10},
-    {"cifar100", qn_source_open_cifar100},
+    {"cifar10", qn_dataset_source_open_cifar10},
+    {"cifar100", qn_dataset_source_open_cifar100},
 };
 
 static bool ends_with(const char *path, const char *ending)
@@ -159,7 +163,7 @@ static bool ends_with(const char *path, const char *ending)
 }
 
 /* Whether the bytes are whole records with classes in their range. */
-static bool is_cifar(const qn_bytes *bytes, size_t before, unsigned most)
+static bool is_cifar(const qn_file_bytes *bytes, size_t before, unsigned most)
 {
     const size_t record = 3072 + before;
     if (bytes->size == 0 || bytes->size % record)
@@ -172,7 +176,7 @@ static bool is_cifar(const qn_bytes *bytes, size_t before, unsigned most)
 }
 
 /* Whether the bytes are whole samples of the input as it is stored. */
-static bool is_raw(const qn_bytes *bytes, const qn_opening *o, size_t named)
+static bool is_raw(const qn_file_bytes *bytes, const qn_dataset_builder *o, size_t named)
 {
     const qn_value_info *info = &o->spec->inputs[named == SIZE_MAX ? 0 : named];
     int64_t dims[QN_MAX_RANK];
@@ -186,45 +190,47 @@ static bool is_raw(const qn_bytes *bytes, const qn_opening *o, size_t named)
 }
 
 /* By the contents, where the name does not tell. */
-static qn_status look_inside(open_fn **out, const qn_source *source, qn_opening *o, size_t named)
+static qn_status look_inside(open_fn **out, const qn_dataset_source *source, qn_dataset_builder *o,
+                             size_t named)
 {
-    qn_bytes bytes;
+    qn_file_bytes bytes;
     qn_status status = QN_OK;
     qn_idx idx;
-    QN_TRY(qn_bytes_open(&bytes, o->ctx, source->path));
+    QN_TRY(qn_file_bytes_open(&bytes, o->ctx, source->path));
     const bool packed = bytes.block != NULL, raw = !packed && is_raw(&bytes, o, named);
     const bool ten = is_cifar(&bytes, 1, 9), hundred = is_cifar(&bytes, 2, 99);
-    *out = qn_source_open_array;
+    *out = qn_dataset_source_open_array;
     if (qn_idx_is(bytes.data, bytes.size) &&
         qn_idx_parse(&idx, o->ctx, bytes.data, bytes.size) == QN_OK)
-        *out = qn_source_open_idx;
+        *out = qn_dataset_source_open_idx;
     else if (ten || hundred)
-        *out = ten ? qn_source_open_cifar10 : qn_source_open_cifar100;
+        *out = ten ? qn_dataset_source_open_cifar10 : qn_dataset_source_open_cifar100;
     else if (packed)
         status =
             qn_fail(o->ctx, QN_E_FORMAT, "%s: unpacked it is neither IDX nor CIFAR", source->path);
-    if (*out != qn_source_open_array && raw)
+    if (*out != qn_dataset_source_open_array && raw)
         status = qn_fail(o->ctx, QN_E_INVALID,
                          "%s could be raw samples or pictures: write array:, idx:, cifar10: or "
                          "cifar100: before it",
                          source->path);
-    qn_bytes_close(&bytes, o->ctx);
+    qn_file_bytes_close(&bytes, o->ctx);
     return status;
 }
 
-static qn_status find_kind(open_fn **out, const qn_source *source, qn_opening *o, size_t named)
+static qn_status find_kind(open_fn **out, const qn_dataset_source *source, qn_dataset_builder *o,
+                           size_t named)
 {
     const qn_file_kind kind = qn_file_kind_of(source->path);
     if (qn_path_is_folder(source->path))
         *out = open_folder;
     else if (ends_with(source->path, ".txt") || ends_with(source->path, ".lst"))
         *out = open_list;
-    else if (kind == QN_FILE_FOREIGN)
-        return qn_fail_foreign(o->ctx, source->path);
+    else if (kind == QN_FILE_UNDECODABLE)
+        return qn_fail_undecodable(o->ctx, source->path);
     else if (kind == QN_FILE_PICTURE)
         *out = open_single;
     else if (kind == QN_FILE_NPY || kind == QN_FILE_NPZ || strstr(source->path, ".npz:"))
-        *out = qn_source_open_array;
+        *out = qn_dataset_source_open_array;
     else
         return look_inside(out, source, o, named);
     return QN_OK;
@@ -245,7 +251,7 @@ static open_fn *named_kind(const char **path)
 
 /* ---- Opening ----------------------------------------------------------------------------------------------------- */
 
-static qn_status open_source(qn_source *source, qn_opening *o, const char *text)
+static qn_status open_source(qn_dataset_source *source, qn_dataset_builder *o, const char *text)
 {
     const qn_input_list inputs = {o->spec->inputs, o->spec->n_inputs};
     size_t named;
@@ -262,13 +268,13 @@ static qn_status open_source(qn_source *source, qn_opening *o, const char *text)
     return open(source, o, named);
 }
 
-static qn_status open_sources(qn_dataset *data, qn_opening *o)
+static qn_status open_sources(qn_dataset *data, qn_dataset_builder *o)
 {
     const qn_dataset_spec *spec = o->spec;
     data->sources = qn_arena_array(&data->arena, spec->n_data + 1, sizeof *data->sources);
     QN_TRY_ALLOC(o->ctx, data->sources);
     for (size_t i = 0; i < spec->n_data; i++) {
-        qn_source *source = &data->sources[i];
+        qn_dataset_source *source = &data->sources[i];
         if (spec->steps)
             o->preprocess = spec->steps[i];
         const qn_status status = open_source(source, o, spec->data[i]);
@@ -285,21 +291,21 @@ static qn_status open_sources(qn_dataset *data, qn_opening *o)
 }
 
 /* A file of classes is for the samples that have names, or the first ones. */
-static qn_status find_labels(qn_dataset *data, qn_opening *o)
+static qn_status find_labels(qn_dataset *data, qn_dataset_builder *o)
 {
-    const qn_source *chosen = data->sources;
+    const qn_dataset_source *chosen = data->sources;
     for (size_t i = data->n_sources; i-- > 0;) {
         if (data->sources[i].labels)
             data->labels = data->sources[i].labels;
         if (data->sources[i].files)
             chosen = &data->sources[i];
     }
-    return o->spec->labels ? qn_labels_read(&data->labels, o, chosen) : QN_OK;
+    return o->spec->labels ? qn_class_labels_read(&data->labels, o, chosen) : QN_OK;
 }
 
 static qn_status open_all(qn_dataset *data, const qn_dataset_spec *spec)
 {
-    qn_opening o = {.ctx = data->ctx, .arena = &data->arena, .spec = spec};
+    qn_dataset_builder o = {.ctx = data->ctx, .arena = &data->arena, .spec = spec};
     QN_TRY(qn_preprocess_parse(&o.preprocess, data->ctx, spec->preprocess));
     data->in = qn_arena_array(&data->arena, spec->n_inputs + 1, sizeof *data->in);
     QN_TRY_ALLOC(data->ctx, data->in);
@@ -369,7 +375,7 @@ qn_status qn_dataset_read(void *const *to, qn_picture_place *place, const qn_dat
 qn_status qn_dataset_picture(qn_image *out, const qn_dataset *data, qn_context *ctx, int64_t i)
 {
     for (size_t s = 0; s < data->n_sources; s++) {
-        const qn_source *source = &data->sources[s];
+        const qn_dataset_source *source = &data->sources[s];
         if (source->kind->picture)
             return source->kind->picture(out, source, ctx, i);
     }
@@ -382,7 +388,7 @@ int64_t qn_dataset_label(const qn_dataset *data, int64_t i)
 }
 
 /* The source that names the samples: the first with a file for each. */
-static const qn_source *naming_source(const qn_dataset *data)
+static const qn_dataset_source *naming_source(const qn_dataset *data)
 {
     for (size_t s = 0; s < data->n_sources; s++) {
         if (data->sources[s].files)
@@ -393,13 +399,13 @@ static const qn_source *naming_source(const qn_dataset *data)
 
 const char *qn_dataset_path(const qn_dataset *data, int64_t i)
 {
-    const qn_source *chosen = naming_source(data);
+    const qn_dataset_source *chosen = naming_source(data);
     return chosen->files ? chosen->files->paths[i] : NULL;
 }
 
 const char *qn_dataset_name(char *out, size_t size, const qn_dataset *data, int64_t i)
 {
-    const qn_source *chosen = naming_source(data);
+    const qn_dataset_source *chosen = naming_source(data);
     if (chosen->files)
         snprintf(out, size, "%s", chosen->files->names[i]);
     else

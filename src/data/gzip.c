@@ -4,7 +4,7 @@
 
 #include <zlib.h>
 
-#include "data/source.h"
+#include "data/dataset_source.h"
 
 static void *zip_allocate(void *user, unsigned count, unsigned size)
 {
@@ -77,9 +77,9 @@ qn_status qn_gunzip(uint8_t **out, size_t *size, qn_context *ctx, const uint8_t 
     return qn_fail(ctx, QN_E_FORMAT, "the gzip data is damaged or ends too early");
 }
 
-qn_status qn_bytes_open(qn_bytes *out, qn_context *ctx, const char *path)
+qn_status qn_file_bytes_open(qn_file_bytes *out, qn_context *ctx, const char *path)
 {
-    *out = (qn_bytes){.block = NULL};
+    *out = (qn_file_bytes){.block = NULL};
     QN_TRY(qn_map_open(&out->map, ctx, path));
     out->data = out->map.data;
     out->size = out->map.size;
@@ -92,9 +92,9 @@ qn_status qn_bytes_open(qn_bytes *out, qn_context *ctx, const char *path)
     return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", path);
 }
 
-void qn_bytes_close(qn_bytes *bytes, qn_context *ctx)
+void qn_file_bytes_close(qn_file_bytes *bytes, qn_context *ctx)
 {
     qn_map_close(&bytes->map);
     qn_free_aligned(&ctx->allocator, bytes->block);
-    *bytes = (qn_bytes){.block = NULL};
+    *bytes = (qn_file_bytes){.block = NULL};
 }

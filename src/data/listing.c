@@ -22,10 +22,11 @@ static bool ends_with(const char *path, const char *ending)
 static const struct {
     const char *ending;
     qn_file_kind kind;
-} endings[] = {{".npy", QN_FILE_NPY},      {".npz", QN_FILE_NPZ},      {".bin", QN_FILE_RAW},
-               {".raw", QN_FILE_RAW},      {".webp", QN_FILE_FOREIGN}, {".gif", QN_FILE_FOREIGN},
-               {".tif", QN_FILE_FOREIGN},  {".tiff", QN_FILE_FOREIGN}, {".heic", QN_FILE_FOREIGN},
-               {".avif", QN_FILE_FOREIGN}, {".jp2", QN_FILE_FOREIGN}};
+} endings[] = {
+    {".npy", QN_FILE_NPY},          {".npz", QN_FILE_NPZ},          {".bin", QN_FILE_RAW},
+    {".raw", QN_FILE_RAW},          {".webp", QN_FILE_UNDECODABLE}, {".gif", QN_FILE_UNDECODABLE},
+    {".tif", QN_FILE_UNDECODABLE},  {".tiff", QN_FILE_UNDECODABLE}, {".heic", QN_FILE_UNDECODABLE},
+    {".avif", QN_FILE_UNDECODABLE}, {".jp2", QN_FILE_UNDECODABLE}};
 
 qn_file_kind qn_file_kind_of(const char *path)
 {
@@ -39,10 +40,10 @@ qn_file_kind qn_file_kind_of(const char *path)
 static bool is_sample(const char *path)
 {
     const qn_file_kind kind = qn_file_kind_of(path);
-    return kind != QN_FILE_OTHER && kind != QN_FILE_FOREIGN;
+    return kind != QN_FILE_OTHER && kind != QN_FILE_UNDECODABLE;
 }
 
-qn_status qn_fail_foreign(qn_context *ctx, const char *path)
+qn_status qn_fail_undecodable(qn_context *ctx, const char *path)
 {
     return qn_fail(ctx, QN_E_UNSUPPORTED,
                    "%s: an image of a kind that cannot be read: convert to JPEG or PNG", path);
@@ -53,7 +54,7 @@ const char *qn_file_kind_name(qn_file_kind kind)
     static const char *const names[QN_FILE_KINDS] = {
         [QN_FILE_OTHER] = "other files", [QN_FILE_PICTURE] = "pictures",
         [QN_FILE_NPY] = ".npy files",    [QN_FILE_NPZ] = ".npz files",
-        [QN_FILE_RAW] = "raw files",     [QN_FILE_FOREIGN] = "images of other kinds",
+        [QN_FILE_RAW] = "raw files",     [QN_FILE_UNDECODABLE] = "images of other kinds",
     };
     return names[kind];
 }
@@ -109,8 +110,8 @@ static bool is_worth_telling(const char *path, const char *told)
 {
     if (!told)
         return true;
-    const bool image = qn_file_kind_of(path) == QN_FILE_FOREIGN;
-    const bool other = qn_file_kind_of(told) == QN_FILE_FOREIGN;
+    const bool image = qn_file_kind_of(path) == QN_FILE_UNDECODABLE;
+    const bool other = qn_file_kind_of(told) == QN_FILE_UNDECODABLE;
     return image == other ? strcmp(path, told) < 0 : image;
 }
 
@@ -179,8 +180,8 @@ static qn_status collect_classes(collection *c, const char *folder)
 static qn_status check_kind(qn_listing *listing, qn_context *ctx, const char *path)
 {
     listing->kind = qn_file_kind_of(listing->names[0]);
-    if (listing->kind == QN_FILE_FOREIGN)
-        return qn_fail_foreign(ctx, listing->paths[0]);
+    if (listing->kind == QN_FILE_UNDECODABLE)
+        return qn_fail_undecodable(ctx, listing->paths[0]);
     for (int64_t i = 1; i < listing->count; i++) {
         const qn_file_kind kind = qn_file_kind_of(listing->names[i]);
         if (kind != listing->kind)
@@ -219,11 +220,11 @@ static qn_status fail_empty(const collection *c, const char *path)
     for (size_t i = 0; (ending = qn_image_ending(i)) != NULL; i++)
         qn_word_list(list, sizeof list, "%s", ending);
     for (size_t i = 0; i < QN_COUNT_OF(endings); i++) {
-        if (endings[i].kind != QN_FILE_FOREIGN)
+        if (endings[i].kind != QN_FILE_UNDECODABLE)
             qn_word_list(list, sizeof list, "%s", endings[i].ending);
     }
-    if (c->first_skipped && qn_file_kind_of(c->first_skipped) == QN_FILE_FOREIGN)
-        return qn_fail_foreign(c->ctx, c->first_skipped);
+    if (c->first_skipped && qn_file_kind_of(c->first_skipped) == QN_FILE_UNDECODABLE)
+        return qn_fail_undecodable(c->ctx, c->first_skipped);
     return qn_fail(c->ctx, QN_E_INVALID, "%s: the folder has no samples (%s)", path, list);
 }
 
@@ -231,7 +232,7 @@ static void tell_skipped(const collection *c, const char *path)
 {
     if (!c->skipped)
         return;
-    const bool foreign = qn_file_kind_of(c->first_skipped) == QN_FILE_FOREIGN;
+    const bool foreign = qn_file_kind_of(c->first_skipped) == QN_FILE_UNDECODABLE;
     qn_log(c->ctx, QN_LOG_NOTE, "%s: %zu files are no samples and left out, such as %s%s", path,
            c->skipped, c->first_skipped,
            foreign ? ", an image of a kind that cannot be read (convert to JPEG or PNG)" : "");

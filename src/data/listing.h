@@ -11,14 +11,14 @@ typedef enum qn_file_kind {
     QN_FILE_PICTURE,
     QN_FILE_NPY,
     QN_FILE_NPZ,
-    QN_FILE_RAW,     /* .bin, .raw */
-    QN_FILE_FOREIGN, /* an image that nothing here decodes */
+    QN_FILE_RAW,         /* .bin, .raw */
+    QN_FILE_UNDECODABLE, /* an image that nothing here decodes */
     QN_FILE_KINDS
 } qn_file_kind;
 qn_file_kind qn_file_kind_of(const char *path);
 const char *qn_file_kind_name(qn_file_kind kind); /* "pictures", ".npy files", ... */
 
-QN_MUST_CHECK qn_status qn_fail_foreign(qn_context *ctx, const char *path);
+QN_MUST_CHECK qn_status qn_fail_undecodable(qn_context *ctx, const char *path);
 
 typedef struct qn_listing {
     qn_file_kind kind; /* of all files */

@@ -1,10 +1,11 @@
 /* Pictures: one file per sample, or all in one file (IDX, CIFAR). */
 #include <string.h>
 
-#include "data/source.h"
+#include "data/dataset_source.h"
 
 typedef struct pictures pictures;
-typedef qn_status fetch_fn(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i);
+typedef qn_status fetch_fn(qn_image *out, qn_context *ctx, const qn_dataset_source *source,
+                           int64_t i);
 
 struct pictures {
     fetch_fn *fetch;
@@ -14,7 +15,7 @@ struct pictures {
     qn_picture_shape shape; /* -1: of the picture at hand */
     const qn_dataset_input *in;
     qn_context *ctx; /* of bytes */
-    qn_bytes bytes;
+    qn_file_bytes bytes;
     /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one before. */
     const uint8_t *first;
     int64_t stride;
@@ -28,7 +29,7 @@ static bool is_channels(int64_t dim)
     return dim == 1 || dim == 3;
 }
 
-static qn_status choose_layout(bool *nhwc, qn_opening *o, const qn_value_info *info)
+static qn_status choose_layout(bool *nhwc, qn_dataset_builder *o, const qn_value_info *info)
 {
     const bool first = is_channels(info->dims[1]), last = is_channels(info->dims[3]);
     *nhwc = o->preprocess.layout == QN_AXES_NHWC || (last && !first);
@@ -41,7 +42,8 @@ static qn_status choose_layout(bool *nhwc, qn_opening *o, const qn_value_info *i
 }
 
 /* [N,C,H,W], [N,H,W,C], [N,H,W] or [N,anything]. */
-static qn_status input_shape(qn_picture_shape *out, qn_opening *o, const qn_value_info *info)
+static qn_status input_shape(qn_picture_shape *out, qn_dataset_builder *o,
+                             const qn_value_info *info)
 {
     const int64_t *d = info->dims;
     *out = (qn_picture_shape){info->dtype, -1, -1, -1, false};
@@ -79,7 +81,8 @@ static void picture_dims(qn_tensor *out, int32_t rank, const qn_picture_shape *s
         out->dims[0] = s->channels * s->height * s->width;
 }
 
-static qn_status check_flat(qn_opening *o, const qn_value_info *info, const qn_tensor *sample)
+static qn_status check_flat(qn_dataset_builder *o, const qn_value_info *info,
+                            const qn_tensor *sample)
 {
     if (info->rank != 2 || info->dims[1] < 0 || info->dims[1] == sample->dims[0])
         return QN_OK;
@@ -89,7 +92,8 @@ static qn_status check_flat(qn_opening *o, const qn_value_info *info, const qn_t
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-static qn_status fetch_file(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+static qn_status fetch_file(qn_image *out, qn_context *ctx, const qn_dataset_source *source,
+                            int64_t i)
 {
     const pictures *p = source->own;
     qn_map map;
@@ -100,7 +104,8 @@ static qn_status fetch_file(qn_image *out, qn_context *ctx, const qn_source *sou
     return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", source->files->paths[i]);
 }
 
-static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_source *source, int64_t i)
+static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_dataset_source *source,
+                              int64_t i)
 {
     const pictures *p = source->own;
     QN_TRY(qn_image_create(out, ctx, p->width, p->height, p->channels));
@@ -113,7 +118,8 @@ static qn_status fetch_record(qn_image *out, qn_context *ctx, const qn_source *s
     return QN_OK;
 }
 
-static qn_status within(qn_context *ctx, qn_status status, const qn_source *source, int64_t i)
+static qn_status within(qn_context *ctx, qn_status status, const qn_dataset_source *source,
+                        int64_t i)
 {
     if (status == QN_OK)
         return QN_OK;
@@ -123,7 +129,7 @@ static qn_status within(qn_context *ctx, qn_status status, const qn_source *sour
 
 /* Fetched and through all steps but the numbers. */
 static qn_status make_pixels(qn_image *out, qn_picture_place *place, qn_context *ctx,
-                             const qn_source *source, int64_t i)
+                             const qn_dataset_source *source, int64_t i)
 {
     const pictures *p = source->own;
     QN_TRY(p->fetch(out, ctx, source, i));
@@ -145,8 +151,8 @@ static qn_status check_size(qn_context *ctx, const pictures *p, const qn_picture
                : qn_fail(ctx, QN_E_INVALID, "the picture has changed since it was looked at");
 }
 
-static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
-                             qn_context *ctx, int64_t i)
+static qn_status read_sample(void *const *to, qn_picture_place *place,
+                             const qn_dataset_source *source, qn_context *ctx, int64_t i)
 {
     const pictures *p = source->own;
     qn_picture_shape shape = p->shape;
@@ -163,23 +169,25 @@ static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_
     return within(ctx, status, source, i);
 }
 
-static qn_status read_picture(qn_image *out, const qn_source *source, qn_context *ctx, int64_t i)
+static qn_status read_picture(qn_image *out, const qn_dataset_source *source, qn_context *ctx,
+                              int64_t i)
 {
     const pictures *p = source->own;
     return p->fetch(out, ctx, source, i);
 }
 
-static void close_pictures(qn_source *source)
+static void close_pictures(qn_dataset_source *source)
 {
     pictures *p = source->own;
-    qn_bytes_close(&p->bytes, p->ctx);
+    qn_file_bytes_close(&p->bytes, p->ctx);
 }
 
-static const qn_source_kind pictures_kind = {read_sample, read_picture, close_pictures};
+static const qn_dataset_source_kind pictures_kind = {read_sample, read_picture, close_pictures};
 
 /* ---- Opening --------------------------------------------------------------------------------------------------------- */
 
-static qn_status start(pictures **out, qn_source *source, qn_opening *o, fetch_fn *fetch)
+static qn_status start(pictures **out, qn_dataset_source *source, qn_dataset_builder *o,
+                       fetch_fn *fetch)
 {
     pictures *p = qn_arena_alloc(o->arena, sizeof *p);
     QN_TRY_ALLOC(o->ctx, p);
@@ -195,7 +203,8 @@ static qn_status start(pictures **out, qn_source *source, qn_opening *o, fetch_f
 }
 
 /* What is open in the shape becomes as the first picture has it. */
-static qn_status bind_to_first(qn_picture_shape *shape, const qn_source *source, qn_opening *o)
+static qn_status bind_to_first(qn_picture_shape *shape, const qn_dataset_source *source,
+                               qn_dataset_builder *o)
 {
     const pictures *p = source->own;
     qn_image image;
@@ -208,7 +217,8 @@ static qn_status bind_to_first(qn_picture_shape *shape, const qn_source *source,
 }
 
 /* The size that picture i will have, by the head of its file. */
-static qn_status measure(qn_image *out, const qn_source *source, qn_opening *o, int64_t i)
+static qn_status measure(qn_image *out, const qn_dataset_source *source, qn_dataset_builder *o,
+                         int64_t i)
 {
     const pictures *p = source->own;
     qn_map map;
@@ -222,7 +232,7 @@ static qn_status measure(qn_image *out, const qn_source *source, qn_opening *o, 
 }
 
 /* Each picture may have a size of its own. */
-static bool may_differ(const qn_source *source, const qn_value_info *info)
+static bool may_differ(const qn_dataset_source *source, const qn_value_info *info)
 {
     const pictures *p = source->own;
     return source->files && info->rank > 2 && (p->shape.height < 0 || p->shape.width < 0) &&
@@ -230,12 +240,12 @@ static bool may_differ(const qn_source *source, const qn_value_info *info)
 }
 
 /* The sizes of all are noted; those open in the shape stay so where they differ. */
-static qn_status look_at_all(const qn_source *source, qn_opening *o)
+static qn_status look_at_all(const qn_dataset_source *source, qn_dataset_builder *o)
 {
     const pictures *p = source->own;
     qn_tensor sample;
     qn_image size;
-    QN_TRY(qn_opening_begin_shapes(o, p->input, source->count));
+    QN_TRY(qn_dataset_builder_begin_shapes(o, p->input, source->count));
     for (int64_t i = 0; i < source->count; i++) {
         qn_picture_shape shape = p->shape;
         qn_status status = measure(&size, source, o, i);
@@ -243,18 +253,18 @@ static qn_status look_at_all(const qn_source *source, qn_opening *o)
             status = qn_preprocess_bind(&shape, o->ctx, &p->preprocess, &size);
         QN_TRY(within(o->ctx, status, source, i));
         picture_dims(&sample, o->spec->inputs[p->input].rank, &shape);
-        QN_TRY(qn_opening_note_shape(o, p->input, i, &sample));
+        QN_TRY(qn_dataset_builder_note_shape(o, p->input, i, &sample));
     }
-    qn_opening_settle_shapes(o, p->input, source->count);
+    qn_dataset_builder_end_shapes(o, p->input, source->count);
     return QN_OK;
 }
 
 /* The first picture gives open dimensions their sizes, or each its own. */
-static qn_status finish(qn_source *source, qn_opening *o, size_t named)
+static qn_status finish(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
     pictures *p = source->own;
     qn_tensor sample;
-    QN_TRY(qn_opening_input(&p->input, o, named, source->path));
+    QN_TRY(qn_dataset_builder_input(&p->input, o, named, source->path));
     const qn_value_info *info = &o->spec->inputs[p->input];
     p->in = &o->in[p->input];
     QN_TRY(input_shape(&p->shape, o, info));
@@ -262,7 +272,7 @@ static qn_status finish(qn_source *source, qn_opening *o, size_t named)
     QN_TRY(bind_to_first(&first, source, o));
     picture_dims(&sample, info->rank, &first);
     QN_TRY(check_flat(o, info, &sample));
-    QN_TRY(qn_opening_feed(o, p->input, &sample, false));
+    QN_TRY(qn_dataset_builder_feed(o, p->input, &sample, false));
     if (may_differ(source, info))
         QN_TRY(look_at_all(source, o));
     if (!p->in->dims)
@@ -281,7 +291,7 @@ static bool is_picture(qn_context *ctx, const char *path)
 }
 
 /* Files whose contents are none are left out, unless samples of other sources stand beside them. */
-static qn_status leave_out_others(qn_source *source, qn_opening *o)
+static qn_status leave_out_others(qn_dataset_source *source, qn_dataset_builder *o)
 {
     qn_listing *kept = qn_arena_copy(o->arena, source->files, sizeof *kept);
     const size_t count = (size_t)source->files->count;
@@ -310,7 +320,8 @@ static qn_status leave_out_others(qn_source *source, qn_opening *o)
     return QN_OK;
 }
 
-qn_status qn_source_open_pictures(qn_source *source, qn_opening *o, size_t named)
+qn_status qn_dataset_source_open_pictures(qn_dataset_source *source, qn_dataset_builder *o,
+                                          size_t named)
 {
     pictures *p = NULL;
     if (!o->spec->strict && o->spec->n_data == 1 && source->files->count > 1)
@@ -346,7 +357,7 @@ qn_status qn_idx_parse(qn_idx *out, qn_context *ctx, const uint8_t *file, size_t
     return QN_OK;
 }
 
-static qn_status use_idx(qn_source *source, qn_opening *o, pictures *p)
+static qn_status use_idx(qn_dataset_source *source, qn_dataset_builder *o, pictures *p)
 {
     qn_idx idx;
     QN_TRY(qn_idx_parse(&idx, o->ctx, p->bytes.data, p->bytes.size));
@@ -368,11 +379,11 @@ static qn_status use_idx(qn_source *source, qn_opening *o, pictures *p)
     return QN_OK;
 }
 
-qn_status qn_source_open_idx(qn_source *source, qn_opening *o, size_t named)
+qn_status qn_dataset_source_open_idx(qn_dataset_source *source, qn_dataset_builder *o, size_t named)
 {
     pictures *p = NULL;
     QN_TRY(start(&p, source, o, fetch_record));
-    QN_TRY(qn_bytes_open(&p->bytes, o->ctx, source->path));
+    QN_TRY(qn_file_bytes_open(&p->bytes, o->ctx, source->path));
     const qn_status status = use_idx(source, o, p);
     if (status != QN_OK)
         return qn_fail_within(o->ctx, status, "%s", source->path);
@@ -380,12 +391,13 @@ qn_status qn_source_open_idx(qn_source *source, qn_opening *o, size_t named)
 }
 
 /* CIFAR: records of a class (or, CIFAR-100, a coarse one and a fine one), then 32 x 32 red, green, blue. */
-static qn_status open_cifar(qn_source *source, qn_opening *o, size_t named, int64_t classes)
+static qn_status open_cifar(qn_dataset_source *source, qn_dataset_builder *o, size_t named,
+                            int64_t classes)
 {
     enum { SIDE = 32 };
     pictures *p = NULL;
     QN_TRY(start(&p, source, o, fetch_record));
-    QN_TRY(qn_bytes_open(&p->bytes, o->ctx, source->path));
+    QN_TRY(qn_file_bytes_open(&p->bytes, o->ctx, source->path));
     p->channels = 3;
     p->height = p->width = SIDE;
     p->stride = 3 * SIDE * SIDE + classes;
@@ -403,12 +415,14 @@ static qn_status open_cifar(qn_source *source, qn_opening *o, size_t named, int6
     return finish(source, o, named);
 }
 
-qn_status qn_source_open_cifar10(qn_source *source, qn_opening *o, size_t named)
+qn_status qn_dataset_source_open_cifar10(qn_dataset_source *source, qn_dataset_builder *o,
+                                         size_t named)
 {
     return open_cifar(source, o, named, 1);
 }
 
-qn_status qn_source_open_cifar100(qn_source *source, qn_opening *o, size_t named)
+qn_status qn_dataset_source_open_cifar100(qn_dataset_source *source, qn_dataset_builder *o,
+                                          size_t named)
 {
     return open_cifar(source, o, named, 2);
 }

@@ -1,8 +1,8 @@
 /* One .npy, .npz or raw file per sample. */
 #include <string.h>
 
-#include "data/arrays.h"
-#include "data/source.h"
+#include "data/dataset_source.h"
+#include "data/input_files.h"
 
 typedef struct tensors {
     qn_input_list inputs; /* axis 0 of a batch taken as 1, for raw files */
@@ -82,22 +82,22 @@ static qn_status copy_sample(void *to, qn_context *ctx, const tensors *t, size_t
 }
 
 static qn_status open_files(qn_tensor ***out, qn_context *ctx, const tensors *t, const char *path,
-                            qn_arrays_use use)
+                            qn_input_file_use use)
 {
     qn_tensor **files = qn_alloc_zero(ctx, t->inputs.count + 1, sizeof *files);
     *out = files;
     QN_TRY_ALLOC(ctx, files);
-    return qn_arrays_open(files, ctx, &t->inputs, t->named, path, use);
+    return qn_input_files_open(files, ctx, &t->inputs, t->named, path, use);
 }
 
-static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_source *source,
-                             qn_context *ctx, int64_t i)
+static qn_status read_sample(void *const *to, qn_picture_place *place,
+                             const qn_dataset_source *source, qn_context *ctx, int64_t i)
 {
     (void)place;
     const tensors *t = source->own;
     const char *path = source->files->paths[i];
     qn_tensor **files;
-    qn_status status = open_files(&files, ctx, t, path, QN_ARRAYS_LATER);
+    qn_status status = open_files(&files, ctx, t, path, QN_INPUT_FILE_AGAIN);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         if (t->ours[k])
             status = copy_sample(to[k], ctx, t, k, files[k]);
@@ -110,15 +110,15 @@ static qn_status read_sample(void *const *to, qn_picture_place *place, const qn_
     return status;
 }
 
-static void close_tensors(qn_source *source)
+static void close_tensors(qn_dataset_source *source)
 {
     (void)source;
 }
 
-static const qn_source_kind tensors_kind = {read_sample, NULL, close_tensors};
+static const qn_dataset_source_kind tensors_kind = {read_sample, NULL, close_tensors};
 
 /* The model's inputs with a single sample along axis 0 where that is open. */
-static qn_status single_inputs(qn_input_list *out, qn_opening *o)
+static qn_status single_inputs(qn_input_list *out, qn_dataset_builder *o)
 {
     qn_value_info *at =
         qn_arena_copy(o->arena, o->spec->inputs, o->spec->n_inputs * sizeof *o->spec->inputs);
@@ -132,17 +132,17 @@ static qn_status single_inputs(qn_input_list *out, qn_opening *o)
 }
 
 /* The first file tells what it feeds. */
-static qn_status look_at_first(const qn_source *source, qn_opening *o, tensors *t)
+static qn_status look_at_first(const qn_dataset_source *source, qn_dataset_builder *o, tensors *t)
 {
     qn_tensor **files;
-    qn_status status = open_files(&files, o->ctx, t, source->files->paths[0], QN_ARRAYS_WHOLE);
+    qn_status status = open_files(&files, o->ctx, t, source->files->paths[0], QN_INPUT_FILE_WHOLE);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         qn_tensor sample;
         if (!files[k])
             continue;
         t->ours[k] = true;
         const bool whole = as_sample(&sample, files[k], &t->inputs.at[k]);
-        status = qn_opening_feed(o, k, &sample, whole);
+        status = qn_dataset_builder_feed(o, k, &sample, whole);
     }
     if (files)
         free_files(files, t->inputs.count);
@@ -160,19 +160,20 @@ static bool may_differ(const tensors *t, size_t k)
     return open;
 }
 
-static qn_status note_shape(qn_opening *o, const tensors *t, size_t k, int64_t i,
+static qn_status note_shape(qn_dataset_builder *o, const tensors *t, size_t k, int64_t i,
                             const qn_tensor *file)
 {
     qn_tensor sample;
     QN_TRY(check_sample(&sample, o->ctx, t, k, file));
-    return qn_opening_note_shape(o, k, i, &sample);
+    return qn_dataset_builder_note_shape(o, k, i, &sample);
 }
 
-static qn_status note_shapes(const qn_source *source, qn_opening *o, const tensors *t, int64_t i)
+static qn_status note_shapes(const qn_dataset_source *source, qn_dataset_builder *o,
+                             const tensors *t, int64_t i)
 {
     const char *path = source->files->paths[i];
     qn_tensor **files;
-    qn_status status = open_files(&files, o->ctx, t, path, QN_ARRAYS_LATER);
+    qn_status status = open_files(&files, o->ctx, t, path, QN_INPUT_FILE_AGAIN);
     for (size_t k = 0; status == QN_OK && k < t->inputs.count; k++) {
         if (t->in[k].dims && t->ours[k])
             status = note_shape(o, t, k, i, files[k]);
@@ -186,25 +187,27 @@ static qn_status note_shapes(const qn_source *source, qn_opening *o, const tenso
 }
 
 /* All files are looked at where the model takes samples of different shapes. */
-static qn_status look_at_all(const qn_source *source, qn_opening *o, const tensors *t)
+static qn_status look_at_all(const qn_dataset_source *source, qn_dataset_builder *o,
+                             const tensors *t)
 {
     bool any = false;
     for (size_t k = 0; k < t->inputs.count; k++) {
         if (!may_differ(t, k))
             continue;
         any = true;
-        QN_TRY(qn_opening_begin_shapes(o, k, source->count));
+        QN_TRY(qn_dataset_builder_begin_shapes(o, k, source->count));
     }
     for (int64_t i = 0; any && i < source->count; i++)
         QN_TRY(note_shapes(source, o, t, i));
     for (size_t k = 0; k < t->inputs.count; k++) {
         if (t->ours[k] && t->in[k].dims)
-            qn_opening_settle_shapes(o, k, source->count);
+            qn_dataset_builder_end_shapes(o, k, source->count);
     }
     return QN_OK;
 }
 
-qn_status qn_source_open_tensors(qn_source *source, qn_opening *o, size_t named)
+qn_status qn_dataset_source_open_tensors(qn_dataset_source *source, qn_dataset_builder *o,
+                                         size_t named)
 {
     tensors *own = qn_arena_alloc(o->arena, sizeof *own);
     QN_TRY_ALLOC(o->ctx, own);

@@ -158,7 +158,7 @@ static void name_sample(void *user, int64_t index, char *out, size_t size)
 
 void qn_baseline_finish(qn_baseline *baseline)
 {
-    baseline->source = (qn_source){
+    baseline->source = (qn_sample_source){
         .user = baseline, .count = baseline->n_samples, .read = read_sample, .name = name_sample};
     while (baseline->n_pieces < baseline->most_pieces &&
            baseline->pieces[baseline->n_pieces].values)

@@ -36,7 +36,7 @@ typedef struct qn_baseline {
     int64_t forwards;
     double metric;
     /* Of the samples. */
-    qn_source source;
+    qn_sample_source source;
 } qn_baseline;
 
 enum { QN_BASELINE_SAMPLES = 16 };

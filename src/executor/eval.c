@@ -8,7 +8,7 @@
 #include "executor/feed.h"
 #include "report/report.h"
 #include "run/plan.h"
-#include "task/forms.h"
+#include "task/box_layouts.h"
 #include "task/task.h"
 
 /* A model at work. */
@@ -172,7 +172,7 @@ static void tell_model(qn_item *table, const char *name, const job *j, bool of_f
     qn_item *row = qn_item_row(table);
     const player *p = of_float ? &j->other : &j->own;
     qn_item_text(row, "model", name);
-    qn_task_tell_model(row, j->task, of_float);
+    qn_task_describe_model(row, j->task, of_float);
     qn_item_real(row, "ms_per_sample", p->run_ms / (double)j->done, 3);
 }
 
@@ -180,7 +180,7 @@ static qn_status fill_report(qn_report *report, const job *j)
 {
     qn_item *root = &report->root;
     qn_item_text(root, "task", qn_task_name_of(j->task));
-    qn_task_tell(root, j->task);
+    qn_task_describe(root, j->task);
     qn_item_int(root, "batch", j->feed.batch);
     qn_item_real(root, "samples_per_second", (double)j->done * 1e3 / j->wall_ms, 1);
     qn_item *table = qn_item_table(root, "models");
@@ -247,7 +247,7 @@ static void close_job(job *j)
 
 const char *qn_detect_form(size_t i)
 {
-    return qn_box_form_at(i);
+    return qn_box_layout_name(i);
 }
 
 const char *qn_task_name(size_t i)

@@ -158,15 +158,15 @@ static qn_status open_executor(qn_executor *e)
     describe_inputs(e);
     if (o->baseline && qn_executor_stage_of(e)->may_stop)
         QN_TRY(qn_baseline_error_init(&e->error, e->ctx, o->baseline, o->model));
-    const qn_lanes_options lanes = {.threads = o->threads,
-                                    .plan = make_plan,
-                                    .user = e,
-                                    .n_inputs = e->facts.n_inputs,
-                                    .collect = qn_executor_stage_of(e)->observes,
-                                    .axis = qn_channel_axis,
-                                    .model = o->print,
-                                    .whole = e->log != NULL};
-    return qn_lanes_create(&e->lanes, e->ctx, &lanes);
+    const qn_batch_runner_options runner = {.threads = o->threads,
+                                            .plan = make_plan,
+                                            .user = e,
+                                            .n_inputs = e->facts.n_inputs,
+                                            .collect = qn_executor_stage_of(e)->observes,
+                                            .axis = qn_channel_axis,
+                                            .model = o->print,
+                                            .whole = e->log != NULL};
+    return qn_batch_runner_create(&e->runner, e->ctx, &runner);
 }
 
 static void close_executor(qn_executor *e)
@@ -180,7 +180,7 @@ static void close_executor(qn_executor *e)
     qn_free(e->ctx, e->parts);
     qn_free(e->ctx, e->part_sizes);
     qn_baseline_error_free(&e->error);
-    qn_lanes_free(e->lanes);
+    qn_batch_runner_free(e->runner);
     qn_arena_free(&e->arena);
 }
 
@@ -209,7 +209,7 @@ static qn_status finish_float(qn_executor *e, double metric)
                        o->function->name ? o->function->name : "");
     for (size_t i = 0; i < o->n_after; i++) {
         if (!o->stats[i])
-            QN_TRY(qn_lanes_stats(&o->stats[i], e->lanes));
+            QN_TRY(qn_batch_runner_stats(&o->stats[i], e->runner));
     }
     o->baseline->forwards = e->forwards;
     o->baseline->metric = metric;

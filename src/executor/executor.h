@@ -2,7 +2,7 @@
 #ifndef QN_EXECUTOR_H
 #define QN_EXECUTOR_H
 
-#include "calib/lanes.h"
+#include "calib/batch_runner.h"
 #include "executor/baseline.h"
 #include "executor/forward_log.h"
 #include "model/prepare.h"
@@ -39,7 +39,7 @@ struct qn_executor {
     qn_arena arena;
     qn_value_info *inputs; /* as forward takes them */
     const qn_value **layers;
-    qn_lanes *lanes;
+    qn_batch_runner *runner;
     qn_batch_inputs batch;
     qn_tensor *outputs; /* [n_outputs] of the last forward */
     void **buffers;     /* [n_outputs] */

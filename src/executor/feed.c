@@ -49,7 +49,7 @@ static qn_status check_files(const qn_feed *feed, const char *path)
     for (size_t i = 0; i < feed->n_in; i++) {
         const qn_value_info *info = &feed->infos[i];
         if (feed->files[i] && !fits(info, feed->files[i]))
-            return qn_fail_unfit(feed->ctx, path, feed->files[i], info);
+            return qn_fail_input_mismatch(feed->ctx, path, feed->files[i], info);
     }
     return QN_OK;
 }
@@ -75,7 +75,8 @@ static qn_status open_files(qn_feed *feed)
         size_t named;
         const qn_status split = qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]);
         QN_TRY(tell_name(feed, o->inputs[i], split));
-        QN_TRY(qn_arrays_open(feed->files, feed->ctx, &inputs, named, path, QN_ARRAYS_WHOLE));
+        QN_TRY(
+            qn_input_files_open(feed->files, feed->ctx, &inputs, named, path, QN_INPUT_FILE_WHOLE));
         QN_TRY(check_files(feed, path));
     }
     return QN_OK;

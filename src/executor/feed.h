@@ -2,7 +2,7 @@
 #ifndef QN_FEED_H
 #define QN_FEED_H
 
-#include "data/arrays.h"
+#include "data/input_files.h"
 #include "data/loader.h"
 #include "ir/graph.h"
 

@@ -114,7 +114,7 @@ qn_status qn_feed_source_open(qn_feed_source *s, qn_feed *feed, const qn_plan *p
         return qn_fail_nomem(feed->ctx);
     for (int slot = 0; slot < slots; slot++)
         QN_TRY(slot_memory(s, feed, slot));
-    s->source = (qn_source){.user = s, .slots = slots, .name = name_run};
+    s->source = (qn_sample_source){.user = s, .slots = slots, .name = name_run};
     s->source.read = feed->dataset ? read_run : read_random;
     if (feed->dataset)
         s->source.count = (feed->samples + feed->batch - 1) / feed->batch;

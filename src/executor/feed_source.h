@@ -8,7 +8,7 @@
 /* The runs of a feed, one sample each unless the model fixes another batch, or random ones where nothing is
  * sampled. */
 typedef struct qn_feed_source {
-    qn_source source;
+    qn_sample_source source;
     const qn_feed *feed;
     qn_tensor *tensors; /* [slots, inputs] */
     void **buffers;     /* [slots, inputs], of those that are sampled */

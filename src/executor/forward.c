@@ -162,7 +162,7 @@ static qn_status note_statistics(qn_executor *e)
     const qn_executor_options *o = e->options;
     for (size_t i = 0; i + 1 < o->n_after; i++) {
         if (o->after[i] == e->forwards && !o->stats[i])
-            QN_TRY(qn_lanes_stats(&o->stats[i], e->lanes));
+            QN_TRY(qn_batch_runner_stats(&o->stats[i], e->runner));
     }
     return QN_OK;
 }
@@ -181,13 +181,13 @@ static qn_status take_known(qn_executor *e, const qn_logged_forward *known)
 
 static qn_status compute(qn_executor *e, bool blind)
 {
-    const qn_pieces pieces = {.user = e,
-                              .count = e->batch.pieces,
-                              .blind = blind,
-                              .give = give_piece,
-                              .take = take_piece};
+    const qn_batch_pieces pieces = {.user = e,
+                                    .count = e->batch.pieces,
+                                    .outputs_only = blind,
+                                    .read_inputs = give_piece,
+                                    .on_outputs = take_piece};
     QN_TRY(qn_check_cancel(e->ctx));
-    const qn_status status = qn_lanes_run(e->lanes, &pieces);
+    const qn_status status = qn_batch_runner_run(e->runner, &pieces);
     e->broken = e->broken || status != QN_OK;
     return status;
 }
@@ -195,7 +195,7 @@ static qn_status compute(qn_executor *e, bool blind)
 /* Of a pass that goes on: nothing is counted twice, nor is what will be counted by another call. */
 static qn_status compute_logged(qn_executor *e)
 {
-    const qn_fingerprint print = qn_sample_print(e->batch.tensors, e->facts.n_inputs);
+    const qn_fingerprint print = qn_sample_fingerprint(e->batch.tensors, e->facts.n_inputs);
     const int64_t count = e->batch.pieces * (int64_t)e->facts.n_outputs;
     const qn_logged_forward *known;
     qn_forward_log_find(&known, e->log, e->forwards, print);
@@ -211,7 +211,7 @@ static qn_status compute_logged(qn_executor *e)
 static void go_on(qn_executor *e)
 {
     qn_forward_log *log = e->log;
-    qn_lanes_restore(e->lanes, log->total);
+    qn_batch_runner_restore(e->runner, log->total);
     log->total = NULL;
     for (size_t i = 0; i + 1 < log->n_after; i++) {
         e->options->stats[i] = log->stats[i];
@@ -222,7 +222,7 @@ static void go_on(qn_executor *e)
 qn_status qn_executor_write_log(qn_executor *e)
 {
     qn_stats *total = NULL;
-    QN_TRY(qn_lanes_stats(&total, e->lanes));
+    QN_TRY(qn_batch_runner_stats(&total, e->runner));
     const qn_status status = qn_forward_log_write(e->log, total, e->options->stats);
     qn_stats_free(total);
     return status;

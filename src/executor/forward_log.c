@@ -117,7 +117,7 @@ bool qn_forward_log_due(const qn_forward_log *log)
 
 static void put_forward(qn_text *out, const qn_logged_forward *f)
 {
-    qn_put_print(out, f->print);
+    qn_put_fingerprint(out, f->print);
     qn_put_varint(out, (uint64_t)f->n_tensors);
     for (int64_t k = 0; k < f->n_tensors; k++)
         qn_put_tensor(out, &f->tensors[k]);
@@ -128,7 +128,7 @@ qn_status qn_forward_log_write(qn_forward_log *log, const qn_stats *total, qn_st
     qn_text text;
     qn_text_init(&text, log->ctx);
     qn_text_add(&text, magic, QN_MAGIC);
-    qn_put_print(&text, log->key);
+    qn_put_fingerprint(&text, log->key);
     qn_put_varint(&text, log->n_after);
     for (size_t i = 0; i < log->n_after; i++)
         qn_put_varint(&text, (uint64_t)log->after[i]);
@@ -142,25 +142,25 @@ qn_status qn_forward_log_write(qn_forward_log *log, const qn_stats *total, qn_st
     for (size_t i = 0; i < log->count; i++)
         put_forward(&text, &log->at[i]);
     log->written = qn_clock_ms();
-    return qn_write_sealed(log->ctx, &text, log->path);
+    return qn_write_checked(log->ctx, &text, log->path);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-static bool get_job(const qn_forward_log *log, qn_bytes *in)
+static bool get_job(const qn_forward_log *log, qn_byte_reader *in)
 {
     bool same =
-        qn_fingerprint_same(qn_get_print(in), log->key) && qn_get_varint(in) == log->n_after;
+        qn_fingerprint_same(qn_get_fingerprint(in), log->key) && qn_get_varint(in) == log->n_after;
     for (size_t i = 0; i < log->n_after && same; i++)
         same = qn_get_varint(in) == (uint64_t)log->after[i];
     return same && !in->wrong;
 }
 
-static qn_status get_forward(qn_forward_log *log, qn_bytes *in)
+static qn_status get_forward(qn_forward_log *log, qn_byte_reader *in)
 {
     QN_TRY_GROW(log->ctx, log->at, log->capacity, log->count + 1);
     qn_logged_forward *f = &log->at[log->count++];
-    *f = (qn_logged_forward){.print = qn_get_print(in)};
+    *f = (qn_logged_forward){.print = qn_get_fingerprint(in)};
     const int64_t count = (int64_t)qn_get_count(in, (uint64_t)(in->end - in->at));
     if (in->wrong || count == 0)
         return QN_OK;
@@ -174,7 +174,7 @@ static qn_status get_forward(qn_forward_log *log, qn_bytes *in)
     return QN_OK;
 }
 
-static qn_status get_all(qn_forward_log *log, qn_bytes *in)
+static qn_status get_all(qn_forward_log *log, qn_byte_reader *in)
 {
     if (!get_job(log, in))
         return qn_fail(log->ctx, QN_E_INVALID,
@@ -197,7 +197,7 @@ static qn_status get_all(qn_forward_log *log, qn_bytes *in)
 qn_status qn_forward_log_open(qn_forward_log *log)
 {
     qn_map map;
-    qn_bytes in = {NULL, NULL, false};
+    qn_byte_reader in = {NULL, NULL, false};
     log->written = qn_clock_ms();
     log->stats = qn_alloc_zero(log->ctx, log->n_after + 1, sizeof *log->stats);
     QN_TRY_ALLOC(log->ctx, log->stats);
@@ -205,7 +205,7 @@ qn_status qn_forward_log_open(qn_forward_log *log)
         return QN_OK;
     qn_status status = qn_map_open(&map, log->ctx, log->path);
     if (status == QN_OK) {
-        status = qn_get_sealed(&in, log->ctx, map.data, map.size, magic);
+        status = qn_get_checked(&in, log->ctx, map.data, map.size, magic);
         if (status == QN_OK)
             status = get_all(log, &in);
         qn_map_close(&map);

@@ -8,7 +8,7 @@
 #include "calib/calib.h"
 
 typedef struct qn_logged_forward {
-    qn_fingerprint print; /* qn_sample_print of all that it was given */
+    qn_fingerprint print; /* qn_sample_fingerprint of all that it was given */
     int64_t n_tensors;    /* outputs of all its pieces, one piece behind the other; 0: not kept */
     qn_tensor *tensors;
 } qn_logged_forward;

@@ -338,10 +338,10 @@ static void tell(const job *j, double *metric)
     if (j->measured)
         *metric = m[0].value;
     if (root) {
-        qn_task_tell(root, j->task);
+        qn_task_describe(root, j->task);
         if (j->measured && !j->config->is_yolo)
             qn_item_text(root, "labels", labels);
-        qn_task_tell_model(root, j->task, false);
+        qn_task_describe_model(root, j->task, false);
         if (j->detect.draw_dir)
             qn_item_text(root, "drawn", j->detect.draw_dir);
     }

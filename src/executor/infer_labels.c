@@ -4,7 +4,7 @@
 
 #include "data/listing.h"
 #include "executor/infer_default.h"
-#include "task/labels.h"
+#include "task/box_labels.h"
 
 const char *qn_sibling_folder(qn_arena *arena, const char *data_dir, const char *name)
 {

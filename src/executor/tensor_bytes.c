@@ -17,12 +17,12 @@ void qn_put_tensor(qn_text *out, const qn_tensor *t)
     qn_text_add(out, t->data, bytes_of(t));
 }
 
-static uint64_t left(const qn_bytes *in)
+static uint64_t left(const qn_byte_reader *in)
 {
     return (uint64_t)(in->end - in->at);
 }
 
-qn_status qn_get_tensor(qn_tensor *out, qn_context *ctx, qn_bytes *in)
+qn_status qn_get_tensor(qn_tensor *out, qn_context *ctx, qn_byte_reader *in)
 {
     size_t bytes = 0;
     qn_tensor t = {.dtype = (qn_dtype)qn_get_count(in, QN_SEQUENCE - 1)};

@@ -5,7 +5,7 @@
 
 typedef struct job {
     qn_calibration calibration;
-    qn_course course;
+    qn_convergence convergence;
     double run_ms;
 } job;
 
@@ -13,23 +13,23 @@ typedef struct job {
 
 static void report_course(qn_item *root, const job *j)
 {
-    const qn_course *c = &j->course;
-    const qn_source *source = &j->calibration.samples.source;
+    const qn_convergence *c = &j->convergence;
+    const qn_sample_source *source = &j->calibration.samples.source;
     qn_calibration_report_data(root, &j->calibration);
     qn_item_int(root, "samples", c->samples);
     qn_item_int(root, "tensors", c->values);
     qn_item_real(root, "plan_ms", j->calibration.plan_ms, 3);
     qn_item_real(root, "run_ms", j->run_ms, 3);
-    if (c->enough)
-        qn_item_int(root, "enough_after", c->enough);
+    if (c->converged)
+        qn_item_int(root, "enough_after", c->converged);
     else
         qn_item_text(root, "enough_after", "not yet: more samples change the ranges");
     qn_item *stages = qn_item_table(root, "convergence");
-    for (size_t i = 0; i < c->n_stages; i++) {
+    for (size_t i = 0; i < c->n_points; i++) {
         qn_item *row = qn_item_row(stages);
-        qn_item_int(row, "samples", c->stages[i].samples);
-        qn_item_real(row, "median_change_percent", 100 * c->stages[i].median, 2);
-        qn_item_real(row, "worst_change_percent", 100 * c->stages[i].worst, 2);
+        qn_item_int(row, "samples", c->points[i].samples);
+        qn_item_real(row, "median_change_percent", 100 * c->points[i].median, 2);
+        qn_item_real(row, "worst_change_percent", 100 * c->points[i].worst, 2);
     }
     if (c->n_outliers == 0)
         return;
@@ -60,7 +60,7 @@ static qn_status run_job(qn_stats **out, job *j)
 {
     QN_TRY(qn_calibration_feed(&j->calibration));
     const double start = qn_clock_ms();
-    QN_TRY(qn_calibration_collect(out, &j->course, &j->calibration, NULL));
+    QN_TRY(qn_calibration_collect(out, &j->convergence, &j->calibration, NULL));
     j->run_ms = qn_clock_ms() - start;
     return QN_OK;
 }
@@ -69,7 +69,7 @@ qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx, qn_m
                        const qn_calibrate_options *options)
 {
     const qn_calibrate_options defaults = QN_CALIBRATE_OPTIONS_INIT;
-    job j = {.course = {0}};
+    job j = {.convergence = {0}};
     *out = NULL;
     if (report)
         *report = NULL;

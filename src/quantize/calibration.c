@@ -103,8 +103,8 @@ qn_status qn_calibration_keep(qn_calibration *c, int64_t most)
     return QN_OK;
 }
 
-qn_status qn_calibration_collect(qn_stats **out, qn_course *course, const qn_calibration *c,
-                                 const qn_collect_options *wanted)
+qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
+                                 const qn_calibration *c, const qn_collect_options *wanted)
 {
     qn_collect_options collect = wanted ? *wanted : (qn_collect_options){.threads = 0};
     collect.threads = c->workers;
@@ -112,7 +112,7 @@ qn_status qn_calibration_collect(qn_stats **out, qn_course *course, const qn_cal
         collect.checkpoint = c->options->checkpoint;
     collect.axis = qn_channel_axis;
     collect.model = c->print;
-    const qn_status status = qn_collect(out, course, c->plan, c->ctx, c->source, &collect);
+    const qn_status status = qn_collect(out, convergence, c->plan, c->ctx, c->source, &collect);
     if (status != QN_OK)
         return qn_nan_explain(c->ctx, c->real->graph, status);
     qn_zero_inputs_warn(c->ctx, c->real->graph, out[collect.n_after]);

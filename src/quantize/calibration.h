@@ -29,7 +29,7 @@ typedef struct qn_calibration {
     /* There are samples to run, below; and they are no random numbers. */
     bool fed, with_data;
     /* Those of the feed, those that are kept of it, or others. */
-    const qn_source *source;
+    const qn_sample_source *source;
     size_t n_inputs;
     /* Samples run at once. */
     int workers;
@@ -49,9 +49,9 @@ QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
 QN_MUST_CHECK qn_status qn_calibration_keep(qn_calibration *c, int64_t most);
 /* A line where the data are random numbers. */
 void qn_calibration_report_data(qn_item *root, const qn_calibration *c);
-/* After qn_calibration_feed. `course` may be NULL; `wanted` beyond the statistics of all samples: `after`, `took`, a
+/* After qn_calibration_feed. `convergence` may be NULL; `wanted` beyond the statistics of all samples: `after`, `took`, a
  * checkpoint; NULL: nothing. out [wanted->n_after + 1]. */
-QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_course *course,
+QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
                                                const qn_calibration *c,
                                                const qn_collect_options *wanted);
 /* The plan's memory, when nothing is left to collect; the samples stay. */

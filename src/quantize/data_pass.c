@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "calib/bytes.h"
+#include "calib/byte_stream.h"
 #include "model/prepare.h"
 #include "ops/eval.h"
 #include "quant/observe.h"
@@ -106,7 +106,7 @@ static void put_pieces(void *user, qn_text *out)
 }
 
 static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline, qn_context *ctx,
-                           qn_bytes *in)
+                           qn_byte_reader *in)
 {
     const uint64_t most = (uint64_t)(in->end - in->at) / sizeof(float);
     piece->rows = (int64_t)qn_get_count(in, INT32_MAX);
@@ -139,7 +139,7 @@ static void forget_pieces(data_pass *p)
     atomic_store(&p->labelled, 0);
 }
 
-static qn_status get_pieces(void *user, qn_context *ctx, qn_bytes *in)
+static qn_status get_pieces(void *user, qn_context *ctx, qn_byte_reader *in)
 {
     data_pass *p = user;
     const qn_baseline *baseline = p->options->baseline;
@@ -178,10 +178,10 @@ qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options
     const qn_collect_options collect = {.after = after,
                                         .n_after = n_after - 1,
                                         .checkpoint = options->checkpoint,
-                                        .took = take_float,
-                                        .took_user = &p,
-                                        .put = put_pieces,
-                                        .get = get_pieces};
+                                        .on_sample = take_float,
+                                        .on_sample_user = &p,
+                                        .save_state = put_pieces,
+                                        .load_state = get_pieces};
     QN_TRY(qn_calibration_collect(out, NULL, c, &collect));
     baseline->forwards = c->source->count;
     baseline->metric = hit_rate(&p);
@@ -225,11 +225,12 @@ static qn_status take(void *user, qn_context *ctx, int64_t piece, const qn_sessi
     return status;
 }
 
-static qn_status run_batch(data_pass *p, qn_lanes *lanes, int64_t count)
+static qn_status run_batch(data_pass *p, qn_batch_runner *runner, int64_t count)
 {
-    const qn_pieces pieces = {.user = p, .count = count, .give = give, .take = take};
+    const qn_batch_pieces pieces = {
+        .user = p, .count = count, .read_inputs = give, .on_outputs = take};
     const size_t n = p->options->baseline->n_outputs;
-    QN_TRY(qn_lanes_run(lanes, &pieces));
+    QN_TRY(qn_batch_runner_run(runner, &pieces));
     for (int64_t i = 0; i < count; i++) {
         if (p->first + i < p->options->baseline->n_pieces)
             QN_TRY(qn_baseline_error_add(&p->error, p->sums + (size_t)i * n));
@@ -238,11 +239,11 @@ static qn_status run_batch(data_pass *p, qn_lanes *lanes, int64_t count)
     return QN_OK;
 }
 
-static qn_status run_all(data_pass *p, qn_lanes *lanes, int64_t batch)
+static qn_status run_all(data_pass *p, qn_batch_runner *runner, int64_t batch)
 {
     const int64_t all = p->options->calibration->source->count;
     while (p->first < all) {
-        QN_TRY(run_batch(p, lanes, QN_MIN(batch, all - p->first)));
+        QN_TRY(run_batch(p, runner, QN_MIN(batch, all - p->first)));
         qn_progress(p->ctx, "samples", p->first, all);
         if (qn_baseline_error_settled(&p->error, all))
             return QN_OK;
@@ -256,16 +257,16 @@ static qn_status run_model(double *metric, double *error, data_pass *p)
     const qn_calibration *c = p->options->calibration;
     const int threads = p->options->threads;
     const int64_t batch = (int64_t)threads * PER_LANE;
-    const qn_lanes_options options = {
+    const qn_batch_runner_options options = {
         .threads = threads, .plan = make_plan, .user = p, .n_inputs = c->n_inputs};
-    qn_lanes *lanes = NULL;
+    qn_batch_runner *runner = NULL;
     p->sums =
         qn_alloc_zero(p->ctx, (size_t)batch * p->options->baseline->n_outputs + 1, sizeof *p->sums);
     QN_TRY_ALLOC(p->ctx, p->sums);
     QN_TRY(qn_baseline_error_init(&p->error, p->ctx, p->options->baseline, p->model));
-    QN_TRY(qn_lanes_create(&lanes, p->ctx, &options));
-    const qn_status status = run_all(p, lanes, batch);
-    qn_lanes_free(lanes);
+    QN_TRY(qn_batch_runner_create(&runner, p->ctx, &options));
+    const qn_status status = run_all(p, runner, batch);
+    qn_batch_runner_free(runner);
     *metric = hit_rate(p);
     *error = qn_baseline_error_value(&p->error);
     return status;

@@ -70,7 +70,7 @@ static void add_outputs(errors *c)
 
 static qn_status run_samples(errors *c, int64_t most)
 {
-    const qn_source *source = c->data->source;
+    const qn_sample_source *source = c->data->source;
     const int64_t samples = QN_MIN(most, source->count);
     for (int64_t i = 0; i < samples; i++) {
         const qn_tensor *inputs = NULL;

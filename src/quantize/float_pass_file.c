@@ -25,7 +25,7 @@ static void put_f64(qn_text *out, double x)
 static void put_piece(qn_text *out, const qn_baseline *baseline, const qn_baseline_piece *piece)
 {
     size_t all = 0;
-    qn_put_print(out, piece->print);
+    qn_put_fingerprint(out, piece->print);
     qn_put_varint(out, (uint64_t)piece->rows);
     for (size_t k = 0; k < baseline->n_outputs; k++) {
         qn_put_varint(out, (uint64_t)piece->counts[k]);
@@ -56,19 +56,19 @@ qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass, const q
     qn_text_init(&text, ctx);
     qn_text_add(&text, magic, QN_MAGIC);
     for (size_t i = 0; i < QN_PASS_PARTS; i++)
-        qn_put_print(&text, key->print[i]);
+        qn_put_fingerprint(&text, key->print[i]);
     qn_put_varint(&text, pass->n_after);
     for (size_t i = 0; i < pass->n_after; i++)
         qn_put_varint(&text, (uint64_t)pass->after[i]);
     for (size_t i = 0; i < pass->n_after; i++)
         qn_put_stats(&text, pass->stats[i]);
     put_baseline(&text, &pass->baseline);
-    return qn_write_sealed(ctx, &text, path);
+    return qn_write_checked(ctx, &text, path);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------- */
 
-static double get_f64(qn_bytes *in)
+static double get_f64(qn_byte_reader *in)
 {
     const uint64_t bits = qn_get_u64(in);
     double x;
@@ -76,12 +76,12 @@ static double get_f64(qn_bytes *in)
     return x;
 }
 
-static uint64_t left(const qn_bytes *in)
+static uint64_t left(const qn_byte_reader *in)
 {
     return (uint64_t)(in->end - in->at);
 }
 
-static qn_status get_samples(qn_baseline *baseline, qn_bytes *in)
+static qn_status get_samples(qn_baseline *baseline, qn_byte_reader *in)
 {
     const uint64_t count = qn_get_count(in, left(in));
     if (in->wrong || count == 0)
@@ -98,10 +98,11 @@ static qn_status get_samples(qn_baseline *baseline, qn_bytes *in)
     return QN_OK;
 }
 
-static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline, qn_bytes *in)
+static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline,
+                           qn_byte_reader *in)
 {
     uint64_t all = 0;
-    piece->print = qn_get_print(in);
+    piece->print = qn_get_fingerprint(in);
     piece->rows = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
     piece->counts = qn_alloc_zero(baseline->ctx, baseline->n_outputs + 1, sizeof *piece->counts);
     QN_TRY_ALLOC(baseline->ctx, piece->counts);
@@ -119,7 +120,7 @@ static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline
     return QN_OK;
 }
 
-static qn_status get_baseline(qn_baseline *baseline, qn_bytes *in)
+static qn_status get_baseline(qn_baseline *baseline, qn_byte_reader *in)
 {
     baseline->forwards = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
     baseline->metric = get_f64(in);
@@ -138,11 +139,11 @@ static qn_status get_baseline(qn_baseline *baseline, qn_bytes *in)
     return QN_OK;
 }
 
-static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_bytes *in)
+static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_byte_reader *in)
 {
     qn_pass_key found;
     for (size_t i = 0; i < QN_PASS_PARTS; i++)
-        found.print[i] = qn_get_print(in);
+        found.print[i] = qn_get_fingerprint(in);
     for (size_t i = 0; i < QN_PASS_PARTS && !in->wrong; i++) {
         if (!qn_fingerprint_same(found.print[i], key->print[i]))
             return qn_fail(ctx, QN_E_INVALID,
@@ -153,7 +154,8 @@ static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_bytes *in
     return QN_OK;
 }
 
-static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key *key, qn_bytes *in)
+static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key *key,
+                         qn_byte_reader *in)
 {
     QN_TRY(check_key(ctx, key, in));
     bool same = qn_get_varint(in) == pass->n_after;
@@ -178,12 +180,12 @@ qn_status qn_float_pass_load(bool *found, qn_float_pass *pass, qn_context *ctx,
                              const qn_pass_key *key, const char *path)
 {
     qn_map map;
-    qn_bytes in = {NULL, NULL, false};
+    qn_byte_reader in = {NULL, NULL, false};
     *found = access(path, F_OK) == 0;
     if (!*found)
         return QN_OK;
     QN_TRY(qn_map_open(&map, ctx, path));
-    qn_status status = qn_get_sealed(&in, ctx, map.data, map.size, magic);
+    qn_status status = qn_get_checked(&in, ctx, map.data, map.size, magic);
     if (status == QN_OK)
         status = get_all(pass, ctx, key, &in);
     qn_map_close(&map);

@@ -62,7 +62,7 @@ static qn_status run_both(runner r[2], const qn_quantize_input *input)
 {
     const qn_tensor *inputs = NULL;
     const double until = qn_clock_ms() + 2 * TURN_MS;
-    const qn_source *source = input->data->source;
+    const qn_sample_source *source = input->data->source;
     qn_status status = source->read(source->user, input->ctx, 0, 0, &inputs);
     for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
          i++) {

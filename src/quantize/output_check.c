@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/lanes.h"
+#include "calib/batch_runner.h"
 #include "quant/observe.h"
 
 enum { PREFIX_BYTES = 128 << 20 }; /* of values in between */
@@ -48,7 +48,7 @@ static qn_status give_inputs(void *user, qn_context *ctx, int slot, int64_t i, q
 {
     const model_run *r = user;
     const qn_output_check *o = r->check;
-    const qn_source *source = o->data->source;
+    const qn_sample_source *source = o->data->source;
     const size_t n = o->data->n_inputs, sample = (size_t)(r->first + i);
     const qn_tensor *read = NULL;
     QN_TRY(qn_check_cancel(ctx));
@@ -73,17 +73,17 @@ static qn_status run_model(model_run *r)
 {
     const qn_calibration *data = r->check->data;
     const int slots = data->source->slots;
-    const qn_lanes_options options = {.threads =
-                                          slots > 0 ? QN_MIN(data->workers, slots) : data->workers,
-                                      .plan = make_plan,
-                                      .user = r,
-                                      .n_inputs = data->n_inputs + r->n_used};
-    const qn_pieces pieces = {
-        .user = r, .count = r->count, .give = give_inputs, .take = take_outputs};
-    qn_lanes *lanes;
-    QN_TRY(qn_lanes_create(&lanes, r->check->ctx, &options));
-    const qn_status status = qn_lanes_run(lanes, &pieces);
-    qn_lanes_free(lanes);
+    const qn_batch_runner_options options = {.threads = slots > 0 ? QN_MIN(data->workers, slots)
+                                                                  : data->workers,
+                                             .plan = make_plan,
+                                             .user = r,
+                                             .n_inputs = data->n_inputs + r->n_used};
+    const qn_batch_pieces pieces = {
+        .user = r, .count = r->count, .read_inputs = give_inputs, .on_outputs = take_outputs};
+    qn_batch_runner *runner;
+    QN_TRY(qn_batch_runner_create(&runner, r->check->ctx, &options));
+    const qn_status status = qn_batch_runner_run(runner, &pieces);
+    qn_batch_runner_free(runner);
     return status;
 }
 

@@ -64,7 +64,7 @@ static void name_sample(void *user, int64_t index, char *out, size_t size)
     r->inner->name(r->inner->user, index, out, size);
 }
 
-qn_status qn_sample_cache_open(qn_sample_cache *out, qn_context *ctx, const qn_source *inner,
+qn_status qn_sample_cache_open(qn_sample_cache *out, qn_context *ctx, const qn_sample_source *inner,
                                size_t n_inputs)
 {
     out->ctx = ctx;

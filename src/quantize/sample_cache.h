@@ -7,9 +7,9 @@
 #include "calib/calib.h"
 
 typedef struct qn_sample_cache {
-    qn_source source; /* for whoever reads */
+    qn_sample_source source; /* for whoever reads */
     qn_context *ctx;
-    const qn_source *inner;
+    const qn_sample_source *inner;
     size_t n_inputs;
     /* Samples from this one on are not kept; qn_sample_cache_open says all are. */
     int64_t most;
@@ -18,7 +18,7 @@ typedef struct qn_sample_cache {
 } qn_sample_cache;
 
 QN_MUST_CHECK qn_status qn_sample_cache_open(qn_sample_cache *out, qn_context *ctx,
-                                             const qn_source *inner, size_t n_inputs);
+                                             const qn_sample_source *inner, size_t n_inputs);
 /* Takes one that was never opened (all zero) too. */
 void qn_sample_cache_close(qn_sample_cache *r);
 

@@ -16,19 +16,19 @@ void qn_chart_init(qn_chart *chart, qn_context *ctx, int32_t width, int32_t heig
 
 void qn_chart_free(qn_chart *chart)
 {
-    qn_free(chart->ctx, chart->marks);
+    qn_free(chart->ctx, chart->items);
     qn_arena_free(&chart->arena);
 }
 
-void qn_chart_box(qn_chart *chart, const qn_mark *box)
+void qn_chart_box(qn_chart *chart, const qn_chart_item *box)
 {
-    qn_mark *marks =
-        qn_grow(chart->ctx, chart->marks, &chart->capacity, chart->count + 1, sizeof *chart->marks);
-    chart->failed = chart->failed || !marks;
-    if (!marks)
+    qn_chart_item *items =
+        qn_grow(chart->ctx, chart->items, &chart->capacity, chart->count + 1, sizeof *chart->items);
+    chart->failed = chart->failed || !items;
+    if (!items)
         return;
-    chart->marks = marks;
-    marks[chart->count++] = *box;
+    chart->items = items;
+    items[chart->count++] = *box;
 }
 
 void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb colour,
@@ -39,11 +39,11 @@ void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    const qn_mark mark = {.x = x,
-                          .y = y,
-                          .colour = colour,
-                          .anchor = anchor,
-                          .text = qn_arena_text(&chart->arena, words, strlen(words))};
+    const qn_chart_item mark = {.x = x,
+                                .y = y,
+                                .colour = colour,
+                                .anchor = anchor,
+                                .text = qn_arena_text(&chart->arena, words, strlen(words))};
     chart->failed = chart->failed || !mark.text;
     if (mark.text)
         qn_chart_box(chart, &mark);
@@ -77,7 +77,7 @@ static void add_escaped(qn_text *out, const char *text)
     }
 }
 
-static void add_mark(qn_text *out, const qn_mark *m)
+static void add_mark(qn_text *out, const qn_chart_item *m)
 {
     static const char *const anchors[] = {"start", "middle", "end"};
     if (!m->text) {
@@ -104,7 +104,7 @@ static qn_status save_svg(const qn_chart *chart, const char *path)
         "fill=\"#ffffff\"/>\n",
         chart->width, chart->height, chart->width, chart->height);
     for (size_t i = 0; i < chart->count; i++)
-        add_mark(&text, &chart->marks[i]);
+        add_mark(&text, &chart->items[i]);
     add(&text, "</svg>\n");
     QN_TRY(qn_text_take(&svg, &text));
     const qn_status status = qn_output_save(chart->ctx, path, svg, strlen(svg));
@@ -121,7 +121,7 @@ static int32_t pixel(double x)
     return (int32_t)lround(x * SCALE);
 }
 
-static void paint(qn_image *image, const qn_mark *m)
+static void paint(qn_image *image, const qn_chart_item *m)
 {
     if (!m->text) {
         const qn_area area = {pixel(m->x), pixel(m->y),
@@ -143,7 +143,7 @@ static qn_status save_png(const qn_chart *chart, const char *path)
     const qn_area all = {0, 0, image.width, image.height};
     qn_draw_fill(&image, &all, (qn_rgb){255, 255, 255});
     for (size_t i = 0; i < chart->count; i++)
-        paint(&image, &chart->marks[i]);
+        paint(&image, &chart->items[i]);
     const qn_status status = qn_image_save(chart->ctx, path, &image);
     qn_image_free(&image, chart->ctx);
     return status;

@@ -7,26 +7,26 @@
 
 typedef enum qn_anchor { QN_ANCHOR_LEFT, QN_ANCHOR_MIDDLE, QN_ANCHOR_RIGHT } qn_anchor;
 
-typedef struct qn_mark {
+typedef struct qn_chart_item {
     double x, y, width, height; /* of a rectangle */
     qn_rgb colour;
     const char *text; /* NULL: a rectangle. Letters are 6 wide and 8 high */
     qn_anchor anchor; /* of the text: what x is */
-} qn_mark;
+} qn_chart_item;
 
 /* Like a report it remembers that memory was short. */
 typedef struct qn_chart {
     qn_context *ctx;
     qn_arena arena;
     int32_t width, height;
-    qn_mark *marks;
+    qn_chart_item *items;
     size_t count, capacity;
     bool failed;
 } qn_chart;
 
 void qn_chart_init(qn_chart *chart, qn_context *ctx, int32_t width, int32_t height);
 void qn_chart_free(qn_chart *chart);
-void qn_chart_box(qn_chart *chart, const qn_mark *box);
+void qn_chart_box(qn_chart *chart, const qn_chart_item *box);
 /* The text is copied. */
 void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb colour,
                    const char *format, ...) QN_PRINTF(6, 7);

@@ -42,17 +42,18 @@ static void draw_x_axis(qn_chart *chart, const axis *a, double y, double height)
     for (double k = ceil(a->low / step - 1e-9); k * step <= a->high + step * 1e-6; k++) {
         const double value = fabs(k * step) < step * 1e-6 ? 0 : k * step;
         const double x = place(a, value);
-        qn_chart_box(chart,
-                     &(qn_mark){.x = x, .y = y, .width = 1, .height = height, .colour = pale});
+        qn_chart_box(
+            chart, &(qn_chart_item){.x = x, .y = y, .width = 1, .height = height, .colour = pale});
         qn_chart_text(chart, x, y + height + 4, QN_ANCHOR_MIDDLE, soft, "%g", value);
     }
 }
 
 static void draw_frame(qn_chart *chart, double x, double y, double width, double height)
 {
-    qn_chart_box(chart, &(qn_mark){.x = x, .y = y, .width = 1, .height = height, .colour = ink});
     qn_chart_box(chart,
-                 &(qn_mark){.x = x, .y = y + height, .width = width, .height = 1, .colour = ink});
+                 &(qn_chart_item){.x = x, .y = y, .width = 1, .height = height, .colour = ink});
+    qn_chart_box(chart, &(qn_chart_item){
+                            .x = x, .y = y + height, .width = width, .height = 1, .colour = ink});
 }
 
 static void draw_legend(qn_chart *chart, const char *const *series, const qn_rgb *shown, double x)
@@ -62,7 +63,7 @@ static void draw_legend(qn_chart *chart, const char *const *series, const qn_rgb
             continue;
         qn_chart_box(
             chart,
-            &(qn_mark){
+            &(qn_chart_item){
                 .x = x, .y = MARGIN + LINE + 2, .width = 10, .height = 8, .colour = shown[k]});
         qn_chart_text(chart, x + 14, MARGIN + LINE + 2, QN_ANCHOR_LEFT, ink, "%s", series[k]);
         x += 14 + qn_draw_letters(series[k]) * QN_LETTER_WIDTH + 18;
@@ -116,11 +117,11 @@ static void draw_bar(qn_chart *chart, const qn_bars *bars, size_t i, const axis 
         const double value = bar->values[k];
         if (!bars->series[k] || isnan(value))
             continue;
-        qn_chart_box(chart, &(qn_mark){.x = a->from + 1,
-                                       .y = y + 2 + k * BAR,
-                                       .width = place(a, fmin(value, a->high)) - a->from,
-                                       .height = BAR,
-                                       .colour = colours[k]});
+        qn_chart_box(chart, &(qn_chart_item){.x = a->from + 1,
+                                             .y = y + 2 + k * BAR,
+                                             .width = place(a, fmin(value, a->high)) - a->from,
+                                             .height = BAR,
+                                             .colour = colours[k]});
     }
 }
 
@@ -171,9 +172,9 @@ static void draw_y_axis(qn_chart *chart, double decades, int64_t most)
 {
     for (int64_t n = 1; n <= most; n *= 10) {
         const double y = TITLE + MARGIN + OVER_HEIGHT - height_of(n, decades);
-        qn_chart_box(
-            chart,
-            &(qn_mark){.x = OVER_LEFT, .y = y, .width = OVER_WIDTH, .height = 1, .colour = pale});
+        qn_chart_box(chart,
+                     &(qn_chart_item){
+                         .x = OVER_LEFT, .y = y, .width = OVER_WIDTH, .height = 1, .colour = pale});
         qn_chart_text(chart, OVER_LEFT - 4, y - 4, QN_ANCHOR_RIGHT, soft, "%lld", (long long)n);
         if (n > most / 10)
             break;
@@ -187,28 +188,28 @@ static void draw_bins(qn_chart *chart, const qn_overlay *o, double decades)
     for (int i = 0; i < o->count; i++) {
         const double height = height_of(o->bins[0][i], decades);
         if (height > 0)
-            qn_chart_box(chart, &(qn_mark){.x = OVER_LEFT + i * width,
-                                           .y = bottom - height,
-                                           .width = width,
-                                           .height = height,
-                                           .colour = filled});
+            qn_chart_box(chart, &(qn_chart_item){.x = OVER_LEFT + i * width,
+                                                 .y = bottom - height,
+                                                 .width = width,
+                                                 .height = height,
+                                                 .colour = filled});
     }
     double before = 0;
     for (int i = 0; i <= o->count; i++) {
         const double height = i < o->count ? height_of(o->bins[1][i], decades) : 0;
         const double x = OVER_LEFT + i * width;
         if (height != before)
-            qn_chart_box(chart, &(qn_mark){.x = x,
-                                           .y = bottom - fmax(height, before),
-                                           .width = 1.5,
-                                           .height = fabs(height - before),
-                                           .colour = colours[0]});
+            qn_chart_box(chart, &(qn_chart_item){.x = x,
+                                                 .y = bottom - fmax(height, before),
+                                                 .width = 1.5,
+                                                 .height = fabs(height - before),
+                                                 .colour = colours[0]});
         if (height > 0)
-            qn_chart_box(chart, &(qn_mark){.x = x,
-                                           .y = bottom - height,
-                                           .width = width + 1.5,
-                                           .height = 1.5,
-                                           .colour = colours[0]});
+            qn_chart_box(chart, &(qn_chart_item){.x = x,
+                                                 .y = bottom - height,
+                                                 .width = width + 1.5,
+                                                 .height = 1.5,
+                                                 .colour = colours[0]});
         before = height;
     }
 }

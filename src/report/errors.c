@@ -19,7 +19,7 @@ static void add_pair(qn_errors *e, double left, double right, int64_t place)
     e->left2 += left * left;
     e->right2 += right * right;
     e->product += left * right;
-    e->peak = fmax(e->peak, fabs(left));
+    e->largest_left = fmax(e->largest_left, fabs(left));
     if (first || fabs(d) > e->largest) {
         e->largest = fabs(d);
         e->worst = place;
@@ -64,7 +64,7 @@ double qn_errors_rmse(const qn_errors *e)
 
 double qn_errors_maxdiff(const qn_errors *e)
 {
-    return quotient(e->largest, e->peak);
+    return quotient(e->largest, e->largest_left);
 }
 
 double qn_errors_above(const qn_errors *e)

@@ -7,12 +7,12 @@
 /* Sums over all pairs of numbers so far. Pairs with a NaN or an infinity on either side are counted and left out. */
 typedef struct qn_errors {
     int64_t count, bad;
-    int64_t greater, less;       /* right > left, right < left */
-    double difference, size;     /* sum |right - left|, sum |left| */
-    double noise, left2, right2; /* sum (right - left)^2, sum left^2, sum right^2 */
-    double product;              /* sum left right */
-    double largest, peak;        /* |right - left|, |left| */
-    int64_t worst;               /* place of the largest difference in the list it was in */
+    int64_t greater, less;        /* right > left, right < left */
+    double difference, size;      /* sum |right - left|, sum |left| */
+    double noise, left2, right2;  /* sum (right - left)^2, sum left^2, sum right^2 */
+    double product;               /* sum left right */
+    double largest, largest_left; /* |right - left|, |left| */
+    int64_t worst;                /* place of the largest difference in the list it was in */
     double worst_left, worst_right;
     double least[2], most[2]; /* of left and of right */
 } qn_errors;

@@ -66,11 +66,11 @@ void qn_item_none(qn_item *parent, const char *key);
 
 /* ---- For the writers ------------------------------------------------------------------------------------ */
 
-enum { QN_WORDS_SIZE = 48 };
+enum { QN_ITEM_TEXT_SIZE = 48 };
 /* Neither a group nor a table. */
 bool qn_item_is_value(const qn_item *item);
 /* The value as people read it; numbers are put into `room`. */
-const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item);
+const char *qn_item_format(char room[QN_ITEM_TEXT_SIZE], const qn_item *item);
 /* The cells of a row, those of groups in it too; NULL past the last. */
 const qn_item *qn_row_first(const qn_item *row);
 const qn_item *qn_row_next(const qn_item *row, const qn_item *cell);

@@ -22,8 +22,8 @@ static void add_plain(qn_text *out, const char *text)
 
 static void add_value(qn_text *out, const qn_item *cell)
 {
-    char room[QN_WORDS_SIZE];
-    add_plain(out, qn_item_words(room, cell));
+    char room[QN_ITEM_TEXT_SIZE];
+    add_plain(out, qn_item_format(room, cell));
 }
 
 /* Numbers stand on the right. */

@@ -13,17 +13,17 @@ bool qn_item_is_value(const qn_item *item)
     return item->kind != QN_ITEM_GROUP && item->kind != QN_ITEM_TABLE;
 }
 
-const char *qn_item_words(char room[QN_WORDS_SIZE], const qn_item *item)
+const char *qn_item_format(char room[QN_ITEM_TEXT_SIZE], const qn_item *item)
 {
     switch (item->kind) {
     case QN_ITEM_TEXT: return item->text;
     case QN_ITEM_BOOL: return item->integer ? "yes" : "no";
     case QN_ITEM_NONE: return "";
     case QN_ITEM_RANGE:
-        snprintf(room, QN_WORDS_SIZE, "%.5g..%.5g", item->real, item->end);
+        snprintf(room, QN_ITEM_TEXT_SIZE, "%.5g..%.5g", item->real, item->end);
         return room;
-    case QN_ITEM_INT: snprintf(room, QN_WORDS_SIZE, "%" PRId64, item->integer); return room;
-    default: snprintf(room, QN_WORDS_SIZE, "%.*f", item->decimals, item->real); return room;
+    case QN_ITEM_INT: snprintf(room, QN_ITEM_TEXT_SIZE, "%" PRId64, item->integer); return room;
+    default: snprintf(room, QN_ITEM_TEXT_SIZE, "%.*f", item->decimals, item->real); return room;
     }
 }
 
@@ -67,7 +67,7 @@ static void add_cell(qn_text *out, const char *text, size_t width, bool right)
 
 static void add_values(qn_text *out, const qn_item *group, size_t indent)
 {
-    char room[QN_WORDS_SIZE];
+    char room[QN_ITEM_TEXT_SIZE];
     size_t width = 0;
     for (const qn_item *item = group->first; item; item = item->next) {
         if (qn_item_is_value(item))
@@ -79,7 +79,7 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
         qn_text_fill(out, ' ', indent);
         qn_report_key(out, item->key);
         qn_text_fill(out, ' ', width - strlen(item->key) + GAP);
-        add_clean(out, qn_item_words(room, item));
+        add_clean(out, qn_item_format(room, item));
         qn_text_add(out, "\n", 1);
     }
 }
@@ -88,14 +88,14 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
 
 static size_t column_width(const qn_item *table, size_t column, size_t title)
 {
-    char room[QN_WORDS_SIZE];
+    char room[QN_ITEM_TEXT_SIZE];
     size_t width = title;
     for (const qn_item *row = table->first; row; row = row->next) {
         const qn_item *cell = qn_row_first(row);
         for (size_t c = 0; cell && c < column; c++)
             cell = qn_row_next(row, cell);
         if (cell)
-            width = QN_MAX(width, text_width(qn_item_words(room, cell)));
+            width = QN_MAX(width, text_width(qn_item_format(room, cell)));
     }
     return width;
 }
@@ -111,7 +111,7 @@ static void trim_end(qn_text *out)
 static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size_t indent,
                     bool titles)
 {
-    char room[QN_WORDS_SIZE];
+    char room[QN_ITEM_TEXT_SIZE];
     size_t column = 0;
     qn_text_fill(out, ' ', indent);
     for (const qn_item *cell = qn_row_first(row); cell; cell = qn_row_next(row, cell), column++) {
@@ -123,7 +123,7 @@ static void add_row(qn_text *out, const qn_item *row, const size_t *widths, size
         if (titles && !right)
             qn_text_fill(out, ' ', widths[column] - qn_report_title_width(cell));
         if (!titles)
-            add_cell(out, qn_item_words(room, cell), widths[column], right);
+            add_cell(out, qn_item_format(room, cell), widths[column], right);
         qn_text_fill(out, ' ', GAP);
     }
     trim_end(out);

@@ -28,16 +28,16 @@ double qn_box_area(const qn_box *box)
     return (box->x1 - box->x0) * (box->y1 - box->y0);
 }
 
-double qn_box_both(const qn_box *a, const qn_box *b)
+double qn_box_intersection(const qn_box *a, const qn_box *b)
 {
     const double width = QN_MIN(a->x1, b->x1) - QN_MAX(a->x0, b->x0);
     const double height = QN_MIN(a->y1, b->y1) - QN_MAX(a->y0, b->y0);
     return width > 0 && height > 0 ? width * height : 0;
 }
 
-double qn_box_overlap(const qn_box *a, const qn_box *b)
+double qn_box_iou(const qn_box *a, const qn_box *b)
 {
-    const double both = qn_box_both(a, b);
+    const double both = qn_box_intersection(a, b);
     return both > 0 ? both / (qn_box_area(a) + qn_box_area(b) - both) : 0;
 }
 
@@ -70,7 +70,7 @@ static void sort(qn_box *at, size_t count, int (*compare)(const void *, const vo
 static bool is_covered(const qn_box *box, const qn_box *kept, size_t count, double overlap)
 {
     for (size_t i = 0; i < count; i++) {
-        if (qn_box_overlap(box, &kept[i]) > overlap)
+        if (qn_box_iou(box, &kept[i]) > overlap)
             return true;
     }
     return false;
@@ -80,9 +80,9 @@ static bool is_covered(const qn_box *box, const qn_box *kept, size_t count, doub
 qn_status qn_boxes_suppress(qn_boxes *boxes, qn_context *ctx, double overlap, size_t most)
 {
     size_t kept = 0, first = 0;
-    if (boxes->count > QN_MOST_CANDIDATES) {
+    if (boxes->count > QN_CANDIDATES_MAX) {
         sort(boxes->at, boxes->count, by_score);
-        boxes->count = QN_MOST_CANDIDATES;
+        boxes->count = QN_CANDIDATES_MAX;
     }
     sort(boxes->at, boxes->count, by_class);
     for (size_t i = 0; i < boxes->count; i++) {

@@ -22,13 +22,13 @@ QN_MUST_CHECK qn_status qn_boxes_add(qn_boxes *boxes, qn_context *ctx, const qn_
 void qn_boxes_free(qn_boxes *boxes, qn_context *ctx);
 
 double qn_box_area(const qn_box *box);
-double qn_box_both(const qn_box *a, const qn_box *b);    /* area of what they share */
-double qn_box_overlap(const qn_box *a, const qn_box *b); /* intersection over union */
+double qn_box_intersection(const qn_box *a, const qn_box *b); /* area of what they share */
+double qn_box_iou(const qn_box *a, const qn_box *b);          /* intersection over union */
 
 /* Keeps those that no better one of the same class overlaps by more than `overlap`, at most `most` of them,
- * the best first; of equal scores the lower class, then the earlier one. Only the QN_MOST_CANDIDATES best are
+ * the best first; of equal scores the lower class, then the earlier one. Only the QN_CANDIDATES_MAX best are
  * looked at. */
-enum { QN_MOST_CANDIDATES = 30000 };
+enum { QN_CANDIDATES_MAX = 30000 };
 QN_MUST_CHECK qn_status qn_boxes_suppress(qn_boxes *boxes, qn_context *ctx, double overlap,
                                           size_t most);
 /* From the input's pixels to the picture's, cut off at its edges. */

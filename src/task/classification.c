@@ -5,9 +5,9 @@
 
 #include "base/map.h"
 #include "base/text.h"
+#include "task/box_labels.h"
 #include "task/classify.h"
-#include "task/labels.h"
-#include "task/picture.h"
+#include "task/draw_boxes.h"
 #include "task/task.h"
 
 /* A model's scores of one sample. */
@@ -110,7 +110,7 @@ static qn_status write_labels(qn_task *task, const char *text, size_t length)
     const char *path = NULL;
     qn_arena_init(&arena, &task->ctx->allocator);
     qn_status status =
-        qn_beside_path(&path, task->ctx, &arena, task->options.label_dir, QN_CLASS_LABELS, NULL);
+        qn_renamed_path(&path, task->ctx, &arena, task->options.label_dir, QN_CLASS_LABELS, NULL);
     if (status == QN_OK)
         status = qn_output_save(task->ctx, path, text, length);
     qn_arena_free(&arena);
@@ -146,7 +146,7 @@ static void metrics(qn_task_metric *out, const qn_task *task, bool of_float)
     out[1] = (qn_task_metric){"top_5", 100.0 * (double)hits->top5 / n, 100};
 }
 
-static void tell(qn_item *root, const qn_task *task)
+static void describe(qn_item *root, const qn_task *task)
 {
     const qn_classify *counts = &((const classification *)task->own)->counts;
     const double n = (double)counts->samples;
@@ -161,7 +161,7 @@ static void tell(qn_item *root, const qn_task *task)
                  counts->probabilities ? "outputs as they are" : "softmax of the outputs");
 }
 
-static void tell_model(qn_item *item, const qn_task *task, bool of_float)
+static void describe_model(qn_item *item, const qn_task *task, bool of_float)
 {
     const classification *own = task->own;
     const qn_hits *hits = hits_of(own, of_float);
@@ -190,7 +190,7 @@ const qn_task_kind qn_task_classification = {
     .add = add,
     .finish = finish,
     .metrics = metrics,
-    .tell = tell,
-    .tell_model = tell_model,
+    .describe = describe,
+    .describe_model = describe_model,
     .free = release,
 };

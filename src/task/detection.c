@@ -3,25 +3,25 @@
 #include <string.h>
 
 #include "base/folder.h"
-#include "task/forms.h"
-#include "task/labels.h"
-#include "task/picture.h"
-#include "task/precision.h"
+#include "task/average_precision.h"
+#include "task/box_labels.h"
+#include "task/box_layouts.h"
+#include "task/draw_boxes.h"
 
 /* One of the models. */
 typedef struct side {
-    qn_reading reading;
+    qn_box_decoder reading;
     qn_boxes found; /* in the picture at hand, the best first */
-    qn_precision precision;
-    qn_mean_precision mean;
+    qn_average_precision precision;
+    qn_mean_average_precision mean;
     int64_t boxes; /* in all pictures */
 } side;
 
 typedef struct detection {
     qn_detect_options options;
     side own, other;
-    qn_box_labels *truth; /* NULL: the float model's boxes are true, or none are */
-    qn_boxes wanted;      /* true boxes of the picture at hand */
+    qn_box_labels *ground_truth; /* NULL: the float model's boxes are true, or none are */
+    qn_boxes wanted;             /* true boxes of the picture at hand */
     int64_t samples;
     bool measured;  /* there are true boxes */
     char name[256]; /* of the sample at hand */
@@ -35,8 +35,8 @@ static qn_status check_options(qn_context *ctx, const qn_detect_options *o)
         return qn_fail(ctx, QN_E_INVALID, "conf_thres and iou_thres are from 0 to 1");
     if (o->max_det < 1 || o->map_det < 1)
         return qn_fail(ctx, QN_E_INVALID, "max_det is at least 1");
-    if (o->classes < 0 || o->classes > QN_MOST_CLASSES)
-        return qn_fail(ctx, QN_E_INVALID, "nc is from 1 to %d", QN_MOST_CLASSES);
+    if (o->classes < 0 || o->classes > QN_CLASSES_MAX)
+        return qn_fail(ctx, QN_E_INVALID, "nc is from 1 to %d", QN_CLASSES_MAX);
     if (o->classes && o->n_names && (int64_t)o->n_names != o->classes)
         return qn_fail(ctx, QN_E_OPTION, "%zu names for %lld classes", o->n_names,
                        (long long)o->classes);
@@ -47,8 +47,8 @@ static qn_status check_options(qn_context *ctx, const qn_detect_options *o)
         if (!(o->anchors[i] > 0 && o->anchors[i] < 1e6))
             return qn_fail(ctx, QN_E_INVALID, "anchor %g is no size in pixels", o->anchors[i]);
     }
-    for (size_t i = 0; o->form && qn_box_form_at(i); i++) {
-        if (strcmp(qn_box_form_at(i), o->form) == 0)
+    for (size_t i = 0; o->form && qn_box_layout_name(i); i++) {
+        if (strcmp(qn_box_layout_name(i), o->form) == 0)
             return QN_OK;
     }
     return o->form ? qn_fail(ctx, QN_E_OPTION, "no form '%s' of outputs", o->form) : QN_OK;
@@ -75,13 +75,13 @@ static qn_status create(qn_task *task)
     start_side(&d->own, task->ctx, &d->options);
     start_side(&d->other, task->ctx, &d->options);
     if (task->options.labels)
-        QN_TRY(qn_box_labels_open(&d->truth, task->ctx, task->options.labels));
+        QN_TRY(qn_box_labels_open(&d->ground_truth, task->ctx, task->options.labels));
     if (d->options.draw_dir)
         QN_TRY(qn_folder_create(task->ctx, d->options.draw_dir, NULL));
     if (task->options.label_dir)
         QN_TRY(qn_yolo_start(task->ctx, task->options.label_dir));
-    if (d->truth && !d->options.n_names)
-        d->options.names = qn_box_labels_names(&d->options.n_names, d->truth);
+    if (d->ground_truth && !d->options.n_names)
+        d->options.names = qn_box_labels_names(&d->options.n_names, d->ground_truth);
     return QN_OK;
 }
 
@@ -89,7 +89,7 @@ static qn_status check(qn_task *task, const qn_dataset *data, bool other)
 {
     const detection *d = task->own;
     (void)data;
-    if (d->truth || other || d->options.draw_dir || task->options.label_dir)
+    if (d->ground_truth || other || d->options.draw_dir || task->options.label_dir)
         return QN_OK;
     return qn_fail(task->ctx, QN_E_OPTION,
                    "nothing to measure: give labels, a float model to compare with, or a folder "
@@ -106,7 +106,7 @@ static qn_status find_boxes(side *s, const qn_task_output *outputs, size_t n_out
     s->reading.n_outputs = n_outputs;
     s->reading.width = place->input_width;
     s->reading.height = place->input_height;
-    QN_TRY(qn_reading_decode(&s->found, &s->reading));
+    QN_TRY(qn_box_decoder_decode(&s->found, &s->reading));
     QN_TRY(qn_boxes_suppress(&s->found, s->reading.ctx, o->iou_thres, (size_t)o->max_det));
     qn_boxes_to_picture(&s->found, place);
     s->boxes += (int64_t)s->found.count;
@@ -117,7 +117,7 @@ static qn_status find_boxes(side *s, const qn_task_output *outputs, size_t n_out
 static qn_status shift_classes(const qn_task *task, detection *d)
 {
     const int64_t classes =
-        d->own.reading.classes ? d->own.reading.classes : (int64_t)QN_MOST_CLASSES;
+        d->own.reading.classes ? d->own.reading.classes : (int64_t)QN_CLASSES_MAX;
     for (size_t i = 0; i < d->wanted.count; i++) {
         const int64_t kind = d->wanted.at[i].kind + task->options.class_offset;
         if (kind < 0 || kind >= classes)
@@ -129,11 +129,11 @@ static qn_status shift_classes(const qn_task *task, detection *d)
     return QN_OK;
 }
 
-static qn_status find_truth(qn_task *task, detection *d, const qn_picture_place *place)
+static qn_status find_ground_truth(qn_task *task, detection *d, const qn_picture_place *place)
 {
     d->wanted.count = 0;
-    if (d->truth) {
-        QN_TRY(qn_box_labels_boxes(&d->wanted, d->truth, d->name, place));
+    if (d->ground_truth) {
+        QN_TRY(qn_box_labels_boxes(&d->wanted, d->ground_truth, d->name, place));
         return shift_classes(task, d);
     }
     for (size_t i = 0; i < d->other.found.count; i++) {
@@ -155,7 +155,7 @@ static qn_status save_labels(const qn_task *task, detection *d, const qn_picture
         good.count--;
     qn_arena_init(&arena, &task->ctx->allocator);
     qn_status status =
-        qn_beside_path(&path, task->ctx, &arena, task->options.label_dir, d->name, ".txt");
+        qn_renamed_path(&path, task->ctx, &arena, task->options.label_dir, d->name, ".txt");
     if (status == QN_OK)
         status = qn_yolo_write(task->ctx, path, &good, place);
     qn_arena_free(&arena);
@@ -168,8 +168,8 @@ static qn_status show(qn_task *task, detection *d, const qn_task_sample *s)
     const qn_detect_options *o = &d->options;
     const qn_box_style style = {.names = o->names, .n_names = o->n_names, .least = o->draw_conf};
     if (o->draw_dir)
-        QN_TRY(
-            qn_boxes_draw_file(task->ctx, o->draw_dir, s->data, s->index, &d->own.found, &style));
+        QN_TRY(qn_boxes_draw_to_file(task->ctx, o->draw_dir, s->data, s->index, &d->own.found,
+                                     &style));
     return task->options.label_dir ? save_labels(task, d, &s->place) : QN_OK;
 }
 
@@ -183,12 +183,13 @@ static qn_status add(qn_task *task, const qn_task_sample *s)
         QN_TRY(find_boxes(&d->other, s->float_outputs, s->n_float_outputs, &s->place));
     QN_TRY(show(task, d, s));
     d->samples++;
-    d->measured = d->truth || other;
+    d->measured = d->ground_truth || other;
     if (!d->measured)
         return QN_OK;
-    QN_TRY(find_truth(task, d, &s->place));
-    QN_TRY(qn_precision_add(&d->own.precision, &d->own.found, &d->wanted));
-    return other ? qn_precision_add(&d->other.precision, &d->other.found, &d->wanted) : QN_OK;
+    QN_TRY(find_ground_truth(task, d, &s->place));
+    QN_TRY(qn_average_precision_add(&d->own.precision, &d->own.found, &d->wanted));
+    return other ? qn_average_precision_add(&d->other.precision, &d->other.found, &d->wanted)
+                 : QN_OK;
 }
 
 /* ---- The end -------------------------------------------------------------------------------------------------------- */
@@ -196,17 +197,18 @@ static qn_status add(qn_task *task, const qn_task_sample *s)
 static qn_status finish(qn_task *task)
 {
     detection *d = task->own;
-    if (d->truth && d->samples && qn_box_labels_missing(d->truth) == d->samples)
+    if (d->ground_truth && d->samples && qn_box_labels_missing(d->ground_truth) == d->samples)
         return qn_fail(task->ctx, QN_E_INVALID, "%s has a label file for none of the pictures",
                        task->options.labels);
-    if (d->truth && qn_box_labels_generated(d->truth) && qn_box_labels_missing(d->truth))
+    if (d->ground_truth && qn_box_labels_generated(d->ground_truth) &&
+        qn_box_labels_missing(d->ground_truth))
         return qn_fail(
             task->ctx, QN_E_INVALID,
             "%s was generated from fewer pictures, %lld are missing: let the float model "
             "make it anew with all",
-            task->options.labels, (long long)qn_box_labels_missing(d->truth));
-    QN_TRY(qn_precision_finish(&d->own.mean, &d->own.precision));
-    return qn_precision_finish(&d->other.mean, &d->other.precision);
+            task->options.labels, (long long)qn_box_labels_missing(d->ground_truth));
+    QN_TRY(qn_average_precision_finish(&d->own.mean, &d->own.precision));
+    return qn_average_precision_finish(&d->other.mean, &d->other.precision);
 }
 
 static void metrics(qn_task_metric *out, const qn_task *task, bool of_float)
@@ -219,27 +221,27 @@ static void metrics(qn_task_metric *out, const qn_task *task, bool of_float)
 
 static const char *labels_word(const detection *d)
 {
-    if (!d->truth)
+    if (!d->ground_truth)
         return "generated: the float model's boxes";
-    return qn_box_labels_generated(d->truth) ? "generated: a model's boxes" : "given";
+    return qn_box_labels_generated(d->ground_truth) ? "generated: a model's boxes" : "given";
 }
 
-static void tell(qn_item *root, const qn_task *task)
+static void describe(qn_item *root, const qn_task *task)
 {
     const detection *d = task->own;
     qn_item_int(root, "samples", d->samples);
-    qn_item_text(root, "form", d->own.reading.form ? d->own.reading.form->name : "");
+    qn_item_text(root, "form", d->own.reading.layout ? d->own.reading.layout->name : "");
     qn_item_int(root, "classes", d->own.reading.classes);
     if (!d->measured)
         return;
     qn_item_text(root, "labels", labels_word(d));
-    qn_item_int(root, "true_boxes", d->own.precision.truths);
+    qn_item_int(root, "true_boxes", d->own.precision.n_ground_truth);
     qn_item_int(root, "true_classes", d->own.mean.classes);
-    if (d->truth && qn_box_labels_missing(d->truth))
-        qn_item_int(root, "pictures_without_label_file", qn_box_labels_missing(d->truth));
+    if (d->ground_truth && qn_box_labels_missing(d->ground_truth))
+        qn_item_int(root, "pictures_without_label_file", qn_box_labels_missing(d->ground_truth));
 }
 
-static void tell_model(qn_item *row, const qn_task *task, bool of_float)
+static void describe_model(qn_item *row, const qn_task *task, bool of_float)
 {
     const detection *d = task->own;
     const side *s = of_float ? &d->other : &d->own;
@@ -253,8 +255,8 @@ static void tell_model(qn_item *row, const qn_task *task, bool of_float)
 static void free_side(side *s, qn_context *ctx)
 {
     s->reading.ctx = s->precision.ctx = ctx;
-    qn_reading_free(&s->reading);
-    qn_precision_free(&s->precision);
+    qn_box_decoder_free(&s->reading);
+    qn_average_precision_free(&s->precision);
     qn_boxes_free(&s->found, ctx);
 }
 
@@ -264,7 +266,7 @@ static void release(qn_task *task)
     free_side(&d->own, task->ctx);
     free_side(&d->other, task->ctx);
     qn_boxes_free(&d->wanted, task->ctx);
-    qn_box_labels_free(d->truth);
+    qn_box_labels_free(d->ground_truth);
 }
 
 const qn_task_kind qn_task_detection = {
@@ -275,7 +277,7 @@ const qn_task_kind qn_task_detection = {
     .add = add,
     .finish = finish,
     .metrics = metrics,
-    .tell = tell,
-    .tell_model = tell_model,
+    .describe = describe,
+    .describe_model = describe_model,
     .free = release,
 };

@@ -115,12 +115,12 @@ void qn_task_metrics(qn_task_metric out[QN_TASK_METRICS], const qn_task *task, b
     task->kind->metrics(out, task, of_float);
 }
 
-void qn_task_tell(qn_item *root, const qn_task *task)
+void qn_task_describe(qn_item *root, const qn_task *task)
 {
-    task->kind->tell(root, task);
+    task->kind->describe(root, task);
 }
 
-void qn_task_tell_model(qn_item *row, const qn_task *task, bool of_float)
+void qn_task_describe_model(qn_item *row, const qn_task *task, bool of_float)
 {
-    task->kind->tell_model(row, task, of_float);
+    task->kind->describe_model(row, task, of_float);
 }

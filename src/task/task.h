@@ -1,7 +1,7 @@
 /* Tasks: what a model's outputs mean, and how good they are. A row per task; whoever runs samples gives each
  * one's outputs to it and asks at the end, and knows nothing else of it:
  *
- *     qn_task_create, qn_task_add for every sample, qn_task_finish, qn_task_metrics or qn_task_tell,
+ *     qn_task_create, qn_task_add for every sample, qn_task_finish, qn_task_metrics or qn_task_describe,
  *     qn_task_free. */
 #ifndef QN_TASK_H
 #define QN_TASK_H
@@ -70,8 +70,8 @@ typedef struct qn_task_metric {
 } qn_task_metric;
 void qn_task_metrics(qn_task_metric out[QN_TASK_METRICS], const qn_task *task, bool of_float);
 /* What is to say of all samples, and of one of the models in its row of a table. */
-void qn_task_tell(qn_item *root, const qn_task *task);
-void qn_task_tell_model(qn_item *row, const qn_task *task, bool of_float);
+void qn_task_describe(qn_item *root, const qn_task *task);
+void qn_task_describe_model(qn_item *row, const qn_task *task, bool of_float);
 
 /* ---- For the tasks ------------------------------------------------------------------------------------- */
 
@@ -83,8 +83,8 @@ typedef struct qn_task_kind {
     qn_status (*add)(qn_task *task, const qn_task_sample *sample);
     qn_status (*finish)(qn_task *task);
     void (*metrics)(qn_task_metric *out, const qn_task *task, bool of_float);
-    void (*tell)(qn_item *root, const qn_task *task);
-    void (*tell_model)(qn_item *row, const qn_task *task, bool of_float);
+    void (*describe)(qn_item *root, const qn_task *task);
+    void (*describe_model)(qn_item *row, const qn_task *task, bool of_float);
     void (*free)(qn_task *task);
 } qn_task_kind;
 

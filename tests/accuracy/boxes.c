@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/labels.h"
-#include "task/precision.h"
+#include "task/average_precision.h"
+#include "task/box_labels.h"
 
 typedef struct work {
     qn_context *ctx;
     qn_box_labels *labels;
-    qn_precision precision;
+    qn_average_precision precision;
     qn_boxes found, truth;
     char name[256]; /* of the picture at hand */
     qn_picture_place place;
@@ -21,7 +21,7 @@ static qn_status finish_picture(work *w)
     if (!w->name[0])
         return QN_OK;
     QN_TRY(qn_box_labels_boxes(&w->truth, w->labels, w->name, &w->place));
-    QN_TRY(qn_precision_add(&w->precision, &w->found, &w->truth));
+    QN_TRY(qn_average_precision_add(&w->precision, &w->found, &w->truth));
     w->found.count = 0;
     return QN_OK;
 }
@@ -46,13 +46,13 @@ static qn_status take_line(work *w, const char *line)
 
 static qn_status measure(work *w, const char *labels)
 {
-    qn_mean_precision mean;
+    qn_mean_average_precision mean;
     char line[1024];
     QN_TRY(qn_box_labels_open(&w->labels, w->ctx, labels));
     while (fgets(line, sizeof line, stdin))
         QN_TRY(take_line(w, line));
     QN_TRY(finish_picture(w));
-    QN_TRY(qn_precision_finish(&mean, &w->precision));
+    QN_TRY(qn_average_precision_finish(&mean, &w->precision));
     printf("%.12f %.12f %lld\n", mean.map50, mean.map50_95, (long long)mean.classes);
     return QN_OK;
 }
@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     const qn_status status = measure(&w, argv[1]);
     if (status != QN_OK)
         fprintf(stderr, "%s\n", qn_context_error(w.ctx));
-    qn_precision_free(&w.precision);
+    qn_average_precision_free(&w.precision);
     qn_boxes_free(&w.found, w.ctx);
     qn_boxes_free(&w.truth, w.ctx);
     qn_box_labels_free(w.labels);

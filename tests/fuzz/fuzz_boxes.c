@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "task/forms.h"
-#include "task/labels.h"
-#include "task/precision.h"
+#include "task/average_precision.h"
+#include "task/box_labels.h"
+#include "task/box_layouts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -86,14 +86,15 @@ static void decode(qn_context *ctx, bytes b)
     static const double anchors[] = {10, 13, 16, 30, 33, 23, 30, 61, 62, 45, 59, 119};
     qn_detect_options options = QN_DETECT_OPTIONS_INIT;
     qn_task_output outputs[MOST_OUTPUTS] = {{.name = NULL}};
-    qn_reading r = {.ctx = ctx, .options = &options, .outputs = outputs, .width = 64, .height = 32};
-    qn_precision precision = {.ctx = ctx};
+    qn_box_decoder r = {
+        .ctx = ctx, .options = &options, .outputs = outputs, .width = 64, .height = 32};
+    qn_average_precision precision = {.ctx = ctx};
     qn_boxes found = {.at = NULL}, truth = {.at = NULL};
-    qn_mean_precision mean;
+    qn_mean_average_precision mean;
     options.classes = next_byte(&b) % 4;
     options.n_anchors = 2 * (next_byte(&b) % 7);
     options.anchors = anchors;
-    options.form = qn_box_form_at(next_byte(&b) % 8);
+    options.form = qn_box_layout_name(next_byte(&b) % 8);
     r.n_outputs = next_byte(&b) % (MOST_OUTPUTS + 1);
     for (size_t i = 0; i < r.n_outputs; i++) {
         outputs[i].name = "y";
@@ -102,14 +103,14 @@ static void decode(qn_context *ctx, bytes b)
     }
     for (size_t i = 0; b.left >= 4 && i < MOST_NUMBERS; i++)
         memcpy(&numbers[i], b.at + i * 4 % (b.left / 4 * 4), sizeof *numbers);
-    const qn_status status = qn_reading_decode(&found, &r);
+    const qn_status status = qn_box_decoder_decode(&found, &r);
     must_tell(status, ctx);
     if (status == QN_OK && qn_boxes_suppress(&found, ctx, 0.6, 300) == QN_OK &&
-        qn_precision_add(&precision, &found, &truth) == QN_OK &&
-        qn_precision_finish(&mean, &precision) == QN_OK && found.count > 300)
+        qn_average_precision_add(&precision, &found, &truth) == QN_OK &&
+        qn_average_precision_finish(&mean, &precision) == QN_OK && found.count > 300)
         abort();
-    qn_reading_free(&r);
-    qn_precision_free(&precision);
+    qn_box_decoder_free(&r);
+    qn_average_precision_free(&precision);
     qn_boxes_free(&found, ctx);
 }
 

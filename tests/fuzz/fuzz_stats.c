@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calib/bytes.h"
+#include "calib/byte_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,7 +35,7 @@ static void check(qn_context *ctx, const qn_stats *stats, const uint8_t *bytes, 
     qn_text_init(&text, ctx);
     qn_text_add(&text, "qnstats2", QN_MAGIC);
     qn_put_stats(&text, stats);
-    qn_put_seal(&text);
+    qn_put_checksum(&text);
     if (text.failed || text.length != size || memcmp(text.at, bytes, size) != 0)
         abort();
     qn_free(ctx, text.at);
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     qn_text_init(&text, ctx);
     qn_text_add(&text, (const char *)data, size < SEAL ? 0 : size - SEAL);
-    qn_put_seal(&text);
+    qn_put_checksum(&text);
     if (text.failed)
         abort();
     const qn_status status = qn_stats_read(&stats, ctx, text.at, text.length, "input");

@@ -55,7 +55,7 @@ typedef struct job {
     qn_context *ctx;
     qn_model *model;
     qn_plan *plan;
-    qn_source source;
+    qn_sample_source source;
 } job;
 
 static void open_job(job *j, pictures *p, const qn_context_options *options)
@@ -116,21 +116,21 @@ static void stages(void **unused)
     static const int64_t after[] = {5, 6, 18};
     job j;
     qn_stats *out[4], *part, *first;
-    qn_course course;
+    qn_convergence convergence;
     const qn_collect_options with = {.threads = 2, .after = after, .n_after = 3};
     const qn_collect_options plain = {.threads = 1};
     (void)unused;
     open_job(&j, &shared, NULL);
-    assert_int_equal(qn_collect(out, &course, j.plan, j.ctx, &j.source, &with), QN_OK);
+    assert_int_equal(qn_collect(out, &convergence, j.plan, j.ctx, &j.source, &with), QN_OK);
     for (int i = 0; i < 4; i++) {
         j.source.count = i < 3 ? after[i] : SAMPLES;
         assert_int_equal(qn_collect(&part, NULL, j.plan, j.ctx, &j.source, &plain), QN_OK);
         assert_same(&j, out[i], part);
         qn_stats_free(part);
     }
-    assert_int_equal(course.samples, SAMPLES);
-    assert_int_equal(course.n_stages, 4);
-    assert_int_equal(course.stages[3].samples, 18);
+    assert_int_equal(convergence.samples, SAMPLES);
+    assert_int_equal(convergence.n_points, 4);
+    assert_int_equal(convergence.points[3].samples, 18);
     j.source.count = 0;
     assert_int_equal(qn_collect(&first, NULL, j.plan, j.ctx, &j.source, &plain), QN_E_INVALID);
     for (int i = 0; i < 4; i++)

@@ -14,7 +14,7 @@ enum { N = 40000 };
 
 typedef struct bench {
     qn_context *ctx;
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *stats;
     const qn_stats_entry *entry;
     float x[N];
@@ -37,17 +37,17 @@ static void look(bench *b)
     const qn_tensor tensor = {QN_FLOAT32, 1, {N}, b->x};
     const qn_observation seen = {NULL, &tensor, QN_ROWS, 4};
     assert_int_equal(qn_context_create(&b->ctx, NULL), QN_OK);
-    assert_int_equal(qn_counter_create(&b->counter, b->ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&b->accumulator, b->ctx), QN_OK);
     assert_int_equal(qn_stats_create(&b->stats, b->ctx), QN_OK);
     assert_int_equal(qn_stats_entry_get(&entry, b->stats, "x", -1), QN_OK);
-    assert_int_equal(qn_entry_add(entry, b->counter, &seen), QN_OK);
+    assert_int_equal(qn_entry_add(entry, b->accumulator, &seen), QN_OK);
     b->entry = entry;
 }
 
 static void forget(bench *b)
 {
     qn_stats_free(b->stats);
-    qn_counter_free(b->counter);
+    qn_accumulator_free(b->accumulator);
     qn_context_free(b->ctx);
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "calib/bytes.h"
+#include "calib/byte_stream.h"
 #include "calib/histogram.h"
 
 static uint64_t state = 1;
@@ -26,7 +26,7 @@ static qn_context *context(void)
     return ctx;
 }
 
-static void add(qn_stats *stats, qn_counter *counter, const float *x, const int64_t *dims,
+static void add(qn_stats *stats, qn_accumulator *accumulator, const float *x, const int64_t *dims,
                 qn_layout layout)
 {
     qn_stats_entry *entry;
@@ -36,7 +36,7 @@ static void add(qn_stats *stats, qn_counter *counter, const float *x, const int6
     assert_true(qn_layout_bytes(&bytes, layout, &tensor));
     const qn_observation seen = {NULL, &tensor, layout, bytes / (size_t)dims[0]};
     assert_int_equal(qn_stats_entry_get(&entry, stats, "x", 1), QN_OK);
-    assert_int_equal(qn_entry_add(entry, counter, &seen), QN_OK);
+    assert_int_equal(qn_entry_add(entry, accumulator, &seen), QN_OK);
     stats->samples++;
 }
 
@@ -48,7 +48,7 @@ static char *bytes_of(qn_stats *stats, size_t *size)
     qn_stats_sort(stats);
     qn_text_add(&text, "qnstats2", QN_MAGIC);
     qn_put_stats(&text, stats);
-    qn_put_seal(&text);
+    qn_put_checksum(&text);
     *size = text.length;
     assert_int_equal(qn_text_take(&bytes, &text), QN_OK);
     return bytes;
@@ -78,21 +78,21 @@ static void sample(float *x, int s)
 static void orders_and_parts(void **unused)
 {
     qn_context *ctx = context();
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *up, *down, *even, *odd, *merged;
     float x[COUNT];
     (void)unused;
-    assert_int_equal(qn_counter_create(&counter, ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&accumulator, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&up, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&down, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&even, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&odd, ctx), QN_OK);
     for (int s = 0; s < SAMPLES; s++) {
         sample(x, s);
-        add(up, counter, x, dims, QN_ROWS);
-        add(s % 2 ? odd : even, counter, x, dims, QN_ROWS);
+        add(up, accumulator, x, dims, QN_ROWS);
+        add(s % 2 ? odd : even, accumulator, x, dims, QN_ROWS);
         sample(x, SAMPLES - 1 - s);
-        add(down, counter, x, dims, QN_ROWS);
+        add(down, accumulator, x, dims, QN_ROWS);
     }
     const qn_stats *parts[] = {odd, even};
     assert_int_equal(qn_stats_merge(&merged, ctx, parts, 2), QN_OK);
@@ -111,7 +111,7 @@ static void orders_and_parts(void **unused)
     qn_stats_free(even);
     qn_stats_free(odd);
     qn_stats_free(merged);
-    qn_counter_free(counter);
+    qn_accumulator_free(accumulator);
     qn_context_free(ctx);
 }
 
@@ -119,15 +119,15 @@ static void orders_and_parts(void **unused)
 static void plain_counting(void **unused)
 {
     qn_context *ctx = context();
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *stats;
     float x[COUNT];
     double sums[C] = {0};
     (void)unused;
-    assert_int_equal(qn_counter_create(&counter, ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&accumulator, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&stats, ctx), QN_OK);
     sample(x, 3);
-    add(stats, counter, x, dims, QN_ROWS);
+    add(stats, accumulator, x, dims, QN_ROWS);
     const qn_stats_entry *e = qn_stats_find(stats, "x");
     uint64_t want[2][QN_HISTOGRAM_BINS] = {{0}};
     float min = INFINITY, max = -INFINITY;
@@ -146,7 +146,7 @@ static void plain_counting(void **unused)
     for (int c = 0; c < C; c++)
         assert_true(fabs(qn_entry_channel_mean(e, c) - sums[c] / AREA) < 1e-4);
     qn_stats_free(stats);
-    qn_counter_free(counter);
+    qn_accumulator_free(accumulator);
     qn_context_free(ctx);
 }
 
@@ -156,10 +156,10 @@ static void layouts(void **unused)
     static const qn_layout all[] = {
         {QN_LAYOUT_BLOCKED, 8}, {QN_LAYOUT_BLOCKED, 16}, {QN_LAYOUT_CHANNELS_LAST, 0}};
     qn_context *ctx = context();
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     float x[COUNT], y[2 * COUNT];
     (void)unused;
-    assert_int_equal(qn_counter_create(&counter, ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&accumulator, ctx), QN_OK);
     sample(x, 2);
     for (size_t i = 0; i < QN_COUNT_OF(all); i++) {
         qn_stats *rows, *other;
@@ -168,8 +168,8 @@ static void layouts(void **unused)
         qn_layout_convert(&to, &from, &shape);
         assert_int_equal(qn_stats_create(&rows, ctx), QN_OK);
         assert_int_equal(qn_stats_create(&other, ctx), QN_OK);
-        add(rows, counter, x, dims, QN_ROWS);
-        add(other, counter, y, dims, all[i]);
+        add(rows, accumulator, x, dims, QN_ROWS);
+        add(other, accumulator, y, dims, all[i]);
         const qn_stats_entry *a = qn_stats_find(rows, "x"), *b = qn_stats_find(other, "x");
         assert_int_equal(a->zeros, b->zeros);
         assert_memory_equal(a->histogram.side[0], b->histogram.side[0], 8 * QN_HISTOGRAM_BINS);
@@ -187,19 +187,20 @@ static void layouts(void **unused)
         qn_stats_free(rows);
         qn_stats_free(other);
     }
-    qn_counter_free(counter);
+    qn_accumulator_free(accumulator);
     qn_context_free(ctx);
 }
 
 /* Three threads that divide the channels, and one: the same bytes, however values lie in memory. */
 enum { SHARES = 3, WIDE_C = 50, WIDE_SIDE = 24, WIDE = WIDE_C * WIDE_SIDE * WIDE_SIDE };
 
-static void count_shared(qn_counter **counters, const float *x, qn_layout layout, int32_t axis)
+static void count_shared(qn_accumulator **accumulators, const float *x, qn_layout layout,
+                         int32_t axis)
 {
     qn_context *ctx = context();
     qn_stats *alone, *merged, *parts[SHARES];
     qn_stats_entry *entries[SHARES], *entry;
-    const qn_counters all = {counters, entries, SHARES};
+    const qn_accumulator_group all = {accumulators, entries, SHARES};
     for (int i = 0; i < SHARES; i++) {
         assert_int_equal(qn_stats_create(&parts[i], ctx), QN_OK);
         assert_int_equal(qn_stats_entry_get(&entries[i], parts[i], "x", axis), QN_OK);
@@ -213,7 +214,7 @@ static void count_shared(qn_counter **counters, const float *x, qn_layout layout
                             .data = (void *)(uintptr_t)(x + s * 2 * WIDE)};
         const qn_observation seen = {NULL, &tensor, layout, WIDE * sizeof *x};
         assert_int_equal(qn_entry_add_shared(&all, &seen), QN_OK);
-        assert_int_equal(qn_entry_add(entry, counters[0], &seen), QN_OK);
+        assert_int_equal(qn_entry_add(entry, accumulators[0], &seen), QN_OK);
     }
     assert_int_equal(qn_stats_merge(&merged, ctx, (const qn_stats *const *)parts, SHARES), QN_OK);
     assert_same(alone, merged);
@@ -231,16 +232,16 @@ static void shares(void **unused)
     static const qn_layout all[] = {
         {QN_LAYOUT_BLOCKED, 8}, {QN_LAYOUT_BLOCKED, 16}, {QN_LAYOUT_CHANNELS_LAST, 0}};
     qn_context *ctx = context();
-    qn_counter *counters[SHARES];
+    qn_accumulator *accumulators[SHARES];
     float *x = calloc(4 * WIDE, sizeof *x), *y = calloc(4 * WIDE, sizeof *y);
     (void)unused;
     assert_true(x && y);
     for (int i = 0; i < SHARES; i++)
-        assert_int_equal(qn_counter_create(&counters[i], ctx), QN_OK);
+        assert_int_equal(qn_accumulator_create(&accumulators[i], ctx), QN_OK);
     for (int i = 0; i < 4 * WIDE; i++) /* the second sample widens the histogram */
         x[i] = i % 5 == 0 ? 0 : (uniform() - 0.25f) * (i < 2 * WIDE ? 1.0f : 9.0f);
     for (int32_t axis = -1; axis < 4; axis++)
-        count_shared(counters, x, QN_ROWS, axis);
+        count_shared(accumulators, x, QN_ROWS, axis);
     for (size_t i = 0; i < QN_COUNT_OF(all); i++) {
         for (int s = 0; s < 2; s++) {
             const qn_tensor shape = {
@@ -249,10 +250,10 @@ static void shares(void **unused)
             const qn_laid_out from = {x + s * 2 * WIDE, QN_ROWS, 0};
             qn_layout_convert(&to, &from, &shape);
         }
-        count_shared(counters, y, all[i], 1);
+        count_shared(accumulators, y, all[i], 1);
     }
     for (int i = 0; i < SHARES; i++)
-        qn_counter_free(counters[i]);
+        qn_accumulator_free(accumulators[i]);
     free(x);
     free(y);
     qn_context_free(ctx);
@@ -261,10 +262,10 @@ static void shares(void **unused)
 static void bad_numbers(void **unused)
 {
     qn_context *ctx = context();
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *stats;
     (void)unused;
-    assert_int_equal(qn_counter_create(&counter, ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&accumulator, ctx), QN_OK);
     const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int i = 0; i < 3; i++) {
         float x[40] = {1, 2};
@@ -274,26 +275,26 @@ static void bad_numbers(void **unused)
         x[37] = bad[i];
         assert_int_equal(qn_stats_create(&stats, ctx), QN_OK);
         assert_int_equal(qn_stats_entry_get(&entry, stats, "hot", -1), QN_OK);
-        assert_int_equal(qn_entry_add(entry, counter, &seen), QN_E_INVALID);
+        assert_int_equal(qn_entry_add(entry, accumulator, &seen), QN_E_INVALID);
         assert_non_null(strstr(qn_context_error(ctx), "'hot'"));
         qn_stats_free(stats);
     }
-    qn_counter_free(counter);
+    qn_accumulator_free(accumulator);
     qn_context_free(ctx);
 }
 
 static void files(void **unused)
 {
     qn_context *ctx = context();
-    qn_counter *counter;
+    qn_accumulator *accumulator;
     qn_stats *stats, *back;
     float x[COUNT];
     size_t size;
     (void)unused;
-    assert_int_equal(qn_counter_create(&counter, ctx), QN_OK);
+    assert_int_equal(qn_accumulator_create(&accumulator, ctx), QN_OK);
     assert_int_equal(qn_stats_create(&stats, ctx), QN_OK);
     sample(x, 1);
-    add(stats, counter, x, dims, QN_ROWS);
+    add(stats, accumulator, x, dims, QN_ROWS);
     stats->model = (qn_fingerprint){{1, 2}};
     char *bytes = bytes_of(stats, &size);
     assert_int_equal(qn_stats_read(&back, ctx, bytes, size, "f"), QN_OK);
@@ -314,21 +315,21 @@ static void files(void **unused)
     }
     qn_text_free(ctx, bytes);
     qn_stats_free(stats);
-    qn_counter_free(counter);
+    qn_accumulator_free(accumulator);
     qn_context_free(ctx);
 }
 
 static void fixed(void **unused)
 {
-    qn_fixed a = {0, 0}, b = {0, 0};
+    qn_sum128 a = {0, 0}, b = {0, 0};
     const double xs[] = {1e9, -3.25, 1e-12, -1e9, 7e5, 0.1};
     (void)unused;
     for (int i = 0; i < 6; i++) {
-        qn_fixed_add(&a, xs[i]);
-        qn_fixed_add(&b, xs[5 - i]);
+        qn_sum128_add(&a, xs[i]);
+        qn_sum128_add(&b, xs[5 - i]);
     }
     assert_true(a.low == b.low && a.high == b.high);
-    assert_true(fabs(qn_fixed_value(a) - (7e5 + 0.1 - 3.25 + 1e-12)) < 1e-9);
+    assert_true(fabs(qn_sum128_value(a) - (7e5 + 0.1 - 3.25 + 1e-12)) < 1e-9);
 }
 
 int main(void)

@@ -9,12 +9,12 @@
 
 #include <cmocka.h>
 
-#include "task/forms.h"
+#include "task/box_layouts.h"
 
 typedef struct fixture {
     qn_context *ctx;
     qn_detect_options options;
-    qn_reading reading;
+    qn_box_decoder reading;
     qn_boxes boxes;
     qn_task_output outputs[3];
 } fixture;
@@ -25,7 +25,7 @@ static int set_up(void **state)
     assert_non_null(f);
     assert_int_equal(qn_context_create(&f->ctx, NULL), QN_OK);
     f->options = (qn_detect_options)QN_DETECT_OPTIONS_INIT;
-    f->reading = (qn_reading){
+    f->reading = (qn_box_decoder){
         .ctx = f->ctx, .options = &f->options, .outputs = f->outputs, .width = 64, .height = 32};
     *state = f;
     return 0;
@@ -34,7 +34,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     fixture *f = *state;
-    qn_reading_free(&f->reading);
+    qn_box_decoder_free(&f->reading);
     qn_boxes_free(&f->boxes, f->ctx);
     qn_context_free(f->ctx);
     free(f);
@@ -51,10 +51,10 @@ static void add_output(fixture *f, float *data, int32_t rank, const int64_t *dim
 
 static void decode(fixture *f, const char *form)
 {
-    const qn_status status = qn_reading_decode(&f->boxes, &f->reading);
+    const qn_status status = qn_box_decoder_decode(&f->boxes, &f->reading);
     if (status != QN_OK)
         fail_msg("%s", qn_context_error(f->ctx));
-    assert_string_equal(f->reading.form->name, form);
+    assert_string_equal(f->reading.layout->name, form);
 }
 
 static void expect_box(const fixture *f, size_t i, const double want[6])
@@ -89,7 +89,7 @@ static void yolov8(void **state)
     /* The other way round, which the number of classes tells. */
     float turned[7][6] = {{10, 8, 4, 6, 0.9F, 0}};
     f->outputs[0].tensor = (qn_tensor){QN_FLOAT32, 3, {1, 7, 6}, turned};
-    f->reading.form = NULL;
+    f->reading.layout = NULL;
     f->options.classes = 2;
     decode(f, "yolov8");
     assert_int_equal(f->boxes.count, 1);
@@ -159,7 +159,7 @@ static void heads(void **state)
     add_output(f, coarse, 4, (int64_t[]){1, 12, 1, 2});
     add_output(f, &fine[0][0][0][0], 5, (int64_t[]){1, 2, 2, 4, 6});
     /* Without anchors there is no such form. */
-    assert_int_equal(qn_reading_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_box_decoder_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
     assert_non_null(strstr(qn_context_error(f->ctx), "float32[1,12,1,2], float32[1,2,2,4,6]"));
     assert_non_null(strstr(qn_context_error(f->ctx), "with anchors"));
     f->options.anchors = anchors;
@@ -168,7 +168,7 @@ static void heads(void **state)
     assert_int_equal(f->boxes.count, 2);
     expect_box(f, 0, (double[]){40 - 5, 24 - 6, 40 + 5, 24 + 6, 0.25, 0});
     expect_box(f, 1, (double[]){48 - 30, 16 - 45, 48 + 30, 16 + 45, 0.25, 0});
-    f->reading.form = NULL;
+    f->reading.layout = NULL;
     f->options.form = "yolov3-heads";
     fine[0][1][2][2] = 0.6931472F;
     decode(f, "yolov3-heads");
@@ -191,13 +191,13 @@ static void refusals(void **state)
         f->reading.n_outputs = 0;
         f->options.classes = cases[i].nc;
         add_output(f, y, cases[i].rank, cases[i].dims);
-        assert_int_equal(qn_reading_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
+        assert_int_equal(qn_box_decoder_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
         assert_non_null(strstr(qn_context_error(f->ctx), "yolov8 [1,4+nc,N]"));
     }
     f->reading.n_outputs = 0;
-    assert_int_equal(qn_reading_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_box_decoder_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
     f->reading.width = 0;
-    assert_int_equal(qn_reading_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_box_decoder_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
 }
 
 /* ---- Boxes ------------------------------------------------------------------------------------------------ */
@@ -229,13 +229,13 @@ static void suppression(void **state)
 static void many(void **state)
 {
     fixture *f = *state;
-    for (int i = 0; i < 3 * QN_MOST_CANDIDATES; i++)
+    for (int i = 0; i < 3 * QN_CANDIDATES_MAX; i++)
         add(f, (double)(i % 977), 0.5 + i * 1e-6, i % 7);
     assert_int_equal(qn_boxes_suppress(&f->boxes, f->ctx, 0.5, 300), QN_OK);
     assert_int_equal(f->boxes.count, 300);
     for (size_t i = 1; i < f->boxes.count; i++)
         assert_true(f->boxes.at[i - 1].score >= f->boxes.at[i].score);
-    assert_true(f->boxes.at[0].score == 0.5 + (3 * QN_MOST_CANDIDATES - 1) * 1e-6);
+    assert_true(f->boxes.at[0].score == 0.5 + (3 * QN_CANDIDATES_MAX - 1) * 1e-6);
 }
 
 static void back(void **state)

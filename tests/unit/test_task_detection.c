@@ -15,8 +15,8 @@
 #include "base/map.h"
 #include "fault.h"
 #include "files_test.h"
-#include "task/labels.h"
-#include "task/precision.h"
+#include "task/average_precision.h"
+#include "task/box_labels.h"
 #include "task/task.h"
 
 static const qn_picture_place place = {.width = 200, .height = 100};

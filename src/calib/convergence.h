@@ -1,0 +1,60 @@
+/* What is watched while samples come in: how ranges settle, and which samples stand out. */
+#ifndef QN_CONVERGENCE_H
+#define QN_CONVERGENCE_H
+
+#include "calib/byte_stream.h"
+
+/* ---- Extremes: the two samples that reach farthest ------------------------------------------------------- */
+
+typedef struct qn_extreme {
+    float end; /* of the sample, away from 0: 0 where it does not go there */
+    int64_t sample;
+} qn_extreme;
+
+typedef struct qn_extremes_entry {
+    const char *name;
+    qn_extreme reach[2]
+                    [2]; /* below and above 0: the farthest and the second; equal ones by sample */
+} qn_extremes_entry;
+
+typedef struct qn_extremes {
+    qn_context *ctx;
+    qn_arena arena;
+    qn_extremes_entry **entries;
+    size_t n_entries, capacity;
+    qn_names by_name;
+} qn_extremes;
+
+void qn_extremes_init(qn_extremes *extremes, qn_context *ctx);
+void qn_extremes_free(qn_extremes *extremes);
+QN_MUST_CHECK qn_status qn_extremes_add(qn_extremes *extremes, const char *name, qn_range ends,
+                                        int64_t sample);
+QN_MUST_CHECK qn_status qn_extremes_merge(qn_extremes *to, const qn_extremes *from);
+void qn_put_extremes(qn_text *out, const qn_extremes *extremes);
+QN_MUST_CHECK qn_status qn_get_extremes(qn_extremes *extremes, qn_byte_reader *in, int64_t samples);
+/* Fills convergence->outliers. */
+QN_MUST_CHECK qn_status qn_extremes_outliers(qn_convergence *convergence,
+                                             const qn_extremes *extremes);
+
+/* ---- Ranges at some moment -------------------------------------------------------------------------------- */
+
+enum { QN_CONVERGENCE_METHODS = 2 };
+typedef struct qn_range_snapshot_entry {
+    const char *name; /* of the statistics it was taken of */
+    qn_range range[QN_CONVERGENCE_METHODS];
+} qn_range_snapshot_entry;
+
+typedef struct qn_range_snapshot {
+    qn_range_snapshot_entry *entries;
+    size_t n_entries;
+} qn_range_snapshot;
+
+QN_MUST_CHECK qn_status qn_range_snapshot_take(qn_range_snapshot *out, qn_context *ctx,
+                                               const qn_stats *stats);
+void qn_range_snapshot_free(qn_range_snapshot *snapshot, qn_context *ctx);
+/* Sets median and worst of the stage from what the ranges became. */
+QN_MUST_CHECK qn_status qn_range_snapshot_compare(qn_convergence_point *stage, qn_context *ctx,
+                                                  const qn_range_snapshot *early,
+                                                  const qn_stats *final);
+
+#endif

@@ -1,0 +1,34 @@
+/* Mean average precision as COCO defines it: overlaps 0.50, 0.55, ... 0.95, recalls 0, 0.01, ... 1, boxes of all
+ * sizes, the best `most` boxes per picture and class, crowds matched by any number of boxes that then do not
+ * count. Ties of scores go by the order in which pictures and boxes came. */
+#ifndef QN_AVERAGE_PRECISION_H
+#define QN_AVERAGE_PRECISION_H
+
+#include "task/boxes.h"
+
+typedef struct qn_scored_match qn_scored_match;
+
+typedef struct qn_average_precision {
+    qn_context *ctx;
+    size_t most;            /* boxes per picture and class; 0: 100 */
+    qn_scored_match *found; /* of every found box */
+    size_t count, room;
+    int64_t *wanted; /* [n_classes] true boxes that are no crowd */
+    size_t n_classes, classes_room;
+    int64_t pictures, n_ground_truth; /* seen */
+} qn_average_precision;
+
+/* Results of qn_average_precision_finish: means over the classes that have true boxes; NAN where none has. */
+typedef struct qn_mean_average_precision {
+    double map50, map50_95;
+    int64_t classes; /* with true boxes */
+} qn_mean_average_precision;
+
+/* One picture. Both lists are put into another order. */
+QN_MUST_CHECK qn_status qn_average_precision_add(qn_average_precision *p, qn_boxes *found,
+                                                 qn_boxes *ground_truth);
+QN_MUST_CHECK qn_status qn_average_precision_finish(qn_mean_average_precision *out,
+                                                    qn_average_precision *p);
+void qn_average_precision_free(qn_average_precision *p);
+
+#endif
