@@ -1,5 +1,5 @@
-/* Adding a sample of a value to its statistics: brought into a form that can be counted, divided among those who count,
- * and what they found taken over. */
+/* Adding a sample of a value to its statistics: brought into a form that can be counted, divided
+ * among those who count, and what they found taken over. */
 #include <math.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ void qn_accumulator_free(qn_accumulator *c)
     qn_free(c->ctx, c);
 }
 
-/* ---- Other forms ---------------------------------------------------------------------------------------- */
+/* ---- Other forms ----------------------------------------------------------------------------- */
 
 static qn_status plain_room(qn_accumulator *c, size_t bytes)
 {
@@ -74,7 +74,7 @@ static qn_status make_plain(qn_accumulator *c, qn_tensor *out, const qn_observat
     return QN_OK;
 }
 
-/* ---- One sample ------------------------------------------------------------------------------------------ */
+/* ---- One sample ------------------------------------------------------------------------------ */
 
 static qn_status grow_floats(qn_accumulator *c, float **at, int64_t count)
 {
@@ -165,7 +165,7 @@ static bool is_direct(const qn_observation *seen, int32_t axis)
     return seen->tensor->dtype == QN_FLOAT32 && (seen->layout.kind == QN_LAYOUT_ROWS || axis == 1);
 }
 
-/* ---- Together ------------------------------------------------------------------------------------------------ */
+/* ---- Together -------------------------------------------------------------------------------- */
 
 /* Gives each of the accumulators channels, in whole vectors and blocks; how many got some. */
 static int divide(const qn_accumulator_group *all, const qn_observation *seen, int64_t channels)

@@ -14,23 +14,31 @@ typedef struct qn_channel_sums {
 struct qn_accumulator {
     qn_context *ctx;
     const qn_stats_kernels *kernels;
-    qn_stats_bin *bins; /* [QN_STATS_BINS], all zero between entries */
+    /* [QN_STATS_BINS], all zero between entries */
+    qn_stats_bin *bins;
     qn_channel_sums own;
-    void *plain; /* a sample as row-major float32, where it is something else */
+    /* A sample as row-major float32, where it is something else */
+    void *plain;
     size_t plain_capacity;
     /* Of the sample at hand. */
-    qn_stats_entry *entry; /* whose histogram is counted into */
-    qn_channel_sums *to;   /* of the first of those who share it */
-    int64_t first, last;   /* channels that are this accumulator's */
+    /* Whose histogram is counted into */
+    qn_stats_entry *entry;
+    /* Of the first of those who share it */
+    qn_channel_sums *to;
+    /* Channels that are this accumulator's */
+    int64_t first, last;
     qn_status status;
-    float scale;      /* 2^-exponent */
-    uint32_t largest; /* bits of the largest |x| in the bins */
+    /* 2^-exponent */
+    float scale;
+    /* Bits of the largest |x| in the bins */
+    uint32_t largest;
     int64_t in_bins, nonzero;
-    qn_range ends; /* of the last sample */
+    /* Of the last sample */
+    qn_range ends;
 };
 
-/* Folds and counts what the accumulator has of a sample, into `to` and the bins. The sample is float32, its channels those
- * of axis 1 where it is not row-major. (counter_walk.c) */
+/* Folds and counts what the accumulator has of a sample, into `to` and the bins. The sample is
+ * float32, its channels those of axis 1 where it is not row-major. (counter_walk.c) */
 QN_MUST_CHECK qn_status qn_accumulator_add_elements(qn_accumulator *c, const qn_observation *seen);
 /* Adds what the bins have to the histogram; they are zero again. */
 QN_MUST_CHECK qn_status qn_accumulator_flush(qn_accumulator *c);

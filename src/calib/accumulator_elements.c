@@ -1,12 +1,12 @@
-/* The elements of a sample: pieces that stay in the first cache are folded (extremes, sums, channel by channel) and
- * then counted, so that memory is read once. */
+/* The elements of a sample: pieces that stay in the first cache are folded (extremes, sums, channel
+ * by channel) and then counted, so that memory is read once. */
 #include <math.h>
 #include <string.h>
 
 #include "calib/accumulator.h"
 #include "calib/histogram.h"
 
-/* ---- Bins and histogram --------------------------------------------------------------------------------- */
+/* ---- Bins and histogram ---------------------------------------------------------------------- */
 
 static qn_status flush_side(qn_accumulator *c, int side, size_t count)
 {
@@ -89,7 +89,7 @@ static qn_status count_span(qn_accumulator *c, const float *x, int64_t n, uint32
     return count_region(c, &(region){x, 1, n, n}, largest);
 }
 
-/* ---- Regions -------------------------------------------------------------------------------------------- */
+/* ---- Regions --------------------------------------------------------------------------------- */
 
 /* `rows` of `lanes` neighbouring channels from channel `first` on. */
 static uint32_t fold_lanes(qn_accumulator *c, int64_t first, int64_t lanes, const region *g)
@@ -132,8 +132,9 @@ static uint32_t fold_span(qn_accumulator *c, int64_t channel, const float *x, in
     return to.largest;
 }
 
-/* Channels [first, first + lanes) stand in each row of the region; what pads a row is 0. How the rows are divided
- * depends on their step alone, so that sums are the same whoever has which channels. */
+/* Channels [first, first + lanes) stand in each row of the region; what pads a row is 0. How the
+ * rows are divided depends on their step alone, so that sums are the same whoever has which
+ * channels. */
 static qn_status add_lanes(qn_accumulator *c, int64_t first, int64_t lanes, const region *all)
 {
     const int64_t most = QN_MAX(1, QN_STATS_BLOCK / all->step);
@@ -186,7 +187,7 @@ static qn_status add_spans(qn_accumulator *c, int64_t first, int64_t last, const
     return QN_OK;
 }
 
-/* ---- Layouts -------------------------------------------------------------------------------------------- */
+/* ---- Layouts --------------------------------------------------------------------------------- */
 
 static int64_t product(const int64_t *dims, int32_t from, int32_t to)
 {

@@ -18,19 +18,23 @@ struct qn_batch_runner {
     qn_context *ctx;
     qn_batch_runner_options options;
     int n_lanes;
-    lane *at;  /* of one thread; the first is the caller's */
-    lane wide; /* of all threads: the caller's, whom those of the others help to count */
+    /* Of one thread; the first is the caller's */
+    lane *at;
+    /* Of all threads: the caller's, whom those of the others help to count */
+    lane wide;
     qn_sampler **helpers;
     qn_plan *narrow_plan, *wide_plan;
     qn_stats *total;
-    pthread_mutex_t lock; /* of all below */
+    /* Of all below */
+    pthread_mutex_t lock;
     int64_t next;
-    qn_status status; /* of the failed piece with the lowest number */
+    /* Of the failed piece with the lowest number */
+    qn_status status;
     int64_t failed;
     char message[QN_ERROR_SIZE];
 };
 
-/* ---- A piece ------------------------------------------------------------------------------------------------ */
+/* ---- A piece --------------------------------------------------------------------------------- */
 
 static qn_status open_lane(lane *l, qn_plan *plan)
 {
@@ -55,7 +59,7 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_batch_pieces *pieces
     return pieces->on_outputs(pieces->user, s->ctx, piece, s->session);
 }
 
-/* ---- A batch ---------------------------------------------------------------------------------------------------- */
+/* ---- A batch --------------------------------------------------------------------------------- */
 
 /* With the lock held. */
 static void note_failure(lane *l, int64_t piece, qn_status status)
@@ -102,7 +106,8 @@ static qn_status run_narrow(qn_batch_runner *runner, const qn_batch_pieces *piec
         QN_TRY(o->plan(o->user, &runner->narrow_plan, 1));
     runner->next = 0;
     runner->status = QN_OK;
-    /* The threads are those that steps of many threads have: others would have to take turns with them. */
+    /* The threads are those that steps of many threads have: others would have to take turns with
+     * them. */
 #pragma omp parallel num_threads(runner->n_lanes) if (runner->n_lanes > 1)
     run_pieces(&runner->at[omp_get_thread_num()], pieces);
     return runner->status == QN_OK ? QN_OK
@@ -121,7 +126,7 @@ qn_status qn_batch_runner_run(qn_batch_runner *runner, const qn_batch_pieces *pi
     return one_left ? run_wide(runner, pieces, abreast.count) : QN_OK;
 }
 
-/* ---- Statistics --------------------------------------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
 static qn_status gather(qn_batch_runner *runner, lane *l)
 {
@@ -154,7 +159,7 @@ qn_status qn_batch_runner_stats(qn_stats **out, qn_batch_runner *runner)
     return QN_OK;
 }
 
-/* ---- Making ----------------------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static qn_status make_context(qn_context **out, const qn_batch_runner *runner)
 {

@@ -49,7 +49,7 @@ void qn_put_name(qn_text *out, const char *name)
     qn_text_add(out, name, length);
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static uint64_t get_little(qn_byte_reader *in, size_t size)
 {
@@ -123,7 +123,7 @@ const char *qn_get_name(qn_byte_reader *in, qn_arena *arena)
     return qn_arena_text(arena, (const char *)in->at - length, length);
 }
 
-/* ---- Files ----------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static qn_fingerprint seal_of(const void *data, size_t size)
 {

@@ -1,5 +1,5 @@
-/* Little-endian bytes, out of a text that grows and back. Numbers are written in one way only, so that
- * what reads back writes back the same. */
+/* Little-endian bytes, out of a text that grows and back. Numbers are written in one way only, so
+ * that what reads back writes back the same. */
 #ifndef QN_BYTE_STREAM_H
 #define QN_BYTE_STREAM_H
 
@@ -30,17 +30,18 @@ qn_fingerprint qn_get_fingerprint(qn_byte_reader *in);
 /* A terminated copy; NULL where it is wrong or memory is short (then in->wrong is not set). */
 const char *qn_get_name(qn_byte_reader *in, qn_arena *arena);
 
-/* ---- Files: eight letters, contents, fingerprint of both --------------------------------------------------- */
+/* ---- Files: eight letters, contents, fingerprint of both ------------------------------------- */
 
 enum { QN_MAGIC = 8 };
 void qn_put_checksum(qn_text *out);
-/* The contents of a sealed file. Fails where it does not begin with `magic`, is cut short or damaged. */
+/* The contents of a sealed file. Fails where it does not begin with `magic`, is cut short or
+ * damaged. */
 QN_MUST_CHECK qn_status qn_get_checked(qn_byte_reader *out, qn_context *ctx, const void *data,
                                        size_t size, const char *magic);
 /* Takes the text. */
 QN_MUST_CHECK qn_status qn_write_checked(qn_context *ctx, qn_text *text, const char *path);
 
-/* ---- Statistics in bytes (stats_file.c) ------------------------------------------------------------------- */
+/* ---- Statistics in bytes (stats_file.c) ------------------------------------------------------ */
 
 /* Entries must be sorted. */
 void qn_put_stats(qn_text *out, const qn_stats *stats);

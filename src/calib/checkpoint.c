@@ -1,4 +1,5 @@
-/* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics file:
+/* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics
+ * file:
  *
  *   "qnpart 3", fingerprint of the model, v samples, v segments and the end of each,
  *   a bit for every sample done, v segments folded, the total, 0 or 1 and statistics for each open one,
@@ -12,7 +13,7 @@
 
 static const char magic[] = "qnpart 3";
 
-/* ---- Writing --------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static void put_maybe(qn_text *out, qn_stats *stats)
 {
@@ -74,7 +75,7 @@ qn_status qn_checkpoint_write(qn_collection *c, const char *path)
     return qn_write_checked(c->ctx, &text, path);
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qn_status get_maybe(qn_stats **out, qn_context *ctx, qn_byte_reader *in)
 {
@@ -153,7 +154,7 @@ static qn_status get_all(qn_collection *c, qn_byte_reader *in)
     return QN_OK;
 }
 
-/* ---- Going on ---------------------------------------------------------------------------------------------- */
+/* ---- Going on -------------------------------------------------------------------------------- */
 
 static uint64_t samples_in(const qn_collection *c, qn_fingerprint *data)
 {

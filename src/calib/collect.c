@@ -1,5 +1,5 @@
-/* Workers, each with a session of the plan and a part of the statistics of its own, and the caller's thread,
- * which shows progress, writes checkpoints and listens for a cancel. */
+/* Workers, each with a session of the plan and a part of the statistics of its own, and the
+ * caller's thread, which shows progress, writes checkpoints and listens for a cancel. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,15 @@ typedef struct team {
     qn_collection c;
     qn_plan *plan;
     size_t n_inputs;
-    pthread_mutex_t lock; /* of all below, and of what the collection holds */
+    /* Of all below, and of what the collection holds */
+    pthread_mutex_t lock;
     pthread_cond_t work, news;
-    bool pausing; /* workers are to give away what they have and wait */
+    /* Workers are to give away what they have and wait */
+    bool pausing;
     bool stopping;
     int alive, parked;
-    qn_status status; /* of the failed sample with the lowest number */
+    /* Of the failed sample with the lowest number */
+    qn_status status;
     int64_t failed;
     char message[QN_ERROR_SIZE];
 } team;
@@ -28,13 +31,15 @@ typedef struct worker {
     int slot;
     pthread_t thread;
     qn_context *ctx;
-    qn_sampler sampler; /* its part is of `segment` */
+    /* Its part is of `segment` */
+    qn_sampler sampler;
     size_t segment;
     qn_extremes extremes;
-    int64_t sample; /* at hand; -1: none */
+    /* At hand; -1: none */
+    int64_t sample;
 } worker;
 
-/* ---- One sample ------------------------------------------------------------------------------------------ */
+/* ---- One sample ------------------------------------------------------------------------------ */
 
 static qn_status run_sample(worker *w)
 {
@@ -48,7 +53,7 @@ static qn_status run_sample(worker *w)
                         : QN_OK;
 }
 
-/* ---- A worker (with the lock held where nothing else is said) ---------------------------------------------- */
+/* ---- A worker (with the lock held where nothing else is said) -------------------------------- */
 
 static void note_failure(worker *w, qn_status status)
 {
@@ -162,7 +167,7 @@ static void *worker_main(void *user)
     return NULL;
 }
 
-/* ---- The caller's thread ------------------------------------------------------------------------------------ */
+/* ---- The caller's thread --------------------------------------------------------------------- */
 
 static void wait_for_news(team *crew)
 {
@@ -188,8 +193,8 @@ static qn_status pause_and_write(team *crew)
     return status;
 }
 
-/* Until all workers are gone. A checkpoint that cannot be written ends the work: the statistics would fare no
- * better. */
+/* Until all workers are gone. A checkpoint that cannot be written ends the work: the statistics
+ * would fare no better. */
 static qn_status watch(team *crew)
 {
     const qn_collect_options *o = crew->c.options;
@@ -299,7 +304,7 @@ static qn_status run_with_locks(team *crew, int count)
     return status;
 }
 
-/* ---- Before and after ------------------------------------------------------------------------------------------ */
+/* ---- Before and after ------------------------------------------------------------------------ */
 
 static int by_end(const void *a, const void *b)
 {

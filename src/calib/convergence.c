@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Extremes --------------------------------------------------------------------------------------------- */
+/* ---- Extremes -------------------------------------------------------------------------------- */
 
 void qn_extremes_init(qn_extremes *x, qn_context *ctx)
 {
@@ -108,7 +108,7 @@ qn_status qn_get_extremes(qn_extremes *x, qn_byte_reader *in, int64_t samples)
     return QN_OK;
 }
 
-/* ---- Outliers ---------------------------------------------------------------------------------------------- */
+/* ---- Outliers -------------------------------------------------------------------------------- */
 
 static const double STRETCH = 1.25;
 
@@ -120,7 +120,8 @@ static int64_t stretched_by(const qn_extremes_entry *e)
         const int64_t sample = two[0].sample;
         if (sample < 0 || two[1].sample < 0)
             continue;
-        /* Without the sample its second takes its place, on the other side too if it is first there. */
+        /* Without the sample its second takes its place, on the other side too if it is first
+         * there. */
         const double across = other[other[0].sample == sample].end;
         const double with = fabs((double)two[0].end) + fabs((double)other[0].end);
         const double without = fabs((double)two[1].end) + fabs(across);
@@ -172,7 +173,7 @@ qn_status qn_extremes_outliers(qn_convergence *convergence, const qn_extremes *x
     return QN_OK;
 }
 
-/* ---- Ranges at some moment ----------------------------------------------------------------------------------- */
+/* ---- Ranges at some moment ------------------------------------------------------------------- */
 
 /* Those that cost nothing and settle: the extremes of all elements grow as long as data come. */
 static const char *const stage_methods[QN_CONVERGENCE_METHODS] = {"percentile", "mean"};

@@ -4,17 +4,18 @@
 
 #include "calib/byte_stream.h"
 
-/* ---- Extremes: the two samples that reach farthest ------------------------------------------------------- */
+/* ---- Extremes: the two samples that reach farthest ------------------------------------------- */
 
 typedef struct qn_extreme {
-    float end; /* of the sample, away from 0: 0 where it does not go there */
+    /* Of the sample, away from 0: 0 where it does not go there */
+    float end;
     int64_t sample;
 } qn_extreme;
 
 typedef struct qn_extremes_entry {
     const char *name;
-    qn_extreme reach[2]
-                    [2]; /* below and above 0: the farthest and the second; equal ones by sample */
+    /* Below and above 0: the farthest and the second; equal ones by sample */
+    qn_extreme reach[2][2];
 } qn_extremes_entry;
 
 typedef struct qn_extremes {
@@ -36,11 +37,12 @@ QN_MUST_CHECK qn_status qn_get_extremes(qn_extremes *extremes, qn_byte_reader *i
 QN_MUST_CHECK qn_status qn_extremes_outliers(qn_convergence *convergence,
                                              const qn_extremes *extremes);
 
-/* ---- Ranges at some moment -------------------------------------------------------------------------------- */
+/* ---- Ranges at some moment ------------------------------------------------------------------- */
 
 enum { QN_CONVERGENCE_METHODS = 2 };
 typedef struct qn_range_snapshot_entry {
-    const char *name; /* of the statistics it was taken of */
+    /* Of the statistics it was taken of */
+    const char *name;
     qn_range range[QN_CONVERGENCE_METHODS];
 } qn_range_snapshot_entry;
 

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* ---- Making ------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static int64_t last_bin(const uint64_t *side)
 {
@@ -97,7 +97,7 @@ void qn_density_below(double moment[3], const qn_density *c, double x)
     }
 }
 
-/* ---- Errors ------------------------------------------------------------------------------------------- */
+/* ---- Errors ---------------------------------------------------------------------------------- */
 
 qn_integer_grid qn_integer_grid_of(double min, double max, const qn_range_options *options)
 {
@@ -165,13 +165,15 @@ double qn_density_error(const qn_density *c, const qn_integer_grid *g)
     return error;
 }
 
-/* ---- The least error ------------------------------------------------------------------------------------ */
+/* ---- The least error ------------------------------------------------------------------------- */
 
 typedef struct search {
     const qn_density *density;
     const qn_range_options *options;
-    double min, max; /* of the range being tried */
-    double error;    /* of the best so far */
+    /* Of the range being tried */
+    double min, max;
+    /* Of the best so far */
+    double error;
 } search;
 
 static double error_with(const search *s, bool upper, double end)

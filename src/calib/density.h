@@ -1,19 +1,22 @@
-/* A histogram as a density that is constant inside each bin, with its cumulated moments: what a range
- * costs can then be asked for any range, not only for those that end between bins. */
+/* A histogram as a density that is constant inside each bin, with its cumulated moments: what a
+ * range costs can then be asked for any range, not only for those that end between bins. */
 #ifndef QN_DENSITY_H
 #define QN_DENSITY_H
 
 #include "calib/calib.h"
 
 typedef struct qn_density {
-    double origin, width; /* left edge of the first bin; of a bin */
+    /* Left edge of the first bin; of a bin */
+    double origin, width;
     int64_t bins;
-    double *mass;      /* [bins] elements; zeros are nowhere */
-    double *moment[3]; /* [bins + 1] of all bins before: sum of x^k */
+    /* [bins] elements; zeros are nowhere */
+    double *mass;
+    /* [bins + 1] of all bins before: sum of x^k */
+    double *moment[3];
 } qn_density;
 
-/* From the first to the last bin that has something, and 0 in any case. With `folded` the axis is |x|.
- * qn_density_free in any case. */
+/* From the first to the last bin that has something, and 0 in any case. With `folded` the axis is
+ * |x|. qn_density_free in any case. */
 QN_MUST_CHECK qn_status qn_density_make(qn_density *density, qn_context *ctx,
                                         const qn_stats_entry *entry, bool folded);
 void qn_density_free(qn_density *density, qn_context *ctx);

@@ -14,8 +14,8 @@ QN_MUST_CHECK qn_status qn_histogram_merge(qn_histogram *to, qn_context *ctx,
                                            const qn_histogram *from);
 void qn_histogram_free(qn_histogram *histogram, qn_context *ctx);
 
-/* The entry has met a sample with so many channels (-1: without): sets entry->channels and its arrays,
- * or drops them where the number is another than before. */
+/* The entry has met a sample with so many channels (-1: without): sets entry->channels and its
+ * arrays, or drops them where the number is another than before. */
 QN_MUST_CHECK qn_status qn_entry_channels(qn_stats_entry *entry, qn_context *ctx, int64_t channels);
 
 #endif

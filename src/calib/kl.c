@@ -1,16 +1,20 @@
-/* kl and kl_v2: where to clip so that the distribution of what is left, told in so many levels, is most
- * like the distribution that was seen. */
+/* kl and kl_v2: where to clip so that the distribution of what is left, told in so many levels, is
+ * most like the distribution that was seen. */
 #include <math.h>
 
 #include "base/real.h"
 #include "calib/kl.h"
 
-/* Sums over the bins before each place, so that a candidate costs one step per level, not per bin. */
+/* Sums over the bins before each place, so that a candidate costs one step per level, not per
+ * bin. */
 typedef struct entropy {
-    const double *mass; /* [bins] */
+    /* [bins] */
+    const double *mass;
     int64_t bins;
-    double *count, *filled, *plogp; /* [bins + 1] */
-    double smoothing;               /* elements that a bin of the quantized side has at least */
+    /* [bins + 1] */
+    double *count, *filled, *plogp;
+    /* Elements that a bin of the quantized side has at least */
+    double smoothing;
 } entropy;
 
 static double xlogx(double x)
@@ -48,7 +52,8 @@ typedef struct cut {
     int64_t begin, end, levels;
 } cut;
 
-/* What is clipped is counted in the last bin of the seen side P, and not in the quantized side Q. */
+/* What is clipped is counted in the last bin of the seen side P, and not in the quantized side
+ * Q. */
 static double clip_cost(const entropy *e, double clipped, double at_edge, double q_at_edge)
 {
     if (clipped <= 0)
@@ -80,10 +85,10 @@ static double divergence(const entropy *e, const cut *c)
     return cost / all - qn_real_log(all) + qn_real_log(inside);
 }
 
-/* ---- The classical search --------------------------------------------------------------------------------- */
+/* ---- The classical search -------------------------------------------------------------------- */
 
-/* Of the elements: an end that cuts off more leaves too little of the distribution to compare with. Found ends of
- * sigmoids, whose values lie in a few bins, cut off all of them otherwise. */
+/* Of the elements: an end that cuts off more leaves too little of the distribution to compare with.
+ * Found ends of sigmoids, whose values lie in a few bins, cut off all of them otherwise. */
 static const double MOST_CLIPPED = 0.1;
 
 static int64_t best_end(const entropy *e, int64_t levels)
@@ -105,7 +110,8 @@ static int64_t best_end(const entropy *e, int64_t levels)
     return best;
 }
 
-/* At most 2,048 bins, of which the first, which is full of what is next to nothing, counts like the second. */
+/* At most 2,048 bins, of which the first, which is full of what is next to nothing, counts like the
+ * second. */
 static void tidy_bins(qn_density *c)
 {
     enum { MOST = 2048 };
@@ -141,7 +147,7 @@ qn_status qn_range_kl(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
 
 static const double HANDFUL = 3e-5; /* of the elements that are not 0 */
 
-/* ---- The one without its failures --------------------------------------------------------------------------- */
+/* ---- The one without its failures ------------------------------------------------------------ */
 
 /* Values that stand alone, so few that each can have a level: clipping can only lose. */
 static bool few_values(const qn_density *c, int64_t levels)
@@ -215,8 +221,8 @@ static void search_both(search *s, int64_t zero)
     }
 }
 
-/* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far outlier: the
- * squared error of what is not clipped goes on from there. */
+/* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far
+ * outlier: the squared error of what is not clipped goes on from there. */
 static void finish(qn_range *out, const search *s, qn_density *signed_curve)
 {
     const double width = s->density->width;

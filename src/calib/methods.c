@@ -5,7 +5,7 @@
 #include "base/nearest.h"
 #include "calib/kl.h"
 
-/* ---- Those that need no search -------------------------------------------------------------------------- */
+/* ---- Those that need no search --------------------------------------------------------------- */
 
 static qn_status min_max(qn_range *out, qn_context *ctx, const qn_stats_entry *entry,
                          const qn_range_options *options)
@@ -68,7 +68,7 @@ static qn_status mse(qn_range *out, qn_context *ctx, const qn_stats_entry *entry
     return status;
 }
 
-/* ---- The table ------------------------------------------------------------------------------------------ */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 static const qn_method method_min_max = {"min_max", "the least and the largest element", min_max};
 static const qn_method method_kl = {

@@ -6,19 +6,25 @@
 
 typedef struct qn_sampler qn_sampler;
 struct qn_sampler {
-    qn_context *ctx; /* of its thread */
+    /* Of its thread */
+    qn_context *ctx;
     qn_session *session;
     qn_accumulator *accumulator;
-    qn_stats *part;   /* since it was taken last; NULL: nothing yet */
-    qn_axis_fn *axis; /* NULL: 1, or the last of three dimensions; none of one */
+    /* Since it was taken last; NULL: nothing yet */
+    qn_stats *part;
+    /* NULL: 1, or the last of three dimensions; none of one */
+    qn_axis_fn *axis;
     const void *axis_user;
-    qn_extremes *extremes; /* NULL: not wanted */
-    int64_t sample;        /* at hand, for the extremes */
-    /* Others, idle while this one runs, whose threads help to count: each has a context, and its part gets what it
-     * counted. NULL: none. */
+    /* NULL: not wanted */
+    qn_extremes *extremes;
+    /* At hand, for the extremes */
+    int64_t sample;
+    /* Others, idle while this one runs, whose threads help to count: each has a context, and its
+     * part gets what it counted. NULL: none. */
     qn_sampler **helpers;
     int n_helpers;
-    qn_accumulator_group accumulators; /* its own and theirs */
+    /* Its own and theirs */
+    qn_accumulator_group accumulators;
 };
 
 /* The context, axis, extremes and helpers are set by the caller. qn_sampler_close in any case. */

@@ -4,7 +4,7 @@
 
 #include "calib/histogram.h"
 
-/* ---- Entries ------------------------------------------------------------------------------------------ */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 static void entry_free(qn_stats_entry *e, qn_context *ctx)
 {
@@ -52,7 +52,7 @@ qn_status qn_entry_channels(qn_stats_entry *e, qn_context *ctx, int64_t channels
     return QN_OK;
 }
 
-/* ---- Integers ---------------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 static bool is_whole(qn_sum128 sum)
 {
@@ -125,7 +125,7 @@ static qn_status entry_merge(qn_stats_entry *e, qn_context *ctx, const qn_stats_
     return merge_channels(e, ctx, other);
 }
 
-/* ---- Statistics ---------------------------------------------------------------------------------------- */
+/* ---- Statistics ------------------------------------------------------------------------------ */
 
 qn_status qn_stats_create(qn_stats **out, qn_context *ctx)
 {
@@ -211,7 +211,7 @@ qn_status qn_stats_add(qn_stats *stats, const qn_stats *part)
     return QN_OK;
 }
 
-/* ---- Of one model, of these data ------------------------------------------------------------------------ */
+/* ---- Of one model, of these data ------------------------------------------------------------- */
 
 qn_status qn_stats_check(const qn_stats *stats, const qn_fingerprint *model,
                          const qn_fingerprint *data)

@@ -1,4 +1,5 @@
-/* The statistics file. All numbers are little-endian; "v" is a varint, "f" a float, "x" a qn_sum128.
+/* The statistics file. All numbers are little-endian; "v" is a varint, "f" a float, "x" a
+ * qn_sum128.
  *
  *   "qnstats2"
  *   fingerprint of the model, of the data (16 bytes each)
@@ -19,7 +20,7 @@
 
 static const char magic[] = "qnstats2";
 
-/* ---- Writing --------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static void put_side(qn_text *out, const uint64_t *bins)
 {
@@ -73,7 +74,8 @@ static void put_entry(qn_text *out, const qn_stats_entry *e)
     put_side(out, h->side[1]);
 }
 
-/* Values that never had an element are not in the file: whether they were asked for tells nothing. */
+/* Values that never had an element are not in the file: whether they were asked for tells
+ * nothing. */
 void qn_put_stats(qn_text *out, const qn_stats *stats)
 {
     size_t filled = 0;
@@ -98,7 +100,7 @@ qn_status qn_stats_save(qn_context *ctx, const qn_stats *stats, const char *path
     return qn_write_checked(ctx, &text, path);
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Adds the counts to *total and sets *last to the bins in use. */
 static qn_status get_side(qn_histogram *h, qn_context *ctx, qn_byte_reader *in, int side,

@@ -3,9 +3,9 @@
 
 #include "calib/stats_kernels.h"
 
-/* ---- Extremes and sums --------------------------------------------------------------------------------
- * Rows with even and with odd numbers have sums of their own, which are joined at the end: additions that
- * do not wait for each other, in an order that every instruction set can follow. */
+/* ---- Extremes and sums --------------------------------------------------------------------------
+ * Rows with even and with odd numbers have sums of their own, which are joined at the end:
+ * additions that do not wait for each other, in an order that every instruction set can follow. */
 
 typedef struct folded {
     float min[QN_STATS_LANES], max[QN_STATS_LANES];
@@ -154,7 +154,7 @@ static void fold(qn_stats_sums *to, const float *x, int64_t rows, int64_t stride
     }
 }
 
-/* ---- Counting -------------------------------------------------------------------------------------------- */
+/* ---- Counting -------------------------------------------------------------------------------- */
 
 enum { PLACES = 1024 };
 

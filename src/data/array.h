@@ -7,20 +7,25 @@
 
 /* What qn_tensor_load hands out, with what its data lies in. */
 typedef struct qn_array {
-    qn_tensor tensor; /* first: the public pointer */
+    /* First: the public pointer */
+    qn_tensor tensor;
     qn_context *ctx;
     qn_map map;
-    void *block; /* aligned; when the data is not in the map */
+    /* Aligned; when the data is not in the map */
+    void *block;
 } qn_array;
 
-/* A .npy file in memory: *out gets type and dims, *data its elements in file order and *length their
- * bytes. Fortran order and big-endian numbers are reported for the caller to undo. */
+/* A .npy file in memory: *out gets type and dims, *data its elements in file order and *length
+ * their bytes. Fortran order and big-endian numbers are reported for the caller to undo. */
 typedef struct qn_npy {
-    qn_tensor tensor; /* without data */
+    /* Without data */
+    qn_tensor tensor;
     const uint8_t *data;
     size_t bytes;
-    size_t element; /* bytes of one, */
-    size_t unit;    /* and of each number in it */
+    /* Bytes of one, */
+    size_t element;
+    /* And of each number in it */
+    size_t unit;
     bool fortran, swapped;
 } qn_npy;
 QN_MUST_CHECK qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t *file,
@@ -30,16 +35,17 @@ QN_MUST_CHECK qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t
  * possible. */
 QN_MUST_CHECK qn_status qn_npy_read(qn_array *array, const uint8_t *file, size_t size);
 
-/* Makes array->tensor strings of such elements, in row-major order and the machine's byte order. (npy_strings.c) */
+/* Makes array->tensor strings of such elements, in row-major order and the machine's byte order.
+ * (npy_strings.c) */
 QN_MUST_CHECK qn_status qn_npy_read_strings(qn_array *array, const qn_npy *npy,
                                             const uint8_t *elements);
 
-/* The type that a file has for elements of this type: the same, or the next wider one; QN_UNDEFINED: none, strings
- * aside. */
+/* The type that a file has for elements of this type: the same, or the next wider one;
+ * QN_UNDEFINED: none, strings aside. */
 qn_dtype qn_npy_stored_type(qn_dtype dtype);
 
-/* The entry's bytes inside a .npz file (as numpy's savez stores it), or decompressed into array->block
- * (savez_compressed). name NULL: the only entry. "x" is stored as "x.npy". */
+/* The entry's bytes inside a .npz file (as numpy's savez stores it), or decompressed into
+ * array->block (savez_compressed). name NULL: the only entry. "x" is stored as "x.npy". */
 QN_MUST_CHECK qn_status qn_npz_find(const uint8_t **data, size_t *size, qn_array *array,
                                     const char *name);
 /* Whether there is an array of that name. */
@@ -54,7 +60,8 @@ typedef struct qn_npy_writer {
     qn_context *ctx;
     qn_output_file *file;
     qn_dtype dtype, stored;
-    size_t width; /* of strings, in code points */
+    /* Of strings, in code points */
+    size_t width;
 } qn_npy_writer;
 /* Of strings the longest one counts: `shape` then has its data. */
 QN_MUST_CHECK qn_status qn_npy_open(qn_npy_writer *out, qn_context *ctx, const char *path,

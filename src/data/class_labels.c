@@ -9,7 +9,8 @@ typedef struct work {
     qn_dataset_builder *o;
     const char *path;
     const qn_dataset_source *source;
-    int64_t *labels; /* [count], -1: not yet known */
+    /* [count], -1: not yet known */
+    int64_t *labels;
     int64_t seen;
 } work;
 
@@ -19,7 +20,7 @@ static qn_status wrong_count(const work *w, int64_t count)
                    (long long)count, (long long)w->source->count);
 }
 
-/* ---- Arrays --------------------------------------------------------------------------------------------- */
+/* ---- Arrays ---------------------------------------------------------------------------------- */
 
 static qn_status from_idx(work *w, const qn_file_bytes *bytes)
 {
@@ -58,7 +59,7 @@ static qn_status from_npy(work *w)
     return status;
 }
 
-/* ---- Text ------------------------------------------------------------------------------------------------ */
+/* ---- Text ------------------------------------------------------------------------------------ */
 
 static const char *base_name(const char *path)
 {

@@ -10,14 +10,16 @@
 struct qn_dataset {
     qn_context *ctx;
     qn_arena arena;
-    qn_dataset_input *in; /* [n_inputs] */
+    /* [n_inputs] */
+    qn_dataset_input *in;
     qn_dataset_source *sources;
     size_t n_sources;
     int64_t count;
-    const int64_t *labels; /* [count] or NULL */
+    /* [count] or NULL */
+    const int64_t *labels;
 };
 
-/* ---- What sources tell of inputs ------------------------------------------------------------------------------- */
+/* ---- What sources tell of inputs ------------------------------------------------------------- */
 
 /* With the model's shape and type, as far as these are known. */
 static bool fits(const qn_value_info *info, const qn_dataset_input *in)
@@ -98,7 +100,7 @@ qn_status qn_dataset_builder_input(size_t *out, qn_dataset_builder *o, size_t na
     return QN_OK;
 }
 
-/* ---- What a path is ---------------------------------------------------------------------------------------------- */
+/* ---- What a path is -------------------------------------------------------------------------- */
 
 typedef qn_status open_fn(qn_dataset_source *source, qn_dataset_builder *o, size_t named);
 
@@ -249,7 +251,7 @@ static open_fn *named_kind(const char **path)
     return NULL;
 }
 
-/* ---- Opening ----------------------------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static qn_status open_source(qn_dataset_source *source, qn_dataset_builder *o, const char *text)
 {
@@ -339,7 +341,7 @@ void qn_dataset_free(qn_dataset *data)
     qn_free(data->ctx, data);
 }
 
-/* ---- Samples ------------------------------------------------------------------------------------------------------ */
+/* ---- Samples --------------------------------------------------------------------------------- */
 
 int64_t qn_dataset_count(const qn_dataset *data)
 {

@@ -1,5 +1,5 @@
-/* The one door to data: whatever the samples are stored in, they are counted, read in any order, and have
- * names and, where known, labels. */
+/* The one door to data: whatever the samples are stored in, they are counted, read in any order,
+ * and have names and, where known, labels. */
 #ifndef QN_DATASET_H
 #define QN_DATASET_H
 
@@ -9,30 +9,41 @@
 typedef struct qn_dataset qn_dataset;
 
 typedef struct qn_dataset_spec {
-    const qn_value_info *inputs; /* the model's, with what is known of their shapes */
+    /* The model's, with what is known of their shapes */
+    const qn_value_info *inputs;
     size_t n_inputs;
-    /* Each "[input=]path". A path is a file (.npy, .npz, raw bytes; IDX; CIFAR), a folder (of pictures,
-     * .npy, .npz, or raw .bin and .raw files; its sub-folders are classes where it has no such files
-     * itself), or a list of files (.txt, .lst). "kind:" before it settles what it is: see docs/data.md. */
+    /* Each "[input=]path". A path is a file (.npy, .npz, raw bytes; IDX; CIFAR), a folder (of
+     * pictures, .npy, .npz, or raw .bin and .raw files; its sub-folders are classes where it has no
+     * such files itself), or a list of files (.txt, .lst). "kind:" before it settles what it is:
+     * see docs/data.md. */
     const char *const *data;
     size_t n_data;
-    const char *list;       /* names of the samples of a folder to use, in this order; NULL: all */
-    const char *labels;     /* file of classes; NULL: those that the data have, if any */
-    const char *preprocess; /* of pictures; NULL: none */
-    bool strict;            /* files that are no pictures are not left out */
-    const qn_preprocess *steps; /* [n_data] of the pictures of each, instead of it; NULL: not */
-    int64_t labelled;           /* only the first so many need a class of the file; 0: all */
+    /* Names of the samples of a folder to use, in this order; NULL: all */
+    const char *list;
+    /* File of classes; NULL: those that the data have, if any */
+    const char *labels;
+    /* Of pictures; NULL: none */
+    const char *preprocess;
+    /* Files that are no pictures are not left out */
+    bool strict;
+    /* [n_data] of the pictures of each, instead of it; NULL: not */
+    const qn_preprocess *steps;
+    /* Only the first so many need a class of the file; 0: all */
+    int64_t labelled;
 } qn_dataset_spec;
 
 /* What a sample is for one input. */
 typedef struct qn_dataset_input {
-    bool fed;   /* by this data set */
-    bool whole; /* a sample is all of the input; else it stands with others along axis 0 */
-    qn_tensor
-        sample; /* type and dims, axis 0 left out unless whole; no data. Of the first one where they differ */
-    size_t bytes; /* of the largest */
-    int64_t (*dims)
-        [QN_MAX_RANK]; /* [samples] of each, where the model leaves them open and they differ; else NULL */
+    /* By this data set */
+    bool fed;
+    /* A sample is all of the input; else it stands with others along axis 0 */
+    bool whole;
+    /* Type and dims, axis 0 left out unless whole; no data. Of the first one where they differ */
+    qn_tensor sample;
+    /* Of the largest */
+    size_t bytes;
+    /* [samples] of each, where the model leaves them open and they differ; else NULL */
+    int64_t (*dims)[QN_MAX_RANK];
 } qn_dataset_input;
 
 QN_MUST_CHECK qn_status qn_dataset_open(qn_dataset **out, qn_context *ctx,
@@ -43,9 +54,9 @@ int64_t qn_dataset_count(const qn_dataset *data);
 const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data);
 /* Type and dims of sample i for input k; no data. */
 void qn_dataset_sample(qn_tensor *out, const qn_dataset *data, size_t k, int64_t i);
-/* Sample i, into to[k] for every input k that is fed; place (may be NULL) tells where its picture, the first
- * source's that has any, lies in the input, width 0 where there is none. From any thread, each with a context of its own,
- * which gets the message of a failure. */
+/* Sample i, into to[k] for every input k that is fed; place (may be NULL) tells where its picture,
+ * the first source's that has any, lies in the input, width 0 where there is none. From any thread,
+ * each with a context of its own, which gets the message of a failure. */
 QN_MUST_CHECK qn_status qn_dataset_read(void *const *to, qn_picture_place *place,
                                         const qn_dataset *data, qn_context *ctx, int64_t i);
 /* The picture that sample i is made of, before all steps but `decode` and `rotate`. */

@@ -18,29 +18,39 @@ typedef struct qn_dataset_source_kind {
 
 struct qn_dataset_source {
     const qn_dataset_source_kind *kind;
-    const char *path;        /* as given, without the input's name */
-    int64_t count;           /* samples */
-    const int64_t *labels;   /* [count] or NULL */
-    const qn_listing *files; /* one per sample; NULL: samples lie in `path` */
-    void *own;               /* of the kind */
+    /* As given, without the input's name */
+    const char *path;
+    /* Samples */
+    int64_t count;
+    /* [count] or NULL */
+    const int64_t *labels;
+    /* One per sample; NULL: samples lie in `path` */
+    const qn_listing *files;
+    /* Of the kind */
+    void *own;
 };
 
 /* What the data set knows while its sources are opened. */
 typedef struct qn_dataset_builder {
     qn_context *ctx;
-    qn_arena *arena; /* of the data set */
+    /* Of the data set */
+    qn_arena *arena;
     const qn_dataset_spec *spec;
-    qn_dataset_input *in; /* [n_inputs]; sources mark what they feed */
+    /* [n_inputs]; sources mark what they feed */
+    qn_dataset_input *in;
     qn_preprocess preprocess;
-    bool pictures;    /* some source has them */
-    const char *path; /* of the source at hand */
+    /* Some source has them */
+    bool pictures;
+    /* Of the source at hand */
+    const char *path;
 } qn_dataset_builder;
 
 /* Marks input k as fed by samples of this type and shape. `whole` as in qn_dataset_input. */
 QN_MUST_CHECK qn_status qn_dataset_builder_feed(qn_dataset_builder *o, size_t k,
                                                 const qn_tensor *sample, bool whole);
-/* Samples of different shapes, where the model leaves dimensions of input k open: begun before the first is noted, each
- * noted with its own dims, and settled behind the last, which forgets them where all are alike. */
+/* Samples of different shapes, where the model leaves dimensions of input k open: begun before the
+ * first is noted, each noted with its own dims, and settled behind the last, which forgets them
+ * where all are alike. */
 QN_MUST_CHECK qn_status qn_dataset_builder_begin_shapes(qn_dataset_builder *o, size_t k,
                                                         int64_t count);
 QN_MUST_CHECK qn_status qn_dataset_builder_note_shape(qn_dataset_builder *o, size_t k, int64_t i,
@@ -69,7 +79,8 @@ typedef struct qn_file_bytes {
     const uint8_t *data;
     size_t size;
     qn_map map;
-    uint8_t *block; /* where it was packed */
+    /* Where it was packed */
+    uint8_t *block;
 } qn_file_bytes;
 QN_MUST_CHECK qn_status qn_file_bytes_open(qn_file_bytes *out, qn_context *ctx, const char *path);
 void qn_file_bytes_close(qn_file_bytes *bytes, qn_context *ctx);
@@ -87,7 +98,8 @@ bool qn_idx_is(const uint8_t *file, size_t size);
 QN_MUST_CHECK qn_status qn_idx_parse(qn_idx *out, qn_context *ctx, const uint8_t *file,
                                      size_t size);
 
-/* Classes from a file: text ("name class" or "class" lines), .npy of integers, or IDX. Gives one per sample. */
+/* Classes from a file: text ("name class" or "class" lines), .npy of integers, or IDX. Gives one
+ * per sample. */
 QN_MUST_CHECK qn_status qn_class_labels_read(const int64_t **out, qn_dataset_builder *o,
                                              const qn_dataset_source *source);
 

@@ -5,7 +5,7 @@
 #include "data/dataset_source.h"
 #include "data/input_files.h"
 
-/* ---- "[input=]file" ---------------------------------------------------------------------------------------- */
+/* ---- "[input=]file" -------------------------------------------------------------------------- */
 
 static qn_status fail_no_input(qn_context *ctx, const qn_input_list *inputs, qn_string name)
 {
@@ -38,7 +38,7 @@ qn_status qn_input_split(size_t *input, const char **path, qn_context *ctx,
     return QN_OK;
 }
 
-/* ---- Arrays for inputs ------------------------------------------------------------------------------------ */
+/* ---- Arrays for inputs ----------------------------------------------------------------------- */
 
 typedef struct opening {
     qn_context *ctx;
@@ -83,8 +83,8 @@ static qn_status fail_no_array(const opening *o, size_t input, const char *path,
                    names[0].text);
 }
 
-/* For an input whose name no array has; SIZE_MAX: there are several inputs. An array that is alone in the archive can
- * only be meant for the input that is alone in its turn. */
+/* For an input whose name no array has; SIZE_MAX: there are several inputs. An array that is alone
+ * in the archive can only be meant for the input that is alone in its turn. */
 static qn_status open_nameless(const opening *o, size_t input, const char *path, const qn_map *map)
 {
     qn_string names[ARRAYS_SHOWN];
@@ -189,11 +189,12 @@ void qn_array_copy(void *to, qn_dtype dtype, const qn_tensor *file, int64_t firs
     }
 }
 
-/* ---- The source ---------------------------------------------------------------------------------------------- */
+/* ---- The source ------------------------------------------------------------------------------ */
 
 typedef struct arrays {
     size_t n_inputs;
-    qn_tensor **files; /* [n_inputs]; NULL where the input is not from here */
+    /* [n_inputs]; NULL where the input is not from here */
+    qn_tensor **files;
     const qn_dataset_input *in;
 } arrays;
 
@@ -202,8 +203,9 @@ static size_t sample_bytes(const qn_tensor *file)
     return (size_t)(qn_tensor_count(file) / file->dims[0]) * qn_dtype_size(file->dtype);
 }
 
-/* Samples are mostly read in order and once: pages of a mapped file that lie behind are let go, a piece at a
- * time, so that a large file does not fill the memory. Those that are needed again come back. */
+/* Samples are mostly read in order and once: pages of a mapped file that lie behind are let go, a
+ * piece at a time, so that a large file does not fill the memory. Those that are needed again come
+ * back. */
 static void let_go(const qn_tensor *file, size_t begin, size_t end)
 {
     enum { PIECE = 4 << 20 };

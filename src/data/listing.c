@@ -11,7 +11,7 @@
 #include "base/nearest.h"
 #include "image/image.h"
 
-/* ---- Kinds of files --------------------------------------------------------------------------------------- */
+/* ---- Kinds of files -------------------------------------------------------------------------- */
 
 static bool ends_with(const char *path, const char *ending)
 {
@@ -65,17 +65,21 @@ bool qn_path_is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* ---- Folders ---------------------------------------------------------------------------------------------- */
+/* ---- Folders --------------------------------------------------------------------------------- */
 
 /* Names while they are collected. */
 typedef struct collection {
     qn_context *ctx;
     qn_arena *arena;
-    const char **names; /* within the folder */
-    int64_t *labels;    /* as many as names */
+    /* Within the folder */
+    const char **names;
+    /* As many as names */
+    int64_t *labels;
     size_t count, name_capacity, label_capacity;
-    size_t skipped;            /* files that are no samples by their names */
-    const char *first_skipped; /* an image, if there is one among them */
+    /* Files that are no samples by their names */
+    size_t skipped;
+    /* An image, if there is one among them */
+    const char *first_skipped;
 } collection;
 
 static void collection_free(collection *c)
@@ -124,7 +128,8 @@ static void skip(collection *c, const char *path)
         c->first_skipped = path;
 }
 
-/* The sub-folders, or what is none, of a folder, sorted. Names that begin with a dot are not seen. */
+/* The sub-folders, or what is none, of a folder, sorted. Names that begin with a dot are not
+ * seen. */
 static qn_status collect_entries(collection *c, const char *folder, bool folders)
 {
     qn_status status = QN_OK;
@@ -175,7 +180,7 @@ static qn_status collect_classes(collection *c, const char *folder)
     return status;
 }
 
-/* ---- From names to a listing -------------------------------------------------------------------------------- */
+/* ---- From names to a listing ----------------------------------------------------------------- */
 
 static qn_status check_kind(qn_listing *listing, qn_context *ctx, const char *path)
 {
@@ -256,7 +261,7 @@ qn_status qn_listing_folder(qn_listing *out, qn_context *ctx, qn_arena *arena, c
     return status;
 }
 
-/* ---- Lists ---------------------------------------------------------------------------------------------------- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 static bool is_blank(char c)
 {
@@ -366,7 +371,7 @@ qn_status qn_listing_file(qn_listing *out, qn_context *ctx, qn_arena *arena, con
     return status;
 }
 
-/* ---- A choice among the files of a folder ------------------------------------------------------------------------ */
+/* ---- A choice among the files of a folder ---------------------------------------------------- */
 
 /* The name without its ending. */
 static const char *stem_of(qn_arena *arena, const char *name)

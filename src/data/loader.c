@@ -11,9 +11,11 @@ enum { SLOTS = 3, MOST_THREADS = 8 };
 
 typedef struct slot {
     qn_batch batch;
-    int64_t missing; /* samples not yet read */
+    /* Samples not yet read */
+    int64_t missing;
     qn_status status;
-    int64_t failed; /* the sample that `error` is about */
+    /* The sample that `error` is about */
+    int64_t failed;
     char error[QN_ERROR_SIZE];
 } slot;
 
@@ -22,15 +24,20 @@ struct qn_loader {
     const qn_dataset *data;
     qn_loader_options options;
     size_t n_inputs;
-    size_t *strides; /* [n_inputs] bytes of a sample; 0: not fed */
+    /* [n_inputs] bytes of a sample; 0: not fed */
+    size_t *strides;
     slot slots[SLOTS];
     int64_t batches;
-    int64_t taken; /* batches handed out */
-    int64_t next;  /* sample that a thread takes next */
+    /* Batches handed out */
+    int64_t taken;
+    /* Sample that a thread takes next */
+    int64_t next;
     bool stop;
     pthread_mutex_t mutex;
-    pthread_cond_t filled; /* a batch is complete */
-    pthread_cond_t free;   /* a slot can be filled again */
+    /* A batch is complete */
+    pthread_cond_t filled;
+    /* A slot can be filled again */
+    pthread_cond_t free;
     pthread_t threads[MOST_THREADS];
     int n_threads;
 };
@@ -55,7 +62,7 @@ static void prepare_slot(qn_loader *l, int64_t batch)
     s->status = QN_OK;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* Sample `place` of those to load, into its place in the batch. */
 static qn_status read_into(const qn_loader *l, qn_context *ctx, void **to, const slot *s,
@@ -143,7 +150,7 @@ static void *work(void *user)
     return NULL;
 }
 
-/* ---- Taking --------------------------------------------------------------------------------------------------- */
+/* ---- Taking ---------------------------------------------------------------------------------- */
 
 /* Without threads. */
 static qn_status read_batch(qn_loader *l, slot *s)
@@ -191,7 +198,7 @@ qn_status qn_loader_next(const qn_batch **out, qn_loader *loader)
     return QN_OK;
 }
 
-/* ---- Life ------------------------------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------------------ */
 
 static qn_status make_slots(qn_loader *l)
 {

@@ -7,25 +7,33 @@
 typedef struct qn_loader qn_loader;
 
 typedef struct qn_loader_options {
-    const int64_t *samples; /* which ones, in this order; NULL: from `first` on */
+    /* Which ones, in this order; NULL: from `first` on */
+    const int64_t *samples;
     int64_t first, count;
-    int64_t batch; /* samples of a batch; the last one may be smaller */
-    int64_t fill;  /* the last batch is filled up to so many with its last sample; 0: not */
-    int threads; /* 0: as many as the machine has cores; negative: none, samples are read when asked for */
+    /* Samples of a batch; the last one may be smaller */
+    int64_t batch;
+    /* The last batch is filled up to so many with its last sample; 0: not */
+    int64_t fill;
+    /* 0: as many as the machine has cores; negative: none, samples are read when asked for */
+    int threads;
 } qn_loader_options;
 
 typedef struct qn_batch {
-    int64_t first; /* place of its first sample among those to load */
-    int64_t count; /* without those that fill it up */
-    void **data;   /* [n_inputs]: samples one behind the other; NULL where the data set has none */
-    qn_picture_place *places; /* [count] of their pictures */
+    /* Place of its first sample among those to load */
+    int64_t first;
+    /* Without those that fill it up */
+    int64_t count;
+    /* [n_inputs]: samples one behind the other; NULL where the data set has none */
+    void **data;
+    /* [count] of their pictures */
+    qn_picture_place *places;
 } qn_batch;
 
 /* The data set must outlive the loader. */
 QN_MUST_CHECK qn_status qn_loader_create(qn_loader **out, qn_context *ctx, const qn_dataset *data,
                                          size_t n_inputs, const qn_loader_options *options);
-/* The next batch, valid until the next call; NULL past the last. A sample that cannot be read is a failure
- * of its batch, the first of them in the order of the samples. */
+/* The next batch, valid until the next call; NULL past the last. A sample that cannot be read is a
+ * failure of its batch, the first of them in the order of the samples. */
 QN_MUST_CHECK qn_status qn_loader_next(const qn_batch **out, qn_loader *loader);
 void qn_loader_free(qn_loader *loader);
 

@@ -13,7 +13,7 @@ typedef struct cursor {
     const char *at, *end;
 } cursor;
 
-/* ---- Header --------------------------------------------------------------------------------------------- */
+/* ---- Header ---------------------------------------------------------------------------------- */
 
 static void skip_blanks(cursor *c)
 {
@@ -186,7 +186,7 @@ qn_status qn_npy_parse(qn_npy *out, qn_context *ctx, const uint8_t *file, size_t
     return QN_OK;
 }
 
-/* ---- Elements ------------------------------------------------------------------------------------------- */
+/* ---- Elements -------------------------------------------------------------------------------- */
 
 /* Numbers of `size` bytes, the other way round. */
 static void copy_swapped(uint8_t *to, const uint8_t *from, size_t bytes, size_t size)
@@ -269,7 +269,7 @@ qn_status qn_npy_read(qn_array *array, const uint8_t *file, size_t size)
     return strings ? qn_npy_read_strings(array, &npy, array->tensor.data) : QN_OK;
 }
 
-/* ---- Writing -------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 qn_dtype qn_npy_stored_type(qn_dtype dtype)
 {

@@ -1,10 +1,10 @@
-/* Strings of .npy files: elements of one width, "<U5" with so many code points of 4 bytes and "|S5" with so many bytes,
- * filled up with zeros at the end. In memory they are UTF-8. */
+/* Strings of .npy files: elements of one width, "<U5" with so many code points of 4 bytes and "|S5"
+ * with so many bytes, filled up with zeros at the end. In memory they are UTF-8. */
 #include <string.h>
 
 #include "data/array.h"
 
-/* ---- Reading --------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 /* UTF-8 of a code point; returns its bytes, 0 where it is none. */
 static size_t encode(char out[4], uint32_t code)
@@ -69,7 +69,7 @@ qn_status qn_npy_read_strings(qn_array *array, const qn_npy *npy, const uint8_t 
     return QN_OK;
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 /* The code point at *at, which moves behind it; U+FFFD for bytes that are no UTF-8. */
 static uint32_t decode(const char **at, const char *end)

@@ -43,7 +43,8 @@ qn_status qn_npz_list(size_t *count, qn_string *names, size_t most, qn_context *
     }
 }
 
-/* The entries that may be meant: the arrays called `name`, or all arrays. *out is the last of them. */
+/* The entries that may be meant: the arrays called `name`, or all arrays. *out is the last of
+ * them. */
 static qn_status find_entries(qn_zip_entry *out, size_t *count, const qn_zip *zip, const char *name)
 {
     qn_zip_cursor cursor = {0, 0};

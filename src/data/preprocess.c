@@ -35,7 +35,7 @@ static qn_status bad_value(qn_context *ctx, const char *key, word value, const c
                    value.at, wanted);
 }
 
-/* ---- Values --------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static bool parse_side(int32_t *out, word w)
 {
@@ -89,7 +89,7 @@ static bool parse_numbers(float out[3], word w)
     return count != 2;
 }
 
-/* ---- Keys ------------------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 static qn_status set_resize(qn_preprocess *p, qn_context *ctx, const char *key, word value)
 {
@@ -216,7 +216,7 @@ static bool set_flag(qn_preprocess *p, word w)
     return false;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *text;

@@ -1,6 +1,6 @@
-/* From a picture to a model's input. The steps come in this order, whatever order the text has: decode,
- * rotate, grey, resize or letterbox, crop, pad; then numbers: (v / 255 where `unit`, else v), minus mean,
- * divided by std. All is integer until there. */
+/* From a picture to a model's input. The steps come in this order, whatever order the text has:
+ * decode, rotate, grey, resize or letterbox, crop, pad; then numbers: (v / 255 where `unit`, else
+ * v), minus mean, divided by std. All is integer until there. */
 #ifndef QN_PREPROCESS_H
 #define QN_PREPROCESS_H
 
@@ -10,24 +10,35 @@ typedef enum qn_colour { QN_COLOUR_RGB, QN_COLOUR_BGR, QN_COLOUR_GREY } qn_colou
 typedef enum qn_axes { QN_AXES_AUTO, QN_AXES_NCHW, QN_AXES_NHWC } qn_axes;
 typedef enum qn_fit {
     QN_FIT_NONE,
-    QN_FIT_SHORT_SIDE, /* the shorter side becomes `height` pixels, the other one in proportion */
-    QN_FIT_SIZE,       /* height x width; a side that is 0 in proportion to the other */
-    QN_FIT_CENTRE,     /* letterbox: in proportion, the rest `fill` on both sides */
-    QN_FIT_TOP_LEFT    /* letterbox: the rest below and on the right */
+    /* The shorter side becomes `height` pixels, the other one in proportion */
+    QN_FIT_SHORT_SIDE,
+    /* Height x width; a side that is 0 in proportion to the other */
+    QN_FIT_SIZE,
+    /* Letterbox: in proportion, the rest `fill` on both sides */
+    QN_FIT_CENTRE,
+    /* Letterbox: the rest below and on the right */
+    QN_FIT_TOP_LEFT
 } qn_fit;
 
 typedef struct qn_preprocess {
     qn_decoder decoder;
-    bool rotate; /* upright, as EXIF data say */
+    /* Upright, as EXIF data say */
+    bool rotate;
     qn_colour colour;
     qn_fit fit;
-    int32_t height, width;           /* of fit */
-    qn_resize_fn *resize;            /* NULL: the decoder's own */
-    bool shrink;                     /* a letterbox enlarges no picture */
-    int32_t crop_height, crop_width; /* the centre; 0: all */
-    int32_t pad_height, pad_width; /* picture at the top left, the rest 0 behind mean and std; what
-                                        does not fit is cut off. 0: not */
-    uint8_t fill[3];               /* as mean: one per channel of the input, in its order */
+    /* Of fit */
+    int32_t height, width;
+    /* NULL: the decoder's own */
+    qn_resize_fn *resize;
+    /* A letterbox enlarges no picture */
+    bool shrink;
+    /* The centre; 0: all */
+    int32_t crop_height, crop_width;
+    /* Picture at the top left, the rest 0 behind mean and std; what does not fit is cut off. 0:
+     * not */
+    int32_t pad_height, pad_width;
+    /* As mean: one per channel of the input, in its order */
+    uint8_t fill[3];
     bool unit;
     float mean[3], std[3];
     qn_axes layout;
@@ -45,23 +56,28 @@ const char *qn_preprocess_preset(size_t i, const char **text);
 /* One sample of a model's input. */
 typedef struct qn_picture_shape {
     qn_dtype dtype;
-    int64_t channels, height, width; /* -1: open */
+    /* -1: open */
+    int64_t channels, height, width;
     bool nhwc;
 } qn_picture_shape;
 
-/* Where a picture lies in the input made of it: its point x stands at x * scale_x + left. Points are counted
- * from the outer edge of the first pixel on. */
+/* Where a picture lies in the input made of it: its point x stands at x * scale_x + left. Points
+ * are counted from the outer edge of the first pixel on. */
 typedef struct qn_picture_place {
-    int32_t width, height;             /* of the picture; 0: the sample is none */
-    int32_t input_width, input_height; /* of the input */
+    /* Of the picture; 0: the sample is none */
+    int32_t width, height;
+    /* Of the input */
+    int32_t input_width, input_height;
     double scale_x, scale_y;
-    double left, top; /* negative where the picture is cropped */
+    /* Negative where the picture is cropped */
+    double left, top;
 } qn_picture_place;
 
 /* The steps before the numbers. place (may be NULL) gets all but the input's sizes. */
 QN_MUST_CHECK qn_status qn_preprocess_pixels(qn_image *image, qn_picture_place *place,
                                              qn_context *ctx, const qn_preprocess *p);
-/* The size and channels that they leave a picture with (whose pixels do not count), where they fix no size. */
+/* The size and channels that they leave a picture with (whose pixels do not count), where they fix
+ * no size. */
 void qn_preprocess_measure(qn_image *image, const qn_preprocess *p);
 /* Gives open dimensions the picture's sizes; fails where others do not fit. */
 QN_MUST_CHECK qn_status qn_preprocess_bind(qn_picture_shape *shape, qn_context *ctx,

@@ -11,7 +11,7 @@ static void replace(qn_image *image, qn_context *ctx, const qn_image *with)
     *image = *with;
 }
 
-/* ---- Sizes ---------------------------------------------------------------------------------------------- */
+/* ---- Sizes ----------------------------------------------------------------------------------- */
 
 static qn_status resize(qn_image *image, qn_context *ctx, const qn_preprocess *p, int64_t width,
                         int64_t height)
@@ -155,7 +155,7 @@ void qn_preprocess_measure(qn_image *image, const qn_preprocess *p)
     image->height = (int32_t)QN_MIN(fitted.height, INT32_MAX);
 }
 
-/* ---- Numbers -------------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 static qn_status bind_side(int64_t *side, qn_context *ctx, int64_t own, const char *what)
 {
@@ -225,7 +225,8 @@ static void store_floats(float *to, const qn_preprocess *p, const qn_pixel_table
     }
 }
 
-/* Inputs of integers take the pixels as they are: a network that has such inputs normalizes them itself. */
+/* Inputs of integers take the pixels as they are: a network that has such inputs normalizes them
+ * itself. */
 static qn_status check_whole(qn_context *ctx, const qn_pixel_table *table, qn_dtype dtype)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);

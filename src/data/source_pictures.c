@@ -9,20 +9,24 @@ typedef qn_status fetch_fn(qn_image *out, qn_context *ctx, const qn_dataset_sour
 
 struct pictures {
     fetch_fn *fetch;
-    size_t input; /* that they are for */
+    /* That they are for */
+    size_t input;
     qn_preprocess preprocess;
     qn_pixel_table table;
-    qn_picture_shape shape; /* -1: of the picture at hand */
+    /* -1: of the picture at hand */
+    qn_picture_shape shape;
     const qn_dataset_input *in;
-    qn_context *ctx; /* of bytes */
+    /* Of bytes */
+    qn_context *ctx;
     qn_file_bytes bytes;
-    /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one before. */
+    /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one
+     * before. */
     const uint8_t *first;
     int64_t stride;
     int32_t channels, height, width;
 };
 
-/* ---- The model's input ---------------------------------------------------------------------------------------- */
+/* ---- The model's input ----------------------------------------------------------------------- */
 
 static bool is_channels(int64_t dim)
 {
@@ -67,7 +71,8 @@ static qn_status input_shape(qn_picture_shape *out, qn_dataset_builder *o,
     return QN_OK;
 }
 
-/* Of one sample for an input of so many dimensions. Flat inputs keep the channels that the pictures have. */
+/* Of one sample for an input of so many dimensions. Flat inputs keep the channels that the pictures
+ * have. */
 static void picture_dims(qn_tensor *out, int32_t rank, const qn_picture_shape *s)
 {
     *out = (qn_tensor){.dtype = s->dtype, .rank = rank - 1};
@@ -90,7 +95,7 @@ static qn_status check_flat(qn_dataset_builder *o, const qn_value_info *info,
                    (long long)sample->dims[0], info->name, (long long)info->dims[1]);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qn_status fetch_file(qn_image *out, qn_context *ctx, const qn_dataset_source *source,
                             int64_t i)
@@ -184,7 +189,7 @@ static void close_pictures(qn_dataset_source *source)
 
 static const qn_dataset_source_kind pictures_kind = {read_sample, read_picture, close_pictures};
 
-/* ---- Opening --------------------------------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static qn_status start(pictures **out, qn_dataset_source *source, qn_dataset_builder *o,
                        fetch_fn *fetch)
@@ -390,7 +395,8 @@ qn_status qn_dataset_source_open_idx(qn_dataset_source *source, qn_dataset_build
     return finish(source, o, named);
 }
 
-/* CIFAR: records of a class (or, CIFAR-100, a coarse one and a fine one), then 32 x 32 red, green, blue. */
+/* CIFAR: records of a class (or, CIFAR-100, a coarse one and a fine one), then 32 x 32 red, green,
+ * blue. */
 static qn_status open_cifar(qn_dataset_source *source, qn_dataset_builder *o, size_t named,
                             int64_t classes)
 {

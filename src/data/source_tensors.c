@@ -5,10 +5,13 @@
 #include "data/input_files.h"
 
 typedef struct tensors {
-    qn_input_list inputs; /* axis 0 of a batch taken as 1, for raw files */
+    /* Axis 0 of a batch taken as 1, for raw files */
+    qn_input_list inputs;
     size_t named;
-    qn_dataset_input *in; /* the data set's: what every file must hold */
-    bool *ours;           /* [inputs] */
+    /* The data set's: what every file must hold */
+    qn_dataset_input *in;
+    /* [inputs] */
+    bool *ours;
 } tensors;
 
 static void free_files(qn_tensor **files, size_t count)
@@ -19,7 +22,8 @@ static void free_files(qn_tensor **files, size_t count)
     }
 }
 
-/* How a file's array becomes a sample: with an axis 0 of 1 in front or without it, else it is the whole. */
+/* How a file's array becomes a sample: with an axis 0 of 1 in front or without it, else it is the
+ * whole. */
 static bool as_sample(qn_tensor *sample, const qn_tensor *file, const qn_value_info *info)
 {
     *sample = *file;
@@ -150,7 +154,7 @@ static qn_status look_at_first(const qn_dataset_source *source, qn_dataset_build
     return status;
 }
 
-/* ---- Shapes that differ -------------------------------------------------------------------------------------- */
+/* ---- Shapes that differ ---------------------------------------------------------------------- */
 
 static bool may_differ(const tensors *t, size_t k)
 {

@@ -9,7 +9,7 @@
 #include "ops/window.h"
 #include "pass/rewrite.h"
 
-/* ---- Reading ------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qn_status affine_room(qn_affine *out, qn_context *ctx, qn_arena *arena, int64_t channels)
 {
@@ -40,8 +40,8 @@ qn_status qn_affine_of_batchnorm(bool *found, qn_affine *out, qn_arena *arena, c
     return QN_OK;
 }
 
-/* A constant that broadcasts along the channels (axis 1) of a value of that rank: one number, or one
- * per channel, [C, 1...], [1, C, 1...]. */
+/* A constant that broadcasts along the channels (axis 1) of a value of that rank: one number, or
+ * one per channel, [C, 1...], [1, C, 1...]. */
 static bool is_per_channel(const qn_tensor *constant, int32_t rank, int64_t channels)
 {
     const int64_t count = qn_tensor_count(constant);
@@ -97,13 +97,14 @@ qn_status qn_affine_of_arithmetic(bool *found, qn_affine *out, qn_arena *arena, 
     return QN_OK;
 }
 
-/* ---- Weights that are rewritten ---------------------------------------------------------------------------- */
+/* ---- Weights that are rewritten -------------------------------------------------------------- */
 
 /* How the weights of an operator lie: element i belongs to output channel and input channel. */
 typedef struct weights {
     qn_node *node;
     const qn_tensor *w;
-    int64_t filters, channels; /* of the node's output and input */
+    /* Of the node's output and input */
+    int64_t filters, channels;
     int64_t group;
 } weights;
 
@@ -131,7 +132,8 @@ static bool weights_of(weights *out, qn_node *node)
     return out->group > 0 && w->dims[0] % out->group == 0 && w->dims[0] > 0;
 }
 
-/* The first axis of the weights counts one side's channels, the second the other's, within a group. */
+/* The first axis of the weights counts one side's channels, the second the other's, within a
+ * group. */
 static bool outer_is_filter(const weights *s)
 {
     const bool rows =
@@ -241,7 +243,7 @@ static qn_status fresh_put(const fresh *f, const weights *s)
     return put_constant(s->node, 2, f->bias, "bias");
 }
 
-/* ---- Forward: scale and shift behind the node ----------------------------------------------------------- */
+/* ---- Forward: scale and shift behind the node ------------------------------------------------ */
 
 qn_status qn_affine_fold_forward(bool *done, qn_node *node, const qn_affine *affine)
 {
@@ -266,7 +268,7 @@ qn_status qn_affine_fold_forward(bool *done, qn_node *node, const qn_affine *aff
     return QN_OK;
 }
 
-/* ---- Backward: scale and shift in front of the node -------------------------------------------------------- */
+/* ---- Backward: scale and shift in front of the node ------------------------------------------ */
 
 static bool all_zero(const double *x, int64_t count)
 {
@@ -315,7 +317,7 @@ qn_status qn_affine_fold_backward(bool *done, qn_node *node, const qn_affine *af
     return QN_OK;
 }
 
-/* ---- All of a graph ------------------------------------------------------------------------------------------ */
+/* ---- All of a graph -------------------------------------------------------------------------- */
 
 static qn_status fold_node(qn_pass_context *self, qn_node *node, qn_affine_reader *read,
                            qn_arena *arena)

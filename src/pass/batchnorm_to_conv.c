@@ -1,5 +1,5 @@
-/* BatchNormalization that no weights take becomes a convolution of one pixel, each channel for itself: that is what
- * quantization has integers for. */
+/* BatchNormalization that no weights take becomes a convolution of one pixel, each channel for
+ * itself: that is what quantization has integers for. */
 #include "ops/nn_attrs.h"
 #include "pass/affine.h"
 #include "pass/rewrite.h"

@@ -36,7 +36,7 @@ static qn_status merge_two(qn_pass_context *self, qn_node *node)
     return QN_OK;
 }
 
-/* ---- Sinking ------------------------------------------------------------------------------------------ */
+/* ---- Sinking --------------------------------------------------------------------------------- */
 
 static bool same_perm(const qn_node *a, const qn_node *b)
 {
@@ -56,8 +56,8 @@ static bool is_single(const qn_value *value)
     return value->data && qn_tensor_count(value->data) == 1;
 }
 
-/* The transpose in front of the node, when every input comes through the same one, which nobody else
- * reads, or is a single number. */
+/* The transpose in front of the node, when every input comes through the same one, which nobody
+ * else reads, or is a single number. */
 static qn_node *common_transpose(const qn_node *node)
 {
     qn_node *common = NULL;

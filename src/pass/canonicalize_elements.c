@@ -1,5 +1,6 @@
-/* Element-wise operators that have no integers of their own, as those that have: a Sum is Adds from left to right, a
- * Div by a constant a Mul, and PRelu with one slope LeakyRelu. 1 / c is rounded, so this is for quantizing only. */
+/* Element-wise operators that have no integers of their own, as those that have: a Sum is Adds from
+ * left to right, a Div by a constant a Mul, and PRelu with one slope LeakyRelu. 1 / c is rounded,
+ * so this is for quantizing only. */
 #include <math.h>
 
 #include "ops/eval.h"
@@ -8,7 +9,7 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* ---- Sum --------------------------------------------------------------------------------------------------- */
+/* ---- Sum ------------------------------------------------------------------------------------- */
 
 static bool is_sum(const qn_node *node)
 {
@@ -34,7 +35,7 @@ static qn_status spell_sum(qn_node *node)
     return qn_rewrite_finish(add, node);
 }
 
-/* ---- Div by a constant ---------------------------------------------------------------------------------------- */
+/* ---- Div by a constant ----------------------------------------------------------------------- */
 
 /* All numbers are, and what they are divided into 1 is too. */
 static bool has_reciprocals(const qn_tensor *c)
@@ -68,7 +69,7 @@ static qn_status multiply_instead(qn_node *node)
     return qn_rewrite_finish(fresh, node);
 }
 
-/* ---- PRelu with one slope --------------------------------------------------------------------------------------- */
+/* ---- PRelu with one slope -------------------------------------------------------------------- */
 
 static bool has_one_slope(const qn_node *node)
 {
@@ -86,7 +87,7 @@ static qn_status leak(qn_node *node)
     return qn_rewrite_finish(fresh, node);
 }
 
-/* ---- The pass ------------------------------------------------------------------------------------------------ */
+/* ---- The pass -------------------------------------------------------------------------------- */
 
 static const struct {
     const qn_op *op;

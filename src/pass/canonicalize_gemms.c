@@ -1,5 +1,6 @@
-/* Gemm is alpha * A' * B' + beta * C. With constant B and C the factors go into them, A' becomes a node of its own, and
- * a C of one number a row: what is left is a product and biases, as integers compute it. */
+/* Gemm is alpha * A' * B' + beta * C. With constant B and C the factors go into them, A' becomes a
+ * node of its own, and a C of one number a row: what is left is a product and biases, as integers
+ * compute it. */
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
 #include "pass/pass.h"
@@ -10,7 +11,8 @@ static bool is_constant(const qn_node *node, int32_t i)
     return i < node->n_in && node->in[i] && node->in[i]->data;
 }
 
-/* What op makes of the constant and the other input takes its place in this node; others that read it keep theirs. */
+/* What op makes of the constant and the other input takes its place in this node; others that read
+ * it keep theirs. */
 static qn_status replace_constant(qn_node *node, int32_t i, const qn_op *op, qn_value *other)
 {
     qn_node *made;

@@ -1,16 +1,16 @@
-/* -inf in front of a Softmax becomes a number that is far below all others and finite: integers have no infinity, and
- * statistics of one say nothing. The results are the same, exp of either being 0, but for rows that are masked as a
- * whole: those had no numbers at all. */
+/* -inf in front of a Softmax becomes a number that is far below all others and finite: integers
+ * have no infinity, and statistics of one say nothing. The results are the same, exp of either
+ * being 0, but for rows that are masked as a whole: those had no numbers at all. */
 #include "ops/eval.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 #include "pass/softmax_masks.h"
 
-/* So far below that no number of a network counts beside it, and so far from the end of float that a great many of them
- * can be added. */
+/* So far below that no number of a network counts beside it, and so far from the end of float that
+ * a great many of them can be added. */
 static const float lowest = -1e30F;
 
-/* ---- Ways to a Softmax ----------------------------------------------------------------------------------------- */
+/* ---- Ways to a Softmax ----------------------------------------------------------------------- */
 
 static bool carries(const qn_node *node, int32_t slot)
 {
@@ -57,7 +57,7 @@ void qn_softmax_masks_mark(bool *out, const qn_graph *graph)
     }
 }
 
-/* ---- Constants ------------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 /* NaN and what is infinite upwards stay, and are told as what they are. */
 static bool is_below(const qn_value *value)
@@ -92,7 +92,8 @@ static bool is_way(const qn_node *node, int32_t i, const bool *marked)
     return node->n_out == 1 && node->out[0] && marked[node->out[0]->mark] && carries(node, i);
 }
 
-/* One constant for all nodes from this one on that read the old one on such ways; others keep it. */
+/* One constant for all nodes from this one on that read the old one on such ways; others keep
+ * it. */
 static qn_status replace(qn_node *first, const qn_value *old, const bool *marked)
 {
     qn_value *fresh;

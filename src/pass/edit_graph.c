@@ -6,7 +6,7 @@
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 
-/* ---- Normalized input ------------------------------------------------------------------------------------- */
+/* ---- Normalized input ------------------------------------------------------------------------ */
 
 static qn_status check_count(const qn_graph *graph, const char *what, size_t count,
                              int64_t channels)
@@ -105,7 +105,7 @@ qn_status qn_graph_normalize_input(qn_graph *graph, qn_channel_numbers mean, qn_
     return read_instead(input, node->out[0], node);
 }
 
-/* ---- Other outputs ---------------------------------------------------------------------------------------- */
+/* ---- Other outputs --------------------------------------------------------------------------- */
 
 static qn_value *find_output(const qn_graph *graph, const char *name)
 {

@@ -10,12 +10,12 @@ typedef struct qn_channel_numbers {
     size_t count;
 } qn_channel_numbers;
 
-/* The first input is x instead of (x - mean) / std: a BatchNormalization behind it does that, until passes put it
- * into weights. */
+/* The first input is x instead of (x - mean) / std: a BatchNormalization behind it does that, until
+ * passes put it into weights. */
 QN_MUST_CHECK qn_status qn_graph_normalize_input(qn_graph *graph, qn_channel_numbers mean,
                                                  qn_channel_numbers std);
-/* The tensors of these names, or what the nodes of these names write, become the outputs, in this order. What they do
- * not need stays for a pass to remove. */
+/* The tensors of these names, or what the nodes of these names write, become the outputs, in this
+ * order. What they do not need stays for a pass to remove. */
 QN_MUST_CHECK qn_status qn_graph_select_outputs(qn_graph *graph, const char *const *names,
                                                 size_t count);
 

@@ -1,4 +1,5 @@
-/* Einsum of two tensors as a matrix product: "bhid,bhjd->bhij" is a product of [bh, i, d] and [bh, d, j]. */
+/* Einsum of two tensors as a matrix product: "bhid,bhjd->bhij" is a product of [bh, i, d] and [bh,
+ * d, j]. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,8 +32,10 @@ static bool append(letters *list, char letter)
 
 typedef struct product {
     letters in[2], out;
-    letters batch, rows, columns; /* of the result: of both inputs, of the first, of the second */
-    letters sums;                 /* of both inputs only */
+    /* Of the result: of both inputs, of the first, of the second */
+    letters batch, rows, columns;
+    /* Of both inputs only */
+    letters sums;
 } product;
 
 /* Two terms and a result, of letters that stand once in each. */
@@ -101,7 +104,8 @@ static int64_t size_of_all(const product *p, const qn_node *node, const letters 
     return size;
 }
 
-/* What the Transpose reads has the dimensions `from`, what it writes has them in the order of `to`. */
+/* What the Transpose reads has the dimensions `from`, what it writes has them in the order of
+ * `to`. */
 static qn_status set_order(qn_node *transpose, const letters *from, const letters *to)
 {
     int64_t perm[QN_MAX_RANK];

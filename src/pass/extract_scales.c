@@ -1,5 +1,6 @@
-/* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be rounded. To be
- * quantized for some target the graph is made float again; what the pairs say stays with the values (qparams):
+/* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be
+ * rounded. To be quantized for some target the graph is made float again; what the pairs say stays
+ * with the values (qparams):
  *
  *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, least, most) where only the integers' ends say so: in place
  *                        of a Relu that the file has dropped for them, and where y is an output, which may come out
@@ -63,8 +64,8 @@ static qn_status take_pair(qn_pass_context *self, qn_node *node)
     return keep_parameters(x, &q);
 }
 
-/* Numbers of both signs may come out of it. Pools and what moves numbers have the sign of what they read, functions and
- * limits have ends of their own. */
+/* Numbers of both signs may come out of it. Pools and what moves numbers have the sign of what they
+ * read, functions and limits have ends of their own. */
 static bool has_both_signs(const qn_node *node)
 {
     const qn_quant_rule rule = node ? node->op->quant : QN_QUANT_SHAPE;
@@ -91,8 +92,8 @@ static bool makes_output(const qn_node *quantize)
     return quantize->in[0]->producer && qn_is_dequantize(d) && d->out[0]->is_output;
 }
 
-/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so, and floats of both
- * ends. */
+/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so,
+ * and floats of both ends. */
 static qn_status spell_limit(qn_pass_context *self, qn_node *node)
 {
     qn_quantized q = {.value = node->out[0]};

@@ -2,8 +2,8 @@
  *
  *   D(Q(x)) = Mul(Clip(Round(Div(x, s)), qmin - z, qmax - z), s)
  *
- * Each of the four gives the float that Q and D give, so that only sums differ from the integer network's. What D
- * makes of constants is stored as float. */
+ * Each of the four gives the float that Q and D give, so that only sums differ from the integer
+ * network's. What D makes of constants is stored as float. */
 #include <string.h>
 
 #include "ops/infer.h"
@@ -13,7 +13,7 @@
 #include "pass/quant_formats.h"
 #include "pass/rewrite.h"
 
-/* ---- Numbers ------------------------------------------------------------------------------------------------ */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 /* One scale for all, or one per index of an axis, in a shape that multiplies x. */
 static qn_status scale_of(qn_value **out, const qn_quantized *q, const qn_type *x)
@@ -43,7 +43,7 @@ static bool has_one_zero(const qn_quantized *q)
     return true;
 }
 
-/* ---- Nodes --------------------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static qn_status add(qn_value **out, qn_node *before, const qn_op *op, const qn_node_spec *inputs)
 {

@@ -1,4 +1,5 @@
-/* Nodes whose result is known become constants: all inputs constant, or a shape that inference knows. */
+/* Nodes whose result is known become constants: all inputs constant, or a shape that inference
+ * knows. */
 #include <string.h>
 
 #include "ops/eval.h"
@@ -47,7 +48,8 @@ static bool can_fold(const qn_pass_context *self, const qn_node *node)
     if ((node->op->flags & QN_OP_RANDOM) || qn_node_subgraph(node, 0) ||
         !qn_node_reads_constants(node))
         return false;
-    /* Such as the DequantizeLinear of weights that an integer operator has taken: four times their memory. */
+    /* Such as the DequantizeLinear of weights that an integer operator has taken: four times their
+     * memory. */
     if (qn_node_is_dead(node))
         return false;
     if (self->keep_quantization && node->op->quant == QN_QUANT_ALREADY)
@@ -115,7 +117,7 @@ static qn_status fold(qn_pass_context *self, qn_node *node, qn_arena *arena)
     return QN_OK;
 }
 
-/* ---- Shapes that inference knows -------------------------------------------------------------------- */
+/* ---- Shapes that inference knows ------------------------------------------------------------- */
 
 static bool elements_known(const qn_value *value, int64_t *count)
 {

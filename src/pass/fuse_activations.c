@@ -1,5 +1,5 @@
-/* Activations that a file spells out with simple operators, as one node each. Every function looks at
- * the last node of a spelling and gives the input and the operator that it stands for. */
+/* Activations that a file spells out with simple operators, as one node each. Every function looks
+ * at the last node of a spelling and gives the input and the operator that it stands for. */
 #include <math.h>
 
 #include "ops/nn_attrs.h"
@@ -9,9 +9,12 @@
 typedef struct found {
     const qn_op *op;
     qn_value *x;
-    float alpha, beta;   /* of an activation */
-    bool has_parameters; /* the operator takes alpha and beta */
-    int64_t gelu;        /* QN_GELU_..., of Gelu */
+    /* Of an activation */
+    float alpha, beta;
+    /* The operator takes alpha and beta */
+    bool has_parameters;
+    /* QN_GELU_..., of Gelu */
+    int64_t gelu;
 } found;
 
 /* The factor by which a node multiplies its input: Mul by c, Div by 1/c. */
@@ -30,7 +33,7 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-5 * fabs(b);
 }
 
-/* ---- Hard sigmoid and hard swish ------------------------------------------------------------------------ */
+/* ---- Hard sigmoid and hard swish ------------------------------------------------------------- */
 
 /* clip(x + 3, 0, 6), the unscaled gate: its x. */
 static qn_value *match_gate6(const qn_value *value)
@@ -90,7 +93,7 @@ static bool find_hard_swish(found *f, const qn_node *node)
     return false;
 }
 
-/* ---- Swish and Mish ---------------------------------------------------------------------------------------- */
+/* ---- Swish and Mish -------------------------------------------------------------------------- */
 
 /* x * sigmoid(x), x * sigmoid(alpha * x) */
 static bool find_swish(found *f, const qn_node *node)
@@ -129,7 +132,7 @@ static bool find_mish(found *f, const qn_node *node)
     return false;
 }
 
-/* ---- Gelu ---------------------------------------------------------------------------------------------------- */
+/* ---- Gelu ------------------------------------------------------------------------------------ */
 
 /* x^3 as Pow or as products. */
 static qn_value *match_cube(const qn_value *value)
@@ -221,7 +224,7 @@ static bool find_gelu(found *f, const qn_node *node)
     return false;
 }
 
-/* ---- The pass ----------------------------------------------------------------------------------------------- */
+/* ---- The pass -------------------------------------------------------------------------------- */
 
 typedef bool finder(found *f, const qn_node *node);
 static finder *const finders[] = {find_swish, find_hard_swish, find_hard_sigmoid, find_mish,

@@ -2,8 +2,7 @@
  *
  *   core     MatMul(Softmax(MatMul(Q, K') * scale), V)  ->  Attention(Q, K, V)  of [B, H, L, D] each
  *   heads    Q, K, V split off [B, L, H * D] by Reshape and Transpose, and the result joined again
- *            ->  Attention of [B, L, H * D], which moves nothing
- */
+ *            ->  Attention of [B, L, H * D], which moves nothing */
 #include "ops/expand.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
@@ -12,9 +11,11 @@
 #include "pass/rewrite.h"
 
 typedef struct core {
-    qn_value *q, *k, *v; /* k: before it is turned */
+    /* k: before it is turned */
+    qn_value *q, *k, *v;
     double scale;
-    qn_node *turn; /* the Transpose that makes K' */
+    /* The Transpose that makes K' */
+    qn_node *turn;
 } core;
 
 /* A scale by one number in front of `value`: takes it off. */
@@ -89,7 +90,7 @@ static qn_status fuse_core(qn_pass_context *self, qn_node *node)
     return qn_rewrite_finish(fresh, node);
 }
 
-/* ---- Heads ------------------------------------------------------------------------------------------------ */
+/* ---- Heads ----------------------------------------------------------------------------------- */
 
 static bool has_perm(const qn_node *transpose)
 {

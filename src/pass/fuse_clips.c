@@ -1,4 +1,5 @@
-/* Max and Min with a number are limits, as Relu and Clip are; limits of what is limited already are one node:
+/* Max and Min with a number are limits, as Relu and Clip are; limits of what is limited already are
+ * one node:
  *
  *   Min(Max(x, a), b) = Clip(x, a, b)  where a <= b */
 #include <math.h>
@@ -8,7 +9,8 @@
 #include "pass/rewrite.h"
 
 typedef struct limits {
-    double ends[2]; /* infinite where there is none */
+    /* Infinite where there is none */
+    double ends[2];
     qn_value *x;
 } limits;
 

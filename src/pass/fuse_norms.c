@@ -23,10 +23,11 @@ static bool is_over_last(const qn_node *node)
     return match_reduction(node, &axis) && axis == node->in[0]->type.rank - 1;
 }
 
-/* ---- LayerNormalization: d / sqrt(mean(d^2) + epsilon) * scale + bias with d = x - mean(x) --------------------- */
+/* ---- LayerNormalization: d / sqrt(mean(d^2) + epsilon) * scale + bias with d = x - mean(x) --- */
 
 typedef struct layer_norm {
-    qn_value *x, *scale, *bias; /* NULL: ones, zeros */
+    /* NULL: ones, zeros */
+    qn_value *x, *scale, *bias;
     qn_norm_attrs attrs;
 } layer_norm;
 
@@ -185,7 +186,7 @@ static qn_status fuse_layer_norm(bool *done, qn_pass_context *self, qn_node *nod
     return qn_rewrite_finish(fresh, node);
 }
 
-/* ---- Softmax: e / sum(e) with e = exp(x), or exp(x - max(x)) ---------------------------------------------------- */
+/* ---- Softmax: e / sum(e) with e = exp(x), or exp(x - max(x)) --------------------------------- */
 
 static qn_value *match_softmax(const qn_node *div, int64_t *axis)
 {

@@ -1,5 +1,5 @@
-/* A Pad in front of a convolution or pool becomes the window's own padding: zeros for convolutions and
- * averages, what is never the largest for MaxPool. */
+/* A Pad in front of a convolution or pool becomes the window's own padding: zeros for convolutions
+ * and averages, what is never the largest for MaxPool. */
 #include <float.h>
 
 #include "ops/eval.h"
@@ -70,9 +70,9 @@ static bool has_own_border(const qn_window_attrs *a)
     return own;
 }
 
-/* Rounding up drops windows that begin behind the input, which moves when the Pad goes. An average that
- * counts its border takes a further one of zeros in the same way; one that does not count it cannot. A
- * MaxPool's indexes would be others. */
+/* Rounding up drops windows that begin behind the input, which moves when the Pad goes. An average
+ * that counts its border takes a further one of zeros in the same way; one that does not count it
+ * cannot. A MaxPool's indexes would be others. */
 static bool takes_border(const qn_node *node, const qn_node *pad)
 {
     const qn_window_attrs *a = node->attrs;
@@ -87,7 +87,8 @@ static bool takes_border(const qn_node *node, const qn_node *pad)
     return is_least(number, pad->in[0]) && !a->ceil_mode && (node->n_out < 2 || !node->out[1]);
 }
 
-/* Every window of a MaxPool has an element of the input, so that the border is never the largest alone. */
+/* Every window of a MaxPool has an element of the input, so that the border is never the largest
+ * alone. */
 static bool is_narrow(const qn_node *node, const int64_t *pads, int32_t spatial)
 {
     const qn_window_attrs *a = node->attrs;

@@ -1,5 +1,5 @@
-/* Functions of one 8-bit number become tables, and a table behind a table is one: the operator's own kernel is
- * asked for each of the 256 numbers, so that no rounding is lost. */
+/* Functions of one 8-bit number become tables, and a table behind a table is one: the operator's
+ * own kernel is asked for each of the 256 numbers, so that no rounding is lost. */
 #include "ops/eval.h"
 #include "ops/quantize.h"
 #include "pass/pass.h"
@@ -18,7 +18,8 @@ static const struct {
     {&qn_op_qn_QTable, {0, 0}, false},          {&qn_op_qn_Requantize, {0, 0}, false},
 };
 
-/* Input x is of 8 bits, all others are constants of one number (or a table), and x has the result's shape. */
+/* Input x is of 8 bits, all others are constants of one number (or a table), and x has the result's
+ * shape. */
 static bool is_function_of(const qn_node *node, int32_t x)
 {
     for (int32_t i = 0; i < node->n_in; i++) {

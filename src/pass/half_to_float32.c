@@ -1,5 +1,5 @@
-/* 16-bit floats are a form of storage: what computes with them computes in float32, with a Cast where a value is
- * read or written by somebody else. Between two such nodes nothing is rounded. */
+/* 16-bit floats are a form of storage: what computes with them computes in float32, with a Cast
+ * where a value is read or written by somebody else. Between two such nodes nothing is rounded. */
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/pass.h"
@@ -31,7 +31,8 @@ static bool takes_floats(const qn_op *op)
     return true;
 }
 
-/* Casts round, as they are asked to. A table from which rows are taken (Gather) stays as small as it is. */
+/* Casts round, as they are asked to. A table from which rows are taken (Gather) stays as small as
+ * it is. */
 static bool can_widen(const qn_node *node)
 {
     const qn_op *op = node->op;
@@ -44,8 +45,9 @@ static bool can_widen(const qn_node *node)
            all_tensors(node->in, node->n_in) && all_tensors(node->out, node->n_out);
 }
 
-/* ---- Casts at the borders ---------------------------------------------------------------------------------
- * The mark of a half is 1 + the place, among the graph's values, of the float32 that stands for it; 0: none. */
+/* ---- Casts at the borders -----------------------------------------------------------------------
+ * The mark of a half is 1 + the place, among the graph's values, of the float32 that stands for it;
+ * 0: none. */
 
 static qn_status finish_cast(qn_node *cast, qn_dtype to)
 {
@@ -87,7 +89,8 @@ static qn_status widen_output(qn_node *node, int32_t slot, qn_dtype half)
     return finish_cast(cast, half);
 }
 
-/* What an output is is known by inference: an attribute may fix it (DequantizeLinear's output_dtype). */
+/* What an output is is known by inference: an attribute may fix it (DequantizeLinear's
+ * output_dtype). */
 static qn_status widen(qn_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
@@ -111,7 +114,7 @@ static qn_status widen(qn_node *node)
     return QN_OK;
 }
 
-/* ---- The pass ----------------------------------------------------------------------------------------------- */
+/* ---- The pass -------------------------------------------------------------------------------- */
 
 /* Halves that nobody reads any more. */
 static void remove_unread(qn_graph *graph)

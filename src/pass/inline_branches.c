@@ -6,7 +6,8 @@
 typedef struct splice {
     qn_graph *outer;
     qn_names values;
-    qn_node *place; /* the If */
+    /* The If */
+    qn_node *place;
 } splice;
 
 static qn_status outer_value(qn_value **out, splice *s, const qn_value *inner)

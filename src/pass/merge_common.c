@@ -106,7 +106,8 @@ typedef struct entry {
 /* The first of every kind of node, by hash; entries without a node end a search. */
 typedef struct table {
     entry *at;
-    size_t size; /* a power of two, more than there are nodes */
+    /* A power of two, more than there are nodes */
+    size_t size;
 } table;
 
 /* Where the first node of this kind is, or will be: its node is NULL then. */

@@ -1,5 +1,5 @@
-/* Rewrites of graphs that keep what is computed. One row in passes.def makes a pass known to the plan,
- * to `quench convert` and to `quench inspect`. */
+/* Rewrites of graphs that keep what is computed. One row in passes.def makes a pass known to the
+ * plan, to `quench convert` and to `quench inspect`. */
 #ifndef QN_PASS_H
 #define QN_PASS_H
 
@@ -7,9 +7,12 @@
 
 /* What a graph is rewritten for; passes.def says which passes serve which. */
 typedef enum qn_purpose {
-    QN_PURPOSE_RUN,      /* to be planned and run, as the file means it */
-    QN_PURPOSE_QUANTIZE, /* to be observed and quantized: calibrate and quant see the same values */
-    QN_PURPOSE_CONVERT,  /* to be written as a file */
+    /* To be planned and run, as the file means it */
+    QN_PURPOSE_RUN,
+    /* To be observed and quantized: calibrate and quant see the same values */
+    QN_PURPOSE_QUANTIZE,
+    /* To be written as a file */
+    QN_PURPOSE_CONVERT,
     QN_PURPOSES
 } qn_purpose;
 extern const char *const qn_purpose_names[QN_PURPOSES];
@@ -18,14 +21,19 @@ extern const char *const qn_purpose_names[QN_PURPOSES];
 typedef struct qn_pass_context {
     qn_context *ctx;
     qn_graph *graph;
-    bool keep_quantization; /* leave QuantizeLinear and DequantizeLinear as they are */
-    bool ort_only;          /* qdq-to-integer: only into operators that ONNX Runtime has too */
-    int64_t changes;        /* the pass counts what it did */
+    /* Leave QuantizeLinear and DequantizeLinear as they are */
+    bool keep_quantization;
+    /* Qdq-to-integer: only into operators that ONNX Runtime has too */
+    bool ort_only;
+    /* The pass counts what it did */
+    int64_t changes;
 } qn_pass_context;
 
 typedef struct qn_pass {
-    const char *name;  /* "fold-constants" */
-    const char *brief; /* one line for help and docs */
+    /* "fold-constants" */
+    const char *name;
+    /* One line for help and docs */
+    const char *brief;
     qn_status (*run)(qn_pass_context *self);
 } qn_pass;
 
@@ -39,7 +47,8 @@ extern const size_t qn_passes_count;
 bool qn_pass_serves(size_t pass, qn_purpose purpose);
 /* Whether the text is "all", a pass's name or an older name of one. */
 bool qn_passes_know(const char *text);
-/* Whether the texts name the pass (an index of qn_passes), by its own or its older name, or are "all". */
+/* Whether the texts name the pass (an index of qn_passes), by its own or its older name, or are
+ * "all". */
 bool qn_pass_is_skipped(size_t pass, const char *const *skip, size_t n_skip);
 
 /* Is told of each node that a pass added, changed or removed, one pass after the other. */
@@ -50,17 +59,20 @@ typedef struct qn_pass_observer {
 } qn_pass_observer;
 
 typedef struct qn_pass_options {
-    const char *const
-        *skip; /* names of passes to leave out, or "all"; an unknown one is an error */
+    /* Names of passes to leave out, or "all"; an unknown one is an error */
+    const char *const *skip;
     size_t n_skip;
-    qn_purpose purpose;               /* QuantizeLinear and its kin stay unless it is to run */
-    const qn_pass_observer *observer; /* NULL: nobody looks */
+    /* QuantizeLinear and its kin stay unless it is to run */
+    qn_purpose purpose;
+    /* NULL: nobody looks */
+    const qn_pass_observer *observer;
 } qn_pass_options;
 
 /* Fails where the options name a pass that does not exist; qn_passes_run does so too. */
 QN_MUST_CHECK qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options);
-/* Runs the passes of the purpose over the graphs of the model, again and again until none changes anything. Types are
- * inferred on entry and stay so. changes (may be NULL) has one count per pass, in the table's order. */
+/* Runs the passes of the purpose over the graphs of the model, again and again until none changes
+ * anything. Types are inferred on entry and stay so. changes (may be NULL) has one count per pass,
+ * in the table's order. */
 QN_MUST_CHECK qn_status qn_passes_run(qn_model *model, const qn_pass_options *options,
                                       int64_t *changes);
 

@@ -5,10 +5,13 @@
 #include <string.h>
 
 typedef struct qn_seen_node {
-    const char *name; /* its text, which outlives the node: names live as long as the graph */
+    /* Its text, which outlives the node: names live as long as the graph */
+    const char *name;
     const qn_op *op;
-    size_t print; /* of its inputs and outputs */
-    bool left;    /* still there */
+    /* Of its inputs and outputs */
+    size_t print;
+    /* Still there */
+    bool left;
 } qn_seen_node;
 
 static size_t mix(size_t print, const void *item)

@@ -4,8 +4,8 @@
 #include "pass/pass_snapshot.h"
 #include "pass/quant_formats.h"
 
-/* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes that
- * undo each other. */
+/* Each round makes the graph smaller or simpler; the bound only guards against a pair of passes
+ * that undo each other. */
 enum { MOST_ROUNDS = 32 };
 
 const qn_pass *const qn_passes[] = {
@@ -128,8 +128,8 @@ static qn_status run_rounds(qn_model *model, const qn_pass_options *options, boo
     return QN_OK;
 }
 
-/* A quantized graph is simplified as it stands first: qdq-to-integer looks for operators in their final form, and
- * for integers that have not been folded into floats. */
+/* A quantized graph is simplified as it stands first: qdq-to-integer looks for operators in their
+ * final form, and for integers that have not been folded into floats. */
 qn_status qn_passes_run(qn_model *model, const qn_pass_options *options, int64_t *changes)
 {
     QN_TRY(qn_passes_check(model->ctx, options));

@@ -10,7 +10,7 @@
 #define BYTES (QN_SET(QN_INT8) | QN_SET(QN_UINT8))
 #define WORDS (QN_SET(QN_INT16) | QN_SET(QN_UINT16))
 
-/* ---- Reading Q and D ------------------------------------------------------------------------------------ */
+/* ---- Reading Q and D ------------------------------------------------------------------------- */
 
 bool qn_is_quantize(const qn_node *node)
 {
@@ -134,7 +134,7 @@ qn_status qn_qdq_replace(qn_node *node, const qn_quantized *y, const qn_integer_
     return QN_OK;
 }
 
-/* ---- Relu and Clip change places with the Q behind them ------------------------------------------------- */
+/* ---- Relu and Clip change places with the Q behind them -------------------------------------- */
 
 static qn_status limit_constant(qn_value **out, qn_graph *graph, qn_dtype dtype, int64_t limit)
 {
@@ -197,7 +197,7 @@ static qn_status sink_clips(qn_pass_context *self)
     return QN_OK;
 }
 
-/* ---- Operators that move numbers change places with the D before them ------------------------------------ */
+/* ---- Operators that move numbers change places with the D before them ------------------------ */
 
 static bool takes(const qn_node *node, qn_dtype dtype)
 {
@@ -298,7 +298,7 @@ static qn_status concat_integers(bool *done, qn_node *node)
     return infer_with_outputs(node);
 }
 
-/* ---- D directly before Q ----------------------------------------------------------------------------------- */
+/* ---- D directly before Q --------------------------------------------------------------------- */
 
 static qn_status requantize(bool *done, qn_node *node)
 {
@@ -345,7 +345,7 @@ static qn_status quantize_constant(bool *done, qn_node *node)
     return QN_OK;
 }
 
-/* ---- The walk ------------------------------------------------------------------------------------------------ */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 static const struct {
     const qn_op *op;

@@ -1,5 +1,5 @@
-/* How float operators between DequantizeLinear (D) and QuantizeLinear (Q) become integer ones; the formulas
- * are those of docs/numerics.md. */
+/* How float operators between DequantizeLinear (D) and QuantizeLinear (Q) become integer ones; the
+ * formulas are those of docs/numerics.md. */
 #ifndef QN_QDQ_TO_INTEGER_H
 #define QN_QDQ_TO_INTEGER_H
 
@@ -7,10 +7,14 @@
 
 /* Integers and what they mean: what a D reads, or what a Q writes. */
 typedef struct qn_quantized {
-    qn_value *value;        /* of 8 or 16 bits */
-    qn_value *scale, *zero; /* constants; zero is of the integers' type */
-    qn_node *node;          /* the D or Q */
-    int64_t axis;           /* along which there are several scales; -1: there is one */
+    /* Of 8 or 16 bits */
+    qn_value *value;
+    /* Constants; zero is of the integers' type */
+    qn_value *scale, *zero;
+    /* The D or Q */
+    qn_node *node;
+    /* Along which there are several scales; -1: there is one */
+    int64_t axis;
 } qn_quantized;
 
 /* Of ONNX or of com.microsoft. */
@@ -26,8 +30,8 @@ QN_MUST_CHECK qn_status qn_qdq_output(bool *found, qn_quantized *out, const qn_v
 bool qn_quantized_is_byte(const qn_quantized *q);
 /* 8 or 16 bits. */
 bool qn_quantized_is_short(const qn_quantized *q);
-/* Scale number i, counted along the axis; what goes beyond it starts again: filters of all groups of a ConvTranspose
- * share the scales of one. */
+/* Scale number i, counted along the axis; what goes beyond it starts again: filters of all groups
+ * of a ConvTranspose share the scales of one. */
 float qn_quantized_scale(const qn_quantized *q, int64_t i);
 int64_t qn_quantized_zero(const qn_quantized *q);
 /* Same integers for the same number: one scale each, equal, of equal type. */
@@ -38,7 +42,8 @@ typedef struct qn_integer_node {
     const qn_op *op;
     qn_value *const *in;
     int32_t n_in;
-    const void *attrs; /* the first attrs_size bytes of the attributes; the rest has its defaults */
+    /* The first attrs_size bytes of the attributes; the rest has its defaults */
+    const void *attrs;
     size_t attrs_size;
 } qn_integer_node;
 /* Puts it where the Q of `y` stands (y NULL: `node`); the Q and `node` are gone then. */
@@ -50,7 +55,8 @@ typedef struct qn_qdq_unary {
     qn_quantized x, y;
 } qn_qdq_unary;
 QN_MUST_CHECK qn_status qn_qdq_find_unary(bool *found, qn_qdq_unary *out, const qn_node *node);
-/* qn_qdq_replace by an operator of x and y with their scales and zero points; attrs NULL: its defaults. */
+/* qn_qdq_replace by an operator of x and y with their scales and zero points; attrs NULL: its
+ * defaults. */
 QN_MUST_CHECK qn_status qn_qdq_replace_unary(qn_node *node, const qn_qdq_unary *pair,
                                              const qn_op *op, const void *attrs, size_t attrs_size);
 
@@ -65,17 +71,17 @@ qn_qdq_rule qn_qdq_add, qn_qdq_mul, qn_qdq_concat, qn_qdq_average_pool, qn_qdq_g
 qn_qdq_rule qn_qdq_activation;
 /* Whether it would be, up to where something else than a factor or sum with a number reads it. */
 bool qn_qdq_fuses_activation(qn_node *node);
-/* Whether ONNX Runtime has what the node would become; and functions that it has an operator for, where others
- * become tables. (lower_portable.c) */
+/* Whether ONNX Runtime has what the node would become; and functions that it has an operator for,
+ * where others become tables. (lower_portable.c) */
 QN_MUST_CHECK qn_status qn_qdq_is_in_ort(bool *found, const qn_node *node);
 qn_qdq_rule qn_qdq_ort_sigmoid, qn_qdq_ort_leaky_relu;
 /* Operators on many numbers at once. (lower_rows.c) */
 qn_qdq_rule qn_qdq_softmax, qn_qdq_layer_norm, qn_qdq_reduce_mean, qn_qdq_resize;
 
-/* ---- Tables of 16 bits -------------------------------------------------------------------------------------- */
+/* ---- Tables of 16 bits ----------------------------------------------------------------------- */
 
-/* In the model's metadata: n of tables that have 2^n steps and straight lines between (docs/numerics.md). Without it they
- * have all numbers. */
+/* In the model's metadata: n of tables that have 2^n steps and straight lines between
+ * (docs/numerics.md). Without it they have all numbers. */
 #define QN_TABLE_BITS_KEY "quench.table_bits"
 enum { QN_TABLE_BITS_MIN = 8, QN_TABLE_BITS_MAX = 12, QN_TABLE_BITS_CHIP = 10 };
 

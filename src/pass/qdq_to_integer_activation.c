@@ -36,7 +36,8 @@ static bool function_of(qn_qfunction_attrs *out, const qn_node *node)
     return false;
 }
 
-/* The last of the factors and sums with one number behind the function, which go into gain and offset. */
+/* The last of the factors and sums with one number behind the function, which go into gain and
+ * offset. */
 static qn_node *take_chain(qn_qfunction_attrs *f, qn_node *node)
 {
     for (;;) {

@@ -7,7 +7,7 @@
 #include "pass/qdq_to_integer.h"
 #include "pass/unary_function.h"
 
-/* ---- Sum and product of two ------------------------------------------------------------------------------- */
+/* ---- Sum and product of two ------------------------------------------------------------------ */
 
 typedef struct pair {
     qn_quantized a, b, y;
@@ -47,7 +47,7 @@ qn_status qn_qdq_mul(bool *done, qn_node *node)
     return *done ? replace_pair(node, &p, &qn_op_ms_QLinearMul) : QN_OK;
 }
 
-/* ---- Concat ------------------------------------------------------------------------------------------------- */
+/* ---- Concat ---------------------------------------------------------------------------------- */
 
 qn_status qn_qdq_concat(bool *done, qn_node *node)
 {
@@ -74,7 +74,7 @@ qn_status qn_qdq_concat(bool *done, qn_node *node)
                                              node->attrs, node->op->attrs_size});
 }
 
-/* ---- One input, one output ------------------------------------------------------------------------------------ */
+/* ---- One input, one output ------------------------------------------------------------------- */
 
 qn_status qn_qdq_average_pool(bool *done, qn_node *node)
 {
@@ -98,7 +98,7 @@ qn_status qn_qdq_global_pool(bool *done, qn_node *node)
                  : QN_OK;
 }
 
-/* ---- PRelu with several slopes ------------------------------------------------------------------------------- */
+/* ---- PRelu with several slopes --------------------------------------------------------------- */
 
 qn_status qn_qdq_prelu(bool *done, qn_node *node)
 {
@@ -114,10 +114,10 @@ qn_status qn_qdq_prelu(bool *done, qn_node *node)
     return qn_qdq_replace(node, &s.y, &(qn_integer_node){&qn_op_qn_QPRelu, in, 6, NULL, 0});
 }
 
-/* ---- Tables ------------------------------------------------------------------------------------------------------ */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
-/* The last of the functions of one number that follow each other from `node` on, each read by the next alone:
- * nothing is rounded between them. */
+/* The last of the functions of one number that follow each other from `node` on, each read by the
+ * next alone: nothing is rounded between them. */
 static qn_node *last_function(qn_node *node)
 {
     for (;;) {
@@ -157,7 +157,8 @@ static int table_bits(const qn_model *model)
     return good ? (int)bits : 0;
 }
 
-/* Of 2^bits steps only the first entries are left, and the very last one; straight lines make the others. */
+/* Of 2^bits steps only the first entries are left, and the very last one; straight lines make the
+ * others. */
 static void straighten(qn_tensor *table, int bits)
 {
     const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;

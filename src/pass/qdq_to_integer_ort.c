@@ -1,10 +1,12 @@
-/* Which nodes between D and Q have an integer form that ONNX Runtime's CPU kernels know too. Its kernels are of
- * 8 bits, with one integer type for all activations of a node. */
+/* Which nodes between D and Q have an integer form that ONNX Runtime's CPU kernels know too. Its
+ * kernels are of 8 bits, with one integer type for all activations of a node. */
 #include "pass/qdq_to_integer.h"
 
 typedef enum behind {
-    INTEGERS, /* a Q must read the result */
-    ANYTHING  /* there is a form with a float result too */
+    /* A Q must read the result */
+    INTEGERS,
+    /* There is a form with a float result too */
+    ANYTHING
 } behind;
 
 static const struct {
@@ -90,7 +92,7 @@ qn_status qn_qdq_is_in_ort(bool *found, const qn_node *node)
     return QN_OK;
 }
 
-/* ---- Functions with an operator of their own --------------------------------------------------------------- */
+/* ---- Functions with an operator of their own ------------------------------------------------- */
 
 static qn_status lower_function(bool *done, qn_node *node, const qn_op *op, size_t attrs_size)
 {

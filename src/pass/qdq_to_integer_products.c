@@ -11,9 +11,12 @@
 typedef struct mac {
     qn_node *node;
     qn_quantized x, w, y;
-    bool has_y;      /* a Q stands behind */
-    int64_t filters; /* results that differ in scale and bias */
-    qn_value *bias;  /* integers of scale sx * sw; NULL: none */
+    /* A Q stands behind */
+    bool has_y;
+    /* Results that differ in scale and bias */
+    int64_t filters;
+    /* Integers of scale sx * sw; NULL: none */
+    qn_value *bias;
 } mac;
 
 /* The inputs are integers and their scales stand along `axis` of w, where `filters` are counted. */
@@ -35,13 +38,16 @@ no:
     return QN_OK;
 }
 
-/* ---- Bias ------------------------------------------------------------------------------------------------ */
+/* ---- Bias ------------------------------------------------------------------------------------ */
 
 typedef struct numbers {
-    const qn_tensor *data; /* one, or one per filter */
-    qn_quantized q;        /* what they mean, where they are integers */
+    /* One, or one per filter */
+    const qn_tensor *data;
+    /* What they mean, where they are integers */
+    qn_quantized q;
     bool is_quantized;
-    float factor; /* of all of them */
+    /* Of all of them */
+    float factor;
 } numbers;
 
 static double bias_scale(const numbers *b, int64_t i)
@@ -134,7 +140,8 @@ static qn_status make_bias(bool *found, mac *m, const numbers *b)
     return qn_value_constant(&m->bias, graph, m->node->name, out);
 }
 
-/* factor * value, where there is one; *found false: it is not constant, has another form or does not fit. */
+/* factor * value, where there is one; *found false: it is not constant, has another form or does
+ * not fit. */
 static qn_status read_bias(bool *found, mac *m, const qn_value *value, float factor)
 {
     numbers b = {.data = value ? value->data : NULL, .factor = factor};
@@ -150,7 +157,7 @@ static qn_status read_bias(bool *found, mac *m, const qn_value *value, float fac
     return *found ? make_bias(found, m, &b) : QN_OK;
 }
 
-/* ---- Operators ------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 /* `op` with a Q behind, `to_float` without. */
 static qn_status replace_conv(const mac *m, const qn_op *op, const qn_op *to_float)
@@ -240,7 +247,7 @@ qn_status qn_qdq_gemm(bool *done, qn_node *node)
                                              attrs, sizeof *attrs});
 }
 
-/* ---- MatMul ----------------------------------------------------------------------------------------------- */
+/* ---- MatMul ---------------------------------------------------------------------------------- */
 
 /* Both sides are activations, each with one scale. */
 static qn_status read_product(bool *found, mac *m)

@@ -12,20 +12,24 @@
 #include "ops/versions.h"
 #include "pass/qoperator_to_qdq.h"
 
-/* ---- Operators with scales of their own ------------------------------------------------------------------------ */
+/* ---- Operators with scales of their own ------------------------------------------------------ */
 
 /* Attributes of the float operator, and what it reads besides. */
 typedef qn_status attrs_fn(qn_node *fresh, const qn_node *node);
 
 typedef struct raised {
     const qn_op *from, *to;
-    int32_t first; /* slot of the first (integers, scale, zero point) */
-    int32_t parts; /* how many of them; 0: all that there are */
-    int32_t y;     /* slot of the result's scale */
-    int32_t bias;  /* its slot; -1: none */
+    /* Slot of the first (integers, scale, zero point) */
+    int32_t first;
+    /* How many of them; 0: all that there are */
+    int32_t parts;
+    /* Slot of the result's scale */
+    int32_t y;
+    /* Its slot; -1: none */
+    int32_t bias;
     attrs_fn *attrs;
-    bool (*fits)(
-        const qn_node *node); /* whether the float operator can say all of it; NULL: always */
+    /* Whether the float operator can say all of it; NULL: always */
+    bool (*fits)(const qn_node *node);
 } raised;
 
 static qn_status same_attrs(qn_node *fresh, const qn_node *node)
@@ -181,7 +185,8 @@ static qn_status read_parts(qn_quantized **out, int32_t *count, const qn_node *n
     return QN_OK;
 }
 
-/* The float node in the place of the other, and a Q behind it where that one had a scale for its result. */
+/* The float node in the place of the other, and a Q behind it where that one had a scale for its
+ * result. */
 static qn_status take_place(qn_node *fresh, qn_node *node, const raised *row)
 {
     qn_quantized y = {.value = node->out[0],
@@ -223,7 +228,7 @@ static qn_status raise_row(bool *done, qn_node *node, const raised *row)
     return take_place(fresh, node, row);
 }
 
-/* ---- The walk ---------------------------------------------------------------------------------------------------- */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 static qn_status raise_node(bool *done, qn_node *node)
 {

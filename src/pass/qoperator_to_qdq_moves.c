@@ -1,4 +1,5 @@
-/* Operators that move integers: D -> the operator in float -> Q, with the scale that the Q before has. */
+/* Operators that move integers: D -> the operator in float -> Q, with the scale that the Q before
+ * has. */
 #include "ops/infer.h"
 #include "ops/versions.h"
 #include "pass/qoperator_to_qdq.h"
@@ -27,7 +28,8 @@ static qn_status read_moved(bool *found, qn_quantized *out, const qn_node *node)
     return QN_OK;
 }
 
-/* Slots of constants that are integers like those which are moved: the value of a Pad, limits of a Clip. */
+/* Slots of constants that are integers like those which are moved: the value of a Pad, limits of a
+ * Clip. */
 static bool is_beside(const qn_node *node, int32_t slot)
 {
     return (node->op == &qn_op_Pad && slot == 2) ||

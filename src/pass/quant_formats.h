@@ -1,4 +1,5 @@
-/* The forms in which a file can say that a network is quantized; docs/quantization.md tells what each is for. */
+/* The forms in which a file can say that a network is quantized; docs/quantization.md tells what
+ * each is for. */
 #ifndef QN_QUANT_FORMATS_H
 #define QN_QUANT_FORMATS_H
 
@@ -8,8 +9,10 @@
 #define QN_QUANT_FORMAT_KEY "quench.form"
 
 typedef struct qn_quant_format {
-    const char *name;  /* "qdq" */
-    const char *brief; /* one line for help and docs */
+    /* "qdq" */
+    const char *name;
+    /* One line for help and docs */
+    const char *brief;
     /* Brings a model with pairs of QuantizeLinear and DequantizeLinear into the form. */
     qn_status (*apply)(qn_model *model);
 } qn_quant_format;
@@ -20,7 +23,8 @@ extern const size_t qn_quant_formats_count;
 QN_MUST_CHECK qn_status qn_quant_format_find(const qn_quant_format **out, qn_context *ctx,
                                              const char *name);
 
-/* Whether the graph or a body inside it has operators of quantization: one that has none has no form. */
+/* Whether the graph or a body inside it has operators of quantization: one that has none has no
+ * form. */
 bool qn_graph_is_quantized(const qn_graph *graph);
 
 /* Float operators instead of every Q and D: (fake.c) */

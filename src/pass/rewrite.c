@@ -106,8 +106,8 @@ qn_status qn_rewrite_begin(qn_node **fresh, qn_node *node, const qn_op *op, qn_v
     return QN_OK;
 }
 
-/* The output value itself goes over, so that its name and its place among the graph's outputs stay. The node's name is
- * what people know it by. */
+/* The output value itself goes over, so that its name and its place among the graph's outputs stay.
+ * The node's name is what people know it by. */
 qn_status qn_rewrite_finish(qn_node *fresh, qn_node *node)
 {
     qn_value *value = node->out[0];

@@ -3,7 +3,8 @@
 #include "ops/eval.h"
 #include "pass/rewrite.h"
 
-/* Operators of two that are a function of one where the other is a number; `sides`: which may be the function's. */
+/* Operators of two that are a function of one where the other is a number; `sides`: which may be
+ * the function's. */
 static const struct {
     const qn_op *op;
     int32_t sides;

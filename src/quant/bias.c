@@ -4,8 +4,8 @@
 #include "ops/eval.h"
 #include "quant/params.h"
 
-/* Units of sx * sw that a bias may have: half of int32, since sums are added to it; with 16 bits what leaves
- * room for exact sums in doubles. */
+/* Units of sx * sw that a bias may have: half of int32, since sums are added to it; with 16 bits
+ * what leaves room for exact sums in doubles. */
 static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
 bool qn_params_is_int16(const qn_qparams *x, const qn_qparams *w)
@@ -19,8 +19,8 @@ static int64_t scale_index(const qn_qparams *w, const qn_weighted_node *m, int64
     return w->count > 1 ? filter % m->w->dims[m->axis] : 0;
 }
 
-/* Weights whose scale is so small that the bias would not fit get a larger one. Those that are all 0 leave it to the bias,
- * which is all that there is to tell of such a channel. */
+/* Weights whose scale is so small that the bias would not fit get a larger one. Those that are all
+ * 0 leave it to the bias, which is all that there is to tell of such a channel. */
 static void raise_scales(qn_qparams *w, const qn_weighted_node *m, double x_scale, double most)
 {
     for (int64_t k = 0; k < m->filters; k++) {
@@ -31,8 +31,8 @@ static void raise_scales(qn_qparams *w, const qn_weighted_node *m, double x_scal
     }
 }
 
-/* shift[k] = sum over channels and taps of (rounded - real weight) * mean of the input's channel. signal[k]: power
- * of the output, were the channels uncorrelated. */
+/* shift[k] = sum over channels and taps of (rounded - real weight) * mean of the input's channel.
+ * signal[k]: power of the output, were the channels uncorrelated. */
 static qn_status mean_shift(double *shift, double *signal, const qn_weighted_node *m,
                             const qn_qparams *w, const qn_input_channels *input)
 {

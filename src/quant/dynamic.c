@@ -15,7 +15,7 @@
 #include "quant/pattern.h"
 #include "quant/quant_classes.h"
 
-/* ---- Rules -------------------------------------------------------------------------------------------------- */
+/* ---- Rules ----------------------------------------------------------------------------------- */
 
 static const char *refuse_recurrent(const qn_node *node)
 {
@@ -94,7 +94,7 @@ qn_status qn_dynamic_rules(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Constants ---------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_tensor *tensor,
                               const char *base, const char *suffix)
@@ -114,7 +114,7 @@ static qn_status add_node(qn_value **out, const qn_quantizer *q, const qn_node_s
     return qn_node_infer(node);
 }
 
-/* ---- Products ----------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 /* Integers [channels, filters] of weights that may stand the other way round. */
 static qn_status product_weights(qn_value **out, const qn_quantizer *q,
@@ -233,7 +233,7 @@ static qn_status insert_product(qn_quantizer *q, qn_quant_node *n, const qn_para
     return finish_product(q, node, sums, scales);
 }
 
-/* ---- Recurrent layers --------------------------------------------------------------------------------------- */
+/* ---- Recurrent layers ------------------------------------------------------------------------ */
 
 /* Scales of W or R [directions, rows, columns]: one for each row, of each direction or of both. */
 static qn_status row_scales(qn_qparams **out, const qn_quantizer *q, const qn_tensor *w, bool both)
@@ -330,7 +330,7 @@ static qn_status insert_gru(const qn_quantizer *q, qn_node *node)
     return QN_OK;
 }
 
-/* ---- All of it ---------------------------------------------------------------------------------------------- */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 qn_status qn_dynamic_insert(qn_quantizer *q, const qn_param_options *options)
 {

@@ -11,7 +11,7 @@ static qn_status find_value(qn_value **out, const qn_quantizer *q, const char *n
                 : qn_fail(q->ctx, QN_E_INVALID, "scales: the model has no tensor '%s'", name);
 }
 
-/* ---- Values ----------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static qn_status apply_values(qn_quantizer *q)
 {
@@ -34,7 +34,7 @@ static qn_status apply_values(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Weights and biases ----------------------------------------------------------------------------------- */
+/* ---- Weights and biases ---------------------------------------------------------------------- */
 
 static qn_status correct_bias(const qn_weighted_node *m, const float *correction)
 {

@@ -1,5 +1,5 @@
-/* Which factors the channels of a value get: a few rules of how channels could be made alike are tried, and the one with
- * the least error behind (balance_error.h) is taken. */
+/* Which factors the channels of a value get: a few rules of how channels could be made alike are
+ * tried, and the one with the least error behind (balance_error.h) is taken. */
 #include <math.h>
 
 #include "quant/smooth_error.h"
@@ -10,11 +10,15 @@ typedef struct search {
     const qn_param_options *options;
     qn_smooth_region region;
     qn_smooth_error error;
-    const qn_quant_value *main; /* the first value of integers that carries the factors */
+    /* The first value of integers that carries the factors */
+    const qn_quant_value *main;
     qn_smooth_member main_at;
-    double width;   /* of the integers' range around it */
-    double *reach;  /* [channels]: largest magnitude that integers have to tell */
-    double *weight; /* [channels]: largest weight behind, relative to its filter's */
+    /* Of the integers' range around it */
+    double width;
+    /* [channels]: largest magnitude that integers have to tell */
+    double *reach;
+    /* [channels]: largest weight behind, relative to its filter's */
+    double *weight;
     float *factor, *best;
 } search;
 
@@ -46,10 +50,11 @@ static bool find_main(search *s)
     return s->width > 0;
 }
 
-/* ---- Rules --------------------------------------------------------------------------------------------------------- */
+/* ---- Rules ----------------------------------------------------------------------------------- */
 
-/* f = (range of the channel)^range / (weights behind)^weight. The range is that of the activations, or of the weights
- * before (cross-layer equalization, for targets with one scale for all weights). */
+/* f = (range of the channel)^range / (weights behind)^weight. The range is that of the activations,
+ * or of the weights before (cross-layer equalization, for targets with one scale for all
+ * weights). */
 typedef struct rule {
     double range, weight;
     bool of_weights;
@@ -57,8 +62,8 @@ typedef struct rule {
 static const rule rules[] = {
     {0, 0, false}, {0.25, 0.25, false}, {0.5, 0.25, false}, {0.5, 0.5, false}, {0.5, 0.5, true}};
 
-/* What a channel did not reach in these data it may in others: one that is made larger leaves a third of the range
- * free, and what hardly showed itself is not made larger without end. */
+/* What a channel did not reach in these data it may in others: one that is made larger leaves a
+ * third of the range free, and what hardly showed itself is not made larger without end. */
 static const double spare = 1.5, least_factor = 0x1p-12;
 
 /* The factors leave the range of the integers as it is: what is small is made larger. */
@@ -105,7 +110,8 @@ static double make_smaller(search *s)
     return most;
 }
 
-/* What stands beside others in one range, as in a Concat, may leave them more of it by becoming smaller as a whole. */
+/* What stands beside others in one range, as in a Concat, may leave them more of it by becoming
+ * smaller as a whole. */
 static bool take_smaller(search *s, double *least, double error)
 {
     bool found = false, better = s->error.beside && !s->region.limited;
@@ -140,7 +146,7 @@ static bool choose(search *s, qn_refined *told)
     return found;
 }
 
-/* ---- One value, all values ------------------------------------------------------------------------------------------ */
+/* ---- One value, all values ------------------------------------------------------------------- */
 
 static void close_search(search *s)
 {
@@ -213,7 +219,8 @@ static qn_status balance_value(bool *found, search *s, qn_value *value)
     return status;
 }
 
-/* With one scale for all weights of a node what is done to one value changes what is best for the next. */
+/* With one scale for all weights of a node what is done to one value changes what is best for the
+ * next. */
 enum { ROUNDS = 8 };
 
 qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)

@@ -56,8 +56,8 @@ void qn_existing_apply(qn_qparams *p, const qn_qparams *existing, bool symmetric
     qn_params_from_range(p, range.min, range.max, symmetric);
 }
 
-/* Every weight of the scale is a whole number of steps that p's integers have. Weights that were an integer times a
- * scale in float are off by a rounding or two. */
+/* Every weight of the scale is a whole number of steps that p's integers have. Weights that were an
+ * integer times a scale in float are off by a rounding or two. */
 static bool is_whole(const qn_qparams *p, const qn_weighted_node *m, const float *w,
                      int64_t channel)
 {

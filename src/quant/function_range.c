@@ -1,6 +1,6 @@
-/* The range of a value that only a function of one number reads, or several that follow each other. Where the function is flat (SiLU below
- * -8) nothing is lost by cutting off, where it is steep everything counts: what is made small is the
- * squared error behind the function,
+/* The range of a value that only a function of one number reads, or several that follow each other.
+ * Where the function is flat (SiLU below -8) nothing is lost by cutting off, where it is steep
+ * everything counts: what is made small is the squared error behind the function,
  *
  *   sum over bins of count * (f(x) - f(dequantize(quantize(x))))^2. */
 #include <math.h>
@@ -14,19 +14,25 @@ enum { LEVELS = 256, ENDS = 16 };
 static const float spans[][2] = {{0, 1}, {0.25F, 1.25F}, {0.9F, 1.1F}, {0.98F, 1.02F}};
 
 typedef struct bins {
-    float *x;     /* centres of the bins that are not empty */
-    float *y;     /* f of them */
-    double *mass; /* elements */
+    /* Centres of the bins that are not empty */
+    float *x;
+    /* f of them */
+    float *y;
+    /* Elements */
+    double *mass;
     int64_t count;
 } bins;
 
 typedef struct search {
     const qn_quantizer *q;
-    const qn_value *value; /* that the functions start from */
+    /* That the functions start from */
+    const qn_value *value;
     qn_arena arena;
     bins bins;
-    qn_qparams *params; /* of the range being tried */
-    float *levels;      /* [LEVELS] what f makes of them */
+    /* Of the range being tried */
+    qn_qparams *params;
+    /* [LEVELS] what f makes of them */
+    float *levels;
 } search;
 
 /* The function of one number that alone reads the value, which is not rounded on the way there. */

@@ -14,7 +14,7 @@ static const struct {
              {"uint8", QN_UINT8},
              {"int16", QN_INT16}};
 
-/* ---- What is asked for ------------------------------------------------------------------------------------------- */
+/* ---- What is asked for ----------------------------------------------------------------------- */
 
 static qn_status fail_count(const qn_quant_settings *settings, const qn_graph *graph)
 {
@@ -59,7 +59,7 @@ qn_status qn_input_types_claim(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Widths -------------------------------------------------------------------------------------------------------- */
+/* ---- Widths ---------------------------------------------------------------------------------- */
 
 /* A node of less bits that reads the value, behind those that move it; NULL: none. */
 static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value *value, int bits)
@@ -98,7 +98,7 @@ qn_status qn_input_types_settle(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Parameters ---------------------------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 void qn_input_types_params(qn_qparams *p, bool *raw, const qn_quant_value *root,
                            const qn_stats_entry *entry, bool symmetric)
@@ -113,7 +113,7 @@ void qn_input_types_params(qn_qparams *p, bool *raw, const qn_quant_value *root,
     p->zero[0] = 0;
 }
 
-/* ---- The inputs themselves ----------------------------------------------------------------------------------------- */
+/* ---- The inputs themselves ------------------------------------------------------------------- */
 
 static qn_status retype(qn_value *input, qn_dtype dtype)
 {

@@ -11,8 +11,8 @@ QN_MUST_CHECK qn_status qn_input_type(qn_dtype *out, const qn_quant_settings *se
 QN_MUST_CHECK qn_status qn_input_types_claim(qn_quantizer *q);
 /* Behind it: their widths. Fails where int16 would go to a node of 8 bits. */
 QN_MUST_CHECK qn_status qn_input_types_settle(qn_quantizer *q);
-/* Parameters of an input with a type, from its range. Where all numbers seen are integers of that type they are taken as they
- * are, with scale 1: then *raw. */
+/* Parameters of an input with a type, from its range. Where all numbers seen are integers of that
+ * type they are taken as they are, with scale 1: then *raw. */
 void qn_input_types_params(qn_qparams *p, bool *raw, const qn_quant_value *root,
                            const qn_stats_entry *entry, bool symmetric);
 

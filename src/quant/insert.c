@@ -12,7 +12,7 @@
 #include "quant/softmax_masks.h"
 #include "quant/workarounds.h"
 
-/* ---- Constants ---------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 /* Scales and zero points: of no dimension where there is one for all. */
 static qn_status parameter(qn_value **out, const qn_quantizer *q, const qn_qparams *p,
@@ -41,13 +41,16 @@ static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *
     return parameter(&out->zero, q, p, p->dtype, name);
 }
 
-/* ---- Nodes -------------------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 typedef struct place {
-    const char *base; /* of names */
-    qn_node *before;  /* NULL: at the end */
+    /* Of names */
+    const char *base;
+    /* NULL: at the end */
+    qn_node *before;
     const pair *params;
-    int32_t axis; /* -1: one scale */
+    /* -1: one scale */
+    int32_t axis;
 } place;
 
 /* A Q or D that reads `value`; *out is what it writes. */
@@ -92,10 +95,10 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
                     &(place){value->name, before, &own, p->axis});
 }
 
-/* ---- Limits that the integers imply ------------------------------------------------------------------------- */
+/* ---- Limits that the integers imply ---------------------------------------------------------- */
 
-/* What is cut off would have been cut off by the integers' own limits. Those of 16 bits stay: OpenVINO computes in
- * float there and leaves Q and D out, limits and all. */
+/* What is cut off would have been cut off by the integers' own limits. Those of 16 bits stay:
+ * OpenVINO computes in float there and leaves Q and D out, limits and all. */
 static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
 {
     double limits[2];
@@ -128,7 +131,7 @@ static void drop_limits(qn_quantizer *q)
     }
 }
 
-/* ---- Activations ---------------------------------------------------------------------------------------------- */
+/* ---- Activations ----------------------------------------------------------------------------- */
 
 typedef struct reader {
     qn_node *node;
@@ -187,8 +190,9 @@ static bool wants_narrow(const qn_quantizer *q, const reader *r)
     return n && qn_quant_reads_int8(q, n, r->slot);
 }
 
-/* A float node reads what is there in float anyway, an input or what another float node computes, before it is rounded.
- * Not where the input itself will be of integers, and not in a network that learnt to be rounded there. */
+/* A float node reads what is there in float anyway, an input or what another float node computes,
+ * before it is rounded. Not where the input itself will be of integers, and not in a network that
+ * learnt to be rounded there. */
 static bool wants_float(const qn_quantizer *q, const reader *r, const qn_value *value)
 {
     const qn_quant_node *n = known_node(q, r->node);
@@ -227,7 +231,7 @@ static qn_status shared_parameters(pair *out, qn_quantizer *q, const qn_quant_va
     return QN_OK;
 }
 
-/* ---- Outputs of a chip's model ------------------------------------------------------------------------------ */
+/* ---- Outputs of a chip's model --------------------------------------------------------------- */
 
 static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
 {
@@ -236,8 +240,9 @@ static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
            q->nodes[value->producer->mark].integer;
 }
 
-/* The output is what `integers` are with scale 1, and its own scale is told; or, where it is to be real, what a D of
- * the scale gives. The float number, which had its name, has another one from here on. */
+/* The output is what `integers` are with scale 1, and its own scale is told; or, where it is to be
+ * real, what a D of the scale gives. The float number, which had its name, has another one from
+ * here on. */
 static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *integers,
                            const pair *params)
 {
@@ -294,7 +299,7 @@ static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
     return status;
 }
 
-/* ---- Weights, biases and constant operands --------------------------------------------------------------------- */
+/* ---- Weights, biases and constant operands --------------------------------------------------- */
 
 /* Units of sx * sw, in which int32 holds the biases of 8-bit products. */
 static qn_status product_units(qn_qparams **out, const qn_quantizer *q,
@@ -310,8 +315,9 @@ static qn_status product_units(qn_qparams **out, const qn_quantizer *q,
     return QN_OK;
 }
 
-/* Units that are powers of two, in which int32 holds every float as it is: those of 16-bit products would not
- * do, and ONNX Runtime takes just those for biases that it finds as floats, whatever overflows. */
+/* Units that are powers of two, in which int32 holds every float as it is: those of 16-bit products
+ * would not do, and ONNX Runtime takes just those for biases that it finds as floats, whatever
+ * overflows. */
 static qn_status exact_units(qn_qparams **out, const qn_quantizer *q, const qn_tensor *bias)
 {
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, bias->dims[0]));
@@ -343,8 +349,9 @@ static qn_status insert_bias(const qn_quantizer *q, const qn_weighted_node *laye
     return qn_node_set_input(node, 2, real);
 }
 
-/* Each node that reads shared weights has integers of its own: with exact products (session.x64quantprecision) ONNX
- * Runtime (1.31) refuses files in which two nodes read the same. */
+/* Each node that reads shared weights has integers of its own: with exact products
+ * (session.x64quantprecision) ONNX Runtime (1.31) refuses files in which two nodes read the
+ * same. */
 static qn_status insert_weights(const qn_quantizer *q, const qn_quant_node *n,
                                 const qn_weighted_node *layer)
 {

@@ -4,7 +4,8 @@
 
 #include "quant/params.h"
 
-/* Changes the model's graph; the quantizer's tables of nodes and values are not valid afterwards. */
+/* Changes the model's graph; the quantizer's tables of nodes and values are not valid
+ * afterwards. */
 QN_MUST_CHECK qn_status qn_quant_insert(qn_quantizer *q);
 
 #endif

@@ -41,7 +41,7 @@ static void tell(const lint *l, const char *format, ...)
     l->sink->report(l->sink->user, &(qn_lint_finding){l->rule->name, l->node, why});
 }
 
-/* ---- Looking around a node ----------------------------------------------------------------------------------- */
+/* ---- Looking around a node ------------------------------------------------------------------- */
 
 static bool is_pair_node(const qn_node *node)
 {
@@ -120,7 +120,7 @@ static bool is_between(const lint *l)
     return (l->node->mark & BETWEEN) == BETWEEN;
 }
 
-/* ---- The file ---------------------------------------------------------------------------------------------------- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static qn_status check_opset(lint *l)
 {
@@ -154,7 +154,7 @@ static qn_status check_dynamic(lint *l)
     return QN_OK;
 }
 
-/* ---- Q and D ---------------------------------------------------------------------------------------------------- */
+/* ---- Q and D --------------------------------------------------------------------------------- */
 
 /* What a Q of activations, or a D of constants, makes of its integers. */
 static qn_status integers_of(bool *found, qn_quantized *q, const qn_node *node)
@@ -209,7 +209,7 @@ static qn_status check_activation_axis(lint *l)
     return QN_OK;
 }
 
-/* ---- Products ---------------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 static int64_t filter_axis(const qn_node *node, int32_t rank)
 {
@@ -310,7 +310,7 @@ static qn_status check_bias(lint *l)
     return QN_OK;
 }
 
-/* ---- What feeds a node, and what reads it --------------------------------------------------------------------------- */
+/* ---- What feeds a node, and what reads it ---------------------------------------------------- */
 
 static bool is_able(const lint *l)
 {
@@ -322,8 +322,8 @@ static bool is_function(const lint *l, const qn_node *node)
     return (l->profile->can & QN_CAN_TABLE) && qn_unary_function_slot(node) >= 0;
 }
 
-/* Nothing need be rounded between functions of one number, which are one table, nor between a product and the function
- * that the target rounds behind. */
+/* Nothing need be rounded between functions of one number, which are one table, nor between a
+ * product and the function that the target rounds behind. */
 static bool is_inside(const lint *l, const qn_value *value)
 {
     unsigned can;
@@ -404,7 +404,7 @@ static qn_status check_limit(lint *l)
     return QN_OK;
 }
 
-/* ---- Scales that must be alike -------------------------------------------------------------------------------------- */
+/* ---- Scales that must be alike --------------------------------------------------------------- */
 
 static qn_status check_alike(lint *l)
 {
@@ -426,7 +426,7 @@ static qn_status check_alike(lint *l)
     return QN_OK;
 }
 
-/* ---- The walk ------------------------------------------------------------------------------------------------------------ */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 static const qn_lint_rule rules[] = {
     {"opset", "the file's opset is older than the target wants", check_opset},

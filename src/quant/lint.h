@@ -7,7 +7,8 @@
 typedef struct qn_lint_finding {
     const char *rule;
     const qn_node *node;
-    const char *why; /* valid during the call */
+    /* Valid during the call */
+    const char *why;
 } qn_lint_finding;
 
 typedef struct qn_lint_sink {

@@ -5,7 +5,7 @@
 #include "base/nearest.h"
 #include "quant/pattern.h"
 
-/* ---- Reading -------------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qn_status get_field(qn_json_place *out, const qn_json_place *node, const char *key)
 {
@@ -142,7 +142,7 @@ bool qn_mix_has_method(const qn_mix *mix, const char *method)
     return found;
 }
 
-/* ---- Applying ------------------------------------------------------------------------------------------------- */
+/* ---- Applying -------------------------------------------------------------------------------- */
 
 bool qn_mix_is_node(const qn_quantizer *q, const qn_quant_node *n)
 {
@@ -205,7 +205,7 @@ qn_status qn_mix_apply(qn_quantizer *q)
     return qn_mix_check_widths(q, q->settings.mix);
 }
 
-/* ---- Names ---------------------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static qn_status fail_unknown(const qn_quantizer *q, const qn_json_place *member)
 {

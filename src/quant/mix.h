@@ -2,9 +2,9 @@
  *
  *   {"NODE": {"bitwidth": 8 | 16, "mode": METHOD}, ...}
  *
- * It has a member for every node that is quantized by itself: not for those that only move numbers, that are part of
- * the node before them (Relu behind a convolution, ...), or that stay float. Eight rules hold; docs/quantization.md has
- * them, and messages name them by their numbers. */
+ * It has a member for every node that is quantized by itself: not for those that only move numbers,
+ * that are part of the node before them (Relu behind a convolution, ...), or that stay float. Eight
+ * rules hold; docs/quantization.md has them, and messages name them by their numbers. */
 #ifndef QN_MIX_H
 #define QN_MIX_H
 
@@ -20,10 +20,13 @@ typedef struct qn_mix_row {
 
 typedef struct qn_mix {
     qn_context *ctx;
-    qn_json_document *document; /* NULL: somebody else's */
-    qn_json_place above, root;  /* where the members stand */
+    /* NULL: somebody else's */
+    qn_json_document *document;
+    /* Where the members stand */
+    qn_json_place above, root;
     qn_arena arena;
-    qn_mix_row *rows; /* in the order of the text */
+    /* In the order of the text */
+    qn_mix_row *rows;
     size_t count;
     qn_names by_node;
 } qn_mix;
@@ -40,32 +43,34 @@ void qn_mix_free(qn_mix *mix);
 const qn_mix_row *qn_mix_find(const qn_mix *mix, const char *node);
 bool qn_mix_has_method(const qn_mix *mix, const char *method);
 
-/* ---- Nodes (of a quantizer whose rules are applied as far as to know which are integer) ---------------------- */
+/* ---- Nodes (of a quantizer whose rules are applied as far as to know which are integer) ------ */
 
 /* The file has a member for it. */
 bool qn_mix_is_node(const qn_quantizer *q, const qn_quant_node *n);
-/* Gives every node its width and method, as q->settings.mix says. Fails where a node is missing (rule 1), or rules 5 to
- * 8 are broken. */
+/* Gives every node its width and method, as q->settings.mix says. Fails where a node is missing
+ * (rule 1), or rules 5 to 8 are broken. */
 QN_MUST_CHECK qn_status qn_mix_apply(qn_quantizer *q);
 /* Rules 5 to 8 for the widths as they are, which the file says. */
 QN_MUST_CHECK qn_status qn_mix_check_widths(const qn_quantizer *q, const qn_mix *mix);
-/* Rule 1: a member whose name no node has, of the quantizer's graph or of the one before all passes, is an error.
- * Members of nodes that have no width of their own are told in the log. */
+/* Rule 1: a member whose name no node has, of the quantizer's graph or of the one before all
+ * passes, is an error. Members of nodes that have no width of their own are told in the log. */
 QN_MUST_CHECK qn_status qn_mix_check_names(const qn_quantizer *q, const qn_mix *mix,
                                            const qn_graph *original);
 
-/* ---- Rules 5 to 8 (mix_rules.c) --------------------------------------------------------------------------------- */
+/* ---- Rules 5 to 8 (mix_rules.c) -------------------------------------------------------------- */
 
 /* The width of `a` must be that of `b`, or must not exceed it. */
 typedef struct qn_mix_constraint {
     qn_quant_node *a, *b;
     int rule;
     bool at_most;
-    const qn_node *around; /* that makes it so; NULL: the model's inputs do */
+    /* That makes it so; NULL: the model's inputs do */
+    const qn_node *around;
 } qn_mix_constraint;
 
 typedef struct qn_mix_constraints {
-    qn_mix_constraint *at; /* in the quantizer's context */
+    /* In the quantizer's context */
+    qn_mix_constraint *at;
     size_t count, capacity;
 } qn_mix_constraints;
 
@@ -76,15 +81,19 @@ const qn_mix_constraint *qn_mix_constraints_broken(const qn_mix_constraints *bon
 /* Why there is such a bond, in words. */
 const char *qn_mix_rule_text(int rule);
 
-/* ---- Templates (mix_template.c) ----------------------------------------------------------------------------------- */
+/* ---- Templates (mix_template.c) -------------------------------------------------------------- */
 
 typedef struct qn_mix_template_options {
     int bits;
-    const qn_method *method; /* NULL: `usual` for 8 bits, min_max for 16 */
+    /* NULL: `usual` for 8 bits, min_max for 16 */
+    const qn_method *method;
     const qn_method *usual;
-    const qn_mix *base; /* what it says comes before bits and method; NULL: nothing */
-    bool int16_ends;    /* 16 bits next to inputs and outputs, 8 between, whatever else says */
-    double ratio;       /* of the nodes that have 8 bits then, at least */
+    /* What it says comes before bits and method; NULL: nothing */
+    const qn_mix *base;
+    /* 16 bits next to inputs and outputs, 8 between, whatever else says */
+    bool int16_ends;
+    /* Of the nodes that have 8 bits then, at least */
+    double ratio;
 } qn_mix_template_options;
 
 /* Gives the nodes of a quantizer that was made without a mix their widths and methods. */

@@ -1,19 +1,22 @@
-/* Rules 5 to 8 of mixed widths, as bonds between nodes: one list serves those who check widths and those who choose
- * them. */
+/* Rules 5 to 8 of mixed widths, as bonds between nodes: one list serves those who check widths and
+ * those who choose them. */
 #include "quant/mix.h"
 
 enum { FIRST_RULE = 5 };
 
-/* ---- Neighbours ----------------------------------------------------------------------------------------------- */
+/* ---- Neighbours ------------------------------------------------------------------------------ */
 
-/* The nearest nodes with a width of their own, on one side or both. What lies between only moves numbers or is part of
- * a node; numbers that are float in between have no width to keep. */
+/* The nearest nodes with a width of their own, on one side or both. What lies between only moves
+ * numbers or is part of a node; numbers that are float in between have no width to keep. */
 typedef struct search {
     const qn_quantizer *q;
-    bool *seen;            /* [q->n_nodes] */
-    qn_quant_node **found; /* [q->n_nodes] */
+    /* [q->n_nodes] */
+    bool *seen;
+    /* [q->n_nodes] */
+    qn_quant_node **found;
     size_t n_found;
-    qn_quant_node **open; /* [q->n_nodes], to be passed through */
+    /* [q->n_nodes], to be passed through */
+    qn_quant_node **open;
     size_t n_open;
 } search;
 
@@ -75,7 +78,7 @@ static void search_around(search *s, const qn_node *node)
     go_on(s, look_behind);
 }
 
-/* ---- Bonds ---------------------------------------------------------------------------------------------------- */
+/* ---- Bonds ----------------------------------------------------------------------------------- */
 
 static qn_status add_bond(qn_mix_constraints *bonds, const qn_quantizer *q, qn_mix_constraint bond)
 {
@@ -101,7 +104,8 @@ static bool is_recurrent_or_norm(const qn_node *node)
            node->op == &qn_op_LayerNormalization;
 }
 
-/* Rules 5 and 6. A node that stays float has no width, but those around it must agree all the same. */
+/* Rules 5 and 6. A node that stays float has no width, but those around it must agree all the
+ * same. */
 static qn_status bind_around(qn_mix_constraints *bonds, search *s, qn_quant_node *n, int rule)
 {
     reset(s);

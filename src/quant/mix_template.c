@@ -5,21 +5,26 @@
 #include "base/text.h"
 #include "quant/mix.h"
 
-/* ---- How far a node is from the ends ---------------------------------------------------------------------------- */
+/* ---- How far a node is from the ends --------------------------------------------------------- */
 
-/* Nodes with a width of their own, on the shortest way from an input or to an output, itself included. */
+/* Nodes with a width of their own, on the shortest way from an input or to an output, itself
+ * included. */
 typedef struct end_node {
     qn_quant_node *n;
-    size_t place;    /* in the graph's order */
-    size_t distance; /* to the nearer end */
+    /* In the graph's order */
+    size_t place;
+    /* To the nearer end */
+    size_t distance;
     bool wide, maybe;
 } end_node;
 
 typedef struct ends {
     const qn_quantizer *q;
-    end_node *at; /* [q->n_nodes] */
+    /* [q->n_nodes] */
+    end_node *at;
     qn_mix_constraints bonds;
-    size_t count; /* nodes with a width */
+    /* Nodes with a width */
+    size_t count;
 } ends;
 
 static size_t step(const ends *e, size_t i, size_t before)
@@ -80,7 +85,7 @@ static int by_distance(const void *a, const void *b)
     return ((*x)->place > (*y)->place) - ((*x)->place < (*y)->place);
 }
 
-/* ---- 16 bits at the ends ------------------------------------------------------------------------------------------ */
+/* ---- 16 bits at the ends --------------------------------------------------------------------- */
 
 static end_node *end_of(const ends *e, const qn_quant_node *n)
 {
@@ -158,7 +163,7 @@ static qn_status choose_ends(qn_quantizer *q, double ratio)
     return status;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status choose_method(qn_quant_node *n, const qn_quantizer *q,
                                const qn_mix_template_options *wish)

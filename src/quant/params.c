@@ -9,7 +9,7 @@
 #include "quant/input_types.h"
 #include "quant/softmax_masks.h"
 
-/* ---- From ranges -------------------------------------------------------------------------------------------- */
+/* ---- From ranges ----------------------------------------------------------------------------- */
 
 float qn_params_positive(double scale)
 {
@@ -35,7 +35,8 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
     p->zero[0] = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
 }
 
-/* rint(x) to even by additions, which round so: for what such a sum can hold, and else by the library. */
+/* rint(x) to even by additions, which round so: for what such a sum can hold, and else by the
+ * library. */
 static inline double rounded(double x)
 {
     const double shift = 0x1.8p52;
@@ -50,7 +51,7 @@ int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x)
     return y < (double)p->qmax ? (int64_t)y : p->qmax;
 }
 
-/* ---- Constants ---------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const qn_tensor *tensor,
                                 const qn_quant_node *n)
@@ -70,7 +71,7 @@ qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q, const q
     return QN_OK;
 }
 
-/* ---- Activations ---------------------------------------------------------------------------------------------- */
+/* ---- Activations ----------------------------------------------------------------------------- */
 
 static qn_status fine_range(qn_range *range, const qn_quantizer *q, const qn_stats_entry *entry,
                             const qn_range_options *wanted)
@@ -189,7 +190,8 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     return qn_stats_range(range, q->ctx, entry, method, &wanted);
 }
 
-/* Values that only the target's spelling has were never seen; their function says what they can be. */
+/* Values that only the target's spelling has were never seen; their function says what they can
+ * be. */
 static bool known_range(qn_range *range, const qn_value *value)
 {
     if (!value->producer || value->producer->op != &qn_op_Sigmoid)
@@ -225,7 +227,8 @@ static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
     return QN_OK;
 }
 
-/* Where channels have factors the range is the least that still has of every channel what it had before. */
+/* Where channels have factors the range is the least that still has of every channel what it had
+ * before. */
 static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value *source,
                                const qn_stats_entry *entry)
 {

@@ -40,7 +40,7 @@ static bool fits_node(const char *pattern, const qn_node *node)
     return false;
 }
 
-/* ---- What was meant ------------------------------------------------------------------------------------- */
+/* ---- What was meant -------------------------------------------------------------------------- */
 
 void qn_near_try(qn_near *near, const char *name)
 {
@@ -69,7 +69,7 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
                    near.best ? "'?" : "");
 }
 
-/* ---- Applying ------------------------------------------------------------------------------------------- */
+/* ---- Applying -------------------------------------------------------------------------------- */
 
 static void leave_float(qn_quant_node *n, const char *why)
 {
@@ -104,7 +104,8 @@ static void apply_sensitive(qn_quantizer *q, const char *name)
     }
 }
 
-/* What may stand behind "PATTERN=": "16", a width for all, or "w8a16", one of less bits for weights. */
+/* What may stand behind "PATTERN=": "16", a width for all, or "w8a16", one of less bits for
+ * weights. */
 typedef struct asked_width {
     int weight_bits, bits;
     char name[16];

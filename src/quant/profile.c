@@ -83,7 +83,7 @@ const qn_profile qn_profiles[] = {
 };
 const size_t qn_profiles_count = QN_COUNT_OF(qn_profiles);
 
-/* ---- Widths --------------------------------------------------------------------------------------------------- */
+/* ---- Widths ---------------------------------------------------------------------------------- */
 
 bool qn_profile_computes(const qn_profile *profile, int bits)
 {
@@ -111,7 +111,7 @@ qn_dtype qn_profile_weight(const qn_profile *profile, int bits)
     return qn_width_type(qn_width_of_bits(bits), true);
 }
 
-/* ---- Chips by their full names ------------------------------------------------------------------------------ */
+/* ---- Chips by their full names --------------------------------------------------------------- */
 
 static bool is_same(const char *a, const char *b, size_t length)
 {
@@ -122,8 +122,8 @@ static bool is_same(const char *a, const char *b, size_t length)
     return true;
 }
 
-/* What stands for x: a letter or digit and perhaps V, where a number of the model has to follow ("TX5239AV201" is a
- * TX5239x201), else whatever there is. */
+/* What stands for x: a letter or digit and perhaps V, where a number of the model has to follow
+ * ("TX5239AV201" is a TX5239x201), else whatever there is. */
 static bool fits_rest(const char *rest, const char *number, size_t length)
 {
     if (length == 0 || *rest == 0)
@@ -174,7 +174,7 @@ const qn_profile *qn_profile_find_chip(const char *name)
     return found;
 }
 
-/* ---- All targets ---------------------------------------------------------------------------------------------- */
+/* ---- All targets ----------------------------------------------------------------------------- */
 
 static void list_names(char *out, size_t size)
 {

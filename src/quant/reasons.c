@@ -60,7 +60,7 @@ qn_status qn_reasons_add(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Nothing is left ---------------------------------------------------------------------------------------- */
+/* ---- Nothing is left ------------------------------------------------------------------------- */
 
 static bool has_integers(const qn_quantizer *q)
 {

@@ -9,8 +9,10 @@ enum { QN_REFINEMENT_ROWS = QN_REFINEMENTS + 1 };
 
 typedef struct qn_refinement_row {
     const char *name;
-    size_t flag;      /* of qn_param_options */
-    bool may_be_left; /* where the network is better without: it is a guess about data */
+    /* Of qn_param_options */
+    size_t flag;
+    /* Where the network is better without: it is a guess about data */
+    bool may_be_left;
 } qn_refinement_row;
 
 extern const qn_refinement_row qn_refinement_rows[QN_REFINEMENT_ROWS];

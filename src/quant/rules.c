@@ -15,7 +15,7 @@ static bool is_float32(const qn_value *value)
     return value && value->type.kind == QN_TYPE_TENSOR && value->type.dtype == QN_FLOAT32;
 }
 
-/* ---- Constants behind products ----------------------------------------------------------------------------- */
+/* ---- Constants behind products --------------------------------------------------------------- */
 
 /* A constant of the float model, or of its integers, which have the same shape. */
 static const qn_tensor *constant_of(const qn_value *value)
@@ -42,7 +42,7 @@ bool qn_rule_is_bias(const qn_node *node)
     return false;
 }
 
-/* ---- First guess: what every node could be ------------------------------------------------------------------ */
+/* ---- First guess: what every node could be --------------------------------------------------- */
 
 static bool has_float32_data(const qn_quant_node *n)
 {
@@ -96,7 +96,7 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
     n->integer = !n->why;
 }
 
-/* ---- Small last products: the arithmetic of a detection head, which wants its precision ------------------------ */
+/* ---- Small last products: the arithmetic of a detection head, which wants its precision ------ */
 
 enum { SMALL_WEIGHTS = 64 };
 
@@ -121,7 +121,7 @@ static void leave_small_tail(qn_quantizer *q)
     }
 }
 
-/* ---- What stays: integers come from integers and go to integers -------------------------------------------------- */
+/* ---- What stays: integers come from integers and go to integers ------------------------------ */
 
 static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
 {
@@ -185,9 +185,9 @@ static bool is_read_by_breaker(const qn_value *value)
     return false;
 }
 
-/* The target computes it with integers only where the result is rounded: convolutions, and products with a bias; a
- * chip rounds all products.
- * A mean over all pixels of such a result is rounded too: to make floats of the pixels would cost more. */
+/* The target computes it with integers only where the result is rounded: convolutions, and products
+ * with a bias; a chip rounds all products. A mean over all pixels of such a result is rounded too:
+ * to make floats of the pixels would cost more. */
 static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
     const bool pools = n->node->op == &qn_op_GlobalAveragePool && n->integer;
@@ -203,8 +203,8 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
     return product->node->op == &qn_op_MatMul ? product != n : product->node->op != &qn_op_Gemm;
 }
 
-/* What a Concat at an output joins, boxes and scores, needs scales of its own, whoever else reads it; a chip cannot join
- * floats in its midst. */
+/* What a Concat at an output joins, boxes and scores, needs scales of its own, whoever else reads
+ * it; a chip cannot join floats in its midst. */
 static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
 {
     return n->quant_class == QN_CLASS_CONCAT && n->node->out[0]->is_output &&
@@ -249,9 +249,10 @@ static void settle(qn_quantizer *q)
     }
 }
 
-/* ---- Values ---------------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
-/* A product that only a function reads, one that the engine can round behind: twice as exact as rounding both. */
+/* A product that only a function reads, one that the engine can round behind: twice as exact as
+ * rounding both. */
 static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
                                const qn_quant_node *to)
 {
@@ -266,8 +267,8 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
            from->node->op != &qn_op_ConvTranspose;
 }
 
-/* A Relu, Clip or bias belongs to the node before it, and functions of one number that follow each other are one
- * table, whatever the widths. */
+/* A Relu, Clip or bias belongs to the node before it, and functions of one number that follow each
+ * other are one table, whatever the widths. */
 static bool is_part(const qn_quantizer *q, const qn_quant_node *from, const qn_quant_node *to)
 {
     if (to->quant_class == QN_CLASS_BIAS)
@@ -316,7 +317,7 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
         v->integer = v->integer || must_be_rounded(q, from) || ends_fixed(q, from);
 }
 
-/* ---- Values that share parameters ----------------------------------------------------------------------------------- */
+/* ---- Values that share parameters ------------------------------------------------------------ */
 
 static int32_t root_of(const qn_quantizer *q, int32_t i)
 {
@@ -362,8 +363,8 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
         q->values[root_of(q, (int32_t)data->mark)].source = (int32_t)result->mark;
 }
 
-/* Rounded before a limit that stays float, a number is told by what the limit leaves of it: the rest is cut off in any
- * case, and nobody has seen it. */
+/* Rounded before a limit that stays float, a number is told by what the limit leaves of it: the
+ * rest is cut off in any case, and nobody has seen it. */
 static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
 {
     const qn_node *user = v->integer ? qn_value_only_user(v->value) : NULL;
@@ -410,7 +411,7 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
     }
 }
 
-/* ---- All of it ------------------------------------------------------------------------------------------------------- */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 qn_status qn_rules_apply(qn_quantizer *q)
 {

@@ -1,5 +1,6 @@
-/* The scale file: everything that was derived from data, as JSON. Read back it gives the same quantized model,
- * byte for byte, without the data; people may change it by hand. docs/quantization.md describes it.
+/* The scale file: everything that was derived from data, as JSON. Read back it gives the same
+ * quantized model, byte for byte, without the data; people may change it by hand.
+ * docs/quantization.md describes it.
  *
  *   {"format": "quench-scales", "version": 1,
  *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
@@ -26,8 +27,10 @@ typedef struct qn_scales {
     qn_json_document *document;
     qn_arena arena;
     qn_fingerprint model, data;
-    qn_mix *mix;             /* NULL: none */
-    qn_param_options params; /* method and refinements that made them */
+    /* NULL: none */
+    qn_mix *mix;
+    /* Method and refinements that made them */
+    qn_param_options params;
     qn_quant_settings settings;
 } qn_scales;
 

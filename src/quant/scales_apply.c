@@ -7,7 +7,7 @@
 #include "quant/smooth_channels.h"
 #include "quant/softmax_masks.h"
 
-/* ---- Parameters ------------------------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 static qn_status get_scale(float *out, const qn_json_place *item)
 {
@@ -84,7 +84,7 @@ static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
     return qn_json_get_int(&bits, &item, info->bits, info->bits);
 }
 
-/* ---- Tensors ---------------------------------------------------------------------------------------------------- */
+/* ---- Tensors --------------------------------------------------------------------------------- */
 
 /* Of the same numbers in 8 bits. */
 static qn_status get_narrow(qn_value_encoding *out, const qn_quantizer *q,
@@ -188,7 +188,7 @@ static qn_status get_tensors(qn_quantizer *q, const qn_json_place *root)
     return wanted == count ? QN_OK : fail_unknown(q, &tensors);
 }
 
-/* ---- Balances --------------------------------------------------------------------------------------------------- */
+/* ---- Balances -------------------------------------------------------------------------------- */
 
 static qn_status get_floats(float **out, const qn_quantizer *q, const qn_json_place *list,
                             size_t count)
@@ -237,7 +237,7 @@ static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
     return QN_OK;
 }
 
-/* ---- Layers ----------------------------------------------------------------------------------------------------- */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 static qn_status get_correction(qn_layer_encoding *out, const qn_quantizer *q,
                                 const qn_weighted_node *layer, const qn_json_place *object)

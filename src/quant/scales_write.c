@@ -9,8 +9,10 @@ typedef struct writer {
     qn_context *ctx;
     const qn_quantizer *q;
     const qn_param_options *params;
-    const char *bad; /* a name that JSON cannot have */
-    bool failed;     /* memory */
+    /* A name that JSON cannot have */
+    const char *bad;
+    /* Memory */
+    bool failed;
 } writer;
 
 static void put(writer *w, qn_json *object, const char *key, qn_json *value)
@@ -33,7 +35,7 @@ static void put_text(writer *w, qn_json *object, const char *key, const char *te
     put(w, object, key, qn_json_text(w->ctx, text));
 }
 
-/* ---- Parameters --------------------------------------------------------------------------------------------- */
+/* ---- Parameters ------------------------------------------------------------------------------ */
 
 static qn_json *floats(writer *w, const float *numbers, int64_t count)
 {
@@ -126,7 +128,7 @@ static qn_json *layers_of(writer *w)
     return layers;
 }
 
-/* ---- The file ------------------------------------------------------------------------------------------------- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static qn_json *texts(writer *w, const char *const *at, size_t count)
 {

@@ -9,7 +9,7 @@
 #include "ops/tensor_attrs.h"
 #include "pass/rewrite.h"
 
-/* ---- Who computes the value --------------------------------------------------------------------------------- */
+/* ---- Who computes the value ------------------------------------------------------------------ */
 
 static bool has_own_weights(const qn_node *node, int32_t slot)
 {
@@ -76,7 +76,7 @@ static bool find_source(qn_smooth_region *s, qn_value *value)
     return value->type.dims[s->values[0].axis].value == s->channels;
 }
 
-/* ---- Who lets the factors pass -------------------------------------------------------------------------------- */
+/* ---- Who lets the factors pass --------------------------------------------------------------- */
 
 typedef bool carry_fn(qn_smooth_member *out, qn_smooth_region *s, const qn_node *node,
                       int32_t slot);
@@ -187,7 +187,7 @@ static const struct {
     {&qn_op_Reshape, carry_reshape},
 };
 
-/* ---- Who reads --------------------------------------------------------------------------------------------------- */
+/* ---- Who reads ------------------------------------------------------------------------------- */
 
 static bool add_reader(qn_smooth_region *s, const qn_smooth_member *from, qn_node *node)
 {
@@ -274,7 +274,7 @@ bool qn_smooth_region_of(qn_smooth_region *out, qn_value *value)
     return clean_products(out);
 }
 
-/* ---- Changing weights ---------------------------------------------------------------------------------------- */
+/* ---- Changing weights ------------------------------------------------------------------------ */
 
 /* Weights of filter or channel i times by[i]. */
 static void multiply(float *w, const qn_weighted_node *m, const float *by, bool of_filters)

@@ -8,14 +8,21 @@
 struct qn_smooth_reader {
     qn_smooth_member at;
     qn_weighted_node layer;
-    float *square, *most; /* sum of squares and largest magnitude of the taps */
-    float *row;           /* [filters]: largest magnitude */
-    double *sums, *peaks; /* [filters]: noise, and largest weight with factors */
-    double *signal;       /* [filters]: power of the result, for uncorrelated channels */
+    /* Sum of squares and largest magnitude of the taps */
+    float *square, *most;
+    /* [filters]: largest magnitude */
+    float *row;
+    /* [filters]: noise, and largest weight with factors */
+    double *sums, *peaks;
+    /* [filters]: power of the result, for uncorrelated channels */
+    double *signal;
     const qn_quant_value *input;
-    const qn_stats_entry *entry; /* of the input */
-    double *power;               /* [channels of the input], as it is now */
-    double *by, *noise;          /* [channels of the input] of the factors being tried */
+    /* Of the input */
+    const qn_stats_entry *entry;
+    /* [channels of the input], as it is now */
+    double *power;
+    /* [channels of the input] of the factors being tried */
+    double *by, *noise;
 };
 
 static bool per_tensor(const qn_smooth_error *e, const qn_weighted_node *m)
@@ -24,7 +31,8 @@ static bool per_tensor(const qn_smooth_error *e, const qn_weighted_node *m)
     return m->node->op == &qn_op_ConvTranspose ? !p->per_channel_transposed : !p->per_channel;
 }
 
-/* The channel of the value whose factor a channel of a reader's input has; none: as many as there are. */
+/* The channel of the value whose factor a channel of a reader's input has; none: as many as there
+ * are. */
 static int64_t channel_at(const qn_smooth_error *e, const qn_smooth_member *at, int64_t channel)
 {
     const int64_t place = channel - at->first;
@@ -40,7 +48,8 @@ static double factor_at(const qn_smooth_error *e, const qn_smooth_member *at, in
     return c < e->region->channels ? (double)factor[c] : 1;
 }
 
-/* The larger one; what is no number never is. In loops over all weights, where fmax is a call each. */
+/* The larger one; what is no number never is. In loops over all weights, where fmax is a call
+ * each. */
 static inline double larger(double a, double b)
 {
     return b > a ? b : a;
@@ -72,7 +81,7 @@ static bool is_apart(const qn_weighted_node *m)
     return m->filter_first && m->w->dims[0] * m->w->dims[1] > QN_WEIGHTS_PER_THREAD;
 }
 
-/* ---- Taking a value apart ---------------------------------------------------------------------------------------- */
+/* ---- Taking a value apart -------------------------------------------------------------------- */
 
 /* Row o of the weights, w being its first. */
 static void fold_row(qn_smooth_reader *r, int64_t o, const float *w)
@@ -130,7 +139,8 @@ static qn_status open_reading(qn_smooth_reader *r, qn_smooth_error *e, const qn_
     return QN_OK;
 }
 
-/* Products of integers that read integers of 8 bits whose channels are known; others just carry the factors. */
+/* Products of integers that read integers of 8 bits whose channels are known; others just carry the
+ * factors. */
 static qn_status open_readings(qn_smooth_error *e)
 {
     e->readings = qn_arena_array(&e->arena, e->region->n_readers, sizeof *e->readings);
@@ -211,7 +221,7 @@ void qn_smooth_error_close(qn_smooth_error *e)
     qn_arena_free(&e->arena);
 }
 
-/* ---- The error of a choice --------------------------------------------------------------------------------------- */
+/* ---- The error of a choice ------------------------------------------------------------------- */
 
 static double step_of_input(const qn_smooth_error *e, const qn_smooth_reader *r)
 {

@@ -1,10 +1,11 @@
-/* The error of the products that read a value whose channels have factors, estimated from the statistics:
+/* The error of the products that read a value whose channels have factors, estimated from the
+ * statistics:
  *
  *   E[k] = sum over channels c of (w[k,c] f[c])^2 N[c]  +  S[k]^2 / 12 * sum over c of P[c] / f[c]^2
  *
- * N: noise of the rounded input, its step squared / 12 (at most the power of the channel), and with one scale for all
- * weights that of the weights before it; S: step of the filter's weights w * f; P: mean square of the channel. Each
- * filter's error counts by its own signal. */
+ * N: noise of the rounded input, its step squared / 12 (at most the power of the channel), and with
+ * one scale for all weights that of the weights before it; S: step of the filter's weights w * f;
+ * P: mean square of the channel. Each filter's error counts by its own signal. */
 #ifndef QN_SMOOTH_ERROR_H
 #define QN_SMOOTH_ERROR_H
 
@@ -17,12 +18,17 @@ typedef struct qn_smooth_error {
     qn_quantizer *q;
     const qn_stats *stats;
     const qn_smooth_region *region;
-    qn_arena arena;             /* of all that follows */
-    qn_smooth_reader *readings; /* products of integers that read integers of known channels */
+    /* Of all that follows */
+    qn_arena arena;
+    /* Products of integers that read integers of known channels */
+    qn_smooth_reader *readings;
     size_t n_readings;
-    double *before; /* [channels]: largest weight of the node before; 0: none that counts */
-    double fan_in;  /* sum of squares that a weight before is multiplied with */
-    bool beside;    /* some of them read channels without factors too */
+    /* [channels]: largest weight of the node before; 0: none that counts */
+    double *before;
+    /* Sum of squares that a weight before is multiplied with */
+    double fan_in;
+    /* Some of them read channels without factors too */
+    bool beside;
 } qn_smooth_error;
 
 /* q, stats and spread are set. Without readings there is nothing to estimate. */

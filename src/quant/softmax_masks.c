@@ -1,11 +1,12 @@
-/* A mask pushes some of a Softmax's numbers so far down that nothing is left of them. How far it does so says nothing,
- * and a range that has it all has no steps left for the numbers that count.
+/* A mask pushes some of a Softmax's numbers so far down that nothing is left of them. How far it
+ * does so says nothing, and a range that has it all has no steps left for the numbers that count.
  *
  *   y = x + m       x comes out of products, m does not: it is a constant, an input, or made of such
  *   y = c ? x : m
  *
- * With x in [a, b], what m = -(b - a + depth) is added to lies `depth` below all others, whatever x is there. A row of
- * the Softmax that has anything else has a number of at least a: what lies `depth` below that may as well be there. */
+ * With x in [a, b], what m = -(b - a + depth) is added to lies `depth` below all others, whatever x
+ * is there. A row of the Softmax that has anything else has a number of at least a: what lies
+ * `depth` below that may as well be there. */
 #include "quant/softmax_masks.h"
 
 #include <math.h>
@@ -24,13 +25,15 @@ qn_status qn_softmax_masks_find(qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- What was seen --------------------------------------------------------------------------------------------- */
+/* ---- What was seen --------------------------------------------------------------------------- */
 
 typedef struct walk {
     qn_quantizer *q;
     const qn_stats *stats;
-    bool *computed; /* [values]: products are behind it */
-    qn_range *live; /* [values]: of what no mask pushes down; min > max: not known */
+    /* [values]: products are behind it */
+    bool *computed;
+    /* [values]: of what no mask pushes down; min > max: not known */
+    qn_range *live;
 } walk;
 
 static const qn_range unknown = {INFINITY, -INFINITY};
@@ -66,8 +69,8 @@ static qn_range seen_range(const qn_stats *stats, const qn_value *value)
     return entry ? (qn_range){entry->min, entry->max} : unknown;
 }
 
-/* Of a mask beside numbers of range x: without what it pushes below all others. Of a mask that is no constant only the
- * ends were seen: what it leaves alone it adds 0 to, or its largest number. */
+/* Of a mask beside numbers of range x: without what it pushes below all others. Of a mask that is
+ * no constant only the ends were seen: what it leaves alone it adds 0 to, or its largest number. */
 static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float depth)
 {
     const float least = -(x.max - x.min + depth);
@@ -79,9 +82,10 @@ static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float
     return is_known(rest) ? rest : seen;
 }
 
-/* ---- Sums and choices ------------------------------------------------------------------------------------------ */
+/* ---- Sums and choices ------------------------------------------------------------------------ */
 
-/* The sides of a sum or choice: *x is computed and *mask is not; false where it has not one of each. */
+/* The sides of a sum or choice: *x is computed and *mask is not; false where it has not one of
+ * each. */
 static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
                        const qn_value **mask)
 {
@@ -184,11 +188,12 @@ qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry 
                       more * fmaxf(entry->max, 0)};
 }
 
-/* ---- The masks themselves -------------------------------------------------------------------------------------- */
+/* ---- The masks themselves -------------------------------------------------------------------- */
 
 typedef struct cut {
     const walk *w;
-    float *least; /* [values]: of those that are not computed, what readers can tell from less */
+    /* [values]: of those that are not computed, what readers can tell from less */
+    float *least;
 } cut;
 
 static qn_range chosen_range(const walk *w, const qn_value *value)
@@ -197,7 +202,8 @@ static qn_range chosen_range(const walk *w, const qn_value *value)
     return v->integer ? qn_quant_root(w->q, v)->range : seen_range(w->stats, value);
 }
 
-/* y = x + m is cut off at the least y that its integers have: below least y - greatest x nobody can tell m. */
+/* y = x + m is cut off at the least y that its integers have: below least y - greatest x nobody can
+ * tell m. */
 static float least_for(const cut *c, const qn_node *user, const qn_value *value)
 {
     const qn_value *y = user->out[0];

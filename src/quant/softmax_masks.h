@@ -1,4 +1,5 @@
-/* Ranges of what a mask is added to, or put into, in front of a Softmax (docs/quantization.md, Masks). */
+/* Ranges of what a mask is added to, or put into, in front of a Softmax (docs/quantization.md,
+ * Masks). */
 #ifndef QN_QUANT_SOFTMAX_MASKS_H
 #define QN_QUANT_SOFTMAX_MASKS_H
 
@@ -15,8 +16,8 @@ QN_MUST_CHECK qn_status qn_softmax_masks_measure(qn_quantizer *q, const qn_stats
 qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits);
 /* The masks themselves (least), and cuts their ranges, once all are chosen. */
 QN_MUST_CHECK qn_status qn_softmax_masks_cut(qn_quantizer *q, const qn_stats *stats);
-/* Of an integer node: the least number of a constant that it adds of which its result tells; 0: no limit. All
- * parameters are derived. */
+/* Of an integer node: the least number of a constant that it adds of which its result tells; 0: no
+ * limit. All parameters are derived. */
 float qn_softmax_mask_min(const qn_quantizer *q, const qn_quant_node *n);
 
 #endif

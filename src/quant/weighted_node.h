@@ -1,4 +1,5 @@
-/* Multiply-accumulate nodes with constant weights: where their channels lie, and the integers made of them. */
+/* Multiply-accumulate nodes with constant weights: where their channels lie, and the integers made
+ * of them. */
 #ifndef QN_WEIGHTED_NODE_H
 #define QN_WEIGHTED_NODE_H
 
@@ -6,14 +7,21 @@
 
 typedef struct qn_weighted_node {
     qn_node *node;
-    const qn_tensor *w; /* float32, at any address */
-    int64_t count;      /* of weights */
+    /* float32, at any address */
+    const qn_tensor *w;
+    /* Of weights */
+    int64_t count;
     int64_t filters, channels, group;
-    int64_t kernel;     /* taps of a convolution; 1 of a product */
-    bool filter_first;  /* the first axis of w counts filters, else channels */
-    int32_t axis;       /* of w that has a scale per index */
-    int64_t inner;      /* weights behind one index of the axis */
-    qn_node *bias_node; /* holds the bias: itself, an Add behind it, or NULL: none */
+    /* Taps of a convolution; 1 of a product */
+    int64_t kernel;
+    /* The first axis of w counts filters, else channels */
+    bool filter_first;
+    /* Of w that has a scale per index */
+    int32_t axis;
+    /* Weights behind one index of the axis */
+    int64_t inner;
+    /* Holds the bias: itself, an Add behind it, or NULL: none */
+    qn_node *bias_node;
     int32_t bias_slot;
 } qn_weighted_node;
 
@@ -43,7 +51,8 @@ static inline int64_t qn_weight_scale_index(const qn_weighted_node *m, int64_t i
 double qn_weighted_node_bias(const qn_weighted_node *m, int64_t filter);
 /* All weights as aligned floats, to be freed with qn_free. */
 QN_MUST_CHECK qn_status qn_weighted_node_weights(float **out, const qn_weighted_node *m);
-/* A constant that takes the place of input `slot` of the node, under the old one's name (or `name`). */
+/* A constant that takes the place of input `slot` of the node, under the old one's name (or
+ * `name`). */
 QN_MUST_CHECK qn_status qn_node_put_constant(qn_node *node, int32_t slot, const qn_tensor *tensor,
                                              const char *name);
 

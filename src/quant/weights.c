@@ -13,9 +13,9 @@ typedef struct tries {
     double error[TRIES];
 } tries;
 
-/* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse + shift
- * rounds to whole numbers. They are not weighed by the power of the channel that x is multiplied with:
- * docs/quantization.md has what was measured. */
+/* Adds the squared errors that the scales make of x. |x / scale| is below 2^22, so that x * inverse
+ * + shift rounds to whole numbers. They are not weighed by the power of the channel that x is
+ * multiplied with: docs/quantization.md has what was measured. */
 static inline void try_weight(tries *t, float x, float end)
 {
     const float shift = 0x1.8p23F;
@@ -46,7 +46,8 @@ typedef struct clip_sums {
 typedef struct clip_search {
     const float *w;
     const qn_weighted_node *m;
-    clip_sums *sums; /* of each scale */
+    /* Of each scale */
+    clip_sums *sums;
 } clip_search;
 
 static float best_scale(const clip_search *s, int64_t at, float whole, int64_t most)

@@ -5,10 +5,10 @@
 #include "ops/versions.h"
 #include "pass/qdq_nodes.h"
 
-/* ---- Reductions in float ------------------------------------------------------------------------------------------ */
+/* ---- Reductions in float --------------------------------------------------------------------- */
 
-/* One of these that loses dimensions, and is rounded then, is computed wrong by OpenVINO (2026.4): it loses them in a
- * Squeeze behind it. The others (products, norms) are right there. */
+/* One of these that loses dimensions, and is rounded then, is computed wrong by OpenVINO (2026.4):
+ * it loses them in a Squeeze behind it. The others (products, norms) are right there. */
 static const qn_op *const squeezed[] = {&qn_op_ReduceMax, &qn_op_ReduceMean, &qn_op_ReduceMin,
                                         &qn_op_ReduceSum};
 
@@ -63,7 +63,7 @@ static qn_status keep_all_dimensions(const qn_quantizer *q)
     return QN_OK;
 }
 
-/* ---- Averages that count their border ----------------------------------------------------------------------------- */
+/* ---- Averages that count their border -------------------------------------------------------- */
 
 static bool has_border(const qn_window_attrs *a)
 {
@@ -74,8 +74,8 @@ static bool has_border(const qn_window_attrs *a)
     return false;
 }
 
-/* With its border as part of the input it has as many windows. Rounding up drops those that begin in the border behind
- * the input, and would not behind a Pad. */
+/* With its border as part of the input it has as many windows. Rounding up drops those that begin
+ * in the border behind the input, and would not behind a Pad. */
 static bool keeps_windows(const qn_node *pool)
 {
     const qn_window_attrs *a = pool->attrs;
@@ -100,8 +100,8 @@ static bool counts_border(const qn_node *node)
            a->auto_pad == QN_AUTO_PAD_NOTSET && a->pads.count <= 2 * (QN_MAX_RANK - 2);
 }
 
-/* The D that the average reads, of integers of 8 bits with one scale (OpenVINO leaves others out); NULL: it reads
- * floats. */
+/* The D that the average reads, of integers of 8 bits with one scale (OpenVINO leaves others out);
+ * NULL: it reads floats. */
 static const qn_node *read_by(const qn_node *pool)
 {
     const qn_node *d = qn_match_op(pool->in[0], &qn_op_DequantizeLinear);
@@ -127,7 +127,8 @@ static qn_status put_pad(qn_value **value, qn_node *pool, qn_node_spec spec)
     return qn_value_rename(*value, name);
 }
 
-/* The border becomes a Pad of the integers themselves: behind a D, OpenVINO gets a Pad along one axis wrong too. */
+/* The border becomes a Pad of the integers themselves: behind a D, OpenVINO gets a Pad along one
+ * axis wrong too. */
 static qn_status pad_apart(qn_node *pool)
 {
     const qn_node *d = read_by(pool);
@@ -161,8 +162,8 @@ static bool has_wrong_border(const qn_quantizer *q, const qn_node *pool)
     return q->settings.profile->pads_with_zero && d && !qn_match_is(d->in[2], 0);
 }
 
-/* Windows that reach beyond the border (ceil_mode) are divided by all of their size in ONNX Runtime (1.31) and OpenVINO
- * (2026.4); without a border of their own they count what is there. */
+/* Windows that reach beyond the border (ceil_mode) are divided by all of their size in ONNX Runtime
+ * (1.31) and OpenVINO (2026.4); without a border of their own they count what is there. */
 static qn_status mend_average(const qn_quantizer *q, qn_node *pool)
 {
     qn_window_attrs *a = pool->attrs;

@@ -4,7 +4,8 @@
 
 #include "quant/quant.h"
 
-/* Of a graph whose Q and D are inserted, and whose types are not inferred since. The results stay the same, bit for bit. */
+/* Of a graph whose Q and D are inserted, and whose types are not inferred since. The results stay
+ * the same, bit for bit. */
 QN_MUST_CHECK qn_status qn_workarounds_apply(qn_quantizer *q);
 
 #endif

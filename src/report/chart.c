@@ -49,7 +49,7 @@ void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb
         qn_chart_box(chart, &mark);
 }
 
-/* ---- SVG --------------------------------------------------------------------------------------------------------- */
+/* ---- SVG ------------------------------------------------------------------------------------- */
 
 static void add(qn_text *out, const char *format, ...) QN_PRINTF(2, 3);
 static void add(qn_text *out, const char *format, ...)
@@ -112,7 +112,7 @@ static qn_status save_svg(const qn_chart *chart, const char *path)
     return status;
 }
 
-/* ---- PNG ---------------------------------------------------------------------------------------------------------- */
+/* ---- PNG ------------------------------------------------------------------------------------- */
 
 enum { SCALE = 2 };
 

@@ -8,10 +8,13 @@
 typedef enum qn_anchor { QN_ANCHOR_LEFT, QN_ANCHOR_MIDDLE, QN_ANCHOR_RIGHT } qn_anchor;
 
 typedef struct qn_chart_item {
-    double x, y, width, height; /* of a rectangle */
+    /* Of a rectangle */
+    double x, y, width, height;
     qn_rgb colour;
-    const char *text; /* NULL: a rectangle. Letters are 6 wide and 8 high */
-    qn_anchor anchor; /* of the text: what x is */
+    /* NULL: a rectangle. Letters are 6 wide and 8 high */
+    const char *text;
+    /* Of the text: what x is */
+    qn_anchor anchor;
 } qn_chart_item;
 
 /* Like a report it remembers that memory was short. */
@@ -33,21 +36,24 @@ void qn_chart_text(qn_chart *chart, double x, double y, qn_anchor anchor, qn_rgb
 /* "<path>.svg" and "<path>.png", the latter twice as large. */
 QN_MUST_CHECK qn_status qn_chart_save(const qn_chart *chart, const char *path);
 
-/* ---- The charts ------------------------------------------------------------------------------------------------ */
+/* ---- The charts ------------------------------------------------------------------------------ */
 
 enum { QN_CHART_SERIES = 2 };
 
 /* Bars that lie beside their names, one for each series. */
 typedef struct qn_bar {
     const char *name;
-    double values[QN_CHART_SERIES]; /* NaN: none */
+    /* NaN: none */
+    double values[QN_CHART_SERIES];
     bool marked;
 } qn_bar;
 
 typedef struct qn_bars {
     const char *title, *axis;
-    const char *series[QN_CHART_SERIES]; /* NULL: there is none */
-    const char *marked;                  /* what that means */
+    /* NULL: there is none */
+    const char *series[QN_CHART_SERIES];
+    /* What that means */
+    const char *marked;
     const qn_bar *at;
     size_t count;
 } qn_bars;
@@ -58,7 +64,8 @@ typedef struct qn_overlay {
     const char *title, *axis;
     const char *series[QN_CHART_SERIES];
     double low, high;
-    const int64_t *bins[QN_CHART_SERIES]; /* [count] */
+    /* [count] */
+    const int64_t *bins[QN_CHART_SERIES];
     int count;
 } qn_overlay;
 QN_MUST_CHECK qn_status qn_chart_overlay(qn_context *ctx, const qn_overlay *overlay,

@@ -13,7 +13,7 @@ static const qn_rgb filled = {165, 200, 235};
 
 enum { MARGIN = 14, LINE = 12, TITLE = 34 };
 
-/* ---- Axes --------------------------------------------------------------------------------------------------------- */
+/* ---- Axes ------------------------------------------------------------------------------------ */
 
 /* 1, 2 or 5 times a power of ten, so that the range has about `wanted` steps. */
 static double nice_step(double range, int wanted)
@@ -26,8 +26,10 @@ static double nice_step(double range, int wanted)
 }
 
 typedef struct axis {
-    double low, high;    /* numbers */
-    double from, extent; /* places */
+    /* Numbers */
+    double low, high;
+    /* Places */
+    double from, extent;
 } axis;
 
 static double place(const axis *a, double x)
@@ -70,7 +72,7 @@ static void draw_legend(qn_chart *chart, const char *const *series, const qn_rgb
     }
 }
 
-/* ---- Bars ----------------------------------------------------------------------------------------------------------- */
+/* ---- Bars ------------------------------------------------------------------------------------ */
 
 enum { NAME_MOST = 44, PLOT = 480, BAR = 5, ROW = 14 };
 
@@ -148,7 +150,7 @@ qn_status qn_chart_bars(qn_context *ctx, const qn_bars *bars, const char *path)
     return status;
 }
 
-/* ---- Distributions ---------------------------------------------------------------------------------------------------- */
+/* ---- Distributions --------------------------------------------------------------------------- */
 
 enum { OVER_WIDTH = 576, OVER_HEIGHT = 240, OVER_LEFT = 60 };
 

@@ -1,20 +1,29 @@
-/* How far one list of numbers is from another: `left` is the one that is right, `right` the one being judged. */
+/* How far one list of numbers is from another: `left` is the one that is right, `right` the one
+ * being judged. */
 #ifndef QN_ERRORS_H
 #define QN_ERRORS_H
 
 #include "base/base.h"
 
-/* Sums over all pairs of numbers so far. Pairs with a NaN or an infinity on either side are counted and left out. */
+/* Sums over all pairs of numbers so far. Pairs with a NaN or an infinity on either side are counted
+ * and left out. */
 typedef struct qn_errors {
     int64_t count, bad;
-    int64_t greater, less;        /* right > left, right < left */
-    double difference, size;      /* sum |right - left|, sum |left| */
-    double noise, left2, right2;  /* sum (right - left)^2, sum left^2, sum right^2 */
-    double product;               /* sum left right */
-    double largest, largest_left; /* |right - left|, |left| */
-    int64_t worst;                /* place of the largest difference in the list it was in */
+    /* right > left, right < left */
+    int64_t greater, less;
+    /* sum |right - left|, sum |left| */
+    double difference, size;
+    /* sum (right - left)^2, sum left^2, sum right^2 */
+    double noise, left2, right2;
+    /* Sum left right */
+    double product;
+    /* |right - left|, |left| */
+    double largest, largest_left;
+    /* Place of the largest difference in the list it was in */
+    int64_t worst;
     double worst_left, worst_right;
-    double least[2], most[2]; /* of left and of right */
+    /* Of left and of right */
+    double least[2], most[2];
 } qn_errors;
 
 void qn_errors_add(qn_errors *e, const double *left, const double *right, int64_t count);

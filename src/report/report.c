@@ -95,7 +95,7 @@ void qn_item_none(qn_item *parent, const char *key)
     item_add(parent, key, QN_ITEM_NONE);
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* `item`, or what stands first in it, or what follows. */
 static const qn_item *cell_from(const qn_item *row, const qn_item *item)

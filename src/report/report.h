@@ -1,7 +1,7 @@
 /* What a call found out, as a tree that reads as text for people and as JSON for programs.
  *
- * A report is filled without a check after every line: when memory runs short it remembers so, what is
- * added afterwards goes nowhere, and qn_report_finish says it once. */
+ * A report is filled without a check after every line: when memory runs short it remembers so, what
+ * is added afterwards goes nowhere, and qn_report_finish says it once. */
 #ifndef QN_REPORT_H
 #define QN_REPORT_H
 
@@ -9,21 +9,27 @@
 #include "base/text.h"
 
 typedef enum qn_item_kind {
-    QN_ITEM_GROUP, /* items with keys; JSON object */
-    QN_ITEM_TABLE, /* rows, groups of the same keys; JSON array of objects */
+    /* Items with keys; JSON object */
+    QN_ITEM_GROUP,
+    /* Rows, groups of the same keys; JSON array of objects */
+    QN_ITEM_TABLE,
     QN_ITEM_TEXT,
     QN_ITEM_INT,
     QN_ITEM_REAL,
-    QN_ITEM_RANGE, /* two numbers; JSON array */
+    /* Two numbers; JSON array */
+    QN_ITEM_RANGE,
     QN_ITEM_BOOL,
-    QN_ITEM_NONE /* a cell without a value: empty, and in JSON not there */
+    /* A cell without a value: empty, and in JSON not there */
+    QN_ITEM_NONE
 } qn_item_kind;
 
 /* Who is told a group or table; values are for all. */
 typedef enum qn_audience {
     QN_FOR_ALL,
-    QN_FOR_PEOPLE,  /* text and Markdown */
-    QN_FOR_PROGRAMS /* JSON */
+    /* Text and Markdown */
+    QN_FOR_PEOPLE,
+    /* JSON */
+    QN_FOR_PROGRAMS
 } qn_audience;
 
 typedef struct qn_item qn_item;
@@ -31,20 +37,27 @@ struct qn_item {
     qn_report *report;
     qn_item_kind kind;
     qn_audience audience;
-    const char *key; /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
-    qn_item *first, *last; /* of a group or table */
+    /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
+    const char *key;
+    /* Of a group or table */
+    qn_item *first, *last;
     qn_item *next, *parent;
     const char *text;
-    int64_t integer;  /* also a bool's */
-    double real, end; /* the end of a range */
-    int decimals;     /* of a real in text */
+    /* Also a bool's */
+    int64_t integer;
+    /* The end of a range */
+    double real, end;
+    /* Of a real in text */
+    int decimals;
 };
 
 struct qn_report {
     qn_context *ctx;
     qn_arena arena;
-    qn_item root;  /* a group */
-    qn_item spare; /* what is added when memory is short */
+    /* A group */
+    qn_item root;
+    /* What is added when memory is short */
+    qn_item spare;
     bool failed;
 };
 
@@ -52,8 +65,8 @@ QN_MUST_CHECK qn_status qn_report_create(qn_report **out, qn_context *ctx);
 /* QN_E_NOMEM where something could not be added. */
 QN_MUST_CHECK qn_status qn_report_finish(const qn_report *report);
 
-/* Keys must outlive the report; texts are copied. A text that is NULL is one that there was no memory for: the report has
- * failed, which qn_report_finish tells. */
+/* Keys must outlive the report; texts are copied. A text that is NULL is one that there was no
+ * memory for: the report has failed, which qn_report_finish tells. */
 qn_item *qn_item_group(qn_item *parent, const char *key);
 qn_item *qn_item_table(qn_item *parent, const char *key);
 qn_item *qn_item_row(qn_item *table);
@@ -64,7 +77,7 @@ void qn_item_range(qn_item *parent, const char *key, double first, double last);
 void qn_item_bool(qn_item *parent, const char *key, bool value);
 void qn_item_none(qn_item *parent, const char *key);
 
-/* ---- For the writers ------------------------------------------------------------------------------------ */
+/* ---- For the writers ------------------------------------------------------------------------- */
 
 enum { QN_ITEM_TEXT_SIZE = 48 };
 /* Neither a group nor a table. */

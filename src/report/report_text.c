@@ -63,7 +63,7 @@ static void add_cell(qn_text *out, const char *text, size_t width, bool right)
         qn_text_fill(out, ' ', pad);
 }
 
-/* ---- Groups ------------------------------------------------------------------------------------------- */
+/* ---- Groups ---------------------------------------------------------------------------------- */
 
 static void add_values(qn_text *out, const qn_item *group, size_t indent)
 {
@@ -84,7 +84,7 @@ static void add_values(qn_text *out, const qn_item *group, size_t indent)
     }
 }
 
-/* ---- Tables ------------------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static size_t column_width(const qn_item *table, size_t column, size_t title)
 {

@@ -18,7 +18,7 @@ static double limit_of(int i)
     return i == LIMITS - 1 ? 0.95 : 0.5 + i * ((0.95 - 0.5) / (LIMITS - 1));
 }
 
-/* ---- A picture ----------------------------------------------------------------------------------------------- */
+/* ---- A picture ------------------------------------------------------------------------------- */
 
 /* By class; the best score first, or single objects before crowds. */
 static int compare_boxes(const void *left, const void *right)
@@ -52,11 +52,14 @@ static double overlap_of(const qn_box *found, const qn_box *ground_truth)
 typedef struct group {
     const qn_box *found, *ground_truth;
     size_t n_found, n_truth;
-    double *overlaps; /* [n_found][n_truth] */
-    bool *taken;      /* [n_truth] */
+    /* [n_found][n_truth] */
+    double *overlaps;
+    /* [n_truth] */
+    bool *taken;
 } group;
 
-/* The free true box that overlaps most, the last of equals; a crowd only where no single one is near enough. */
+/* The free true box that overlaps most, the last of equals; a crowd only where no single one is
+ * near enough. */
 static size_t best_match(const group *g, size_t found, double limit)
 {
     const double *overlaps = g->overlaps + found * g->n_truth;
@@ -161,7 +164,7 @@ qn_status qn_average_precision_add(qn_average_precision *p, qn_boxes *found, qn_
     return QN_OK;
 }
 
-/* ---- All pictures ---------------------------------------------------------------------------------------------- */
+/* ---- All pictures ---------------------------------------------------------------------------- */
 
 static int compare_verdicts(const void *left, const void *right)
 {
@@ -173,8 +176,8 @@ static int compare_verdicts(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Precision over recall: at each of 101 recalls the best precision at it or beyond. `curve` is room for
- * [count][2]: recall, precision. */
+/* Precision over recall: at each of 101 recalls the best precision at it or beyond. `curve` is room
+ * for [count][2]: recall, precision. */
 static double average(double *curve, const qn_scored_match *found, size_t count, int limit,
                       int64_t wanted)
 {

@@ -1,6 +1,6 @@
-/* Mean average precision as COCO defines it: overlaps 0.50, 0.55, ... 0.95, recalls 0, 0.01, ... 1, boxes of all
- * sizes, the best `most` boxes per picture and class, crowds matched by any number of boxes that then do not
- * count. Ties of scores go by the order in which pictures and boxes came. */
+/* Mean average precision as COCO defines it: overlaps 0.50, 0.55, ... 0.95, recalls 0, 0.01, ... 1,
+ * boxes of all sizes, the best `most` boxes per picture and class, crowds matched by any number of
+ * boxes that then do not count. Ties of scores go by the order in which pictures and boxes came. */
 #ifndef QN_AVERAGE_PRECISION_H
 #define QN_AVERAGE_PRECISION_H
 
@@ -10,18 +10,24 @@ typedef struct qn_scored_match qn_scored_match;
 
 typedef struct qn_average_precision {
     qn_context *ctx;
-    size_t most;            /* boxes per picture and class; 0: 100 */
-    qn_scored_match *found; /* of every found box */
+    /* Boxes per picture and class; 0: 100 */
+    size_t most;
+    /* Of every found box */
+    qn_scored_match *found;
     size_t count, room;
-    int64_t *wanted; /* [n_classes] true boxes that are no crowd */
+    /* [n_classes] true boxes that are no crowd */
+    int64_t *wanted;
     size_t n_classes, classes_room;
-    int64_t pictures, n_ground_truth; /* seen */
+    /* Seen */
+    int64_t pictures, n_ground_truth;
 } qn_average_precision;
 
-/* Results of qn_average_precision_finish: means over the classes that have true boxes; NAN where none has. */
+/* Results of qn_average_precision_finish: means over the classes that have true boxes; NAN where
+ * none has. */
 typedef struct qn_mean_average_precision {
     double map50, map50_95;
-    int64_t classes; /* with true boxes */
+    /* With true boxes */
+    int64_t classes;
 } qn_mean_average_precision;
 
 /* One picture. Both lists are put into another order. */

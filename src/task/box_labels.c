@@ -11,7 +11,8 @@
 struct qn_box_labels {
     qn_context *ctx;
     qn_arena arena;
-    const char *folder; /* NULL: a COCO file */
+    /* NULL: a COCO file */
+    const char *folder;
     qn_coco *coco;
     int64_t missing;
     bool generated;

@@ -10,7 +10,8 @@
 typedef struct picture {
     int64_t id;
     const char *name;
-    size_t first, count; /* of its boxes */
+    /* Of its boxes */
+    size_t first, count;
 } picture;
 
 typedef struct category {
@@ -28,15 +29,19 @@ struct qn_coco {
     qn_context *ctx;
     qn_arena arena;
     const char *path;
-    picture *pictures; /* [n_pictures], by id */
+    /* [n_pictures], by id */
+    picture *pictures;
     category *categories;
-    const char **names;      /* [n_categories] */
-    annotation *annotations; /* by picture, then in the file's order */
+    /* [n_categories] */
+    const char **names;
+    /* By picture, then in the file's order */
+    annotation *annotations;
     size_t n_pictures, n_categories, n_annotations;
-    qn_names by_name; /* to pictures; by the file's own name too */
+    /* To pictures; by the file's own name too */
+    qn_names by_name;
 };
 
-/* ---- Lists -------------------------------------------------------------------------------------------------- */
+/* ---- Lists ----------------------------------------------------------------------------------- */
 
 /* Both begin with their id. */
 static int compare_ids(const void *left, const void *right)
@@ -114,7 +119,7 @@ static qn_status read_categories(qn_coco *c, const qn_json_place *root)
     return QN_OK;
 }
 
-/* ---- Boxes -------------------------------------------------------------------------------------------------- */
+/* ---- Boxes ----------------------------------------------------------------------------------- */
 
 /* x, y, width, height */
 static qn_status read_extent(qn_box *out, const qn_json_place *object)
@@ -198,7 +203,7 @@ static qn_status read_annotations(qn_coco *c, const qn_json_place *root)
     return QN_OK;
 }
 
-/* ---- The file -------------------------------------------------------------------------------------------------- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path)
 {

@@ -134,7 +134,7 @@ qn_status qn_yolo_read(qn_boxes *out, qn_context *ctx, const char *path,
     return status;
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 /* Six decimals, with a point in every locale. */
 static void write_share(qn_text *text, double share)

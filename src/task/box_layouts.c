@@ -40,7 +40,7 @@ qn_box qn_box_around(const double centre[2], const double size[2])
                     .y1 = centre[1] + size[1] / 2};
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------------------- */
+/* ---- Choosing -------------------------------------------------------------------------------- */
 
 static void add_text(char *out, size_t size, const char *before, const char *text)
 {

@@ -1,4 +1,5 @@
-/* Forms with an output per grid, before the sigmoid: [1,na*(5+nc),h,w] or [1,na,h,w,5+nc], na anchors a cell. */
+/* Forms with an output per grid, before the sigmoid: [1,na*(5+nc),h,w] or [1,na,h,w,5+nc], na
+ * anchors a cell. */
 #include <math.h>
 
 #include "task/box_layouts.h"
@@ -8,7 +9,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* ---- Recognizing ------------------------------------------------------------------------------------------- */
+/* ---- Recognizing ----------------------------------------------------------------------------- */
 
 static bool find_head(qn_detection_head *head, qn_box_decoder *r, size_t output)
 {
@@ -59,7 +60,7 @@ static bool is_heads(qn_box_decoder *r, qn_status *status)
     return true;
 }
 
-/* ---- Decoding ------------------------------------------------------------------------------------------------ */
+/* ---- Decoding -------------------------------------------------------------------------------- */
 
 /* Centre in cells from the corner of its cell, and size in anchors. */
 typedef void shape_fn(double centre[2], double size[2], const double t[4]);

@@ -10,8 +10,8 @@ static double number(const qn_box_decoder *r, int64_t n, int64_t k, int64_t numb
     return r->values[r->transposed ? k * r->count + n : n * numbers + k];
 }
 
-/* An output [1, a, b] of which one axis has `before` numbers and one per class. `transposed` axes first, where the
- * number of classes does not tell them apart. */
+/* An output [1, a, b] of which one axis has `before` numbers and one per class. `transposed` axes
+ * first, where the number of classes does not tell them apart. */
 static bool find_rows(qn_box_decoder *r, int64_t before, bool transposed)
 {
     const int64_t classes = r->classes ? r->classes : r->options->classes;
@@ -43,7 +43,7 @@ static qn_status add_classes(qn_boxes *out, qn_box_decoder *r, qn_box box, doubl
     return QN_OK;
 }
 
-/* ---- yolov8: centre, size, a score per class ------------------------------------------------------------- */
+/* ---- yolov8: centre, size, a score per class ------------------------------------------------- */
 
 static bool is_yolov8(qn_box_decoder *r, qn_status *status)
 {
@@ -85,11 +85,12 @@ const qn_box_layout qn_box_layout_yolov8 = {
     .decode = decode_yolov8,
 };
 
-/* ---- yolox: offsets in cells of three or four grids, log sizes, objectness, a score per class ------------ */
+/* ---- yolox: offsets in cells of three or four grids, log sizes, objectness, a score per class */
 
 enum { FIRST_STRIDE = 8, MOST_GRIDS = 4 };
 
-/* Number of grids, strides 8, 16, 32 and maybe 64, whose cells are as many as the boxes; 0: there is none. */
+/* Number of grids, strides 8, 16, 32 and maybe 64, whose cells are as many as the boxes; 0: there
+ * is none. */
 static int grids_of(const qn_box_decoder *r)
 {
     int64_t cells = 0;
@@ -120,8 +121,8 @@ static bool next_cell(cell *c, const qn_box_decoder *r)
     return c->stride <= last;
 }
 
-/* Whether centres are offsets from their cells: these lie about half a cell off it. Centres in pixels do so
- * once the cell is taken away from them. */
+/* Whether centres are offsets from their cells: these lie about half a cell off it. Centres in
+ * pixels do so once the cell is taken away from them. */
 static bool has_offsets(const qn_box_decoder *r)
 {
     const int64_t numbers = 5 + r->classes;
@@ -173,7 +174,7 @@ const qn_box_layout qn_box_layout_yolox = {
     .decode = decode_yolox,
 };
 
-/* ---- boxes: x0, y0, x1, y1, score, class ------------------------------------------------------------------ */
+/* ---- boxes: x0, y0, x1, y1, score, class ----------------------------------------------------- */
 
 static bool find_boxes(qn_box_decoder *r)
 {
@@ -223,7 +224,7 @@ const qn_box_layout qn_box_layout_boxes = {
     .decode = decode_boxes,
 };
 
-/* ---- rows: centre, size, objectness, a score per class ----------------------------------------------------- */
+/* ---- rows: centre, size, objectness, a score per class --------------------------------------- */
 
 static bool is_rows(qn_box_decoder *r, qn_status *status)
 {

@@ -41,7 +41,7 @@ double qn_box_iou(const qn_box *a, const qn_box *b)
     return both > 0 ? both / (qn_box_area(a) + qn_box_area(b) - both) : 0;
 }
 
-/* ---- Suppression ------------------------------------------------------------------------------------------ */
+/* ---- Suppression ----------------------------------------------------------------------------- */
 
 static int by_score(const void *left, const void *right)
 {
@@ -76,7 +76,8 @@ static bool is_covered(const qn_box *box, const qn_box *kept, size_t count, doub
     return false;
 }
 
-/* Boxes are compared with the kept ones of their class only, and a class keeps `most` at the most. */
+/* Boxes are compared with the kept ones of their class only, and a class keeps `most` at the
+ * most. */
 qn_status qn_boxes_suppress(qn_boxes *boxes, qn_context *ctx, double overlap, size_t most)
 {
     size_t kept = 0, first = 0;
@@ -99,7 +100,7 @@ qn_status qn_boxes_suppress(qn_boxes *boxes, qn_context *ctx, double overlap, si
     return QN_OK;
 }
 
-/* ---- Where they are in the picture ------------------------------------------------------------------------ */
+/* ---- Where they are in the picture ----------------------------------------------------------- */
 
 static double back(double at, double from, double scale, double most)
 {

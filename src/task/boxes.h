@@ -5,11 +5,16 @@
 #include "data/preprocess.h"
 
 typedef struct qn_box {
-    double x0, y0, x1, y1; /* pixels, finite, x0 <= x1 and y0 <= y1 */
-    double score;          /* of a found one */
-    int32_t kind;          /* class, from 0 on */
-    bool crowd;            /* of a true one: stands for many objects, as COCO has them */
-    size_t order;          /* place in which it came: ties go by it */
+    /* Pixels, finite, x0 <= x1 and y0 <= y1 */
+    double x0, y0, x1, y1;
+    /* Of a found one */
+    double score;
+    /* Class, from 0 on */
+    int32_t kind;
+    /* Of a true one: stands for many objects, as COCO has them */
+    bool crowd;
+    /* Place in which it came: ties go by it */
+    size_t order;
 } qn_box;
 
 typedef struct qn_boxes {
@@ -25,9 +30,9 @@ double qn_box_area(const qn_box *box);
 double qn_box_intersection(const qn_box *a, const qn_box *b); /* area of what they share */
 double qn_box_iou(const qn_box *a, const qn_box *b);          /* intersection over union */
 
-/* Keeps those that no better one of the same class overlaps by more than `overlap`, at most `most` of them,
- * the best first; of equal scores the lower class, then the earlier one. Only the QN_CANDIDATES_MAX best are
- * looked at. */
+/* Keeps those that no better one of the same class overlaps by more than `overlap`, at most `most`
+ * of them, the best first; of equal scores the lower class, then the earlier one. Only the
+ * QN_CANDIDATES_MAX best are looked at. */
 enum { QN_CANDIDATES_MAX = 30000 };
 QN_MUST_CHECK qn_status qn_boxes_suppress(qn_boxes *boxes, qn_context *ctx, double overlap,
                                           size_t most);

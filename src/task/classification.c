@@ -19,7 +19,8 @@ typedef struct row {
 typedef struct classification {
     qn_classify counts;
     row own, other;
-    qn_text labels; /* what was found, for options.label_dir */
+    /* What was found, for options.label_dir */
+    qn_text labels;
 } classification;
 
 static qn_status create(qn_task *task)

@@ -9,28 +9,40 @@ typedef struct qn_hits {
 } qn_hits;
 
 typedef struct qn_classify {
-    int64_t classes;    /* 0: no sample seen yet */
-    int64_t samples;    /* seen */
-    int64_t labelled;   /* of them */
-    qn_hits hits;       /* of the model */
-    qn_hits float_hits; /* of the float model */
-    int64_t agreed;     /* samples with the same best class in both */
-    double divergence;  /* sum of KL(float || model) */
-    bool probabilities; /* scores are taken as they are for it; else softmax comes first */
-    double *room;       /* [2][classes] */
+    /* 0: no sample seen yet */
+    int64_t classes;
+    /* Seen */
+    int64_t samples;
+    /* Of them */
+    int64_t labelled;
+    /* Of the model */
+    qn_hits hits;
+    /* Of the float model */
+    qn_hits float_hits;
+    /* Samples with the same best class in both */
+    int64_t agreed;
+    /* Sum of KL(float || model) */
+    double divergence;
+    /* Scores are taken as they are for it; else softmax comes first */
+    bool probabilities;
+    /* [2][classes] */
+    double *room;
 } qn_classify;
 
 /* One sample's scores, all finite. */
 typedef struct qn_scores {
-    const double *scores;       /* [classes] */
-    const double *float_scores; /* [classes], or NULL */
+    /* [classes] */
+    const double *scores;
+    /* [classes], or NULL */
+    const double *float_scores;
     int64_t classes;
-    int64_t label; /* class number among the scores; -1: not known */
+    /* Class number among the scores; -1: not known */
+    int64_t label;
 } qn_scores;
 
-/* Takes the scores of a sample. The first one settles the number of classes, and by the float model's scores
- * whether these are probabilities: none negative, sum 1 within 1e-3. A quantized model's need not sum up
- * so well, and are what the float model's are. */
+/* Takes the scores of a sample. The first one settles the number of classes, and by the float
+ * model's scores whether these are probabilities: none negative, sum 1 within 1e-3. A quantized
+ * model's need not sum up so well, and are what the float model's are. */
 QN_MUST_CHECK qn_status qn_classify_add(qn_classify *task, qn_context *ctx,
                                         const qn_scores *sample);
 void qn_classify_free(qn_classify *task, qn_context *ctx);

@@ -1,4 +1,5 @@
-/* The task of detection: boxes out of outputs, true ones from label files, the precision between them. */
+/* The task of detection: boxes out of outputs, true ones from label files, the precision between
+ * them. */
 #include <math.h>
 #include <string.h>
 
@@ -11,23 +12,29 @@
 /* One of the models. */
 typedef struct side {
     qn_box_decoder reading;
-    qn_boxes found; /* in the picture at hand, the best first */
+    /* In the picture at hand, the best first */
+    qn_boxes found;
     qn_average_precision precision;
     qn_mean_average_precision mean;
-    int64_t boxes; /* in all pictures */
+    /* In all pictures */
+    int64_t boxes;
 } side;
 
 typedef struct detection {
     qn_detect_options options;
     side own, other;
-    qn_box_labels *ground_truth; /* NULL: the float model's boxes are true, or none are */
-    qn_boxes wanted;             /* true boxes of the picture at hand */
+    /* NULL: the float model's boxes are true, or none are */
+    qn_box_labels *ground_truth;
+    /* True boxes of the picture at hand */
+    qn_boxes wanted;
     int64_t samples;
-    bool measured;  /* there are true boxes */
-    char name[256]; /* of the sample at hand */
+    /* There are true boxes */
+    bool measured;
+    /* Of the sample at hand */
+    char name[256];
 } detection;
 
-/* ---- Beginning ------------------------------------------------------------------------------------------------ */
+/* ---- Beginning ------------------------------------------------------------------------------- */
 
 static qn_status check_options(qn_context *ctx, const qn_detect_options *o)
 {
@@ -96,7 +103,7 @@ static qn_status check(qn_task *task, const qn_dataset *data, bool other)
                    "to draw into");
 }
 
-/* ---- A sample ---------------------------------------------------------------------------------------------------- */
+/* ---- A sample -------------------------------------------------------------------------------- */
 
 static qn_status find_boxes(side *s, const qn_task_output *outputs, size_t n_outputs,
                             const qn_picture_place *place)
@@ -192,7 +199,7 @@ static qn_status add(qn_task *task, const qn_task_sample *s)
                  : QN_OK;
 }
 
-/* ---- The end -------------------------------------------------------------------------------------------------------- */
+/* ---- The end --------------------------------------------------------------------------------- */
 
 static qn_status finish(qn_task *task)
 {

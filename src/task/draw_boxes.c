@@ -9,9 +9,10 @@
 #include "image/draw.h"
 #include "image/encode.h"
 
-/* ---- Colours -------------------------------------------------------------------------------------------------- */
+/* ---- Colours --------------------------------------------------------------------------------- */
 
-/* Hues a golden angle apart: neighbouring classes differ much, and no two of the first hundreds are equal. */
+/* Hues a golden angle apart: neighbouring classes differ much, and no two of the first hundreds are
+ * equal. */
 static qn_rgb colour_of(int32_t kind)
 {
     const double golden = 0.6180339887498949;
@@ -31,7 +32,7 @@ static qn_rgb text_on(qn_rgb c)
     return bright > 130 ? (qn_rgb){0, 0, 0} : (qn_rgb){255, 255, 255};
 }
 
-/* ---- One box -------------------------------------------------------------------------------------------------- */
+/* ---- One box --------------------------------------------------------------------------------- */
 
 enum { LABEL_SIZE = 100 };
 
@@ -57,7 +58,7 @@ static int32_t scale_for(const qn_image *image)
     return QN_MAX((QN_MIN(image->width, image->height) + 240) / 320, 1);
 }
 
-/* ---- Where the texts stand ------------------------------------------------------------------------------------ */
+/* ---- Where the texts stand ------------------------------------------------------------------- */
 
 static bool overlaps(const qn_area *a, const qn_area *b)
 {
@@ -81,7 +82,8 @@ static qn_area plate_at(const qn_image *image, int32_t x, int32_t y, const int32
     return (qn_area){left, top, left + size[0], top + size[1]};
 }
 
-/* Above the box, inside at its top, at its bottom, below: the first place that no better box's text has. */
+/* Above the box, inside at its top, at its bottom, below: the first place that no better box's text
+ * has. */
 static qn_area find_plate(const qn_image *image, const qn_area *box, const int32_t size[2],
                           const qn_area *placed, size_t count)
 {
@@ -112,7 +114,7 @@ static void place_texts(qn_area *plates, const qn_image *image, const qn_boxes *
     }
 }
 
-/* ---- Drawing -------------------------------------------------------------------------------------------------- */
+/* ---- Drawing --------------------------------------------------------------------------------- */
 
 static void draw_frame(qn_image *image, const qn_box *box)
 {
@@ -150,7 +152,7 @@ qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
     return QN_OK;
 }
 
-/* ---- Files ---------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 qn_status qn_renamed_path(const char **out, qn_context *ctx, qn_arena *arena, const char *folder,
                           const char *name, const char *ending)

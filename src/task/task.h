@@ -1,5 +1,5 @@
-/* Tasks: what a model's outputs mean, and how good they are. A row per task; whoever runs samples gives each
- * one's outputs to it and asks at the end, and knows nothing else of it:
+/* Tasks: what a model's outputs mean, and how good they are. A row per task; whoever runs samples
+ * gives each one's outputs to it and asks at the end, and knows nothing else of it:
  *
  *     qn_task_create, qn_task_add for every sample, qn_task_finish, qn_task_metrics or qn_task_describe,
  *     qn_task_free. */
@@ -12,28 +12,40 @@
 typedef struct qn_task qn_task;
 
 typedef struct qn_task_options {
-    const char *labels;              /* of tasks that have labels of their own; NULL: none */
-    const char *label_dir;           /* gets what was found, as labels; NULL: not written */
-    int64_t class_offset;            /* added to every label */
-    const qn_detect_options *detect; /* of detection; NULL: the standard */
+    /* Of tasks that have labels of their own; NULL: none */
+    const char *labels;
+    /* Gets what was found, as labels; NULL: not written */
+    const char *label_dir;
+    /* Added to every label */
+    int64_t class_offset;
+    /* Of detection; NULL: the standard */
+    const qn_detect_options *detect;
 } qn_task_options;
 
 /* One sample's part of an output. */
 typedef struct qn_task_output {
     const char *name;
-    qn_tensor tensor; /* dims[0] 1 where it counts samples; data is that of the whole run */
-    int64_t first;    /* element of the data that the sample begins with */
-    double scale;     /* that its numbers are to be multiplied with; 0: 1 */
+    /* dims[0] 1 where it counts samples; data is that of the whole run */
+    qn_tensor tensor;
+    /* Element of the data that the sample begins with */
+    int64_t first;
+    /* That its numbers are to be multiplied with; 0: 1 */
+    double scale;
 } qn_task_output;
 
 typedef struct qn_task_sample {
-    const qn_task_output *outputs; /* [n_outputs] of the model */
+    /* [n_outputs] of the model */
+    const qn_task_output *outputs;
     size_t n_outputs;
-    const qn_task_output *float_outputs; /* [n_float_outputs] of its float original; NULL: none */
+    /* [n_float_outputs] of its float original; NULL: none */
+    const qn_task_output *float_outputs;
     size_t n_float_outputs;
-    const qn_dataset *data; /* that it is from: its name, class and picture are asked for there */
-    int64_t index;          /* in the data set */
-    qn_picture_place place; /* as the data set told when it was read */
+    /* That it is from: its name, class and picture are asked for there */
+    const qn_dataset *data;
+    /* In the data set */
+    int64_t index;
+    /* As the data set told when it was read */
+    qn_picture_place place;
 } qn_task_sample;
 
 /* The i-th task; NULL past the last. */
@@ -45,11 +57,12 @@ void qn_task_free(qn_task *task);
 const char *qn_task_name_of(const qn_task *task);
 /* Whether --labels is for the task itself; else it is a file of classes of the data set. */
 bool qn_task_own_labels(const char *name);
-/* Fails where these samples cannot be measured: no labels, say. `other`: a float original is there. */
+/* Fails where these samples cannot be measured: no labels, say. `other`: a float original is
+ * there. */
 QN_MUST_CHECK qn_status qn_task_check(qn_task *task, const qn_dataset *data, bool other);
 
-/* The part of sample `row` of an output that has `rows` samples along axis 0 (1: it is the whole output);
- * out->name is set before; its scale is left out. */
+/* The part of sample `row` of an output that has `rows` samples along axis 0 (1: it is the whole
+ * output); out->name is set before; its scale is left out. */
 QN_MUST_CHECK qn_status qn_task_cut(qn_task_output *out, qn_context *ctx, const qn_tensor *output,
                                     int64_t row, int64_t rows);
 /* The first `count` numbers of the sample's part, scaled. */
@@ -64,16 +77,19 @@ QN_MUST_CHECK qn_status qn_task_finish(qn_task *task);
 /* What the task measures, the one that counts first. */
 enum { QN_TASK_METRICS = 2 };
 typedef struct qn_task_metric {
-    const char *name; /* "top_1" */
-    double value;     /* NAN: not measured */
-    double most;      /* what a perfect model has: 100 or 1 */
+    /* "top_1" */
+    const char *name;
+    /* NAN: not measured */
+    double value;
+    /* What a perfect model has: 100 or 1 */
+    double most;
 } qn_task_metric;
 void qn_task_metrics(qn_task_metric out[QN_TASK_METRICS], const qn_task *task, bool of_float);
 /* What is to say of all samples, and of one of the models in its row of a table. */
 void qn_task_describe(qn_item *root, const qn_task *task);
 void qn_task_describe_model(qn_item *row, const qn_task *task, bool of_float);
 
-/* ---- For the tasks ------------------------------------------------------------------------------------- */
+/* ---- For the tasks --------------------------------------------------------------------------- */
 
 typedef struct qn_task_kind {
     const char *name;
@@ -92,7 +108,8 @@ struct qn_task {
     const qn_task_kind *kind;
     qn_context *ctx;
     qn_task_options options;
-    void *own; /* of the kind */
+    /* Of the kind */
+    void *own;
 };
 
 extern const qn_task_kind qn_task_classification, qn_task_detection;
