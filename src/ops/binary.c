@@ -76,9 +76,9 @@ static qn_status infer_broadcast(qn_infer *self)
 #define ARITHMETIC(Name, f, FLAGS, NEUTRAL, BRIEF)                                                 \
     static qn_status Name##_infer(qn_infer *self)                                                  \
     {                                                                                              \
-        const qn_zip zip = {f##_i64, true, ((FLAGS)&QN_OP_COMMUTES) != 0, NEUTRAL};                \
+        const qn_binary_rule rule = {f##_i64, true, ((FLAGS)&QN_OP_COMMUTES) != 0, NEUTRAL};       \
         QN_TRY(infer_broadcast(self));                                                             \
-        return qn_infer_zip_elements(self, &zip);                                                  \
+        return qn_infer_binary_elements(self, &rule);                                              \
     }                                                                                              \
     static qn_status Name##_eval(qn_eval *self)                                                    \
     {                                                                                              \
@@ -161,9 +161,9 @@ static int64_t mod_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
 
 static qn_status mod_infer(qn_infer *self)
 {
-    const qn_zip zip = {.g = mod_i64};
+    const qn_binary_rule rule = {.g = mod_i64};
     QN_TRY(infer_broadcast(self));
-    return qn_infer_zip_elements(self, &zip);
+    return qn_infer_binary_elements(self, &rule);
 }
 
 static qn_status mod_eval(qn_eval *self)

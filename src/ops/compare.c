@@ -79,9 +79,9 @@ static qn_status eval_compare(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g,
 #define COMPARISON(Name, f, SINCE, IN, TYPES, FLAGS, OLDER, BRIEF)                                 \
     static qn_status Name##_infer(qn_infer *self)                                                  \
     {                                                                                              \
-        const qn_zip zip = {.g = f##_i64};                                                         \
+        const qn_binary_rule rule = {.g = f##_i64};                                                \
         QN_TRY(qn_infer_broadcast(self, 0, QN_BOOL, 0, 2));                                        \
-        return qn_infer_zip_elements(self, &zip);                                                  \
+        return qn_infer_binary_elements(self, &rule);                                              \
     }                                                                                              \
     static qn_status Name##_eval(qn_eval *self)                                                    \
     {                                                                                              \

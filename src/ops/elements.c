@@ -21,7 +21,7 @@ static bool can_have(const qn_infer *self, size_t *count)
     return n >= 0 && n <= QN_MAX_RANK;
 }
 
-qn_status qn_infer_map_elements(qn_infer *self, qn_unary_i64 *g)
+qn_status qn_infer_unary_elements(qn_infer *self, qn_unary_i64 *g)
 {
     qn_dim elements[QN_MAX_RANK];
     size_t count, n;
@@ -37,18 +37,18 @@ qn_status qn_infer_map_elements(qn_infer *self, qn_unary_i64 *g)
     return qn_infer_set_elements(self, 0, elements, count);
 }
 
-static qn_dim zip_one(const qn_infer *self, const qn_zip *zip, qn_dim a, qn_dim b)
+static qn_dim combine_one(const qn_infer *self, const qn_binary_rule *rule, qn_dim a, qn_dim b)
 {
     if (qn_element_known(a) && qn_element_known(b))
-        return element_of(zip->g(a.value, b.value, false, self->attrs), self->out[0]->dtype);
-    if (zip->has_neutral && b.value == zip->neutral)
+        return element_of(rule->g(a.value, b.value, false, self->attrs), self->out[0]->dtype);
+    if (rule->has_neutral && b.value == rule->neutral)
         return a;
-    if (zip->has_neutral && zip->commutes && a.value == zip->neutral)
+    if (rule->has_neutral && rule->commutes && a.value == rule->neutral)
         return b;
     return (qn_dim){QN_UNKNOWN_ELEMENT, NULL};
 }
 
-qn_status qn_infer_zip_elements(qn_infer *self, const qn_zip *zip)
+qn_status qn_infer_binary_elements(qn_infer *self, const qn_binary_rule *rule)
 {
     qn_dim a[QN_MAX_RANK], b[QN_MAX_RANK], out[QN_MAX_RANK];
     size_t count, n_a, n_b;
@@ -58,6 +58,6 @@ qn_status qn_infer_zip_elements(qn_infer *self, const qn_zip *zip)
         (n_b != count && n_b != 1))
         return QN_OK;
     for (size_t i = 0; i < count; i++)
-        out[i] = zip_one(self, zip, a[n_a == 1 ? 0 : i], b[n_b == 1 ? 0 : i]);
+        out[i] = combine_one(self, rule, a[n_a == 1 ? 0 : i], b[n_b == 1 ? 0 : i]);
     return qn_infer_set_elements(self, 0, out, count);
 }

@@ -36,13 +36,13 @@ void qn_tensor_map(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, q
  * Where contents of small integer inputs are known (qn_type.elements), those of output 0 become known.
  * To be called when output 0 has its type. */
 
-QN_MUST_CHECK qn_status qn_infer_map_elements(qn_infer *self, qn_unary_i64 *g);
-typedef struct qn_zip {
+QN_MUST_CHECK qn_status qn_infer_unary_elements(qn_infer *self, qn_unary_i64 *g);
+typedef struct qn_binary_rule {
     qn_binary_i64 *g;
     bool has_neutral, commutes;
     int64_t neutral; /* x op neutral = x: keeps symbols */
-} qn_zip;
-QN_MUST_CHECK qn_status qn_infer_zip_elements(qn_infer *self, const qn_zip *zip);
+} qn_binary_rule;
+QN_MUST_CHECK qn_status qn_infer_binary_elements(qn_infer *self, const qn_binary_rule *rule);
 
 /* ---- Broadcast -------------------------------------------------------------------------------------- */
 

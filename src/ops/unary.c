@@ -85,13 +85,13 @@ static qn_status infer_bool(qn_infer *self)
 static qn_status infer_neg(qn_infer *self)
 {
     infer_same(self);
-    return qn_infer_map_elements(self, neg_i64);
+    return qn_infer_unary_elements(self, neg_i64);
 }
 
 static qn_status infer_abs(qn_infer *self)
 {
     infer_same(self);
-    return qn_infer_map_elements(self, abs_i64);
+    return qn_infer_unary_elements(self, abs_i64);
 }
 
 #define EVAL(Name, F, G)                                                                           \

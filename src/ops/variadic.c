@@ -119,16 +119,16 @@ static int64_t min_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
 
 static qn_status max_infer(qn_infer *self)
 {
-    const qn_zip zip = {.g = max_i64};
+    const qn_binary_rule rule = {.g = max_i64};
     QN_TRY(infer_all(self));
-    return self->n_in == 2 ? qn_infer_zip_elements(self, &zip) : QN_OK;
+    return self->n_in == 2 ? qn_infer_binary_elements(self, &rule) : QN_OK;
 }
 
 static qn_status min_infer(qn_infer *self)
 {
-    const qn_zip zip = {.g = min_i64};
+    const qn_binary_rule rule = {.g = min_i64};
     QN_TRY(infer_all(self));
-    return self->n_in == 2 ? qn_infer_zip_elements(self, &zip) : QN_OK;
+    return self->n_in == 2 ? qn_infer_binary_elements(self, &rule) : QN_OK;
 }
 
 static qn_status max_eval(qn_eval *self)
