@@ -136,10 +136,11 @@ static float factor_at(const meaning *m, int64_t i)
     return m->twin->factor ? m->twin->factor[i / m->factors.inner % m->factors.count] : 1.0F;
 }
 
-static qn_quant quant_at(const meaning *m, int64_t i)
+static qn_qparams params_at(const meaning *m, int64_t i)
 {
     const int64_t k = i / m->scales.inner % m->scales.count;
-    qn_quant q = {((const float *)m->twin->scale->data)[k], 0, false};
+    qn_qparams q = qn_qparams_of_type(m->twin->dtype);
+    q.scale = ((const float *)m->twin->scale->data)[k];
     if (m->twin->zero)
         qn_load_i64(&q.zero, m->twin->zero->dtype, m->twin->zero->data, k, 1);
     return q;
@@ -164,12 +165,12 @@ static void dequantize(float *out, const meaning *m, const qn_tensor *rows)
     int64_t block[BLOCK];
     const int64_t count = qn_tensor_count(rows);
     for (int64_t first = 0, n; first < count; first += n) {
-        const qn_quant q = quant_at(m, first);
+        const qn_qparams q = params_at(m, first);
         const float factor = factor_at(m, first);
         n = run_at(m, first, count);
         qn_load_i64(block, rows->dtype, rows->data, first, n);
         for (int64_t i = 0; i < n; i++)
-            out[first + i] = qn_dequantize(block[i], q) * factor;
+            out[first + i] = qn_dequantize(block[i], &q) * factor;
     }
 }
 
@@ -180,11 +181,11 @@ static void quantize(void *out, const meaning *m, const qn_tensor *real)
     const int64_t count = qn_tensor_count(real);
     const float *x = real->data;
     for (int64_t first = 0, n; first < count; first += n) {
-        const qn_quant q = quant_at(m, first);
+        const qn_qparams q = params_at(m, first);
         const float factor = factor_at(m, first);
         n = run_at(m, first, count);
         for (int64_t i = 0; i < n; i++)
-            block[i] = qn_quantize(x[first + i] / factor, q, m->limits);
+            block[i] = qn_quantize(x[first + i] / factor, &q, m->limits);
         qn_store_i64(out, m->twin->dtype, first, block, n);
     }
 }

@@ -156,7 +156,7 @@ static qn_status run_make(run *r, qn_eval *self)
 {
     const qn_tensor *x = self->in[QN_DLSTM_X];
     const int64_t count = qn_tensor_count(x), both = qn_recurrent_directions(self->attrs);
-    const qn_quant q = qn_dynamic_quant(x->data, count);
+    const qn_qparams q = qn_dynamic_quant(x->data, count);
     void *block;
     *r = (run){.attrs = self->attrs,
                .time = x->dims[0],
@@ -173,7 +173,7 @@ static qn_status run_make(run *r, qn_eval *self)
         QN_TRY(qn_eval_doubles(self, &r->peephole, self->in[QN_DLSTM_P]));
     QN_TRY(qn_eval_doubles(self, &r->x, x));
     for (int64_t i = 0; i < count; i++)
-        r->x[i] = (double)(qn_quantize((float)r->x[i], q, qn_limits_of(QN_UINT8)) - q.zero);
+        r->x[i] = (double)(qn_quantize((float)r->x[i], &q, qn_limits_of(QN_UINT8)) - q.zero);
     QN_TRY(qn_eval_scratch(self, &block, 11 * r->hidden, sizeof(double)));
     r->c = block;
     r->q = r->c + r->hidden;
@@ -197,10 +197,10 @@ static void products(float *out, const double *x, const double *w, int64_t rows,
 
 static void step(const run *r, const qn_dlstm *l, int64_t d, int64_t at)
 {
-    const qn_quant q = qn_dynamic_quant(r->h, r->hidden);
+    const qn_qparams q = qn_dynamic_quant(r->h, r->hidden);
     const float *const sums[2] = {r->sums, r->sums + r->columns};
     for (int64_t i = 0; i < r->hidden; i++)
-        r->q[i] = (double)(qn_quantize(r->h[i], q, qn_limits_of(QN_UINT8)) - q.zero);
+        r->q[i] = (double)(qn_quantize(r->h[i], &q, qn_limits_of(QN_UINT8)) - q.zero);
     products(r->sums, r->x + at * r->inputs, r->weights[0] + d * r->inputs * r->columns, r->inputs,
              r->columns);
     products(r->sums + r->columns, r->q, r->weights[1] + d * r->hidden * r->columns, r->hidden,

@@ -13,6 +13,11 @@ bool qn_node_is_fixed(const qn_node *node)
     return false;
 }
 
+qn_requantization qn_node_requantization(const qn_node *node)
+{
+    return qn_node_is_fixed(node) ? QN_REQUANTIZE_FIXED_POINT : QN_REQUANTIZE_FLOAT;
+}
+
 /* With this shift, or one less where it is rounded up to a bit more. */
 static qn_normal with_shift(double ratio, int32_t shift)
 {

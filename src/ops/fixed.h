@@ -5,6 +5,7 @@
 #ifndef QN_FIXED_H
 #define QN_FIXED_H
 
+#include "ir/qparams.h"
 #include "ops/op.h"
 
 /* Bits of the multiplier, and the largest shift. */
@@ -21,6 +22,7 @@ typedef struct qn_normal {
 #define QN_FIXED_WORD "fixed"
 /* The node's model says so. */
 bool qn_node_is_fixed(const qn_node *node);
+qn_requantization qn_node_requantization(const qn_node *node);
 
 /* The nearest fixed-point number. Ratios of 2^15 and more become the largest multiplier; 0 and what is no number, 0. */
 qn_normal qn_normal_of(double ratio);

@@ -25,8 +25,8 @@ static qn_status qfunction_eval(qn_eval *self)
     const qn_qfunction_attrs *f = self->attrs;
     const int64_t count = qn_tensor_count(in);
     const qn_limits range = qn_limits_of(out->dtype);
-    qn_quant y;
-    QN_TRY(qn_eval_quant(&y, self, 1, 2));
+    qn_qparams y;
+    QN_TRY(qn_eval_qparams(&y, self, 1, 2));
     const float gain = f->gain / y.scale, offset = f->offset / y.scale;
     for (int64_t i = 0; i < count; i++) {
         const float v = qn_qfunction_of(f, ((const float *)in->data)[i]) * gain + offset;

@@ -100,9 +100,9 @@ static qn_status eval(qn_eval *self)
     const int64_t count = qn_tensor_count(out);
     const bool wide = qn_mac_is_wide(self, 0, 3);
     int64_t strides[QN_MAX_RANK] = {0};
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 7, 8));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 7, 8));
     if (c)
         qn_broadcast_strides(strides, c, out->rank, out->dims);
     const qn_mac_end end = {c, wide, y, qn_limits_of(out->dtype)};

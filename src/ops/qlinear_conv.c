@@ -150,10 +150,10 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
     const qn_tensor *out = self->out[0], *b = qn_eval_in(self, bias);
     const int64_t count = qn_tensor_count(out);
     const bool integers = out->dtype != QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
-    qn_quant x, y = {1, 0, false};
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
+    qn_qparams x, y = qn_qparams_of_type(QN_UINT8);
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
     if (integers)
-        QN_TRY(qn_eval_quant(&y, self, 6, 7));
+        QN_TRY(qn_eval_qparams(&y, self, 6, 7));
     const qn_mac_end end = {b, wide, y, qn_limits_of(out->dtype)};
     const int64_t area = count ? count / out->dims[0] / filters : 1;
     for (int64_t i = 0; i < count; i++) {

@@ -166,7 +166,10 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
                                  qn_offset_of(i, out->rank, out->dims, strides[j]));
         const double multiplier = p[0] * p[1] / p[2];
         if (fixed && integers) {
-            const qn_mac_end end = {NULL, false, {(float)p[2], (int64_t)p[3], true}, range};
+            const qn_mac_end end = {.y = {.scale = (float)p[2],
+                                          .zero = (int64_t)p[3],
+                                          .requantization = QN_REQUANTIZE_FIXED_POINT},
+                                    .range = range};
             const int64_t q = qn_mac_requantize(&end, sums[i], 0, (float)p[0] * (float)p[1]);
             qn_store_i64(out->data, out->dtype, i, &q, 1);
             continue;
@@ -273,14 +276,14 @@ static qn_status dynamic_eval(qn_eval *self)
 {
     const qn_tensor *out = self->out[0], *bias = qn_eval_in(self, 4);
     const int64_t count = qn_tensor_count(out), inputs = qn_tensor_count(self->in[0]);
-    const qn_quant a = qn_dynamic_quant(self->in[0]->data, inputs);
+    const qn_qparams a = qn_dynamic_quant(self->in[0]->data, inputs);
     int64_t scales[QN_MAX_RANK], biases[QN_MAX_RANK];
     double *x, *w, *sums;
     qn_matmul g;
     qn_matmul_geometry(&g, self->in[0], self->in[1]);
     QN_TRY(qn_eval_doubles(self, &x, self->in[0]));
     for (int64_t i = 0; i < inputs; i++)
-        x[i] = (double)(qn_quantize((float)x[i], a, qn_limits_of(QN_UINT8)) - a.zero);
+        x[i] = (double)(qn_quantize((float)x[i], &a, qn_limits_of(QN_UINT8)) - a.zero);
     QN_TRY(centered(&w, self, 1, 3, false));
     QN_TRY(zeroed(self, &sums, count));
     QN_TRY(qn_matmul_all_f64(sums, self->ctx, x, w, &g));
@@ -345,11 +348,11 @@ static qn_status product_eval(qn_eval *self)
     const bool to_float = out->dtype == QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
     const int64_t count = qn_tensor_count(out), columns = out->rank ? out->dims[out->rank - 1] : 1;
     const bool each = qn_tensor_count(b_scale) > 1;
-    qn_quant a, y = {1, 0, false};
+    qn_qparams a, y = qn_qparams_of_type(QN_UINT8);
     double *sums;
-    QN_TRY(qn_eval_quant(&a, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&a, self, 1, 2));
     if (!to_float)
-        QN_TRY(qn_eval_quant(&y, self, 6, 7));
+        QN_TRY(qn_eval_qparams(&y, self, 6, 7));
     QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
     const qn_mac_end end = {bias, wide, y, qn_limits_of(out->dtype)};
     for (int64_t i = 0; i < count; i++) {

@@ -32,7 +32,7 @@ static qn_status binary_infer(qn_infer *self)
 }
 
 typedef struct binary {
-    qn_quant a, b, c;
+    qn_qparams a, b, c;
 } binary;
 typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_limits range);
 
@@ -49,7 +49,7 @@ static int64_t add_fixed(int64_t a, int64_t b, const binary *p, qn_limits range)
 static int64_t add(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const float ratios[2] = {p->a.scale / p->c.scale, p->b.scale / p->c.scale};
-    if (p->c.fixed)
+    if (qn_qparams_is_fixed_point(&p->c))
         return add_fixed(a, b, p, range);
     const float fixed = qn_sum_fixed(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
     const float inner = fmaf((float)b, ratios[1], fixed);
@@ -60,7 +60,7 @@ static int64_t multiply(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const int64_t product = (a - p->a.zero) * (b - p->b.zero);
     const float multiplier = qn_multiplier(p->a.scale, p->b.scale, p->c.scale);
-    return qn_requantize_to(product, multiplier, p->c, range);
+    return qn_requantize_to(product, multiplier, &p->c, range);
 }
 
 static qn_status eval_binary(qn_eval *self, combine_fn *combine)
@@ -70,9 +70,9 @@ static qn_status eval_binary(qn_eval *self, combine_fn *combine)
     const qn_limits range = qn_limits_of(out->dtype);
     int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
     binary p;
-    QN_TRY(qn_eval_quant(&p.a, self, 1, 2));
-    QN_TRY(qn_eval_quant(&p.b, self, 4, 5));
-    QN_TRY(qn_eval_quant(&p.c, self, 6, 7));
+    QN_TRY(qn_eval_qparams(&p.a, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&p.b, self, 4, 5));
+    QN_TRY(qn_eval_qparams(&p.c, self, 6, 7));
     qn_broadcast_strides(a_strides, a, out->rank, out->dims);
     qn_broadcast_strides(b_strides, b, out->rank, out->dims);
     for (int64_t i = 0; i < count; i++) {
@@ -145,12 +145,12 @@ static qn_status eval_unary(qn_eval *self, qn_unary_f64 *f)
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t count = qn_tensor_count(in);
     const qn_limits range = qn_limits_of(out->dtype);
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     for (int64_t i = 0; i < count; i++) {
-        const double real = (double)qn_dequantize(qn_tensor_i64(in, i), x);
-        const int64_t q = qn_quantize((float)f(real, self->attrs), y, range);
+        const double real = (double)qn_dequantize(qn_tensor_i64(in, i), &x);
+        const int64_t q = qn_quantize((float)f(real, self->attrs), &y, range);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;
@@ -223,16 +223,16 @@ static qn_status concat_eval(qn_eval *self)
     const qn_tensor *out = self->out[0];
     const qn_limits range = qn_limits_of(out->dtype);
     int64_t axis = ((const qn_qconcat_attrs *)self->attrs)->axis, strides[QN_MAX_RANK], start = 0;
-    qn_quant x, y;
+    qn_qparams x, y;
     axis += axis < 0 ? out->rank : 0;
     qn_dims_strides(strides, out->rank, out->dims);
-    QN_TRY(qn_eval_quant(&y, self, 0, 1));
+    QN_TRY(qn_eval_qparams(&y, self, 0, 1));
     for (int32_t p = 2; p < self->n_in; p += 3) {
         const qn_tensor *part = self->in[p];
         const int64_t count = qn_tensor_count(part);
-        QN_TRY(qn_eval_quant(&x, self, p + 1, p + 2));
+        QN_TRY(qn_eval_qparams(&x, self, p + 1, p + 2));
         for (int64_t i = 0; i < count; i++) {
-            const int64_t q = qn_requantize_copy(qn_tensor_i64(part, i), x, y, range);
+            const int64_t q = qn_requantize_copy(qn_tensor_i64(part, i), &x, &y, range);
             const int64_t to = start + qn_offset_of(i, part->rank, part->dims, strides);
             qn_store_i64(out->data, out->dtype, to, &q, 1);
         }
@@ -307,9 +307,9 @@ static qn_status average(qn_eval *self, const qn_window *w, bool with_pads)
     const int64_t most = qn_window_most_taps(w), area = qn_window_out_size(w);
     const int64_t plane = qn_window_in_size(w), channels = in->dims[last ? in->rank - 1 : 1];
     void *positions, *elements;
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     QN_TRY(qn_eval_scratch(self, &positions, most, sizeof(int64_t)));
     QN_TRY(qn_eval_scratch(self, &elements, most, sizeof(int64_t)));
     for (int64_t at = 0; at < area; at++) {
@@ -322,7 +322,7 @@ static qn_status average(qn_eval *self, const qn_window *w, bool with_pads)
                 sum += qn_tensor_i64(in, last ? (n * plane + p) * channels + c : i * plane + p);
             }
             const int64_t divisor = with_pads ? qn_window_padded_taps(w, at) : taps;
-            const int64_t q = qn_mean(sum - taps * x.zero, divisor, x, y, range);
+            const int64_t q = qn_mean(sum - taps * x.zero, divisor, &x, &y, range);
             qn_store_i64(out->data, out->dtype,
                          last ? (n * area + at) * channels + c : i * area + at, &q, 1);
         }

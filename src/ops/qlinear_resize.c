@@ -77,16 +77,16 @@ static qn_status eval(qn_eval *self)
     const int64_t count = qn_tensor_count(out);
     const qn_limits range = qn_limits_of(out->dtype);
     qn_resize_run r;
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     QN_TRY(make_run(&r, self));
     const float multiplier = x.scale / y.scale;
     for (int64_t i = 0; i < count; i++) {
         int64_t at[QN_MAX_RANK];
         const int64_t q = qn_resize_at(at, &r, i) ? qn_requantize(weighted(&r, at, 0, 0, x.zero),
                                                                   multiplier, y.zero, range)
-                                                  : qn_quantize((float)r.outside, y, range);
+                                                  : qn_quantize((float)r.outside, &y, range);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

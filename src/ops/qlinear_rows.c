@@ -58,7 +58,8 @@ typedef struct line {
     const uint32_t *table;
 } line;
 
-static void softmax_line(const qn_tensor *out, const qn_tensor *in, const line *l, qn_quant y)
+static void softmax_line(const qn_tensor *out, const qn_tensor *in, const line *l,
+                         const qn_qparams *y)
 {
     const qn_limits range = qn_limits_of(out->dtype);
     int64_t most = INT64_MIN, sum = 0;
@@ -79,12 +80,12 @@ static qn_status softmax_eval(qn_eval *self)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0];
     int64_t outer, inner;
-    qn_quant x, y;
+    qn_qparams x, y;
     void *table = NULL;
     line l;
     const int64_t entries = qn_qsoftmax_entries(in->dtype);
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     qn_qsoftmax_shape(&outer, &l.n, &inner, self->attrs, in);
     QN_TRY(qn_eval_scratch(self, &table, entries, sizeof(uint32_t)));
     qn_qsoftmax_table(table, x.scale, entries);
@@ -92,7 +93,7 @@ static qn_status softmax_eval(qn_eval *self)
     l.step = inner;
     for (int64_t i = 0; i < outer * inner && l.n; i++) {
         l.first = i / inner * l.n * inner + i % inner;
-        softmax_line(out, in, &l, y);
+        softmax_line(out, in, &l, &y);
     }
     return QN_OK;
 }
@@ -159,9 +160,9 @@ static qn_status reduce_eval(qn_eval *self)
     int64_t strides[QN_MAX_RANK] = {0}, next = 1;
     bool reduced[QN_MAX_RANK];
     void *block;
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     if (!qn_qreduce_axes(reduced, self->attrs, in->rank))
         return qn_eval_fail(self, "an axis is wrong or stands there twice");
     for (int32_t d = in->rank - 1; d >= 0; d--) {
@@ -176,7 +177,7 @@ static qn_status reduce_eval(qn_eval *self)
     for (int64_t i = 0; i < count; i++)
         sums[qn_offset_of(i, in->rank, in->dims, strides)] += qn_tensor_i64(in, i) - x.zero;
     for (int64_t i = 0; i < n_out; i++)
-        store(out, i, qn_mean(sums[i], count / n_out, x, y, qn_limits_of(out->dtype)));
+        store(out, i, qn_mean(sums[i], count / n_out, &x, &y, qn_limits_of(out->dtype)));
     return QN_OK;
 }
 
@@ -231,7 +232,7 @@ float qn_qnorm_factor(int64_t n, int64_t s1, int64_t s2, float scale, float epsi
 }
 
 /* Elements [first, first + n) of x: one row. */
-static void norm_row(const qn_eval *self, int64_t first, int64_t n, const qn_quant *q)
+static void norm_row(const qn_eval *self, int64_t first, int64_t n, const qn_qparams *q)
 {
     const qn_tensor *in = self->in[0], *out = self->out[0], *shift = qn_eval_in(self, 4);
     const qn_limits range = qn_limits_of(out->dtype);
@@ -252,7 +253,7 @@ static void norm_row(const qn_eval *self, int64_t first, int64_t n, const qn_qua
         float y = (float)(n * a - s1) * k * gamma[qn_offset_of(i, in->rank, in->dims, gammas)];
         if (shift)
             y += ((const float *)shift->data)[qn_offset_of(i, in->rank, in->dims, betas)];
-        store(out, i, qn_quantize(y, q[1], range));
+        store(out, i, qn_quantize(y, &q[1], range));
     }
 }
 
@@ -262,9 +263,9 @@ static qn_status norm_eval(qn_eval *self)
     const qn_tensor *in = self->in[0];
     const int64_t count = qn_tensor_count(in), axis = a->axis < 0 ? a->axis + in->rank : a->axis;
     int64_t n = 1;
-    qn_quant q[2];
-    QN_TRY(qn_eval_quant(&q[0], self, 1, 2));
-    QN_TRY(qn_eval_quant(&q[1], self, 5, 6));
+    qn_qparams q[2];
+    QN_TRY(qn_eval_qparams(&q[0], self, 1, 2));
+    QN_TRY(qn_eval_qparams(&q[1], self, 5, 6));
     for (int64_t d = axis; d < in->rank; d++)
         n *= in->dims[d];
     for (int64_t first = 0; first < count; first += n)

@@ -43,10 +43,11 @@ static qn_status lower_same_type(qn_node **node)
 
 const qn_version_rule qn_narrow_versions[1] = {{QN_NO_OPSET, NULL, lower_same_type}};
 
-qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero)
+qn_status qn_eval_qparams(qn_qparams *out, qn_eval *self, int32_t scale, int32_t zero)
 {
     const qn_tensor *s = qn_eval_in(self, scale), *z = qn_eval_in(self, zero);
-    *out = (qn_quant){1, 0, qn_node_is_fixed(self->node)};
+    *out = qn_qparams_of_type(z ? z->dtype : self->in[0] ? self->in[0]->dtype : QN_UINT8);
+    out->requantization = qn_node_requantization(self->node);
     if ((s && qn_tensor_count(s) != 1) || (z && qn_tensor_count(z) != 1))
         return qn_eval_fail(self, "inputs %d and %d must be single numbers", scale, zero);
     if (s)
@@ -70,14 +71,14 @@ float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide)
 int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, float scale)
 {
     const float multiplier = scale / end->y.scale;
-    if (!end->y.fixed)
+    if (!qn_qparams_is_fixed_point(&end->y))
         return qn_requantize(qn_mac_sum(products, end->bias, at, end->wide), multiplier,
                              end->y.zero, end->range);
     const int64_t bias = end->bias ? qn_tensor_i64(end->bias, at) : 0;
     int64_t sum;
     if (!qn_add_int64(&sum, (int64_t)products, bias))
         sum = bias; /* which is near a limit of int64 then */
-    return qn_requantize_to(sum, multiplier, end->y, end->range);
+    return qn_requantize_to(sum, multiplier, &end->y, end->range);
 }
 
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)
@@ -375,7 +376,7 @@ static qn_status dynamic_infer(qn_infer *self)
     return QN_OK;
 }
 
-qn_quant qn_dynamic_quant(const float *x, int64_t count)
+qn_qparams qn_dynamic_quant(const float *x, int64_t count)
 {
     float low = 0, high = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -390,9 +391,9 @@ static qn_status dynamic_eval(qn_eval *self)
     const qn_tensor *in = self->in[0], *y = qn_eval_out(self, 0);
     const float *x = in->data;
     const int64_t count = qn_tensor_count(in);
-    const qn_quant q = qn_dynamic_quant(x, count);
+    const qn_qparams q = qn_dynamic_quant(x, count);
     for (int64_t i = 0; y && i < count; i++)
-        ((uint8_t *)y->data)[i] = (uint8_t)qn_quantize(x[i], q, qn_limits_of(QN_UINT8));
+        ((uint8_t *)y->data)[i] = (uint8_t)qn_quantize(x[i], &q, qn_limits_of(QN_UINT8));
     if (qn_eval_out(self, 1))
         *(float *)self->out[1]->data = q.scale;
     if (qn_eval_out(self, 2))

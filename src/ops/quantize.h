@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "ir/width.h"
+#include "ir/qparams.h"
 #include "ops/eval.h"
 #include "ops/fixed.h"
 #include "ops/infer.h"
@@ -79,14 +79,9 @@ void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, 
 
 /* ---- Parameters that nodes carry as inputs: one scale and zero point for the whole tensor ---------- */
 
-typedef struct qn_quant {
-    float scale;
-    int64_t zero;
-    bool fixed; /* numbers come to this scale in fixed point */
-} qn_quant;
-
 /* From inputs `scale` and `zero` (may be left out: 0). Fails where one is not a single number. */
-QN_MUST_CHECK qn_status qn_eval_quant(qn_quant *out, qn_eval *self, int32_t scale, int32_t zero);
+QN_MUST_CHECK qn_status qn_eval_qparams(qn_qparams *out, qn_eval *self, int32_t scale,
+                                        int32_t zero);
 /* Fails where input i is known not to be a single number. */
 QN_MUST_CHECK qn_status qn_infer_single(const qn_infer *self, int32_t i);
 
@@ -100,35 +95,38 @@ qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero);
 extern const qn_type_rule qn_narrow_types[1];
 extern const qn_version_rule qn_narrow_versions[1];
 
-static inline float qn_dequantize(int64_t x, qn_quant q)
+static inline float qn_dequantize(int64_t x, const qn_qparams *q)
 {
-    return (float)(x - q.zero) * q.scale;
+    return (float)(x - q->zero) * q->scale;
 }
-static inline int64_t qn_quantize(float x, qn_quant q, qn_limits range)
+static inline int64_t qn_quantize(float x, const qn_qparams *q, qn_limits range)
 {
-    return qn_round_clamp((double)(x / q.scale), q.zero, range);
+    return qn_round_clamp((double)(x / q->scale), q->zero, range);
 }
 /* DynamicQuantizeLinear: the uint8 that reach from low <= 0 to high >= 0. Zeros get scale 1. */
-static inline qn_quant qn_dynamic_ends(float low, float high)
+static inline qn_qparams qn_dynamic_ends(float low, float high)
 {
-    qn_quant q = {high > low ? (high - low) / 255.0f : 1.0f, 0, false};
+    qn_qparams q = qn_qparams_of_type(QN_UINT8);
+    q.scale = high > low ? (high - low) / 255.0f : 1.0f;
     q.zero = qn_round_clamp((double)(-low / q.scale), 0, (qn_limits){0, 255});
     return q;
 }
 /* Those of numbers, and of 0. */
-qn_quant qn_dynamic_quant(const float *x, int64_t count);
+qn_qparams qn_dynamic_quant(const float *x, int64_t count);
 /* A sum of integers to the scale `to`, in its way. */
-static inline int64_t qn_requantize_to(int64_t sum, float multiplier, qn_quant to, qn_limits range)
+static inline int64_t qn_requantize_to(int64_t sum, float multiplier, const qn_qparams *to,
+                                       qn_limits range)
 {
-    if (!to.fixed)
-        return qn_requantize((float)sum, multiplier, to.zero, range);
-    const int64_t y = qn_normal_times(sum, qn_normal_of((double)multiplier)) + to.zero;
+    if (!qn_qparams_is_fixed_point(to))
+        return qn_requantize((float)sum, multiplier, to->zero, range);
+    const int64_t y = qn_normal_times(sum, qn_normal_of((double)multiplier)) + to->zero;
     return QN_MIN(QN_MAX(y, range.min), range.max);
 }
 /* x in the scale of y: the requantized copy. */
-static inline int64_t qn_requantize_copy(int64_t x, qn_quant from, qn_quant to, qn_limits range)
+static inline int64_t qn_requantize_copy(int64_t x, const qn_qparams *from, const qn_qparams *to,
+                                         qn_limits range)
 {
-    return qn_requantize_to(x - from.zero, from.scale / to.scale, to, range);
+    return qn_requantize_to(x - from->zero, from->scale / to->scale, to, range);
 }
 /* From a sum of `count` elements of scale x to their mean in scale y. */
 static inline float qn_mean_multiplier(double x, double y, int64_t count)
@@ -137,10 +135,10 @@ static inline float qn_mean_multiplier(double x, double y, int64_t count)
     return (float)x / whole;
 }
 /* The mean of `count` elements whose sum, zero points taken off, is `sum`. */
-static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quant to,
-                              qn_limits range)
+static inline int64_t qn_mean(int64_t sum, int64_t count, const qn_qparams *from,
+                              const qn_qparams *to, qn_limits range)
 {
-    const float multiplier = qn_mean_multiplier((double)from.scale, (double)to.scale, count);
+    const float multiplier = qn_mean_multiplier((double)from->scale, (double)to->scale, count);
     return qn_requantize_to(sum, multiplier, to, range);
 }
 
@@ -149,7 +147,7 @@ static inline int64_t qn_mean(int64_t sum, int64_t count, qn_quant from, qn_quan
 typedef struct qn_mac_end {
     const qn_tensor *bias; /* NULL: none */
     bool wide;             /* as of qn_mac_is_wide */
-    qn_quant y;
+    qn_qparams y;
     qn_limits range;
 } qn_mac_end;
 

@@ -26,11 +26,11 @@ static qn_status requantize_eval(qn_eval *self)
     const qn_tensor *in = self->in[0], *out = self->out[0];
     const int64_t count = qn_tensor_count(in);
     const qn_limits range = qn_limits_of(out->dtype);
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 3, 4));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 3, 4));
     for (int64_t i = 0; i < count; i++) {
-        const int64_t q = qn_requantize_copy(qn_tensor_i64(in, i), x, y, range);
+        const int64_t q = qn_requantize_copy(qn_tensor_i64(in, i), &x, &y, range);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;
@@ -119,15 +119,15 @@ static qn_status prelu_eval(qn_eval *self)
     const int64_t count = qn_tensor_count(in);
     const qn_limits range = qn_limits_of(out->dtype);
     int64_t strides[QN_MAX_RANK];
-    qn_quant x, y;
-    QN_TRY(qn_eval_quant(&x, self, 1, 2));
-    QN_TRY(qn_eval_quant(&y, self, 4, 5));
+    qn_qparams x, y;
+    QN_TRY(qn_eval_qparams(&x, self, 1, 2));
+    QN_TRY(qn_eval_qparams(&y, self, 4, 5));
     qn_broadcast_strides(strides, slope, in->rank, in->dims);
     for (int64_t i = 0; i < count; i++) {
-        const float v = qn_dequantize(qn_tensor_i64(in, i), x);
+        const float v = qn_dequantize(qn_tensor_i64(in, i), &x);
         const int64_t at = qn_offset_of(i, in->rank, in->dims, strides);
         const float below = v * (float)qn_tensor_f64(slope, at);
-        const int64_t q = qn_quantize(v < 0 ? below : v, y, range);
+        const int64_t q = qn_quantize(v < 0 ? below : v, &y, range);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -17,16 +17,18 @@
 
 static qn_status keep_parameters(qn_value *value, const qn_quantized *q)
 {
-    const int64_t count = qn_tensor_count(q->scale->data), zeros = qn_tensor_count(q->zero->data);
-    if (value->qparams || !qn_quantized_is_short(q) || (zeros != 1 && zeros != count))
+    const int64_t zeros = qn_tensor_count(q->zero->data);
+    qn_qparams *kept;
+    if (value->qparams || !qn_quantized_is_short(q) || (zeros != 1 && zeros != q->params.count))
         return QN_OK;
-    QN_TRY(qn_qparams_create(&value->qparams, value->graph->ctx, value->graph->arena,
-                             q->value->type.dtype, count));
-    value->qparams->axis = (int32_t)q->axis;
-    for (int64_t i = 0; i < count; i++) {
-        value->qparams->scale[i] = qn_quantized_scale(q, i);
-        value->qparams->zero[i] = qn_tensor_i64(q->zero->data, zeros == 1 ? 0 : i);
+    QN_TRY(qn_qparams_create(&kept, value->graph->ctx, value->graph->arena, q->params.dtype,
+                             q->params.count));
+    kept->axis = q->params.axis;
+    for (int64_t i = 0; i < kept->count; i++) {
+        qn_qparams_set_scale(kept, i, qn_qparams_scale_at(&q->params, i));
+        qn_qparams_set_zero(kept, i, qn_qparams_zero_at(&q->params, i));
     }
+    value->qparams = kept;
     return QN_OK;
 }
 
@@ -103,13 +105,13 @@ static qn_status spell_limit(qn_pass_context *self, qn_node *node)
     if (!makes_output(node) && !has_both_signs(node->in[0]->producer))
         return QN_OK;
     QN_TRY(qn_qdq_parameters(&found, &q, node));
-    if (!found || q.axis >= 0 || !qn_quantized_is_short(&q))
+    if (!found || q.params.axis >= 0 || !qn_quantized_is_short(&q))
         return QN_OK;
     QN_TRY(qn_qparams_create(&p, self->ctx, self->graph->arena, q.value->type.dtype, 1));
-    const int64_t zero = qn_quantized_zero(&q);
+    const int64_t zero = q.params.zero;
     if (!makes_output(node) && zero != p->qmin)
         return QN_OK;
-    const float scale = qn_quantized_scale(&q, 0);
+    const float scale = q.params.scale;
     qn_node_spec spec = {
         .op = &qn_op_Clip, .name = node->name, .before = node, .in = {node->in[0]}, .n_in = 3};
     QN_TRY(qn_value_float(&spec.in[1], self->graph, (float)(p->qmin - zero) * scale));

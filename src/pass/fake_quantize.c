@@ -22,9 +22,9 @@ static qn_status scale_of(qn_value **out, const qn_quantized *q, const qn_type *
     qn_tensor *shaped;
     int64_t dims[QN_MAX_RANK];
     *out = q->scale;
-    if (q->axis < 0 || q->axis == x->rank - 1)
+    if (q->params.axis < 0 || q->params.axis == x->rank - 1)
         return QN_OK;
-    const int32_t rank = x->rank - (int32_t)q->axis;
+    const int32_t rank = x->rank - (int32_t)q->params.axis;
     for (int32_t d = 0; d < rank; d++)
         dims[d] = d == 0 ? qn_tensor_count(data) : 1;
     const qn_type type = qn_type_tensor(QN_FLOAT32, rank, dims);
@@ -37,7 +37,7 @@ static qn_status scale_of(qn_value **out, const qn_quantized *q, const qn_type *
 static bool has_one_zero(const qn_quantized *q)
 {
     for (int64_t i = 1; i < qn_tensor_count(q->zero->data); i++) {
-        if (qn_tensor_i64(q->zero->data, i) != qn_quantized_zero(q))
+        if (qn_tensor_i64(q->zero->data, i) != q->params.zero)
             return false;
     }
     return true;
@@ -71,7 +71,7 @@ static qn_status round_in_float(qn_value **out, const qn_quantized *q)
 {
     qn_node *node = q->node;
     const qn_limits range = qn_limits_of(q->value->type.dtype);
-    const int64_t zero = qn_quantized_zero(q);
+    const int64_t zero = q->params.zero;
     qn_value *scale = NULL, *low, *high;
     QN_TRY(scale_of(&scale, q, &node->in[0]->type));
     QN_TRY(qn_value_float(&low, node->graph, (float)(range.min - zero)));
@@ -88,7 +88,7 @@ static qn_status multiply(qn_node *node, const qn_quantized *q, qn_value *rounde
     qn_value *scale = NULL, *value = node->out[0];
     bool found = false;
     QN_TRY(qn_qdq_input(&found, &x, value));
-    if (!found || !has_one_zero(&x) || qn_quantized_zero(&x) != qn_quantized_zero(q))
+    if (!found || !has_one_zero(&x) || x.params.zero != q->params.zero)
         return refuse(node, "needs one constant zero point, that of the QuantizeLinear before");
     QN_TRY(scale_of(&scale, &x, &value->type));
     qn_value *result;

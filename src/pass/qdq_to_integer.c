@@ -30,6 +30,36 @@ static qn_status zero_constant(qn_value **out, qn_graph *graph, qn_dtype dtype)
     return qn_value_constant(out, graph, NULL, zero);
 }
 
+/* One zero point for all where they are all the same. */
+static qn_status read_zeros(qn_qparams *p, const qn_graph *graph, const qn_tensor *zero)
+{
+    const int64_t count = qn_tensor_count(zero);
+    bool differ = false;
+    p->zero = qn_tensor_i64(zero, 0);
+    for (int64_t i = 1; i < count; i++)
+        differ = differ || qn_tensor_i64(zero, i) != p->zero;
+    if (!differ || count != p->count)
+        return QN_OK;
+    p->zeros = qn_arena_array(graph->arena, (size_t)count, sizeof *p->zeros);
+    QN_TRY_ALLOC(graph->ctx, p->zeros);
+    qn_load_i64(p->zeros, zero->dtype, zero->data, 0, count);
+    return QN_OK;
+}
+
+static qn_status read_scales(qn_qparams *p, const qn_graph *graph, const qn_tensor *scale)
+{
+    p->count = qn_tensor_count(scale);
+    p->scale = (float)qn_tensor_f64(scale, 0);
+    if (p->count == 1)
+        return QN_OK;
+    p->scales = scale->data;
+    if (qn_tensor_is_aligned(scale))
+        return QN_OK;
+    p->scales = qn_arena_copy(graph->arena, scale->data, (size_t)p->count * sizeof(float));
+    QN_TRY_ALLOC(graph->ctx, p->scales);
+    return QN_OK;
+}
+
 qn_status qn_qdq_parameters(bool *found, qn_quantized *q, qn_node *node)
 {
     const qn_quantize_attrs *attrs = node->attrs;
@@ -37,21 +67,22 @@ qn_status qn_qdq_parameters(bool *found, qn_quantized *q, qn_node *node)
     q->node = node;
     q->scale = node->in[1];
     q->zero = node->n_in > 2 ? node->in[2] : NULL;
-    q->axis = -1;
     *found = false;
     if (!q->scale->data || q->scale->data->dtype != QN_FLOAT32 || attrs->block_size ||
         (q->zero && !q->zero->data) || !(qn_type_set(type) & (BYTES | WORDS | QN_SET(QN_INT32))) ||
         q->scale->data->rank > 1 || qn_tensor_count(q->scale->data) == 0)
         return QN_OK;
-    if (qn_tensor_count(q->scale->data) != 1) {
-        if (type->rank < 1)
-            return QN_OK;
-        q->axis = attrs->axis < 0 ? attrs->axis + type->rank : attrs->axis;
-    }
+    if (qn_tensor_count(q->scale->data) != 1 && type->rank < 1)
+        return QN_OK;
+    q->params = qn_qparams_of_type(type->dtype);
+    q->params.requantization = qn_node_requantization(node);
+    QN_TRY(read_scales(&q->params, node->graph, q->scale->data));
+    if (q->params.count != 1)
+        q->params.axis = (int32_t)(attrs->axis < 0 ? attrs->axis + type->rank : attrs->axis);
     if (!q->zero)
         QN_TRY(zero_constant(&q->zero, node->graph, type->dtype));
     *found = true;
-    return QN_OK;
+    return read_zeros(&q->params, node->graph, q->zero->data);
 }
 
 qn_status qn_qdq_input(bool *found, qn_quantized *out, const qn_value *value)
@@ -71,7 +102,7 @@ qn_status qn_qdq_output(bool *found, qn_quantized *out, const qn_value *value)
         return QN_OK;
     out->value = user->out[0];
     QN_TRY(qn_qdq_parameters(found, out, user));
-    *found = *found && out->axis < 0;
+    *found = *found && out->params.axis < 0;
     return QN_OK;
 }
 
@@ -80,7 +111,7 @@ qn_status qn_qdq_find_unary(bool *found, qn_qdq_unary *out, const qn_node *node)
     QN_TRY(qn_qdq_input(found, &out->x, node->in[0]));
     if (*found)
         QN_TRY(qn_qdq_output(found, &out->y, node->out[0]));
-    *found = *found && out->x.axis < 0;
+    *found = *found && out->x.params.axis < 0;
     return QN_OK;
 }
 
@@ -102,21 +133,9 @@ bool qn_quantized_is_short(const qn_quantized *q)
     return (qn_type_set(&q->value->type) & (BYTES | WORDS)) != 0;
 }
 
-float qn_quantized_scale(const qn_quantized *q, int64_t i)
-{
-    return (float)qn_tensor_f64(q->scale->data, i % qn_tensor_count(q->scale->data));
-}
-
-int64_t qn_quantized_zero(const qn_quantized *q)
-{
-    return qn_tensor_i64(q->zero->data, 0);
-}
-
 bool qn_quantized_alike(const qn_quantized *a, const qn_quantized *b)
 {
-    return a->axis < 0 && b->axis < 0 && a->value->type.dtype == b->value->type.dtype &&
-           qn_quantized_scale(a, 0) == qn_quantized_scale(b, 0) &&
-           qn_quantized_zero(a) == qn_quantized_zero(b);
+    return a->params.axis < 0 && b->params.axis < 0 && qn_qparams_equal(&a->params, &b->params);
 }
 
 qn_status qn_qdq_replace(qn_node *node, const qn_quantized *y, const qn_integer_node *lowered)
@@ -175,9 +194,8 @@ static qn_status sink_clip(bool *done, qn_node *node, bool only_bytes)
         return QN_OK;
     }
     const qn_limits range = qn_limits_of(q.value->type.dtype);
-    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q), false};
-    const int64_t bounds[2] = {qn_quantize((float)limits[0], quant, range),
-                               qn_quantize((float)limits[1], quant, range)};
+    const int64_t bounds[2] = {qn_quantize((float)limits[0], &q.params, range),
+                               qn_quantize((float)limits[1], &q.params, range)};
     QN_TRY(qn_node_set_input(q.node, 0, node->in[0]));
     if (bounds[0] > range.min || bounds[1] < range.max)
         QN_TRY(clip_integers(&q, bounds, node->name));
@@ -208,13 +226,12 @@ static bool takes(const qn_node *node, qn_dtype dtype)
 static qn_status fill_pads(qn_node *node, const qn_quantized *x)
 {
     const qn_dtype dtype = x->value->type.dtype;
-    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x), false};
     double pad = 0;
     qn_value *value;
     if (node->n_in > 2 && node->in[2])
         pad = qn_tensor_f64(node->in[2]->data, 0);
     QN_TRY(limit_constant(&value, node->graph, dtype,
-                          qn_quantize((float)pad, quant, qn_limits_of(dtype))));
+                          qn_quantize((float)pad, &x->params, qn_limits_of(dtype))));
     if (node->n_in < 3)
         QN_TRY(qn_node_resize_inputs(node, 3));
     return qn_node_set_input(node, 2, value);
@@ -265,7 +282,7 @@ static qn_status move_integers(bool *done, qn_node *node)
     if (!only_moves(node) || wants_indices(node))
         return QN_OK;
     QN_TRY(qn_qdq_input(done, &x, node->in[0]));
-    if (!*done || x.axis >= 0 || !takes(node, x.value->type.dtype)) {
+    if (!*done || x.params.axis >= 0 || !takes(node, x.value->type.dtype)) {
         *done = false;
         return QN_OK;
     }
@@ -308,7 +325,7 @@ static qn_status requantize(bool *done, qn_node *node)
         return QN_OK;
     QN_TRY(qn_qdq_input(done, &x, node->in[0]));
     QN_TRY(qn_qdq_parameters(&is_target, &y, node));
-    if (!*done || !is_target || x.axis >= 0 || y.axis >= 0) {
+    if (!*done || !is_target || x.params.axis >= 0 || y.params.axis >= 0) {
         *done = false;
         return QN_OK;
     }

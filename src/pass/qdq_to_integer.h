@@ -3,6 +3,7 @@
 #ifndef QN_QDQ_TO_INTEGER_H
 #define QN_QDQ_TO_INTEGER_H
 
+#include "ir/qparams.h"
 #include "pass/pass.h"
 
 /* Integers and what they mean: what a D reads, or what a Q writes. */
@@ -13,8 +14,8 @@ typedef struct qn_quantized {
     qn_value *scale, *zero;
     /* The D or Q */
     qn_node *node;
-    /* Along which there are several scales; -1: there is one */
-    int64_t axis;
+    /* What the constants say */
+    qn_qparams params;
 } qn_quantized;
 
 /* Of ONNX or of com.microsoft. */
@@ -32,8 +33,10 @@ bool qn_quantized_is_byte(const qn_quantized *q);
 bool qn_quantized_is_short(const qn_quantized *q);
 /* Scale number i, counted along the axis; what goes beyond it starts again: filters of all groups
  * of a ConvTranspose share the scales of one. */
-float qn_quantized_scale(const qn_quantized *q, int64_t i);
-int64_t qn_quantized_zero(const qn_quantized *q);
+static inline float qn_quantized_scale(const qn_quantized *q, int64_t i)
+{
+    return qn_qparams_scale_at(&q->params, i % q->params.count);
+}
 /* Same integers for the same number: one scale each, equal, of equal type. */
 bool qn_quantized_alike(const qn_quantized *a, const qn_quantized *b);
 

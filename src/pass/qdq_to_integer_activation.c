@@ -82,7 +82,7 @@ qn_status qn_qdq_activation(bool *done, qn_node *node)
         return QN_OK;
     qn_node *last = take_chain(&f, node);
     QN_TRY(qn_qdq_output(done, &y, last->out[0]));
-    *done = *done && y.axis < 0 && qn_quantized_is_byte(&y);
+    *done = *done && y.params.axis < 0 && qn_quantized_is_byte(&y);
     if (!*done)
         return QN_OK;
     qn_node *before = NULL;

@@ -20,7 +20,7 @@ static qn_status read_pair(bool *found, pair *p, const qn_node *node)
         QN_TRY(qn_qdq_input(found, &p->b, node->in[1]));
     if (*found)
         QN_TRY(qn_qdq_output(found, &p->y, node->out[0]));
-    *found = *found && p->a.axis < 0 && p->b.axis < 0;
+    *found = *found && p->a.params.axis < 0 && p->b.params.axis < 0;
     return QN_OK;
 }
 
@@ -57,7 +57,7 @@ qn_status qn_qdq_concat(bool *done, qn_node *node)
     QN_TRY(qn_qdq_output(done, &y, node->out[0]));
     for (int32_t i = 0; i < node->n_in && *done; i++) {
         QN_TRY(qn_qdq_input(done, &x, node->in[i]));
-        if (!*done || x.axis >= 0) {
+        if (!*done || x.params.axis >= 0) {
             *done = false;
             return QN_OK;
         }
@@ -132,13 +132,12 @@ static qn_node *last_function(qn_node *node)
 static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
                          const qn_node *last, const qn_quantized *x)
 {
-    const qn_quant quant = {qn_quantized_scale(x, 0), qn_quantized_zero(x), false};
     const qn_limits range = qn_limits_of(x->value->type.dtype);
     const int64_t entries = range.max - range.min + 1;
     const qn_type type = qn_type_tensor(QN_FLOAT64, 1, &entries);
     QN_TRY(qn_tensor_create(out, first->graph->ctx, arena, &type));
     for (int64_t i = 0; i < entries; i++)
-        ((double *)(*out)->data)[i] = (double)qn_dequantize(range.min + i, quant);
+        ((double *)(*out)->data)[i] = (double)qn_dequantize(range.min + i, &x->params);
     for (const qn_node *node = first;; node = node->out[0]->users[0]) {
         QN_TRY(qn_unary_function_eval(out, arena, node, *out));
         if (node == last)
@@ -178,14 +177,14 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
                             const qn_qdq_unary *s, qn_arena *arena)
 {
     const qn_dtype dtype = s->y.value->type.dtype;
-    const qn_quant quant = {qn_quantized_scale(&s->y, 0), qn_quantized_zero(&s->y), false};
     qn_graph *graph = first->graph;
     qn_tensor *table, *mapped = NULL;
     QN_TRY(map_all(&mapped, arena, first, last, &s->x));
     const qn_type type = qn_type_tensor(dtype, 1, mapped->dims);
     QN_TRY(qn_tensor_create(&table, graph->ctx, graph->arena, &type));
     for (int64_t i = 0; i < mapped->dims[0]; i++) {
-        const int64_t q = qn_quantize((float)qn_tensor_f64(mapped, i), quant, qn_limits_of(dtype));
+        const int64_t q =
+            qn_quantize((float)qn_tensor_f64(mapped, i), &s->y.params, qn_limits_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
     const int bits = table_bits(graph->model);
@@ -209,7 +208,8 @@ qn_status qn_qdq_table(bool *done, qn_node *node)
     if (last != node)
         before = last->in[qn_unary_function_slot(last)]->producer;
     QN_TRY(qn_qdq_output(done, &s.y, last->out[0]));
-    *done = *done && s.x.axis < 0 && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
+    *done =
+        *done && s.x.params.axis < 0 && qn_quantized_is_short(&s.x) && qn_quantized_is_short(&s.y);
     if (!*done)
         return QN_OK;
     qn_arena_init(&arena, &node->graph->ctx->allocator);

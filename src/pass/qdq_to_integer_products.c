@@ -24,13 +24,13 @@ static qn_status read_mac(bool *found, mac *m, int64_t axis)
 {
     const qn_node *node = m->node;
     QN_TRY(qn_qdq_input(found, &m->x, node->in[0]));
-    if (!*found || m->x.axis >= 0)
+    if (!*found || m->x.params.axis >= 0)
         goto no;
     QN_TRY(qn_qdq_input(found, &m->w, node->in[1]));
-    if (!*found || !m->w.value->data || (m->w.axis >= 0 && m->w.axis != axis))
+    if (!*found || !m->w.value->data || (m->w.params.axis >= 0 && m->w.params.axis != axis))
         goto no;
     m->filters = m->w.value->data->dims[axis];
-    if (m->w.axis >= 0 && qn_tensor_count(m->w.scale->data) != m->filters)
+    if (m->w.params.axis >= 0 && qn_tensor_count(m->w.scale->data) != m->filters)
         goto no;
     return qn_qdq_output(&m->has_y, &m->y, node->out[0]);
 no:
@@ -59,13 +59,13 @@ static double bias_of(const numbers *b, int64_t c)
 {
     const int64_t i = qn_tensor_count(b->data) == 1 ? 0 : c;
     const double stored = qn_tensor_f64(b->data, i);
-    return b->is_quantized ? stored - (double)qn_quantized_zero(&b->q) : stored;
+    return b->is_quantized ? stored - (double)b->q.params.zero : stored;
 }
 
 /* Bias c in units of sx * sw[c]: the stored integer where that is its scale. */
 static double bias_units(const mac *m, const numbers *b, int64_t c)
 {
-    const double unit = (double)qn_quantized_scale(&m->x, 0) * (double)qn_quantized_scale(&m->w, c);
+    const double unit = (double)m->x.params.scale * (double)qn_quantized_scale(&m->w, c);
     const double scale = bias_scale(b, c), bias = bias_of(b, c);
     if (b->is_quantized && fabs(scale - unit) <= 1e-6 * unit)
         return bias;
@@ -77,9 +77,9 @@ static bool is_dead(const mac *m, int64_t c)
 {
     const qn_tensor *w = m->w.value->data;
     int64_t inner = 1;
-    if (m->w.axis < 0 || m->filters != w->dims[m->w.axis])
+    if (m->w.params.axis < 0 || m->filters != w->dims[m->w.params.axis])
         return false;
-    for (int32_t d = (int32_t)m->w.axis + 1; d < w->rank; d++)
+    for (int32_t d = (int32_t)m->w.params.axis + 1; d < w->rank; d++)
         inner *= w->dims[d];
     const int64_t count = qn_tensor_count(w);
     const int64_t zero = qn_tensor_i64(m->w.zero->data, c % qn_tensor_count(m->w.zero->data));
@@ -96,7 +96,7 @@ static bool is_dead(const mac *m, int64_t c)
 static qn_status free_scales(mac *m, const numbers *b, double most)
 {
     qn_graph *graph = m->node->graph;
-    const double x_scale = (double)qn_quantized_scale(&m->x, 0);
+    const double x_scale = (double)m->x.params.scale;
     const qn_type type = qn_type_tensor(QN_FLOAT32, 1, &m->filters);
     qn_tensor *scales;
     QN_TRY(qn_tensor_create(&scales, graph->ctx, graph->arena, &type));
@@ -107,6 +107,7 @@ static qn_status free_scales(mac *m, const numbers *b, double most)
         if (!(fabs(bias_units(m, b, c)) <= most))
             *scale = fmaxf((float)(2 * bias / (x_scale * most)), FLT_MIN);
     }
+    m->w.params.scales = scales->data;
     return qn_value_constant(&m->w.scale, graph, m->node->name, scales);
 }
 
@@ -253,9 +254,9 @@ qn_status qn_qdq_gemm(bool *done, qn_node *node)
 static qn_status read_product(bool *found, mac *m)
 {
     QN_TRY(qn_qdq_input(found, &m->x, m->node->in[0]));
-    if (*found && m->x.axis < 0)
+    if (*found && m->x.params.axis < 0)
         QN_TRY(qn_qdq_input(found, &m->w, m->node->in[1]));
-    *found = *found && m->x.axis < 0 && m->w.axis < 0;
+    *found = *found && m->x.params.axis < 0 && m->w.params.axis < 0;
     return *found ? qn_qdq_output(&m->has_y, &m->y, m->node->out[0]) : QN_OK;
 }
 

@@ -109,7 +109,7 @@ static const raised rows[] = {
 };
 
 /* Along which axis several scales of a part stand; -1: none can. */
-static int64_t axis_of(const qn_node *node, const qn_value *integers, int32_t part)
+static int32_t axis_of(const qn_node *node, const qn_value *integers, int32_t part)
 {
     if (part != 1)
         return -1;
@@ -117,7 +117,7 @@ static int64_t axis_of(const qn_node *node, const qn_value *integers, int32_t pa
         return 0;
     if (node->op == &qn_op_ms_QGemm)
         return ((const qn_gemm_attrs *)node->attrs)->transB ? 0 : 1;
-    return node->op == &qn_op_QLinearMatMul ? (int64_t)integers->type.rank - 1 : -1;
+    return node->op == &qn_op_QLinearMatMul ? integers->type.rank - 1 : -1;
 }
 
 /* Scale and zero point are one number, or one for each index of the part's axis. */
@@ -126,7 +126,7 @@ static bool read_part(qn_quantized *out, const qn_node *node, int32_t slot, int3
     out->value = qn_qoperator_input(node, slot);
     out->scale = qn_qoperator_input(node, slot + 1);
     out->zero = qn_qoperator_input(node, slot + 2);
-    out->axis = -1;
+    out->params.axis = -1;
     const qn_type *scale = out->scale ? &out->scale->type : NULL;
     const qn_type *zero = out->zero ? &out->zero->type : scale;
     if (!out->value || !scale || scale->rank < 0 || scale->rank > 1 || zero->rank < 0 ||
@@ -134,8 +134,8 @@ static bool read_part(qn_quantized *out, const qn_node *node, int32_t slot, int3
         return false;
     if (qn_qoperator_count(out->scale) == 1 && qn_qoperator_count(out->zero) == 1)
         return true;
-    out->axis = axis_of(node, out->value, part);
-    return out->axis >= 0;
+    out->params.axis = axis_of(node, out->value, part);
+    return out->params.axis >= 0;
 }
 
 /* [N] or [1, N]. */
@@ -161,7 +161,7 @@ static qn_status read_bias(bool *done, qn_quantized *out, const qn_node *node,
     QN_TRY(qn_tensor_create(&units, node->graph->ctx, node->graph->arena, &type));
     for (int64_t i = 0; i < count; i++)
         ((float *)units->data)[i] = (float)(alpha * qn_tensor_f64(x, 0) * qn_tensor_f64(w, i));
-    out->axis = count > 1 ? (int64_t)out->value->type.rank - 1 : -1;
+    out->params.axis = count > 1 ? out->value->type.rank - 1 : -1;
     out->zero = NULL;
     return qn_value_constant(&out->scale, node->graph, out->value->name, units);
 }
@@ -192,7 +192,7 @@ static qn_status take_place(qn_node *fresh, qn_node *node, const raised *row)
     qn_quantized y = {.value = node->out[0],
                       .scale = qn_qoperator_input(node, row->y),
                       .zero = qn_qoperator_input(node, row->y + 1),
-                      .axis = -1};
+                      .params = {.axis = -1}};
     const char *name = node->name;
     if (!y.scale)
         return qn_rewrite_finish(fresh, node);

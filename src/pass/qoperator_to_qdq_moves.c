@@ -12,7 +12,7 @@ static qn_status written_by(bool *found, qn_quantized *out, qn_value *value)
     if (!value || !qn_is_quantize(value->producer))
         return QN_OK;
     QN_TRY(qn_qdq_parameters(found, out, value->producer));
-    *found = *found && out->axis < 0;
+    *found = *found && out->params.axis < 0;
     return QN_OK;
 }
 

@@ -51,21 +51,26 @@ static qn_status add_node(qn_value **out, const qn_op *op, qn_value *x, const qn
 {
     qn_value *scale = m->scale, *zero = m->zero;
     const int64_t count = QN_MAX(qn_qoperator_count(scale), qn_qoperator_count(zero));
-    QN_TRY(m->axis < 0 ? as_scalar(&scale) : as_many(&scale, count));
-    QN_TRY(m->axis < 0 ? as_scalar(&zero) : as_many(&zero, count));
-    return qn_qdq_node_add(
-        out,
-        &(qn_qdq_node_spec){
-            .op = op, .base = x->name, .in = {x, scale, zero}, .before = before, .axis = m->axis});
+    QN_TRY(m->params.axis < 0 ? as_scalar(&scale) : as_many(&scale, count));
+    QN_TRY(m->params.axis < 0 ? as_scalar(&zero) : as_many(&zero, count));
+    return qn_qdq_node_add(out, &(qn_qdq_node_spec){.op = op,
+                                                    .base = x->name,
+                                                    .in = {x, scale, zero},
+                                                    .before = before,
+                                                    .axis = m->params.axis});
 }
 
 /* A D that makes the same of the integers already, put right behind them. */
 static qn_status reuse_real(qn_value **out, const qn_quantized *m)
 {
-    const qn_quantized wanted = {.value = m->value, .scale = m->scale, .zero = m->zero, .axis = -1};
-    const bool known = m->axis < 0 && m->scale->data && m->zero && m->zero->data;
+    qn_quantized wanted = {.params = qn_qparams_of_type(m->value->type.dtype)};
+    const bool known = m->params.axis < 0 && m->scale->data && m->zero && m->zero->data;
     const qn_node *producer = m->value->producer;
     *out = NULL;
+    if (known) {
+        wanted.params.scale = (float)qn_tensor_f64(m->scale->data, 0);
+        wanted.params.zero = qn_tensor_i64(m->zero->data, 0);
+    }
     for (size_t u = 0; known && !*out && u < m->value->n_users; u++) {
         qn_node *node = m->value->users[u];
         qn_node *place = producer ? producer->next : m->value->graph->first;

@@ -10,7 +10,7 @@ static const double most_units = 0x1p30, most_units_wide = 0x1p46;
 
 bool qn_params_is_int16(const qn_qparams *x, const qn_qparams *w)
 {
-    return qn_width_of(x->dtype)->sums == QN_INT64 || qn_width_of(w->dtype)->sums == QN_INT64;
+    return x->width->sums == QN_INT64 || w->width->sums == QN_INT64;
 }
 
 static int64_t scale_index(const qn_qparams *w, const qn_weighted_node *m, int64_t filter)
@@ -25,9 +25,9 @@ static void raise_scales(qn_qparams *w, const qn_weighted_node *m, double x_scal
 {
     for (int64_t k = 0; k < m->filters; k++) {
         const double least = fabs(qn_weighted_node_bias(m, k)) / (x_scale * most);
-        float *scale = &w->scale[scale_index(w, m, k)];
-        if ((double)*scale < least)
-            *scale = fmaxf(nextafterf((float)least, INFINITY), FLT_MIN);
+        const int64_t at = scale_index(w, m, k);
+        if ((double)qn_qparams_scale_at(w, at) < least)
+            qn_qparams_set_scale(w, at, fmaxf(nextafterf((float)least, INFINITY), FLT_MIN));
     }
 }
 
@@ -55,7 +55,8 @@ static qn_status mean_shift(double *shift, double *signal, const qn_weighted_nod
         int64_t filter, channel;
         qn_weight_position(m, i, &filter, &channel);
         const int64_t s = w->count > 1 ? qn_weight_scale_index(m, i) : 0;
-        const double rounded = (double)qn_params_quantize(w, s, weights[i]) * (double)w->scale[s];
+        const double rounded =
+            (double)qn_params_quantize(w, s, weights[i]) * (double)qn_qparams_scale_at(w, s);
         shift[filter] += (rounded - (double)weights[i]) * mean[channel];
         signal[filter] += (double)(weights[i] * weights[i]) * power[channel];
     }
@@ -99,7 +100,7 @@ qn_status qn_bias_settle(qn_layer_encoding *out, qn_quantizer *q, const qn_weigh
     out->filters = m->filters;
     if (x) {
         const bool wide = qn_params_is_int16(x, out->weights);
-        raise_scales(out->weights, m, (double)x->scale[0], wide ? most_units_wide : most_units);
+        raise_scales(out->weights, m, (double)x->scale, wide ? most_units_wide : most_units);
     }
     qn_params_replace_zero_scales(out->weights);
     if (!options->correct_bias || !has_means(m, input))

@@ -143,7 +143,7 @@ static qn_status product_scales(qn_value **out, qn_value **zero, const qn_quanti
     qn_tensor *scale, *point;
     qn_type type = qn_type_tensor(QN_FLOAT32, p->count > 1, &p->count);
     QN_TRY(qn_model_tensor(&scale, q->model, &type));
-    memcpy(scale->data, p->scale, (size_t)p->count * sizeof *p->scale);
+    qn_qparams_store_scales(scale, p);
     type = qn_type_tensor(p->dtype, 0, NULL);
     QN_TRY(qn_model_tensor(&point, q->model, &type));
     memset(point->data, 0, qn_dtype_size(p->dtype));
@@ -253,7 +253,7 @@ static qn_status row_scales(qn_qparams **out, const qn_quantizer *q, const qn_te
             }
         }
         if (most > 0)
-            p->scale[r] = QN_MAX(most / (float)p->qmax, FLT_MIN);
+            qn_qparams_set_scale(p, r, QN_MAX(most / (float)p->qmax, FLT_MIN));
     }
     return QN_OK;
 }
@@ -284,10 +284,10 @@ static qn_status row_params(qn_value **scale, qn_value **zero, const qn_quantize
     qn_tensor *scales, *zeros;
     qn_type type = *dims;
     QN_TRY(qn_model_tensor(&scales, q->model, &type));
-    memcpy(scales->data, p->scale, (size_t)p->count * sizeof *p->scale);
+    qn_qparams_store_scales(scales, p);
     type.dtype = p->dtype;
     QN_TRY(qn_model_tensor(&zeros, q->model, &type));
-    memset(zeros->data, 0, (size_t)p->count * qn_dtype_size(p->dtype));
+    qn_qparams_store_zeros(zeros, p);
     QN_TRY(add_constant(scale, q, scales, name, "_scale"));
     return add_constant(zero, q, zeros, name, "_zero_point");
 }

@@ -10,7 +10,7 @@ size_t qn_existing_find(qn_quantizer *q)
         const qn_qparams *existing = v->existing;
         qn_quant_value *root = qn_quant_root(q, v);
         if (!v->integer || v->value->data || !existing || existing->count != 1 ||
-            existing->zero[0] < existing->qmin || existing->zero[0] > existing->qmax)
+            existing->zero < existing->qmin || existing->zero > existing->qmax)
             continue;
         if (!root->existing || (size_t)root->source == i)
             root->existing = existing;
@@ -33,23 +33,23 @@ bool qn_existing_is_complete(const qn_quantizer *q)
 
 qn_range qn_existing_range(const qn_qparams *existing)
 {
-    const double scale = (double)existing->scale[0];
-    return (qn_range){.min = (float)((double)(existing->qmin - existing->zero[0]) * scale),
-                      .max = (float)((double)(existing->qmax - existing->zero[0]) * scale)};
+    const double scale = (double)existing->scale;
+    return (qn_range){.min = (float)((double)(existing->qmin - existing->zero) * scale),
+                      .max = (float)((double)(existing->qmax - existing->zero) * scale)};
 }
 
 /* Integers of another sign that mean the same: q + (qmin' - qmin). */
 static int64_t moved_zero(const qn_qparams *to, const qn_qparams *existing, int64_t i)
 {
-    return existing->zero[i] + to->qmin - existing->qmin;
+    return qn_qparams_zero_at(existing, i) + to->qmin - existing->qmin;
 }
 
 void qn_existing_apply(qn_qparams *p, const qn_qparams *existing, bool symmetric)
 {
     const bool as_wide = p->qmax - p->qmin == existing->qmax - existing->qmin;
     if (as_wide && (!symmetric || moved_zero(p, existing, 0) == 0)) {
-        p->scale[0] = existing->scale[0];
-        p->zero[0] = moved_zero(p, existing, 0);
+        p->scale = existing->scale;
+        p->zero = moved_zero(p, existing, 0);
         return;
     }
     const qn_range range = qn_existing_range(existing);
@@ -62,7 +62,7 @@ static bool is_whole(const qn_qparams *p, const qn_weighted_node *m, const float
                      int64_t channel)
 {
     const int64_t dim = m->w->dims[m->axis], outer = m->count / (dim * m->inner);
-    const float scale = p->scale[p->count > 1 ? channel : 0];
+    const float scale = qn_qparams_scale_at(p, p->count > 1 ? channel : 0);
     for (int64_t o = 0; o < outer; o++) {
         for (int64_t i = 0; i < m->inner; i++) {
             const float steps = w[(o * dim + channel) * m->inner + i] / scale;
@@ -84,10 +84,10 @@ bool qn_existing_weights(qn_qparams *p, const qn_quantizer *q, const qn_weighted
     for (int64_t i = 0; i < p->count; i++) {
         const int64_t from = existing->count > 1 ? i : 0;
         /* qmin of weights is one more than that of their type. */
-        if (existing->zero[from] != (existing->qmin ? 0 : (existing->qmax + 1) / 2) ||
-            !(existing->scale[from] > 0))
+        if (qn_qparams_zero_at(existing, from) != (existing->qmin ? 0 : (existing->qmax + 1) / 2) ||
+            !(qn_qparams_scale_at(existing, from) > 0))
             return false;
-        p->scale[i] = existing->scale[from];
+        qn_qparams_set_scale(p, i, qn_qparams_scale_at(existing, from));
     }
     for (int64_t c = 0; c < channels; c++) {
         if (!is_whole(p, layer, w, c))

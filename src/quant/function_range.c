@@ -98,11 +98,11 @@ static qn_status error_of(double *out, search *s, float least, float most)
     qn_qparams *p = s->params;
     float x[LEVELS];
     double sum = 0;
-    p->scale[0] = 1;
-    p->zero[0] = 0;
+    p->scale = 1;
+    p->zero = 0;
     qn_params_from_range(p, least, most, s->q->settings.profile->symmetric);
     for (int64_t i = 0; i < LEVELS; i++)
-        x[i] = (float)(p->qmin + i - p->zero[0]) * p->scale[0];
+        x[i] = (float)(p->qmin + i - p->zero) * p->scale;
     QN_TRY(apply(s->levels, s, x, LEVELS));
     for (int64_t i = 0; i < s->bins.count; i++) {
         const float level = s->levels[qn_params_quantize(p, 0, s->bins.x[i]) - p->qmin];

@@ -109,8 +109,8 @@ void qn_input_types_params(qn_qparams *p, bool *raw, const qn_quant_value *root,
         qn_params_from_range(p, root->range.min, root->range.max, symmetric && p->qmin < 0);
         return;
     }
-    p->scale[0] = 1;
-    p->zero[0] = 0;
+    p->scale = 1;
+    p->zero = 0;
 }
 
 /* ---- The inputs themselves ------------------------------------------------------------------- */

@@ -22,17 +22,19 @@ static qn_status parameter(qn_value **out, const qn_quantizer *q, const qn_qpara
     const qn_type type = qn_type_tensor(dtype, p->axis < 0 ? 0 : 1, &p->count);
     QN_TRY(qn_tensor_create(&tensor, q->ctx, q->graph->arena, &type));
     if (dtype == QN_FLOAT32)
-        memcpy(tensor->data, p->scale, (size_t)p->count * sizeof *p->scale);
+        qn_qparams_store_scales(tensor, p);
     else
-        qn_store_i64(tensor->data, dtype, 0, p->zero, p->count);
+        qn_qparams_store_zeros(tensor, p);
     return qn_value_constant(out, q->graph, name, tensor);
 }
 
-typedef struct pair {
+/* The constants that hold a value's parameters in the graph. */
+typedef struct constants {
     qn_value *scale, *zero;
-} pair;
+} constants;
 
-static qn_status parameters(pair *out, const qn_quantizer *q, const qn_qparams *p, const char *base)
+static qn_status parameters(constants *out, const qn_quantizer *q, const qn_qparams *p,
+                            const char *base)
 {
     char *name;
     QN_TRY(qn_rewrite_name(&name, q->graph, base, "_scale"));
@@ -48,7 +50,7 @@ typedef struct place {
     const char *base;
     /* NULL: at the end */
     qn_node *before;
-    const pair *params;
+    const constants *params;
     /* -1: one scale */
     int32_t axis;
 } place;
@@ -71,7 +73,7 @@ static qn_status add_constant(qn_value **out, const qn_quantizer *q, const qn_va
     qn_tensor *integers;
     qn_value *stored;
     char *name;
-    pair own = {NULL, NULL};
+    constants own = {NULL, NULL};
     qn_type type = qn_type_of(value->data);
     int64_t inner = 1;
     type.dtype = p->dtype;
@@ -168,7 +170,7 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
                             const qn_value *value)
 {
     const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->encoding->int8_params;
-    pair own = {NULL, NULL};
+    constants own = {NULL, NULL};
     char *name;
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_8bit"));
     QN_TRY(parameters(&own, q, narrow, name));
@@ -219,7 +221,7 @@ static qn_status connect(const qn_quantizer *q, const reader *readers, size_t co
 }
 
 /* One pair of constants for all values that share parameters. */
-static qn_status shared_parameters(pair *out, qn_quantizer *q, const qn_quant_value *v)
+static qn_status shared_parameters(constants *out, qn_quantizer *q, const qn_quant_value *v)
 {
     qn_quant_value *root = qn_quant_root(q, v);
     if (!root->scale) {
@@ -227,7 +229,7 @@ static qn_status shared_parameters(pair *out, qn_quantizer *q, const qn_quant_va
         root->scale = out->scale;
         root->zero = out->zero;
     }
-    *out = (pair){root->scale, root->zero};
+    *out = (constants){root->scale, root->zero};
     return QN_OK;
 }
 
@@ -244,18 +246,18 @@ static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
  * real, what a D of the scale gives. The float number, which had its name, has another one from
  * here on. */
 static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *integers,
-                           const pair *params)
+                           const constants *params)
 {
     qn_node *before = value->producer, *quantize = integers->producer, *end;
     const int32_t slot = value->producer_slot;
-    pair units = *params;
+    constants units = *params;
     qn_value *real, *fresh;
     char *name;
     if (!q->settings.real_outputs) {
         QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output_scale"));
         QN_TRY(qn_value_float(&units.scale, q->graph, 1));
         QN_TRY(qn_value_rename(units.scale, name));
-        QN_TRY(qn_output_set_scale(q->model, value->name, value->qparams->scale[0]));
+        QN_TRY(qn_output_set_scale(q->model, value->name, value->qparams->scale));
     }
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output"));
     const place at = {name, quantize->next, &units, -1};
@@ -273,7 +275,7 @@ static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *int
 }
 
 /* Q and D behind a value; nobody but the model's output may read it. */
-static qn_status insert_pair(qn_quantizer *q, qn_value *value, const pair *own,
+static qn_status insert_pair(qn_quantizer *q, qn_value *value, const constants *own,
                              const reader *readers, size_t count)
 {
     const place at = {value->name, first_behind(q, value), own, -1};
@@ -291,7 +293,7 @@ static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)
 {
     reader *readers;
     size_t count;
-    pair own = {NULL, NULL};
+    constants own = {NULL, NULL};
     QN_TRY(shared_parameters(&own, q, v));
     QN_TRY(readers_of(&readers, &count, q, v->value));
     const qn_status status = insert_pair(q, v->value, &own, readers, count);
@@ -310,8 +312,10 @@ static qn_status product_units(qn_qparams **out, const qn_quantizer *q,
     QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena, QN_INT32, several ? layer->filters : 1));
     (*out)->axis = several ? 0 : -1;
     for (int64_t k = 0; k < (*out)->count; k++)
-        (*out)->scale[k] = (float)((double)x->scale[0] *
-                                   (double)w->scale[several ? k % layer->w->dims[layer->axis] : 0]);
+        qn_qparams_set_scale(
+            *out, k,
+            (float)((double)x->scale *
+                    (double)qn_qparams_scale_at(w, several ? k % layer->w->dims[layer->axis] : 0)));
     return QN_OK;
 }
 
@@ -325,7 +329,8 @@ static qn_status exact_units(qn_qparams **out, const qn_quantizer *q, const qn_t
     for (int64_t k = 0; k < (*out)->count; k++) {
         int exponent = 0;
         (void)frexp(qn_tensor_f64(bias, k), &exponent);
-        (*out)->scale[k] = (float)ldexp(1, QN_MAX(exponent - FLT_MANT_DIG, FLT_MIN_EXP));
+        qn_qparams_set_scale(*out, k,
+                             (float)ldexp(1, QN_MAX(exponent - FLT_MANT_DIG, FLT_MIN_EXP)));
     }
     return QN_OK;
 }

@@ -193,9 +193,9 @@ static qn_status check_zero(lint *l)
     const qn_dtype dtype = q.value->type.dtype;
     if (dtype == QN_UINT8 || dtype == QN_UINT16)
         tell(l, "'%s' is unsigned, %s wants signed integers", q.value->name, l->profile->name);
-    else if (qn_quantized_zero(&q) != 0)
-        tell(l, "'%s' has zero point %lld, %s wants 0", q.value->name,
-             (long long)qn_quantized_zero(&q), l->profile->name);
+    else if (q.params.zero != 0)
+        tell(l, "'%s' has zero point %lld, %s wants 0", q.value->name, (long long)q.params.zero,
+             l->profile->name);
     return QN_OK;
 }
 
@@ -204,7 +204,7 @@ static qn_status check_activation_axis(lint *l)
     qn_quantized q;
     bool found = false;
     QN_TRY(integers_of(&found, &q, l->node));
-    if (found && qn_is_quantize(l->node) && !l->node->in[0]->data && q.axis >= 0)
+    if (found && qn_is_quantize(l->node) && !l->node->in[0]->data && q.params.axis >= 0)
         tell(l, "'%s' is an activation with scales per channel", q.value->name);
     return QN_OK;
 }
@@ -230,12 +230,12 @@ static qn_status check_weights(lint *l)
         return QN_OK;
     }
     QN_TRY(qn_qdq_input(&found, &w, node->in[1]));
-    if (!found || w.axis < 0)
+    if (!found || w.params.axis < 0)
         return QN_OK;
     const int64_t axis = filter_axis(node, w.value->type.rank);
-    if (w.axis != axis)
+    if (w.params.axis != axis)
         tell(l, "scales of its weights lie along axis %lld, the filters along %lld",
-             (long long)w.axis, (long long)axis);
+             (long long)w.params.axis, (long long)axis);
     else if (!l->profile->per_channel)
         tell(l, "its weights have scales per channel, %s wants one scale", l->profile->name);
     else if (node->op == &qn_op_ConvTranspose && !l->profile->per_channel_transposed)
@@ -258,8 +258,7 @@ static void check_integer_bias(const lint *l, const product *p, const qn_quantiz
     if (!qn_quantized_is_byte(&p->x) || !qn_quantized_is_byte(&p->w))
         return;
     for (int64_t k = 0; k < count; k++) {
-        const double unit =
-            (double)qn_quantized_scale(&p->x, 0) * (double)qn_quantized_scale(&p->w, k);
+        const double unit = (double)p->x.params.scale * (double)qn_quantized_scale(&p->w, k);
         const double scale = (double)qn_quantized_scale(b, k);
         if (scale < unit * (1 - 1e-4) || scale > unit * (1 + 1e-4)) {
             tell(l, "scale %lld of its bias is %.7g, that of input times weights is %.7g",
@@ -276,8 +275,7 @@ static void check_float_bias(const lint *l, const product *p, const qn_tensor *b
         tell(l, "its bias is float, %s wants int32 in units of input times weights",
              l->profile->name);
     for (int64_t k = 0; k < qn_tensor_count(bias) && l->profile->bias_integer; k++) {
-        const double unit =
-            (double)qn_quantized_scale(&p->x, 0) * (double)qn_quantized_scale(&p->w, k);
+        const double unit = (double)p->x.params.scale * (double)qn_quantized_scale(&p->w, k);
         const double units = qn_tensor_f64(bias, k) / unit;
         if (!(fabs(units) <= INT32_MAX)) {
             tell(l, "bias %lld is %.3g units of input times weights and does not fit into int32",
@@ -394,9 +392,8 @@ static qn_status check_limit(lint *l)
     if (!found)
         return QN_OK;
     const qn_limits range = qn_limits_of(q.value->type.dtype);
-    const qn_quant quant = {qn_quantized_scale(&q, 0), qn_quantized_zero(&q), false};
-    if (qn_quantize((float)limits[0], quant, range) > range.min ||
-        qn_quantize((float)limits[1], quant, range) < range.max)
+    if (qn_quantize((float)limits[0], &q.params, range) > range.min ||
+        qn_quantize((float)limits[1], &q.params, range) < range.max)
         tell(l,
              "limits of '%s' behind it are not those of the integers, so that %s computes both in "
              "float",

@@ -21,18 +21,18 @@ void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric
     const double lo = QN_MIN((double)least, 0), hi = QN_MAX((double)most, 0);
     if (symmetric) {
         const double end = QN_MAX(-lo, hi), steps = (double)(p->qmax - p->qmin + 1) / 2 - 1;
-        p->scale[0] = end > 0 ? qn_params_positive(end / steps) : 1;
-        p->zero[0] = (p->qmin + p->qmax + 1) / 2;
+        p->scale = end > 0 ? qn_params_positive(end / steps) : 1;
+        p->zero = (p->qmin + p->qmax + 1) / 2;
         return;
     }
     if (hi == lo) {
-        p->zero[0] = p->qmin > 0 ? p->qmin : 0;
+        p->zero = p->qmin > 0 ? p->qmin : 0;
         return;
     }
     const double steps = (double)(p->qmax - p->qmin);
-    p->scale[0] = qn_params_positive((hi - lo) / steps);
-    const double zero = nearbyint((double)p->qmin - lo / (double)p->scale[0]);
-    p->zero[0] = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
+    p->scale = qn_params_positive((hi - lo) / steps);
+    const double zero = nearbyint((double)p->qmin - lo / (double)p->scale);
+    p->zero = (int64_t)QN_MIN(QN_MAX(zero, (double)p->qmin), (double)p->qmax);
 }
 
 /* rint(x) to even by additions, which round so: for what such a sum can hold, and else by the
@@ -45,7 +45,8 @@ static inline double rounded(double x)
 
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x)
 {
-    const double y = rounded((double)(x / p->scale[scale])) + (double)p->zero[scale];
+    const double y =
+        rounded((double)(x / qn_qparams_scale_at(p, scale))) + (double)qn_qparams_zero_at(p, scale);
     if (!(y > (double)p->qmin))
         return p->qmin;
     return y < (double)p->qmax ? (int64_t)y : p->qmax;

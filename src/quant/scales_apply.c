@@ -23,14 +23,16 @@ static qn_status get_scales(qn_qparams *p, const qn_json_place *object)
     size_t count;
     QN_TRY(qn_json_member(&item, object, "scale"));
     if (p->axis < 0)
-        return get_scale(&p->scale[0], &item);
+        return get_scale(&p->scale, &item);
     QN_TRY(qn_json_length(&count, &item));
     if (count != (size_t)p->count)
         return qn_json_fail(&item, QN_E_INVALID, "has %zu scales: the weights have %lld channels",
                             count, (long long)p->count);
     for (size_t i = 0; i < count; i++) {
         const qn_json_place one = qn_json_element(&item, i);
-        QN_TRY(get_scale(&p->scale[i], &one));
+        float scale = 1;
+        QN_TRY(get_scale(&scale, &one));
+        qn_qparams_set_scale(p, (int64_t)i, scale);
     }
     return QN_OK;
 }
@@ -45,7 +47,7 @@ static qn_status get_zero(qn_qparams *p, const qn_json_place *object, bool symme
     QN_TRY(
         qn_json_get_int(&zero, &item, symmetric ? middle : p->qmin, symmetric ? middle : p->qmax));
     for (int64_t i = 0; i < p->count; i++)
-        p->zero[i] = zero;
+        qn_qparams_set_zero(p, i, zero);
     return QN_OK;
 }
 
@@ -264,7 +266,7 @@ static qn_status check_biases(const qn_layer_encoding *d, const qn_quantizer *q,
         return QN_OK;
     for (int64_t k = 0; k < layer->filters; k++) {
         const int64_t s = w->count > 1 ? k % layer->w->dims[layer->axis] : 0;
-        const double unit = (double)read->scale[0] * (double)w->scale[s];
+        const double unit = (double)read->scale * (double)qn_qparams_scale_at(w, s);
         const double bias =
             qn_weighted_node_bias(layer, k) + (double)(d->correction ? d->correction[k] : 0);
         if (fabs(bias) > (double)INT32_MAX * unit)

@@ -45,6 +45,14 @@ static qn_json *floats(writer *w, const float *numbers, int64_t count)
     return list;
 }
 
+static qn_json *scales(writer *w, const qn_qparams *p)
+{
+    qn_json *list = qn_json_array();
+    for (int64_t i = 0; list && i < p->count; i++)
+        push(w, list, qn_json_float(qn_qparams_scale_at(p, i)));
+    return list;
+}
+
 /* Zero points differ only where there is one scale. */
 static void put_params(writer *w, qn_json *object, const qn_qparams *p, qn_range range)
 {
@@ -53,17 +61,16 @@ static void put_params(writer *w, qn_json *object, const qn_qparams *p, qn_range
     put(w, object, "bits", qn_json_int(info->bits));
     if (p->axis >= 0)
         put(w, object, "axis", qn_json_int(p->axis));
-    put(w, object, "scale",
-        p->axis < 0 ? qn_json_float(p->scale[0]) : floats(w, p->scale, p->count));
-    put(w, object, "zero_point", qn_json_int(p->zero[0]));
+    put(w, object, "scale", p->axis < 0 ? qn_json_float(p->scale) : scales(w, p));
+    put(w, object, "zero_point", qn_json_int(qn_qparams_zero_at(p, 0)));
     put(w, object, "range", floats(w, (const float[2]){range.min, range.max}, 2));
 }
 
 static qn_json *narrow_of(writer *w, const qn_qparams *p)
 {
     qn_json *object = qn_json_object();
-    put(w, object, "scale", qn_json_float(p->scale[0]));
-    put(w, object, "zero_point", qn_json_int(p->zero[0]));
+    put(w, object, "scale", qn_json_float(p->scale));
+    put(w, object, "zero_point", qn_json_int(p->zero));
     return object;
 }
 
@@ -106,7 +113,7 @@ static qn_range reach(const qn_qparams *p)
 {
     float most = 0;
     for (int64_t i = 0; i < p->count; i++)
-        most = QN_MAX(most, (float)p->qmax * p->scale[i]);
+        most = QN_MAX(most, (float)p->qmax * qn_qparams_scale_at(p, i));
     return (qn_range){-most, most};
 }
 

@@ -85,7 +85,7 @@ static bool is_per_channel(const qn_quantizer *q, const qn_weighted_node *m)
 /* Finer integers need no search, and one scale for all has the widest channel's. */
 static bool is_clipped(const qn_qparams *p)
 {
-    return !qn_width_is_fine(qn_width_of(p->dtype)) && p->count > 1;
+    return !qn_width_is_fine(p->width) && p->count > 1;
 }
 
 /* Dead channels have 0. */
@@ -93,7 +93,7 @@ static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
 {
     const int64_t dim = s->m->w->dims[s->m->axis];
     const int threads = s->m->node->graph->ctx->threads;
-    p->scale[0] = 0;
+    qn_qparams_set_scale(p, 0, 0);
 #pragma omp parallel for num_threads(threads) if (p->count > 1 &&                                  \
                                                   s->m->count > QN_WEIGHTS_PER_THREAD)
     for (int64_t c = 0; c < dim; c++) {
@@ -104,22 +104,22 @@ static void weight_scales(qn_qparams *p, const clip_search *s, bool clip)
         if (most > 0 && clip && is_clipped(p))
             scale = best_scale(s, c, scale, p->qmax);
         if (p->count > 1)
-            p->scale[c] = scale;
+            qn_qparams_set_scale(p, c, scale);
         else
-            p->scale[0] = fmaxf(scale, p->scale[0]);
+            qn_qparams_set_scale(p, 0, fmaxf(scale, qn_qparams_scale_at(p, 0)));
     }
 }
 
 void qn_params_replace_zero_scales(qn_qparams *p)
 {
     for (int64_t i = 0; i < p->count; i++)
-        p->scale[i] = p->scale[i] > 0 ? p->scale[i] : 1;
+        qn_qparams_set_scale(p, i, qn_qparams_scale_at(p, i) > 0 ? qn_qparams_scale_at(p, i) : 1);
 }
 
 void qn_params_weight_limits(qn_qparams *p, const qn_quantizer *q)
 {
     if (q->settings.reduce_range)
-        p->qmax = qn_width_of(p->dtype)->reduced;
+        p->qmax = p->width->reduced;
     p->qmin = -p->qmax;
 }
 

@@ -45,6 +45,18 @@ rm "$box/tool/main.c"
 mkdir "$box/src/attic" && touch "$box/src/attic/a.c"
 expect fail "rooms: room without a row" python3 "$here/rooms.py" "$box"
 
+# types: a name has one declaration, whatever kind of type it is; without a prefix it is private
+types="$box/types"
+mkdir -p "$types/src/ir" "$types/src/ops" "$types/tool"
+printf 'typedef struct qn_a qn_a;\nstruct qn_a {\n    int x;\n};\ntypedef struct place {\n    int x;\n} place;\n' >"$types/src/ir/a.h"
+printf 'typedef struct qn_a qn_a;\n/* struct qn_a { */\ntypedef struct place {\n    int y;\n} place;\n' >"$types/src/ops/b.c"
+expect pass "types: one declaration" python3 "$here/types.py" "$types"
+for line in 'struct qn_a {\n    int y;\n};' 'typedef enum qn_a { QN_X } qn_a;' 'typedef int qn_a;' 'typedef int qn_a(int x);'; do
+    # shellcheck disable=SC2059 # the line has its own newlines
+    printf "$line\n" >"$types/src/ops/b.c"
+    expect fail "types: $line" python3 "$here/types.py" "$types"
+done
+
 # symbols
 printf 'int qn_good(void) { return own; }\n' | sed '1i static int own;' >"$box/good.c"
 printf 'int bad(void) { return 0; }\n' >"$box/bad.c"

@@ -101,24 +101,24 @@ static void doubles_give_the_same_integers(void **state)
         const int e = (int)((random >> 32) % 121) - 60;
         const float ratio = ldexpf(1 + (float)((random >> 20) % 4096) / 4096, e);
         const qn_limits range = qn_limits_of(types[i % 4]);
-        const qn_quant y = {1, 0, true};
+        const qn_qparams y = {.scale = 1, .requantization = QN_REQUANTIZE_FIXED_POINT};
         const double fast = (double)sum * qn_normal_value(qn_normal_of((double)ratio));
-        if (qn_requantize_to(sum, ratio, y, range) != limited(nearbyint(fast), range))
+        if (qn_requantize_to(sum, ratio, &y, range) != limited(nearbyint(fast), range))
             fail_msg("%lld * %g", (long long)sum, (double)ratio);
     }
 }
 
 static void sums_beyond_all_types_saturate(void **state)
 {
-    const qn_quant y = {1, 5, true};
+    const qn_qparams y = {.scale = 1, .zero = 5, .requantization = QN_REQUANTIZE_FIXED_POINT};
     const qn_limits range = qn_limits_of(QN_INT16);
     (void)state;
-    assert_int_equal(qn_requantize_to(INT64_MAX, 0x1p-31f, y, range), 32767);
-    assert_int_equal(qn_requantize_to(INT64_MIN, 0x1p-31f, y, range), -32768);
-    assert_int_equal(qn_requantize_to(INT64_MAX, 0x1p-40f, y, range), 5);
-    assert_int_equal(qn_requantize_to(1, 0x1p40f, y, range), 32767);
-    assert_int_equal(qn_requantize_to(-1, 0x1p40f, y, qn_limits_of(QN_INT8)), -128);
-    assert_int_equal(qn_requantize_to(0, 0x1p40f, y, range), 5);
+    assert_int_equal(qn_requantize_to(INT64_MAX, 0x1p-31f, &y, range), 32767);
+    assert_int_equal(qn_requantize_to(INT64_MIN, 0x1p-31f, &y, range), -32768);
+    assert_int_equal(qn_requantize_to(INT64_MAX, 0x1p-40f, &y, range), 5);
+    assert_int_equal(qn_requantize_to(1, 0x1p40f, &y, range), 32767);
+    assert_int_equal(qn_requantize_to(-1, 0x1p40f, &y, qn_limits_of(QN_INT8)), -128);
+    assert_int_equal(qn_requantize_to(0, 0x1p40f, &y, range), 5);
 }
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------------- */

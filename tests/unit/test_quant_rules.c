@@ -280,16 +280,16 @@ static void zero_is_hit_exactly(void **state)
     (void)state;
     assert_int_equal(qn_qparams_create(&p, f.ctx, f.graph->arena, QN_UINT8, 1), QN_OK);
     qn_params_from_range(p, 0, 6, false);
-    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(p->zero, 0);
     assert_int_equal(qn_params_quantize(p, 0, 6), 255);
     qn_params_from_range(p, -1, 3, false);
-    assert_int_equal(qn_params_quantize(p, 0, 0), p->zero[0]);
+    assert_int_equal(qn_params_quantize(p, 0, 0), p->zero);
     assert_int_equal(qn_params_quantize(p, 0, -9), 0);
     qn_params_from_range(p, 2, 4, false);
-    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(p->zero, 0);
     assert_int_equal(qn_qparams_create(&p, f.ctx, f.graph->arena, QN_INT8, 1), QN_OK);
     qn_params_from_range(p, -2, 1, true);
-    assert_int_equal(p->zero[0], 0);
+    assert_int_equal(p->zero, 0);
     assert_int_equal(qn_params_quantize(p, 0, -2), -127);
     end(&f, NULL);
 }

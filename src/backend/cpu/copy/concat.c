@@ -214,19 +214,19 @@ qn_status qn_claim_concat(bool *taken, qn_claim *claim)
 }
 
 /* The parameters of part i beside those of the whole. */
-static bool read_part(struct part *part, const qn_node *node, int32_t i, const qn_q_param *whole)
+static bool read_part(struct part *part, const qn_node *node, int32_t i, const qn_qparams *whole)
 {
     const qn_dtype from = node->in[2 + 3 * i]->type.dtype, to = node->out[0]->type.dtype;
-    qn_q_param x;
+    qn_qparams x;
     if (!qn_q_param_of(&x, node, 3 + 3 * i, 4 + 3 * i) || !qn_q_is_narrow(from) ||
         qn_dtype_size(from) != qn_dtype_size(to))
         return false;
     part->changes = from != to || x.scale != whole->scale || x.zero != whole->zero;
     part->cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
-                             .scale = (float)(x.scale / whole->scale),
+                             .scale = (x.scale / whole->scale),
                              .round = qn_q_round_of(to, whole->zero),
                              .wide = qn_dtype_size(to) == 2};
-    if (qn_node_is_fixed(node))
+    if (qn_qparams_is_fixed_point(whole))
         qn_q_cast_fix(&part->cast);
     return true;
 }
@@ -236,7 +236,7 @@ qn_status qn_claim_q_concat(bool *taken, qn_claim *claim)
     qn_node *node = claim->node;
     const int32_t count = (node->n_in - 2) / 3;
     qn_tensor whole;
-    qn_q_param y;
+    qn_qparams y;
     state *s = NULL;
     qn_value **parts = qn_build_alloc(claim->builder, (size_t)count * sizeof *parts);
     QN_TRY_ALLOC(qn_build_context(claim->builder), parts);

@@ -163,7 +163,7 @@ static const qn_kernel norm_kernel = {.name = "int16 layer norm", .run = norm_ru
 static qn_status begin(state **out, qn_tensor *shape, const qn_claim *claim, const int32_t at[4])
 {
     const qn_node *node = claim->node;
-    qn_q_param x, y;
+    qn_qparams x, y;
     *out = NULL;
     if (!node->in[0] || node->in[0]->data || !node->out[0] ||
         !qn_q_is_narrow(node->in[0]->type.dtype) || !qn_q_is_narrow(node->out[0]->type.dtype) ||
@@ -174,11 +174,11 @@ static qn_status begin(state **out, qn_tensor *shape, const qn_claim *claim, con
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     const qn_dtype to = node->out[0]->type.dtype;
     s->kernels = qn_q_kernels_get();
-    s->x_scale = (float)x.scale;
+    s->x_scale = x.scale;
     s->from = qn_q_side_of(shape->dtype, x.zero);
     s->y_size = (int64_t)qn_dtype_size(to);
-    s->to = (qn_q_cast){
-        .scale = (float)y.scale, .round = qn_q_round_of(to, y.zero), .wide = s->y_size == 2};
+    s->to =
+        (qn_q_cast){.scale = y.scale, .round = qn_q_round_of(to, y.zero), .wide = s->y_size == 2};
     *out = s;
     return QN_OK;
 }

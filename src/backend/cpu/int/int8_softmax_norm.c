@@ -86,7 +86,7 @@ static const qn_kernel softmax_kernel = {.name = "int softmax", .run = softmax_r
 qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
-    qn_q_param x, y;
+    qn_qparams x, y;
     qn_tensor shape;
     int64_t outer, n, inner;
     if (!is_bytes(&shape, claim) || !qn_q_param_of(&x, node, 1, 2) ||
@@ -103,10 +103,10 @@ qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
     s->rows = outer * s->bands;
     s->n = n;
     cut(s);
-    qn_qsoftmax_table(s->table, (float)x.scale, 256);
+    qn_qsoftmax_table(s->table, x.scale, 256);
     s->softmax = (qn_q_softmax){.table = s->table,
                                 .is_signed = shape.dtype == QN_INT8,
-                                .y_scale = (float)y.scale,
+                                .y_scale = y.scale,
                                 .round = qn_q_round_of(node->out[0]->type.dtype, y.zero)};
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_out(claim, node->out[0], QN_ROWS);
@@ -153,7 +153,7 @@ qn_status qn_claim_q_layer_norm(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     const qn_norm_attrs *a = node->attrs;
-    qn_q_param x, y;
+    qn_qparams x, y;
     qn_tensor shape;
     if (!is_bytes(&shape, claim) || !qn_q_param_of(&x, node, 1, 2) ||
         !qn_q_param_of(&y, node, 5, 6))
@@ -170,9 +170,9 @@ qn_status qn_claim_q_layer_norm(bool *taken, qn_claim *claim)
     s->n = n;
     s->has_beta = node->in[4] != NULL;
     s->norm = (qn_q_norm){.from = qn_q_side_of(shape.dtype, x.zero),
-                          .x_scale = (float)x.scale,
+                          .x_scale = x.scale,
                           .epsilon = a->epsilon,
-                          .y_scale = (float)y.scale,
+                          .y_scale = y.scale,
                           .round = qn_q_round_of(node->out[0]->type.dtype, y.zero)};
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_in(claim, node->in[3], QN_ROWS);

@@ -32,11 +32,11 @@ static void *at(const qn_step_io *io, size_t offset)
 }
 
 /* Quantizes `count` numbers; returns how. */
-static qn_quant quantize(const state *s, uint8_t *to, const float *from, int64_t count)
+static qn_qparams quantize(const state *s, uint8_t *to, const float *from, int64_t count)
 {
     float ends[2];
     s->kernels->ends(ends, from, count);
-    const qn_quant q = qn_dynamic_ends(ends[0], ends[1]);
+    const qn_qparams q = qn_dynamic_ends(ends[0], ends[1]);
     const qn_q_cast cast = {.scale = q.scale, .round = qn_q_round_of(QN_UINT8, q.zero)};
     s->kernels->quantize(to, from, count, &cast);
     return q;
@@ -66,7 +66,7 @@ static void step(const state *s, const qn_step_io *io, const direction *d, const
                  float x_scale)
 {
     float *h = at(io, s->state_at), *h_sums = at(io, s->h_sums_at);
-    const qn_quant q = quantize(s, at(io, s->h_at), h, s->hidden);
+    const qn_qparams q = quantize(s, at(io, s->h_at), h, s->hidden);
     const qn_q_conv_data data = {
         .x = at(io, s->h_at), .y = (uint8_t *)h_sums, .scratch = at(io, s->product_at)};
     qn_q_product_run(&d->h, &data, (int32_t)q.zero, s->ones, io->threads);
@@ -96,7 +96,7 @@ static void run_item(const state *s, const qn_step_io *io, int64_t d, int64_t b,
 static qn_status lstm_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const state *s = opaque;
-    const qn_quant q =
+    const qn_qparams q =
         quantize(s, at(io, s->x_at), io->in[X_IN]->data, s->time * s->batch * s->inputs);
     const qn_q_conv_data data = {
         .x = at(io, s->x_at), .y = at(io, s->x_sums_at), .scratch = at(io, s->product_at)};

@@ -184,7 +184,7 @@ qn_status qn_claim_q_max_pool(bool *taken, qn_claim *claim)
 /* Constant parameters, and the largest sum fits into 32 bits. */
 static bool read_mean(qn_q_cast *cast, double scales[2], const qn_node *node, int64_t n)
 {
-    qn_q_param x, y;
+    qn_qparams x, y;
     const qn_dtype from = node->in[0]->type.dtype, to = node->out[0]->type.dtype;
     if (!qn_q_is_narrow(from) || !qn_q_is_narrow(to) || !qn_q_param_of(&x, node, 1, 2) ||
         !qn_q_param_of(&y, node, 3, 4) || n >= (qn_dtype_size(from) == 2 ? 1 << 14 : 1 << 22))
@@ -192,9 +192,9 @@ static bool read_mean(qn_q_cast *cast, double scales[2], const qn_node *node, in
     *cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
                         .round = qn_q_round_of(to, y.zero),
                         .wide = qn_dtype_size(to) == 2,
-                        .fixed = qn_node_is_fixed(node)};
-    scales[0] = x.scale;
-    scales[1] = y.scale;
+                        .fixed = qn_qparams_is_fixed_point(&y)};
+    scales[0] = (double)x.scale;
+    scales[1] = (double)y.scale;
     return true;
 }
 

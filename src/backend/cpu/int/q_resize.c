@@ -173,7 +173,7 @@ qn_status qn_claim_q_linear(bool *taken, qn_claim *claim)
     const qn_node *node = claim->node;
     qn_value *value = node->out[0];
     const qn_dtype to = value->type.dtype;
-    qn_q_param x, y;
+    qn_qparams x, y;
     state *s;
     QN_TRY(begin(&s, claim, 5));
     if (!s || ((const qn_resize_attrs *)node->attrs)->mode != QN_RESIZE_LINEAR ||
@@ -182,7 +182,7 @@ qn_status qn_claim_q_linear(bool *taken, qn_claim *claim)
         return QN_OK;
     s->linear = true;
     s->cast = (qn_q_cast){.from = qn_q_side_of(node->in[0]->type.dtype, x.zero),
-                          .scale = (float)(x.scale / y.scale),
+                          .scale = (x.scale / y.scale),
                           .round = qn_q_round_of(to, y.zero),
                           .wide = qn_dtype_size(to) == 2};
     qn_q_take_clips(claim, &value, &s->cast.round);

@@ -139,9 +139,9 @@ static void cut(state *s)
 }
 
 /* Of a, b and the result. */
-static void float_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
+static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
-    const float ratios[2] = {(float)(p[0].scale / p[2].scale), (float)(p[1].scale / p[2].scale)};
+    const float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
     const int64_t zeros[3] = {p[0].zero, p[1].zero, p[2].zero};
     if (s->how == SUM)
         s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], 0),
@@ -151,19 +151,18 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
                               .fixed = qn_sum_fixed(ratios, zeros),
                               .round = qn_q_round_of(types[2], 0)};
     else
-        s->pair = (qn_q_pair){
-            .a = qn_q_side_of(types[0], zeros[0]),
-            .b = qn_q_side_of(types[1], zeros[1]),
-            .a_scale = qn_multiplier((float)p[0].scale, (float)p[1].scale, (float)p[2].scale),
-            .round = qn_q_round_of(types[2], zeros[2])};
+        s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], zeros[0]),
+                              .b = qn_q_side_of(types[1], zeros[1]),
+                              .a_scale = qn_multiplier(p[0].scale, p[1].scale, p[2].scale),
+                              .round = qn_q_round_of(types[2], zeros[2])};
 }
 
 /* Floats hold the sum of two bytes times 15 bits, where no zero points come in. */
-static void fixed_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
+static void fixed_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
-    float ratios[2] = {(float)(p[0].scale / p[2].scale), (float)(p[1].scale / p[2].scale)};
+    float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
     const double zeros[3] = {(double)p[0].zero, (double)p[1].zero, (double)p[2].zero};
-    const float product = qn_multiplier((float)p[0].scale, (float)p[1].scale, (float)p[2].scale);
+    const float product = qn_multiplier(p[0].scale, p[1].scale, p[2].scale);
     const bool plain = qn_q_fixed_ratios(ratios, zeros) && qn_dtype_size(types[0]) == 1;
     s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], p[0].zero),
                           .b = qn_q_side_of(types[1], p[1].zero),
@@ -178,7 +177,7 @@ static void fixed_pair(state *s, const qn_dtype types[3], const qn_q_param p[3])
 /* Constant scales and zero points; types of one width. */
 static bool read_pair(state *s, const qn_node *node)
 {
-    qn_q_param a, b, c;
+    qn_qparams a, b, c;
     const qn_dtype types[3] = {node->in[0]->type.dtype, node->in[3]->type.dtype,
                                node->out[0]->type.dtype};
     for (int i = 0; i < 3; i++) {
@@ -188,8 +187,8 @@ static bool read_pair(state *s, const qn_node *node)
     if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
         !qn_q_param_of(&c, node, 6, 7))
         return false;
-    const qn_q_param params[3] = {a, b, c};
-    if (qn_node_is_fixed(node))
+    const qn_qparams params[3] = {a, b, c};
+    if (qn_qparams_is_fixed_point(&c))
         fixed_pair(s, types, params);
     else
         float_pair(s, types, params);
@@ -201,15 +200,15 @@ static bool read_pair(state *s, const qn_node *node)
 static bool read_slopes(state *s, const qn_node *node)
 {
     const qn_dtype from = node->in[0]->type.dtype, to = node->out[0]->type.dtype;
-    qn_q_param x, y;
+    qn_qparams x, y;
     if (!qn_q_is_narrow(from) || !qn_q_is_narrow(to) || !qn_q_param_of(&x, node, 1, 2) ||
         !qn_q_param_of(&y, node, 4, 5))
         return false;
     s->slopes = (qn_q_slopes){.cast = {.from = qn_q_side_of(from, x.zero),
-                                       .scale = (float)x.scale,
+                                       .scale = x.scale,
                                        .round = qn_q_round_of(to, y.zero),
                                        .wide = qn_dtype_size(to) == 2},
-                              .y_scale = (float)y.scale};
+                              .y_scale = y.scale};
     s->y_size = (int64_t)qn_dtype_size(to);
     s->a_size = (int64_t)qn_dtype_size(from);
     s->b_size = sizeof(float);

@@ -32,14 +32,17 @@ bool qn_q_is_narrow(qn_dtype dtype)
     return dtype == QN_UINT8 || dtype == QN_INT8 || dtype == QN_UINT16 || dtype == QN_INT16;
 }
 
-bool qn_q_param_of(qn_q_param *out, const qn_node *node, int32_t scale, int32_t zero)
+bool qn_q_param_of(qn_qparams *out, const qn_node *node, int32_t scale, int32_t zero)
 {
-    double z = 0;
     const bool has_zero = zero < node->n_in && node->in[zero];
-    if (!qn_q_number(&out->scale, node, scale) || (has_zero && !qn_q_number(&z, node, zero)))
+    double s = 0, z = 0;
+    if (!qn_q_number(&s, node, scale) || (has_zero && !qn_q_number(&z, node, zero)))
         return false;
+    *out = qn_qparams_of_type(has_zero ? node->in[zero]->type.dtype : QN_UINT8);
+    out->requantization = qn_node_requantization(node);
+    out->scale = (float)s;
     out->zero = (int64_t)z;
-    return isfinite(out->scale) && out->scale != 0;
+    return isfinite(s) && s != 0;
 }
 
 void qn_q_cast_fix(qn_q_cast *cast)

@@ -4,6 +4,7 @@
 #define QN_CPU_Q_ELEMENTWISE_H
 
 #include "backend/cpu/int/epilogue/q_epilogue.h"
+#include "ir/qparams.h"
 
 /* How a kernel reads a tensor of 8 or 16 bits: x = (stored ^ flip) - zero, all unsigned. */
 typedef struct qn_q_side {
@@ -136,11 +137,7 @@ void qn_q_table_vbmi(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t 
 /* An integer type of 8 or 16 bits. */
 bool qn_q_is_narrow(qn_dtype dtype);
 /* The constant scale and zero point at inputs `scale` and `zero` (which may be left out). */
-typedef struct qn_q_param {
-    double scale;
-    int64_t zero;
-} qn_q_param;
-bool qn_q_param_of(qn_q_param *out, const qn_node *node, int32_t scale, int32_t zero);
+bool qn_q_param_of(qn_qparams *out, const qn_node *node, int32_t scale, int32_t zero);
 qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero);
 /* Its scale in fixed point. */
 void qn_q_cast_fix(qn_q_cast *cast);

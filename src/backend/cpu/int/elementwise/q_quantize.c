@@ -150,7 +150,7 @@ static bool wants_last(const qn_value *value)
 }
 
 /* A float32 tensor with a single constant scale in float32. */
-static bool is_plain(qn_q_param *param, qn_tensor *shape, const qn_claim *claim)
+static bool is_plain(qn_qparams *param, qn_tensor *shape, const qn_claim *claim)
 {
     const qn_node *node = claim->node;
     const qn_quantize_attrs *a = node->attrs;
@@ -184,13 +184,13 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
 {
     qn_value *value = claim->node->out[0];
     qn_tensor shape;
-    qn_q_param param;
+    qn_qparams param;
     state *s = NULL;
     if (!is_plain(&param, &shape, claim) || shape.dtype != QN_FLOAT32 ||
         !qn_q_is_narrow(value->type.dtype))
         return QN_OK;
     QN_TRY(state_make(&s, claim, &shape));
-    s->cast = (qn_q_cast){.scale = (float)param.scale,
+    s->cast = (qn_q_cast){.scale = param.scale,
                           .round = qn_q_round_of(value->type.dtype, param.zero),
                           .wide = qn_dtype_size(value->type.dtype) == 2};
     const qn_layout given = qn_build_layout(claim->builder, claim->node->in[0]);
@@ -270,14 +270,13 @@ qn_status qn_claim_q_dequantize(bool *taken, qn_claim *claim)
 {
     qn_node *node = claim->node;
     qn_tensor shape;
-    qn_q_param param;
+    qn_qparams param;
     state *s = NULL;
     if (!is_plain(&param, &shape, claim) || !qn_q_is_narrow(shape.dtype) ||
         node->out[0]->type.dtype != QN_FLOAT32)
         return QN_OK;
     QN_TRY(state_make(&s, claim, &shape));
-    s->cast =
-        (qn_q_cast){.from = qn_q_side_of(shape.dtype, param.zero), .scale = (float)param.scale};
+    s->cast = (qn_q_cast){.from = qn_q_side_of(shape.dtype, param.zero), .scale = param.scale};
     /* What leaves the plan is row-major: bytes are turned more cheaply than floats. */
     const qn_layout layout = node->out[0]->is_output ? QN_ROWS : qn_q_layout(claim, node->in[0]);
     const qn_layout native = qn_layout_native();

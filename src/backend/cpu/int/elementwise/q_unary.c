@@ -86,17 +86,17 @@ qn_status qn_claim_q_requantize(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     qn_value *value = node->out[0];
-    qn_q_param x, y;
+    qn_qparams x, y;
     state *s;
     QN_TRY(begin(&s, claim));
     if (!s || !qn_q_param_of(&x, node, 1, 2) || !qn_q_param_of(&y, node, 3, 4))
         return QN_OK;
     s->chunk = requantize_chunk;
     s->cast = (qn_q_cast){.from = qn_q_side_of(node->in[0]->type.dtype, x.zero),
-                          .scale = (float)(x.scale / y.scale),
+                          .scale = (x.scale / y.scale),
                           .round = qn_q_round_of(value->type.dtype, y.zero),
                           .wide = qn_dtype_size(value->type.dtype) == 2};
-    if (qn_node_is_fixed(node))
+    if (qn_qparams_is_fixed_point(&y))
         qn_q_cast_fix(&s->cast);
     qn_q_take_clips(claim, &value, &s->cast.round);
     finish(s, claim, value, &requantize_kernel);

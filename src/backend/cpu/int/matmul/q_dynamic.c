@@ -55,7 +55,7 @@ static qn_status quantize_run(const void *opaque, void *bound, const qn_step_io 
         low = QN_MIN(w.ends[i][0], low);
         high = QN_MAX(w.ends[i][1], high);
     }
-    const qn_quant q = qn_dynamic_ends(low, high);
+    const qn_qparams q = qn_dynamic_ends(low, high);
     w.cast = (qn_q_cast){.scale = q.scale, .round = qn_q_round_of(QN_UINT8, q.zero)};
     if (io->out[0]) {
         w.y = io->out[0]->data;

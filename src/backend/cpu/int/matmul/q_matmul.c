@@ -202,13 +202,12 @@ static qn_mac_source source_of(const qn_value *value, int64_t zero)
                            .wide = !qn_q_is_byte(value)};
 }
 
-static void describe(state *s, const qn_node *node, const qn_q_param params[3])
+static void describe(state *s, const qn_node *node, const qn_qparams params[3])
 {
     const qn_matmul *g = &s->shape;
     s->b = source_of(node->in[3], params[1].zero);
-    s->multiplier =
-        qn_multiplier((float)params[0].scale, (float)params[1].scale, (float)params[2].scale);
-    s->fixed = qn_node_is_fixed(node);
+    s->multiplier = qn_multiplier(params[0].scale, params[1].scale, params[2].scale);
+    s->fixed = qn_qparams_is_fixed_point(&params[2]);
     s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
     s->conv.weight_info.fit_int8 = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);
     s->conv.source = source_of(node->in[0], params[0].zero);
@@ -233,7 +232,7 @@ static bool shapes_of(qn_matmul *out, const qn_claim *claim)
 qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
-    qn_q_param params[3];
+    qn_qparams params[3];
     qn_matmul shape;
     if (!qn_q_is_narrow(node->in[0]->type.dtype) || !qn_q_is_narrow(node->in[3]->type.dtype) ||
         !qn_q_is_narrow(node->out[0]->type.dtype) || !qn_q_param_of(&params[0], node, 1, 2) ||
