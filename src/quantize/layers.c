@@ -170,13 +170,13 @@ static qn_status add_int16(patterns *p, const qn_search *s, const qn_layer *l)
 qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l)
 {
     const qn_quant_settings *asked = &l->asked.rules;
-    patterns floats = {.count = 0}, widths = {.count = 0}, uncut = {.count = 0};
+    patterns floats = {.count = 0}, widths = {.count = 0}, min_max = {.count = 0};
     QN_TRY(begin_patterns(&floats, l, asked->keep_float, asked->n_float));
     QN_TRY(begin_patterns(&widths, l, asked->widths, asked->n_widths));
-    QN_TRY(begin_patterns(&uncut, l, asked->uncut, asked->n_min_max));
+    QN_TRY(begin_patterns(&min_max, l, asked->min_max, asked->n_min_max));
     for (size_t i = 0; i < l->count; i++) {
-        if (l->at[i].uncut)
-            add_values(&uncut, &l->at[i]);
+        if (l->at[i].min_max)
+            add_values(&min_max, &l->at[i]);
         if (l->at[i].bits == 32)
             add_values(&floats, &l->at[i]);
         else if (l->at[i].bits == 16)
@@ -189,8 +189,8 @@ qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l)
     out->rules.widths = widths.at;
     out->rules.n_widths = widths.count;
     out->rules.n_searched_widths = asked->n_searched_widths + widths.count - asked->n_widths;
-    out->rules.uncut = uncut.at;
-    out->rules.n_min_max = uncut.count;
+    out->rules.min_max = min_max.at;
+    out->rules.n_min_max = min_max.count;
     return QN_OK;
 }
 

@@ -13,7 +13,7 @@ typedef struct qn_layer {
     double sensitivity; /* noise of the outputs with this layer quantized and all others float */
     double work;        /* multiply-accumulates and numbers written, of one sample */
     int bits;           /* 16, 32: float; 0: as asked */
-    bool uncut;         /* the ranges of its values are all that was seen */
+    bool min_max;       /* the ranges of its values are all that was seen */
     size_t place;       /* among the layers in the network's order: layers may be sorted */
 } qn_layer;
 

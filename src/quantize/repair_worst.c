@@ -95,13 +95,13 @@ static qn_layer *worst_left(const repair *f, const bool *tried)
 }
 
 /* What can be done, the cheapest first. */
-typedef enum cure { NOTHING, UNCUT, WIDE, FLOAT, CURES } cure;
+typedef enum cure { NOTHING, MIN_MAX, WIDE, FLOAT, CURES } cure;
 static const char *const cure_names[CURES] = {"none: nothing lowers the error of the outputs",
                                               "range of min_max", "16 bits", "float"};
 
 static void apply(qn_layer *l, cure c)
 {
-    l->uncut = c == UNCUT;
+    l->min_max = c == MIN_MAX;
     l->bits = c == WIDE ? 16 : c == FLOAT ? 32 : 0;
 }
 
@@ -123,13 +123,13 @@ static qn_status find_cure(cure *out, repair *f, qn_layer *l)
     const double before = f->now;
     double error[CURES] = {f->now, INFINITY, INFINITY, INFINITY};
     *out = NOTHING;
-    QN_TRY(try_cure(&error[UNCUT], f, l, UNCUT));
+    QN_TRY(try_cure(&error[MIN_MAX], f, l, MIN_MAX));
     if (qn_profile_wider(s->profile, s->bits))
         QN_TRY(try_cure(&error[WIDE], f, l, WIDE));
-    if (fmin(error[UNCUT], error[WIDE]) >= before)
+    if (fmin(error[MIN_MAX], error[WIDE]) >= before)
         QN_TRY(try_cure(&error[FLOAT], f, l, FLOAT));
-    for (int c = UNCUT; c < CURES; c++) {
-        const double least = c > UNCUT && *out != NOTHING ? f->now / nearly : f->now;
+    for (int c = MIN_MAX; c < CURES; c++) {
+        const double least = c > MIN_MAX && *out != NOTHING ? f->now / nearly : f->now;
         if (error[c] < least) {
             *out = (cure)c;
             f->now = error[c];

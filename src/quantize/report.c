@@ -19,8 +19,8 @@ void qn_node_counts_report(qn_item *root, const qn_quantizer *q)
     qn_item_text(root, "target", q->settings.profile->name);
     qn_item_int(root, "nodes", all);
     qn_item_int(root, "integer_nodes", integer);
-    if (q->n_given)
-        qn_item_int(root, "given_scales", (int64_t)q->n_given);
+    if (q->n_existing)
+        qn_item_int(root, "given_scales", (int64_t)q->n_existing);
 }
 
 /* Of a chip's outputs that are integers. */
