@@ -1,11 +1,9 @@
 /* qn_infer_files: from files through a model to files. */
 #include "api/infer.h"
 
-#include <omp.h>
-#include <pthread.h>
-
 #include "base/clock.h"
 #include "base/pin.h"
+#include "base/pool.h"
 #include "executor/feed_source.h"
 #include "model/prepare.h"
 #include "run/plan.h"
@@ -26,14 +24,6 @@ typedef struct job {
     int n_workers;
     /* Of several workers */
     qn_feed_source samples;
-    /* Of all below, and of the outputs */
-    pthread_mutex_t lock;
-    /* `due` has changed */
-    pthread_cond_t turn;
-    /* Runs to be begun and to be written next */
-    int64_t next, due;
-    /* Of the first run that failed */
-    qn_status status;
 } job;
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -127,8 +117,9 @@ static qn_status run_in_turn(job *j)
 
 /* ---- Runs side by side ----------------------------------------------------------------------- */
 
-static qn_status run_one(job *j, int slot, int64_t run)
+static qn_status run_one(void *user, int slot, int64_t run)
 {
+    job *j = user;
     const worker *w = &j->workers[slot];
     const qn_sample_source *source = &j->samples.source;
     const qn_tensor *inputs = NULL;
@@ -136,51 +127,34 @@ static qn_status run_one(job *j, int slot, int64_t run)
     return qn_session_run(w->session, inputs, j->feed.n_in);
 }
 
-/* In the order of the runs, with the lock held. */
-static void finish_one(job *j, const worker *w, int64_t run, qn_status status)
+static qn_context *context_of(void *user, int slot)
 {
-    const qn_feed *feed = &j->feed;
-    if (j->status != QN_OK)
-        return;
-    if (status == QN_OK)
-        status = qn_infer_outputs_take(&j->outputs, w->session, qn_feed_count(feed, run));
-    else
-        status = tell(j, w, status);
-    j->status = status;
-    if (w == j->workers) /* the caller's own thread */
-        qn_progress(feed->ctx, "samples", QN_MIN((run + 1) * feed->batch, feed->samples),
-                    feed->samples);
+    return ((job *)user)->workers[slot].ctx;
 }
 
-/* Waiting is sleeping here: OpenMP's own ways of keeping an order spin. */
-static void work(job *j, int slot)
+static qn_status finish_one(void *user, int slot, int64_t run)
 {
-    const int64_t runs = j->samples.source.count;
-    pthread_mutex_lock(&j->lock);
-    while (j->status == QN_OK && j->next < runs) {
-        const int64_t run = j->next++;
-        pthread_mutex_unlock(&j->lock);
-        const qn_status status = run_one(j, slot, run);
-        pthread_mutex_lock(&j->lock);
-        while (j->due != run)
-            pthread_cond_wait(&j->turn, &j->lock);
-        finish_one(j, &j->workers[slot], run, status);
-        j->due++;
-        pthread_cond_broadcast(&j->turn);
-    }
-    pthread_mutex_unlock(&j->lock);
+    job *j = user;
+    const qn_feed *feed = &j->feed;
+    QN_TRY(qn_infer_outputs_take(&j->outputs, j->workers[slot].session, qn_feed_count(feed, run)));
+    if (slot == 0) /* the caller's own thread */
+        qn_progress(feed->ctx, "samples", QN_MIN((run + 1) * feed->batch, feed->samples),
+                    feed->samples);
+    return QN_OK;
 }
 
 static qn_status run_side_by_side(job *j)
 {
     QN_TRY(qn_feed_source_open(&j->samples, &j->feed, j->plan, j->n_workers));
-    pthread_mutex_init(&j->lock, NULL);
-    pthread_cond_init(&j->turn, NULL);
-#pragma omp parallel num_threads(j->n_workers)
-    work(j, omp_get_thread_num());
-    pthread_cond_destroy(&j->turn);
-    pthread_mutex_destroy(&j->lock);
-    QN_TRY(j->status);
+    const qn_pool_work work = {.user = j,
+                               .count = j->samples.source.count,
+                               .threads = j->n_workers,
+                               .openmp = true,
+                               .ordered = true,
+                               .context = context_of,
+                               .run = run_one,
+                               .finish = finish_one};
+    QN_TRY(qn_pool_run(j->feed.ctx, &work));
     qn_progress(j->feed.ctx, "samples", j->feed.samples, j->feed.samples);
     return QN_OK;
 }

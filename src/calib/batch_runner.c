@@ -2,10 +2,7 @@
  * left over. */
 #include "calib/batch_runner.h"
 
-#include <omp.h>
-#include <pthread.h>
-#include <string.h>
-
+#include "base/pool.h"
 #include "calib/sampler.h"
 
 typedef struct lane {
@@ -27,13 +24,6 @@ struct qn_batch_runner {
     qn_sampler **helpers;
     qn_plan *narrow_plan, *wide_plan;
     qn_stats *total;
-    /* Protects all fields below. */
-    pthread_mutex_t lock;
-    int64_t next;
-    /* The status of the failed piece with the lowest index. */
-    qn_status status;
-    int64_t failed;
-    char message[QN_ERROR_SIZE];
 };
 
 /* ---- A piece --------------------------------------------------------------------------------- */
@@ -63,31 +53,21 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_batch_pieces *pieces
 
 /* ---- A batch --------------------------------------------------------------------------------- */
 
-/* Records a failure; the caller holds the lock. */
-static void note_failure(lane *l, int64_t piece, qn_status status)
+/* Pieces that a call runs. */
+typedef struct batch {
+    qn_batch_runner *runner;
+    const qn_batch_pieces *pieces;
+} batch;
+
+static qn_context *context_of(void *user, int slot)
 {
-    qn_batch_runner *runner = l->runner;
-    if (runner->status != QN_OK && piece >= runner->failed)
-        return;
-    runner->status = status;
-    runner->failed = piece;
-    memcpy(runner->message, qn_context_error(l->sampler.ctx), sizeof runner->message);
+    return ((batch *)user)->runner->at[slot].sampler.ctx;
 }
 
-/* Runs pieces until none is left. */
-static void run_pieces(lane *l, const qn_batch_pieces *pieces)
+static qn_status run_narrow_piece(void *user, int slot, int64_t piece)
 {
-    qn_batch_runner *runner = l->runner;
-    pthread_mutex_lock(&runner->lock);
-    while (runner->status == QN_OK && runner->next < pieces->count) {
-        const int64_t piece = runner->next++;
-        pthread_mutex_unlock(&runner->lock);
-        const qn_status status = run_piece(l, runner->narrow_plan, pieces, piece);
-        pthread_mutex_lock(&runner->lock);
-        if (status != QN_OK)
-            note_failure(l, piece, status);
-    }
-    pthread_mutex_unlock(&runner->lock);
+    const batch *b = user;
+    return run_piece(&b->runner->at[slot], b->runner->narrow_plan, b->pieces, piece);
 }
 
 static qn_status run_wide(qn_batch_runner *runner, const qn_batch_pieces *pieces, int64_t piece)
@@ -106,14 +86,14 @@ static qn_status run_narrow(qn_batch_runner *runner, const qn_batch_pieces *piec
     const qn_batch_runner_options *o = &runner->options;
     if (!runner->narrow_plan)
         QN_TRY(o->plan(o->user, &runner->narrow_plan, 1));
-    runner->next = 0;
-    runner->status = QN_OK;
-    /* These are the same OpenMP threads that multi-threaded steps use, so that no further threads
-     * compete with them. */
-#pragma omp parallel num_threads(runner->n_lanes) if (runner->n_lanes > 1)
-    run_pieces(&runner->at[omp_get_thread_num()], pieces);
-    return runner->status == QN_OK ? QN_OK
-                                   : qn_fail(runner->ctx, runner->status, "%s", runner->message);
+    batch b = {runner, pieces};
+    const qn_pool_work work = {.user = &b,
+                               .count = pieces->count,
+                               .threads = runner->n_lanes,
+                               .openmp = true,
+                               .context = context_of,
+                               .run = run_narrow_piece};
+    return qn_pool_run(runner->ctx, &work);
 }
 
 /* Side by side, but for one that would be left over: all threads do that. */
@@ -199,7 +179,6 @@ qn_status qn_batch_runner_create(qn_batch_runner **out, qn_context *ctx,
     QN_TRY_ALLOC(ctx, runner);
     *runner = (qn_batch_runner){.ctx = ctx, .options = *options};
     runner->n_lanes = options->threads > 0 ? options->threads : ctx->threads;
-    pthread_mutex_init(&runner->lock, NULL);
     const qn_status status = init_lanes(runner);
     if (status != QN_OK) {
         qn_batch_runner_free(runner);
@@ -228,6 +207,5 @@ void qn_batch_runner_free(qn_batch_runner *runner)
     qn_stats_free(runner->total);
     qn_plan_free(runner->narrow_plan);
     qn_plan_free(runner->wide_plan);
-    pthread_mutex_destroy(&runner->lock);
     qn_free(runner->ctx, runner);
 }

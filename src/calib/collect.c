@@ -3,85 +3,41 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/pool.h"
 #include "calib/collect.h"
 #include "calib/sampler.h"
 
-typedef struct team {
-    qn_collection c;
-    qn_plan *plan;
-    size_t n_inputs;
-    /* Protects all fields below and the collection. */
-    pthread_mutex_t lock;
-    pthread_cond_t work, news;
-    /* Workers are to give away what they have and wait */
-    bool pausing;
-    bool stopping;
-    int alive, parked;
-    /* The status of the failed sample with the lowest index. */
-    qn_status status;
-    int64_t failed;
-    char message[QN_ERROR_SIZE];
-} team;
-
 typedef struct worker {
-    team *crew;
-    int slot;
-    pthread_t thread;
     qn_context *ctx;
     /* Its part is of `segment` */
     qn_sampler sampler;
     size_t segment;
     qn_extremes extremes;
-    /* The current sample; -1: none. */
-    int64_t sample;
 } worker;
 
-/* ---- One sample ------------------------------------------------------------------------------ */
+typedef struct team {
+    qn_collection c;
+    qn_plan *plan;
+    size_t n_inputs;
+    worker *workers;
+    int n_workers;
+    /* When a checkpoint was last written, in milliseconds */
+    double written;
+    /* Of what the collection holds */
+    pthread_mutex_t lock;
+} team;
 
-static qn_status run_sample(worker *w)
+/* ---- A worker -------------------------------------------------------------------------------- */
+
+static qn_context *context_of(void *user, int slot)
 {
-    const qn_collect_options *o = w->crew->c.options;
-    const qn_sample_source *source = w->crew->c.source;
-    const qn_tensor *inputs = NULL;
-    w->sampler.sample = w->sample;
-    QN_TRY(source->read(source->user, w->ctx, w->slot, w->sample, &inputs));
-    QN_TRY(qn_sampler_run(&w->sampler, inputs, w->crew->n_inputs));
-    return o->on_sample ? o->on_sample(o->on_sample_user, w->ctx, w->sample, w->sampler.session)
-                        : QN_OK;
+    return ((team *)user)->workers[slot].ctx;
 }
 
-/* ---- A worker (with the lock held where nothing else is said) -------------------------------- */
-
-static void note_failure(worker *w, qn_status status)
+static qn_status merge_part(team *crew, worker *w)
 {
-    team *crew = w->crew;
-    crew->stopping = true;
-    if (crew->status != QN_OK && w->sample >= crew->failed)
-        return;
-    crew->status = status;
-    crew->failed = w->sample;
-    memcpy(crew->message, qn_context_error(w->ctx), sizeof crew->message);
-}
-
-static void note_sample_failure(worker *w, qn_status status)
-{
-    char name[256] = "";
-    const qn_sample_source *source = w->crew->c.source;
-    if (w->sample >= 0 && status != QN_E_NOMEM) {
-        source->name(source->user, w->sample, name, sizeof name);
-        if (!strstr(qn_context_error(w->ctx), name))
-            status = qn_fail_within(w->ctx, status, "%s", name);
-    }
-    note_failure(w, status);
-}
-
-/* Gives away what was collected. */
-static void hand_in(worker *w)
-{
-    team *crew = w->crew;
     qn_status status = QN_OK;
     if (w->sampler.part)
         status = qn_collection_add(&crew->c, w->segment, w->sampler.part);
@@ -90,138 +46,127 @@ static void hand_in(worker *w)
     qn_sampler_drop(&w->sampler);
     qn_extremes_free(&w->extremes);
     qn_extremes_init(&w->extremes, w->ctx);
-    if (status != QN_OK) {
-        memcpy(w->ctx->error, crew->c.ctx->error, sizeof w->ctx->error);
-        note_failure(w, status);
-    }
+    return status;
 }
 
-static void park(worker *w)
+/* Gives away what was collected. */
+static qn_status hand_in(team *crew, worker *w)
 {
-    team *crew = w->crew;
-    hand_in(w);
-    crew->parked++;
-    pthread_cond_signal(&crew->news);
-    while (crew->pausing)
-        pthread_cond_wait(&crew->work, &crew->lock);
-    crew->parked--;
-}
-
-/* The next sample of all; false when there is none. */
-static bool take_next(worker *w)
-{
-    qn_collection *c = &w->crew->c;
-    while (c->next < c->source->count && c->done[c->next])
-        c->next++;
-    if (w->crew->stopping || c->next >= c->source->count)
-        return false;
-    w->sample = c->next++;
-    const size_t before = w->segment;
-    while (w->sample >= c->segments[w->segment].end)
-        w->segment++;
-    if (w->segment != before && w->sampler.part) {
-        const size_t now = w->segment;
-        w->segment = before;
-        hand_in(w);
-        w->segment = now;
-    }
-    return !w->crew->stopping;
-}
-
-static void work(worker *w)
-{
-    team *crew = w->crew;
-    for (;;) {
-        if (crew->pausing)
-            park(w);
-        if (!take_next(w))
-            break;
-        pthread_mutex_unlock(&crew->lock);
-        const qn_status status = run_sample(w);
-        pthread_mutex_lock(&crew->lock);
-        if (status != QN_OK) { /* the part has half a sample in it */
-            note_sample_failure(w, status);
-            qn_sampler_drop(&w->sampler);
-            return;
-        }
-        crew->c.done[w->sample] = 1;
-        crew->c.n_done++;
-        pthread_cond_signal(&crew->news);
-    }
-    hand_in(w);
-}
-
-static void *worker_main(void *user)
-{
-    worker *w = user;
-    team *crew = w->crew;
-    const qn_status status = qn_sampler_open(&w->sampler, crew->plan);
     pthread_mutex_lock(&crew->lock);
-    if (status == QN_OK)
-        work(w);
-    else
-        note_failure(w, status);
-    crew->alive--;
-    pthread_cond_signal(&crew->news);
+    const qn_status status = merge_part(crew, w);
+    if (status != QN_OK)
+        memcpy(w->ctx->error, crew->c.ctx->error, sizeof w->ctx->error);
     pthread_mutex_unlock(&crew->lock);
-    return NULL;
+    return status;
+}
+
+static qn_status open_worker(void *user, int slot)
+{
+    team *crew = user;
+    return qn_sampler_open(&crew->workers[slot].sampler, crew->plan);
+}
+
+static qn_status close_worker(void *user, int slot)
+{
+    team *crew = user;
+    return hand_in(crew, &crew->workers[slot]);
+}
+
+/* ---- One sample ------------------------------------------------------------------------------ */
+
+static qn_status run_sample(const team *crew, worker *w, int64_t sample)
+{
+    const qn_collect_options *o = crew->c.options;
+    const qn_sample_source *source = crew->c.source;
+    const qn_tensor *inputs = NULL;
+    w->sampler.sample = sample;
+    QN_TRY(source->read(source->user, w->ctx, (int)(w - crew->workers), sample, &inputs));
+    QN_TRY(qn_sampler_run(&w->sampler, inputs, crew->n_inputs));
+    return o->on_sample ? o->on_sample(o->on_sample_user, w->ctx, sample, w->sampler.session)
+                        : QN_OK;
+}
+
+static qn_status name_sample(const team *crew, const worker *w, int64_t sample, qn_status status)
+{
+    char name[256] = "";
+    const qn_sample_source *source = crew->c.source;
+    if (status == QN_E_NOMEM)
+        return status;
+    source->name(source->user, sample, name, sizeof name);
+    return strstr(qn_context_error(w->ctx), name) ? status
+                                                  : qn_fail_within(w->ctx, status, "%s", name);
+}
+
+/* Samples come in their order: what a segment has got is handed in at its end. */
+static qn_status enter_segment(team *crew, worker *w, int64_t sample)
+{
+    size_t segment = w->segment;
+    while (sample >= crew->c.segments[segment].end)
+        segment++;
+    if (segment != w->segment && w->sampler.part)
+        QN_TRY(hand_in(crew, w));
+    w->segment = segment;
+    return QN_OK;
+}
+
+/* A sample that failed has left half of itself in the part. */
+static qn_status take_sample(void *user, int slot, int64_t sample)
+{
+    team *crew = user;
+    worker *w = &crew->workers[slot];
+    if (crew->c.done[sample]) /* before the checkpoint */
+        return QN_OK;
+    QN_TRY(enter_segment(crew, w, sample));
+    const qn_status status = run_sample(crew, w, sample);
+    if (status == QN_OK)
+        return QN_OK;
+    qn_sampler_drop(&w->sampler);
+    return name_sample(crew, w, sample, status);
+}
+
+static qn_status count_sample(void *user, int slot, int64_t sample)
+{
+    qn_collection *c = &((team *)user)->c;
+    (void)slot;
+    c->n_done += !c->done[sample];
+    c->done[sample] = 1;
+    return QN_OK;
 }
 
 /* ---- The caller's thread --------------------------------------------------------------------- */
 
-static void wait_for_news(team *crew)
+/* Nobody works on a sample; all that was collected goes into the file. */
+static qn_status write_checkpoint(team *crew)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 100 * 1000 * 1000;
-    if (until.tv_nsec >= 1000 * 1000 * 1000) {
-        until.tv_nsec -= 1000 * 1000 * 1000;
-        until.tv_sec++;
-    }
-    pthread_cond_timedwait(&crew->news, &crew->lock, &until);
+    for (int i = 0; i < crew->n_workers; i++)
+        QN_TRY(merge_part(crew, &crew->workers[i]));
+    return qn_checkpoint_write(&crew->c, crew->c.options->checkpoint);
 }
 
-static qn_status pause_and_write(team *crew)
+/* A checkpoint that cannot be written ends the work: the statistics would fare no better. */
+static qn_status watch(void *user, qn_pool *pool)
 {
-    crew->pausing = true;
-    while (crew->parked < crew->alive)
-        wait_for_news(crew);
-    const qn_status status =
-        crew->stopping ? QN_OK : qn_checkpoint_write(&crew->c, crew->c.options->checkpoint);
-    crew->pausing = false;
-    pthread_cond_broadcast(&crew->work);
-    return status;
-}
-
-/* Waits until all workers have ended. A checkpoint that cannot be written ends the work, since the
- * statistics could not be written either. */
-static qn_status watch(team *crew)
-{
+    team *crew = user;
     const qn_collect_options *o = crew->c.options;
     const double every = (o->checkpoint_seconds > 0 ? o->checkpoint_seconds : 10) * 1e3;
-    double written = qn_clock_ms();
     qn_status status = QN_OK;
-    while (crew->alive > 0) {
-        wait_for_news(crew);
-        crew->stopping = crew->stopping || atomic_load(&crew->c.ctx->cancelled);
-        if (o->checkpoint && !crew->stopping && qn_clock_ms() - written > every) {
-            status = pause_and_write(crew);
-            crew->stopping = crew->stopping || status != QN_OK;
-            written = qn_clock_ms();
-        }
-        const int64_t done = crew->c.n_done;
-        pthread_mutex_unlock(&crew->lock);
-        qn_progress(crew->c.ctx, "samples", done, crew->c.source->count);
-        pthread_mutex_lock(&crew->lock);
+    if (o->checkpoint && qn_clock_ms() - crew->written > every) {
+        qn_pool_pause(pool);
+        status = write_checkpoint(crew);
+        qn_pool_resume(pool);
+        crew->written = qn_clock_ms();
     }
+    qn_pool_lock(pool);
+    const int64_t done = crew->c.n_done;
+    qn_pool_unlock(pool);
+    qn_progress(crew->c.ctx, "samples", done, crew->c.source->count);
     return status;
 }
 
-static qn_status worker_init(worker *w, team *crew, int slot)
+static qn_status worker_init(worker *w, const team *crew)
 {
     qn_context *ctx = crew->c.ctx;
     const qn_context_options options = {.threads = 1, .allocator = &ctx->allocator};
-    *w = (worker){.crew = crew, .slot = slot, .sample = -1};
     if (qn_context_create(&w->ctx, &options) != QN_OK)
         return qn_fail_nomem(ctx);
     qn_extremes_init(&w->extremes, w->ctx);
@@ -241,66 +186,42 @@ static void worker_close(worker *w)
     qn_context_free(w->ctx);
 }
 
-/* Starts as many as the system gives; at least one. */
-static qn_status start(team *crew, worker *workers, int count, int *started)
-{
-    for (*started = 0; *started < count; ++*started) {
-        worker *w = &workers[*started];
-        QN_TRY(worker_init(w, crew, *started));
-        crew->alive++;
-        if (pthread_create(&w->thread, NULL, worker_main, w) == 0)
-            continue;
-        crew->alive--;
-        if (*started == 0)
-            return qn_fail(crew->c.ctx, QN_E_NOMEM, "no thread can be started");
-        return QN_OK;
-    }
-    return QN_OK;
-}
-
+/* What was done before a cancel is kept. */
 static qn_status outcome(team *crew, qn_status status)
 {
-    qn_collection *c = &crew->c;
-    if (status != QN_OK)
-        return status;
-    if (crew->status != QN_OK)
-        return qn_fail(c->ctx, crew->status, "%s", crew->message);
-    if (c->n_done < c->source->count && c->options->checkpoint)
-        QN_TRY(qn_checkpoint_write(c, c->options->checkpoint));
-    return qn_check_cancel(c->ctx);
+    const qn_collection *c = &crew->c;
+    if (status == QN_E_CANCELLED && c->n_done < c->source->count && c->options->checkpoint) {
+        QN_TRY(qn_checkpoint_write(&crew->c, c->options->checkpoint));
+        return qn_check_cancel(c->ctx);
+    }
+    return status;
 }
 
 static qn_status run_crew(team *crew, int count)
 {
-    worker *workers = qn_alloc_zero(crew->c.ctx, (size_t)count, sizeof *workers);
-    int started = 0;
-    QN_TRY_ALLOC(crew->c.ctx, workers);
-    pthread_mutex_lock(&crew->lock);
-    qn_status status = start(crew, workers, count, &started);
-    crew->stopping = crew->stopping || status != QN_OK;
-    const qn_status watched = watch(crew);
-    pthread_mutex_unlock(&crew->lock);
-    for (int i = 0; i < started; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (int i = 0; i < count; i++)
-        worker_close(&workers[i]);
-    qn_free(crew->c.ctx, workers);
-    return outcome(crew, status != QN_OK ? status : watched);
-}
-
-static qn_status run_with_locks(team *crew, int count)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    const qn_pool_work work = {.user = crew,
+                               .count = crew->c.source->count,
+                               .threads = count,
+                               .context = context_of,
+                               .open = open_worker,
+                               .run = take_sample,
+                               .finish = count_sample,
+                               .close = close_worker,
+                               .watch = watch};
+    qn_status status = QN_OK;
+    crew->workers = qn_alloc_zero(crew->c.ctx, (size_t)count, sizeof *crew->workers);
+    QN_TRY_ALLOC(crew->c.ctx, crew->workers);
+    crew->n_workers = count;
+    crew->written = qn_clock_ms();
     pthread_mutex_init(&crew->lock, NULL);
-    pthread_cond_init(&crew->work, NULL);
-    pthread_cond_init(&crew->news, &monotonic);
-    const qn_status status = run_crew(crew, count);
-    pthread_cond_destroy(&crew->news);
-    pthread_cond_destroy(&crew->work);
+    for (int i = 0; i < count && status == QN_OK; i++)
+        status = worker_init(&crew->workers[i], crew);
+    if (status == QN_OK)
+        status = outcome(crew, qn_pool_run(crew->c.ctx, &work));
+    for (int i = 0; i < count; i++)
+        worker_close(&crew->workers[i]);
     pthread_mutex_destroy(&crew->lock);
-    pthread_condattr_destroy(&monotonic);
+    qn_free(crew->c.ctx, crew->workers);
     return status;
 }
 
@@ -378,7 +299,7 @@ static qn_status collect(qn_convergence *convergence, team *crew)
     int64_t count = QN_MIN(o->threads > 0 ? o->threads : c->ctx->threads, QN_MAX(left, 1));
     if (c->source->slots > 0)
         count = QN_MIN(count, c->source->slots);
-    QN_TRY(run_with_locks(crew, (int)count));
+    QN_TRY(run_crew(crew, (int)count));
     qn_stats_sort(c->total);
     if (convergence)
         QN_TRY(describe(convergence, c));

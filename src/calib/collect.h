@@ -29,7 +29,7 @@ typedef struct qn_collection {
     qn_stats **out;
     /* One flag per sample. */
     uint8_t *done;
-    int64_t next, n_done;
+    int64_t n_done;
     qn_extremes extremes;
     qn_convergence_point points[QN_CONVERGENCE_POINTS];
     /* The ranges when each point was reached. */

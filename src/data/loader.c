@@ -1,11 +1,11 @@
 /* The loader: threads that read batches ahead of their use. */
 #include "data/loader.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/pool.h"
 
 /* Batches in memory: one in use, the others being filled. */
 enum { SLOTS = 3, MOST_THREADS = 8 };
@@ -20,27 +20,29 @@ typedef struct slot {
     char error[QN_ERROR_SIZE];
 } slot;
 
+/* A thread's own, for its messages. */
+typedef struct worker {
+    qn_context *ctx;
+    /* [n_inputs] */
+    void **to;
+    /* Of the sample at hand */
+    qn_status status;
+} worker;
+
 struct qn_loader {
     qn_context *ctx;
     const qn_dataset *data;
     qn_loader_options options;
     size_t n_inputs;
-    /* [n_inputs] bytes of a sample; 0: not fed */
+    /* [n_inputs]: bytes of a sample; 0: not fed */
     size_t *strides;
     slot slots[SLOTS];
     int64_t batches;
-    /* Batches handed out */
+    /* Batches handed out; with threads it changes under the pool's lock */
     int64_t taken;
-    /* Sample that a thread takes next */
-    int64_t next;
-    bool stop;
-    pthread_mutex_t mutex;
-    /* A batch is complete */
-    pthread_cond_t filled;
-    /* A slot can be filled again */
-    pthread_cond_t free;
-    pthread_t threads[MOST_THREADS];
-    int n_threads;
+    worker workers[MOST_THREADS];
+    /* NULL: no threads */
+    qn_pool *pool;
 };
 
 static int64_t batch_size(const qn_loader *l, int64_t batch)
@@ -99,56 +101,36 @@ static void fill_up(const qn_loader *l, slot *s)
     }
 }
 
-/* A sample to read and the slot it goes to, or NULL when there is nothing left to do. */
-static slot *take_sample(qn_loader *l, int64_t *place)
+/* Its slot is not in use. */
+static bool may_read(void *user, int64_t place)
 {
-    slot *s = NULL;
-    pthread_mutex_lock(&l->mutex);
-    while (!l->stop && l->next < l->options.count &&
-           l->next / l->options.batch >= QN_MAX(l->taken - 1, 0) + SLOTS)
-        pthread_cond_wait(&l->free, &l->mutex);
-    if (!l->stop && l->next < l->options.count) {
-        *place = l->next++;
-        s = slot_of(l, *place / l->options.batch);
-    }
-    pthread_mutex_unlock(&l->mutex);
-    return s;
+    const qn_loader *l = user;
+    return place / l->options.batch < QN_MAX(l->taken - 1, 0) + SLOTS;
 }
 
-static void finish_sample(qn_loader *l, slot *s, qn_status status, int64_t place,
-                          const char *message)
-{
-    pthread_mutex_lock(&l->mutex);
-    if (status != QN_OK)
-        note_failure(s, status, place, message);
-    if (--s->missing == 0)
-        pthread_cond_broadcast(&l->filled);
-    pthread_mutex_unlock(&l->mutex);
-}
-
-/* Each thread has a context of its own for its messages. */
-static void *work(void *user)
+/* What fails is the batch's failure, which waits until it is asked for. */
+static qn_status read_sample(void *user, int thread, int64_t place)
 {
     qn_loader *l = user;
-    qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
-    qn_context *ctx = NULL;
-    int64_t place;
-    options.allocator = &l->ctx->allocator;
-    options.threads = 1;
-    qn_status created = qn_context_create(&ctx, &options);
-    void **to = created == QN_OK ? qn_alloc_zero(ctx, l->n_inputs + 1, sizeof *to) : NULL;
-    for (slot *s; (s = take_sample(l, &place)) != NULL;) {
-        if (to) {
-            const qn_status status = read_into(l, ctx, to, s, place);
-            finish_sample(l, s, status, place, qn_context_error(ctx));
-        } else {
-            finish_sample(l, s, QN_E_NOMEM, place, "out of memory");
-        }
-    }
-    if (ctx)
-        qn_free(ctx, to);
-    qn_context_free(ctx);
-    return NULL;
+    worker *w = &l->workers[thread];
+    w->status = read_into(l, w->ctx, w->to, slot_of(l, place / l->options.batch), place);
+    return QN_OK;
+}
+
+static qn_status finish_sample(void *user, int thread, int64_t place)
+{
+    qn_loader *l = user;
+    const worker *w = &l->workers[thread];
+    slot *s = slot_of(l, place / l->options.batch);
+    if (w->status != QN_OK)
+        note_failure(s, w->status, place, qn_context_error(w->ctx));
+    s->missing--;
+    return QN_OK;
+}
+
+static qn_context *context_of(void *user, int thread)
+{
+    return ((qn_loader *)user)->workers[thread].ctx;
 }
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
@@ -166,22 +148,25 @@ static qn_status read_batch(qn_loader *l, slot *s)
 
 static qn_status wait_for(qn_loader *l, slot *s)
 {
-    pthread_mutex_lock(&l->mutex);
+    qn_pool_lock(l->pool);
     while (s->missing)
-        pthread_cond_wait(&l->filled, &l->mutex);
-    pthread_mutex_unlock(&l->mutex);
+        qn_pool_wait(l->pool);
+    qn_pool_unlock(l->pool);
     return s->status == QN_OK ? QN_OK : qn_fail(l->ctx, s->status, "%s", s->error);
 }
 
 /* The slot of the batch before the one handed out last is free again. */
 static void advance(qn_loader *l)
 {
-    pthread_mutex_lock(&l->mutex);
+    if (l->pool)
+        qn_pool_lock(l->pool);
     if (l->taken > 0)
         prepare_slot(l, l->taken - 1 + SLOTS);
     l->taken++;
-    pthread_cond_broadcast(&l->free);
-    pthread_mutex_unlock(&l->mutex);
+    if (!l->pool)
+        return;
+    qn_pool_wake(l->pool);
+    qn_pool_unlock(l->pool);
 }
 
 qn_status qn_loader_next(const qn_batch **out, qn_loader *loader)
@@ -192,7 +177,7 @@ qn_status qn_loader_next(const qn_batch **out, qn_loader *loader)
         return QN_OK;
     slot *s = slot_of(loader, loader->taken);
     advance(loader);
-    QN_TRY(loader->n_threads ? wait_for(loader, s) : read_batch(loader, s));
+    QN_TRY(loader->pool ? wait_for(loader, s) : read_batch(loader, s));
     if (s->batch.count < loader->options.fill)
         fill_up(loader, s);
     *out = &s->batch;
@@ -228,13 +213,33 @@ static qn_status make_slots(qn_loader *l)
     return QN_OK;
 }
 
+static bool make_worker(qn_loader *l, worker *w)
+{
+    const qn_context_options options = {.threads = 1, .allocator = &l->ctx->allocator};
+    if (qn_context_create(&w->ctx, &options) != QN_OK)
+        return false;
+    w->to = qn_alloc_zero(w->ctx, l->n_inputs + 1, sizeof *w->to);
+    return w->to != NULL;
+}
+
 /* Fewer threads than wanted are no failure, nor is none. */
 static void start_threads(qn_loader *l)
 {
     const int wanted = l->options.threads ? l->options.threads : qn_cpu_count();
-    while (l->n_threads < QN_MIN(wanted, MOST_THREADS) &&
-           pthread_create(&l->threads[l->n_threads], NULL, work, l) == 0)
-        l->n_threads++;
+    qn_pool_work work = {.user = l,
+                         .count = l->options.count,
+                         .context = context_of,
+                         .ready = may_read,
+                         .run = read_sample,
+                         .finish = finish_sample};
+    while (work.threads < QN_MIN(wanted, MOST_THREADS) && make_worker(l, &l->workers[work.threads]))
+        work.threads++;
+    if (work.threads == 0 || qn_pool_start(&l->pool, l->ctx, &work) != QN_OK)
+        return;
+    if (qn_pool_threads(l->pool) > 0)
+        return;
+    qn_pool_end(l->pool);
+    l->pool = NULL;
 }
 
 qn_status qn_loader_create(qn_loader **out, qn_context *ctx, const qn_dataset *data,
@@ -248,9 +253,6 @@ qn_status qn_loader_create(qn_loader **out, qn_context *ctx, const qn_dataset *d
     l->options = *options;
     l->n_inputs = n_inputs;
     l->batches = (options->count + options->batch - 1) / options->batch;
-    pthread_mutex_init(&l->mutex, NULL);
-    pthread_cond_init(&l->filled, NULL);
-    pthread_cond_init(&l->free, NULL);
     const qn_status status = make_slots(l);
     if (status != QN_OK) {
         qn_loader_free(l);
@@ -265,21 +267,18 @@ void qn_loader_free(qn_loader *loader)
 {
     if (!loader)
         return;
-    pthread_mutex_lock(&loader->mutex);
-    loader->stop = true;
-    pthread_cond_broadcast(&loader->free);
-    pthread_mutex_unlock(&loader->mutex);
-    for (int i = 0; i < loader->n_threads; i++)
-        pthread_join(loader->threads[i], NULL);
+    qn_pool_end(loader->pool);
+    for (int i = 0; i < MOST_THREADS; i++) {
+        if (loader->workers[i].ctx)
+            qn_free(loader->workers[i].ctx, loader->workers[i].to);
+        qn_context_free(loader->workers[i].ctx);
+    }
     for (int s = 0; s < SLOTS; s++) {
         for (size_t k = 0; loader->slots[s].batch.data && k < loader->n_inputs; k++)
             qn_free_aligned(&loader->ctx->allocator, loader->slots[s].batch.data[k]);
         qn_free(loader->ctx, loader->slots[s].batch.data);
         qn_free(loader->ctx, loader->slots[s].batch.places);
     }
-    pthread_mutex_destroy(&loader->mutex);
-    pthread_cond_destroy(&loader->filled);
-    pthread_cond_destroy(&loader->free);
     qn_free(loader->ctx, loader->strides);
     qn_free(loader->ctx, loader);
 }

@@ -1,9 +1,9 @@
 /* Strategies made and measured. */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/pool.h"
 #include "quantize/strategies.h"
 
 /* Who makes strategies: the caller's thread, or one of several side by side. */
@@ -154,30 +154,23 @@ static qn_status try_strategy(const worker *w, qn_strategy *s)
 
 /* Making a model is work for one thread mostly, and so is running it with one sample after the
  * other: with data each strategy is one thread's from its beginning to its end. */
-typedef struct crew {
-    qn_strategies *r;
-    /* Of what follows, of the log, and of the strategies' list */
-    pthread_mutex_t lock;
-    size_t next;
-    /* That ends everything */
-    qn_status status;
-} crew;
-
 typedef struct side {
-    crew *all;
     /* With a context of its own */
     worker worker;
     qn_arena arena;
-    pthread_t thread;
-    bool started;
 } side;
 
-static qn_status open_side(side *w, crew *all, int slot)
+typedef struct crew {
+    qn_strategies *r;
+    side *sides;
+} crew;
+
+static qn_status open_side(side *w, qn_strategies *r, int slot)
 {
-    *w = (side){.all = all, .worker = {.r = all->r, .threads = 1, .slot = slot}};
-    qn_arena_init(&w->arena, &all->r->ctx->allocator);
+    *w = (side){.worker = {.r = r, .threads = 1, .slot = slot}};
+    qn_arena_init(&w->arena, &r->ctx->allocator);
     w->worker.arena = &w->arena;
-    return qn_context_create_child(&w->worker.ctx, all->r->ctx);
+    return qn_context_create_child(&w->worker.ctx, r->ctx);
 }
 
 static void close_side(side *w)
@@ -199,24 +192,33 @@ static void work_through(const worker *w, qn_strategy *s)
     qn_quantize_result_free(&result);
 }
 
-static void *side_main(void *user)
+static qn_context *context_of(void *user, int slot)
 {
-    side *w = user;
-    crew *all = w->all;
-    pthread_mutex_lock(&all->lock);
-    while (all->status == QN_OK && all->next < all->r->count) {
-        qn_strategy *s = &all->r->at[all->next++];
-        qn_log(all->r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
-        pthread_mutex_unlock(&all->lock);
-        work_through(&w->worker, s);
-        pthread_mutex_lock(&all->lock);
-        if (s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM)
-            all->status = qn_fail(all->r->ctx, s->status, "%s", s->why);
-        else
-            log_end(all->r, s);
-    }
-    pthread_mutex_unlock(&all->lock);
-    return NULL;
+    return ((crew *)user)->sides[slot].worker.ctx;
+}
+
+static void note_begin(void *user, int slot, int64_t item)
+{
+    const qn_strategies *r = ((crew *)user)->r;
+    (void)slot;
+    qn_log(r->ctx, QN_LOG_NOTE, "%s: begun", r->at[item].name);
+}
+
+/* A strategy that fails leaves the others alone, unless nobody wants to go on. */
+static qn_status try_aside(void *user, int slot, int64_t item)
+{
+    crew *all = user;
+    qn_strategy *s = &all->r->at[item];
+    work_through(&all->sides[slot].worker, s);
+    return s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM ? s->status : QN_OK;
+}
+
+static qn_status note_end(void *user, int slot, int64_t item)
+{
+    const qn_strategies *r = ((crew *)user)->r;
+    (void)slot;
+    log_end(r, &r->at[item]);
+    return QN_OK;
 }
 
 /* The best is made once more, for those who look into it. */
@@ -238,26 +240,24 @@ static qn_status take_best(qn_strategies *r)
 
 static qn_status run_side_by_side(qn_strategies *r, int threads)
 {
-    crew all = {.r = r};
-    side *sides = qn_alloc_zero(r->ctx, (size_t)threads, sizeof *sides);
-    QN_TRY_ALLOC(r->ctx, sides);
-    pthread_mutex_init(&all.lock, NULL);
+    crew all = {.r = r, .sides = qn_alloc_zero(r->ctx, (size_t)threads, sizeof *all.sides)};
+    QN_TRY_ALLOC(r->ctx, all.sides);
+    const qn_pool_work work = {.user = &all,
+                               .count = (int64_t)r->count,
+                               .threads = threads,
+                               .context = context_of,
+                               .begin = note_begin,
+                               .run = try_aside,
+                               .finish = note_end};
     qn_status status = QN_OK;
     for (int i = 0; i < threads && status == QN_OK; i++)
-        status = open_side(&sides[i], &all, i);
-    all.status = status;
-    for (int i = 1; i < threads && status == QN_OK; i++)
-        sides[i].started = pthread_create(&sides[i].thread, NULL, side_main, &sides[i]) == 0;
+        status = open_side(&all.sides[i], r, i);
     if (status == QN_OK)
-        (void)side_main(&sides[0]);
-    for (int i = 0; i < threads; i++) {
-        if (sides[i].started)
-            pthread_join(sides[i].thread, NULL);
-        close_side(&sides[i]);
-    }
-    pthread_mutex_destroy(&all.lock);
-    qn_free(r->ctx, sides);
-    QN_TRY(all.status);
+        status = qn_pool_run(r->ctx, &work);
+    for (int i = 0; i < threads; i++)
+        close_side(&all.sides[i]);
+    qn_free(r->ctx, all.sides);
+    QN_TRY(status);
     return take_best(r);
 }
 
