@@ -122,6 +122,12 @@ static void prepared_free(prepared *p)
 
 /* ---- Running it ------------------------------------------------------------------------------ */
 
+/* Only the library knows which backends plug-ins bring. */
+static bool may_be_plugin(const char *name)
+{
+    return *name != '\0';
+}
+
 static const cli_option engine_options[] = {
     {.name = "threads",
      .shorts = "t",
@@ -136,6 +142,7 @@ static const cli_option engine_options[] = {
      .offset = offsetof(cli_engine_values, backend),
      .value = "NAME",
      .word = qn_backend_name,
+     .known = may_be_plugin,
      .help = "use only this backend ('quench version' lists them)"},
 };
 const cli_group cli_engine_group = CLI_GROUP("for the engine", engine_options);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/inspect.h"
 #include "base/clock.h"
 #include "base/cpu.h"
 #include "base/pin.h"
@@ -277,6 +278,7 @@ static void add_profile(qn_item *root, const bench *b)
     total = total > 0 ? total : 1;
     qn_item_real(root, "profiled_ms", total, 3);
     qn_item_real(root, "reference_share", ref / total, 3);
+    qn_inspect_plugins(root, b->plan->backends);
     add_operators(root, b, total);
     add_steps(root, b, total);
 }

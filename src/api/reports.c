@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/inspect.h"
+#include "backend/plugins.h"
 #include "base/cpu.h"
 #include "pass/pass.h"
 #include "run/backend.h"
@@ -83,10 +84,26 @@ qn_status qn_passes_report(qn_report **out, qn_context *ctx)
     return finish(out, report);
 }
 
+void qn_inspect_plugins(qn_item *root, const qn_backend *const *backends)
+{
+    qn_item *table = NULL;
+    for (size_t i = 0; backends[i]; i++) {
+        if (!backends[i]->file)
+            continue;
+        table = table ? table : qn_item_table(root, "plugins");
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "backend", backends[i]->name);
+        qn_item_text(row, "version", backends[i]->release_name);
+        qn_item_text(row, "file", backends[i]->file);
+    }
+}
+
 qn_status qn_build_report(qn_report **out, qn_context *ctx)
 {
     qn_report *report;
+    const qn_backend *const *backends;
     *out = NULL;
+    QN_TRY(qn_backends_of(&backends, ctx));
     QN_TRY(qn_report_create(&report, ctx));
     qn_item *root = &report->root;
     qn_item_text(root, "version", qn_version());
@@ -96,5 +113,6 @@ qn_status qn_build_report(qn_report **out, qn_context *ctx)
     qn_item *table = qn_item_table(root, "backends");
     for (size_t i = 0; qn_backends[i]; i++)
         qn_item_text(qn_item_row(table), "backend", qn_backends[i]->name);
+    qn_inspect_plugins(root, backends);
     return finish(out, report);
 }

@@ -71,6 +71,9 @@ struct qn_context {
     atomic_int cancelled;
     /* Whose cancelling counts too; NULL: none */
     const qn_context *parent;
+    /* What was loaded for this context only, and what lets go of it; NULL: nothing. */
+    void *plugins;
+    void (*close_plugins)(qn_context *ctx);
     char error[QN_ERROR_SIZE];
 };
 

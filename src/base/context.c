@@ -65,8 +65,11 @@ qn_status qn_context_create_child(qn_context **out, qn_context *parent)
 
 void qn_context_free(qn_context *ctx)
 {
-    if (ctx)
-        ctx->allocator.release(ctx->allocator.user, ctx);
+    if (!ctx)
+        return;
+    if (ctx->plugins)
+        ctx->close_plugins(ctx);
+    ctx->allocator.release(ctx->allocator.user, ctx);
 }
 
 const char *qn_context_error(const qn_context *ctx)

@@ -94,9 +94,15 @@ static qn_status write_info(qn_onnx_export *export, qn_proto_message *to, uint32
     return qn_onnx_write_type(export, type, &known);
 }
 
+/* A parameter is written as what it holds at first. */
+static const qn_tensor *contents_of(const qn_value *value)
+{
+    return value->data ? value->data : value->initial;
+}
+
 static bool is_constant(const qn_value *value)
 {
-    return value->data && !value->producer && !value->is_capture && !value->is_input &&
+    return contents_of(value) && !value->producer && !value->is_capture && !value->is_input &&
            (value->n_users || value->is_output);
 }
 
@@ -109,7 +115,7 @@ static qn_status write_initializers(qn_onnx_export *export, qn_proto_message *to
         qn_proto_message *tensor;
         if (!is_constant(value))
             continue;
-        if (value->data->dtype >= QN_SEQUENCE)
+        if (contents_of(value)->dtype >= QN_SEQUENCE)
             return qn_fail(export->ctx, QN_E_UNSUPPORTED,
                            "the constant '%s' is no tensor, which ONNX cannot say", value->name);
         QN_TRY(qn_proto_add_message(&tensor, tree, to, QN_ONNX_GRAPH_INITIALIZER));
@@ -119,7 +125,7 @@ static qn_status write_initializers(qn_onnx_export *export, qn_proto_message *to
             QN_TRY(qn_proto_add_text(tree, tensor, QN_ONNX_TENSOR_DOC_STRING, value->doc));
         QN_TRY(qn_onnx_write_metadata_of(export, tensor, QN_ONNX_TENSOR_METADATA_PROPS,
                                          &value->metadata));
-        QN_TRY(qn_onnx_write_tensor(export, tensor, value->data));
+        QN_TRY(qn_onnx_write_tensor(export, tensor, contents_of(value)));
     }
     return QN_OK;
 }

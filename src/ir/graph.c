@@ -236,6 +236,7 @@ qn_status qn_value_create(qn_value **out, qn_graph *graph, const char *name)
     QN_TRY_ALLOC(graph->ctx, value->name);
     value->graph = graph;
     value->type.rank = -1;
+    value->number = (uint32_t)graph->n_values;
     QN_TRY(push_value(graph, &graph->values, &graph->n_values, &graph->values_capacity, value));
     QN_TRY(qn_names_set(&graph->by_name, value->name, value));
     *out = value;
@@ -249,6 +250,20 @@ qn_status qn_value_constant(qn_value **out, qn_graph *graph, const char *name,
     (*out)->data = data;
     (*out)->type = qn_type_of(data);
     return QN_OK;
+}
+
+qn_status qn_value_parameter(qn_value **out, qn_graph *graph, const char *name,
+                             const qn_tensor *initial)
+{
+    QN_TRY(qn_value_constant(out, graph, name, initial));
+    qn_value_make_parameter(*out);
+    return QN_OK;
+}
+
+void qn_value_make_parameter(qn_value *value)
+{
+    value->initial = value->data;
+    value->data = NULL;
 }
 
 qn_status qn_value_ints(qn_value **out, qn_graph *graph, const int64_t *values, size_t count)
@@ -330,8 +345,16 @@ qn_status qn_graph_add_node(qn_node **out, qn_graph *graph, const char *name, in
     QN_TRY(qn_names_set(&graph->node_names, node->name, node));
     list_insert(node, NULL);
     graph->n_nodes++;
+    node->number = graph->n_numbers++;
     *out = node;
     return QN_OK;
+}
+
+void qn_graph_renumber(qn_graph *graph)
+{
+    graph->n_numbers = 0;
+    for (qn_node *node = graph->first; node; node = node->next)
+        node->number = graph->n_numbers++;
 }
 
 qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value)

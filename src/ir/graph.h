@@ -52,9 +52,15 @@ struct qn_value {
     bool is_output;
     /* A value of the enclosing graph */
     bool is_capture;
-    /* Free for the algorithm at work; no meaning between algorithms */
+    /* Its place in graph->values, for as long as it lives: tables of values are indexed by it. */
+    uint32_t number;
+    /* Scratch of the algorithm at work and nothing else; no meaning between algorithms. */
     uint32_t mark;
     qn_qparams *qparams;
+    /* Of a parameter: what it holds at first. A parameter is neither an input nor a constant: its
+     * contents are a session's, whose caller reads and writes them between runs (run/session.h). No
+     * pass or kernel looks into it, since `data` is NULL. */
+    const qn_tensor *initial;
 };
 
 struct qn_node {
@@ -72,6 +78,10 @@ struct qn_node {
      * node's subgraphs capture from this graph (no duplicates). out[i] NULL: output not wanted. */
     int32_t n_in, n_explicit, n_out;
     qn_value **in, **out;
+    /* Below graph->n_numbers, and the same until qn_graph_renumber: tables of nodes are indexed by
+     * it. */
+    uint32_t number;
+    /* Scratch, as of a value. */
     uint32_t mark;
 };
 
@@ -92,6 +102,8 @@ struct qn_graph {
     qn_node *owner;
     qn_node *first, *last;
     size_t n_nodes;
+    /* All numbers that nodes have are below it. */
+    uint32_t n_numbers;
     qn_value **inputs, **outputs;
     size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
     qn_capture *captures;
@@ -165,6 +177,12 @@ QN_MUST_CHECK qn_status qn_value_create(qn_value **out, qn_graph *graph, const c
 /* A constant; `data` must live as long as the model (its arena or its maps). */
 QN_MUST_CHECK qn_status qn_value_constant(qn_value **out, qn_graph *graph, const char *name,
                                           const qn_tensor *data);
+/* A parameter that holds a copy of `initial`, which must live as long as the model, in each session
+ * at first. */
+QN_MUST_CHECK qn_status qn_value_parameter(qn_value **out, qn_graph *graph, const char *name,
+                                           const qn_tensor *initial);
+/* Makes a constant a parameter. */
+void qn_value_make_parameter(qn_value *value);
 /* Constants of int64 (rank 1) and of one float32 (rank 0), which rewrites need all the time. */
 QN_MUST_CHECK qn_status qn_value_ints(qn_value **out, qn_graph *graph, const int64_t *values,
                                       size_t count);
@@ -180,6 +198,10 @@ QN_MUST_CHECK qn_status qn_graph_add_output(qn_graph *graph, qn_value *value);
 void qn_graph_clear_outputs(qn_graph *graph);
 /* Makes `inner` of the subgraph stand for in[slot] of its owner. */
 QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
+
+/* Numbers the nodes from 0 on in the order of the list; n_numbers is n_nodes then. Whoever keeps a
+ * table by numbers of a graph is the only one who may. */
+void qn_graph_renumber(qn_graph *graph);
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 

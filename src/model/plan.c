@@ -2,30 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/plugins.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
-
-/* ---- Backends -------------------------------------------------------------------------------- */
-
-enum { MOST_BACKENDS = 8 };
-
-/* All backends of the build, or the named one with the reference behind it. */
-static qn_status choose_backends(const qn_backend **out, qn_context *ctx, const char *name)
-{
-    size_t count = 0;
-    bool found = !name;
-    for (size_t i = 0; qn_backends[i] && count + 1 < MOST_BACKENDS; i++) {
-        const bool named = name && strcmp(qn_backends[i]->name, name) == 0;
-        const bool last = !qn_backends[i + 1];
-        found = found || named;
-        if (!name || named || last)
-            out[count++] = qn_backends[i];
-    }
-    out[count] = NULL;
-    if (!found)
-        return qn_fail(ctx, QN_E_UNSUPPORTED, "this build has no backend '%s'", name);
-    return QN_OK;
-}
 
 /* Shapes that a file only claims must not decide how much memory a kernel writes to: in a plan only
  * what is inferred counts. */
@@ -241,14 +220,14 @@ qn_status qn_plan_create_observed(qn_plan **out, qn_context *ctx, qn_model *mode
 {
     const qn_plan_options defaults = QN_PLAN_OPTIONS_INIT;
     const qn_plan_options *o = options ? options : &defaults;
-    const qn_backend *backends[MOST_BACKENDS];
+    const qn_backend *backends[QN_MOST_BACKENDS];
     qn_plan_config config = {.backends = backends,
                              .direct = watch->direct,
                              .observe = watch->observe,
                              .observe_user = watch->user};
     *out = NULL;
     QN_TRY(qn_threads_choose(&config.threads, ctx, o->threads));
-    QN_TRY(choose_backends(backends, ctx, o->backend));
+    QN_TRY(qn_backends_choose(backends, ctx, o->backend));
     qn_status status = plan_now(out, ctx, model, &o->graph, watch, &config);
     if (status != QN_OK)
         QN_TRY(plan_later(out, ctx, model, &o->graph, &config, status));

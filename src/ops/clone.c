@@ -18,6 +18,7 @@ static qn_status clone_value(qn_value **out, qn_graph *to, const qn_value *value
     (*out)->type = value->type;
     (*out)->declared = value->declared;
     (*out)->data = value->data;
+    (*out)->initial = value->initial;
     (*out)->qparams = value->qparams;
     return QN_OK;
 }

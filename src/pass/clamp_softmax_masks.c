@@ -2,6 +2,8 @@
  * others, since integers have no infinity and statistics of it mean nothing. The results stay the
  * same, exp being 0 in both cases, except for rows that are masked completely, which gave NaN
  * before. */
+#include <string.h>
+
 #include "ops/eval.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
@@ -26,7 +28,7 @@ static bool is_carried(const qn_node *node, const qn_value *value, const bool *m
 {
     if (node->op == &qn_op_Softmax)
         return true;
-    bool good = node->n_out == 1 && node->out[0] && marked[node->out[0]->mark];
+    bool good = node->n_out == 1 && node->out[0] && marked[node->out[0]->number];
     for (int32_t i = 0; i < node->n_in && good; i++)
         good = node->in[i] != value || carries(node, i);
     return good;
@@ -42,14 +44,11 @@ static bool ends_in_softmax(const qn_value *value, const bool *marked)
 
 void qn_softmax_masks_mark(bool *out, const qn_graph *graph)
 {
-    for (size_t i = 0; i < graph->n_values; i++) {
-        graph->values[i]->mark = (uint32_t)i;
-        out[i] = false;
-    }
+    memset(out, 0, graph->n_values * sizeof *out);
     for (const qn_node *node = graph->last; node; node = node->prev) {
         for (int32_t o = 0; o < node->n_out; o++) {
             if (node->out[o])
-                out[node->out[o]->mark] = ends_in_softmax(node->out[o], out);
+                out[node->out[o]->number] = ends_in_softmax(node->out[o], out);
         }
     }
     for (size_t i = 0; i < graph->n_values; i++) {
@@ -90,7 +89,7 @@ static qn_status raise_constant(qn_value **out, qn_graph *graph, const qn_value 
 /* Input i of the node leads to nothing but a Softmax. */
 static bool is_way(const qn_node *node, int32_t i, const bool *marked)
 {
-    return node->n_out == 1 && node->out[0] && marked[node->out[0]->mark] && carries(node, i);
+    return node->n_out == 1 && node->out[0] && marked[node->out[0]->number] && carries(node, i);
 }
 
 /* One constant for all nodes from this one on that read the old one on such ways; others keep

@@ -5,9 +5,9 @@
 
 #include "ops/op.h"
 
-/* Sets out[value->mark] to whether the value leads to nothing but a Softmax, through operators that
- * keep far-away elements far away: sums, Where and operators that move elements. The function
- * numbers the graph's values by `mark`, and `out` has room for all. */
+/* Sets out[value->number] to whether the value leads to nothing but a Softmax, through operators
+ * that keep far-away elements far away: sums, Where and operators that move elements. `out` has
+ * room for all values. */
 void qn_softmax_masks_mark(bool *out, const qn_graph *graph);
 
 #endif

@@ -335,7 +335,6 @@ static qn_status insert_gru(const qn_quantizer *q, qn_node *node)
 
 qn_status qn_dynamic_insert(qn_quantizer *q, const qn_param_options *options)
 {
-    qn_quantizer_number(q);
     for (size_t i = 0; i < q->n_nodes; i++) {
         qn_quant_node *n = &q->nodes[i];
         if (!n->integer)

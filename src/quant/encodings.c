@@ -81,7 +81,6 @@ static qn_status check_nodes(const qn_quantizer *q)
 
 qn_status qn_encodings_apply(qn_quantizer *q)
 {
-    qn_quantizer_number(q);
     QN_TRY(apply_values(q));
     for (size_t i = 0; i < q->encodings.n_nodes; i++)
         QN_TRY(apply_node(q, &q->encodings.nodes[i]));

@@ -108,8 +108,9 @@ static bool is_implied(const qn_quantizer *q, const qn_quant_node *n)
     const qn_value *in = n->node->in[0], *out = n->node->out[0];
     const qn_qparams *p = out->qparams;
     if (!n->integer || n->quant_class != QN_CLASS_CLIP || !p || out->is_output || in->is_input ||
-        !qn_value_only_user(in) || !in->producer || qn_quant_value_of(q, in)->integer ||
-        p->qmax - p->qmin > 255 || !qn_match_limits(limits, n->node))
+        !qn_value_only_user(in) || !in->producer || in->number >= q->n_values ||
+        qn_quant_value_of(q, in)->integer || p->qmax - p->qmin > 255 ||
+        !qn_match_limits(limits, n->node))
         return false;
     return (limits[0] == -(double)INFINITY ||
             qn_params_quantize(p, 0, (float)limits[0]) == p->qmin) &&
@@ -183,8 +184,8 @@ static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wid
 /* NULL: it was not there when nodes were numbered. */
 static const qn_quant_node *known_node(const qn_quantizer *q, const qn_node *node)
 {
-    const bool known = node->mark < q->n_nodes && q->nodes[node->mark].node == node;
-    return known ? &q->nodes[node->mark] : NULL;
+    const bool known = node->number < q->n_nodes && q->nodes[node->number].node == node;
+    return known ? &q->nodes[node->number] : NULL;
 }
 
 static bool wants_narrow(const qn_quantizer *q, const reader *r)
@@ -239,8 +240,7 @@ static qn_status shared_parameters(constants *out, qn_quantizer *q, const qn_qua
 static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
 {
     return q->settings.profile->fixed_point && value->is_output && value->producer &&
-           q->nodes[value->producer->mark].node == value->producer &&
-           q->nodes[value->producer->mark].integer;
+           known_node(q, value->producer) && known_node(q, value->producer)->integer;
 }
 
 /* Makes a chip's output the integers themselves, whose scale goes into the metadata, or, where
@@ -419,7 +419,6 @@ static qn_status insert_constants(qn_quantizer *q)
 
 qn_status qn_quant_insert(qn_quantizer *q)
 {
-    qn_quantizer_number(q);
     drop_limits(q);
     for (size_t i = 0; i < q->n_nodes; i++) {
         qn_quant_node *n = &q->nodes[i];

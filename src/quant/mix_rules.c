@@ -24,10 +24,10 @@ typedef void look_fn(search *s, const qn_node *node);
 
 static void meet(search *s, const qn_node *node)
 {
-    qn_quant_node *n = &s->q->nodes[node->mark];
-    if (s->seen[node->mark])
+    qn_quant_node *n = &s->q->nodes[node->number];
+    if (s->seen[node->number])
         return;
-    s->seen[node->mark] = true;
+    s->seen[node->number] = true;
     if (qn_mix_is_node(s->q, n))
         s->found[s->n_found++] = n;
     else if (n->quant_class == QN_CLASS_PASS_THROUGH || (n->integer && qn_rule_before(s->q, n)))
@@ -71,7 +71,7 @@ static void reset(search *s)
 
 static void search_around(search *s, const qn_node *node)
 {
-    s->seen[node->mark] = true;
+    s->seen[node->number] = true;
     look_before(s, node);
     go_on(s, look_before);
     look_behind(s, node);
@@ -132,7 +132,7 @@ static qn_status bind_inputs(qn_mix_constraints *bonds, search *s)
 static qn_status bind_parents(qn_mix_constraints *bonds, search *s, const qn_node *concat)
 {
     reset(s);
-    s->seen[concat->mark] = true;
+    s->seen[concat->number] = true;
     look_before(s, concat);
     go_on(s, look_before);
     const size_t parents = s->n_found;

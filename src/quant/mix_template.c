@@ -39,7 +39,7 @@ static size_t from_inputs(const ends *e, const qn_node *node)
         const qn_value *value = node->in[i];
         if (!value || value->data)
             continue;
-        const size_t before = value->producer ? e->at[value->producer->mark].distance : 0;
+        const size_t before = value->producer ? e->at[value->producer->number].distance : 0;
         least = QN_MIN(least, before);
     }
     return least;
@@ -53,7 +53,7 @@ static size_t to_outputs(const size_t *behind, const qn_node *node)
         if (value && value->is_output)
             return 0;
         for (size_t u = 0; value && u < value->n_users; u++)
-            least = QN_MIN(least, behind[value->users[u]->mark]);
+            least = QN_MIN(least, behind[value->users[u]->number]);
     }
     return least;
 }
@@ -89,7 +89,7 @@ static int by_distance(const void *a, const void *b)
 
 static end_node *end_of(const ends *e, const qn_quant_node *n)
 {
-    return &e->at[n->node->mark];
+    return &e->at[n->node->number];
 }
 
 static bool is_raised(const end_node *n)
@@ -186,7 +186,6 @@ static void choose_bits(qn_quant_node *n, const qn_mix_template_options *wish)
 
 qn_status qn_mix_fill(qn_quantizer *q, const qn_mix_template_options *wish)
 {
-    qn_quantizer_number(q);
     for (size_t i = 0; i < q->n_nodes; i++)
         choose_bits(&q->nodes[i], wish);
     if (wish->int16_ends)

@@ -395,7 +395,6 @@ qn_status qn_encodings_compute(qn_quantizer *q, const qn_stats *stats,
                                const qn_param_options *options)
 {
     qn_param_options own = *options;
-    qn_quantizer_number(q);
     find_ends(q);
     qn_quant_find_int8_readers(q);
     q->n_existing = qn_existing_find(q);

@@ -283,10 +283,8 @@ bool qn_rule_is_bias(const qn_node *node);
 /* rules.c: the node that this one is fused into, as a Relu into the convolution before it; NULL:
  * none. */
 qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n);
-/* Sets node->mark and value->mark to their indices in q's tables; others may use the marks in
- * between. */
-void qn_quantizer_number(qn_quantizer *q);
-/* These three need qn_quantizer_number before. */
+/* The tables go by the numbers of nodes and values. Of what was not there when the quantizer was
+ * made nothing is known: all such have one empty entry. */
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);

@@ -21,7 +21,8 @@ static qn_status spell_out(qn_quantizer *q)
 
 static qn_status make_tables(qn_quantizer *q)
 {
-    const qn_graph *graph = q->graph;
+    qn_graph *graph = q->graph;
+    qn_graph_renumber(graph);
     q->nodes = qn_arena_array(&q->arena, graph->n_nodes + 1, sizeof *q->nodes);
     q->values = qn_arena_array(&q->arena, graph->n_values + 1, sizeof *q->values);
     if (!q->nodes || !q->values)
@@ -35,15 +36,9 @@ static qn_status make_tables(qn_quantizer *q)
         value->qparams = NULL; /* here it is what insertion gives */
     }
     q->n_values = graph->n_values;
+    /* What a value is that came later, such as weights that were scaled: nothing is known of it. */
+    q->values[q->n_values].parent = q->values[q->n_values].source = (int32_t)q->n_values;
     return QN_OK;
-}
-
-void qn_quantizer_number(qn_quantizer *q)
-{
-    for (size_t i = 0; i < q->n_nodes; i++)
-        q->nodes[i].node->mark = (uint32_t)i;
-    for (size_t i = 0; i < q->n_values; i++)
-        q->values[i].value->mark = (uint32_t)i;
 }
 
 qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
@@ -61,7 +56,6 @@ qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
     if (status == QN_OK)
         status = make_tables(q);
     if (status == QN_OK) {
-        qn_quantizer_number(q);
         status = settings->dynamic ? qn_dynamic_rules(q) : qn_rules_apply(q);
     }
     if (status == QN_OK)
@@ -86,12 +80,12 @@ void qn_quantizer_free(qn_quantizer *q)
 
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node)
 {
-    return &q->nodes[node->mark];
+    return &q->nodes[QN_MIN(node->number, q->n_nodes)];
 }
 
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value)
 {
-    return &q->values[value->mark];
+    return &q->values[QN_MIN(value->number, q->n_values)];
 }
 
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root)

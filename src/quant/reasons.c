@@ -15,7 +15,7 @@ static bool is_of_shapes(const bool *of_shapes, const qn_node *node)
         return true;
     for (int32_t i = 0; i < node->n_in; i++) {
         const qn_value *value = node->in[i];
-        if (value && !value->data && (!value->producer || !of_shapes[value->producer->mark]))
+        if (value && !value->data && (!value->producer || !of_shapes[value->producer->number]))
             return false;
     }
     return true;

@@ -108,7 +108,7 @@ static void leave_small_tail(qn_quantizer *q)
         for (int32_t o = 0; o < n->node->n_out; o++) {
             const qn_value *value = n->node->out[o];
             for (size_t u = 0; value && u < value->n_users; u++) {
-                const uint32_t user = value->users[u]->mark;
+                const uint32_t user = value->users[u]->number;
                 before_mac[i] =
                     before_mac[i] || before_mac[user] || q->nodes[user].quant_class == QN_CLASS_MAC;
             }
@@ -130,7 +130,7 @@ static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
     for (int32_t i = 0; i < n_data; i++) {
         const qn_value *value = n->node->in[i];
         if (value && (qn_value_is_dequantized(value) || (moves && value->is_input) ||
-                      (value->producer && q->nodes[value->producer->mark].integer)))
+                      (value->producer && q->nodes[value->producer->number].integer)))
             return true;
     }
     return false;
@@ -150,7 +150,7 @@ static bool reads_integer(const qn_quant_node *user, const qn_value *value)
 static bool has_integer_user(const qn_quantizer *q, const qn_value *value)
 {
     for (size_t u = 0; value && u < value->n_users; u++) {
-        if (reads_integer(&q->nodes[value->users[u]->mark], value) ||
+        if (reads_integer(&q->nodes[value->users[u]->number], value) ||
             value->users[u]->op == &qn_op_QuantizeLinear)
             return true;
     }
@@ -165,7 +165,7 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
         if ((n->quant_class != QN_CLASS_CLIP && n->quant_class != QN_CLASS_BIAS) || !value ||
             !value->producer || !qn_value_only_user(value))
             continue;
-        const qn_quant_node *before = &q->nodes[value->producer->mark];
+        const qn_quant_node *before = &q->nodes[value->producer->number];
         if (before->quant_class == QN_CLASS_MAC || before->quant_class == QN_CLASS_BIAS)
             return product_of(q, before);
     }
@@ -192,7 +192,7 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
     const bool pools = n->node->op == &qn_op_GlobalAveragePool && n->integer;
     if (pools && n->node->in[0]->producer && !n->node->out[0]->is_output)
-        return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->mark]);
+        return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->number]);
     const qn_quant_node *product = product_of(q, n);
     if (q->settings.profile->fixed_point)
         return product->quant_class == QN_CLASS_MAC && product->integer;
@@ -258,7 +258,7 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
 {
     const bool product = from->quant_class == QN_CLASS_MAC || from->quant_class == QN_CLASS_BIAS;
     const qn_node *next = qn_value_only_user(to->node->out[0]);
-    if (next && q->nodes[next->mark].is_function && q->nodes[next->mark].integer)
+    if (next && q->nodes[next->number].is_function && q->nodes[next->number].integer)
         return false; /* several functions are a table */
     if (to->node->op != &qn_op_Swish && to->node->op != &qn_op_LeakyRelu)
         return false; /* a table is faster there, and with its range chosen behind it as exact */
@@ -286,7 +286,7 @@ static bool is_inside(const qn_quantizer *q, const qn_value *value)
     const qn_node *user = qn_value_only_user(value);
     if (!user || !value->producer)
         return false;
-    const qn_quant_node *from = &q->nodes[value->producer->mark], *to = &q->nodes[user->mark];
+    const qn_quant_node *from = &q->nodes[value->producer->number], *to = &q->nodes[user->number];
     return is_part(q, from, to) ||
            (to->is_function && to->quant_class != QN_CLASS_CLIP && is_inside_function(q, from, to));
 }
@@ -296,8 +296,8 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
     for (int32_t i = 0; i < QN_MIN(n->node->n_in, 2); i++) {
         const qn_value *value = n->node->in[i];
         if (value && value->producer && qn_value_only_user(value) &&
-            is_part(q, &q->nodes[value->producer->mark], n))
-            return &q->nodes[value->producer->mark];
+            is_part(q, &q->nodes[value->producer->number], n))
+            return &q->nodes[value->producer->number];
     }
     return NULL;
 }
@@ -309,10 +309,10 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     if (value->data || !is_float32(value) || qn_value_is_dequantized(value) || is_inside(q, value))
         return;
     for (size_t u = 0; u < value->n_users && !v->integer; u++) {
-        const qn_quant_node *user = &q->nodes[value->users[u]->mark];
+        const qn_quant_node *user = &q->nodes[value->users[u]->number];
         v->integer = user->quant_class != QN_CLASS_BIAS && reads_integer(user, value);
     }
-    const qn_quant_node *from = value->producer ? &q->nodes[value->producer->mark] : NULL;
+    const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
         v->integer = v->integer || must_be_rounded(q, from) || ends_fixed(q, from);
 }
@@ -329,8 +329,8 @@ static int32_t root_of(const qn_quantizer *q, int32_t i)
 /* `under` gets what `over` has. */
 static void join(qn_quantizer *q, const qn_value *over, const qn_value *under)
 {
-    const int32_t a = root_of(q, (int32_t)over->mark), b = root_of(q, (int32_t)under->mark);
-    if (a == b || !q->values[over->mark].integer || !q->values[under->mark].integer)
+    const int32_t a = root_of(q, (int32_t)over->number), b = root_of(q, (int32_t)under->number);
+    if (a == b || !q->values[over->number].integer || !q->values[under->number].integer)
         return;
     q->values[b].parent = a;
     q->values[a].bits = QN_MAX(q->values[a].bits, q->values[b].bits);
@@ -344,8 +344,8 @@ static void join_concat(qn_quantizer *q, const qn_quant_node *n)
     for (int32_t i = 0; i < n->n_data; i++) {
         const qn_value *part = n->node->in[i];
         const bool own = qn_value_only_user(part) && part->producer &&
-                         q->nodes[part->producer->mark].quant_class != QN_CLASS_PASS_THROUGH;
-        const bool typed = q->values[part->mark].type != QN_UNDEFINED;
+                         q->nodes[part->producer->number].quant_class != QN_CLASS_PASS_THROUGH;
+        const bool typed = q->values[part->number].type != QN_UNDEFINED;
         if (!typed && (unify || (own && !profile->fixed_point)))
             join(q, n->node->out[0], part);
     }
@@ -359,8 +359,8 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
         return;
     join(q, data, updates);
     join(q, data, result);
-    if (q->values[data->mark].integer)
-        q->values[root_of(q, (int32_t)data->mark)].source = (int32_t)result->mark;
+    if (q->values[data->number].integer)
+        q->values[root_of(q, (int32_t)data->number)].source = (int32_t)result->number;
 }
 
 /* A value in front of a limit that stays float takes the statistics of the limit's result: the rest
@@ -368,13 +368,13 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
 static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
 {
     const qn_node *user = v->integer ? qn_value_only_user(v->value) : NULL;
-    if (!user || q->nodes[user->mark].quant_class != QN_CLASS_CLIP || !v->value->producer ||
-        q->values[user->out[0]->mark].integer)
+    if (!user || q->nodes[user->number].quant_class != QN_CLASS_CLIP || !v->value->producer ||
+        q->values[user->out[0]->number].integer)
         return;
-    const qn_quant_node *from = &q->nodes[v->value->producer->mark];
+    const qn_quant_node *from = &q->nodes[v->value->producer->number];
     if (from->quant_class == QN_CLASS_PASS_THROUGH || from->quant_class == QN_CLASS_CONCAT)
         return;
-    v->source = (int32_t)user->out[0]->mark;
+    v->source = (int32_t)user->out[0]->number;
     v->existing = v->existing ? v->existing : q->values[v->source].existing;
 }
 
@@ -402,10 +402,10 @@ static void set_width(const qn_quantizer *q, qn_quant_value *v)
 {
     const qn_value *value = v->value;
     v->bits = 8;
-    if (value->producer && q->nodes[value->producer->mark].integer)
-        v->bits = q->nodes[value->producer->mark].bits;
+    if (value->producer && q->nodes[value->producer->number].integer)
+        v->bits = q->nodes[value->producer->number].bits;
     for (size_t u = 0; u < value->n_users; u++) {
-        const qn_quant_node *user = &q->nodes[value->users[u]->mark];
+        const qn_quant_node *user = &q->nodes[value->users[u]->number];
         if (reads_integer(user, value))
             v->bits = QN_MAX(v->bits, user->bits);
     }

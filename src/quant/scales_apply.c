@@ -344,7 +344,6 @@ static qn_status get_layers(qn_quantizer *q, const qn_json_place *root)
 qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales)
 {
     const qn_json_place root = qn_json_root(scales->document);
-    qn_quantizer_number(q);
     qn_quant_find_int8_readers(q);
     QN_TRY(get_tensors(q, &root));
     QN_TRY(get_balances(q, &root));

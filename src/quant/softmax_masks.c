@@ -93,7 +93,7 @@ static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
 {
     const int32_t first = node->op == &qn_op_Where;
     const qn_value *a = node->in[first], *b = node->in[first + 1];
-    const bool a_computed = w->computed[a->mark], b_computed = w->computed[b->mark];
+    const bool a_computed = w->computed[a->number], b_computed = w->computed[b->number];
     *x = a_computed ? a : b;
     *mask = a_computed ? b : a;
     return a_computed != b_computed;
@@ -102,7 +102,7 @@ static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
 /* The least element that is not masked, as far as it is known. */
 static float least_of(const walk *w, const qn_value *value)
 {
-    const qn_range live = w->live[value->mark];
+    const qn_range live = w->live[value->number];
     return is_known(live) ? live.min : -INFINITY;
 }
 
@@ -115,7 +115,7 @@ static float live_least(const walk *w, const qn_node *node, float depth)
     if (!find_sides(w, node, &x, &mask))
         return node->op == &qn_op_Add ? least_of(w, node->in[0]) + least_of(w, node->in[1])
                                       : -INFINITY;
-    const qn_range live = w->live[x->mark];
+    const qn_range live = w->live[x->number];
     const qn_range rest =
         node->op == &qn_op_Add ? live_mask(w, mask, live, depth) : seen_range(w->stats, mask);
     if (!is_known(live) || !is_known(rest))
@@ -130,10 +130,10 @@ static float live_least(const walk *w, const qn_node *node, float depth)
 static void measure_node(const walk *w, const qn_node *node)
 {
     qn_quant_value *v = qn_quant_value_of(w->q, node->out[0]);
-    qn_range *live = &w->live[node->out[0]->mark];
+    qn_range *live = &w->live[node->out[0]->number];
     if (!is_known(*live) && (node->op->flags & QN_OP_MOVES))
-        *live = w->live[node->in[0]->mark];
-    if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*live))
+        *live = w->live[node->in[0]->number];
+    if (!v->before_softmax || !w->computed[node->out[0]->number] || !is_known(*live))
         return;
     const float depth = qn_width_of_bits(qn_quant_root(w->q, v)->bits)->mask_depth;
     const float least = live_least(w, node, depth);
@@ -148,7 +148,7 @@ static bool is_computed(const walk *w, const qn_node *node)
 {
     bool computed = node->op->quant == QN_QUANT_MAC;
     for (int32_t i = 0; i < node->n_in && !computed; i++)
-        computed = node->in[i] && w->computed[node->in[i]->mark];
+        computed = node->in[i] && w->computed[node->in[i]->number];
     return computed;
 }
 
@@ -166,7 +166,7 @@ static qn_status begin_walk(walk *out, qn_quantizer *q, const qn_stats *stats)
         const bool computed = is_computed(out, node);
         for (int32_t o = 0; o < node->n_out; o++) {
             if (node->out[o])
-                out->computed[node->out[o]->mark] = computed;
+                out->computed[node->out[o]->number] = computed;
         }
     }
     return QN_OK;
@@ -213,9 +213,9 @@ static float least_for(const cut *c, const qn_node *user, const qn_value *value)
     if (user->op == &qn_op_Softmax)
         return -INFINITY;
     if (user->op != &qn_op_Add && user->op != &qn_op_Where)
-        return c->least[y->mark];
+        return c->least[y->number];
     const bool rounded = qn_quant_value_of(c->w->q, y)->integer;
-    const float least = rounded ? chosen_range(c->w, y).min : c->least[y->mark];
+    const float least = rounded ? chosen_range(c->w, y).min : c->least[y->number];
     if (user->op == &qn_op_Where)
         return least;
     const qn_range other = chosen_range(c->w, user->in[user->in[0] == value ? 1 : 0]);
@@ -228,9 +228,9 @@ static void cut_value(const cut *c, const qn_value *value)
     float least = INFINITY;
     for (size_t u = 0; u < value->n_users && v->before_softmax; u++)
         least = fminf(least, least_for(c, value->users[u], value));
-    if (!v->before_softmax || c->w->computed[value->mark])
+    if (!v->before_softmax || c->w->computed[value->number])
         least = -INFINITY;
-    c->least[value->mark] = least;
+    c->least[value->number] = least;
     if (!v->integer || v->existing || qn_quant_root(c->w->q, v) != v || !(least > v->range.min))
         return;
     v->mask_min = v->range.min = fminf(least, 0);

@@ -21,7 +21,7 @@ static int64_t layer_before(const qn_quant_node *n, const int64_t *layer_of)
     for (int32_t i = 0; i < n->node->n_in; i++) {
         const qn_node *producer = n->node->in[i] ? n->node->in[i]->producer : NULL;
         if (producer)
-            last = QN_MAX(last, layer_of[producer->mark]);
+            last = QN_MAX(last, layer_of[producer->number]);
     }
     return last;
 }
@@ -30,7 +30,6 @@ static int64_t layer_before(const qn_quant_node *n, const int64_t *layer_of)
 static size_t number_layers(int64_t *layer_of, qn_quantizer *q)
 {
     size_t count = 0;
-    qn_quantizer_number(q);
     for (size_t i = 0; i < q->n_nodes; i++)
         layer_of[i] =
             starts_layer(&q->nodes[i]) ? (int64_t)count++ : layer_before(&q->nodes[i], layer_of);
@@ -100,7 +99,7 @@ static qn_status find_edges(qn_layers *l, const int64_t *layer_of)
         const qn_node *node = q->nodes[i].node;
         for (int32_t k = 0; k < node->n_in; k++) {
             const qn_node *producer = node->in[k] ? node->in[k]->producer : NULL;
-            const int64_t from = producer ? QN_MAX(layer_of[producer->mark], 0) : 0;
+            const int64_t from = producer ? QN_MAX(layer_of[producer->number], 0) : 0;
             const int64_t to = QN_MAX(layer_of[i], 0);
             if (producer && from != to)
                 l->edges[l->n_edges++] = (qn_layer_edge){from, to};

@@ -107,7 +107,8 @@ static qn_status step_prepare(qn_builder *b, qn_step *step)
     while (plan->backends[b->backend] != step->backend)
         b->backend = plan->backends[b->backend + 1] ? b->backend + 1 : 0;
     if (claim->kernel->prepare)
-        QN_TRY(name_refused(b, claim, claim->kernel->prepare(claim)));
+        QN_TRY(qn_backend_fault(plan->ctx, step->backend,
+                                name_refused(b, claim, claim->kernel->prepare(claim))));
     qn_plan_space *space = &plan->spaces[step->space];
     step->scratch = claim->scratch;
     space->scratch_bytes = QN_MAX(space->scratch_bytes, claim->scratch);
@@ -131,7 +132,7 @@ static void mark_taken(qn_builder *b, const qn_claim *claim)
 {
     for (int32_t n = 0; n < claim->n_nodes; n++) {
         const qn_node *node = claim->nodes[n];
-        b->taken[node->mark] = true;
+        b->taken[node->number] = true;
         for (int32_t i = 0; i < node->n_in; i++) {
             if (node->in[i])
                 qn_planned_of(b, node->in[i])->pending--;
@@ -193,7 +194,9 @@ static qn_status record(qn_builder *b, qn_claim *claim)
 static qn_status claim_node(qn_builder *b, qn_node *node)
 {
     for (size_t i = 0; b->plan->backends[i]; i++) {
+        const qn_backend *backend = b->plan->backends[i];
         qn_claim claim = {.builder = b,
+                          .backend = backend,
                           .node = node,
                           .nodes = b->nodes,
                           .in = b->in,
@@ -202,7 +205,7 @@ static qn_status claim_node(qn_builder *b, qn_node *node)
         bool taken = false;
         b->backend = i;
         qn_claim_add(&claim, node);
-        QN_TRY(b->plan->backends[i]->claim(&taken, &claim));
+        QN_TRY(qn_backend_fault(b->plan->ctx, backend, backend->claim(&taken, &claim)));
         if (taken)
             return record(b, &claim);
     }
@@ -235,15 +238,18 @@ static qn_status keep_spaces(qn_plan *plan, size_t n_backends)
     for (size_t i = 0; i < n_backends; i++) {
         const qn_backend *backend = plan->backends[i];
         size_t known = 0;
-        if (backend->space && !backend->convert)
-            return qn_fail(plan->ctx, QN_E_UNSUPPORTED,
-                           "backend '%s' works in the memory of '%s' and has no way to copy values "
-                           "there and back: leave it out",
-                           backend->name, backend->space->name);
+        if (backend->space && !backend->space->copy)
+            return qn_backend_fault(
+                plan->ctx, backend,
+                qn_fail(plan->ctx, QN_E_UNSUPPORTED,
+                        "backend '%s' works in the memory of '%s' and has no way to copy values "
+                        "there and back: leave it out",
+                        backend->name, backend->space->name));
         while (known < plan->n_spaces && plan->spaces[known].space != backend->space)
             known++;
         if (known == plan->n_spaces)
-            plan->spaces[plan->n_spaces++].space = backend->space;
+            plan->spaces[plan->n_spaces++] =
+                (qn_plan_space){.space = backend->space, .backend = backend};
     }
     return QN_OK;
 }
@@ -265,21 +271,17 @@ static qn_status keep_backends(qn_builder *b)
 static qn_status builder_init(qn_builder *b)
 {
     qn_graph *graph = b->graph;
-    uint32_t nodes = 0;
     QN_TRY(keep_backends(b));
     b->planned = qn_alloc_zero(b->plan->ctx, graph->n_values, sizeof *b->planned);
-    b->taken = qn_alloc_zero(b->plan->ctx, graph->n_nodes, sizeof *b->taken);
+    b->taken = qn_alloc_zero(b->plan->ctx, graph->n_numbers + 1, sizeof *b->taken);
     if (!b->planned || !b->taken)
         return qn_fail_nomem(b->plan->ctx);
     for (size_t i = 0; i < graph->n_values; i++) {
-        qn_value *value = graph->values[i];
-        value->mark = (uint32_t)i;
+        const qn_value *value = graph->values[i];
         b->planned[i] =
             (qn_planned){-1, (int32_t)value->n_users + (value->is_output ? 1 : 0),
                          b->config->observe && b->config->observe(b->config->observe_user, value)};
     }
-    for (qn_node *node = graph->first; node; node = node->next)
-        node->mark = nodes++;
     return claim_room(b);
 }
 
@@ -310,8 +312,8 @@ static int by_step(const void *a, const void *b)
 }
 
 /* A value is complete after the step that was the newest when its slot was made: the one that
- * writes it, or, where no step does (views, a Concat of placed parts), one behind those that write
- * its parts. Its memory is alive then. */
+ * writes it, or, where no step does (views, a Concat of placed parts), one behind those that
+ * write its parts. Its memory is alive then. */
 static qn_status list_observed(qn_builder *b)
 {
     qn_plan *plan = b->plan;
@@ -345,6 +347,11 @@ static qn_status build_inputs(qn_builder *b)
         QN_TRY(qn_slot_add_ready(b, graph->inputs[i], QN_PLACE_INPUT));
         plan->inputs[i] = qn_planned_of(b, graph->inputs[i])->slot;
     }
+    for (size_t i = 0; i < graph->n_values; i++) {
+        const qn_value *value = graph->values[i];
+        if (value->initial && qn_planned_of(b, value)->pending > 0)
+            QN_TRY(qn_slot_add_ready(b, value, QN_PLACE_PARAMETER));
+    }
     return QN_OK;
 }
 
@@ -353,13 +360,14 @@ static qn_status build_steps(qn_builder *b)
     QN_TRY(build_inputs(b));
     for (qn_node *node = b->graph->first; node; node = node->next) {
         QN_TRY(qn_check_cancel(b->plan->ctx));
-        if (!b->taken[node->mark])
+        if (!b->taken[node->number])
             QN_TRY(claim_node(b, node));
     }
     QN_TRY(finish_outputs(b));
     QN_TRY(list_observed(b));
     QN_TRY(prepare_steps(b));
-    return qn_plan_memory(b->plan);
+    QN_TRY(qn_plan_memory(b->plan));
+    return qn_plan_waits(b->plan);
 }
 
 /* Inputs and outputs have slots, so that types can be asked for. */
@@ -454,7 +462,7 @@ void qn_plan_free(qn_plan *plan)
             plan->backends[i]->release(plan->shared[i]);
     }
     for (size_t i = 0; i < plan->n_weights; i++)
-        qn_free_aligned(&ctx->allocator, plan->weights[i]);
+        qn_space_free(plan->weights[i].space, ctx, plan->weights[i].at);
     qn_free(ctx, plan->weights);
     qn_free(ctx, plan->steps);
     qn_free(ctx, plan->slots.at);

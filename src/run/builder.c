@@ -20,22 +20,35 @@ void **qn_build_shared(qn_builder *builder)
     return &builder->plan->shared[builder->backend];
 }
 
-void *qn_build_alloc_weights(qn_builder *builder, size_t size)
+void *qn_build_block(qn_builder *builder, const qn_space *space, size_t size)
 {
     qn_plan *plan = builder->plan;
-    void **grown = qn_grow(plan->ctx, plan->weights, &plan->weights_capacity, plan->n_weights + 1,
-                           sizeof *plan->weights);
+    qn_plan_block *grown = qn_grow(plan->ctx, plan->weights, &plan->weights_capacity,
+                                   plan->n_weights + 1, sizeof *plan->weights);
     if (!grown)
         return NULL;
     plan->weights = grown;
-    void *block = qn_alloc_aligned(&plan->ctx->allocator, size);
+    void *block = qn_space_alloc(space, plan->ctx, size);
     if (block) {
-        plan->weights[plan->n_weights++] = block;
+        plan->weights[plan->n_weights++] = (qn_plan_block){block, space};
         plan->weight_bytes += size;
     } else {
         builder->wanted = size;
     }
     return block;
+}
+
+void *qn_build_alloc_weights(qn_builder *builder, size_t size)
+{
+    return qn_build_block(builder, builder->plan->backends[builder->backend]->space, size);
+}
+
+qn_status qn_build_upload(void **out, qn_builder *builder, const void *data, size_t size)
+{
+    *out = qn_build_alloc_weights(builder, QN_MAX(size, 1));
+    if (!*out)
+        return qn_fail_bytes(builder->plan->ctx, size, "packed weights");
+    return qn_space_upload(builder, qn_build_own_space(builder), *out, data, size);
 }
 
 bool qn_build_direct(const qn_builder *builder)
@@ -50,8 +63,9 @@ bool qn_build_shown(const qn_builder *builder, const qn_value *value)
 
 bool qn_build_is_packed(const qn_builder *builder, const qn_value *value)
 {
+    const qn_slot *slot = qn_build_slot(builder, value);
     return !value->is_capture && value->n_users == 1 && !qn_build_shown(builder, value) &&
-           qn_planned_of(builder, value)->slot < 0;
+           (!slot || slot->space != QN_HOST);
 }
 
 void qn_build_release_part(qn_builder *builder, const qn_value *value, size_t offset, size_t size)
@@ -118,13 +132,13 @@ bool qn_build_ready(const qn_builder *builder, const qn_value *value)
 
 bool qn_build_taken(const qn_builder *builder, const qn_node *node)
 {
-    return builder->taken[node->mark];
+    return builder->taken[node->number];
 }
 
 qn_node *qn_build_fusible(const qn_builder *builder, const qn_value *value)
 {
     qn_node *user = qn_value_only_user(value);
-    return user && !builder->taken[user->mark] && !qn_build_shown(builder, value) ? user : NULL;
+    return user && !builder->taken[user->number] && !qn_build_shown(builder, value) ? user : NULL;
 }
 
 void qn_claim_add(qn_claim *claim, qn_node *node)
@@ -190,8 +204,8 @@ bool qn_build_dies(const qn_claim *claim, const qn_value *value)
 
 /* ---- Parts placed in a whole ----------------------------------------------------------------- */
 
-/* Bytes of a sample of the slot `root` that the claim's inputs fill, each lying `offset` after the
- * place that the claim wants for it; SIZE_MAX where they want it in two places. */
+/* Bytes of a sample of the slot `root` that the claim's inputs fill, each lying `offset` after
+ * the place that the claim wants for it; SIZE_MAX where they want it in two places. */
 static size_t filled(const qn_claim *claim, int32_t root, size_t offset)
 {
     size_t bytes = 0;

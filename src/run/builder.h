@@ -5,7 +5,7 @@
 
 #include "run/plan.h"
 
-/* What the builder knows of a value, found through value->mark. */
+/* What the builder knows of a value, found through value->number. */
 typedef struct qn_planned {
     /* Its first slot, -1: not computed yet */
     int32_t slot;
@@ -20,7 +20,7 @@ struct qn_builder {
     const qn_plan_config *config;
     /* One per value of the graph */
     qn_planned *planned;
-    /* One per node, by node->mark */
+    /* One per node, by node->number */
     bool *taken;
     /* Being asked */
     size_t backend;
@@ -33,9 +33,11 @@ struct qn_builder {
 
 static inline qn_planned *qn_planned_of(const qn_builder *builder, const qn_value *value)
 {
-    return &builder->planned[value->mark];
+    return &builder->planned[value->number];
 }
 qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value);
+/* Memory that ends with the plan; NULL when short. */
+void *qn_build_block(qn_builder *builder, const qn_space *space, size_t size);
 /* The place among the plan's spaces of a backend's. */
 int32_t qn_build_space(const qn_builder *builder, const qn_backend *backend);
 /* That of the backend being asked. */
@@ -46,6 +48,18 @@ bool qn_build_is_packed(const qn_builder *builder, const qn_value *value);
 /* Makes the claim the plan's newest step; its slots are still open. The claim's state belongs to
  * the plan from here on, also on failure. */
 QN_MUST_CHECK qn_status qn_build_step(qn_step **out, qn_builder *builder, const qn_claim *claim);
+
+/* ---- Copies between spaces (copies.c) -------------------------------------------------------- */
+
+extern const qn_kernel qn_copy_kernel;
+/* The space whose `copy` is asked, as a place among the plan's; -1 where values go by way of the
+ * host. */
+int32_t qn_copy_asked(const qn_plan *plan, int32_t to, int32_t from);
+/* Host memory brought into a space, at once. */
+QN_MUST_CHECK qn_status qn_space_upload(const qn_builder *builder, int32_t space, void *to,
+                                        const void *from, size_t bytes);
+/* Finds the steps before which streams must be done. */
+QN_MUST_CHECK qn_status qn_plan_waits(qn_plan *plan);
 
 /* ---- Slots (slots.c) ------------------------------------------------------------------------- */
 

@@ -91,8 +91,8 @@ static void copy_bytes(char *to, const char *from, size_t size, const int64_t st
         memcpy(to + (size_t)(i * steps[0]) * size, from + (size_t)(i * steps[1]) * size, size);
 }
 
-/* All channels of a few positions at a time, so that what lies beside each other is used while it
- * is near. */
+/* All channels of a few positions at a time, so that what lies beside each other is used while
+ * it is near. */
 static void convert_sample(char *to, qn_layout to_layout, const char *from, qn_layout from_layout,
                            const qn_tensor *shape)
 {

@@ -1,25 +1,9 @@
-/* How the elements of a value lie in memory. Row-major is what files and users see; the others are
- * for values of the form [N, C, spatial...] between the steps of a plan. */
+/* Tools for layouts, which include/quench/backend.h explains. */
 #ifndef QN_LAYOUT_H
 #define QN_LAYOUT_H
 
 #include "ir/tensor.h"
-
-typedef enum qn_layout_kind {
-    /* Row-major */
-    QN_LAYOUT_ROWS,
-    /* [N, C/b, spatial..., b]: oneDNN's nChw8c, nChw16c; C is padded up to a multiple of b, and the
-     * padding always holds zeros */
-    QN_LAYOUT_BLOCKED,
-    /* [N, spatial..., C] */
-    QN_LAYOUT_CHANNELS_LAST
-} qn_layout_kind;
-
-typedef struct qn_layout {
-    uint8_t kind;
-    /* b of QN_LAYOUT_BLOCKED, else 0 */
-    uint8_t block;
-} qn_layout;
+#include "quench/backend.h"
 
 #define QN_ROWS ((qn_layout){QN_LAYOUT_ROWS, 0})
 

@@ -60,8 +60,8 @@ static qn_status place_space(qn_plan *plan, const placed *order, size_t count, i
 /* Threads share a batch by samples: of two, one works on the first half of every value and the
  * other on the second. A line of memory that one core has written comes slowly to another, so
  * values that take turns at the same memory, a lane, have their middles at one address and every
- * core keeps its side. Where values also lie in other memory than the host's, it is not the cores
- * that do most. */
+ * core keeps its side. Where values also lie in other memory than the host's, it is not the
+ * cores that do most. */
 static bool wants_lanes(const qn_plan *plan, const placed *order, size_t count)
 {
     if (plan->threads < 2 || plan->n_spaces > 1 || count == 0)

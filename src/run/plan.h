@@ -10,6 +10,8 @@ typedef enum qn_place {
     QN_PLACE_CONSTANT,
     /* The caller's memory, another one each run */
     QN_PLACE_INPUT,
+    /* Memory of the session's that lasts from run to run */
+    QN_PLACE_PARAMETER,
     /* `address` in the session's arena */
     QN_PLACE_ARENA,
     /* Shape depends on contents: allocated while running */
@@ -58,6 +60,10 @@ typedef struct qn_step {
     int32_t *in, *out;
     int32_t n_in, n_out;
     size_t scratch;
+    /* Copies in[0] to out[0], another space (copies.c). */
+    bool is_copy;
+    /* Streams must be done before it. */
+    bool waits;
     /* While the plan is made */
     qn_claim *claim;
 } qn_step;
@@ -76,10 +82,18 @@ typedef struct qn_slots {
 
 /* What a session needs in one memory space. */
 typedef struct qn_plan_space {
-    /* NULL: the host's */
+    /* NULL: the host's. */
     const qn_space *space;
+    /* The first that works there; of the host NULL. */
+    const qn_backend *backend;
     size_t arena_bytes, scratch_bytes;
 } qn_plan_space;
+
+/* Packed weights, or a constant of a space. */
+typedef struct qn_plan_block {
+    void *at;
+    const qn_space *space;
+} qn_plan_block;
 
 /* Plans the same model in the same way for inputs of other shapes. */
 typedef qn_status qn_sibling_fn(qn_plan **out, qn_context *ctx, const qn_plan *plan,
@@ -109,8 +123,7 @@ struct qn_plan {
     qn_observed *observed;
     size_t n_observed;
     size_t weight_bytes;
-    /* Packed, see qn_build_alloc_weights */
-    void **weights;
+    qn_plan_block *weights;
     size_t n_weights, weights_capacity;
     /* Set by whoever chose passes and backends; NULL: no other shapes */
     qn_sibling_fn *sibling;
@@ -137,14 +150,21 @@ typedef struct qn_plan_config {
 /* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from
  * here on, also on failure. */
 QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config);
-/* A plan that leaves the planning to its siblings, because the shapes of the inputs must be known.
- * `why` is the message for those who cannot wait. The model as of qn_plan_build. */
+/* A plan that leaves the planning to its siblings, because the shapes of the inputs must be
+ * known. `why` is the message for those who cannot wait. The model as of qn_plan_build. */
 QN_MUST_CHECK qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
                                       const char *why);
 qn_plan *qn_plan_retain(qn_plan *plan);
 /* Bytes that one session takes in all spaces. */
 size_t qn_plan_arena_bytes(const qn_plan *plan);
 size_t qn_plan_scratch_bytes(const qn_plan *plan);
+
+/* Memory of a space, NULL for the host's: 64-byte aligned, NULL when short. (copies.c) */
+void *qn_space_alloc(const qn_space *space, qn_context *ctx, size_t size);
+void qn_space_free(const qn_space *space, qn_context *ctx, void *block);
+/* The failure of a backend that a plug-in brought names its file. Passes others on. */
+QN_MUST_CHECK qn_status qn_backend_fault(qn_context *ctx, const qn_backend *backend,
+                                         qn_status status);
 
 /* Gives every root in the arena its address so that slots alive at the same time do not overlap;
  * sets arena_bytes of every space. (memory.c) */

@@ -23,6 +23,7 @@ static qn_status place_tensors(qn_session *s)
     QN_TRY_ALLOC(s->ctx, s->moving);
     for (size_t i = 0; i < slots->count; i++)
         s->tensors[i] = slots->at[i].shape;
+    QN_TRY(qn_parameters_open(s));
     for (size_t i = 0; i < slots->count; i++) {
         const qn_slot *slot = &slots->at[i];
         if (slot->place == QN_PLACE_ARENA || slot->root != (int32_t)i)
@@ -56,7 +57,12 @@ static qn_status place_steps(qn_session *s)
         at += (size_t)(step->n_in + step->n_out);
         step_tensors(s, in, step->in, step->n_in);
         step_tensors(s, out, step->out, step->n_out);
-        s->io[i] = (qn_step_io){s->ctx, in, out, s->scratch[step->space], plan->threads};
+        s->io[i] = (qn_step_io){.ctx = s->ctx,
+                                .in = in,
+                                .out = out,
+                                .scratch = s->scratch[step->space],
+                                .threads = plan->threads,
+                                .stream = s->streams[step->space]};
     }
     return QN_OK;
 }
@@ -66,7 +72,9 @@ static qn_status bind_steps(qn_session *s)
     for (; s->n_bound < s->plan->n_steps; s->n_bound++) {
         const qn_step *step = &s->plan->steps[s->n_bound];
         if (step->kernel->bind)
-            QN_TRY(step->kernel->bind(&s->bound[s->n_bound], step->state, &s->io[s->n_bound]));
+            QN_TRY(qn_backend_fault(
+                s->ctx, step->backend,
+                step->kernel->bind(&s->bound[s->n_bound], step->state, &s->io[s->n_bound])));
     }
     return QN_OK;
 }
@@ -104,46 +112,35 @@ static qn_status fail_scratch(const qn_session *s, size_t space)
     return qn_fail_nomem(s->ctx);
 }
 
-static void *space_alloc(qn_context *ctx, const qn_space *space, size_t size)
-{
-    return space ? space->alloc(ctx, size) : qn_alloc_aligned(&ctx->allocator, size);
-}
-
-static void space_free(qn_context *ctx, const qn_space *space, void *block)
-{
-    if (space)
-        space->free(ctx, block);
-    else
-        qn_free_aligned(&ctx->allocator, block);
-}
-
 static qn_status session_memory(qn_session *s)
 {
     const qn_plan *plan = s->plan;
     s->memory = qn_alloc_zero(s->ctx, plan->n_spaces, sizeof *s->memory);
     s->scratch = qn_alloc_zero(s->ctx, plan->n_spaces, sizeof *s->scratch);
-    if (!s->memory || !s->scratch)
+    s->streams = qn_alloc_zero(s->ctx, plan->n_spaces, sizeof *s->streams);
+    if (!s->memory || !s->scratch || !s->streams)
         return qn_fail_nomem(s->ctx);
     for (size_t i = 0; i < plan->n_spaces; i++) {
         const qn_plan_space *space = &plan->spaces[i];
-        s->memory[i] = space_alloc(s->ctx, space->space, space->arena_bytes);
+        s->memory[i] = qn_space_alloc(space->space, s->ctx, space->arena_bytes);
         if (!s->memory[i])
-            return fail_memory(s, i);
-        s->scratch[i] = space_alloc(s->ctx, space->space, space->scratch_bytes);
+            return qn_backend_fault(s->ctx, space->backend, fail_memory(s, i));
+        s->scratch[i] = qn_space_alloc(space->space, s->ctx, space->scratch_bytes);
         if (!s->scratch[i])
-            return fail_scratch(s, i);
+            return qn_backend_fault(s->ctx, space->backend, fail_scratch(s, i));
     }
-    return QN_OK;
+    return qn_streams_open(s);
 }
 
 static void session_memory_free(qn_session *s)
 {
     for (size_t i = 0; i < s->plan->n_spaces; i++) {
         if (s->memory)
-            space_free(s->ctx, s->plan->spaces[i].space, s->memory[i]);
+            qn_space_free(s->plan->spaces[i].space, s->ctx, s->memory[i]);
         if (s->scratch)
-            space_free(s->ctx, s->plan->spaces[i].space, s->scratch[i]);
+            qn_space_free(s->plan->spaces[i].space, s->ctx, s->scratch[i]);
     }
+    qn_free(s->ctx, s->streams);
     qn_free(s->ctx, s->memory);
     qn_free(s->ctx, s->scratch);
 }
@@ -192,6 +189,8 @@ void qn_session_free(qn_session *s)
         if (step->kernel->unbind)
             step->kernel->unbind(ctx, step->state, s->bound[i]);
     }
+    qn_streams_close(s);
+    qn_parameters_close(s);
     session_memory_free(s);
     qn_free(ctx, s->tensors);
     qn_free(ctx, s->outputs);
@@ -238,12 +237,13 @@ static void set_inputs(qn_session *s, const qn_tensor *inputs)
 }
 
 /* Shows the observed values from *next on that are complete after `step`. */
-static qn_status show_values(const qn_session *s, size_t *next, int32_t step,
+static qn_status show_values(qn_session *s, size_t *next, int32_t step,
                              const qn_session_hooks *hooks)
 {
     const qn_plan *plan = s->plan;
-    if (!hooks->seen)
+    if (!hooks->seen || *next >= plan->n_observed || plan->observed[*next].step != step)
         return QN_OK;
+    QN_TRY(qn_streams_wait(s));
     for (; *next < plan->n_observed && plan->observed[*next].step == step; ++*next) {
         const int32_t i = plan->observed[*next].slot;
         const qn_slot *slot = &plan->slots.at[i];
@@ -251,6 +251,34 @@ static qn_status show_values(const qn_session *s, size_t *next, int32_t step,
         QN_TRY(hooks->seen(hooks->user, &seen));
     }
     return QN_OK;
+}
+
+static qn_status run_step(qn_session *s, size_t i, const qn_session_hooks *hooks)
+{
+    const qn_step *step = &s->plan->steps[i];
+    QN_TRY(qn_check_cancel(s->ctx));
+    if (step->waits)
+        QN_TRY(qn_streams_wait(s));
+    if (step->is_copy)
+        QN_TRY(qn_session_copy(s, step));
+    else
+        QN_TRY(qn_backend_fault(s->ctx, step->backend,
+                                step->kernel->run(step->state, s->bound[i], &s->io[i])));
+    /* What is measured step by step is also done step by step. */
+    return hooks->after ? qn_streams_wait(s) : QN_OK;
+}
+
+/* A run that failed, too, leaves nothing that still works on the session's memory; its own
+ * failure is what counts. */
+static qn_status finish_run(qn_session *s, qn_status status)
+{
+    char why[QN_ERROR_SIZE];
+    if (status == QN_OK || s->plan->n_spaces < 2)
+        return status == QN_OK ? qn_streams_wait(s) : status;
+    memcpy(why, s->ctx->error, sizeof why);
+    if (qn_streams_wait(s) != QN_OK)
+        memcpy(s->ctx->error, why, sizeof why);
+    return status;
 }
 
 static qn_status run_steps(qn_session *s, const qn_session_hooks *hooks)
@@ -261,17 +289,14 @@ static qn_status run_steps(qn_session *s, const qn_session_hooks *hooks)
     omp_set_num_threads(plan->threads);
     qn_status status = show_values(s, &next, -1, hooks);
     for (size_t i = 0; i < plan->n_steps && status == QN_OK; i++) {
-        const qn_step *step = &plan->steps[i];
-        status = qn_check_cancel(s->ctx);
-        if (status == QN_OK)
-            status = step->kernel->run(step->state, s->bound[i], &s->io[i]);
+        status = run_step(s, i, hooks);
         if (hooks->after)
             hooks->after(hooks->user, i);
         if (status == QN_OK)
             status = show_values(s, &next, (int32_t)i, hooks);
     }
     omp_set_num_threads(outside);
-    return status;
+    return finish_run(s, status);
 }
 
 qn_status qn_session_run_hooked(qn_session *session, const qn_tensor *inputs, size_t n_inputs,
@@ -280,6 +305,7 @@ qn_status qn_session_run_hooked(qn_session *session, const qn_tensor *inputs, si
     qn_session *s;
     QN_TRY(check_inputs(session, inputs, n_inputs));
     QN_TRY(qn_session_sibling(&s, session, inputs));
+    QN_TRY(qn_parameters_follow(s, session));
     session->active = s;
     set_inputs(s, inputs);
     return run_steps(s, hooks);

@@ -1,5 +1,4 @@
-/* Where values lie: slots, conversions between layouts and memory spaces, views, parts placed in a
- * whole. */
+/* Where values lie: slots, conversions between layouts, views, parts placed in a whole. */
 #include <string.h>
 
 #include "run/builder.h"
@@ -15,6 +14,11 @@ static qn_status slot_add(int32_t *out, qn_builder *b, const qn_value *value, in
         .value = value, .space = space, .layout = layout, .place = QN_PLACE_ARENA, .root = index};
     slot->first = slot->last = (int32_t)plan->n_steps - 1; /* the step just added */
     *out = index;
+    if (space != QN_HOST && qn_dtype_size(value->type.dtype) == 0)
+        return qn_fail(plan->ctx, QN_E_UNSUPPORTED,
+                       "value '%s' has no elements of a fixed size: it cannot lie in the memory "
+                       "of '%s'",
+                       value->name, plan->spaces[space].space->name);
     if (!qn_build_shape(&slot->shape, b, value)) {
         slot->place = QN_PLACE_DYNAMIC;
         slot->shape.rank = -1;
@@ -39,7 +43,7 @@ static qn_status align_constant(qn_builder *b, qn_tensor *shape, const char *nam
     if (qn_tensor_is_aligned(shape) ||
         !qn_tensor_bytes(&bytes, shape->dtype, shape->rank, shape->dims))
         return QN_OK;
-    void *copy = qn_build_alloc_weights(b, bytes);
+    void *copy = qn_build_block(b, NULL, bytes);
     if (!copy)
         return qn_fail_bytes(b->plan->ctx, bytes, "constant '%s'", name);
     memcpy(copy, shape->data, bytes);
@@ -60,10 +64,38 @@ qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place
     return align_constant(b, &slot->shape, value->name);
 }
 
+/* A constant as the memory of a space has it, for as long as the plan lives. */
+static qn_status constant_in_space(int32_t *out, qn_builder *b, const qn_value *value,
+                                   int32_t space)
+{
+    size_t bytes;
+    const qn_plan_space *there = &b->plan->spaces[space];
+    QN_TRY(slot_add(out, b, value, space, QN_ROWS));
+    qn_slot *slot = &b->plan->slots.at[*out];
+    slot->place = QN_PLACE_CONSTANT;
+    slot->first = -1;
+    slot->shape = *value->data;
+    if (!qn_layout_bytes(&bytes, QN_ROWS, value->data))
+        return qn_fail(b->plan->ctx, QN_E_INVALID, "value '%s' is too large", value->name);
+    slot->shape.data = qn_build_block(b, there->space, QN_MAX(bytes, 1));
+    const qn_status status =
+        slot->shape.data ? qn_space_upload(b, space, slot->shape.data, value->data->data, bytes)
+                         : qn_fail_bytes(b->plan->ctx, bytes, "constant '%s' in the memory of '%s'",
+                                         value->name, there->space->name);
+    return qn_backend_fault(b->plan->ctx, there->backend, status);
+}
+
+static qn_status constant_add(qn_builder *b, const qn_value *value, int32_t space)
+{
+    if (space == QN_HOST)
+        return qn_slot_add_ready(b, value, QN_PLACE_CONSTANT);
+    return constant_in_space(&qn_planned_of(b, value)->slot, b, value, space);
+}
+
 /* ---- Views and conversions ------------------------------------------------------------------- */
 
-/* With `strided` the view's samples are parts of the input's, at the same distance; else the view
- * needs the input as it is now. */
+/* With `strided` the view's samples are parts of the input's, at the same distance; else the
+ * view needs the input as it is now. */
 static void make_view(qn_builder *b, int32_t out, int32_t in, size_t offset, bool strided)
 {
     qn_slot *view = &b->plan->slots.at[out];
@@ -105,15 +137,15 @@ static qn_status convert_run(const void *state, void *bound, const qn_step_io *i
 static const qn_kernel convert_kernel = {
     .name = "convert", .prepare = convert_prepare, .run = convert_run};
 
-/* A copy between spaces is asked of the backends of that one which is not the host's. */
 static qn_status convert_claim(qn_builder *b, qn_claim *claim)
 {
-    const qn_space *space = claim->in[0].space ? claim->in[0].space : claim->out[0].space;
+    const qn_space *space = claim->in[0].space;
     for (b->backend = 0; b->plan->backends[b->backend]; b->backend++) {
         const qn_backend *backend = b->plan->backends[b->backend];
         if (!backend->convert || backend->space != space)
             continue;
-        QN_TRY(backend->convert(claim));
+        claim->backend = backend;
+        QN_TRY(qn_backend_fault(b->plan->ctx, backend, backend->convert(claim)));
         if (claim->kernel)
             return QN_OK;
     }
@@ -128,12 +160,22 @@ static qn_status convert_claim(qn_builder *b, qn_claim *claim)
     return QN_OK;
 }
 
+/* A copy is the step of a backend of the space that is asked. */
+static void copy_claim(qn_builder *b, qn_claim *claim, int32_t asked)
+{
+    b->backend = 0;
+    while (b->plan->backends[b->backend] != b->plan->spaces[asked].backend)
+        b->backend++;
+    claim->kernel = &qn_copy_kernel;
+}
+
 /* The step that brings slot `from` into `layout` in `space`; *out is the new slot. */
 static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, int32_t space,
                               qn_layout layout)
 {
     const qn_plan_space *spaces = b->plan->spaces;
     const qn_slot source = b->plan->slots.at[from];
+    const bool is_copy = source.space != space;
     qn_value *value = (qn_value *)(uintptr_t)source.value;
     qn_claim_value in = {.value = value,
                          .layout = source.layout,
@@ -148,9 +190,13 @@ static qn_status convert_slot(int32_t *out, qn_builder *b, int32_t from, int32_t
     qn_claim claim = {.builder = b, .in = &in, .out = &to, .n_in = 1, .n_out = 1, .in_place = -1};
     const size_t asked = b->backend;
     qn_step *step;
-    QN_TRY(convert_claim(b, &claim));
+    if (is_copy)
+        copy_claim(b, &claim, qn_copy_asked(b->plan, space, source.space));
+    else
+        QN_TRY(convert_claim(b, &claim));
     QN_TRY(qn_build_step(&step, b, &claim));
     QN_TRY(slot_add(out, b, value, space, layout));
+    step->is_copy = b->plan->slots.at[*out].together = is_copy;
     step->in[0] = from;
     step->out[0] = *out;
     b->plan->slots.at[from].last = (int32_t)b->plan->n_steps - 1;
@@ -177,12 +223,26 @@ static int32_t first_in_space(const qn_builder *b, const qn_value *value, int32_
     return -1;
 }
 
-/* A row-major copy of the value in a space where it is not yet, by way of the host. */
+/* Written whenever the one on the host is. */
+static qn_status parameter_in_space(int32_t *out, qn_builder *b, const qn_value *value,
+                                    int32_t space)
+{
+    QN_TRY(slot_add(out, b, value, space, QN_ROWS));
+    b->plan->slots.at[*out].place = QN_PLACE_PARAMETER;
+    b->plan->slots.at[*out].first = -1;
+    return QN_OK;
+}
+
+/* A row-major copy of the value in a space where it is not yet, directly or by way of the host. */
 static qn_status copy_to_space(int32_t *out, qn_builder *b, const qn_value *value, int32_t space)
 {
-    const qn_slot *primary = qn_build_slot(b, value);
-    const int32_t from = space == QN_HOST ? primary->space : QN_HOST;
+    const int32_t primary = qn_build_slot(b, value)->space;
+    const int32_t from = qn_copy_asked(b->plan, space, primary) < 0 ? QN_HOST : primary;
     int32_t rows;
+    if (value->data)
+        return constant_in_space(out, b, value, space);
+    if (value->initial)
+        return parameter_in_space(out, b, value, space);
     QN_TRY(qn_slot_find(&rows, b, value, (qn_wanted){from, QN_ROWS, false}));
     return convert_slot(out, b, rows, space, QN_ROWS);
 }
@@ -229,7 +289,7 @@ qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
         if (!in->value)
             continue;
         if (in->value->data && qn_planned_of(b, in->value)->slot < 0)
-            QN_TRY(qn_slot_add_ready(b, in->value, QN_PLACE_CONSTANT));
+            QN_TRY(constant_add(b, in->value, space));
         QN_TRY(qn_slot_find(&slots[i], b, in->value, (qn_wanted){space, in->layout, in->strided}));
     }
     return QN_OK;

@@ -46,7 +46,6 @@ static qn_quantizer *rules_of(fixture *f)
     qn_quantizer *q;
     if (qn_quantizer_create(&q, f->model, &settings) != QN_OK)
         fail_msg("%s", qn_context_error(f->ctx));
-    qn_quantizer_number(q);
     return q;
 }
 
@@ -154,7 +153,6 @@ static void parts_have_no_width(void **state)
     const qn_quant_settings settings = {.profile = &qn_profiles[0], .bits = 8, .mix = mix};
     qn_quantizer *q;
     assert_int_equal(qn_quantizer_create(&q, f.model, &settings), QN_OK);
-    qn_quantizer_number(q);
     assert_int_equal(qn_quant_node_of(q, r->producer)->bits, 16);
     assert_int_equal(qn_quant_node_of(q, m->producer)->bits, 16);
     assert_int_equal(qn_quant_node_of(q, b->producer)->bits, 8);

@@ -20,7 +20,6 @@ static qn_quantizer *quantizer(fixture *f, qn_value *y, const qn_quant_settings 
     assert_int_equal(qn_graph_infer(f->graph), QN_OK);
     if (qn_quantizer_create(&q, f->model, &own) != QN_OK)
         fail_msg("%s", qn_context_error(f->ctx));
-    qn_quantizer_number(q);
     return q;
 }
 

@@ -32,7 +32,6 @@ static qn_quantizer *quantizer(fixture *f, const char *target)
     assert_int_equal(qn_profile_find(&settings.profile, f->ctx, target), QN_OK);
     if (qn_quantizer_create(&q, f->model, &settings) != QN_OK)
         fail_msg("%s", qn_context_error(f->ctx));
-    qn_quantizer_number(q);
     return q;
 }
 
