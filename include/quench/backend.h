@@ -223,36 +223,17 @@ struct qn_backend {
 
 /* ---- What the library gives to a plug-in ----------------------------------------------------- */
 
-/* Functions of the library; new ones come at the end, and `size` says how many there are. The
- * contracts of those that ask the builder stand in src/run/backend.h under the names qn_build_*,
- * in short: */
-struct qn_backend_api {
-    uint32_t version;
-    size_t size;
-
-    /* Context. A function that fails says why with `fail`, in one line that names the node or
-     * value. */
-    qn_status (*fail)(qn_context *ctx, qn_status status, const char *format, ...);
-    qn_status (*fail_node)(qn_context *ctx, const qn_node *node, qn_status status,
-                           const char *format, ...);
-    void (*log)(qn_context *ctx, qn_log_level level, const char *format, ...);
-    /* QN_E_CANCELLED once the caller wants no more: for loops that can take long. */
-    qn_status (*check_cancel)(qn_context *ctx);
-    /* Host memory, 64-byte aligned, not zeroed; NULL when short. */
-    void *(*alloc)(qn_context *ctx, size_t size);
-    void (*free)(qn_context *ctx, void *block);
-    /* Of a tensor whose shape was planned, with samples side by side. */
-    size_t (*tensor_bytes)(const qn_tensor *tensor);
-
-    /* The plan being made. */
+/* Questions about the plan being made, and what a claim is filled with: src/run/backend.h has the
+ * contracts, under the names qn_build_* and qn_claim_*. */
+typedef struct qn_plan_api {
     qn_context *(*context)(const qn_builder *builder);
     int (*threads)(const qn_builder *builder);
     /* Zeroed host memory that lives as long as the plan. */
-    void *(*plan_alloc)(qn_builder *builder, size_t size);
+    void *(*alloc)(qn_builder *builder, size_t size);
     /* Memory for packed weights in the backend's space, freed with the plan. */
-    void *(*plan_weights)(qn_builder *builder, size_t size);
+    void *(*weights)(qn_builder *builder, size_t size);
     /* Such memory with this content of the host's. */
-    qn_status (*plan_upload)(void **out, qn_builder *builder, const void *data, size_t size);
+    qn_status (*upload)(void **out, qn_builder *builder, const void *data, size_t size);
     void **(*shared)(qn_builder *builder);
     bool (*direct)(const qn_builder *builder);
     bool (*shown)(const qn_builder *builder, const qn_value *value);
@@ -267,7 +248,9 @@ struct qn_backend_api {
     qn_claim_value *(*claim_in)(qn_claim *claim, qn_value *value, qn_layout layout);
     qn_claim_value *(*claim_out)(qn_claim *claim, qn_value *value, qn_layout layout);
     void (*claim_plain)(qn_claim *claim);
+} qn_plan_api;
 
+typedef struct qn_graph_api {
     /* Nodes, in the form of the latest opset; `domain` is "" for ONNX's own, "quench" for
      * operators that only graphs inside have. */
     const char *(*node_name)(const qn_node *node);
@@ -297,6 +280,29 @@ struct qn_backend_api {
     size_t (*value_users)(const qn_value *value);
     qn_node *(*value_user)(const qn_value *value, size_t i);
     qn_node *(*value_producer)(const qn_value *value);
+} qn_graph_api;
+
+/* Functions of the library. */
+struct qn_backend_api {
+    uint32_t version;
+    size_t size;
+
+    /* Context. A function that fails says why with `fail`, in one line that names the node or
+     * value. */
+    qn_status (*fail)(qn_context *ctx, qn_status status, const char *format, ...);
+    qn_status (*fail_node)(qn_context *ctx, const qn_node *node, qn_status status,
+                           const char *format, ...);
+    void (*log)(qn_context *ctx, qn_log_level level, const char *format, ...);
+    /* QN_E_CANCELLED once the caller wants no more: for loops that can take long. */
+    qn_status (*check_cancel)(qn_context *ctx);
+    /* Host memory, 64-byte aligned, not zeroed; NULL when short. */
+    void *(*alloc)(qn_context *ctx, size_t size);
+    void (*free)(qn_context *ctx, void *block);
+    /* Of a tensor whose shape was planned, with samples side by side. */
+    size_t (*tensor_bytes)(const qn_tensor *tensor);
+
+    qn_plan_api plan;
+    qn_graph_api graph;
 };
 
 /* ---- The plug-in ----------------------------------------------------------------------------- */

@@ -187,8 +187,8 @@ static const char *unique_name(qn_graph *graph, const qn_names *names, const cha
     if (!qn_names_get(names, wanted))
         return qn_arena_text(graph->arena, wanted, strlen(wanted));
     for (;;) {
-        const char *name =
-            qn_arena_format(graph->arena, "%s_%llu", wanted, (unsigned long long)++graph->serial);
+        const char *name = qn_arena_format(graph->arena, "%s_%llu", wanted,
+                                           (unsigned long long)++graph->made.names);
         if (!name || !qn_names_get(names, name))
             return name;
     }
@@ -345,16 +345,16 @@ qn_status qn_graph_add_node(qn_node **out, qn_graph *graph, const char *name, in
     QN_TRY(qn_names_set(&graph->node_names, node->name, node));
     list_insert(node, NULL);
     graph->n_nodes++;
-    node->number = graph->n_numbers++;
+    node->number = graph->made.numbers++;
     *out = node;
     return QN_OK;
 }
 
 void qn_graph_renumber(qn_graph *graph)
 {
-    graph->n_numbers = 0;
+    graph->made.numbers = 0;
     for (qn_node *node = graph->first; node; node = node->next)
-        node->number = graph->n_numbers++;
+        node->number = graph->made.numbers++;
 }
 
 qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value)

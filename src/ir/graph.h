@@ -78,7 +78,7 @@ struct qn_node {
      * node's subgraphs capture from this graph (no duplicates). out[i] NULL: output not wanted. */
     int32_t n_in, n_explicit, n_out;
     qn_value **in, **out;
-    /* Below graph->n_numbers, and the same until qn_graph_renumber: tables of nodes are indexed by
+    /* Below graph->made.numbers, and the same until qn_graph_renumber: tables of nodes are indexed by
      * it. */
     uint32_t number;
     /* Scratch, as of a value. */
@@ -91,6 +91,14 @@ typedef struct qn_capture {
     int32_t slot;
 } qn_capture;
 
+/* What a graph has made so far. */
+typedef struct qn_graph_counters {
+    /* Names that were made up. */
+    uint64_t names;
+    /* Numbers of nodes, which are all below it. */
+    uint32_t numbers;
+} qn_graph_counters;
+
 struct qn_graph {
     qn_context *ctx;
     /* The model's */
@@ -102,8 +110,6 @@ struct qn_graph {
     qn_node *owner;
     qn_node *first, *last;
     size_t n_nodes;
-    /* All numbers that nodes have are below it. */
-    uint32_t n_numbers;
     qn_value **inputs, **outputs;
     size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
     qn_capture *captures;
@@ -115,8 +121,7 @@ struct qn_graph {
     qn_names by_name;
     /* Nodes */
     qn_names node_names;
-    /* For made-up names */
-    uint64_t serial;
+    qn_graph_counters made;
 };
 
 typedef struct qn_opset {
@@ -199,7 +204,7 @@ void qn_graph_clear_outputs(qn_graph *graph);
 /* Makes `inner` of the subgraph stand for in[slot] of its owner. */
 QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
 
-/* Numbers the nodes from 0 on in the order of the list; n_numbers is n_nodes then. Whoever keeps a
+/* Numbers the nodes from 0 on in the order of the list; made.numbers is n_nodes then. Whoever keeps a
  * table by numbers of a graph is the only one who may. */
 void qn_graph_renumber(qn_graph *graph);
 

@@ -68,7 +68,7 @@ static qn_status clone_graph(qn_graph *to, const qn_graph *from)
     qn_value *value;
     to->doc = from->doc;
     to->metadata = from->metadata;
-    to->serial = from->serial;
+    to->made.names = from->made.names;
     for (size_t i = 0; i < from->n_inputs; i++) {
         QN_TRY(clone_value(&value, to, from->inputs[i]));
         QN_TRY(qn_graph_add_input(to, value));

@@ -273,7 +273,7 @@ static qn_status builder_init(qn_builder *b)
     qn_graph *graph = b->graph;
     QN_TRY(keep_backends(b));
     b->planned = qn_alloc_zero(b->plan->ctx, graph->n_values, sizeof *b->planned);
-    b->taken = qn_alloc_zero(b->plan->ctx, graph->n_numbers + 1, sizeof *b->taken);
+    b->taken = qn_alloc_zero(b->plan->ctx, graph->made.numbers + 1, sizeof *b->taken);
     if (!b->planned || !b->taken)
         return qn_fail_nomem(b->plan->ctx);
     for (size_t i = 0; i < graph->n_values; i++) {

@@ -244,7 +244,7 @@ typedef struct work {
 
 static qn_status fetch_inputs(work *w, const state *s, const qn_step_io *io)
 {
-    const int32_t count = s->device->api->node_inputs(s->nodes[0]);
+    const int32_t count = s->device->api->graph.node_inputs(s->nodes[0]);
     for (int32_t i = 0; i < count; i++) {
         const qn_tensor *at = s->place[i] >= 0 ? io->in[s->place[i]] : &s->packed[i];
         if (!at || at->dtype == QN_UNDEFINED)
@@ -260,7 +260,7 @@ static qn_status fetch_inputs(work *w, const state *s, const qn_step_io *io)
 static qn_status make_outputs(work *w, const state *s, const qn_step_io *io)
 {
     const qn_backend_api *api = s->device->api;
-    const int32_t count = api->node_outputs(s->nodes[s->n_nodes - 1]);
+    const int32_t count = api->graph.node_outputs(s->nodes[s->n_nodes - 1]);
     for (int32_t o = 0; o < count; o++) {
         if (!io->out[o])
             continue;
@@ -277,13 +277,13 @@ static qn_status make_outputs(work *w, const state *s, const qn_step_io *io)
 static qn_status compute(work *w, const state *s, const qn_step_io *io)
 {
     const qn_backend_api *api = s->device->api;
-    qn_status status = api->node_eval(io->ctx, s->nodes[0], w->from, w->to);
+    qn_status status = api->graph.node_eval(io->ctx, s->nodes[0], w->from, w->to);
     if (status != QN_OK || s->n_nodes < 2)
         return status;
     const qn_tensor first = w->out[0], *from[] = {&first};
     w->out[0].data = api->alloc(io->ctx, api->tensor_bytes(&first) + 1);
     status = w->out[0].data
-                 ? api->node_eval(io->ctx, s->nodes[1], from, w->to)
+                 ? api->graph.node_eval(io->ctx, s->nodes[1], from, w->to)
                  : api->fail_node(io->ctx, s->nodes[1], QN_E_NOMEM, "no memory to compute in");
     api->free(io->ctx, first.data);
     return status;
@@ -317,13 +317,13 @@ static qn_status kernel_prepare(qn_claim *claim)
     state *s = claim->state;
     const qn_backend_api *api = s->device->api;
     if (fails_at(s->device, "prepare"))
-        return api->fail_node(api->context(claim->builder), s->nodes[0], QN_E_UNSUPPORTED,
+        return api->fail_node(api->plan.context(claim->builder), s->nodes[0], QN_E_UNSUPPORTED,
                               "weights do not fit the device");
     for (int32_t i = 0; i < MOST_INPUTS; i++) {
         if (s->packed[i].dtype == QN_UNDEFINED)
             continue;
-        const qn_tensor *data = api->value_data(api->node_input(s->nodes[0], i));
-        const qn_status status = api->plan_upload(&s->packed[i].data, claim->builder, data->data,
+        const qn_tensor *data = api->graph.value_data(api->graph.node_input(s->nodes[0], i));
+        const qn_status status = api->plan.upload(&s->packed[i].data, claim->builder, data->data,
                                                   api->tensor_bytes(data));
         if (status != QN_OK)
             return status;
@@ -406,7 +406,7 @@ static const struct row {
 
 static const struct row *row_of(const device *d, const qn_node *node)
 {
-    const char *op = d->api->node_op(node);
+    const char *op = d->api->graph.node_op(node);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const int number = d->is_one_of_two && rows[i].flags & ACTIVATION;
         if (strcmp(rows[i].op, op) == 0)
@@ -419,15 +419,15 @@ static void claim_inputs(state *s, qn_claim *claim, const struct row *row)
 {
     const qn_backend_api *api = s->device->api;
     const qn_layout rows_layout = {QN_LAYOUT_ROWS, 0};
-    for (int32_t i = 0; i < api->node_inputs(claim->node); i++) {
-        qn_value *value = api->node_input(claim->node, i);
-        const qn_tensor *data = value ? api->value_data(value) : NULL;
+    for (int32_t i = 0; i < api->graph.node_inputs(claim->node); i++) {
+        qn_value *value = api->graph.node_input(claim->node, i);
+        const qn_tensor *data = value ? api->graph.value_data(value) : NULL;
         s->place[i] = -1;
         if (value && data && i > 0 && row->flags & PACKS) {
             s->packed[i] = *data;
         } else if (value && (i == 0 || !(row->flags & VIEWS))) {
             s->place[i] = claim->n_in;
-            api->claim_in(claim, value, rows_layout);
+            api->plan.claim_in(claim, value, rows_layout);
         }
     }
 }
@@ -436,10 +436,10 @@ static void claim_inputs(state *s, qn_claim *claim, const struct row *row)
 static void grow(state *s, qn_claim *claim)
 {
     const qn_backend_api *api = s->device->api;
-    qn_node *next = api->fusible(claim->builder, api->node_output(claim->node, 0));
-    if (!next || strcmp(api->node_op(next), "Relu") != 0)
+    qn_node *next = api->plan.fusible(claim->builder, api->graph.node_output(claim->node, 0));
+    if (!next || strcmp(api->graph.node_op(next), "Relu") != 0)
         return;
-    api->claim_add(claim, next);
+    api->plan.claim_add(claim, next);
     s->nodes[s->n_nodes++] = next;
 }
 
@@ -447,16 +447,16 @@ static void claim_outputs(state *s, qn_claim *claim)
 {
     const qn_backend_api *api = s->device->api;
     const qn_node *last = s->nodes[s->n_nodes - 1];
-    for (int32_t o = 0; o < api->node_outputs(last); o++)
-        api->claim_out(claim, api->node_output(last, o), (qn_layout){QN_LAYOUT_ROWS, 0});
+    for (int32_t o = 0; o < api->graph.node_outputs(last); o++)
+        api->plan.claim_out(claim, api->graph.node_output(last, o), (qn_layout){QN_LAYOUT_ROWS, 0});
 }
 
 static qn_status fill(qn_claim *claim, const device *d, const struct row *row)
 {
     const qn_backend_api *api = d->api;
-    state *s = api->plan_alloc(claim->builder, sizeof *s);
+    state *s = api->plan.alloc(claim->builder, sizeof *s);
     if (!s)
-        return api->fail_node(api->context(claim->builder), claim->node, QN_E_NOMEM,
+        return api->fail_node(api->plan.context(claim->builder), claim->node, QN_E_NOMEM,
                               "out of memory");
     s->device = d;
     s->nodes[s->n_nodes++] = claim->node;
@@ -481,13 +481,13 @@ static qn_status claim_node(bool *taken, qn_claim *claim)
     const qn_backend_api *api = d->api;
     const struct row *row = row_of(d, claim->node);
     bool possible = false;
-    if (!row || api->node_inputs(claim->node) > MOST_INPUTS ||
-        api->node_outputs(claim->node) > MOST_INPUTS)
+    if (!row || api->graph.node_inputs(claim->node) > MOST_INPUTS ||
+        api->graph.node_outputs(claim->node) > MOST_INPUTS)
         return QN_OK;
     if (fails_at(d, "claim"))
-        return api->fail_node(api->context(claim->builder), claim->node, QN_E_UNSUPPORTED,
+        return api->fail_node(api->plan.context(claim->builder), claim->node, QN_E_UNSUPPORTED,
                               "the device does not answer");
-    const qn_status status = api->node_is_static(&possible, claim->node);
+    const qn_status status = api->graph.node_is_static(&possible, claim->node);
     if (status != QN_OK || !possible)
         return status;
     *taken = true;

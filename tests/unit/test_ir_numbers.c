@@ -39,7 +39,7 @@ static void test_edits(void **state)
         assert_int_equal(nodes[i]->number, i);
     }
     assert_int_equal(fresh->number, NODES);
-    assert_int_equal(f.graph->n_numbers, NODES + 1);
+    assert_int_equal(f.graph->made.numbers, NODES + 1);
     expect_values(f.graph);
     fixture_end(&f);
 }
@@ -54,7 +54,7 @@ static void test_renumber(void **state)
     qn_graph_renumber(f.graph);
     for (const qn_node *node = f.graph->first; node; node = node->next)
         assert_int_equal(node->number, place++);
-    assert_int_equal(f.graph->n_numbers, f.graph->n_nodes);
+    assert_int_equal(f.graph->made.numbers, f.graph->n_nodes);
     assert_int_equal(fresh->number, 0);
     fixture_end(&f);
 }
@@ -70,7 +70,7 @@ static void test_clone(void **state)
     assert_int_equal(qn_value_replace(&done, nodes[2]->out[0], nodes[1]->out[0]), QN_OK);
     qn_node_remove(nodes[2]);
     assert_int_equal(qn_model_clone(&clone, f.ctx, f.model), QN_OK);
-    assert_int_equal(clone->graph->n_numbers, NODES - 1);
+    assert_int_equal(clone->graph->made.numbers, NODES - 1);
     expect_values(clone->graph);
     qn_model_free(clone);
     fixture_end(&f);
