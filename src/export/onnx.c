@@ -1,3 +1,4 @@
+/* Models written as ONNX files: what goes where, and which opsets are needed. */
 #include "export/onnx.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* A model taken back to an older opset. */
 #include <string.h>
 
 #include "export/onnx.h"

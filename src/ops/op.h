@@ -1,5 +1,5 @@
 /* What an operator is: one `const qn_op` object, named by its row in ops.def. Everything that the
- * rest of the house knows of an operator is in this struct; nobody switches over operator names.
+ * rest of the house knows of an operator is in this struct, kinds of operators are in kinds.h.
  *
  * The graph holds every node in one form, that of opset QN_LATEST_OPSET. Nodes of older files are
  * brought there by the operator's `versions` rules, and taken back by them for writing. */

@@ -1,3 +1,4 @@
+/* Nodes brought from an opset to the latest one, and back. */
 #include "ops/versions.h"
 
 #include <string.h>
