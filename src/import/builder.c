@@ -12,7 +12,7 @@ struct qn_unsupported {
     const char *layer, *type, *why;
 };
 
-/* ---- The whole ------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 qn_status qn_builder_open(qn_builder *b, qn_model_source *source, const char *title)
 {
@@ -60,7 +60,7 @@ qn_status qn_builder_fail(const qn_builder *b, qn_status status, const char *for
     return qn_fail(b->ctx, status, "layer '%s' (%s): %s", b->layer, b->type, text);
 }
 
-/* ---- Layers that cannot be read ------------------------------------------------------------------- */
+/* ---- Layers that cannot be read -------------------------------------------------------------- */
 
 /* The message behind the layer's own name, which the list names itself. */
 static const char *reason_of(const qn_builder *b)
@@ -121,7 +121,7 @@ qn_status qn_builder_finish(qn_builder *b)
                    b->n_unsupported == 1 ? "" : "s", list, named < b->n_unsupported ? ", ..." : "");
 }
 
-/* ---- Names ---------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 qn_status qn_build_define(qn_builder *b, const char *name, qn_value *value)
 {
@@ -171,7 +171,7 @@ qn_status qn_build_output(qn_builder *b, const char *name)
     return qn_graph_add_output(b->graph, value);
 }
 
-/* ---- Nodes ---------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static qn_status set_word(int64_t *out, const qn_builder *b, const qn_attr_spec *spec,
                           const char *word)
@@ -253,7 +253,7 @@ qn_status qn_build(qn_value **out, qn_builder *b, const qn_op *op, qn_build_inpu
     return qn_build_several(out, 1, b, op, inputs, attrs);
 }
 
-/* ---- Constants ------------------------------------------------------------------------------------ */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 /* From this size on numbers stay where the file has them, at whatever address that is. */
 enum { LARGE = 64 * 1024 };

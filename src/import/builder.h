@@ -1,5 +1,5 @@
-/* What importers of frameworks make a graph with: nodes in ONNX's latest form, layer by layer, under the names of the
- * framework.
+/* What importers of frameworks make a graph with: nodes in ONNX's latest form, layer by layer,
+ * under the names of the framework.
  *
  *     QN_TRY_OR_DONE(qn_builder_open(&b, source, "Caffe"));
  *     for each layer {
@@ -14,7 +14,8 @@
  *     QN_TRY(qn_build(&y, b, &qn_op_Conv, QN_INPUTS(x, weights), QN_WITH(QN_INTS("strides", 2, 2))));
  *     QN_TRY(qn_build_define(b, "conv1", y));
  *
- * A node is inferred when it is made, so that the shapes of what follows can be asked for. Messages begin with the layer. */
+ * A node is inferred when it is made, so that the shapes of what follows can be asked for. Messages
+ * begin with the layer. */
 #ifndef QN_BUILDER_H
 #define QN_BUILDER_H
 
@@ -38,7 +39,7 @@ typedef struct qn_builder {
     size_t n_unsupported, unsupported_capacity;
 } qn_builder;
 
-/* ---- The whole ------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* Begins a model, which keeps the source's map. Closed in any case. */
 QN_MUST_CHECK qn_status qn_builder_open(qn_builder *b, qn_model_source *source, const char *title);
@@ -48,30 +49,34 @@ void qn_builder_close(qn_builder *b);
 
 /* What is made from here on belongs to this layer; both texts outlive the builder. */
 void qn_builder_layer(qn_builder *b, const char *name, const char *type);
-/* What came of the layer. QN_E_UNSUPPORTED is noted with its message, the layer's outputs become values of unknown type,
- * and the import goes on, so that all such layers are found; other failures are passed up, but where layers before were
- * unsupported, whose outputs may be the cause, as all of those. */
+/* What came of the layer. QN_E_UNSUPPORTED is noted with its message, the layer's outputs become
+ * values of unknown type, and the import goes on, so that all such layers are found; other failures
+ * are passed up, but where layers before were unsupported, whose outputs may be the cause, as all
+ * of those. */
 QN_MUST_CHECK qn_status qn_builder_settle(qn_builder *b, qn_status status,
                                           const char *const *outputs, size_t n_outputs);
-/* Fails where layers are unsupported: each is logged as a warning, and the message names as many as it has room for. */
+/* Fails where layers are unsupported: each is logged as a warning, and the message names as many as
+ * it has room for. */
 QN_MUST_CHECK qn_status qn_builder_finish(qn_builder *b);
 /* Fails with "layer 'conv1' (Convolution): ..." in front of the message. */
 QN_MUST_CHECK qn_status qn_builder_fail(const qn_builder *b, qn_status status, const char *format,
                                         ...) QN_PRINTF(3, 4);
 
-/* ---- Names ---------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
-/* From now on the framework's name means this value. Layers that work in place define a name again. */
+/* From now on the framework's name means this value. Layers that work in place define a name
+ * again. */
 QN_MUST_CHECK qn_status qn_build_define(qn_builder *b, const char *name, qn_value *value);
 /* Fails where nothing has the name. */
 QN_MUST_CHECK qn_status qn_build_find(qn_value **out, const qn_builder *b, const char *name);
 bool qn_build_has(const qn_builder *b, const char *name);
-/* An input of the model, and the value of that name as an output, which keeps its name whoever had it before. */
+/* An input of the model, and the value of that name as an output, which keeps its name whoever had
+ * it before. */
 QN_MUST_CHECK qn_status qn_build_input(qn_value **out, qn_builder *b, const char *name,
                                        const qn_type *type);
 QN_MUST_CHECK qn_status qn_build_output(qn_builder *b, const char *name);
 
-/* ---- Nodes ---------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* An attribute by ONNX's name; words of enumerations are strings. */
 typedef struct qn_build_attr {
@@ -83,7 +88,8 @@ typedef struct qn_build_attr {
     const int64_t *ints;
     const float *reals;
     size_t count;
-    const void *object; /* a tensor, graph or type */
+    /* A tensor, graph or type */
+    const void *object;
 } qn_build_attr;
 
 typedef struct qn_build_attrs {
@@ -130,8 +136,8 @@ typedef struct qn_build_inputs {
     QN_INT_LIST(id, ((const int64_t[]){__VA_ARGS__}),                                              \
                 sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/* A node with one output. Attributes that the operator's latest form lacks, or has in another kind, are programming
- * errors. */
+/* A node with one output. Attributes that the operator's latest form lacks, or has in another kind,
+ * are programming errors. */
 QN_MUST_CHECK qn_status qn_build(qn_value **out, qn_builder *b, const qn_op *op,
                                  qn_build_inputs inputs, qn_build_attrs attrs);
 /* A node with several outputs. */
@@ -139,10 +145,11 @@ QN_MUST_CHECK qn_status qn_build_several(qn_value **out, size_t n_out, qn_builde
                                          const qn_op *op, qn_build_inputs inputs,
                                          qn_build_attrs attrs);
 
-/* ---- Constants ------------------------------------------------------------------------------------ */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
-/* Numbers that a file holds, `size` bytes in the machine's order, which the type's dims must ask for. They stay where
- * they are, but where they are few and not aligned: the file, or whatever they lie in, lives as long as the model. */
+/* Numbers that a file holds, `size` bytes in the machine's order, which the type's dims must ask
+ * for. They stay where they are, but where they are few and not aligned: the file, or whatever they
+ * lie in, lives as long as the model. */
 QN_MUST_CHECK qn_status qn_build_constant(qn_value **out, qn_builder *b, const char *name,
                                           const qn_type *type, qn_string bytes);
 /* Copies: a list of integers (rank 1), a list of reals (rank 1), and one real (rank 0). */

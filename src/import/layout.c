@@ -40,7 +40,7 @@ static qn_status find(laid **out, const qn_layouts *layouts, const char *name)
                 : qn_builder_fail(layouts->builder, QN_E_FORMAT, "nothing computes '%s'", name);
 }
 
-/* ---- Axes ----------------------------------------------------------------------------------------- */
+/* ---- Axes ------------------------------------------------------------------------------------ */
 
 int64_t qn_layout_axis(qn_axis_order order, int32_t rank, int64_t axis)
 {
@@ -76,7 +76,7 @@ void qn_layout_pads(int64_t *pads, int32_t rank, qn_axis_order order, const int6
     }
 }
 
-/* ---- Both forms ----------------------------------------------------------------------------------- */
+/* ---- Both forms ------------------------------------------------------------------------------ */
 
 static qn_status transpose(qn_value **out, qn_layouts *layouts, qn_value *value, qn_axis_order to)
 {
@@ -158,7 +158,7 @@ qn_status qn_layout_agree(qn_value **out, qn_axis_order *order, qn_layouts *layo
     return QN_OK;
 }
 
-/* ---- Windows -------------------------------------------------------------------------------------- */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 static int64_t span_of(const qn_slide *slide)
 {

@@ -1,5 +1,5 @@
-/* Kinds of operators that are asked for outside this room. What is true of one operator alone stands in its qn_op;
- * what makes several of them a kind stands here, and nowhere else. */
+/* Kinds of operators that are asked for outside this room. What is true of one operator alone
+ * stands in its qn_op; what makes several of them a kind stands here, and nowhere else. */
 #ifndef QN_KINDS_H
 #define QN_KINDS_H
 
