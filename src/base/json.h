@@ -49,11 +49,11 @@ void qn_json_document_free(qn_json_document *document);
 typedef struct qn_json_place {
     const qn_json_document *document;
     const qn_json *item;
-    /* NULL: the whole document */
+    /* The place that it lies in; NULL: it is the whole document. */
     const struct qn_json_place *parent;
-    /* In an object; NULL: in a list */
+    /* The key in an object; NULL: it lies in a list. */
     const char *key;
-    /* In a list */
+    /* The index in a list. */
     size_t index;
 } qn_json_place;
 

@@ -7,7 +7,7 @@
 typedef struct qn_map {
     const uint8_t *data;
     size_t size;
-    /* Of the file */
+    /* The device and the number of the file. */
     uint64_t device, number;
 } qn_map;
 

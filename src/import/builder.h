@@ -11,7 +11,7 @@
  * and in `convert`
  *
  *     QN_TRY(qn_build_find(&x, b, "data"));
- *     QN_TRY(qn_build(&y, b, &qn_op_Conv, QN_INPUTS(x, weights), QN_WITH(QN_INTS("strides", 2, 2))));
+ *     QN_TRY(qn_build(&y, b, &qn_op_Conv, QN_INPUTS(x, weights), QN_WITH(QN_A_INTS("strides", 2, 2))));
  *     QN_TRY(qn_build_define(b, "conv1", y));
  *
  * A node is inferred when it is made, so that the shapes of what follows can be asked for. Messages
@@ -116,25 +116,25 @@ typedef struct qn_build_inputs {
             sizeof((const qn_build_attr[]){__VA_ARGS__}) / sizeof(qn_build_attr)                   \
     }
 #define QN_PLAIN ((qn_build_attrs){NULL, 0})
-#define QN_INT(id, value)                                                                          \
+#define QN_A_INT(id, value)                                                                        \
     {                                                                                              \
         .name = (id), .kind = QN_ATTR_INT, .number = (value)                                       \
     }
-#define QN_REAL(id, value)                                                                         \
+#define QN_A_REAL(id, value)                                                                       \
     {                                                                                              \
         .name = (id), .kind = QN_ATTR_FLOAT, .real = (value)                                       \
     }
-#define QN_TEXT(id, value)                                                                         \
+#define QN_A_TEXT(id, value)                                                                       \
     {                                                                                              \
         .name = (id), .kind = QN_ATTR_STRING, .text = (value)                                      \
     }
-#define QN_INT_LIST(id, values, n)                                                                 \
+#define QN_A_INT_LIST(id, values, n)                                                               \
     {                                                                                              \
         .name = (id), .kind = QN_ATTR_INTS, .ints = (values), .count = (n)                         \
     }
-#define QN_INTS(id, ...)                                                                           \
-    QN_INT_LIST(id, ((const int64_t[]){__VA_ARGS__}),                                              \
-                sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define QN_A_INTS(id, ...)                                                                         \
+    QN_A_INT_LIST(id, ((const int64_t[]){__VA_ARGS__}),                                            \
+                  sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* A node with one output. Attributes that the operator's latest form lacks, or has in another kind,
  * are programming errors. */

@@ -91,7 +91,7 @@ static qn_status transpose(qn_value **out, qn_layouts *layouts, qn_value *value,
         return QN_OK;
     qn_layout_perm(perm, rank, to);
     return qn_build(out, layouts->builder, &qn_op_Transpose, QN_INPUTS(value),
-                    QN_WITH(QN_INT_LIST("perm", perm, (size_t)rank)));
+                    QN_WITH(QN_A_INT_LIST("perm", perm, (size_t)rank)));
 }
 
 qn_status qn_layout_find(qn_value **out, qn_layouts *layouts, const char *name, qn_axis_order order)

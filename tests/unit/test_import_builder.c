@@ -119,12 +119,12 @@ static void add_conv(fixture *f, const char *from, const char *to)
     assert_int_equal(qn_layout_find(&x, &f->layouts, from, QN_ORDER_CHANNELS_FIRST), QN_OK);
     assert_int_equal(qn_build_constant(&w, b, "w", &type, bytes), QN_OK);
     assert_int_equal(
-        qn_build(&w, b, &qn_op_Transpose, QN_INPUTS(w), QN_WITH(QN_INTS("perm", 3, 2, 0, 1))),
+        qn_build(&w, b, &qn_op_Transpose, QN_INPUTS(w), QN_WITH(QN_A_INTS("perm", 3, 2, 0, 1))),
         QN_OK);
     assert_int_equal(
         qn_build(&y, b, &qn_op_Conv, QN_INPUTS(x, w),
-                 QN_WITH(QN_INTS("strides", S, S), QN_INTS("pads", top, left, bottom, right),
-                         QN_INT("group", 1))),
+                 QN_WITH(QN_A_INTS("strides", S, S), QN_A_INTS("pads", top, left, bottom, right),
+                         QN_A_INT("group", 1))),
         QN_OK);
     assert_int_equal(qn_layout_define(&f->layouts, to, y, QN_ORDER_CHANNELS_FIRST), QN_OK);
 }
@@ -302,7 +302,7 @@ static void failures_name_the_layer(void **state)
     assert_int_equal(strncmp(qn_context_error(f.ctx), "layer 'fc' (InnerProduct): ", 27), 0);
     /* Words of enumerations are checked. */
     assert_int_equal(
-        qn_build(&y, &f.b, &qn_op_MaxPool, QN_INPUTS(x), QN_WITH(QN_TEXT("auto_pad", "BOTH"))),
+        qn_build(&y, &f.b, &qn_op_MaxPool, QN_INPUTS(x), QN_WITH(QN_A_TEXT("auto_pad", "BOTH"))),
         QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(f.ctx), "'BOTH' is no auto_pad"));
     end(&f);
