@@ -173,7 +173,7 @@ static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *p
     qn_map map;
     QN_TRY_ALLOC(export->ctx, entry);
     if (qn_map_open(&map, export->ctx, path) != QN_OK)
-        return QN_OK; /* one that cannot be read tells nothing */
+        return QN_OK; /* one that cannot be read says nothing */
     *out = holds(&map, entry);
     qn_map_close(&map);
     return QN_OK;

@@ -34,8 +34,8 @@ static qn_status upgrade_6(qn_node **node)
     return QN_OK;
 }
 
-/* The older form must tell which inputs may be overwritten: none. */
-static qn_status lower_6(qn_node **node)
+/* The older form must name the inputs that may be overwritten: none. */
+static qn_status downgrade_6(qn_node **node)
 {
     static const int64_t none[5] = {0};
     ((qn_batchnorm_attrs *)(*node)->attrs)->consumed_inputs = (qn_ints){none, 5};
@@ -106,7 +106,7 @@ static qn_status lower_15(qn_node **node)
     return qn_lower_one_type(*node, 2, 15);
 }
 
-static const qn_version_rule versions[] = {{6, upgrade_6, lower_6},
+static const qn_version_rule versions[] = {{6, upgrade_6, downgrade_6},
                                            {7, upgrade_7, lower_7},
                                            {9, upgrade_9, NULL},
                                            {14, upgrade_14, lower_14},

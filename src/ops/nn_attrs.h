@@ -50,7 +50,7 @@ typedef struct qn_gemm_attrs {
 /* QuantizeLinear, DequantizeLinear. */
 typedef struct qn_quantize_attrs {
     int64_t axis, block_size;
-    /* qn_dtype, 0: as the inputs tell */
+    /* The qn_dtype of the result; 0: that of the inputs. */
     int64_t output_dtype, precision;
     int64_t saturate;
 } qn_quantize_attrs;

@@ -108,7 +108,7 @@ static qn_status lp_eval(qn_eval *self)
     return eval_windows(self, lp);
 }
 
-/* ---- MaxPool: also tells where the largest element was --------------------------------------- */
+/* ---- MaxPool: also where the largest element was --------------------------------------------- */
 
 /* Index of a position in its plane when the first dimension runs fastest. */
 static int64_t column_major(const qn_window *w, int64_t position)

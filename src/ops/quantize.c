@@ -207,7 +207,7 @@ static const qn_port quantize_in[] = {{"x", '\0', WIDE_SET, 0},
                                       {"y_zero_point", '\0', NARROW_SET, QN_OPTIONAL}};
 static const qn_port quantize_out[] = {{"y", '\0', NARROW_SET, 0}};
 
-/* The zero point has the type of the result; without it output_dtype tells, else it is uint8. */
+/* The zero point has the type of the result; without it output_dtype counts, else it is uint8. */
 static qn_status quantize_infer(qn_infer *self)
 {
     const qn_quantize_attrs *a = self->attrs;

@@ -1,4 +1,4 @@
-/* Operators that tell or change a shape and leave the elements in their order. */
+/* Operators that give or change a shape and leave the elements in their order. */
 #include <string.h>
 
 #include "ops/infer.h"
