@@ -36,7 +36,7 @@ static qn_status upgrade_7(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_7(qn_node **node)
+static qn_status downgrade_7(qn_node **node)
 {
     ((dropout_attrs *)(*node)->attrs)->is_test = 1;
     return QN_OK;
@@ -74,7 +74,7 @@ static qn_status upgrade_12(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_12(qn_node **node)
+static qn_status downgrade_12(qn_node **node)
 {
     dropout_attrs *a = (*node)->attrs;
     double ratio = 0.5, training = 0;
@@ -91,7 +91,7 @@ static qn_status lower_12(qn_node **node)
 }
 
 static const qn_version_rule dropout_versions[] = {
-    {7, upgrade_7, lower_7}, {10, upgrade_10, NULL}, {12, upgrade_12, lower_12}};
+    {7, upgrade_7, downgrade_7}, {10, upgrade_10, NULL}, {12, upgrade_12, downgrade_12}};
 
 /* ---- Inference and kernel -------------------------------------------------------------------- */
 
