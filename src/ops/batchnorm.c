@@ -96,14 +96,14 @@ static qn_status downgrade_14(qn_node **node)
     qn_batchnorm_attrs *a = (*node)->attrs;
     if (a->training_mode)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 14");
-    QN_TRY(qn_lower_one_type(*node, 3, 14));
-    return qn_lower_one_type(*node, 4, 14);
+    QN_TRY(qn_downgrade_one_type(*node, 3, 14));
+    return qn_downgrade_one_type(*node, 4, 14);
 }
 
 static qn_status downgrade_15(qn_node **node)
 {
-    QN_TRY(qn_lower_one_type(*node, 1, 15));
-    return qn_lower_one_type(*node, 2, 15);
+    QN_TRY(qn_downgrade_one_type(*node, 1, 15));
+    return qn_downgrade_one_type(*node, 2, 15);
 }
 
 static const qn_version_rule versions[] = {{6, upgrade_6, downgrade_6},

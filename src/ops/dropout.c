@@ -82,10 +82,10 @@ static qn_status downgrade_12(qn_node **node)
         return qn_node_fail(
             *node, QN_E_UNSUPPORTED,
             "before opset 12 nothing says what the mask is where nothing is dropped");
-    QN_TRY(qn_lower_number(&training, *node, 2));
+    QN_TRY(qn_downgrade_number(&training, *node, 2));
     if (training != 0)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 12");
-    QN_TRY(qn_lower_number(&ratio, *node, 1));
+    QN_TRY(qn_downgrade_number(&ratio, *node, 1));
     *a = (dropout_attrs){.seed = QN_ABSENT, .ratio = (float)ratio};
     return qn_node_resize_inputs(*node, 1);
 }

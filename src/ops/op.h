@@ -203,7 +203,7 @@ typedef struct qn_version_rule {
 
 #define QN_NO_OPSET INT_MAX /* of a type rule: no opset has it, only graphs inside quench do */
 
-/* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. Types
+/* Element types (QN_SET_...) that came with an opset: downgrading a node that has one fails. Types
  * that were new to all of ONNX then (bfloat16 in 13) need no row: versions.c has them. The rule is
  * not about ports that take nothing else (indices, beside data that may have been integers later
  * only). */

@@ -334,7 +334,7 @@ static qn_status quantize_downgrade_19(qn_node **node)
 
 static qn_status quantize_downgrade_23(qn_node **node)
 {
-    return qn_lower_one_type(*node, 1, 23);
+    return qn_downgrade_one_type(*node, 1, 23);
 }
 
 static const qn_version_rule quantize_versions[] = {

@@ -64,7 +64,7 @@ static qn_status upsample_upgrade(qn_node **node)
 
 static qn_status upsample_downgrade_9(qn_node **node)
 {
-    return qn_lower_floats(*node, &((upsample_attrs *)(*node)->attrs)->scales, 1);
+    return qn_downgrade_floats(*node, &((upsample_attrs *)(*node)->attrs)->scales, 1);
 }
 
 static qn_status upsample_downgrade_7(qn_node **node)
