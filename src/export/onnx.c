@@ -295,7 +295,7 @@ static int own_opset(const qn_model *model)
     return QN_LATEST_OPSET;
 }
 
-static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
+static qn_status downgraded_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
 {
     QN_TRY(qn_model_clone(out, ctx, model));
     const qn_status status = qn_onnx_downgrade(*out, opset);
@@ -310,10 +310,10 @@ static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model,
 static qn_status choose_opset(qn_model **out, int *opset, qn_context *ctx, qn_model *model)
 {
     if (*opset)
-        return lowered_clone(out, ctx, model, *opset);
+        return downgraded_clone(out, ctx, model, *opset);
     qn_status status = QN_E_UNSUPPORTED;
     for (*opset = own_opset(model); status == QN_E_UNSUPPORTED; ++*opset) {
-        status = lowered_clone(out, ctx, model, *opset);
+        status = downgraded_clone(out, ctx, model, *opset);
         if (status != QN_E_UNSUPPORTED || *opset == QN_LATEST_OPSET)
             break;
     }

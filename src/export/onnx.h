@@ -14,7 +14,7 @@ typedef struct qn_onnx_external {
 
 typedef struct qn_onnx_export {
     qn_context *ctx;
-    /* A clone, lowered to `opset` */
+    /* The clone, downgraded to `opset`. */
     qn_model *model;
     int opset;
     qn_proto_tree tree;

@@ -34,7 +34,7 @@ static qn_status slice_upgrade(qn_node **node)
     return a->axes.at ? qn_upgrade_ints(*node, &a->axes, 3) : QN_OK;
 }
 
-/* From the last slot down, since lowering one cuts it off. */
+/* From the last slot down, since a downgraded one is cut off. */
 static qn_status slice_downgrade(qn_node **node)
 {
     slice_attrs *a = (*node)->attrs;
