@@ -14,10 +14,10 @@ struct qn_unsupported {
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-qn_status qn_builder_open(qn_builder *b, qn_model_source *source, const char *title)
+qn_status qn_graph_builder_open(qn_graph_builder *b, qn_model_source *source, const char *title)
 {
     qn_context *ctx = source->ctx;
-    *b = (qn_builder){.ctx = ctx, .title = title, .layer = "", .type = ""};
+    *b = (qn_graph_builder){.ctx = ctx, .title = title, .layer = "", .type = ""};
     qn_names_init(&b->named, ctx);
     QN_TRY(qn_model_create(&b->model, ctx));
     b->graph = b->model->graph;
@@ -27,14 +27,14 @@ qn_status qn_builder_open(qn_builder *b, qn_model_source *source, const char *ti
     return source->map.data ? qn_import_keep_map(b->model, &source->map) : QN_OK;
 }
 
-qn_model *qn_builder_take(qn_builder *b)
+qn_model *qn_graph_builder_take(qn_graph_builder *b)
 {
     qn_model *model = b->model;
     b->model = NULL;
     return model;
 }
 
-void qn_builder_close(qn_builder *b)
+void qn_graph_builder_close(qn_graph_builder *b)
 {
     qn_names_free(&b->named);
     qn_free(b->ctx, b->unsupported);
@@ -42,13 +42,14 @@ void qn_builder_close(qn_builder *b)
     b->model = NULL;
 }
 
-void qn_builder_layer(qn_builder *b, const char *name, const char *type)
+void qn_graph_builder_layer(qn_graph_builder *b, const char *name, const char *type)
 {
     b->layer = name;
     b->type = type;
 }
 
-qn_status qn_builder_fail(const qn_builder *b, qn_status status, const char *format, ...)
+qn_status qn_graph_builder_fail(const qn_graph_builder *b, qn_status status, const char *format,
+                                ...)
 {
     char text[QN_ERROR_SIZE];
     va_list arguments;
@@ -63,13 +64,13 @@ qn_status qn_builder_fail(const qn_builder *b, qn_status status, const char *for
 /* ---- Layers that cannot be read -------------------------------------------------------------- */
 
 /* The message behind the layer's own name, which the list names itself. */
-static const char *reason_of(const qn_builder *b)
+static const char *reason_of(const qn_graph_builder *b)
 {
     const char *text = qn_context_error(b->ctx), *end = strstr(text, "): ");
     return strncmp(text, "layer '", 7) == 0 && end ? end + 3 : text;
 }
 
-static qn_status note_unsupported(qn_builder *b)
+static qn_status note_unsupported(qn_graph_builder *b)
 {
     const char *why = reason_of(b);
     QN_TRY_GROW(b->ctx, b->unsupported, b->unsupported_capacity, b->n_unsupported + 1);
@@ -80,23 +81,23 @@ static qn_status note_unsupported(qn_builder *b)
     return QN_OK;
 }
 
-qn_status qn_builder_settle(qn_builder *b, qn_status status, const char *const *outputs,
-                            size_t n_outputs)
+qn_status qn_graph_builder_settle(qn_graph_builder *b, qn_status status, const char *const *outputs,
+                                  size_t n_outputs)
 {
     qn_value *value;
     if (status == QN_OK || status == QN_E_NOMEM || status == QN_E_CANCELLED)
         return status;
     if (status != QN_E_UNSUPPORTED)
-        return b->n_unsupported ? qn_builder_finish(b) : status;
+        return b->n_unsupported ? qn_graph_builder_finish(b) : status;
     QN_TRY(note_unsupported(b));
     for (size_t i = 0; i < n_outputs; i++) {
         QN_TRY(qn_value_create(&value, b->graph, outputs[i]));
-        QN_TRY(qn_build_define(b, outputs[i], value));
+        QN_TRY(qn_graph_build_define(b, outputs[i], value));
     }
     return QN_OK;
 }
 
-qn_status qn_builder_finish(qn_builder *b)
+qn_status qn_graph_builder_finish(qn_graph_builder *b)
 {
     char list[QN_ERROR_SIZE / 2];
     size_t at = 0, named = 0;
@@ -123,34 +124,35 @@ qn_status qn_builder_finish(qn_builder *b)
 
 /* ---- Names ----------------------------------------------------------------------------------- */
 
-qn_status qn_build_define(qn_builder *b, const char *name, qn_value *value)
+qn_status qn_graph_build_define(qn_graph_builder *b, const char *name, qn_value *value)
 {
     const char *kept = qn_arena_text(&b->model->arena, name, strlen(name));
     QN_TRY_ALLOC(b->ctx, kept);
     return qn_names_set(&b->named, kept, value);
 }
 
-bool qn_build_has(const qn_builder *b, const char *name)
+bool qn_graph_build_has(const qn_graph_builder *b, const char *name)
 {
     return qn_names_get(&b->named, name) != NULL;
 }
 
-qn_status qn_build_find(qn_value **out, const qn_builder *b, const char *name)
+qn_status qn_graph_build_find(qn_value **out, const qn_graph_builder *b, const char *name)
 {
     *out = qn_names_get(&b->named, name);
-    return *out ? QN_OK : qn_builder_fail(b, QN_E_FORMAT, "nothing computes '%s'", name);
+    return *out ? QN_OK : qn_graph_builder_fail(b, QN_E_FORMAT, "nothing computes '%s'", name);
 }
 
-qn_status qn_build_input(qn_value **out, qn_builder *b, const char *name, const qn_type *type)
+qn_status qn_graph_build_input(qn_value **out, qn_graph_builder *b, const char *name,
+                               const qn_type *type)
 {
     QN_TRY(qn_value_create(out, b->graph, name));
     (*out)->type = *type;
     QN_TRY(qn_graph_add_input(b->graph, *out));
-    return qn_build_define(b, name, *out);
+    return qn_graph_build_define(b, name, *out);
 }
 
 /* Who has the name of an output gives it up, unless it is an input or output itself. */
-static qn_status take_name(qn_builder *b, qn_value *value, const char *name)
+static qn_status take_name(qn_graph_builder *b, qn_value *value, const char *name)
 {
     qn_value *holder = qn_graph_value(b->graph, name);
     if (holder == value || (holder && (holder->is_input || holder->is_output)))
@@ -160,30 +162,30 @@ static qn_status take_name(qn_builder *b, qn_value *value, const char *name)
     return qn_value_rename(value, name);
 }
 
-qn_status qn_build_output(qn_builder *b, const char *name)
+qn_status qn_graph_build_output(qn_graph_builder *b, const char *name)
 {
     qn_value *value;
-    QN_TRY(qn_build_find(&value, b, name));
+    QN_TRY(qn_graph_build_find(&value, b, name));
     /* What is an input, a constant or an output already is one through a node of its own. */
     if (!value->producer || value->is_output)
-        QN_TRY(qn_build(&value, b, &qn_op_Identity, QN_INPUTS(value), QN_PLAIN));
+        QN_TRY(qn_graph_build(&value, b, &qn_op_Identity, QN_INPUTS(value), QN_PLAIN));
     QN_TRY(take_name(b, value, name));
     return qn_graph_add_output(b->graph, value);
 }
 
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
-static qn_status set_word(int64_t *out, const qn_builder *b, const qn_attr_spec *spec,
+static qn_status set_word(int64_t *out, const qn_graph_builder *b, const qn_attr_spec *spec,
                           const char *word)
 {
     for (*out = 0; spec->words[*out]; ++*out) {
         if (strcmp(spec->words[*out], word) == 0)
             return QN_OK;
     }
-    return qn_builder_fail(b, QN_E_INVALID, "'%s' is no %s", word, spec->name);
+    return qn_graph_builder_fail(b, QN_E_INVALID, "'%s' is no %s", word, spec->name);
 }
 
-static qn_status set_attr(qn_node *node, const qn_builder *b, const qn_build_attr *attr)
+static qn_status set_attr(qn_node *node, const qn_graph_builder *b, const qn_graph_build_attr *attr)
 {
     const qn_attr_spec *spec = qn_op_attr(node->op, attr->name, QN_LATEST_OPSET);
     qn_arena *arena = node->graph->arena;
@@ -222,7 +224,7 @@ static qn_status set_attr(qn_node *node, const qn_builder *b, const qn_build_att
     return QN_OK;
 }
 
-static qn_status infer(const qn_builder *b, qn_node *node)
+static qn_status infer(const qn_graph_builder *b, qn_node *node)
 {
     const qn_status status = qn_node_infer(node);
     if (status == QN_OK || !*b->type)
@@ -230,8 +232,8 @@ static qn_status infer(const qn_builder *b, qn_node *node)
     return qn_fail_within(b->ctx, status, "layer '%s' (%s)", b->layer, b->type);
 }
 
-qn_status qn_build_several(qn_value **out, size_t n_out, qn_builder *b, const qn_op *op,
-                           qn_build_inputs inputs, qn_build_attrs attrs)
+qn_status qn_graph_build_several(qn_value **out, size_t n_out, qn_graph_builder *b, const qn_op *op,
+                                 qn_graph_build_inputs inputs, qn_graph_build_attrs attrs)
 {
     qn_node *node;
     const char *name = *b->layer ? b->layer : NULL;
@@ -247,10 +249,10 @@ qn_status qn_build_several(qn_value **out, size_t n_out, qn_builder *b, const qn
     return infer(b, node);
 }
 
-qn_status qn_build(qn_value **out, qn_builder *b, const qn_op *op, qn_build_inputs inputs,
-                   qn_build_attrs attrs)
+qn_status qn_graph_build(qn_value **out, qn_graph_builder *b, const qn_op *op,
+                         qn_graph_build_inputs inputs, qn_graph_build_attrs attrs)
 {
-    return qn_build_several(out, 1, b, op, inputs, attrs);
+    return qn_graph_build_several(out, 1, b, op, inputs, attrs);
 }
 
 /* ---- Constants ------------------------------------------------------------------------------- */
@@ -258,7 +260,7 @@ qn_status qn_build(qn_value **out, qn_builder *b, const qn_op *op, qn_build_inpu
 /* From this size on numbers stay where the file has them, at whatever address that is. */
 enum { LARGE = 64 * 1024 };
 
-static qn_status add_constant(qn_value **out, qn_builder *b, const char *name,
+static qn_status add_constant(qn_value **out, qn_graph_builder *b, const char *name,
                               const qn_tensor *contents)
 {
     qn_tensor *tensor = qn_arena_copy(&b->model->arena, contents, sizeof *contents);
@@ -266,8 +268,8 @@ static qn_status add_constant(qn_value **out, qn_builder *b, const char *name,
     return qn_value_constant(out, b->graph, name, tensor);
 }
 
-qn_status qn_build_constant(qn_value **out, qn_builder *b, const char *name, const qn_type *type,
-                            qn_string bytes)
+qn_status qn_graph_build_constant(qn_value **out, qn_graph_builder *b, const char *name,
+                                  const qn_type *type, qn_string bytes)
 {
     qn_tensor tensor = {.dtype = type->dtype, .rank = type->rank};
     char shape[128];
@@ -275,10 +277,10 @@ qn_status qn_build_constant(qn_value **out, qn_builder *b, const char *name, con
     qn_type_format(shape, sizeof shape, type);
     if (!qn_type_is_static(type, tensor.dims) ||
         !qn_tensor_bytes(&wanted, tensor.dtype, tensor.rank, tensor.dims))
-        return qn_builder_fail(b, QN_E_FORMAT, "'%s' cannot be a constant %s", name, shape);
+        return qn_graph_builder_fail(b, QN_E_FORMAT, "'%s' cannot be a constant %s", name, shape);
     if (wanted != bytes.length)
-        return qn_builder_fail(b, QN_E_FORMAT, "'%s' has %zu bytes where %s asks for %zu", name,
-                               bytes.length, shape, wanted);
+        return qn_graph_builder_fail(b, QN_E_FORMAT, "'%s' has %zu bytes where %s asks for %zu",
+                                     name, bytes.length, shape, wanted);
     tensor.data = (void *)(uintptr_t)bytes.text;
     if (!qn_tensor_is_aligned(&tensor) && bytes.length < LARGE) {
         tensor.data = qn_arena_copy(&b->model->arena, bytes.text, bytes.length);
@@ -287,12 +289,14 @@ qn_status qn_build_constant(qn_value **out, qn_builder *b, const char *name, con
     return add_constant(out, b, name, &tensor);
 }
 
-qn_status qn_build_ints(qn_value **out, qn_builder *b, const int64_t *values, size_t count)
+qn_status qn_graph_build_ints(qn_value **out, qn_graph_builder *b, const int64_t *values,
+                              size_t count)
 {
     return qn_value_ints(out, b->graph, values, count);
 }
 
-qn_status qn_build_reals(qn_value **out, qn_builder *b, const float *values, size_t count)
+qn_status qn_graph_build_reals(qn_value **out, qn_graph_builder *b, const float *values,
+                               size_t count)
 {
     qn_tensor tensor = {.dtype = QN_FLOAT32, .rank = 1, .dims = {(int64_t)count}};
     tensor.data = qn_arena_copy(&b->model->arena, values, count * sizeof *values);
@@ -300,7 +304,7 @@ qn_status qn_build_reals(qn_value **out, qn_builder *b, const float *values, siz
     return add_constant(out, b, NULL, &tensor);
 }
 
-qn_status qn_build_real(qn_value **out, qn_builder *b, float value)
+qn_status qn_graph_build_real(qn_value **out, qn_graph_builder *b, float value)
 {
     return qn_value_float(out, b->graph, value);
 }

@@ -10,7 +10,7 @@ typedef struct laid {
     qn_value *forms[2];
 } laid;
 
-void qn_layouts_init(qn_layouts *layouts, qn_builder *builder)
+void qn_layouts_init(qn_layouts *layouts, qn_graph_builder *builder)
 {
     layouts->builder = builder;
     qn_names_init(&layouts->named, builder->ctx);
@@ -24,7 +24,7 @@ void qn_layouts_free(qn_layouts *layouts)
 qn_status qn_layout_define(qn_layouts *layouts, const char *name, qn_value *value,
                            qn_axis_order order)
 {
-    qn_builder *b = layouts->builder;
+    qn_graph_builder *b = layouts->builder;
     const char *kept = qn_arena_text(&b->model->arena, name, strlen(name));
     laid *l = qn_arena_alloc(&b->model->arena, sizeof *l);
     QN_TRY_ALLOC(b->ctx, kept);
@@ -37,7 +37,8 @@ static qn_status find(laid **out, const qn_layouts *layouts, const char *name)
 {
     *out = qn_names_get(&layouts->named, name);
     return *out ? QN_OK
-                : qn_builder_fail(layouts->builder, QN_E_FORMAT, "nothing computes '%s'", name);
+                : qn_graph_builder_fail(layouts->builder, QN_E_FORMAT, "nothing computes '%s'",
+                                        name);
 }
 
 /* ---- Axes ------------------------------------------------------------------------------------ */
@@ -83,15 +84,15 @@ static qn_status transpose(qn_value **out, qn_layouts *layouts, qn_value *value,
     int64_t perm[QN_MAX_RANK];
     const int32_t rank = value->type.kind == QN_TYPE_TENSOR ? value->type.rank : -1;
     if (rank < 0)
-        return qn_builder_fail(
+        return qn_graph_builder_fail(
             layouts->builder, QN_E_UNSUPPORTED,
             "the rank of '%s' is not known, so its axes cannot be brought into order", value->name);
     *out = value;
     if (rank < 3)
         return QN_OK;
     qn_layout_perm(perm, rank, to);
-    return qn_build(out, layouts->builder, &qn_op_Transpose, QN_INPUTS(value),
-                    QN_WITH(QN_A_INT_LIST("perm", perm, (size_t)rank)));
+    return qn_graph_build(out, layouts->builder, &qn_op_Transpose, QN_INPUTS(value),
+                          QN_WITH(QN_A_INT_LIST("perm", perm, (size_t)rank)));
 }
 
 qn_status qn_layout_find(qn_value **out, qn_layouts *layouts, const char *name, qn_axis_order order)
@@ -121,8 +122,9 @@ static qn_status widen(qn_value **value, qn_layouts *layouts, int32_t rank)
     const int32_t missing = rank - (*value)->type.rank;
     for (int32_t i = 0; i < missing; i++)
         leading[i] = i;
-    QN_TRY(qn_build_ints(&axes, layouts->builder, leading, (size_t)missing));
-    return qn_build(value, layouts->builder, &qn_op_Unsqueeze, QN_INPUTS(*value, axes), QN_PLAIN);
+    QN_TRY(qn_graph_build_ints(&axes, layouts->builder, leading, (size_t)missing));
+    return qn_graph_build(value, layouts->builder, &qn_op_Unsqueeze, QN_INPUTS(*value, axes),
+                          QN_PLAIN);
 }
 
 static qn_status agree_one(qn_value **out, qn_layouts *layouts, const char *name, int32_t rank)

@@ -17,12 +17,12 @@ typedef enum qn_axis_order {
 } qn_axis_order;
 
 typedef struct qn_layouts {
-    qn_builder *builder;
+    qn_graph_builder *builder;
     /* Name in the framework -> both forms. */
     qn_names named;
 } qn_layouts;
 
-void qn_layouts_init(qn_layouts *layouts, qn_builder *builder);
+void qn_layouts_init(qn_layouts *layouts, qn_graph_builder *builder);
 void qn_layouts_free(qn_layouts *layouts);
 
 /* The framework's name means this value from now on, whose axes stand in that order. */

@@ -15,7 +15,7 @@
 
 typedef struct fixture {
     qn_context *ctx;
-    qn_builder b;
+    qn_graph_builder b;
     qn_layouts layouts;
 } fixture;
 
@@ -24,13 +24,13 @@ static fixture begin(void)
     fixture f;
     assert_int_equal(qn_context_create(&f.ctx, NULL), QN_OK);
     qn_model_source source = {.ctx = f.ctx, .path = "net.test"};
-    assert_int_equal(qn_builder_open(&f.b, &source, "Test"), QN_OK);
+    assert_int_equal(qn_graph_builder_open(&f.b, &source, "Test"), QN_OK);
     return f;
 }
 
 static void end(fixture *f)
 {
-    qn_builder_close(&f->b);
+    qn_graph_builder_close(&f->b);
     qn_context_free(f->ctx);
 }
 
@@ -38,7 +38,7 @@ static qn_value *input(fixture *f, const char *name, int32_t rank, const int64_t
 {
     const qn_type type = qn_type_tensor(QN_FLOAT32, rank, dims);
     qn_value *value;
-    assert_int_equal(qn_build_input(&value, &f->b, name, &type), QN_OK);
+    assert_int_equal(qn_graph_build_input(&value, &f->b, name, &type), QN_OK);
     return value;
 }
 
@@ -62,7 +62,7 @@ static void run(float *out, int64_t count, fixture *f)
     for (int64_t i = 0; i < qn_tensor_count(&in); i++)
         numbers[i] = noise((size_t)i);
     in.data = numbers;
-    assert_int_equal(qn_builder_finish(&f->b), QN_OK);
+    assert_int_equal(qn_graph_builder_finish(&f->b), QN_OK);
     assert_int_equal(qn_plan_create(&plan, f->ctx, f->b.model, &options), QN_OK);
     assert_int_equal(qn_session_create(&session, f->ctx, plan), QN_OK);
     assert_int_equal(qn_session_run(session, &in, 1), QN_OK);
@@ -112,19 +112,19 @@ static void add_conv(fixture *f, const char *from, const char *to)
     const qn_slide rows = {H, K, S, 1}, columns = {W, K, S, 1};
     int64_t top, bottom, left, right;
     qn_value *x, *w, *y;
-    qn_builder *b = &f->b;
-    qn_builder_layer(b, to, "Conv2D");
+    qn_graph_builder *b = &f->b;
+    qn_graph_builder_layer(b, to, "Conv2D");
     qn_same_padding(&top, &bottom, &rows);
     qn_same_padding(&left, &right, &columns);
     assert_int_equal(qn_layout_find(&x, &f->layouts, from, QN_ORDER_CHANNELS_FIRST), QN_OK);
-    assert_int_equal(qn_build_constant(&w, b, "w", &type, bytes), QN_OK);
+    assert_int_equal(qn_graph_build_constant(&w, b, "w", &type, bytes), QN_OK);
+    assert_int_equal(qn_graph_build(&w, b, &qn_op_Transpose, QN_INPUTS(w),
+                                    QN_WITH(QN_A_INTS("perm", 3, 2, 0, 1))),
+                     QN_OK);
     assert_int_equal(
-        qn_build(&w, b, &qn_op_Transpose, QN_INPUTS(w), QN_WITH(QN_A_INTS("perm", 3, 2, 0, 1))),
-        QN_OK);
-    assert_int_equal(
-        qn_build(&y, b, &qn_op_Conv, QN_INPUTS(x, w),
-                 QN_WITH(QN_A_INTS("strides", S, S), QN_A_INTS("pads", top, left, bottom, right),
-                         QN_A_INT("group", 1))),
+        qn_graph_build(&y, b, &qn_op_Conv, QN_INPUTS(x, w),
+                       QN_WITH(QN_A_INTS("strides", S, S),
+                               QN_A_INTS("pads", top, left, bottom, right), QN_A_INT("group", 1))),
         QN_OK);
     assert_int_equal(qn_layout_define(&f->layouts, to, y, QN_ORDER_CHANNELS_FIRST), QN_OK);
 }
@@ -135,7 +135,7 @@ static void add_relu(fixture *f, const char *from, const char *to)
     qn_value *x, *y;
     qn_axis_order order;
     assert_int_equal(qn_layout_any(&x, &order, &f->layouts, from), QN_OK);
-    assert_int_equal(qn_build(&y, &f->b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
+    assert_int_equal(qn_graph_build(&y, &f->b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
     assert_int_equal(qn_layout_define(&f->layouts, to, y, order), QN_OK);
 }
 
@@ -146,8 +146,8 @@ static void add_sum(fixture *f, const char *left, const char *right, const char 
     qn_axis_order order;
     assert_int_equal(qn_layout_agree(values, &order, &f->layouts, names, 2), QN_OK);
     assert_int_equal(order, QN_ORDER_CHANNELS_FIRST);
-    assert_int_equal(qn_build(&y, &f->b, &qn_op_Add, QN_INPUTS(values[0], values[1]), QN_PLAIN),
-                     QN_OK);
+    assert_int_equal(
+        qn_graph_build(&y, &f->b, &qn_op_Add, QN_INPUTS(values[0], values[1]), QN_PLAIN), QN_OK);
     assert_int_equal(qn_layout_define(&f->layouts, to, y, order), QN_OK);
 }
 
@@ -164,13 +164,13 @@ static void channels_last(void **state)
     value = input(&f, "x", 4, dims);
     assert_int_equal(qn_layout_define(&f.layouts, "x", value, QN_ORDER_OWN), QN_OK);
     add_conv(&f, "x", "conv");
-    assert_int_equal(qn_build_reals(&value, &f.b, bias, F), QN_OK);
+    assert_int_equal(qn_graph_build_reals(&value, &f.b, bias, F), QN_OK);
     assert_int_equal(qn_layout_define(&f.layouts, "b", value, QN_ORDER_OWN), QN_OK);
     add_sum(&f, "conv", "b", "sum");
     add_relu(&f, "sum", "y");
     assert_int_equal(qn_layout_find(&value, &f.layouts, "y", QN_ORDER_OWN), QN_OK);
-    assert_int_equal(qn_build_define(&f.b, "y", value), QN_OK);
-    assert_int_equal(qn_build_output(&f.b, "y"), QN_OK);
+    assert_int_equal(qn_graph_build_define(&f.b, "y", value), QN_OK);
+    assert_int_equal(qn_graph_build_output(&f.b, "y"), QN_OK);
     /* The picture in and out, the weights, and the bias: nothing between the layers. */
     assert_int_equal(count_nodes(&f, &qn_op_Transpose), 4);
     /* Asked for again, the same value. */
@@ -246,22 +246,22 @@ static void names(void **state)
     fixture f = begin();
     qn_value *x = input(&f, "data", 2, dims), *y;
     (void)state;
-    qn_builder_layer(&f.b, "ip", "Power");
-    assert_int_equal(qn_build(&y, &f.b, &qn_op_Neg, QN_INPUTS(x), QN_PLAIN), QN_OK);
+    qn_graph_builder_layer(&f.b, "ip", "Power");
+    assert_int_equal(qn_graph_build(&y, &f.b, &qn_op_Neg, QN_INPUTS(x), QN_PLAIN), QN_OK);
     assert_string_equal(y->name, "ip");
-    assert_int_equal(qn_build_define(&f.b, "ip", y), QN_OK);
-    qn_builder_layer(&f.b, "relu", "ReLU");
-    assert_int_equal(qn_build_find(&x, &f.b, "ip"), QN_OK);
-    assert_int_equal(qn_build(&y, &f.b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
-    assert_int_equal(qn_build_define(&f.b, "ip", y), QN_OK);
-    assert_int_equal(qn_build_output(&f.b, "ip"), QN_OK);
+    assert_int_equal(qn_graph_build_define(&f.b, "ip", y), QN_OK);
+    qn_graph_builder_layer(&f.b, "relu", "ReLU");
+    assert_int_equal(qn_graph_build_find(&x, &f.b, "ip"), QN_OK);
+    assert_int_equal(qn_graph_build(&y, &f.b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
+    assert_int_equal(qn_graph_build_define(&f.b, "ip", y), QN_OK);
+    assert_int_equal(qn_graph_build_output(&f.b, "ip"), QN_OK);
     assert_string_equal(y->name, "ip");
     assert_string_not_equal(x->name, "ip");
     /* An input that is an output too. */
-    assert_int_equal(qn_build_output(&f.b, "data"), QN_OK);
+    assert_int_equal(qn_graph_build_output(&f.b, "data"), QN_OK);
     assert_int_equal(f.b.graph->n_outputs, 2);
-    qn_builder_layer(&f.b, "lost", "ReLU");
-    assert_int_equal(qn_build_find(&y, &f.b, "nobody"), QN_E_FORMAT);
+    qn_graph_builder_layer(&f.b, "lost", "ReLU");
+    assert_int_equal(qn_graph_build_find(&y, &f.b, "nobody"), QN_E_FORMAT);
     assert_string_equal(qn_context_error(f.ctx), "layer 'lost' (ReLU): nothing computes 'nobody'");
     run(out, 4, &f);
     for (size_t i = 0; i < 4; i++)
@@ -277,12 +277,14 @@ static void constants(void **state)
     fixture f = begin();
     qn_value *value;
     (void)state;
-    qn_builder_layer(&f.b, "fc", "InnerProduct");
-    assert_int_equal(qn_build_constant(&value, &f.b, "w", &type, (qn_string){file, 24}), QN_OK);
+    qn_graph_builder_layer(&f.b, "fc", "InnerProduct");
+    assert_int_equal(qn_graph_build_constant(&value, &f.b, "w", &type, (qn_string){file, 24}),
+                     QN_OK);
     assert_ptr_equal(value->data->data, file);
-    assert_int_equal(qn_build_constant(&value, &f.b, "w", &type, (qn_string){file + 1, 24}), QN_OK);
+    assert_int_equal(qn_graph_build_constant(&value, &f.b, "w", &type, (qn_string){file + 1, 24}),
+                     QN_OK);
     assert_true(qn_tensor_is_aligned(value->data));
-    assert_int_equal(qn_build_constant(&value, &f.b, "w", &type, (qn_string){file, 20}),
+    assert_int_equal(qn_graph_build_constant(&value, &f.b, "w", &type, (qn_string){file, 20}),
                      QN_E_FORMAT);
     assert_string_equal(
         qn_context_error(f.ctx),
@@ -296,14 +298,14 @@ static void failures_name_the_layer(void **state)
     fixture f = begin();
     qn_value *x = input(&f, "x", 2, dims), *w = input(&f, "w", 2, other), *y;
     (void)state;
-    qn_builder_layer(&f.b, "fc", "InnerProduct");
-    const qn_status status = qn_build(&y, &f.b, &qn_op_MatMul, QN_INPUTS(x, w), QN_PLAIN);
+    qn_graph_builder_layer(&f.b, "fc", "InnerProduct");
+    const qn_status status = qn_graph_build(&y, &f.b, &qn_op_MatMul, QN_INPUTS(x, w), QN_PLAIN);
     assert_int_not_equal(status, QN_OK);
     assert_int_equal(strncmp(qn_context_error(f.ctx), "layer 'fc' (InnerProduct): ", 27), 0);
     /* Words of enumerations are checked. */
-    assert_int_equal(
-        qn_build(&y, &f.b, &qn_op_MaxPool, QN_INPUTS(x), QN_WITH(QN_A_TEXT("auto_pad", "BOTH"))),
-        QN_E_INVALID);
+    assert_int_equal(qn_graph_build(&y, &f.b, &qn_op_MaxPool, QN_INPUTS(x),
+                                    QN_WITH(QN_A_TEXT("auto_pad", "BOTH"))),
+                     QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(f.ctx), "'BOTH' is no auto_pad"));
     end(&f);
 }
@@ -319,16 +321,16 @@ static void unsupported_layers_are_listed(void **state)
     for (int i = 0; i < 40; i++) {
         char *name = qn_arena_format(&f.b.model->arena, "proposal%d", i);
         const char *outputs[] = {name};
-        qn_builder_layer(&f.b, name, i ? "Proposal" : "Python");
+        qn_graph_builder_layer(&f.b, name, i ? "Proposal" : "Python");
         const qn_status status = i == 1
-                                     ? qn_builder_fail(&f.b, QN_E_UNSUPPORTED, "no anchors")
+                                     ? qn_graph_builder_fail(&f.b, QN_E_UNSUPPORTED, "no anchors")
                                      : qn_fail(f.ctx, QN_E_UNSUPPORTED, "no such layer is known");
-        assert_int_equal(qn_builder_settle(&f.b, status, outputs, 1), QN_OK);
-        qn_builder_layer(&f.b, "relu", "ReLU");
-        assert_int_equal(qn_build_find(&x, &f.b, name), QN_OK);
-        assert_int_equal(qn_build(&y, &f.b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
+        assert_int_equal(qn_graph_builder_settle(&f.b, status, outputs, 1), QN_OK);
+        qn_graph_builder_layer(&f.b, "relu", "ReLU");
+        assert_int_equal(qn_graph_build_find(&x, &f.b, name), QN_OK);
+        assert_int_equal(qn_graph_build(&y, &f.b, &qn_op_Relu, QN_INPUTS(x), QN_PLAIN), QN_OK);
     }
-    assert_int_equal(qn_builder_finish(&f.b), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_graph_builder_finish(&f.b), QN_E_UNSUPPORTED);
     const char *message = qn_context_error(f.ctx);
     assert_int_equal(strncmp(message, "40 layers cannot be read: 'proposal0' (Python: no such", 53),
                      0);
@@ -336,7 +338,7 @@ static void unsupported_layers_are_listed(void **state)
     assert_string_equal(message + strlen(message) - 5, ", ...");
     /* A failure behind them is theirs. */
     const qn_status later = qn_fail(f.ctx, QN_E_INVALID, "a shape does not fit");
-    assert_int_equal(qn_builder_settle(&f.b, later, NULL, 0), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_graph_builder_settle(&f.b, later, NULL, 0), QN_E_UNSUPPORTED);
     end(&f);
 }
 
