@@ -11,7 +11,8 @@
  * and in `convert`
  *
  *     QN_TRY(qn_graph_build_find(&x, b, "data"));
- *     QN_TRY(qn_graph_build(&y, b, &qn_op_Conv, QN_INPUTS(x, weights), QN_WITH(QN_A_INTS("strides", 2, 2))));
+ *     QN_TRY(qn_graph_build(&y, b, &qn_op_Conv, QN_INPUTS(x, w),
+ *                           QN_WITH(QN_A_INTS("strides", 2, 2))));
  *     QN_TRY(qn_graph_build_define(b, "conv1", y));
  *
  * A node is inferred when it is made, so that the shapes of what follows can be asked for. Messages

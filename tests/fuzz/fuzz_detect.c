@@ -1,4 +1,5 @@
-/* Any bytes as a model's file: every importer is asked whether it knows them, and a zip archive is unpacked. */
+/* Any bytes as a model's file: every importer is asked whether it knows them, and a zip archive is
+ * unpacked. */
 #include <stdlib.h>
 #include <string.h>
 

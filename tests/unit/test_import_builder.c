@@ -1,5 +1,6 @@
-/* Graphs that importers make: nodes by operator, names of the framework, all that is unsupported at once, and layers
- * with their channels last, run by the reference kernels and held against loops over them. */
+/* Graphs that importers make: nodes by operator, names of the framework, all that is unsupported at
+ * once, and layers with their channels last, run by the reference kernels and held against loops
+ * over them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -81,13 +82,14 @@ static size_t count_nodes(const fixture *f, const qn_op *op)
     return count;
 }
 
-/* ---- Layers with channels last ------------------------------------------------------------------------ */
+/* ---- Layers with channels last --------------------------------------------------------------- */
 
 enum { H = 5, W = 7, C = 3, F = 4, K = 3, S = 2, OH = 3, OW = 4 };
 
 static float weights[K * K * C * F], bias[F] = {.5f, -.25f, 0, 1};
 
-/* relu(conv(x, w) + b) with TensorFlow's SAME, everything in its order: x [H, W, C], w [K, K, C, F]. */
+/* relu(conv(x, w) + b) with TensorFlow's SAME, everything in its order: x [H, W, C], w [K, K, C,
+ * F]. */
 static float expected_at(int y, int x, int c)
 {
     const int top = ((OH - 1) * S + K - H) / 2, left = ((OW - 1) * S + K - W) / 2;
@@ -207,7 +209,8 @@ static void axes(void **state)
     assert_memory_equal(pads, pads_first, sizeof pads);
 }
 
-/* Every size, kernel, stride and padding that fits into small numbers, held against the definitions. */
+/* Every size, kernel, stride and padding that fits into small numbers, held against the
+ * definitions. */
 static void windows(void **state)
 {
     int64_t begin, end;
@@ -236,7 +239,7 @@ static void windows(void **state)
     }
 }
 
-/* ---- Names, constants, failures ----------------------------------------------------------------------- */
+/* ---- Names, constants, failures -------------------------------------------------------------- */
 
 /* Layers in place give one name to several values; the output keeps it. */
 static void names(void **state)
@@ -310,7 +313,8 @@ static void failures_name_the_layer(void **state)
     end(&f);
 }
 
-/* All layers that cannot be read are found, however many there are, and what hangs on them is no fault of its own. */
+/* All layers that cannot be read are found, however many there are, and what hangs on them is no
+ * fault of its own. */
 static void unsupported_layers_are_listed(void **state)
 {
     static const int64_t dims[] = {1, 4};
