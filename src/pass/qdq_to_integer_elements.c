@@ -145,7 +145,7 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
     }
 }
 
-/* What the model says of its tables; 0: nothing. */
+/* The model's QN_TABLE_BITS_KEY; 0: none. */
 static int table_bits(const qn_model *model)
 {
     const char *text = qn_model_metadata(model, QN_TABLE_BITS_KEY);
@@ -156,8 +156,8 @@ static int table_bits(const qn_model *model)
     return good ? (int)bits : 0;
 }
 
-/* Of 2^bits steps only the first entries are left, and the very last one; straight lines make the
- * others. */
+/* Keeps the first entry of each of the 2^bits steps, and the very last entry; linear interpolation
+ * gives the others. */
 static void straighten(qn_tensor *table, int bits)
 {
     const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;
