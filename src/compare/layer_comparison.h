@@ -8,8 +8,9 @@
 /* A tensor that nodes of both networks compute. */
 typedef struct qn_compared_tensor {
     const char *name, *node, *op; /* in the float graph */
-    const char *fixed; /* its name in the quantized one: of the integers, or of the floats */
-    qn_dtype dtype;    /* of the integers; QN_UNDEFINED: it is float there too */
+    const char
+        *quantized_name; /* its name in the quantized one: of the integers, or of the floats */
+    qn_dtype dtype;      /* of the integers; QN_UNDEFINED: it is float there too */
     const qn_tensor *scale, *zero; /* of them; zero may be NULL */
     int32_t axis;                  /* of the scales, where there are several */
     const float *factor; /* that channels are divided by in the quantized network; NULL: none */
@@ -33,7 +34,7 @@ typedef enum qn_compared_side {
 
 /* Gets each tensor as it is computed: float32 where it stands for real numbers as integers or floats of 32 bits, else of
  * its own type. Row-major, valid during the call. */
-typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *twin,
+typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *tensor,
                                         qn_compared_side side, const qn_tensor *rows);
 
 typedef struct qn_layer_comparison {
@@ -41,7 +42,7 @@ typedef struct qn_layer_comparison {
     qn_arena arena;
     qn_compared_tensor *at; /* in the order of the float graph */
     size_t count;
-    qn_names by_name[2]; /* twin of an observed value of each network */
+    qn_names by_name[2]; /* tensor of an observed value of each network */
     qn_plan *plan[2];
     qn_session *session[2];
     void *scratch[2]; /* an observed value row-major, and the numbers that it stands for */
@@ -51,7 +52,7 @@ typedef struct qn_layer_comparison {
     qn_compared_side side; /* at hand */
 } qn_layer_comparison;
 
-/* The twins of two graphs (passes done as for quantization and for a file), only those that are integers unless `all`,
+/* The tensors that two graphs have in common (passes done as for quantization and for a file), only those that are integers unless `all`,
  * and their plans. Direct, so that what is measured does not depend on the number of threads. qn_layer_comparison_close in any
  * case. */
 QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx,
@@ -60,12 +61,13 @@ QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_co
 /* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of channels and such
  * tensors as are cut off where the function behind them does not care. */
 #define QN_TENSORS_KEY "quench.tensors"
-/* Factors and other facts that the model's metadata tell, see QN_TENSORS_KEY; done by qn_layer_comparison_open. (twins_told.c) */
-QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *twins,
+/* Factors and other facts that the model's metadata have, see QN_TENSORS_KEY; done by qn_layer_comparison_open. (twins_told.c) */
+QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *comparison,
                                                           const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */
-QN_MUST_CHECK qn_status qn_layer_comparison_run(qn_layer_comparison *twins, const qn_tensor *inputs,
-                                                size_t n_inputs, bool single);
-void qn_layer_comparison_close(qn_layer_comparison *twins);
+QN_MUST_CHECK qn_status qn_layer_comparison_run(qn_layer_comparison *comparison,
+                                                const qn_tensor *inputs, size_t n_inputs,
+                                                bool single);
+void qn_layer_comparison_close(qn_layer_comparison *comparison);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct qn_executor_options {
     qn_stats **stats;        /* [n_after] of the caller */
     const char *part;        /* float: file that a pass that was stopped goes on from; NULL: none */
     qn_fingerprint part_key; /* of all that it depends on */
-    struct qn_item *tell;    /* gets what a built-in function has to tell; NULL: nobody asks */
+    struct qn_item *report;  /* gets what a built-in function has to tell; NULL: nobody asks */
 } qn_executor_options;
 
 struct qn_executor {
