@@ -18,7 +18,8 @@ static qn_status own(const qn_sampler *s, qn_status of_helper)
     return of_helper == QN_OK ? QN_OK : qn_fail_nomem(s->ctx);
 }
 
-/* After NaN or infinite elements: the collection knows the value, so nobody has to read the message. */
+/* After NaN or infinite elements: the collection knows the value, so nobody has to read the
+ * message. */
 static qn_status explain(const qn_sampler *s, const qn_value *value)
 {
     char message[QN_ERROR_SIZE];

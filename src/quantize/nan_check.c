@@ -3,7 +3,7 @@
 
 #include "pass/softmax_masks.h"
 
-/* ---- Constants ------------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 /* A choice may have NaN on the side that is never taken. */
 static bool computes(const qn_node *node)
@@ -26,7 +26,7 @@ qn_status qn_nan_check(qn_context *ctx, const qn_graph *graph)
     return QN_OK;
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------------ */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 /* An input of the graph has no producer, but somebody reads it. */
 static const qn_graph *graph_of(const qn_value *value)
