@@ -90,6 +90,7 @@ lint:
 	@tests/lint/run.sh build
 
 format:
+	@python3 tests/lint/comments.py --fix || true
 	@tests/lint/format.sh --fix
 
 clean:
