@@ -1,3 +1,4 @@
+/* The outputs of `quench infer`: their files, and what is reported of them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

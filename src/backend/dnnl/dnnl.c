@@ -1,3 +1,4 @@
+/* The oneDNN backend: which operators it claims, and what it releases. */
 #include "backend/dnnl/dnnl.h"
 
 #include "backend/cpu/float/peak.h"

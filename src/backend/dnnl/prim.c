@@ -1,3 +1,4 @@
+/* oneDNN primitives: found by shape, compiled, given packed weights, and run. */
 #include "backend/dnnl/prim.h"
 
 #include <string.h>

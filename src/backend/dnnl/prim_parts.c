@@ -1,3 +1,4 @@
+/* The parts of a oneDNN primitive: memory descriptors, post-operations, attributes. */
 #include "backend/dnnl/prim_parts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* A step of a plan that oneDNN computes: what is fused into it, its preparation and its run. */
 #include "backend/dnnl/step.h"
 
 #include <string.h>
