@@ -1,4 +1,4 @@
-/* oneDNN primitives: found by shape, compiled, given packed weights, and run. */
+/* Primitives of oneDNN with what is fused behind them: created, bound to memory, run. */
 #include "backend/dnnl/prim.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The parts of a oneDNN primitive: memory descriptors, post-operations, attributes. */
+/* Parts of oneDNN's primitives: descriptors of memory and what is fused behind a result. */
 #include "backend/dnnl/prim_parts.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* A step of a plan that oneDNN computes: what is fused into it, its preparation and its run. */
+/* What all steps of the oneDNN backend share: the engine, claims, arguments. */
 #include "backend/dnnl/step.h"
 
 #include <string.h>
