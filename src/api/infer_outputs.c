@@ -1,4 +1,4 @@
-/* The outputs of `quench infer`: their files, and what is reported of them. */
+/* Outputs of all runs put together and written. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

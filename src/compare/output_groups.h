@@ -1,5 +1,5 @@
-/* Noise of outputs part by part: a detector's boxes are numbers of hundreds and its scores of less
- * than one, and an error that spoils all scores is nothing beside the boxes. */
+/* Noise of outputs group by group: a detector's boxes are numbers of hundreds and its scores of
+ * less than one, and an error that spoils all scores is nothing beside the boxes. */
 #ifndef QN_OUTPUT_GROUPS_H
 #define QN_OUTPUT_GROUPS_H
 
@@ -25,11 +25,11 @@ typedef struct qn_group_sums {
 } qn_group_sums;
 
 /* Adds an output of one run, as many numbers on both sides; scale: of the fixed one. */
-void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *parts, const qn_tensor *real,
+void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *groups, const qn_tensor *real,
                        const qn_tensor *fixed, double scale);
 /* sqrt(noise / signal) of the whole. */
 double qn_group_sums_whole(const qn_group_sums *sums);
-/* The larger one of that and of 0.4 times what the worst part has: detectors whose scores have a
+/* The larger one of that and of 0.4 times what the worst group has: detectors whose scores have a
  * noise of 0.3 still detect nearly as well as in float. */
 double qn_group_sums_worst(const qn_group_sums *sums);
 

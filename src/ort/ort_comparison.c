@@ -38,7 +38,7 @@ struct qn_ort_comparison {
     seen_value *values;
     const char **in_names, **out_names;
     /* Of the run at hand */
-    const qn_reference_values *truth;
+    const qn_reference_values *reference;
     size_t n_results;
 };
 
@@ -163,7 +163,7 @@ static qn_status take(void *user, size_t i, const qn_tensor *theirs)
 {
     qn_ort_comparison *b = user;
     seen_value *s = &b->values[i];
-    const qn_reference_value *ours = qn_names_get(&b->truth->by_name, s->value->name);
+    const qn_reference_value *ours = qn_names_get(&b->reference->by_name, s->value->name);
     const qn_tensor *t = ours ? &ours->tensor : NULL;
     s->differs = false;
     if (!t || !t->data || t->dtype != theirs->dtype || t->rank != theirs->rank ||
@@ -200,7 +200,7 @@ static void find_own(qn_ort_comparison *b)
 }
 
 qn_status qn_ort_comparison_run(qn_ort_comparison *b, const qn_tensor *inputs,
-                                const qn_reference_values *truth)
+                                const qn_reference_values *reference)
 {
     const qn_graph *graph = b->model->graph;
     const qn_ort_run run = {.in_names = b->in_names,
@@ -210,7 +210,7 @@ qn_status qn_ort_comparison_run(qn_ort_comparison *b, const qn_tensor *inputs,
                             .n_out = graph->n_outputs,
                             .seen = take,
                             .user = b};
-    b->truth = truth;
+    b->reference = reference;
     QN_TRY(qn_ort_compute(b->ort, &run));
     find_own(b);
     return QN_OK;
