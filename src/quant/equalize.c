@@ -114,7 +114,7 @@ static double make_smaller(search *s)
  * which then have more of the range for themselves. */
 static bool take_smaller(search *s, double *least, double error)
 {
-    bool found = false, better = s->error.beside && !s->region.limited;
+    bool found = false, better = s->error.has_other_channels && !s->region.limited;
     while (better && make_smaller(s) <= 1 / least_factor) {
         const double last = error;
         error = qn_smooth_error_of(&s->error, s->factor);
@@ -132,7 +132,7 @@ static bool choose(search *s, qn_refined *refined)
     const double plain = qn_smooth_error_of(&s->error, s->factor);
     double least = plain * (1 - least_gain);
     for (size_t i = 0; i < QN_COUNT_OF(rules); i++) {
-        const bool changes = rules[i].range > 0 || s->error.beside;
+        const bool changes = rules[i].range > 0 || s->error.has_other_channels;
         if (!changes || !fill(s, &rules[i]))
             continue;
         const double error = qn_smooth_error_of(&s->error, s->factor);

@@ -28,7 +28,7 @@ typedef struct qn_smooth_error {
     /* The sum of squares that one weight of the node before is multiplied with. */
     double fan_in;
     /* Whether some of the products also read channels without factors. */
-    bool beside;
+    bool has_other_channels;
 } qn_smooth_error;
 
 /* Prepares the estimate; q, stats and region are set by the caller. Without readings there is
