@@ -110,8 +110,8 @@ static qn_status cannot_open(qn_context *ctx, const char *path)
     return qn_fail(ctx, QN_E_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-/* Whether the warning names this skipped file instead of `named`: an image rather than another file,
- * else the first by name. */
+/* Whether the warning names this skipped file instead of `named`: an image rather than another
+ * file, else the first by name. */
 static bool is_named_first(const char *path, const char *named)
 {
     if (!named)

@@ -3,7 +3,7 @@
  * give the same bits:
  *
  *   f            by kind, see qn_qfunction_of
- *   y = clamp(rint(f * gain + offset) + zero)            gain = attribute / scale, offset likewise */
+ *   y = clamp(rint(f * gain + offset) + zero)          gain = attribute / scale, offset likewise */
 #ifndef QN_QFUNCTION_H
 #define QN_QFUNCTION_H
 
@@ -26,7 +26,7 @@ typedef enum qn_qfunction_kind {
 typedef struct qn_qfunction_attrs {
     int64_t kind;
     float alpha, beta;
-    /* Of the result, in float */
+    /* What the result is multiplied with, and what is then added, in float. */
     float gain, offset;
 } qn_qfunction_attrs;
 
