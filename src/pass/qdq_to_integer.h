@@ -81,11 +81,4 @@ qn_qdq_rule qn_qdq_ort_sigmoid, qn_qdq_ort_leaky_relu;
 /* Operators on many numbers at once. (lower_rows.c) */
 qn_qdq_rule qn_qdq_softmax, qn_qdq_layer_norm, qn_qdq_reduce_mean, qn_qdq_resize;
 
-/* ---- Tables of 16 bits ----------------------------------------------------------------------- */
-
-/* In the model's metadata: n of tables that have 2^n steps and straight lines between
- * (docs/numerics.md). Without it they have all numbers. */
-#define QN_TABLE_BITS_KEY "quench.table_bits"
-enum { QN_TABLE_BITS_MIN = 8, QN_TABLE_BITS_MAX = 12, QN_TABLE_BITS_CHIP = 10 };
-
 #endif

@@ -135,7 +135,7 @@ typedef struct qn_quant_settings {
     bool unify;
     /* Weights of 8 bits reach half as far, see qn_params_weight_limits */
     bool reduce_range;
-    /* QN_TABLE_BITS_KEY of lower.h; 0: tables have all numbers */
+    /* QN_NUMERICS_TABLE_BITS of ops/numerics.h; 0: tables have all numbers */
     int table_bits;
 } qn_quant_settings;
 

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "quant/dynamic.h"
 #include "quant/existing_encodings.h"

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "compare/layer_comparison.h"
-#include "ops/fixed.h"
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "pass/quant_formats.h"
 #include "quant/refinement.h"
@@ -132,9 +132,7 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
     }
     if (!found || !q->settings.table_bits)
         return QN_OK;
-    char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
-    QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_set_metadata(model, QN_TABLE_BITS_KEY, number);
+    return qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, q->settings.table_bits);
 }
 
 qn_status qn_job_describe(qn_quantize_job *j)
@@ -153,11 +151,11 @@ qn_status qn_job_describe(qn_quantize_job *j)
     if (s->reduce_range)
         QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
     QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
+    QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_FIXED_POINT, s->profile->fixed_point));
+    QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, 0));
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
-    if (s->profile->fixed_point)
-        QN_TRY(qn_model_set_metadata(model, QN_FIXED_KEY, QN_FIXED_WORD));
     QN_TRY(tell_tensors(model, j->quantizer));
     QN_TRY(tell_percentile(model, &j->params, s->mix));
     QN_TRY(tell_refinements(model, &j->params));
