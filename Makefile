@@ -1,7 +1,8 @@
 # The front door. Everything behind it is CMake with Ninja (CMakePresets.json names the builds).
 #
 #   make            build/quench            make demo     the main job on an embedded default
-#   make test       all tests               make install  PREFIX=/usr/local [DESTDIR=]
+#   make test       what has to pass        make install  PREFIX=/usr/local [DESTDIR=]
+#   make test-all   with more models        make clean
 #   make bench      [BENCH_FLAGS=--check]   make asan     tests under ASan + UBSan
 #   make lint       rooms, names, format    make tsan     tests under TSan
 #   make setup      install what is needed  make fuzz     [FUZZ_RUNS=1000000] [FUZZ_TARGETS=...]
@@ -22,7 +23,7 @@ PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
 oracles = scripts/venv || { echo "NO ORACLES: the tests that ask them cannot run"; [ $(ORACLES) != must ]; }
 
-.PHONY: all setup demo test install docs bench asan tsan fuzz lint format clean
+.PHONY: all setup demo test test-all install docs bench asan tsan fuzz lint format clean
 .NOTPARALLEL:
 
 all:
@@ -42,7 +43,7 @@ demo:
 	$(call say,4/4 the embedded network examples/fashion.onnx)
 	@$$($(PYTHON) -c pass 2>/dev/null && echo $(PYTHON) || echo python3) scripts/demo.py
 
-test:
+test test-all:
 	$(call say,1/4 packages)
 	@scripts/setup $(BUILD) test
 	$(call say,2/4 building build/quench and the tests)
@@ -50,7 +51,7 @@ test:
 	$(call say,3/4 oracles)
 	@$(oracles)
 	$(call say,4/4 tests)
-	@scripts/test build $(JOBS)
+	@scripts/test build $(JOBS) $(@:test-%=%)
 
 install: all
 	@cmake --install build --prefix "$(PREFIX)"

@@ -1,5 +1,8 @@
-# Words for tests/*/CMakeLists.txt. Every test has a label; `ctest -L quick` is what one runs while
-# working, `make test` runs all. Exit code 77 means skipped: print the reason before it.
+# Words for tests/*/CMakeLists.txt. Every test has a label:
+#   quick  what one runs while working: `ctest -L quick` takes at most 90 seconds on two cores
+#   slow   real models, whole suites of others, all instruction sets: with the quick ones, `make test`
+#   all    what proves no more than those but more often (other models, other instruction sets): `make test-all`
+# Exit code 77 means skipped: print the reason before it.
 
 # quench_program(NAME SOURCE... [LIBRARIES lib...]): a program that may look into every room.
 function(quench_program name)
@@ -22,6 +25,12 @@ function(quench_test name label)
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT ${QUENCH_TEST_TIMEOUT}
         ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;QUENCH=${CMAKE_BINARY_DIR}/quench;${QUENCH_TEST_ENV}")
+endfunction()
+
+# quench_first(SECONDS NAME...): long tests begin before short ones, so that no core waits for the last. ctest learns the
+# times of a build by itself; these are those of a new one.
+function(quench_first seconds)
+    set_tests_properties(${ARGN} PROPERTIES COST ${seconds})
 endfunction()
 
 # quench_oracle_test(NAME LABEL SCRIPT.py ARGUMENTS...): a test in Python that asks onnx, ONNX Runtime

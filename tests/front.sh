@@ -23,9 +23,9 @@ asks() { # MAKE-ARGUMENTS...: what the check before a build misses
 asks | grep -q libdnnl-dev || fail "a build with oneDNN does not ask for it"
 ! asks CMAKE_FLAGS=-DQUENCH_BACKEND_DNNL=OFF | grep -q libdnnl-dev || fail "a build without oneDNN asks for it"
 
-run() { # WANTED-CODE: the tests that stand in $box/CTestTestfile.cmake
+run() { # WANTED-CODE [all]: the tests that stand in $box/CTestTestfile.cmake
     code=0
-    scripts/test "$box" 2 >"$box/out" 2>&1 || code=$?
+    scripts/test "$box" 2 ${2:-} >"$box/out" 2>&1 || code=$?
     [ "$code" = "$1" ] || fail "exit code $code, not $1: $(cat "$box/out")"
     tail -15 "$box/out" | grep -q 'tests failed out of' || fail "no summary at the end: $(cat "$box/out")"
 }
@@ -42,6 +42,11 @@ grep -q '^  mute: it does not say why$' "$box/out" || fail "no word of a mute on
 echo 'add_test(bad false)' >>"$box/CTestTestfile.cmake"
 run 1
 echo "add_test(good true)" >"$box/CTestTestfile.cmake"
+echo 'add_test(more true)' >>"$box/CTestTestfile.cmake"
+echo 'set_tests_properties(more PROPERTIES LABELS all)' >>"$box/CTestTestfile.cmake"
 run 0
+! grep -q more "$box/out" || fail "the tests of all models run too: $(cat "$box/out")"
+run 0 all
+grep -q more "$box/out" || fail "not all tests run: $(cat "$box/out")"
 ! grep -q SKIPPED "$box/out" || fail "nothing was skipped: $(cat "$box/out")"
 echo "the front door holds what it promises"

@@ -14,6 +14,8 @@ def session(model, threads=0, level=None, exact=True):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = threads
+    # Tests run side by side.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if level is not None:
         options.graph_optimization_level = level
     if exact:

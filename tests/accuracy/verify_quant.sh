@@ -1,7 +1,7 @@
 #!/bin/sh
 # verify_quant.sh MODEL [OPTION...]: a float model quantized by quench (with these options, for $CHIP) gives the same integers
-# from the fast kernels as from the reference, on every instruction set and number of threads; its scale file gives the
-# same file again.
+# from the fast kernels as from the reference, on every instruction set (or $ISAS) and number of threads; its scale file
+# gives the same file again.
 set -eu
 data=${QUENCH_DATA:-../shared/data}
 norm=unit,mean=.4914/.4822/.4465,std=.2023/.1994/.2010
@@ -42,7 +42,7 @@ fi
 cmp "$folder/${model}_quantize.onnx" "$folder/again/${model}_quantize.onnx"
 # One sample: every kernel makes thousands of numbers of it, with all values that integers of 8 bits have, and the reference
 # takes seconds for each. Instrumented code is slow, and one way tells whether it reports something.
-all_isas='SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI'
+all_isas=${ISAS:-SSE41 AVX2 AVX512_CORE AVX512_CORE_VNNI}
 [ -z "${QUENCH_SANITIZED:-}" ] || all_isas=AVX512_CORE_VNNI
 for isa in $all_isas; do
     result=$(ONEDNN_MAX_CPU_ISA=$isa "$QUENCH" verify -q "$folder/${model}_quantize.onnx" -d "$samples" \
