@@ -15,8 +15,8 @@ static bool is_winograd(int64_t size, int64_t channels, int64_t filters, int64_t
     c.shape.grid.height = c.shape.grid.out_height = size;
     c.shape.grid.kernel[0] = c.shape.grid.kernel[1] = 3;
     c.weight_info.largest = largest;
-    c.plan.kernels = &qn_mac_kernels_base;
-    return qn_q_wino_wanted(&c);
+    c.plan.kernels = &qn_int8_mac_kernels_base;
+    return qn_q_winograd_wanted(&c);
 }
 
 static void test_rule(void **state)

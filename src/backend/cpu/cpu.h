@@ -15,7 +15,7 @@ QN_MUST_CHECK qn_status qn_cpu_allows_winograd(bool *out, qn_builder *builder, i
 /* Between row-major, channels-last and this machine's blocked layout, of float32; between the first two
  * also of 8 and 16 bits. (convert.c, q_convert.c) */
 QN_MUST_CHECK qn_status qn_convert_layout(qn_claim *claim);
-QN_MUST_CHECK qn_status qn_convert_narrow(qn_claim *claim, const qn_tensor *shape);
+QN_MUST_CHECK qn_status qn_convert_integers(qn_claim *claim, const qn_tensor *shape);
 
 /* Floats from one sample to the next of a claim's first input and output. */
 typedef struct qn_strides {
@@ -71,9 +71,9 @@ qn_claim_fn qn_claim_grid_sample, qn_claim_roi_align;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
 qn_claim_fn qn_claim_resize;
 /* Multiply-accumulate of integers. (q_conv_claim.c, q_conv_transpose.c, q_gemm.c, q_matmul.c) */
-qn_claim_fn qn_claim_q_join, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_deconv,
-    qn_claim_q_deconv_float, qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias,
-    qn_claim_q_matmul_two;
+qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float,
+    qn_claim_q_conv_transpose, qn_claim_q_conv_transpose_float, qn_claim_q_gemm, qn_claim_q_matmul,
+    qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
 /* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 
@@ -85,7 +85,7 @@ qn_claim_fn qn_claim_q_add, qn_claim_q_multiply, qn_claim_q_prelu;
 qn_claim_fn qn_claim_q_max_pool, qn_claim_q_average_pool, qn_claim_mean_last;
 qn_claim_fn qn_claim_q_global_pool, qn_claim_q_reduce_mean;
 qn_claim_fn qn_claim_q_softmax, qn_claim_q_layer_norm;
-qn_claim_fn qn_claim_q_softmax_wide, qn_claim_q_layer_norm_wide;
+qn_claim_fn qn_claim_q_softmax_int16, qn_claim_q_layer_norm_int16;
 qn_claim_fn qn_claim_q_nearest, qn_claim_q_linear;
 
 #endif

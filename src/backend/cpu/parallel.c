@@ -26,7 +26,7 @@ void qn_parallel(int threads, int64_t count, int64_t alone, qn_range_fn *fn, con
 
 enum { MOST_SHARES = 64, LINE = 64 };
 
-/* What a thread has not begun: items [first, last), in one word, so that nobody takes one twice. */
+/* What a thread has not begun: items [first, last), in one 16-bit number, so that nobody takes one twice. */
 typedef struct share {
     alignas(LINE) _Atomic uint64_t range;
 } share;
@@ -55,7 +55,8 @@ void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *w
 {
     share shares[MOST_SHARES];
     const int n = threads < MOST_SHARES ? threads : MOST_SHARES;
-    if (n <= 1 || count <= 1 || count > UINT32_MAX) { /* more than half a word counts: alone */
+    if (n <= 1 || count <= 1 ||
+        count > UINT32_MAX) { /* more than half a 16-bit number counts: alone */
         for (int64_t item = 0; item < count; item++)
             fn(work, item, 0);
         return;

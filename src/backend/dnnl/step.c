@@ -115,7 +115,7 @@ qn_status qn_dnnl_step_finish(qn_dnnl_step *s, qn_claim *claim, const qn_kernel 
             (qn_stage){.fn = QN_FN_SCALE, .a = s->alpha, .operand = -1};
     QN_TRY(qn_tail_grow(&s->tail, claim));
     QN_TRY(find_posts(s, claim));
-    qn_tail_finish(&s->tail, claim);
+    qn_tail_close(&s->tail, claim);
     claim->out[0].strided = claim->out[0].strided && strided;
     s->n_fused = s->spec.n_posts;
     if (s->n_fused > 0 && s->spec.posts[0].is_sum) {

@@ -78,7 +78,7 @@ static void copy_rows(char *to, const qn_dnnl_step *s, const qn_claim *claim)
 }
 
 /* [n, k] to [k, n], a band of rows at a time; the file may have them at any address. */
-static void turn_matrix(float *to, const char *from, int64_t k, int64_t n, float *band)
+static void transpose_matrix(float *to, const char *from, int64_t k, int64_t n, float *band)
 {
     const qn_kernels *kernels = qn_kernels_get();
     const int64_t width = kernels->width;
@@ -86,18 +86,18 @@ static void turn_matrix(float *to, const char *from, int64_t k, int64_t n, float
         const int64_t rows = QN_MIN(width, n - row);
         memcpy(band, from + (size_t)(row * k) * sizeof *band, (size_t)(rows * k) * sizeof *band);
         for (int64_t column = 0; column < k; column += width) {
-            const qn_turn t = {.y = to + column * n + row,
-                               .x = band + column,
-                               .y_step = n,
-                               .x_step = k,
-                               .rows = rows,
-                               .columns = QN_MIN(width, k - column)};
-            kernels->turn(&t);
+            const qn_transpose_tile t = {.y = to + column * n + row,
+                                         .x = band + column,
+                                         .y_step = n,
+                                         .x_step = k,
+                                         .rows = rows,
+                                         .columns = QN_MIN(width, k - column)};
+            kernels->transpose(&t);
         }
     }
 }
 
-static qn_status turn_matrices(float *to, const qn_dnnl_step *s, qn_context *ctx)
+static qn_status transpose_matrices(float *to, const qn_dnnl_step *s, qn_context *ctx)
 {
     const qn_prim_tensor *t = &s->spec.weights;
     const int64_t k = t->dims[t->rank - 2], n = t->dims[t->rank - 1];
@@ -106,8 +106,9 @@ static qn_status turn_matrices(float *to, const qn_dnnl_step *s, qn_context *ctx
         qn_alloc_aligned(&ctx->allocator, (size_t)(k * qn_kernels_get()->width) * sizeof *band);
     QN_TRY_ALLOC(ctx, band);
     for (int64_t i = 0; i < count; i++)
-        turn_matrix(to + i * k * n,
-                    (const char *)s->weights->data + (size_t)(i * k * n) * sizeof *to, k, n, band);
+        transpose_matrix(to + i * k * n,
+                         (const char *)s->weights->data + (size_t)(i * k * n) * sizeof *to, k, n,
+                         band);
     qn_free_aligned(&ctx->allocator, band);
     return QN_OK;
 }
@@ -120,7 +121,7 @@ qn_status qn_dnnl_pack(qn_dnnl_step *s, const qn_claim *claim)
     if (s->spec.weights.format == QN_PRIM_ANY)
         return pack(s, ctx);
     if (memcmp(s->plain.steps, s->spec.weights.steps, sizeof s->plain.steps) != 0)
-        return turn_matrices(s->packed, s, ctx);
+        return transpose_matrices(s->packed, s, ctx);
     copy_rows(s->packed, s, claim);
     return QN_OK;
 }

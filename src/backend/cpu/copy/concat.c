@@ -30,7 +30,7 @@ static int64_t axis_of(int64_t axis, int32_t rank)
 /* Channels last serves integers of 8 and 16 bits. */
 static bool keeps_last(const qn_claim *claim, const qn_value *value)
 {
-    return value->type.rank > 2 && qn_q_is_narrow(value->type.dtype) &&
+    return value->type.rank > 2 && qn_q_is_integer(value->type.dtype) &&
            qn_build_layout(claim->builder, value).kind == QN_LAYOUT_CHANNELS_LAST;
 }
 
@@ -81,7 +81,7 @@ static void change_range(const void *opaque, int64_t first, int64_t last)
 {
     const change_work *w = opaque;
     const qn_rectangle *r = &w->part->rectangle;
-    const int64_t count = (int64_t)r->width / (w->part->cast.wide ? 2 : 1);
+    const int64_t count = (int64_t)r->width / (w->part->cast.is_int16 ? 2 : 1);
     for (int64_t i = first; i < last; i++) {
         const size_t plane = (size_t)(i / r->rows), row = (size_t)(i % r->rows);
         w->s->kernels->requantize(w->to + plane * r->to_plane + row * r->to_row,
@@ -218,16 +218,16 @@ static bool read_part(struct part *part, const qn_node *node, int32_t i, const q
 {
     const qn_dtype from = node->in[2 + 3 * i]->type.dtype, to = node->out[0]->type.dtype;
     qn_qparams x;
-    if (!qn_q_param_of(&x, node, 3 + 3 * i, 4 + 3 * i) || !qn_q_is_narrow(from) ||
+    if (!qn_q_param_of(&x, node, 3 + 3 * i, 4 + 3 * i) || !qn_q_is_integer(from) ||
         qn_dtype_size(from) != qn_dtype_size(to))
         return false;
     part->changes = from != to || x.scale != whole->scale || x.zero != whole->zero;
     part->cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
                              .scale = (x.scale / whole->scale),
                              .round = qn_q_round_of(to, whole->zero),
-                             .wide = qn_dtype_size(to) == 2};
+                             .is_int16 = qn_dtype_size(to) == 2};
     if (qn_qparams_is_fixed_point(whole))
-        qn_q_cast_fix(&part->cast);
+        qn_q_cast_fixed_point(&part->cast);
     return true;
 }
 

@@ -36,7 +36,8 @@ static int64_t offset_of(const state *s, qn_layout layout, int64_t c, int64_t p,
 }
 
 /* From or to rows: channels c.. of positions [p, last). */
-static void turn_band(const work *w, float *y, const float *x, int64_t c, int64_t p, int64_t last)
+static void transpose_band(const work *w, float *y, const float *x, int64_t c, int64_t p,
+                           int64_t last)
 {
     const state *s = w->s;
     const int64_t width = s->kernels->width, lanes = QN_MIN(width, s->channels - c);
@@ -46,12 +47,12 @@ static void turn_band(const work *w, float *y, const float *x, int64_t c, int64_
         const int64_t count = QN_MIN(width, last - p);
         const int64_t from = offset_of(s, s->from, c, p, &x_step);
         const int64_t to = offset_of(s, s->to, c, p, &y_step);
-        qn_turn t = {.y = y + to, .x = x + from, .fill = s->to.kind == QN_LAYOUT_BLOCKED};
+        qn_transpose_tile t = {.y = y + to, .x = x + from, .fill = s->to.kind == QN_LAYOUT_BLOCKED};
         t.x_step = from_rows ? s->area : x_step;
         t.y_step = from_rows ? y_step : s->area;
         t.rows = from_rows ? lanes : count;
         t.columns = from_rows ? count : lanes;
-        s->kernels->turn(&t);
+        s->kernels->transpose(&t);
     }
 }
 
@@ -94,12 +95,13 @@ static void convert_range(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
-    const bool turns = s->from.kind == QN_LAYOUT_ROWS || s->to.kind == QN_LAYOUT_ROWS;
+    const bool transposes = s->from.kind == QN_LAYOUT_ROWS || s->to.kind == QN_LAYOUT_ROWS;
     for (int64_t i = first; i < last; i++) {
         const int64_t c = i % s->blocks * s->kernels->width;
         const int64_t p = i / s->blocks % s->bands * POSITIONS, n = i / s->blocks / s->bands;
-        (turns ? turn_band : copy_band)(w, w->y + n * s->stride.out, w->x + n * s->stride.in, c, p,
-                                        QN_MIN(p + POSITIONS, s->area));
+        (transposes ? transpose_band : copy_band)(w, w->y + n * s->stride.out,
+                                                  w->x + n * s->stride.in, c, p,
+                                                  QN_MIN(p + POSITIONS, s->area));
     }
 }
 
@@ -136,7 +138,7 @@ qn_status qn_convert_layout(qn_claim *claim)
         return QN_OK;
     const size_t size = qn_dtype_size(shape.dtype);
     if (size == 1 || size == 2)
-        return qn_convert_narrow(claim, &shape);
+        return qn_convert_integers(claim, &shape);
     if (shape.dtype != QN_FLOAT32 || shape.rank < 2 || qn_tensor_count(&shape) == 0 ||
         !is_known(from) || !is_known(to) || qn_layout_same(from, to))
         return QN_OK;

@@ -56,8 +56,8 @@ static bool read_value(uint8_t *value, const qn_node *node, size_t size)
 
 static qn_layout layout_for(const qn_claim *claim, const qn_tensor *x)
 {
-    return x->rank > 2 && qn_q_is_narrow(x->dtype) ? qn_q_layout(claim, claim->node->in[0])
-                                                   : QN_ROWS;
+    return x->rank > 2 && qn_q_is_integer(x->dtype) ? qn_q_layout(claim, claim->node->in[0])
+                                                    : QN_ROWS;
 }
 
 qn_status qn_claim_pad(bool *taken, qn_claim *claim)

@@ -32,10 +32,10 @@ static void convert_range(const void *opaque, int64_t first, int64_t last)
         const int64_t rows = s->to_rows ? count : s->channels;
         const int64_t columns = s->to_rows ? s->channels : count;
         if (s->size == 1)
-            s->kernels->turn_bytes(y, x, y_step, x_step, rows, columns);
+            s->kernels->transpose_uint8(y, x, y_step, x_step, rows, columns);
         else
-            s->kernels->turn_words((uint16_t *)(void *)y, (const uint16_t *)(const void *)x, y_step,
-                                   x_step, rows, columns);
+            s->kernels->transpose_uint16((uint16_t *)(void *)y, (const uint16_t *)(const void *)x,
+                                         y_step, x_step, rows, columns);
     }
 }
 
@@ -61,7 +61,7 @@ static qn_status convert_run(const void *opaque, void *bound, const qn_step_io *
 static const qn_kernel convert_kernel = {
     .name = "convert bytes", .prepare = convert_prepare, .run = convert_run};
 
-qn_status qn_convert_narrow(qn_claim *claim, const qn_tensor *shape)
+qn_status qn_convert_integers(qn_claim *claim, const qn_tensor *shape)
 {
     const qn_layout from = claim->in[0].layout, to = claim->out[0].layout;
     if (from.kind == QN_LAYOUT_BLOCKED || to.kind == QN_LAYOUT_BLOCKED ||

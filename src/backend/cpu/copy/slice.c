@@ -183,7 +183,7 @@ static bool as_view(qn_claim *claim, const state *s, const qn_tensor *x, qn_layo
 static qn_layout layout_for(const qn_claim *claim, const state *s, const qn_tensor *x)
 {
     const qn_layout layout = qn_build_layout(claim->builder, claim->node->in[0]);
-    if (layout.kind == QN_LAYOUT_CHANNELS_LAST && x->rank > 2 && qn_q_is_narrow(x->dtype))
+    if (layout.kind == QN_LAYOUT_CHANNELS_LAST && x->rank > 2 && qn_q_is_integer(x->dtype))
         return layout;
     if (layout.kind != QN_LAYOUT_BLOCKED)
         return QN_ROWS;

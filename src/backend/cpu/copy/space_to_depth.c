@@ -59,14 +59,14 @@ static void gather_range(const void *opaque, int64_t first, int64_t last)
                 copy_line(lines + lane * COLUMNS, x, columns, across);
             }
             for (int64_t i = 0; i < columns; i += b) {
-                const qn_turn t = {.y = y + (left + i) * b,
-                                   .x = lines + i,
-                                   .y_step = b,
-                                   .x_step = COLUMNS,
-                                   .rows = lanes,
-                                   .columns = QN_MIN(b, columns - i),
-                                   .fill = true};
-                s->kernels->turn(&t);
+                const qn_transpose_tile t = {.y = y + (left + i) * b,
+                                             .x = lines + i,
+                                             .y_step = b,
+                                             .x_step = COLUMNS,
+                                             .rows = lanes,
+                                             .columns = QN_MIN(b, columns - i),
+                                             .fill = true};
+                s->kernels->transpose(&t);
             }
         }
     }

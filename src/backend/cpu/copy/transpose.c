@@ -14,7 +14,7 @@ typedef struct transpose_state {
     int64_t dims[QN_MAX_RANK];    /* of the output */
     int64_t strides[QN_MAX_RANK]; /* of the input, in elements, along the output's dims */
     size_t size;                  /* of an element */
-    int32_t turned;               /* output dim along which the input is contiguous */
+    int32_t transposed;           /* output dim along which the input is contiguous */
     int64_t items;                /* rows, or tiles of the turned plane in all the rest */
 } transpose_state;
 
@@ -43,9 +43,9 @@ static void rows_range(const void *opaque, int64_t first, int64_t last)
 
 /* ---- Tiles: output [.., a, .., b] with the input contiguous along a --------------------------------------- */
 
-#define TURN(T)                                                                                    \
-    static void turn_##T(char *y, int64_t y_step, const char *x, int64_t x_step, int64_t rows,     \
-                         int64_t columns)                                                          \
+#define TRANSPOSE(T)                                                                               \
+    static void transpose_##T(char *y, int64_t y_step, const char *x, int64_t x_step,              \
+                              int64_t rows, int64_t columns)                                       \
     {                                                                                              \
         T *out = (T *)(void *)y;                                                                   \
         const T *in = (const T *)(const void *)x;                                                  \
@@ -54,24 +54,24 @@ static void rows_range(const void *opaque, int64_t first, int64_t last)
                 out[r * y_step + c] = in[c * x_step + r];                                          \
         }                                                                                          \
     }
-TURN(uint8_t)
-TURN(uint16_t)
-TURN(uint32_t)
-TURN(uint64_t)
-#undef TURN
+TRANSPOSE(uint8_t)
+TRANSPOSE(uint16_t)
+TRANSPOSE(uint32_t)
+TRANSPOSE(uint64_t)
+#undef TRANSPOSE
 
-static void turn(const transpose_state *s, char *y, int64_t y_step, const char *x, int64_t rows,
-                 int64_t columns)
+static void transpose(const transpose_state *s, char *y, int64_t y_step, const char *x,
+                      int64_t rows, int64_t columns)
 {
     const int64_t x_step = s->strides[s->rank - 1];
     if (s->size == 4)
-        turn_uint32_t(y, y_step, x, x_step, rows, columns);
+        transpose_uint32_t(y, y_step, x, x_step, rows, columns);
     else if (s->size == 8)
-        turn_uint64_t(y, y_step, x, x_step, rows, columns);
+        transpose_uint64_t(y, y_step, x, x_step, rows, columns);
     else if (s->size == 2)
-        turn_uint16_t(y, y_step, x, x_step, rows, columns);
+        transpose_uint16_t(y, y_step, x, x_step, rows, columns);
     else
-        turn_uint8_t(y, y_step, x, x_step, rows, columns);
+        transpose_uint8_t(y, y_step, x, x_step, rows, columns);
 }
 
 /* Item: a band of TILE places along the turned dim, for one place of all other dims but the last. */
@@ -79,24 +79,24 @@ static void tiles_range(const void *opaque, int64_t first, int64_t last)
 {
     const transpose_work *w = opaque;
     const transpose_state *s = w->state;
-    const int64_t length = s->dims[s->turned], columns = s->dims[s->rank - 1];
+    const int64_t length = s->dims[s->transposed], columns = s->dims[s->rank - 1];
     const int64_t bands = (length + TILE - 1) / TILE;
     int64_t y_strides[QN_MAX_RANK];
     qn_dims_strides(y_strides, s->rank, s->dims);
     for (int64_t item = first; item < last; item++) {
         const int64_t band = item % bands * TILE, rows = QN_MIN(TILE, length - band);
-        int64_t rest = item / bands, from = band, to = band * y_strides[s->turned];
+        int64_t rest = item / bands, from = band, to = band * y_strides[s->transposed];
         for (int32_t d = s->rank - 2; d >= 0; d--) {
-            if (d == s->turned)
+            if (d == s->transposed)
                 continue;
             from += rest % s->dims[d] * s->strides[d];
             to += rest % s->dims[d] * y_strides[d];
             rest /= s->dims[d];
         }
         for (int64_t c = 0; c < columns; c += TILE)
-            turn(s, w->y + (size_t)(to + c) * s->size, y_strides[s->turned],
-                 w->x + (size_t)(from + c * s->strides[s->rank - 1]) * s->size, rows,
-                 QN_MIN(TILE, columns - c));
+            transpose(s, w->y + (size_t)(to + c) * s->size, y_strides[s->transposed],
+                      w->x + (size_t)(from + c * s->strides[s->rank - 1]) * s->size, rows,
+                      QN_MIN(TILE, columns - c));
     }
 }
 
@@ -105,7 +105,7 @@ static qn_status transpose_run(const void *state, void *bound, const qn_step_io 
     const transpose_state *s = state;
     const transpose_work w = {s, io->out[0]->data, io->in[0]->data};
     (void)bound;
-    const bool rows = s->turned == s->rank - 1;
+    const bool rows = s->transposed == s->rank - 1;
     const int64_t each = s->dims[s->rank - 1] * (rows ? 1 : TILE);
     qn_parallel(io->threads, s->items, ALONE_BELOW / each + 1, rows ? rows_range : tiles_range, &w);
     return QN_OK;
@@ -143,12 +143,12 @@ static void join(transpose_state *s, const qn_tensor *in, const qn_transpose_att
 
 static void count_items(transpose_state *s)
 {
-    s->turned = s->rank - 1;
+    s->transposed = s->rank - 1;
     for (int32_t d = 0; d < s->rank; d++)
-        s->turned = s->strides[d] == 1 ? d : s->turned;
+        s->transposed = s->strides[d] == 1 ? d : s->transposed;
     s->items = 1;
     for (int32_t d = 0; d < s->rank - 1; d++)
-        s->items *= d == s->turned ? (s->dims[d] + TILE - 1) / TILE : s->dims[d];
+        s->items *= d == s->transposed ? (s->dims[d] + TILE - 1) / TILE : s->dims[d];
 }
 
 /* Integers that are channels last need not move to become [N, spatial..., C], nor the other way round. */
@@ -156,7 +156,7 @@ static bool only_renames(qn_layout *from, qn_layout *to, const qn_claim *claim, 
 {
     const qn_transpose_attrs *a = claim->node->attrs;
     const int32_t rank = x->rank;
-    bool leaves = a->perm.at && rank > 2 && qn_q_is_narrow(x->dtype), enters = leaves;
+    bool leaves = a->perm.at && rank > 2 && qn_q_is_integer(x->dtype), enters = leaves;
     for (int32_t d = 0; leaves && d < rank; d++)
         leaves = a->perm.at[d] == (d == 0 ? 0 : d == rank - 1 ? 1 : d + 1);
     for (int32_t d = 0; enters && d < rank; d++)

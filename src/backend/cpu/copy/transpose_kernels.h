@@ -5,7 +5,7 @@
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/simd/vec.h"
 
-static void turn(const qn_turn *t)
+static void transpose(const qn_transpose_tile *t)
 {
     vec r[VEC_WIDTH];
     if (t->columns == VEC_WIDTH && t->rows == VEC_WIDTH) {

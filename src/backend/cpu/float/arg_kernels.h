@@ -58,14 +58,15 @@ VEC_INLINE int64_t arg_across(arg_best best, bool max, bool last)
 }
 
 /* Rows shorter than a vector, turned so that they are lanes. */
-static void arg_turned(const qn_arg_block *b, qn_arg_fn *lanes)
+static void arg_transposed(const qn_arg_block *b, qn_arg_fn *lanes)
 {
-    float turned[VEC_WIDTH * VEC_WIDTH];
+    float transposed[VEC_WIDTH * VEC_WIDTH];
     for (int64_t r = 0; r < b->count; r += VEC_WIDTH) {
         const int64_t rows = QN_MIN(b->count - r, VEC_WIDTH);
-        const qn_turn tile = {turned, b->x + r * b->n, VEC_WIDTH, b->n, rows, b->n, true};
-        const qn_arg_block block = {b->y + r, turned, rows, b->n, VEC_WIDTH};
-        turn(&tile);
+        const qn_transpose_tile tile = {transposed, b->x + r * b->n, VEC_WIDTH, b->n, rows, b->n,
+                                        true};
+        const qn_arg_block block = {b->y + r, transposed, rows, b->n, VEC_WIDTH};
+        transpose(&tile);
         lanes(&block);
     }
 }
@@ -87,7 +88,7 @@ static void arg_turned(const qn_arg_block *b, qn_arg_fn *lanes)
     {                                                                                              \
         const vec lanes = lane_numbers();                                                          \
         if (b->n < VEC_WIDTH) {                                                                    \
-            arg_turned(b, arg_lanes_##KIND);                                                       \
+            arg_transposed(b, arg_lanes_##KIND);                                                   \
             return;                                                                                \
         }                                                                                          \
         for (int64_t r = 0; r < b->count; r++) {                                                   \

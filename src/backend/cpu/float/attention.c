@@ -42,20 +42,20 @@ static void attend_one(const void *opaque, int64_t item, int thread)
         const operand *o = &s->parts[p];
         at[p] = (const float *)io->in[o->in]->data + o->offset + b * o->batch + i * o->head;
     }
-    const qn_head head = {.q = at[Q],
-                          .k = at[K],
-                          .v = at[V],
-                          .y = (float *)io->out[0]->data + b * s->y.batch + i * s->y.head,
-                          .q_stride = s->parts[Q].row,
-                          .k_stride = s->parts[K].row,
-                          .v_stride = s->parts[V].row,
-                          .y_stride = s->y.row,
-                          .queries = s->queries,
-                          .keys = s->keys,
-                          .size = s->size,
-                          .value_size = s->value_size,
-                          .scale = s->scale,
-                          .scratch = (float *)io->scratch + thread * s->scratch};
+    const qn_attention_head head = {.q = at[Q],
+                                    .k = at[K],
+                                    .v = at[V],
+                                    .y = (float *)io->out[0]->data + b * s->y.batch + i * s->y.head,
+                                    .q_stride = s->parts[Q].row,
+                                    .k_stride = s->parts[K].row,
+                                    .v_stride = s->parts[V].row,
+                                    .y_stride = s->y.row,
+                                    .queries = s->queries,
+                                    .keys = s->keys,
+                                    .size = s->size,
+                                    .value_size = s->value_size,
+                                    .scale = s->scale,
+                                    .scratch = (float *)io->scratch + thread * s->scratch};
     s->kernels->attend(&head);
 }
 

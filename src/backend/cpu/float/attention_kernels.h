@@ -9,18 +9,18 @@
 enum { QUERIES = 4 };
 
 /* turned[d][s] = k[s][d] * scale, rows padded to whole vectors with zeros */
-static void turn_keys(float *turned, const qn_head *h, int64_t padded)
+static void transpose_keys(float *transposed, const qn_attention_head *h, int64_t padded)
 {
-    memset(turned, 0, (size_t)(h->size * padded) * sizeof *turned);
+    memset(transposed, 0, (size_t)(h->size * padded) * sizeof *transposed);
     for (int64_t s = 0; s < h->keys; s++) {
         for (int64_t d = 0; d < h->size; d++)
-            turned[d * padded + s] = h->k[s * h->k_stride + d] * h->scale;
+            transposed[d * padded + s] = h->k[s * h->k_stride + d] * h->scale;
     }
 }
 
 /* scores[r][s] = q[r] . k[s] for `rows` queries */
-static void score_rows(float *scores, const float *turned, const qn_head *h, int64_t first,
-                       int64_t padded)
+static void score_rows(float *scores, const float *transposed, const qn_attention_head *h,
+                       int64_t first, int64_t padded)
 {
     const int64_t rows = QN_MIN(QUERIES, h->queries - first);
     const float *q[QUERIES];
@@ -29,7 +29,7 @@ static void score_rows(float *scores, const float *turned, const qn_head *h, int
     for (int64_t s = 0; s < padded; s += VEC_WIDTH) {
         vec a = vec_set(0), b = a, c = a, e = a;
         for (int64_t d = 0; d < h->size; d++) {
-            const vec key = vec_load(turned + d * padded + s);
+            const vec key = vec_load(transposed + d * padded + s);
             a = vec_fma(vec_set(q[0][d]), key, a);
             b = vec_fma(vec_set(q[1][d]), key, b);
             c = vec_fma(vec_set(q[2][d]), key, c);
@@ -43,7 +43,8 @@ static void score_rows(float *scores, const float *turned, const qn_head *h, int
 }
 
 /* y[r][lane..] = sum over s of p[r][s] * v[s][lane..] for one vector of lanes */
-static void mix_lanes(const float *p, const qn_head *h, int64_t first, int64_t padded, int64_t lane)
+static void mix_lanes(const float *p, const qn_attention_head *h, int64_t first, int64_t padded,
+                      int64_t lane)
 {
     const int64_t rows = QN_MIN(QUERIES, h->queries - first);
     const int64_t count = QN_MIN(VEC_WIDTH, h->value_size - lane);
@@ -60,13 +61,13 @@ static void mix_lanes(const float *p, const qn_head *h, int64_t first, int64_t p
         vec_store_first(h->y + (first + r) * h->y_stride + lane, y[r], count);
 }
 
-static void attend(const qn_head *h)
+static void attend(const qn_attention_head *h)
 {
     const int64_t padded = (h->keys + VEC_WIDTH - 1) / VEC_WIDTH * VEC_WIDTH;
-    float *turned = h->scratch, *scores = turned + h->size * padded;
-    turn_keys(turned, h, padded);
+    float *transposed = h->scratch, *scores = transposed + h->size * padded;
+    transpose_keys(transposed, h, padded);
     for (int64_t first = 0; first < h->queries; first += QUERIES) {
-        score_rows(scores, turned, h, first, padded);
+        score_rows(scores, transposed, h, first, padded);
         for (int64_t r = 0; r < QUERIES; r++)
             softmax_row(scores + r * padded, scores + r * padded, h->keys);
         for (int64_t lane = 0; lane < h->value_size; lane += VEC_WIDTH)

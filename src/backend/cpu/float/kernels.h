@@ -20,27 +20,27 @@ typedef struct qn_norm_row {
 } qn_norm_row;
 
 /* How the elements of a group are joined; `shift` is the group's. (reduction.h) */
-typedef enum qn_fold {
-    QN_FOLD_SUM,
-    QN_FOLD_ABS,       /* sum of |x| */
-    QN_FOLD_SQUARE,    /* sum of x^2 */
-    QN_FOLD_DEVIATION, /* sum of (x - shift)^2 */
-    QN_FOLD_EXP,       /* sum of e^(x - shift) */
-    QN_FOLD_PRODUCT,
-    QN_FOLD_MAX, /* what is no number is the largest and the smallest */
-    QN_FOLD_MIN,
-    QN_FOLDS
-} qn_fold;
+typedef enum qn_reduction {
+    QN_REDUCTION_SUM,
+    QN_REDUCTION_ABS,       /* sum of |x| */
+    QN_REDUCTION_SQUARE,    /* sum of x^2 */
+    QN_REDUCTION_DEVIATION, /* sum of (x - shift)^2 */
+    QN_REDUCTION_EXP,       /* sum of e^(x - shift) */
+    QN_REDUCTION_PRODUCT,
+    QN_REDUCTION_MAX, /* what is no number is the largest and the smallest */
+    QN_REDUCTION_MIN,
+    QN_REDUCTIONS
+} qn_reduction;
 
-/* Folds x[r * result_step + k * step] for k < n into totals[r], for r < count. */
-typedef struct qn_fold_block {
+/* Reduces x[r * result_step + k * step] for k < n into totals[r], for r < count. */
+typedef struct qn_reduction_block {
     double *totals; /* [count], with room for whole vectors */
     const float *x;
     const float *shift; /* [count]; NULL: none */
     int64_t count, result_step;
     int64_t n, step;
-} qn_fold_block;
-typedef void qn_fold_fn(const qn_fold_block *block);
+} qn_reduction_block;
+typedef void qn_reduction_fn(const qn_reduction_block *block);
 
 /* y = (x - centre) * factor + bias */
 typedef struct qn_center {
@@ -60,23 +60,23 @@ typedef void qn_arg_fn(const qn_arg_block *block);
 enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
 
 /* One head of attention; strides in floats from row to row. */
-typedef struct qn_head {
+typedef struct qn_attention_head {
     const float *q, *k, *v; /* [queries, size], [keys, size], [keys, value_size] */
     float *y;               /* [queries, value_size] */
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
     float scale;
     float *scratch; /* (size + 4) * keys, rounded up to whole vectors */
-} qn_head;
+} qn_attention_head;
 
 /* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most `width`
  * of each. With `fill` the rest of y's `width` lanes becomes 0. */
-typedef struct qn_turn {
+typedef struct qn_transpose_tile {
     float *y;
     const float *x;
     int64_t y_step, x_step, rows, columns;
     bool fill;
-} qn_turn;
+} qn_transpose_tile;
 
 /* Elements of another type. */
 typedef void qn_cast_fn(void *y, const void *x, int64_t count);
@@ -128,8 +128,8 @@ typedef enum qn_cell_fn {
 struct qn_kernels {
     int width;             /* of a vector, and the channel block of blocked layouts */
     qn_map_fn *const *map; /* by qn_fn */
-    void (*turn)(const qn_turn *turn);
-    const qn_wino_kernels *wino;              /* NULL: none */
+    void (*transpose)(const qn_transpose_tile *transpose);
+    const qn_winograd_kernels *wino;          /* NULL: none */
     const qn_pointwise_kernels *pointwise;    /* NULL: none */
     qn_depthwise_fn *const (*depthwise)[2];   /* by kernel (3, 5) and stride (1, 2); NULL: none */
     qn_cast_fn *const (*cast)[QN_CAST_TYPES]; /* from, to; NULL: none */
@@ -139,11 +139,12 @@ struct qn_kernels {
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
-    void (*attend)(const qn_head *head);
+    void (*attend)(const qn_attention_head *head);
     void (*product)(const qn_product *product);
     qn_gates_fn *const *gates; /* by qn_cell_fn */
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
-    qn_fold_fn *const (*fold)[2]; /* by qn_fold; rows (step is 1), lanes (result_step is 1) */
+    qn_reduction_fn *const (
+        *reduction)[2]; /* by qn_reduction; rows (step is 1), lanes (result_step is 1) */
     qn_center_fn *center_row, *center_lanes;
     qn_arg_fn *const (
         *arg)[2]; /* by qn_arg; rows (stride is 1), lanes (count of them at most `width`) */

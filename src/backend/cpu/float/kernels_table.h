@@ -21,7 +21,7 @@
 const qn_kernels VEC_NAME(qn_kernels) = {
     .width = VEC_WIDTH,
     .map = maps,
-    .turn = turn,
+    .transpose = transpose,
 #if defined(__AVX2__) /* below it oneDNN's are better */
     .wino = &wino_kernels,
     .pointwise = &pointwise_kernels,
@@ -36,7 +36,7 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .gates = gates,
     .softmax_lanes = softmax_lanes,
     .norm_rows = norm_rows,
-    .fold = folds,
+    .reduction = reductions,
     .center_row = center_row,
     .center_lanes = center_lanes,
     .arg = args,

@@ -9,7 +9,7 @@
 #include "ops/move.h"
 #include "ops/reduce.h"
 
-/* ---- Factors, from the last fold of n elements --------------------------------------------------------------- */
+/* ---- Factors, from the last reduction of n elements --------------------------------------------------------------- */
 
 static double by_spread(double total, double n, double epsilon)
 {
@@ -45,15 +45,15 @@ static double by_one(double total, double n, double epsilon)
 }
 
 typedef struct norm_kind {
-    const qn_fold *folds;
+    const qn_reduction *reductions;
     int rounds; /* 2: the first one finds the centre */
     bool is_log;
     double (*factor)(double total, double n, double epsilon);
 } norm_kind;
 
-static const qn_fold moments[] = {QN_FOLD_SUM, QN_FOLD_DEVIATION};
-static const qn_fold exponentials[] = {QN_FOLD_MAX, QN_FOLD_EXP};
-static const qn_fold sizes[] = {QN_FOLD_ABS}, squares[] = {QN_FOLD_SQUARE};
+static const qn_reduction moments[] = {QN_REDUCTION_SUM, QN_REDUCTION_DEVIATION};
+static const qn_reduction exponentials[] = {QN_REDUCTION_MAX, QN_REDUCTION_EXP};
+static const qn_reduction sizes[] = {QN_REDUCTION_ABS}, squares[] = {QN_REDUCTION_SQUARE};
 static const norm_kind channels_kind = {moments, 2, false, by_spread};
 static const norm_kind spread_kind = {moments, 2, false, by_spread_alone};
 static const norm_kind norm_1_kind = {sizes, 1, false, by_norm_1};
@@ -63,7 +63,7 @@ static const norm_kind log_kind = {exponentials, 2, true, by_one};
 /* ---- Kernel ------------------------------------------------------------------------------------------------------ */
 
 typedef struct norms_state {
-    qn_fold_plan plan;
+    qn_reduction_plan plan;
     const norm_kind *kind;
     double epsilon;
     int64_t groups, each,
@@ -77,12 +77,12 @@ typedef struct norms_work {
     float *centre, *factor, *bias; /* by group */
 } norms_work;
 
-static void norms_finish(const qn_fold_job *job, int round, const double *totals, int64_t first,
-                         int64_t count)
+static void norms_complete(const qn_reduction_job *job, int round, const double *totals,
+                           int64_t first, int64_t count)
 {
     const norms_work *w = job->user;
     const norms_state *s = w->state;
-    const double n = (double)job->plan->folded.count;
+    const double n = (double)job->plan->reduced.count;
     for (int64_t i = 0; i < count && round == 0; i++) {
         const double centre = s->kind->is_log ? totals[i] : totals[i] / n;
         w->centre[first + i] = s->kind->rounds == 2 ? (float)centre : 0;
@@ -109,12 +109,13 @@ static void scale_row(const norms_work *w, int64_t group, int64_t offset, int64_
     }
 }
 
-static void norms_apply(const qn_fold_job *job, const qn_fold_piece *piece, const qn_fold_run *run)
+static void norms_apply(const qn_reduction_job *job, const qn_reduction_piece *piece,
+                        const qn_reduction_run *run)
 {
     const norms_work *w = job->user;
-    const qn_fold_plan *p = job->plan;
+    const qn_reduction_plan *p = job->plan;
     for (int64_t k = 0; k < run->n && p->by_lanes; k++) {
-        const int64_t at = run->offset + k * p->folded.steps[0];
+        const int64_t at = run->offset + k * p->reduced.steps[0];
         const qn_center center = {w->centre + piece->first, w->factor + piece->first,
                                   w->bias + piece->first};
         p->kernels->center_lanes(w->y + at, job->x + at, piece->count, &center);
@@ -147,17 +148,17 @@ static qn_status norms_run(const void *state, void *bound, const qn_step_io *io)
                           .centre = numbers,
                           .factor = numbers + results,
                           .bias = numbers + 2 * results};
-    const qn_fold_job job = {.plan = &s->plan,
-                             .x = io->in[0]->data,
-                             .shift = w.centre,
-                             .folds = s->kind->folds,
-                             .rounds = s->kind->rounds,
-                             .finish = norms_finish,
-                             .apply = norms_apply,
-                             .user = &w,
-                             .partial = (double *)io->scratch + numbers_size(results)};
+    const qn_reduction_job job = {.plan = &s->plan,
+                                  .x = io->in[0]->data,
+                                  .shift = w.centre,
+                                  .reductions = s->kind->reductions,
+                                  .rounds = s->kind->rounds,
+                                  .complete = norms_complete,
+                                  .apply = norms_apply,
+                                  .user = &w,
+                                  .partial = (double *)io->scratch + numbers_size(results)};
     (void)bound;
-    qn_fold_do(&job, io->threads);
+    qn_reduction_compute(&job, io->threads);
     return QN_OK;
 }
 
@@ -173,7 +174,7 @@ static qn_status take(bool *taken, qn_claim *claim, const norms_state *found)
     qn_claim_plain(claim);
     claim->in_place = 0;
     claim->scratch =
-        (size_t)numbers_size(s->plan.kept.count) * sizeof(double) + qn_fold_scratch(&s->plan);
+        (size_t)numbers_size(s->plan.kept.count) * sizeof(double) + qn_reduction_scratch(&s->plan);
     claim->state = s;
     claim->kernel = &norms_kernel;
     *taken = true;
@@ -202,7 +203,7 @@ qn_status qn_claim_channel_norm(bool *taken, qn_claim *claim)
     if (s.each * s.area == 1) /* no rows; what is left is the bias */
         return QN_OK;
     const qn_tensor rows = {.rank = 2, .dims = {x.dims[0] * s.groups, s.each * s.area}};
-    qn_fold_plan_make(&s.plan, &rows, (const bool[]){false, true});
+    qn_reduction_plan_make(&s.plan, &rows, (const bool[]){false, true});
     return take(taken, claim, &s);
 }
 
@@ -210,33 +211,33 @@ qn_status qn_claim_lp_norm(bool *taken, qn_claim *claim)
 {
     const qn_lp_attrs *a = claim->node->attrs;
     norms_state s = {.kind = a->p == 1 ? &norm_1_kind : &norm_2_kind};
-    bool folded[QN_MAX_RANK];
+    bool reduced[QN_MAX_RANK];
     qn_tensor x;
-    if (!qn_claim_is_float(&x, claim) || !qn_axes_mark(folded, x.rank, (qn_ints){&a->axis, 1}))
+    if (!qn_claim_is_float(&x, claim) || !qn_axes_mark(reduced, x.rank, (qn_ints){&a->axis, 1}))
         return QN_OK;
-    qn_fold_plan_make(&s.plan, &x, folded);
+    qn_reduction_plan_make(&s.plan, &x, reduced);
     return take(taken, claim, &s);
 }
 
 qn_status qn_claim_mean_variance_norm(bool *taken, qn_claim *claim)
 {
     norms_state s = {.kind = &spread_kind};
-    bool folded[QN_MAX_RANK];
+    bool reduced[QN_MAX_RANK];
     qn_tensor x;
-    if (!qn_claim_is_float(&x, claim) || !qn_mvn_mark(folded, claim->node->attrs, x.rank))
+    if (!qn_claim_is_float(&x, claim) || !qn_mvn_mark(reduced, claim->node->attrs, x.rank))
         return QN_OK;
-    qn_fold_plan_make(&s.plan, &x, folded);
+    qn_reduction_plan_make(&s.plan, &x, reduced);
     return take(taken, claim, &s);
 }
 
 qn_status qn_claim_log_softmax(bool *taken, qn_claim *claim)
 {
     norms_state s = {.kind = &log_kind};
-    bool folded[QN_MAX_RANK] = {false};
+    bool reduced[QN_MAX_RANK] = {false};
     qn_tensor x;
     if (!qn_claim_is_float(&x, claim) || x.rank == 0)
         return QN_OK;
-    folded[qn_softmax_axis(claim->node->attrs, x.rank)] = true;
-    qn_fold_plan_make(&s.plan, &x, folded);
+    reduced[qn_softmax_axis(claim->node->attrs, x.rank)] = true;
+    qn_reduction_plan_make(&s.plan, &x, reduced);
     return take(taken, claim, &s);
 }

@@ -9,28 +9,28 @@
 typedef struct reduction {
     const qn_op *op;
     int rounds;
-    qn_fold folds[2];
+    qn_reduction reductions[2];
     bool is_mean;
     double (*result)(double total); /* NULL: the total itself */
 } reduction;
 
 static const reduction reductions[] = {
-    {&qn_op_ReduceL1, 1, {QN_FOLD_ABS}, false, NULL},
-    {&qn_op_ReduceL2, 1, {QN_FOLD_SQUARE}, false, sqrt},
-    {&qn_op_ReduceLogSum, 1, {QN_FOLD_SUM}, false, log},
-    {&qn_op_ReduceLogSumExp, 2, {QN_FOLD_MAX, QN_FOLD_EXP}, false, log},
-    {&qn_op_ReduceMax, 1, {QN_FOLD_MAX}, false, NULL},
-    {&qn_op_ReduceMean, 1, {QN_FOLD_SUM}, true, NULL},
-    {&qn_op_ReduceMin, 1, {QN_FOLD_MIN}, false, NULL},
-    {&qn_op_ReduceProd, 1, {QN_FOLD_PRODUCT}, false, NULL},
-    {&qn_op_ReduceSum, 1, {QN_FOLD_SUM}, false, NULL},
-    {&qn_op_ReduceSumSquare, 1, {QN_FOLD_SQUARE}, false, NULL},
+    {&qn_op_ReduceL1, 1, {QN_REDUCTION_ABS}, false, NULL},
+    {&qn_op_ReduceL2, 1, {QN_REDUCTION_SQUARE}, false, sqrt},
+    {&qn_op_ReduceLogSum, 1, {QN_REDUCTION_SUM}, false, log},
+    {&qn_op_ReduceLogSumExp, 2, {QN_REDUCTION_MAX, QN_REDUCTION_EXP}, false, log},
+    {&qn_op_ReduceMax, 1, {QN_REDUCTION_MAX}, false, NULL},
+    {&qn_op_ReduceMean, 1, {QN_REDUCTION_SUM}, true, NULL},
+    {&qn_op_ReduceMin, 1, {QN_REDUCTION_MIN}, false, NULL},
+    {&qn_op_ReduceProd, 1, {QN_REDUCTION_PRODUCT}, false, NULL},
+    {&qn_op_ReduceSum, 1, {QN_REDUCTION_SUM}, false, NULL},
+    {&qn_op_ReduceSumSquare, 1, {QN_REDUCTION_SQUARE}, false, NULL},
 };
 
 /* ---- Kernel -------------------------------------------------------------------------------------------------- */
 
 typedef struct reduce_state {
-    qn_fold_plan plan;
+    qn_reduction_plan plan;
     const reduction *row;
 } reduce_state;
 
@@ -39,12 +39,12 @@ typedef struct reduce_work {
     float *y;
 } reduce_work;
 
-static void reduce_finish(const qn_fold_job *job, int round, const double *totals, int64_t first,
-                          int64_t count)
+static void reduce_complete(const qn_reduction_job *job, int round, const double *totals,
+                            int64_t first, int64_t count)
 {
     const reduce_work *w = job->user;
     const reduction *row = w->row;
-    const double divisor = row->is_mean ? (double)job->plan->folded.count : 1;
+    const double divisor = row->is_mean ? (double)job->plan->reduced.count : 1;
     float *y = w->y + first;
     if (!row->result || round < row->rounds - 1) {
         for (int64_t i = 0; i < count; i++)
@@ -62,23 +62,23 @@ static qn_status reduce_run(const void *state, void *bound, const qn_step_io *io
 {
     const reduce_state *s = state;
     const reduce_work w = {s->row, io->out[0]->data};
-    const qn_fold_job job = {.plan = &s->plan,
-                             .x = io->in[0]->data,
-                             .shift = s->row->rounds == 1 ? NULL : w.y,
-                             .folds = s->row->folds,
-                             .rounds = s->row->rounds,
-                             .finish = reduce_finish,
-                             .user = &w,
-                             .partial = io->scratch};
+    const qn_reduction_job job = {.plan = &s->plan,
+                                  .x = io->in[0]->data,
+                                  .shift = s->row->rounds == 1 ? NULL : w.y,
+                                  .reductions = s->row->reductions,
+                                  .rounds = s->row->rounds,
+                                  .complete = reduce_complete,
+                                  .user = &w,
+                                  .partial = io->scratch};
     (void)bound;
-    qn_fold_do(&job, io->threads);
+    qn_reduction_compute(&job, io->threads);
     return QN_OK;
 }
 
 static const qn_kernel reduce_kernel = {.name = "reduce", .run = reduce_run};
 
 /* False where the axes are not constant. */
-static bool mark_axes(bool *folded, const qn_node *node, int32_t rank)
+static bool mark_axes(bool *reduced, const qn_node *node, int32_t rank)
 {
     int64_t list[QN_MAX_RANK];
     const qn_value *axes = node->n_in > 1 ? node->in[1] : NULL;
@@ -87,7 +87,7 @@ static bool mark_axes(bool *folded, const qn_node *node, int32_t rank)
         return false;
     if (count)
         qn_load_i64(list, axes->data->dtype, axes->data->data, 0, count);
-    return qn_reduce_mark(folded, node->attrs, rank, (qn_ints){list, (size_t)count});
+    return qn_reduce_mark(reduced, node->attrs, rank, (qn_ints){list, (size_t)count});
 }
 
 static const reduction *reduction_of(const qn_op *op)
@@ -102,17 +102,17 @@ static const reduction *reduction_of(const qn_op *op)
 qn_status qn_claim_reduce(bool *taken, qn_claim *claim)
 {
     qn_tensor shape;
-    bool folded[QN_MAX_RANK];
+    bool reduced[QN_MAX_RANK];
     const reduction *row = reduction_of(claim->node->op);
-    if (!row || !qn_claim_is_float(&shape, claim) || !mark_axes(folded, claim->node, shape.rank))
+    if (!row || !qn_claim_is_float(&shape, claim) || !mark_axes(reduced, claim->node, shape.rank))
         return QN_OK;
     reduce_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->row = row;
-    qn_fold_plan_make(&s->plan, &shape, folded);
+    qn_reduction_plan_make(&s->plan, &shape, reduced);
     qn_claim_in(claim, claim->node->in[0], QN_ROWS);
     qn_claim_out(claim, claim->node->out[0], QN_ROWS);
-    claim->scratch = qn_fold_scratch(&s->plan);
+    claim->scratch = qn_reduction_scratch(&s->plan);
     claim->state = s;
     claim->kernel = &reduce_kernel;
     *taken = true;

@@ -16,7 +16,7 @@ enum {
 
 /* ---- Plan --------------------------------------------------------------------------------------------------- */
 
-static void axes_add(qn_fold_axes *a, int64_t dim, int64_t step, bool joins)
+static void axes_add(qn_reduction_axes *a, int64_t dim, int64_t step, bool joins)
 {
     if (joins) {
         a->dims[a->rank - 1] *= dim;
@@ -27,9 +27,9 @@ static void axes_add(qn_fold_axes *a, int64_t dim, int64_t step, bool joins)
     a->count *= dim;
 }
 
-static qn_fold_axes axes_begin(void)
+static qn_reduction_axes axes_begin(void)
 {
-    return (qn_fold_axes){.dims = {1}, .count = 1};
+    return (qn_reduction_axes){.dims = {1}, .count = 1};
 }
 
 static int64_t whole_vectors(int64_t count)
@@ -38,32 +38,33 @@ static int64_t whole_vectors(int64_t count)
 }
 
 /* Rows: as many as make an item. Lanes: pieces of rows that are long enough to be read one after another. */
-static int64_t tile_of(const qn_fold_plan *p)
+static int64_t tile_of(const qn_reduction_plan *p)
 {
-    const int64_t wanted = ITEM / p->folded.count + 1;
+    const int64_t wanted = ITEM / p->reduced.count + 1;
     const int64_t least = p->by_lanes ? 64 : 1;
     const int64_t tile = p->by_lanes ? whole_vectors(wanted) : wanted;
-    return QN_MIN(QN_MIN(QN_MAX(tile, least), QN_FOLD_TILE), p->kept.dims[0]);
+    return QN_MIN(QN_MIN(QN_MAX(tile, least), QN_REDUCTION_TILE), p->kept.dims[0]);
 }
 
-static int64_t parts_of(const qn_fold_plan *p)
+static int64_t parts_of(const qn_reduction_plan *p)
 {
-    const int64_t parts = p->folded.count * p->tile / PART;
+    const int64_t parts = p->reduced.count * p->tile / PART;
     return p->items >= ENOUGH_ITEMS || parts < 2 ? 1 : QN_MIN(parts, MOST_PARTS);
 }
 
-void qn_fold_plan_make(qn_fold_plan *p, const qn_tensor *shape, const bool *folded)
+void qn_reduction_plan_make(qn_reduction_plan *p, const qn_tensor *shape, const bool *reduced)
 {
     int64_t step = 1;
     bool before = false, first = true;
-    *p = (qn_fold_plan){.kernels = qn_kernels_get(), .kept = axes_begin(), .folded = axes_begin()};
+    *p = (qn_reduction_plan){
+        .kernels = qn_kernels_get(), .kept = axes_begin(), .reduced = axes_begin()};
     for (int32_t d = shape->rank - 1; d >= 0; d--) {
         const int64_t dim = shape->dims[d];
         if (dim == 1)
             continue;
-        axes_add(folded[d] ? &p->folded : &p->kept, dim, step, !first && folded[d] == before);
-        p->by_lanes = first ? !folded[d] : p->by_lanes;
-        before = folded[d];
+        axes_add(reduced[d] ? &p->reduced : &p->kept, dim, step, !first && reduced[d] == before);
+        p->by_lanes = first ? !reduced[d] : p->by_lanes;
+        before = reduced[d];
         first = false;
         step *= dim;
     }
@@ -73,7 +74,7 @@ void qn_fold_plan_make(qn_fold_plan *p, const qn_tensor *shape, const bool *fold
     p->parts = parts_of(p);
 }
 
-size_t qn_fold_scratch(const qn_fold_plan *p)
+size_t qn_reduction_scratch(const qn_reduction_plan *p)
 {
     return p->parts == 1 ? 0
                          : (size_t)(p->items * p->parts * whole_vectors(p->tile)) * sizeof(double);
@@ -82,55 +83,56 @@ size_t qn_fold_scratch(const qn_fold_plan *p)
 /* ---- Pieces -------------------------------------------------------------------------------------------------- */
 
 /* Floats from the start to the element with this number. */
-static int64_t offset_of(const qn_fold_axes *a, int64_t number)
+static int64_t offset_of(const qn_reduction_axes *a, int64_t number)
 {
     return qn_dims_offset(number, a->rank, a->dims, a->steps);
 }
 
-static qn_fold_piece piece_of(const qn_fold_plan *p, int64_t item, int64_t part)
+static qn_reduction_piece piece_of(const qn_reduction_plan *p, int64_t item, int64_t part)
 {
     const int64_t along = item % p->tiles * p->tile;
-    return (qn_fold_piece){
+    return (qn_reduction_piece){
         item / p->tiles * p->kept.dims[0] + along, QN_MIN(p->tile, p->kept.dims[0] - along),
-        p->folded.count * part / p->parts, p->folded.count * (part + 1) / p->parts};
+        p->reduced.count * part / p->parts, p->reduced.count * (part + 1) / p->parts};
 }
 
 /* From position `from` to the end of its row, or of the piece, whose first result begins at `start`. */
-static qn_fold_run run_at(const qn_fold_plan *p, const qn_fold_piece *piece, int64_t start,
-                          int64_t from)
+static qn_reduction_run run_at(const qn_reduction_plan *p, const qn_reduction_piece *piece,
+                               int64_t start, int64_t from)
 {
-    const int64_t row = p->folded.dims[0];
-    return (qn_fold_run){start + offset_of(&p->folded, from), from,
-                         QN_MIN(row - from % row, piece->to - from)};
+    const int64_t row = p->reduced.dims[0];
+    return (qn_reduction_run){start + offset_of(&p->reduced, from), from,
+                              QN_MIN(row - from % row, piece->to - from)};
 }
 
-static const double starts[QN_FOLDS] = {
-    [QN_FOLD_PRODUCT] = 1, [QN_FOLD_MAX] = -(double)INFINITY, [QN_FOLD_MIN] = (double)INFINITY};
+static const double starts[QN_REDUCTIONS] = {[QN_REDUCTION_PRODUCT] = 1,
+                                             [QN_REDUCTION_MAX] = -(double)INFINITY,
+                                             [QN_REDUCTION_MIN] = (double)INFINITY};
 
-static void fold_piece(const qn_fold_job *job, double *totals, const qn_fold_piece *piece,
-                       qn_fold fold)
+static void reduce_piece(const qn_reduction_job *job, double *totals,
+                         const qn_reduction_piece *piece, qn_reduction reduction)
 {
-    const qn_fold_plan *p = job->plan;
+    const qn_reduction_plan *p = job->plan;
     const int64_t start = offset_of(&p->kept, piece->first);
-    qn_fold_block block = {.totals = totals,
-                           .shift = job->shift ? job->shift + piece->first : NULL,
-                           .count = piece->count,
-                           .result_step = p->kept.steps[0],
-                           .step = p->folded.steps[0]};
+    qn_reduction_block block = {.totals = totals,
+                                .shift = job->shift ? job->shift + piece->first : NULL,
+                                .count = piece->count,
+                                .result_step = p->kept.steps[0],
+                                .step = p->reduced.steps[0]};
     for (int64_t i = 0; i < whole_vectors(piece->count); i++)
-        totals[i] = starts[fold];
+        totals[i] = starts[reduction];
     for (int64_t at = piece->from; at < piece->to; at += block.n) {
-        const qn_fold_run run = run_at(p, piece, start, at);
+        const qn_reduction_run run = run_at(p, piece, start, at);
         block.x = job->x + run.offset;
         block.n = run.n;
-        p->kernels->fold[fold][p->by_lanes](&block);
+        p->kernels->reduction[reduction][p->by_lanes](&block);
     }
 }
 
-static void apply_piece(const qn_fold_job *job, const qn_fold_piece *piece)
+static void apply_piece(const qn_reduction_job *job, const qn_reduction_piece *piece)
 {
     const int64_t start = offset_of(&job->plan->kept, piece->first);
-    qn_fold_run run;
+    qn_reduction_run run;
     for (int64_t at = piece->from; at < piece->to; at += run.n) {
         run = run_at(job->plan, piece, start, at);
         job->apply(job, piece, &run);
@@ -141,13 +143,13 @@ static void apply_piece(const qn_fold_job *job, const qn_fold_piece *piece)
 
 static void do_items(const void *opaque, int64_t first, int64_t last)
 {
-    const qn_fold_job *job = opaque;
-    double totals[QN_FOLD_TILE];
+    const qn_reduction_job *job = opaque;
+    double totals[QN_REDUCTION_TILE];
     for (int64_t item = first; item < last; item++) {
-        const qn_fold_piece piece = piece_of(job->plan, item, 0);
+        const qn_reduction_piece piece = piece_of(job->plan, item, 0);
         for (int round = 0; round < job->rounds; round++) {
-            fold_piece(job, totals, &piece, job->folds[round]);
-            job->finish(job, round, totals, piece.first, piece.count);
+            reduce_piece(job, totals, &piece, job->reductions[round]);
+            job->complete(job, round, totals, piece.first, piece.count);
         }
         if (job->apply)
             apply_piece(job, &piece);
@@ -157,76 +159,76 @@ static void do_items(const void *opaque, int64_t first, int64_t last)
 /* ---- Items in parts: round by round ------------------------------------------------------------------------------ */
 
 typedef struct round_work {
-    const qn_fold_job *job;
+    const qn_reduction_job *job;
     int round;
 } round_work;
 
 /* Totals of a part; parts of an item stand side by side. */
-static double *partial_of(const qn_fold_job *job, int64_t index)
+static double *partial_of(const qn_reduction_job *job, int64_t index)
 {
     return job->partial + index * whole_vectors(job->plan->tile);
 }
 
-static void fold_parts(const void *opaque, int64_t first, int64_t last)
+static void reduce_parts(const void *opaque, int64_t first, int64_t last)
 {
     const round_work *w = opaque;
-    const qn_fold_plan *p = w->job->plan;
+    const qn_reduction_plan *p = w->job->plan;
     for (int64_t i = first; i < last; i++) {
-        const qn_fold_piece piece = piece_of(p, i / p->parts, i % p->parts);
-        fold_piece(w->job, partial_of(w->job, i), &piece, w->job->folds[w->round]);
+        const qn_reduction_piece piece = piece_of(p, i / p->parts, i % p->parts);
+        reduce_piece(w->job, partial_of(w->job, i), &piece, w->job->reductions[w->round]);
     }
 }
 
 static void apply_parts(const void *opaque, int64_t first, int64_t last)
 {
     const round_work *w = opaque;
-    const qn_fold_plan *p = w->job->plan;
+    const qn_reduction_plan *p = w->job->plan;
     for (int64_t i = first; i < last; i++) {
-        const qn_fold_piece piece = piece_of(p, i / p->parts, i % p->parts);
+        const qn_reduction_piece piece = piece_of(p, i / p->parts, i % p->parts);
         apply_piece(w->job, &piece);
     }
 }
 
-static double join(qn_fold fold, double a, double b)
+static double join(qn_reduction reduction, double a, double b)
 {
-    switch (fold) {
-    case QN_FOLD_PRODUCT: return a * b;
-    case QN_FOLD_MAX: return b > a || isnan(b) ? b : a;
-    case QN_FOLD_MIN: return b < a || isnan(b) ? b : a;
+    switch (reduction) {
+    case QN_REDUCTION_PRODUCT: return a * b;
+    case QN_REDUCTION_MAX: return b > a || isnan(b) ? b : a;
+    case QN_REDUCTION_MIN: return b < a || isnan(b) ? b : a;
     default: return a + b;
     }
 }
 
-static void finish_item(const qn_fold_job *job, int round, int64_t item)
+static void complete_item(const qn_reduction_job *job, int round, int64_t item)
 {
-    const qn_fold_plan *p = job->plan;
-    const qn_fold_piece piece = piece_of(p, item, 0);
+    const qn_reduction_plan *p = job->plan;
+    const qn_reduction_piece piece = piece_of(p, item, 0);
     double *totals = partial_of(job, item * p->parts);
     for (int64_t part = 1; part < p->parts; part++) {
         const double *more = partial_of(job, item * p->parts + part);
         for (int64_t i = 0; i < piece.count; i++)
-            totals[i] = join(job->folds[round], totals[i], more[i]);
+            totals[i] = join(job->reductions[round], totals[i], more[i]);
     }
-    job->finish(job, round, totals, piece.first, piece.count);
+    job->complete(job, round, totals, piece.first, piece.count);
 }
 
-static void do_parts(const qn_fold_job *job, int threads)
+static void do_parts(const qn_reduction_job *job, int threads)
 {
     const int64_t count = job->plan->items * job->plan->parts;
     round_work w = {job, 0};
     for (; w.round < job->rounds; w.round++) {
-        qn_parallel(threads, count, 2, fold_parts, &w);
+        qn_parallel(threads, count, 2, reduce_parts, &w);
         for (int64_t item = 0; item < job->plan->items; item++)
-            finish_item(job, w.round, item);
+            complete_item(job, w.round, item);
     }
     if (job->apply)
         qn_parallel(threads, count, 2, apply_parts, &w);
 }
 
-void qn_fold_do(const qn_fold_job *job, int threads)
+void qn_reduction_compute(const qn_reduction_job *job, int threads)
 {
-    const qn_fold_plan *p = job->plan;
-    const int64_t work = p->tile * p->folded.count * (job->rounds > 1 ? MORE_ROUNDS : 1);
+    const qn_reduction_plan *p = job->plan;
+    const int64_t work = p->tile * p->reduced.count * (job->rounds > 1 ? MORE_ROUNDS : 1);
     if (p->parts > 1)
         do_parts(job, threads);
     else

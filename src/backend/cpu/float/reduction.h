@@ -1,8 +1,8 @@
-/* Folds: the elements of a row-major float32 tensor joined along some of its axes, each group to one number.
- * Reductions are nothing else; normalizations fold first and then go over the elements once more.
+/* Reductions: the elements of a row-major float32 tensor joined along some of its axes, each group to one number.
+ * Reductions are nothing else; normalizations reduction first and then go over the elements once more.
  *
- * Neighbouring axes that are all kept, or all folded, go as one. The innermost kept one and the innermost
- * folded one are what kernels see: either the elements of a group are side by side (rows), or the groups are
+ * Neighbouring axes that are all kept, or all reduced, go as one. The innermost kept one and the innermost
+ * reduced one are what kernels see: either the elements of a group are side by side (rows), or the groups are
  * (lanes). The others are walked. An item of work is a tile of results along the innermost kept axis; where
  * items are few and groups long, groups are cut into parts, at places that depend on the shape alone, so that
  * any number of threads gives the same bits. */
@@ -12,56 +12,56 @@
 #include "backend/cpu/float/kernels.h"
 #include "run/backend.h"
 
-enum { QN_FOLD_TILE = 512 }; /* results of an item, at most */
+enum { QN_REDUCTION_TILE = 512 }; /* results of an item, at most */
 
 /* Axes that go together, innermost first. */
-typedef struct qn_fold_axes {
+typedef struct qn_reduction_axes {
     int32_t rank;
     int64_t dims[QN_MAX_RANK],
         steps[QN_MAX_RANK]; /* steps in floats; dims[0] is 1 where rank is 0 */
     int64_t count;
-} qn_fold_axes;
+} qn_reduction_axes;
 
-typedef struct qn_fold_plan {
+typedef struct qn_reduction_plan {
     const qn_kernels *kernels;
-    qn_fold_axes kept, folded;
+    qn_reduction_axes kept, reduced;
     bool by_lanes;
     int64_t tile, tiles; /* results of an item, items along kept.dims[0] */
     int64_t items, parts;
-} qn_fold_plan;
+} qn_reduction_plan;
 
 /* For a tensor with elements and the axes that are marked. */
-void qn_fold_plan_make(qn_fold_plan *plan, const qn_tensor *shape, const bool *folded);
+void qn_reduction_plan_make(qn_reduction_plan *plan, const qn_tensor *shape, const bool *reduced);
 
 /* Results [first, first + count) of a tile, and positions [from, to) of those in their groups. */
-typedef struct qn_fold_piece {
+typedef struct qn_reduction_piece {
     int64_t first, count, from, to;
-} qn_fold_piece;
-/* A run of positions along the innermost folded axis. */
-typedef struct qn_fold_run {
+} qn_reduction_piece;
+/* A run of positions along the innermost reduced axis. */
+typedef struct qn_reduction_run {
     int64_t offset; /* into the tensor, of the first result's first element */
     int64_t from;   /* position of it */
     int64_t n;
-} qn_fold_run;
+} qn_reduction_run;
 
-/* One or two folds, and perhaps a last turn over all elements. */
-typedef struct qn_fold_job {
-    const qn_fold_plan *plan;
+/* One or two reductions, and perhaps a last turn over all elements. */
+typedef struct qn_reduction_job {
+    const qn_reduction_plan *plan;
     const float *x;
-    const float *shift; /* by result: for folds that want one */
-    const qn_fold *folds;
+    const float *shift; /* by result: for reductions that want one */
+    const qn_reduction *reductions;
     int rounds;
     /* Makes results [first, first + count) of the totals of a round. */
-    void (*finish)(const struct qn_fold_job *job, int round, const double *totals, int64_t first,
-                   int64_t count);
+    void (*complete)(const struct qn_reduction_job *job, int round, const double *totals,
+                     int64_t first, int64_t count);
     /* NULL, or the last turn: once for every run. */
-    void (*apply)(const struct qn_fold_job *job, const qn_fold_piece *piece,
-                  const qn_fold_run *run);
+    void (*apply)(const struct qn_reduction_job *job, const qn_reduction_piece *piece,
+                  const qn_reduction_run *run);
     const void *user; /* what finish and apply want to know */
-    double *partial;  /* qn_fold_scratch bytes */
-} qn_fold_job;
+    double *partial;  /* qn_reduction_scratch bytes */
+} qn_reduction_job;
 
-size_t qn_fold_scratch(const qn_fold_plan *plan);
-void qn_fold_do(const qn_fold_job *job, int threads);
+size_t qn_reduction_scratch(const qn_reduction_plan *plan);
+void qn_reduction_compute(const qn_reduction_job *job, int threads);
 
 #endif

@@ -1,4 +1,4 @@
-/* Folds of rows, and of lanes that lie side by side. Totals of sums and products are doubles. */
+/* Reductions of rows, and of lanes that lie side by side. Totals of sums and products are doubles. */
 #ifndef QN_CPU_REDUCTION_KERNELS_H
 #define QN_CPU_REDUCTION_KERNELS_H
 
@@ -7,24 +7,24 @@
 #include "backend/cpu/float/softmax_norm_kernels.h"
 #include "backend/cpu/simd/vec_double.h"
 
-enum { FOLD_ROWS = 8 }; /* of lanes, at a time */
+enum { REDUCE_ROWS = 8 }; /* of lanes, at a time */
 
 /* ---- How values are joined --------------------------------------------------------------------------------------
  * A few values meet in their own type, then join a total; at the end lanes and totals become one. What is no number
  * stays. */
 
 /* Doubles. */
-VEC_INLINE wide meet_add(wide a, wide b)
+VEC_INLINE vecd meet_add(vecd a, vecd b)
 {
-    return wide_add(a, b);
+    return vecd_add(a, b);
 }
-VEC_INLINE wide join_add(wide total, wide a)
+VEC_INLINE vecd join_add(vecd total, vecd a)
 {
-    return wide_add(total, a);
+    return vecd_add(total, a);
 }
-VEC_INLINE double across_add(wide total)
+VEC_INLINE double across_add(vecd total)
 {
-    return wide_sum(total);
+    return vecd_sum(total);
 }
 VEC_INLINE double total_add(double a, double b)
 {
@@ -36,30 +36,30 @@ VEC_INLINE vec meet_add_floats(vec a, vec b)
 {
     return vec_add(a, b);
 }
-VEC_INLINE wide join_add_floats(wide total, vec a)
+VEC_INLINE vecd join_add_floats(vecd total, vec a)
 {
-    return wide_add(total, wide_of(a));
+    return vecd_add(total, vecd_of(a));
 }
-VEC_INLINE double across_add_floats(wide total)
+VEC_INLINE double across_add_floats(vecd total)
 {
-    return wide_sum(total);
+    return vecd_sum(total);
 }
 VEC_INLINE double total_add_floats(double a, double b)
 {
     return a + b;
 }
 
-VEC_INLINE wide meet_multiply(wide a, wide b)
+VEC_INLINE vecd meet_multiply(vecd a, vecd b)
 {
-    return wide_mul(a, b);
+    return vecd_mul(a, b);
 }
-VEC_INLINE wide join_multiply(wide total, wide a)
+VEC_INLINE vecd join_multiply(vecd total, vecd a)
 {
-    return wide_mul(total, a);
+    return vecd_mul(total, a);
 }
-VEC_INLINE double across_multiply(wide total)
+VEC_INLINE double across_multiply(vecd total)
 {
-    return wide_product(total);
+    return vecd_product(total);
 }
 VEC_INLINE double total_multiply(double a, double b)
 {
@@ -102,17 +102,17 @@ VEC_INLINE double total_smaller(double a, double b)
 
 /* ---- Totals, which are doubles in memory: these hold every float ------------------------------------------------- */
 
-VEC_INLINE wide total_set_wide(float x)
+VEC_INLINE vecd total_set_vecd(float x)
 {
-    return wide_set((double)x);
+    return vecd_set((double)x);
 }
-VEC_INLINE wide total_load_wide(const double *p)
+VEC_INLINE vecd total_load_vecd(const double *p)
 {
-    return wide_load(p);
+    return vecd_load(p);
 }
-VEC_INLINE void total_store_wide(double *p, wide a)
+VEC_INLINE void total_store_vecd(double *p, vecd a)
 {
-    wide_store(p, a);
+    vecd_store(p, a);
 }
 VEC_INLINE vec total_set_vec(float x)
 {
@@ -120,31 +120,31 @@ VEC_INLINE vec total_set_vec(float x)
 }
 VEC_INLINE vec total_load_vec(const double *p)
 {
-    return wide_narrow(wide_load(p));
+    return vecd_float(vecd_load(p));
 }
 VEC_INLINE void total_store_vec(double *p, vec a)
 {
-    wide_store(p, wide_of(a));
+    vecd_store(p, vecd_of(a));
 }
 
-VEC_INLINE wide wide_square(wide a)
+VEC_INLINE vecd vecd_square(vecd a)
 {
-    return wide_mul(a, a);
+    return vecd_mul(a, a);
 }
 
 /* ---- Loops --------------------------------------------------------------------------------------------------------- */
 
 /* Rows shorter than a vector, turned so that they are lanes, `VEC_WIDTH` of them at a time. */
-static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
+static void reduce_transposed(const qn_reduction_block *b, qn_reduction_fn *lanes)
 {
-    float turned[VEC_WIDTH * VEC_WIDTH];
+    float transposed[VEC_WIDTH * VEC_WIDTH];
     for (int64_t r = 0; r < b->count; r += VEC_WIDTH) {
         const int64_t rows = QN_MIN(b->count - r, VEC_WIDTH);
-        const qn_turn tile = {
-            turned, b->x + r * b->result_step, VEC_WIDTH, b->result_step, rows, b->n, true};
-        const qn_fold_block block = {
-            b->totals + r, turned, b->shift ? b->shift + r : NULL, rows, 1, b->n, VEC_WIDTH};
-        turn(&tile);
+        const qn_transpose_tile tile = {
+            transposed, b->x + r * b->result_step, VEC_WIDTH, b->result_step, rows, b->n, true};
+        const qn_reduction_block block = {
+            b->totals + r, transposed, b->shift ? b->shift + r : NULL, rows, 1, b->n, VEC_WIDTH};
+        transpose(&tile);
         lanes(&block);
     }
 }
@@ -152,7 +152,7 @@ static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
 /* VALUE is what element x counts as, of type V; totals are of type T and begin with START. NEUTRAL is an element
  * that changes nothing, for what is left of the last vector. Lanes: a few rows at a time, so that memory is read as
  * it lies. */
-#define FOLD(NAME, V, T, JOIN, START, NEUTRAL, VALUE)                                              \
+#define REDUCE(NAME, V, T, JOIN, START, NEUTRAL, VALUE)                                            \
     VEC_INLINE V value_##NAME(vec x, vec shift)                                                    \
     {                                                                                              \
         (void)shift;                                                                               \
@@ -192,13 +192,13 @@ static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
         }                                                                                          \
         return across_##JOIN(a);                                                                   \
     }                                                                                              \
-    VEC_INLINE void some_##NAME(const qn_fold_block *b, const float *x, int64_t rows)              \
+    VEC_INLINE void some_##NAME(const qn_reduction_block *b, const float *x, int64_t rows)         \
     {                                                                                              \
         for (int64_t i = 0; i < b->count; i += VEC_WIDTH) {                                        \
             const int64_t lanes = QN_MIN(b->count - i, VEC_WIDTH);                                 \
             const vec shift = b->shift ? vec_load_first(b->shift + i, lanes) : vec_set(0);         \
             T a = total_load_##T(b->totals + i);                                                   \
-            if (lanes == VEC_WIDTH && rows == FOLD_ROWS) {                                         \
+            if (lanes == VEC_WIDTH && rows == REDUCE_ROWS) {                                       \
                 a = join_##JOIN(a, meet_##JOIN(four_##NAME(x + i, b->step, shift),                 \
                                                four_##NAME(x + i + 4 * b->step, b->step, shift))); \
             } else {                                                                               \
@@ -209,18 +209,18 @@ static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
             total_store_##T(b->totals + i, a);                                                     \
         }                                                                                          \
     }                                                                                              \
-    static void lanes_##NAME(const qn_fold_block *b)                                               \
+    static void lanes_##NAME(const qn_reduction_block *b)                                          \
     {                                                                                              \
         int64_t k = 0;                                                                             \
-        for (; k + FOLD_ROWS <= b->n; k += FOLD_ROWS)                                              \
-            some_##NAME(b, b->x + k * b->step, FOLD_ROWS);                                         \
+        for (; k + REDUCE_ROWS <= b->n; k += REDUCE_ROWS)                                          \
+            some_##NAME(b, b->x + k * b->step, REDUCE_ROWS);                                       \
         if (k < b->n)                                                                              \
             some_##NAME(b, b->x + k * b->step, b->n - k);                                          \
     }                                                                                              \
-    static void rows_##NAME(const qn_fold_block *b)                                                \
+    static void rows_##NAME(const qn_reduction_block *b)                                           \
     {                                                                                              \
         if (b->n < VEC_WIDTH && b->count > 1) {                                                    \
-            fold_turned(b, lanes_##NAME);                                                          \
+            reduce_transposed(b, lanes_##NAME);                                                    \
             return;                                                                                \
         }                                                                                          \
         for (int64_t r = 0; r < b->count; r++) {                                                   \
@@ -230,19 +230,19 @@ static void fold_turned(const qn_fold_block *b, qn_fold_fn *lanes)
         }                                                                                          \
     }
 
-FOLD(SUM, vec, wide, add_floats, 0, vec_set(0), x)
-FOLD(ABS, vec, wide, add_floats, 0, vec_set(0), vec_abs(x))
-FOLD(SQUARE, wide, wide, add, 0, vec_set(0), wide_square(wide_of(x)))
-FOLD(DEVIATION, wide, wide, add, 0, shift, wide_square(wide_sub(wide_of(x), wide_of(shift))))
-FOLD(EXP, vec, wide, add_floats, 0, vec_set(-INFINITY), vec_exp(vec_sub(x, shift)))
-FOLD(PRODUCT, wide, wide, multiply, 1, vec_set(1), wide_of(x))
-FOLD(MAX, vec, vec, larger, -INFINITY, vec_set(-INFINITY), x)
-FOLD(MIN, vec, vec, smaller, INFINITY, vec_set(INFINITY), x)
+REDUCE(SUM, vec, vecd, add_floats, 0, vec_set(0), x)
+REDUCE(ABS, vec, vecd, add_floats, 0, vec_set(0), vec_abs(x))
+REDUCE(SQUARE, vecd, vecd, add, 0, vec_set(0), vecd_square(vecd_of(x)))
+REDUCE(DEVIATION, vecd, vecd, add, 0, shift, vecd_square(vecd_sub(vecd_of(x), vecd_of(shift))))
+REDUCE(EXP, vec, vecd, add_floats, 0, vec_set(-INFINITY), vec_exp(vec_sub(x, shift)))
+REDUCE(PRODUCT, vecd, vecd, multiply, 1, vec_set(1), vecd_of(x))
+REDUCE(MAX, vec, vec, larger, -INFINITY, vec_set(-INFINITY), x)
+REDUCE(MIN, vec, vec, smaller, INFINITY, vec_set(INFINITY), x)
 
-#define FOLD_ROW(NAME) [QN_FOLD_##NAME] = {rows_##NAME, lanes_##NAME}
-static qn_fold_fn *const folds[QN_FOLDS][2] = {
-    FOLD_ROW(SUM), FOLD_ROW(ABS),     FOLD_ROW(SQUARE), FOLD_ROW(DEVIATION),
-    FOLD_ROW(EXP), FOLD_ROW(PRODUCT), FOLD_ROW(MAX),    FOLD_ROW(MIN)};
+#define REDUCE_ROW(NAME) [QN_REDUCTION_##NAME] = {rows_##NAME, lanes_##NAME}
+static qn_reduction_fn *const reductions[QN_REDUCTIONS][2] = {
+    REDUCE_ROW(SUM), REDUCE_ROW(ABS),     REDUCE_ROW(SQUARE), REDUCE_ROW(DEVIATION),
+    REDUCE_ROW(EXP), REDUCE_ROW(PRODUCT), REDUCE_ROW(MAX),    REDUCE_ROW(MIN)};
 
 /* ---- Normalizing: y = (x - centre) * factor + bias ----------------------------------------------------------------- */
 

@@ -49,10 +49,11 @@ static int64_t first_of(const state *s, int64_t index)
 static void read_line(const line *l, const work *w, int64_t first)
 {
     const state *s = w->s;
-    const uint16_t *words = (const uint16_t *)w->x + first;
+    const uint16_t *numbers = (const uint16_t *)w->x + first;
     const uint8_t *bytes = (const uint8_t *)w->x + first;
     for (int64_t i = 0; i < s->n; i++)
-        l->numbers[i] = (s->from.wide ? words[i * s->inner] : bytes[i * s->inner]) ^ s->from.flip;
+        l->numbers[i] =
+            (s->from.is_int16 ? numbers[i * s->inner] : bytes[i * s->inner]) ^ s->from.flip;
 }
 
 static void write_line(const line *l, const work *w, int64_t first)
@@ -166,7 +167,7 @@ static qn_status begin(state **out, qn_tensor *shape, const qn_claim *claim, con
     qn_qparams x, y;
     *out = NULL;
     if (!node->in[0] || node->in[0]->data || !node->out[0] ||
-        !qn_q_is_narrow(node->in[0]->type.dtype) || !qn_q_is_narrow(node->out[0]->type.dtype) ||
+        !qn_q_is_integer(node->in[0]->type.dtype) || !qn_q_is_integer(node->out[0]->type.dtype) ||
         !qn_build_shape(shape, claim->builder, node->in[0]) || qn_tensor_count(shape) == 0 ||
         !qn_q_param_of(&x, node, at[0], at[1]) || !qn_q_param_of(&y, node, at[2], at[3]))
         return QN_OK;
@@ -177,13 +178,13 @@ static qn_status begin(state **out, qn_tensor *shape, const qn_claim *claim, con
     s->x_scale = x.scale;
     s->from = qn_q_side_of(shape->dtype, x.zero);
     s->y_size = (int64_t)qn_dtype_size(to);
-    s->to =
-        (qn_q_cast){.scale = y.scale, .round = qn_q_round_of(to, y.zero), .wide = s->y_size == 2};
+    s->to = (qn_q_cast){
+        .scale = y.scale, .round = qn_q_round_of(to, y.zero), .is_int16 = s->y_size == 2};
     *out = s;
     return QN_OK;
 }
 
-static void finish(state *s, qn_claim *claim, const qn_kernel *kernel)
+static void close_claim(state *s, qn_claim *claim, const qn_kernel *kernel)
 {
     qn_claim_out(claim, claim->node->out[0], QN_ROWS);
     claim->scratch = line_bytes(s) * PARTS;
@@ -191,7 +192,7 @@ static void finish(state *s, qn_claim *claim, const qn_kernel *kernel)
     claim->kernel = kernel;
 }
 
-qn_status qn_claim_q_softmax_wide(bool *taken, qn_claim *claim)
+qn_status qn_claim_q_softmax_int16(bool *taken, qn_claim *claim)
 {
     qn_tensor shape;
     int64_t outer;
@@ -207,7 +208,7 @@ qn_status qn_claim_q_softmax_wide(bool *taken, qn_claim *claim)
     s->table = table;
     s->lines = outer * s->inner;
     qn_claim_in(claim, claim->node->in[0], QN_ROWS);
-    finish(s, claim, &softmax_kernel);
+    close_claim(s, claim, &softmax_kernel);
     *taken = true;
     return QN_OK;
 }
@@ -219,7 +220,7 @@ static bool is_row(const qn_claim *claim, const qn_value *value, int64_t n)
            qn_tensor_count(&shape) == n;
 }
 
-qn_status qn_claim_q_layer_norm_wide(bool *taken, qn_claim *claim)
+qn_status qn_claim_q_layer_norm_int16(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     const qn_norm_attrs *a = node->attrs;
@@ -240,7 +241,7 @@ qn_status qn_claim_q_layer_norm_wide(bool *taken, qn_claim *claim)
     qn_claim_in(claim, node->in[3], QN_ROWS);
     if (s->has_beta)
         qn_claim_in(claim, node->in[4], QN_ROWS);
-    finish(s, claim, &norm_kernel);
+    close_claim(s, claim, &norm_kernel);
     *taken = true;
     return QN_OK;
 }

@@ -42,12 +42,12 @@ Q_INLINE void row_exponentials(uint32_t *e, const uint8_t *x, int64_t n, const u
                                uint8_t flip, uint8_t most)
 {
     /* most - (x ^ flip) = ~(x ^ flip) + most + 1 */
-    const qi turn = qi_set(~(int32_t)flip), top = qi_set(most + 1);
+    const qi inverted = qi_set(~(int32_t)flip), top = qi_set(most + 1);
     int64_t i = 0;
     for (; i + QI_LANES <= n; i += QI_LANES)
-        qi_store(
-            e + i,
-            look_up_lanes(table, qi_add(qi_xor(qi_load_bytes(x + i, false, QI_LANES), turn), top)));
+        qi_store(e + i,
+                 look_up_lanes(
+                     table, qi_add(qi_xor(qi_load_bytes(x + i, false, QI_LANES), inverted), top)));
     for (; i < n; i++)
         e[i] = table[most - (x[i] ^ flip)];
 }
@@ -101,11 +101,11 @@ Q_INLINE void softmax_vector(uint8_t *y, const uint8_t *x, const qn_q_columns *c
     for (int64_t k = 0; k < n; k++)
         most = qb_max(most, qb_xor(qb_load(x + k * stride, lanes), qb_set(flip)));
     qb_store(largest_of_column, most, QB_BYTES);
-    const qi turn = qi_set(~(int32_t)flip);
+    const qi inverted = qi_set(~(int32_t)flip);
     const qi top = qi_add(qi_load_bytes(largest_of_column, false, QI_LANES), qi_set(1));
     qi sum = qi_set(0);
     for (int64_t k = 0; k < n; k++) {
-        const qi v = qi_xor(qi_load_bytes(x + k * stride, false, lanes), turn);
+        const qi v = qi_xor(qi_load_bytes(x + k * stride, false, lanes), inverted);
         const qi part = look_up_lanes(s->table, qi_add(v, top));
         qi_store(e + k * QI_LANES, part);
         sum = qi_add(sum, part);

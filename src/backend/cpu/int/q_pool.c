@@ -73,15 +73,15 @@ static void window(const pool_work *w, uint8_t *y, const uint8_t *x, const pool_
     const qn_geometry *g = &s->g;
     const qn_q_taps taps = {x, r->offsets, r->n, 0};
     if (!s->mean) {
-        (s->size == 2 ? s->kernels->largest_words : s->kernels->largest)(y, &taps, g->channels,
-                                                                         s->flip);
+        (s->size == 2 ? s->kernels->largest_uint16 : s->kernels->largest)(y, &taps, g->channels,
+                                                                          s->flip);
         return;
     }
     qn_q_cast cast = s->cast;
     const int64_t count = s->with_pads ? padded(g, 0, r->row) * padded(g, 1, column) : r->n;
     cast.scale = qn_mean_multiplier(s->x_scale, s->y_scale, count);
-    if (cast.fixed)
-        qn_q_cast_fix(&cast);
+    if (cast.fixed_point)
+        qn_q_cast_fixed_point(&cast);
     s->kernels->mean(y, &taps, g->channels, &cast);
 }
 
@@ -166,7 +166,7 @@ qn_status qn_claim_q_max_pool(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     pool_state *s;
-    if (!qn_q_is_narrow(node->in[0]->type.dtype) || !node->out[0] ||
+    if (!qn_q_is_integer(node->in[0]->type.dtype) || !node->out[0] ||
         (node->n_out > 1 && node->out[1]))
         return QN_OK;
     QN_TRY(pool_begin(&s, claim));
@@ -186,13 +186,13 @@ static bool read_mean(qn_q_cast *cast, double scales[2], const qn_node *node, in
 {
     qn_qparams x, y;
     const qn_dtype from = node->in[0]->type.dtype, to = node->out[0]->type.dtype;
-    if (!qn_q_is_narrow(from) || !qn_q_is_narrow(to) || !qn_q_param_of(&x, node, 1, 2) ||
+    if (!qn_q_is_integer(from) || !qn_q_is_integer(to) || !qn_q_param_of(&x, node, 1, 2) ||
         !qn_q_param_of(&y, node, 3, 4) || n >= (qn_dtype_size(from) == 2 ? 1 << 14 : 1 << 22))
         return false;
     *cast = (qn_q_cast){.from = qn_q_side_of(from, x.zero),
                         .round = qn_q_round_of(to, y.zero),
-                        .wide = qn_dtype_size(to) == 2,
-                        .fixed = qn_qparams_is_fixed_point(&y)};
+                        .is_int16 = qn_dtype_size(to) == 2,
+                        .fixed_point = qn_qparams_is_fixed_point(&y)};
     scales[0] = (double)x.scale;
     scales[1] = (double)y.scale;
     return true;
@@ -297,12 +297,12 @@ static qn_status claim_mean(bool *taken, qn_claim *claim, const int64_t *dims, c
                       .outer = outer,
                       .n = n,
                       .inner = inner,
-                      .x_size = cast.from.wide ? 2 : 1,
-                      .y_size = cast.wide ? 2 : 1,
+                      .x_size = cast.from.is_int16 ? 2 : 1,
+                      .y_size = cast.is_int16 ? 2 : 1,
                       .part = 64};
     s->cast.scale = qn_mean_multiplier(scales[0], scales[1], n);
-    if (s->cast.fixed)
-        qn_q_cast_fix(&s->cast);
+    if (s->cast.fixed_point)
+        qn_q_cast_fixed_point(&s->cast);
     s->parts = (inner + s->part - 1) / s->part;
     qn_q_take_clips(claim, &value, &s->cast.round);
     qn_claim_in(claim, node->in[0], layouts[0]);

@@ -37,7 +37,7 @@ static void nearest_row(uint8_t *y, const uint8_t *x, const state *s)
 
 static void linear_row(uint8_t *y, const uint8_t *plane, const state *s, int64_t h)
 {
-    const int64_t row = s->in_w * s->pixel, size = s->cast.wide ? 2 : 1;
+    const int64_t row = s->in_w * s->pixel, size = s->cast.is_int16 ? 2 : 1;
     const qn_q_linear line = {.top = plane + s->index_h[2 * h] * row,
                               .low = plane + s->index_h[2 * h + 1] * row,
                               .index = s->index_w,
@@ -126,7 +126,7 @@ static qn_status begin(state **out, const qn_claim *claim, int32_t roi)
     qn_tensor in, y;
     *out = NULL;
     if (!node->in[0] || node->in[0]->data || !qn_build_shape(&in, claim->builder, node->in[0]) ||
-        !qn_build_shape(&y, claim->builder, node->out[0]) || !qn_q_is_narrow(in.dtype) ||
+        !qn_build_shape(&y, claim->builder, node->out[0]) || !qn_q_is_integer(in.dtype) ||
         !qn_resize_is_plain(node, roi, &in, &y))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
@@ -142,7 +142,7 @@ static qn_status begin(state **out, const qn_claim *claim, int32_t roi)
     return QN_OK;
 }
 
-static void finish(bool *taken, qn_claim *claim, state *s, qn_layout layout, qn_value *value)
+static void close_claim(bool *taken, qn_claim *claim, state *s, qn_layout layout, qn_value *value)
 {
     qn_claim_in(claim, claim->node->in[0], layout);
     qn_claim_out(claim, value, layout);
@@ -164,7 +164,7 @@ qn_status qn_claim_q_nearest(bool *taken, qn_claim *claim)
         s->planes *= s->pixel / size;
         s->pixel = size;
     }
-    finish(taken, claim, s, layout, node->out[0]);
+    close_claim(taken, claim, s, layout, node->out[0]);
     return QN_OK;
 }
 
@@ -184,8 +184,8 @@ qn_status qn_claim_q_linear(bool *taken, qn_claim *claim)
     s->cast = (qn_q_cast){.from = qn_q_side_of(node->in[0]->type.dtype, x.zero),
                           .scale = (x.scale / y.scale),
                           .round = qn_q_round_of(to, y.zero),
-                          .wide = qn_dtype_size(to) == 2};
+                          .is_int16 = qn_dtype_size(to) == 2};
     qn_q_take_clips(claim, &value, &s->cast.round);
-    finish(taken, claim, s, QN_LAST, value);
+    close_claim(taken, claim, s, QN_LAST, value);
     return QN_OK;
 }

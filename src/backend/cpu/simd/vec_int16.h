@@ -1,4 +1,4 @@
-/* What products of 16-bit numbers need beyond vec_int32.h: dot products of words, and exact sums beyond 32 bits.
+/* What products of 16-bit numbers need beyond vec_int32.h: dot products of 16-bit numbers, and exact sums beyond 32 bits.
  *
  * Those are held in doubles (qd: as many as qi has lanes), which hold every integer up to 2^53: all
  * additions are exact, and the only rounding is the last one, to float. */
@@ -8,7 +8,7 @@
 #include "backend/cpu/simd/vec_quantized.h"
 
 /* sum + x[0] * w[0] + x[1] * w[1] in every lane; the caller sees to it that it fits. */
-Q_INLINE qi qi_dot_words(qi sum, qi x, qi w)
+Q_INLINE qi qi_dot_int16(qi sum, qi x, qi w)
 {
 #if defined(__AVX512VNNI__)
     return _mm512_dpwssd_epi32(sum, x, w);
@@ -42,8 +42,8 @@ Q_INLINE qf qf_join(__m256 low, __m256 high)
 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
-/* Signed bytes as words. */
-Q_INLINE qi qi_load_widened(const uint8_t *p)
+/* Signed bytes as 16-bit numbers. */
+Q_INLINE qi qi_load_int8_as_int16(const uint8_t *p)
 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p));
 }
@@ -68,7 +68,7 @@ Q_INLINE qf qf_join(__m128 low, __m128 high)
 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
 }
-Q_INLINE qi qi_load_widened(const uint8_t *p)
+Q_INLINE qi qi_load_int8_as_int16(const uint8_t *p)
 {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
 }
@@ -93,7 +93,7 @@ Q_INLINE qf qf_join(__m128 low, __m128 high)
 {
     return _mm_movelh_ps(low, high);
 }
-Q_INLINE qi qi_load_widened(const uint8_t *p)
+Q_INLINE qi qi_load_int8_as_int16(const uint8_t *p)
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)p);
     return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
@@ -143,12 +143,12 @@ Q_INLINE qi qi_upper(qi a)
 {
     return Q_MM(srai_epi32)(a, 16);
 }
-/* The bytes of words, w = 256 * high + low, low from 0 to 255. */
-Q_INLINE qi qi_words_low(qi a)
+/* The bytes of 16-bit numbers, w = 256 * high + low, low from 0 to 255. */
+Q_INLINE qi qi_int16_low(qi a)
 {
     return qi_and(a, Q_MM(set1_epi16)(255));
 }
-Q_INLINE qi qi_words_high(qi a)
+Q_INLINE qi qi_int16_high(qi a)
 {
     return Q_MM(srai_epi16)(a, 8);
 }
@@ -194,28 +194,28 @@ Q_INLINE qi qi_upper(qi a)
 {
     QI_EACH(qi, i, (a.i[i] - (a.i[i] & 65535)) / 65536);
 }
-Q_INLINE qi qi_each_word(qi a, int shift)
+Q_INLINE qi qi_each_int16(qi a, int shift)
 {
-    int16_t words[2 * QI_LANES];
-    memcpy(words, &a, sizeof words);
+    int16_t numbers[2 * QI_LANES];
+    memcpy(numbers, &a, sizeof numbers);
     for (int i = 0; i < 2 * QI_LANES; i++)
-        words[i] = (int16_t)(shift ? (words[i] - (words[i] & 255)) / 256 : words[i] & 255);
-    return qi_load(words);
+        numbers[i] = (int16_t)(shift ? (numbers[i] - (numbers[i] & 255)) / 256 : numbers[i] & 255);
+    return qi_load(numbers);
 }
-Q_INLINE qi qi_load_widened(const uint8_t *p)
+Q_INLINE qi qi_load_int8_as_int16(const uint8_t *p)
 {
-    int16_t words[2 * QI_LANES];
+    int16_t numbers[2 * QI_LANES];
     for (int i = 0; i < 2 * QI_LANES; i++)
-        words[i] = (int8_t)p[i];
-    return qi_load(words);
+        numbers[i] = (int8_t)p[i];
+    return qi_load(numbers);
 }
-Q_INLINE qi qi_words_low(qi a)
+Q_INLINE qi qi_int16_low(qi a)
 {
-    return qi_each_word(a, 0);
+    return qi_each_int16(a, 0);
 }
-Q_INLINE qi qi_words_high(qi a)
+Q_INLINE qi qi_int16_high(qi a)
 {
-    return qi_each_word(a, 8);
+    return qi_each_int16(a, 8);
 }
 #endif
 

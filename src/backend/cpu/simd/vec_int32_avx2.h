@@ -39,15 +39,15 @@ Q_INLINE qi qi_shift_right(qi a, int bits) /* of signed numbers */
 {
     return _mm256_srai_epi32(a, bits);
 }
-Q_INLINE qi qi_add_words(qi a, qi b)
+Q_INLINE qi qi_add_int16(qi a, qi b)
 {
     return _mm256_add_epi16(a, b);
 }
-Q_INLINE qi qi_sub_words(qi a, qi b)
+Q_INLINE qi qi_sub_int16(qi a, qi b)
 {
     return _mm256_sub_epi16(a, b);
 }
-Q_INLINE qi qi_shift_words(qi a, int bits) /* to the left */
+Q_INLINE qi qi_shift_int16(qi a, int bits) /* to the left */
 {
     return _mm256_slli_epi16(a, bits);
 }

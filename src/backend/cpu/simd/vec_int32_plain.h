@@ -57,15 +57,15 @@ Q_INLINE qi qi_each_pair(qi a, qi b, int bits, int sign)
         x[i] = (uint16_t)((x[i] << bits) + sign * y[i]);
     return qi_load(x);
 }
-Q_INLINE qi qi_add_words(qi a, qi b)
+Q_INLINE qi qi_add_int16(qi a, qi b)
 {
     return qi_each_pair(a, b, 0, 1);
 }
-Q_INLINE qi qi_sub_words(qi a, qi b)
+Q_INLINE qi qi_sub_int16(qi a, qi b)
 {
     return qi_each_pair(a, b, 0, -1);
 }
-Q_INLINE qi qi_shift_words(qi a, int bits) /* to the left */
+Q_INLINE qi qi_shift_int16(qi a, int bits) /* to the left */
 {
     return qi_each_pair(a, a, bits, 0);
 }

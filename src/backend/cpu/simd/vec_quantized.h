@@ -23,12 +23,12 @@ Q_INLINE qf qf_div(qf a, qf b)
 {
     return _mm512_div_ps(a, b);
 }
-Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
+Q_INLINE qi qi_load_uint16(const uint8_t *p, int64_t count)
 {
     return _mm512_cvtepu16_epi32(count >= QI_LANES ? _mm256_loadu_si256((const __m256i *)p)
                                                    : _mm256_maskz_loadu_epi16(qi_first(count), p));
 }
-Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
+Q_INLINE void qi_store_uint16(uint8_t *p, qi a, int64_t count)
 {
     _mm512_mask_cvtepi32_storeu_epi16(p, qi_first(count), a);
 }
@@ -53,7 +53,7 @@ Q_INLINE qf qf_div(qf a, qf b)
 {
     return _mm256_div_ps(a, b);
 }
-Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
+Q_INLINE qi qi_load_uint16(const uint8_t *p, int64_t count)
 {
     uint8_t part[2 * QI_LANES] = {0};
     if (count < QI_LANES) {
@@ -62,13 +62,13 @@ Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
     }
     return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
 }
-Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
+Q_INLINE void qi_store_uint16(uint8_t *p, qi a, int64_t count)
 {
     const __m256i low = _mm256_and_si256(a, _mm256_set1_epi32(65535));
-    const __m128i words =
+    const __m128i numbers =
         _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
     uint8_t part[2 * QI_LANES];
-    _mm_storeu_si128((__m128i *)(count >= QI_LANES ? p : part), words);
+    _mm_storeu_si128((__m128i *)(count >= QI_LANES ? p : part), numbers);
     if (count < QI_LANES)
         memcpy(p, part, (size_t)count * 2);
 }
@@ -100,7 +100,7 @@ Q_INLINE qf qf_div(qf a, qf b)
 {
     return _mm_div_ps(a, b);
 }
-Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
+Q_INLINE qi qi_load_uint16(const uint8_t *p, int64_t count)
 {
     int64_t four = 0;
     if (count >= QI_LANES)
@@ -109,7 +109,7 @@ Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
         memcpy(&four, p, (size_t)count * 2);
     return _mm_unpacklo_epi16(_mm_cvtsi64_si128(four), _mm_setzero_si128());
 }
-Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
+Q_INLINE void qi_store_uint16(uint8_t *p, qi a, int64_t count)
 {
     const __m128i low = _mm_srai_epi32(_mm_slli_epi32(a, 16), 16); /* packing must not limit */
     const int64_t four = _mm_cvtsi128_si64(_mm_packs_epi32(low, low));
@@ -135,7 +135,7 @@ Q_INLINE qi qi_mul(qi a, qi b) /* wraps */
 {
     QI_EACH(qi, i, (int32_t)((uint32_t)a.i[i] * (uint32_t)b.i[i]));
 }
-Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
+Q_INLINE qi qi_load_uint16(const uint8_t *p, int64_t count)
 {
     int32_t lanes[QI_LANES] = {0};
     uint16_t part[QI_LANES];
@@ -145,7 +145,7 @@ Q_INLINE qi qi_load_words(const uint8_t *p, int64_t count)
         lanes[i] = part[i];
     return qi_load(lanes);
 }
-Q_INLINE void qi_store_words(uint8_t *p, qi a, int64_t count)
+Q_INLINE void qi_store_uint16(uint8_t *p, qi a, int64_t count)
 {
     uint32_t lanes[QI_LANES];
     uint16_t part[QI_LANES];
@@ -296,17 +296,17 @@ Q_INLINE void qb_store(uint8_t *p, qb a, int64_t count)
 /* ---- Numbers of 8 or 16 bits as lanes ---------------------------------------------------------------------- */
 
 /* The first `count` numbers from element i on, unsigned. */
-Q_INLINE qi qi_load_narrow(const void *p, int64_t i, bool wide, int64_t count)
+Q_INLINE qi qi_load_integers(const void *p, int64_t i, bool is_int16, int64_t count)
 {
-    const uint8_t *at = (const uint8_t *)p + (wide ? 2 * i : i);
-    return wide ? qi_load_words(at, count) : qi_load_bytes(at, false, count);
+    const uint8_t *at = (const uint8_t *)p + (is_int16 ? 2 * i : i);
+    return is_int16 ? qi_load_uint16(at, count) : qi_load_bytes(at, false, count);
 }
 /* The low bits of each lane. */
-Q_INLINE void qi_store_narrow(void *p, int64_t i, bool wide, qi a, int64_t count)
+Q_INLINE void qi_store_integers(void *p, int64_t i, bool is_int16, qi a, int64_t count)
 {
-    uint8_t *at = (uint8_t *)p + (wide ? 2 * i : i);
-    if (wide)
-        qi_store_words(at, a, count);
+    uint8_t *at = (uint8_t *)p + (is_int16 ? 2 * i : i);
+    if (is_int16)
+        qi_store_uint16(at, a, count);
     else
         qi_store_bytes(at, a, count);
 }

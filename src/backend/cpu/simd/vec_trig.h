@@ -27,11 +27,11 @@ VEC_INLINE vec vec_odd(vec x, const float *c, int degree)
  * has 33 bits, so that its multiples are exact and what is left of x near one of them is, too. */
 VEC_INLINE vec trig_reduce(vec *quadrant, vec x)
 {
-    const wide a = wide_of(x), n = wide_round(wide_mul(a, wide_set(0x1.45f306dc9c883p-1)));
-    const wide near = wide_sub(a, wide_mul(n, wide_set(0x1.921fb544p+0)));
-    const wide turns = wide_round(wide_mul(n, wide_set(0.25)));
-    *quadrant = wide_narrow(wide_sub(n, wide_mul(turns, wide_set(4))));
-    return wide_narrow(wide_sub(near, wide_mul(n, wide_set(0x1.0b4611a626331p-34))));
+    const vecd a = vecd_of(x), n = vecd_round(vecd_mul(a, vecd_set(0x1.45f306dc9c883p-1)));
+    const vecd near = vecd_sub(a, vecd_mul(n, vecd_set(0x1.921fb544p+0)));
+    const vecd turns = vecd_round(vecd_mul(n, vecd_set(0.25)));
+    *quadrant = vecd_float(vecd_sub(n, vecd_mul(turns, vecd_set(4))));
+    return vecd_float(vecd_sub(near, vecd_mul(n, vecd_set(0x1.0b4611a626331p-34))));
 }
 
 /* Both for |x| <= pi / 4. */

@@ -113,13 +113,13 @@ static qn_status depthwise_run(const void *opaque, void *bound, const qn_step_io
     const work w = {.s = s,
                     .y = io->out[0]->data,
                     .x = io->in[0]->data,
-                    .r = qn_ending_residual(&s->d.end, io)};
+                    .r = qn_epilogue_residual(&s->d.end, io)};
     (void)bound;
     if (s->split_channels)
         qn_parallel_parts(io->threads, s->d.blocks, LEAST_BLOCKS, run_channels, &w);
     else
         qn_parallel_parts(io->threads, s->d.samples * s->d.out_height, LEAST_ROWS, run_rows, &w);
-    qn_ending_run(&s->d.end, io);
+    qn_epilogue_run(&s->d.end, io);
     return QN_OK;
 }
 
@@ -175,12 +175,12 @@ static qn_status separable_run(const void *opaque, void *bound, const qn_step_io
     const work w = {.s = s,
                     .y = io->out[0]->data,
                     .x = io->in[0]->data,
-                    .r = qn_ending_residual(&s->then->end, io),
+                    .r = qn_epilogue_residual(&s->then->end, io),
                     .scratch = io->scratch};
     (void)bound;
     qn_parallel_parts(io->threads, s->d.samples * s->d.out_height, (s->at_once + 1) / 2,
                       run_rows_of_both, &w);
-    qn_ending_run(&s->then->end, io);
+    qn_epilogue_run(&s->then->end, io);
     return QN_OK;
 }
 
@@ -215,7 +215,7 @@ static qn_status depthwise_prepare(qn_claim *claim)
     d->bias = bias;
     d->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
     if (!s->then) {
-        qn_ending_prepare(&d->end, claim);
+        qn_epilogue_prepare(&d->end, claim);
         return QN_OK;
     }
     claim->scratch = (size_t)(qn_build_threads(claim->builder) * between(s)) * sizeof(float);
@@ -264,7 +264,7 @@ static qn_status take_pointwise(state *s, qn_claim *claim)
     qn_value *y = d->end.tail.out;
     qn_node *next = qn_build_fusible(claim->builder, y);
     qn_pointwise p;
-    if (!qn_ending_is_inner(&d->end) || (rows % threads != 0 && rows < 8 * threads) || !next ||
+    if (!qn_epilogue_is_inner(&d->end) || (rows % threads != 0 && rows < 8 * threads) || !next ||
         next->op != &qn_op_Conv || next->in[0] != y ||
         !qn_pointwise_describe(&p, claim->builder, next) || qn_pointwise_has_border(&p) ||
         p.split_filters || p.channels * p.filters > MOST_WEIGHTS)
@@ -274,7 +274,7 @@ static qn_status take_pointwise(state *s, qn_claim *claim)
     *s->then = p;
     s->at_once = QN_MIN(QN_MAX(qn_pointwise_places(s->channels) / d->out_width, 1), d->out_height);
     qn_claim_add(claim, next);
-    return qn_ending_take(&s->then->end, claim, next->out[0]);
+    return qn_epilogue_take(&s->then->end, claim, next->out[0]);
 }
 
 qn_status qn_claim_depthwise(bool *taken, qn_claim *claim)
@@ -293,9 +293,9 @@ qn_status qn_claim_depthwise(bool *taken, qn_claim *claim)
     s->bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
     describe(s, &g);
     qn_claim_in(claim, node->in[0], qn_layout_native())->strided = true;
-    QN_TRY(qn_ending_take(&s->d.end, claim, node->out[0]));
+    QN_TRY(qn_epilogue_take(&s->d.end, claim, node->out[0]));
     QN_TRY(take_pointwise(s, claim));
-    qn_ending_close(s->then ? &s->then->end : &s->d.end, claim);
+    qn_epilogue_close(s->then ? &s->then->end : &s->d.end, claim);
     claim->state = s;
     claim->kernel = s->then ? &separable_kernel : &depthwise_kernel;
     *taken = true;

@@ -12,7 +12,7 @@ typedef struct qn_depthwise {
     int64_t x_stride;     /* floats from sample to sample */
     const float *weights; /* [blocks, kernel, kernel, b] */
     const float *bias;    /* [blocks * b] */
-    qn_ending end;
+    qn_epilogue end;
 } qn_depthwise;
 
 /* One row of outputs of one block: y and r (residual; or y itself) at the row, x, weights and bias at the

@@ -55,7 +55,7 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
     const vec bias = vec_load(l->row->bias);
     for (int g = 0; g < count; g++)
         sums[g] = vec_add(sums[g], bias);
-    finish_vectors(sums, count, &d->end.finish, l->row->r + at * VEC_WIDTH);
+    epilogue_vectors(sums, count, &d->end.fused, l->row->r + at * VEC_WIDTH);
     for (int g = 0; g < count; g++)
         vec_store(l->row->y + (at + g) * VEC_WIDTH, sums[g]);
 }
@@ -71,7 +71,7 @@ VEC_INLINE void depthwise_edge(const depthwise_line *l, const float *x, int64_t 
                           vec_load(l->row->weights + (i * kernel + j) * VEC_WIDTH), sum);
     }
     sum = vec_add(sum, vec_load(l->row->bias));
-    finish_vectors(&sum, 1, &l->d->end.finish, l->row->r + at * VEC_WIDTH);
+    epilogue_vectors(&sum, 1, &l->d->end.fused, l->row->r + at * VEC_WIDTH);
     vec_store(l->row->y + at * VEC_WIDTH, sum);
 }
 
@@ -95,7 +95,7 @@ VEC_INLINE void depthwise_inside(const depthwise_line *l, int64_t first, int64_t
     int64_t at = first;
     for (; at + group <= last; at += group)
         depthwise_group(l, at, kernel, stride, group);
-    if (at < last && last - first >= group && l->d->end.finish.residual == QN_RESIDUAL_NONE) {
+    if (at < last && last - first >= group && l->d->end.fused.residual == QN_RESIDUAL_NONE) {
         /* Some again, which is quicker than one by one. */
         depthwise_group(l, last - group, kernel, stride, group);
         return;

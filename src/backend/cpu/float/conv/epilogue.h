@@ -11,41 +11,41 @@ typedef enum qn_residual {
     QN_RESIDUAL_AFTER   /* f(x) + r */
 } qn_residual;
 
-typedef struct qn_finish_step {
+typedef struct qn_epilogue_step {
     qn_fn fn;
     float a, b;
-} qn_finish_step;
+} qn_epilogue_step;
 
 /* Networks made for phones have a scale and a shift before the activation and behind it. */
-enum { QN_FINISH_STEPS = 3 };
+enum { QN_EPILOGUE_STEPS = 3 };
 
-typedef struct qn_finish {
-    qn_finish_step steps[QN_FINISH_STEPS];
+typedef struct qn_epilogue_fused {
+    qn_epilogue_step steps[QN_EPILOGUE_STEPS];
     int32_t n_steps;
     qn_residual residual;
     int32_t operand; /* of the tail: the residual; -1: none */
-} qn_finish;
+} qn_epilogue_fused;
 
-/* The end of an own convolution: what stands behind it, and how much of that is in `finish`. */
-typedef struct qn_ending {
-    qn_finish finish;
+/* The end of an own convolution: what stands behind it, and how much of that is in `fused`. */
+typedef struct qn_epilogue {
+    qn_epilogue_fused fused;
     qn_tail tail;
-    int32_t n_fused;            /* stages that are in `finish` */
+    int32_t n_fused;            /* stages that are in `fused` */
     int64_t y_stride, r_stride; /* floats from sample to sample, of the result and the residual */
-} qn_ending;
+} qn_epilogue;
 
 /* Takes the nodes behind `y`, which is in the native layout; the claim gets no output yet. */
-QN_MUST_CHECK qn_status qn_ending_take(qn_ending *out, qn_claim *claim, qn_value *y);
+QN_MUST_CHECK qn_status qn_epilogue_take(qn_epilogue *out, qn_claim *claim, qn_value *y);
 /* Gives the claim the operands and the output, which takes the memory of the residual when that ends
  * here and is not the source itself. */
-void qn_ending_close(qn_ending *ending, qn_claim *claim);
+void qn_epilogue_close(qn_epilogue *epilogue, qn_claim *claim);
 /* Nothing is left for the chain and nothing is read: the end can stay inside of a claim. */
-bool qn_ending_is_inner(const qn_ending *ending);
+bool qn_epilogue_is_inner(const qn_epilogue *epilogue);
 /* In the kernel's prepare. */
-void qn_ending_prepare(qn_ending *ending, const qn_claim *claim);
+void qn_epilogue_prepare(qn_epilogue *epilogue, const qn_claim *claim);
 /* The residual's data, or NULL. */
-const float *qn_ending_residual(const qn_ending *ending, const qn_step_io *io);
+const float *qn_epilogue_residual(const qn_epilogue *epilogue, const qn_step_io *io);
 /* What the kernel has left to the chain. */
-void qn_ending_run(const qn_ending *ending, const qn_step_io *io);
+void qn_epilogue_run(const qn_epilogue *epilogue, const qn_step_io *io);
 
 #endif

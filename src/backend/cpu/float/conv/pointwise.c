@@ -24,7 +24,7 @@ static void compute_tile(const qn_pointwise *p, qn_pointwise_tile *t)
         t->to_total = from + run < all;
         t->next = t->to_total ? t->x + run * t->x_step : next;
         t->weights = weights + from * b * t->blocks * b;
-        p->kernels->tile(t, &p->end.finish);
+        p->kernels->tile(t, &p->end.fused);
     }
     t->weights = weights;
 }
@@ -79,7 +79,7 @@ static void compute_border(const qn_pointwise *p, const qn_pointwise_part *part,
         for (; at < end; at += t.places) {
             t.places = QN_MIN(end - at, p->kernels->places);
             aim(&t, part, (pair * 2 * p->out_places + at) * p->block);
-            p->kernels->tile(&t, &p->end.finish);
+            p->kernels->tile(&t, &p->end.fused);
         }
         at += p->width;
     }
@@ -125,14 +125,14 @@ static void pack_block(float *to, const qn_pointwise *p, const float *band, int6
 {
     const int64_t b = p->block;
     for (int64_t c = 0; c < p->channels; c += b) {
-        const qn_turn t = {.y = to + c * step,
-                           .x = band + c,
-                           .y_step = step,
-                           .x_step = p->channels,
-                           .rows = rows,
-                           .columns = QN_MIN(b, p->channels - c),
-                           .fill = true};
-        qn_kernels_get()->turn(&t);
+        const qn_transpose_tile t = {.y = to + c * step,
+                                     .x = band + c,
+                                     .y_step = step,
+                                     .x_step = p->channels,
+                                     .rows = rows,
+                                     .columns = QN_MIN(b, p->channels - c),
+                                     .fill = true};
+        qn_kernels_get()->transpose(&t);
     }
 }
 
@@ -168,7 +168,7 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
         memset(p->packed, 0, bytes);
     if (p->constant)
         memcpy(p->bias, p->constant->data, (size_t)p->filters * sizeof *p->bias);
-    qn_ending_prepare(&p->end, claim);
+    qn_epilogue_prepare(&p->end, claim);
     return pack(p, ctx);
 }
 
@@ -266,14 +266,14 @@ static qn_status pointwise_run(const void *opaque, void *bound, const qn_step_io
     enum { LEAST_PAIRS = 2, LEAST_TILES = 8 };
     const state *s = opaque;
     const qn_pointwise *p = &s->p;
-    const work w = {s, io->out[0]->data, io->in[0]->data, qn_ending_residual(&p->end, io)};
+    const work w = {s, io->out[0]->data, io->in[0]->data, qn_epilogue_residual(&p->end, io)};
     (void)bound;
     if (p->split_filters)
         qn_parallel_parts(io->threads, (p->filter_blocks + 1) / 2, LEAST_PAIRS, run_filters, &w);
     else
         qn_parallel_parts(io->threads, p->samples * p->places,
                           LEAST_TILES * (int64_t)p->kernels->places, run_places, &w);
-    qn_ending_run(&p->end, io);
+    qn_epilogue_run(&p->end, io);
     return QN_OK;
 }
 
@@ -296,8 +296,8 @@ qn_status qn_claim_pointwise(bool *taken, qn_claim *claim)
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->p = p;
     qn_claim_in(claim, claim->node->in[0], qn_layout_native())->strided = true;
-    QN_TRY(qn_ending_take(&s->p.end, claim, claim->node->out[0]));
-    qn_ending_close(&s->p.end, claim);
+    QN_TRY(qn_epilogue_take(&s->p.end, claim, claim->node->out[0]));
+    qn_epilogue_close(&s->p.end, claim);
     claim->state = s;
     claim->kernel = &pointwise_kernel;
     *taken = true;

@@ -24,7 +24,7 @@ typedef struct qn_pointwise_tile {
 
 typedef struct qn_pointwise_kernels {
     int places; /* most of a tile, up to QN_POINTWISE_PLACES */
-    void (*tile)(const qn_pointwise_tile *tile, const qn_finish *finish);
+    void (*tile)(const qn_pointwise_tile *tile, const qn_epilogue_fused *fused);
 } qn_pointwise_kernels;
 
 typedef struct qn_pointwise {
@@ -36,7 +36,7 @@ typedef struct qn_pointwise {
     const qn_tensor *weights, *constant; /* [filters, channels, 1, 1]; bias or NULL */
     float *packed; /* [filter_blocks / 2, channel_blocks * b, 2, b]; an odd last one [..., 1, b] */
     float *bias;   /* [filter_blocks * b] */
-    qn_ending end;
+    qn_epilogue end;
 } qn_pointwise;
 
 /* A part of one sample: places [first, first + count) by pairs [from, to) of filter blocks. The one with the first

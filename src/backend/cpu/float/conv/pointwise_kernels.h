@@ -46,7 +46,7 @@ VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise
     if (s->fn == QN_FN_##name)                                                                     \
         POINTWISE_EACH(p, places) sums[p] = apply_##name(sums[p], a, b, b);
 
-VEC_INLINE void pointwise_step(vec *sums, int places, const qn_finish_step *s)
+VEC_INLINE void pointwise_step(vec *sums, int places, const qn_epilogue_step *s)
 {
     const vec a = vec_set(s->a), b = vec_set(s->b);
     POINTWISE_STEP(CLIP)
@@ -55,7 +55,7 @@ VEC_INLINE void pointwise_step(vec *sums, int places, const qn_finish_step *s)
     POINTWISE_STEP(RELU)
 }
 
-VEC_INLINE bool pointwise_is_short(const qn_finish *f)
+VEC_INLINE bool pointwise_is_short(const qn_epilogue_fused *f)
 {
     for (int32_t s = 0; s < f->n_steps; s++) {
         const qn_fn fn = f->steps[s].fn;
@@ -65,7 +65,8 @@ VEC_INLINE bool pointwise_is_short(const qn_finish *f)
     return f->residual != QN_RESIDUAL_AFTER;
 }
 
-VEC_INLINE bool pointwise_finish(vec *sums, int places, const qn_finish *f, const float *r)
+VEC_INLINE bool pointwise_epilogue(vec *sums, int places, const qn_epilogue_fused *f,
+                                   const float *r)
 {
     if (!pointwise_is_short(f))
         return false;
@@ -77,17 +78,17 @@ VEC_INLINE bool pointwise_finish(vec *sums, int places, const qn_finish *f, cons
 }
 
 /* The other functions, one vector after another; r may be y. */
-VEC_APART void pointwise_finish_rare(float *y, const float *sums, int places, const qn_finish *f,
-                                     const float *r)
+VEC_APART void pointwise_epilogue_rare(float *y, const float *sums, int places,
+                                       const qn_epilogue_fused *f, const float *r)
 {
     for (int p = 0; p < places; p++) {
         vec v = vec_load(sums + p * VEC_WIDTH);
-        finish_vectors(&v, 1, f, r + p * VEC_WIDTH);
+        epilogue_vectors(&v, 1, f, r + p * VEC_WIDTH);
         vec_store(y + p * VEC_WIDTH, v);
     }
 }
 
-VEC_INLINE void pointwise_block(const qn_pointwise_tile *t, const qn_finish *f, int places,
+VEC_INLINE void pointwise_block(const qn_pointwise_tile *t, const qn_epilogue_fused *f, int places,
                                 int blocks)
 {
     vec sums[2][POINTWISE_PLACES];
@@ -112,12 +113,12 @@ VEC_INLINE void pointwise_block(const qn_pointwise_tile *t, const qn_finish *f, 
             continue;
         }
         POINTWISE_EACH(p, places) sums[k][p] = vec_add(sums[k][p], bias);
-        if (pointwise_finish(sums[k], places, f, r)) {
+        if (pointwise_epilogue(sums[k], places, f, r)) {
             POINTWISE_EACH(p, places) vec_store(y + p * VEC_WIDTH, sums[k][p]);
         } else {
             float plain[POINTWISE_PLACES * VEC_WIDTH];
             POINTWISE_EACH(p, places) vec_store(plain + p * VEC_WIDTH, sums[k][p]);
-            pointwise_finish_rare(y, plain, places, f, r);
+            pointwise_epilogue_rare(y, plain, places, f, r);
         }
     }
 }
@@ -130,7 +131,7 @@ VEC_INLINE void pointwise_block(const qn_pointwise_tile *t, const qn_finish *f, 
             pointwise_block(t, f, count, 1);                                                       \
         break;
 
-static void pointwise_tile(const qn_pointwise_tile *t, const qn_finish *f)
+static void pointwise_tile(const qn_pointwise_tile *t, const qn_epilogue_fused *f)
 {
     switch (t->places) {
         POINTWISE_CASE(1)

@@ -10,9 +10,10 @@
 /* ---- Weights --------------------------------------------------------------------------------------------- */
 
 /* Rows of G: 1, x, x^2 at every point, over the product of its distances to the others. */
-static void transform_matrix(double g[QN_WINO_IN][3])
+static void transform_matrix(double g[QN_WINOGRAD_IN][3])
 {
-    static const double points[] = {0, QN_WINO_P, -QN_WINO_P, QN_WINO_Q, -QN_WINO_Q};
+    static const double points[] = {0, QN_WINOGRAD_P, -QN_WINOGRAD_P, QN_WINOGRAD_Q,
+                                    -QN_WINOGRAD_Q};
     for (int i = 0; i < 5; i++) {
         double scale = 1;
         for (int j = 0; j < 5; j++)
@@ -26,33 +27,33 @@ static void transform_matrix(double g[QN_WINO_IN][3])
 }
 
 /* G k G' of one 3x3 kernel, in doubles and rounded once. */
-static void transform_kernel(float *u, double g[QN_WINO_IN][3], const float *k)
+static void transform_kernel(float *u, double g[QN_WINOGRAD_IN][3], const float *k)
 {
-    double t[QN_WINO_IN][3];
-    for (int i = 0; i < QN_WINO_IN; i++) {
+    double t[QN_WINOGRAD_IN][3];
+    for (int i = 0; i < QN_WINOGRAD_IN; i++) {
         for (int j = 0; j < 3; j++)
             t[i][j] =
                 g[i][0] * (double)k[j] + g[i][1] * (double)k[3 + j] + g[i][2] * (double)k[6 + j];
     }
-    for (int i = 0; i < QN_WINO_IN; i++) {
-        for (int j = 0; j < QN_WINO_IN; j++)
-            u[i * QN_WINO_IN + j] =
+    for (int i = 0; i < QN_WINOGRAD_IN; i++) {
+        for (int j = 0; j < QN_WINOGRAD_IN; j++)
+            u[i * QN_WINOGRAD_IN + j] =
                 (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
     }
 }
 
-static size_t weight_floats(const qn_wino *w, int64_t block)
+static size_t weight_floats(const qn_winograd *w, int64_t block)
 {
-    return (size_t)((w->filter_blocks + 1) / 2 * 2 * block * QN_WINO_XI * w->channel_blocks *
+    return (size_t)((w->filter_blocks + 1) / 2 * 2 * block * QN_WINOGRAD_XI * w->channel_blocks *
                     block);
 }
 
 typedef struct packing {
-    const qn_wino *w;
+    const qn_winograd *w;
     float *to;
     const char *weights; /* [filters, channels, 3, 3] at any address */
     int64_t channels, block;
-    double (*matrix)[3]; /* [QN_WINO_IN] */
+    double (*matrix)[3]; /* [QN_WINOGRAD_IN] */
 } packing;
 
 static void pack_filters(const void *opaque, int64_t first, int64_t last)
@@ -61,12 +62,12 @@ static void pack_filters(const void *opaque, int64_t first, int64_t last)
     const int64_t block = p->block, padded = p->w->channel_blocks * block;
     for (int64_t k = first; k < last; k++) {
         for (int64_t c = 0; c < p->channels; c++) {
-            float kernel[9], u[QN_WINO_XI];
+            float kernel[9], u[QN_WINOGRAD_XI];
             memcpy(kernel, p->weights + (size_t)(k * p->channels + c) * sizeof kernel,
                    sizeof kernel);
             transform_kernel(u, p->matrix, kernel);
-            for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
-                const int64_t row = (k / block / 2 * QN_WINO_XI + xi) * padded + c;
+            for (int64_t xi = 0; xi < QN_WINOGRAD_XI; xi++) {
+                const int64_t row = (k / block / 2 * QN_WINOGRAD_XI + xi) * padded + c;
                 p->to[(row * 2 + k / block % 2) * block + k % block] = u[xi];
             }
         }
@@ -76,8 +77,8 @@ static void pack_filters(const void *opaque, int64_t first, int64_t last)
 /* ---- Running ------------------------------------------------------------------------------------------------ */
 
 typedef struct run {
-    const qn_wino *w;
-    const qn_wino_kernels *kernels;
+    const qn_winograd *w;
+    const qn_winograd_kernels *kernels;
     int64_t block;
     float *y;
     const float *x, *r;
@@ -93,15 +94,15 @@ typedef struct batch {
 
 static batch batch_of(const run *r, int64_t first, int64_t last, int thread)
 {
-    const int64_t v_floats = QN_WINO_XI * r->w->batch * r->w->channel_blocks * r->block;
-    const int64_t m_floats = QN_WINO_XI * r->w->batch * 2 * r->block;
+    const int64_t v_floats = QN_WINOGRAD_XI * r->w->batch * r->w->channel_blocks * r->block;
+    const int64_t m_floats = QN_WINOGRAD_XI * r->w->batch * 2 * r->block;
     float *own = r->scratch + thread * (v_floats + m_floats);
     return (batch){r, own, own + v_floats, first, last};
 }
 
 static void transform_block(const batch *b, int64_t c)
 {
-    const qn_wino *w = b->r->w;
+    const qn_winograd *w = b->r->w;
     const int64_t block = b->r->block, tiles = b->last - b->first;
     b->r->kernels->input(w, b->v + c * tiles * block, w->channel_blocks * tiles * block,
                          b->r->x + c * w->height * w->width * block, b->first, b->last);
@@ -111,37 +112,38 @@ static void transform_block(const batch *b, int64_t c)
 static void compute_pair(const batch *b, int64_t pair)
 {
     const run *r = b->r;
-    const qn_wino *w = r->w;
+    const qn_winograd *w = r->w;
     const int64_t tiles = b->last - b->first, block = r->block;
-    const int64_t xi_step = w->channel_blocks * tiles * block, m_step = QN_WINO_XI * tiles * block;
+    const int64_t xi_step = w->channel_blocks * tiles * block,
+                  m_step = QN_WINOGRAD_XI * tiles * block;
     const int64_t parts = (tiles + r->kernels->rows - 1) / r->kernels->rows;
     const int64_t plane = w->out_height * w->out_width * block;
     const int64_t u_step = w->channel_blocks * block * 2 * block;
     const int blocks = w->filter_blocks - pair * 2 >= 2 ? 2 : 1;
-    for (int64_t xi = 0; xi < QN_WINO_XI; xi++) {
+    for (int64_t xi = 0; xi < QN_WINOGRAD_XI; xi++) {
         for (int64_t part = 0, at = 0; part < parts; part++) {
             const int64_t next = tiles * (part + 1) / parts;
-            const qn_wino_product p = {b->m + (xi * tiles + at) * block,
-                                       b->v + xi * xi_step + at * block,
-                                       w->weights + (pair * QN_WINO_XI + xi) * u_step,
-                                       m_step,
-                                       tiles * block,
-                                       w->channel_blocks,
-                                       next - at,
-                                       blocks};
+            const qn_winograd_product p = {b->m + (xi * tiles + at) * block,
+                                           b->v + xi * xi_step + at * block,
+                                           w->weights + (pair * QN_WINOGRAD_XI + xi) * u_step,
+                                           m_step,
+                                           tiles * block,
+                                           w->channel_blocks,
+                                           next - at,
+                                           blocks};
             r->kernels->product(&p);
             at = next;
         }
     }
     for (int64_t k = 0; k < blocks; k++) {
         const int64_t filters = pair * 2 + k;
-        const qn_wino_result to = {r->y + filters * plane, r->r ? r->r + filters * plane : NULL,
-                                   b->m + k * m_step, tiles * block, filters};
+        const qn_winograd_result to = {r->y + filters * plane, r->r ? r->r + filters * plane : NULL,
+                                       b->m + k * m_step, tiles * block, filters};
         r->kernels->output(w, &to, b->first, b->last);
     }
 }
 
-static int64_t count_pairs(const qn_wino *w)
+static int64_t count_pairs(const qn_winograd *w)
 {
     return (w->filter_blocks + 1) / 2;
 }
@@ -150,7 +152,7 @@ static int64_t count_pairs(const qn_wino *w)
 static void run_batch(const void *opaque, int64_t item, int thread)
 {
     const run *r = opaque;
-    const qn_wino *w = r->w;
+    const qn_winograd *w = r->w;
     const batch b =
         batch_of(r, w->tiles * item / w->batches, w->tiles * (item + 1) / w->batches, thread);
     for (int64_t c = 0; c < w->channel_blocks; c++)
@@ -176,7 +178,7 @@ static void share_pair(const void *opaque, int64_t pair, int thread)
 /* The batches in turn, each by all threads. */
 static void run_shared(const run *r, int threads)
 {
-    const qn_wino *w = r->w;
+    const qn_winograd *w = r->w;
     for (int64_t first = 0; first < w->tiles; first += w->batch) {
         const batch b = batch_of(r, first, QN_MIN(first + w->batch, w->tiles), 0);
         qn_parallel_items(threads, w->channel_blocks, share_block, &b);
@@ -187,17 +189,17 @@ static void run_shared(const run *r, int threads)
 /* ---- Claim ---------------------------------------------------------------------------------------------------- */
 
 typedef struct state {
-    qn_wino wino;
+    qn_winograd wino;
     qn_geometry g;
     int64_t block;
-    const qn_wino_kernels *kernels;
+    const qn_winograd_kernels *kernels;
     const qn_tensor *weights, *bias;
 } state;
 
 static void pack(float *to, const state *s, int threads)
 {
     enum { ALONE = 16 };
-    double matrix[QN_WINO_IN][3];
+    double matrix[QN_WINOGRAD_IN][3];
     const packing p = {&s->wino, to, s->weights->data, s->g.channels, s->block, matrix};
     transform_matrix(matrix);
     memset(to, 0, weight_floats(&s->wino, s->block) * sizeof *to);
@@ -207,7 +209,7 @@ static void pack(float *to, const state *s, int threads)
 static qn_status wino_prepare(qn_claim *claim)
 {
     state *s = claim->state;
-    qn_wino *w = &s->wino;
+    qn_winograd *w = &s->wino;
     qn_context *ctx = qn_build_context(claim->builder);
     const int64_t threads = qn_build_threads(claim->builder);
     float *weights =
@@ -222,9 +224,9 @@ static qn_status wino_prepare(qn_claim *claim)
     w->weights = weights;
     w->bias = bias;
     w->x_stride = (int64_t)(claim->in[0].stride / sizeof(float));
-    qn_ending_prepare(&w->end, claim);
+    qn_epilogue_prepare(&w->end, claim);
     claim->scratch =
-        (size_t)(threads * QN_WINO_XI * w->batch * (w->channel_blocks + 2) * s->block) *
+        (size_t)(threads * QN_WINOGRAD_XI * w->batch * (w->channel_blocks + 2) * s->block) *
         sizeof(float);
     return QN_OK;
 }
@@ -237,14 +239,14 @@ static qn_status wino_run(const void *opaque, void *bound, const qn_step_io *io)
                    .block = s->block,
                    .y = io->out[0]->data,
                    .x = io->in[0]->data,
-                   .r = qn_ending_residual(&s->wino.end, io),
+                   .r = qn_epilogue_residual(&s->wino.end, io),
                    .scratch = io->scratch};
     (void)bound;
     if (s->wino.split_filters)
         run_shared(&r, io->threads);
     else
         qn_parallel_items(io->threads, s->wino.batches, run_batch, &r);
-    qn_ending_run(&s->wino.end, io);
+    qn_epilogue_run(&s->wino.end, io);
     return QN_OK;
 }
 
@@ -254,9 +256,10 @@ static const qn_kernel wino_kernel = {.name = "winograd", .prepare = wino_prepar
 static void choose_batch(state *s, int64_t threads)
 {
     enum { V_BYTES = 400 * 1024, MOST = 56 };
-    qn_wino *w = &s->wino;
+    qn_winograd *w = &s->wino;
     const int64_t rows = s->kernels->rows;
-    const int64_t tile_bytes = QN_WINO_XI * w->channel_blocks * s->block * (int64_t)sizeof(float);
+    const int64_t tile_bytes =
+        QN_WINOGRAD_XI * w->channel_blocks * s->block * (int64_t)sizeof(float);
     w->split_filters =
         w->tiles < rows * threads * 2 && w->filter_blocks >= 2 * threads && w->channel_blocks >= 4;
     if (w->split_filters) {
@@ -272,7 +275,7 @@ static void choose_batch(state *s, int64_t threads)
 
 static void describe(state *s, const qn_geometry *g)
 {
-    qn_wino *w = &s->wino;
+    qn_winograd *w = &s->wino;
     const int64_t b = s->block;
     s->g = *g;
     w->height = g->in[0];
@@ -283,15 +286,15 @@ static void describe(state *s, const qn_geometry *g)
     w->pad_left = g->pad_begin[1];
     w->channel_blocks = (g->channels + b - 1) / b;
     w->filter_blocks = (g->filters + b - 1) / b;
-    w->tiles_across = (g->out[1] + QN_WINO_OUT - 1) / QN_WINO_OUT;
-    w->tiles_of_sample = (g->out[0] + QN_WINO_OUT - 1) / QN_WINO_OUT * w->tiles_across;
+    w->tiles_across = (g->out[1] + QN_WINOGRAD_OUT - 1) / QN_WINOGRAD_OUT;
+    w->tiles_of_sample = (g->out[0] + QN_WINOGRAD_OUT - 1) / QN_WINOGRAD_OUT * w->tiles_across;
     w->tiles = w->tiles_of_sample * g->samples;
 }
 
 /* Bytes that transformed weights need beyond the plain ones. */
 static int64_t added_bytes(const qn_geometry *g)
 {
-    return (QN_WINO_XI - 9) * g->channels * g->filters * (int64_t)sizeof(float);
+    return (QN_WINOGRAD_XI - 9) * g->channels * g->filters * (int64_t)sizeof(float);
 }
 
 /* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few tiles. */
@@ -332,8 +335,8 @@ qn_status qn_claim_winograd(bool *taken, qn_claim *claim)
     describe(s, &g);
     choose_batch(s, qn_build_threads(claim->builder));
     qn_claim_in(claim, node->in[0], qn_layout_native())->strided = true;
-    QN_TRY(qn_ending_take(&s->wino.end, claim, node->out[0]));
-    qn_ending_close(&s->wino.end, claim);
+    QN_TRY(qn_epilogue_take(&s->wino.end, claim, node->out[0]));
+    qn_epilogue_close(&s->wino.end, claim);
     claim->state = s;
     claim->kernel = &wino_kernel;
     *taken = true;

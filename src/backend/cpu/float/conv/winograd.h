@@ -14,11 +14,11 @@
 
 #include "backend/cpu/float/conv/epilogue.h"
 
-enum { QN_WINO_OUT = 4, QN_WINO_IN = 6, QN_WINO_XI = 36 };
-#define QN_WINO_P 0.75 /* the points: 0, +-P, +-Q */
-#define QN_WINO_Q 1.5
+enum { QN_WINOGRAD_OUT = 4, QN_WINOGRAD_IN = 6, QN_WINOGRAD_XI = 36 };
+#define QN_WINOGRAD_P 0.75 /* the points: 0, +-P, +-Q */
+#define QN_WINOGRAD_Q 1.5
 
-typedef struct qn_wino {
+typedef struct qn_winograd {
     int64_t height, width, out_height, out_width, pad_top, pad_left;
     int64_t channel_blocks, filter_blocks;
     int64_t tiles_across, tiles_of_sample, tiles; /* tiles: of all samples */
@@ -28,37 +28,37 @@ typedef struct qn_wino {
     int64_t batches;      /* else: as many for each thread */
     const float *weights; /* U: [filter_blocks / 2, xi, channels, 2, b] */
     const float *bias;    /* [filter_blocks * b] */
-    qn_ending end;
-} qn_wino;
+    qn_epilogue end;
+} qn_winograd;
 
 /* Transforms tiles [first, last) of one block of channels: v[xi * xi_step + (tile - first) * b]. */
-typedef void qn_wino_input_fn(const qn_wino *w, float *v, int64_t xi_step, const float *x,
-                              int64_t first, int64_t last);
+typedef void qn_winograd_input_fn(const qn_winograd *w, float *v, int64_t xi_step, const float *x,
+                                  int64_t first, int64_t last);
 /* m[k][tile][b] = sum over all channels of v times u, for `tiles` tiles and 1 or 2 blocks of filters,
  * whose m lie m_step apart; v has its blocks of channels v_step apart. */
-typedef struct qn_wino_product {
+typedef struct qn_winograd_product {
     float *m;
     const float *v, *u;
     int64_t m_step, v_step, channel_blocks;
     int64_t tiles;
     int blocks;
-} qn_wino_product;
-typedef void qn_wino_product_fn(const qn_wino_product *p);
+} qn_winograd_product;
+typedef void qn_winograd_product_fn(const qn_winograd_product *p);
 /* Writes tiles [first, last) of block `block` of the filters from m[xi * xi_step + ...]; r: residual or
  * NULL. y and r begin at that block. */
-typedef struct qn_wino_result {
+typedef struct qn_winograd_result {
     float *y;
     const float *r, *m;
     int64_t xi_step, block;
-} qn_wino_result;
-typedef void qn_wino_output_fn(const qn_wino *w, const qn_wino_result *to, int64_t first,
-                               int64_t last);
+} qn_winograd_result;
+typedef void qn_winograd_output_fn(const qn_winograd *w, const qn_winograd_result *to,
+                                   int64_t first, int64_t last);
 
-typedef struct qn_wino_kernels {
+typedef struct qn_winograd_kernels {
     int64_t rows; /* tiles that a product takes at once, best used whole */
-    qn_wino_input_fn *input;
-    qn_wino_product_fn *product;
-    qn_wino_output_fn *output;
-} qn_wino_kernels;
+    qn_winograd_input_fn *input;
+    qn_winograd_product_fn *product;
+    qn_winograd_output_fn *output;
+} qn_winograd_kernels;
 
 #endif

@@ -74,7 +74,7 @@ qn_status qn_claim_elementwise(bool *taken, qn_claim *claim)
         return QN_OK;
     QN_TRY(qn_tail_grow(t, claim));
     qn_claim_in(claim, t->x, t->layout)->strided = t->layout.kind == QN_LAYOUT_BLOCKED;
-    qn_tail_finish(t, claim);
+    qn_tail_close(t, claim);
     choose_place(claim, t);
     claim->state = t;
     claim->kernel = &chain_kernel;

@@ -342,7 +342,7 @@ qn_status qn_tail_grow(qn_tail *t, qn_claim *claim)
     return QN_OK;
 }
 
-void qn_tail_finish(qn_tail *t, qn_claim *claim)
+void qn_tail_close(qn_tail *t, qn_claim *claim)
 {
     const bool strided = t->layout.kind == QN_LAYOUT_BLOCKED;
     for (int32_t i = 0; i < t->chain.n_operands; i++) {

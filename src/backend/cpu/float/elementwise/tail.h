@@ -32,7 +32,7 @@ QN_MUST_CHECK qn_status qn_tail_take(bool *taken, qn_tail *tail, qn_claim *claim
 /* Takes as many of the following nodes as it can. */
 QN_MUST_CHECK qn_status qn_tail_grow(qn_tail *tail, qn_claim *claim);
 /* Adds the operands to the claim's inputs, behind those that are there, and the end as out[0]. */
-void qn_tail_finish(qn_tail *tail, qn_claim *claim);
+void qn_tail_close(qn_tail *tail, qn_claim *claim);
 
 /* In the kernel's prepare: the geometry. x is input `x_in` of the claim, or -1: what lies in out[0]. */
 void qn_tail_prepare(qn_tail *tail, const qn_claim *claim, int32_t x_in);

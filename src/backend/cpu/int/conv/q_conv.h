@@ -21,7 +21,7 @@ typedef enum qn_q_conv_algorithm {
 } qn_q_conv_algorithm;
 
 /* Rows and columns of a tile of QN_Q_CONV_WINOGRAD. */
-enum { QN_Q_WINO_OUT = 4 };
+enum { QN_Q_WINOGRAD_OUT = 4 };
 
 /* Maps and the patches on them. Of a pair the first number is for the direction down, the second across. */
 typedef struct qn_q_conv_grid {
@@ -108,11 +108,11 @@ typedef struct qn_q_conv_tiles {
 /* State of QN_Q_CONV_DEPTHWISE. */
 typedef struct qn_q_conv_depthwise {
     /* Runs of outputs: whole rows where patches stand side by side, else pixels. */
-    qn_depth depth;
+    qn_depthwise_run depth;
     /* Runs of a row, and bytes of the map from one to the next. */
     int64_t runs, x_run;
     /* Where the kernels have tiles of pixels: by the first row of a patch. */
-    qn_depth_phase phases[2];
+    qn_depthwise_phase phases[2];
 } qn_q_conv_depthwise;
 
 /* State of QN_Q_CONV_WINOGRAD. */
@@ -143,9 +143,9 @@ typedef struct qn_q_conv {
 /* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
 typedef struct qn_q_weights {
     const uint8_t *data;
-    bool is_signed, wide; /* wide: 16 bits */
-    bool by_column;       /* data is [k, filters] instead of [filters, k] */
-    const int32_t *zeros; /* by filter */
+    bool is_signed, is_int16; /* wide: 16 bits */
+    bool by_column;           /* data is [k, filters] instead of [filters, k] */
+    const int32_t *zeros;     /* by filter */
 } qn_q_weights;
 
 /* Pieces of `size` that cover `count`. */
@@ -159,24 +159,24 @@ static inline int64_t qn_q_conv_seen(const qn_q_conv_grid *g, int d, int64_t out
     return (out - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] + 1;
 }
 /* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_winograd.h, the most. */
-enum { QN_Q_UNIT = 2, QN_Q_UNIT_MOST = QN_Q_WINO_OUT };
+enum { QN_Q_UNIT = 2, QN_Q_UNIT_MOST = QN_Q_WINOGRAD_OUT };
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {
-    return c->plan.algorithm == QN_Q_CONV_WINOGRAD ? QN_Q_WINO_OUT : QN_Q_UNIT;
+    return c->plan.algorithm == QN_Q_CONV_WINOGRAD ? QN_Q_WINOGRAD_OUT : QN_Q_UNIT;
 }
 /* Rows that are computed for so many. */
 static inline int64_t qn_q_conv_rows(const qn_q_conv *c, int64_t rows)
 {
     if (c->plan.algorithm != QN_Q_CONV_WINOGRAD)
         return rows;
-    return qn_q_pieces(rows, QN_Q_WINO_OUT) * QN_Q_WINO_OUT;
+    return qn_q_pieces(rows, QN_Q_WINOGRAD_OUT) * QN_Q_WINOGRAD_OUT;
 }
 
 /* From the results of the first filter to those of another, with which a block begins. */
 static inline int64_t qn_q_conv_filter_bytes(const qn_q_conv *c, int64_t filter)
 {
     return c->memory.blocked ? filter / c->plan.kernels->lanes * c->mac.y_vector
-                             : filter * qn_q_finish_size(&c->mac.finish);
+                             : filter * qn_q_epilogue_y_bytes(&c->mac.epilogue);
 }
 
 /* Filters of all groups. */
@@ -200,13 +200,14 @@ qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns);
 /* Its sums fit int32 and its sizes are of this world. */
 bool qn_q_conv_fits(const qn_q_conv *c);
 /* Chooses kernels, algorithm and order for so many threads. All that stands before `plan` in qn_q_conv must be set, and
- * mac.finish but for its numbers. */
+ * mac.epilogue but for its numbers. */
 QN_MUST_CHECK qn_status qn_q_conv_make_plan(qn_q_conv *c, qn_builder *builder, int64_t threads);
 /* The part of it that depthwise convolutions need. (q_conv_depthwise.c) */
-QN_MUST_CHECK qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder);
-QN_MUST_CHECK qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+QN_MUST_CHECK qn_status qn_q_depthwise_plan(qn_q_conv *c, qn_builder *builder);
+QN_MUST_CHECK qn_status qn_q_depthwise_pack(qn_q_conv *c, qn_builder *builder,
+                                            const qn_q_weights *w);
 /* The channel whose parameters stand at that place. */
-int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param);
+int64_t qn_q_depthwise_channel(const qn_q_conv *c, int64_t param);
 
 /* Weight `at` of all, without the zero point of its filter. */
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at);
@@ -221,9 +222,9 @@ bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t lengt
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
 {
     const qn_mac_source *s = &c->source;
-    if (c->shape.kind != QN_MAC_BYTES && s->wide)
+    if (c->shape.kind != QN_MAC_INT8 && s->is_int16)
         return s->zero - (s->is_signed ? 0 : 0x8000);
-    return c->plan.kernels->is_wide ? 0 : s->zero + (s->is_signed ? 128 : 0);
+    return c->plan.kernels->reads_int16 ? 0 : s->zero + (s->is_signed ? 128 : 0);
 }
 /* Packs weights and sets mac.start. */
 QN_MUST_CHECK qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);

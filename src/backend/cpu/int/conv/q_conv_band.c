@@ -5,12 +5,12 @@
 
 int64_t qn_q_conv_element_bytes(const qn_q_conv *c)
 {
-    return c->plan.copies && c->plan.kernels->is_wide ? 2 : 1;
+    return c->plan.copies && c->plan.kernels->reads_int16 ? 2 : 1;
 }
 
 static int64_t source_bytes(const qn_q_conv *c)
 {
-    return c->source.wide ? 2 : 1;
+    return c->source.is_int16 ? 2 : 1;
 }
 
 int64_t qn_q_band_row_bytes(const qn_q_conv *c)
@@ -38,7 +38,7 @@ size_t qn_q_band_copy_bytes(const qn_q_conv *c)
 static void fill(const qn_q_conv *c, uint8_t *to, int64_t pixels)
 {
     const int32_t padding = qn_q_conv_padding(c);
-    if (pixels > 0 && (!c->plan.kernels->is_wide || padding == 0))
+    if (pixels > 0 && (!c->plan.kernels->reads_int16 || padding == 0))
         memset(to, padding, (size_t)(pixels * c->shape.channels * qn_q_conv_element_bytes(c)));
     else
         for (int64_t i = 0; i < pixels * c->shape.channels; i++)
@@ -92,7 +92,7 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
         fill(c, to + (left + inside) * bytes, c->plan.copy_width - left - inside);
 }
 
-/* Rows `row` and the one below it, as qn_depth_phase has them. */
+/* Rows `row` and the one below it, as qn_depthwise_phase has them. */
 static void copy_pair(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
 {
     const qn_q_conv_grid *g = &c->plan.grid;
@@ -115,13 +115,14 @@ void qn_q_band_make(qn_q_band *b, const qn_q_conv *c, const uint8_t *x, qn_q_ban
     const int64_t rows = qn_q_conv_seen(g, 0, qn_q_conv_rows(c, b->count));
     const int64_t bytes = qn_q_band_row_bytes(c);
     const int64_t top = b->first * g->stride[0] - g->pad[0];
-    int32_t *less = (int32_t *)(void *)((uint8_t *)(void *)to + qn_q_band_copy_bytes(c));
+    int32_t *pair_sums = (int32_t *)(void *)((uint8_t *)(void *)to + qn_q_band_copy_bytes(c));
     b->copied_before = to->row == row;
     for (int64_t i = 0; i < rows && !b->copied_before; i += qn_q_band_in_pairs(c) ? 2 : 1)
         (qn_q_band_in_pairs(c) ? copy_pair : copy_row)(c, to->bytes + i * bytes, x, top + i);
     if (c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT && !b->copied_before)
-        c->plan.kernels->less(less, to->bytes, rows * c->plan.copy_width, c->shape.channels);
-    b->less = c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT ? less : NULL;
+        c->plan.kernels->pair_sums(pair_sums, to->bytes, rows * c->plan.copy_width,
+                                   c->shape.channels);
+    b->pair_sums = c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT ? pair_sums : NULL;
     to->row = row;
     b->x = to->bytes;
     b->x_first = 0;

@@ -11,7 +11,7 @@ typedef struct qn_q_band {
     const uint8_t *x, *r;
     uint8_t *y;
     /* The sums that Winograd's inner product subtracts, by pixel. */
-    const int32_t *less;
+    const int32_t *pair_sums;
     /* The first patch of the first row begins x_first bytes from x (before it, where that patch is all padding), that
      * of the next row x_row bytes later. */
     int64_t x_first, x_row;
@@ -32,7 +32,7 @@ typedef struct qn_q_band_copy {
 int64_t qn_q_conv_element_bytes(const qn_q_conv *c);
 /* Bytes of a row of the copy. */
 int64_t qn_q_band_row_bytes(const qn_q_conv *c);
-/* Rows of the map are copied in pairs (qn_depth_phase). */
+/* Rows of the map are copied in pairs (qn_depthwise_phase). */
 bool qn_q_band_in_pairs(const qn_q_conv *c);
 /* Bytes of the longest copy; 0 where none is needed. */
 size_t qn_q_band_copy_bytes(const qn_q_conv *c);

@@ -151,7 +151,7 @@ static qn_status add_parts(bool *fit, join *j, qn_claim *claim, const qn_node *c
     return status;
 }
 
-qn_status qn_claim_q_join(bool *taken, qn_claim *claim)
+qn_status qn_claim_q_conv_concat(bool *taken, qn_claim *claim)
 {
     qn_node *concat = concat_behind(claim->builder, claim->node);
     const qn_claim before = *claim;

@@ -1,5 +1,5 @@
-/* Depthwise convolutions of integers: runs of outputs (qn_depth in q_mac.h), or tiles over pairs of rows
- * (qn_depth_phase). */
+/* Depthwise convolutions of integers: runs of outputs (qn_depthwise_run in q_mac.h), or tiles over pairs of rows
+ * (qn_depthwise_phase). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +15,12 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Where windows are side by side a row of outputs is one run, whatever the channels; else a pixel is. */
+/* Where patches are side by side a row of outputs is one run, whatever the channels; else a pixel is. */
 static void choose_runs(qn_q_conv *c)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
-    const int64_t bytes = c->plan.kernels->is_wide ? 2 : 1, block = c->plan.kernels->depth_block;
+    const int64_t bytes = c->plan.kernels->reads_int16 ? 2 : 1,
+                  block = c->plan.kernels->depth_block;
     const bool whole = g->stride[1] == 1;
     c->depthwise.runs = whole ? 1 : g->out_width;
     c->depthwise.depth.count = whole ? g->out_width * c->shape.channels : c->shape.channels;
@@ -30,7 +31,7 @@ static void choose_runs(qn_q_conv *c)
         QN_MIN(c->depthwise.depth.period, qn_q_pieces(c->depthwise.depth.count, block));
 }
 
-/* The pair of rows that a row of the kernel lies in, where windows begin with row `phase` of the first pair. */
+/* The pair of rows that a row of the kernel lies in, where patches begin with row `phase` of the first pair. */
 static int64_t pair_of(const qn_q_conv *c, int64_t phase, int64_t row)
 {
     return (phase + row * c->shape.grid.dilation[0]) / 2;
@@ -61,10 +62,10 @@ static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
 }
 
 /* Taps row by row; those that fill the last group stand on the first one's place. */
-qn_status qn_q_depth_plan(qn_q_conv *c, qn_builder *builder)
+qn_status qn_q_depthwise_plan(qn_q_conv *c, qn_builder *builder)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
-    const int64_t bytes = c->plan.kernels->is_wide ? 2 : 1, dot = c->plan.kernels->dot;
+    const int64_t bytes = c->plan.kernels->reads_int16 ? 2 : 1, dot = c->plan.kernels->dot;
     c->depthwise = (qn_q_conv_depthwise){0};
     if (c->plan.kernels->depth_tiles) {
         c->depthwise.depth.period = qn_q_pieces(c->shape.channels, c->plan.kernels->depth_block);
@@ -94,12 +95,12 @@ static int64_t mixed(const qn_mac_kernels *k, int64_t vector, int64_t lane)
     return lane / 4 * vectors * 4 + vector * 4 + lane % 4;
 }
 
-int64_t qn_q_depth_channel(const qn_q_conv *c, int64_t param)
+int64_t qn_q_depthwise_channel(const qn_q_conv *c, int64_t param)
 {
     const qn_mac_kernels *k = c->plan.kernels;
     const int64_t block = param / k->depth_block, at = param % k->depth_block;
-    /* Sums of words are brought in order before they are finished. */
-    const int64_t channel = k->is_wide ? at : mixed(k, at / k->lanes, at % k->lanes);
+    /* Sums of 16-bit numbers are brought in order before they are finished. */
+    const int64_t channel = k->reads_int16 ? at : mixed(k, at / k->lanes, at % k->lanes);
     return (block * k->depth_block + channel) % c->shape.channels;
 }
 
@@ -111,18 +112,18 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
     int64_t sum = 0;
     for (int64_t t = 0; t < taps; t++) {
         const int32_t x = qn_q_weight(w, channel, channel * taps + t);
-        const int16_t wide = (int16_t)x;
+        const int16_t as_int16 = (int16_t)x;
         uint8_t *at = to + t / k->dot * group + t % k->dot * (4 / k->dot);
         sum += x;
-        if (k->is_wide)
-            memcpy(at, &wide, sizeof wide);
+        if (k->reads_int16)
+            memcpy(at, &as_int16, sizeof as_int16);
         else
             *at = (uint8_t)x;
     }
     return sum;
 }
 
-/* The weights of one channel for windows of a phase, from the place of its lane of the first segment on; what is none of
+/* The weights of one channel for patches of a phase, from the place of its lane of the first segment on; what is none of
  * the kernel's stays 0. */
 static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
                          int64_t channel)
@@ -172,7 +173,7 @@ static qn_status pack_tiles(qn_q_conv *c, qn_builder *builder, const qn_q_weight
     return pack_phase(c, builder, w, 1);
 }
 
-qn_status qn_q_depth_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
+qn_status qn_q_depthwise_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)
 {
     if (c->plan.kernels->depth_tiles)
         return pack_tiles(c, builder, w);

@@ -7,10 +7,10 @@
 int32_t qn_q_weight(const qn_q_weights *w, int64_t filter, int64_t at)
 {
     int32_t raw = w->is_signed ? (int8_t)w->data[at] : w->data[at];
-    if (w->wide) {
-        uint16_t word;
-        memcpy(&word, w->data + 2 * at, sizeof word);
-        raw = w->is_signed ? (int16_t)word : word;
+    if (w->is_int16) {
+        uint16_t number;
+        memcpy(&number, w->data + 2 * at, sizeof number);
+        raw = w->is_signed ? (int16_t)number : number;
     }
     return raw - w->zeros[filter];
 }
@@ -54,7 +54,7 @@ int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t len
 bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, int bits)
 {
     const int32_t half = 1 << (bits - 1);
-    if (!has_zeros(w, filters) && w->is_signed && bits >= (w->wide ? 16 : 8))
+    if (!has_zeros(w, filters) && w->is_signed && bits >= (w->is_int16 ? 16 : 8))
         return true;
     return lie_within(w, filters, length, -half, half - 1);
 }
@@ -62,12 +62,12 @@ bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, in
 bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length)
 {
     bool any = false;
-    if (has_zeros(w, filters) || !w->is_signed || !w->wide)
+    if (has_zeros(w, filters) || !w->is_signed || !w->is_int16)
         return lie_within(w, filters, length, -INT16_MAX, INT16_MAX);
     for (int64_t i = 0; i < filters * length; i++) {
-        int16_t word;
-        memcpy(&word, w->data + 2 * i, sizeof word);
-        any |= word == INT16_MIN;
+        int16_t number;
+        memcpy(&number, w->data + 2 * i, sizeof number);
+        any |= number == INT16_MIN;
     }
     return !any;
 }
@@ -88,15 +88,15 @@ static void put(packer *p, int64_t place, int32_t x)
 {
     const int64_t in = place & (p->dot - 1);
     uint8_t *at = p->to + (place >> (p->dot == 4 ? 2 : 1)) * p->step;
-    const int16_t wide = (int16_t)x;
+    const int16_t as_int16 = (int16_t)x;
     p->sum += x;
     p->size += x < 0 ? -x : x;
-    if (p->c->shape.kind == QN_MAC_WIDE_SPLIT) { /* a vector of low bytes, then one of high ones */
+    if (p->c->shape.kind == QN_MAC_INT16_SPLIT) { /* a vector of low bytes, then one of high ones */
         const int16_t low = (int16_t)(x & 255), high = (int16_t)((x - low) / 256);
         memcpy(at + in * 2, &low, sizeof low);
         memcpy(at + (int64_t)p->c->plan.kernels->lanes * 4 + in * 2, &high, sizeof high);
     } else if (p->c->plan.kernels->weight_bytes == 2 * p->dot)
-        memcpy(at + in * 2, &wide, sizeof wide);
+        memcpy(at + in * 2, &as_int16, sizeof as_int16);
     else
         at[in] = (uint8_t)x;
 }
@@ -132,7 +132,7 @@ static void pack_filter(packer *p)
 }
 
 /* The sum of dot(u, v) of a filter: weights of every two steps. */
-static int64_t filter_less(const packer *p, int64_t steps)
+static int64_t filter_pair_sums(const packer *p, int64_t steps)
 {
     int64_t sum = 0;
     for (int64_t k = 0; k + 1 < steps; k += 2) {
@@ -167,12 +167,12 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
         p.to = k->to + block * c->tiles.steps * width * size + param % width * QN_MIN(size, 4);
         pack_filter(&p);
         /* sum of (x - zero) w = sum of (what tiles read) w - padding * sum of w */
-        if (c->shape.kind == QN_MAC_BYTES)
+        if (c->shape.kind == QN_MAC_INT8)
             k->start[param] = (int32_t)(0u - (uint32_t)qn_q_conv_padding(c) * (uint32_t)p.sum);
         if (c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT)
-            k->start[param] -= (int32_t)filter_less(&p, c->tiles.steps);
+            k->start[param] -= (int32_t)filter_pair_sums(&p, c->tiles.steps);
         k->begin[param] = -(double)qn_q_conv_padding(c) * (double)p.sum;
-        c->packed.reach[param] = (c->source.wide ? 0x1p15 : 255.0) * (double)p.size;
+        c->packed.reach[param] = (c->source.is_int16 ? 0x1p15 : 255.0) * (double)p.size;
     }
 }
 
@@ -180,9 +180,9 @@ qn_status qn_q_conv_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *
 {
     enum { ALONE = 1 << 16 }; /* weights that one thread packs by itself */
     if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
-        return qn_q_depth_pack(c, builder, w);
+        return qn_q_depthwise_pack(c, builder, w);
     if (c->plan.algorithm == QN_Q_CONV_WINOGRAD)
-        return qn_q_wino_pack(c, builder, w);
+        return qn_q_winograd_pack(c, builder, w);
     const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
     const size_t bytes = (size_t)(c->shape.groups * c->plan.blocks * c->tiles.steps * width * size);
     const int64_t count = qn_q_conv_params(c);

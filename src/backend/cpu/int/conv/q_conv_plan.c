@@ -48,7 +48,7 @@ static bool copies_fit(const qn_q_conv *c)
 bool qn_q_conv_fits(const qn_q_conv *c)
 {
     /* Products of a sum: 255 * 128 or 255 * 255 each; for others see q_mac.h. */
-    const int64_t most = c->weight_info.fit_int8 || c->shape.kind != QN_MAC_BYTES ? 65536 : 32768;
+    const int64_t most = c->weight_info.fit_int8 || c->shape.kind != QN_MAC_INT8 ? 65536 : 32768;
     const qn_q_conv_grid *g = &c->shape.grid;
     const int64_t sizes[] = {g->kernel[0], g->kernel[1],   g->stride[0],   g->stride[1],
                              g->pad[0],    g->dilation[0], g->dilation[1], g->pad[1]};
@@ -73,7 +73,7 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
 {
     const int64_t padded = c->plan.blocks * qn_q_conv_block_filters(c);
     if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
-        return qn_q_depth_channel(c, param);
+        return qn_q_depthwise_channel(c, param);
     return param % padded < c->shape.group_filters
                ? param / padded * c->shape.group_filters + param % padded
                : -1;
@@ -92,14 +92,14 @@ static bool is_inside(const qn_q_conv_grid *g)
 static bool is_side_by_side(const qn_q_conv *c)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
-    const int64_t in = g->height * g->width * c->shape.channels * (c->source.wide ? 2 : 1);
+    const int64_t in = g->height * g->width * c->shape.channels * (c->source.is_int16 ? 2 : 1);
     const int64_t area = g->out_height * g->out_width;
     return g->samples == 1 ||
            (c->memory.x_stride == in && c->memory.y_stride == area * c->mac.y_step &&
             (c->memory.r_stride == 0 || c->memory.r_stride == area * c->mac.r_step));
 }
 
-/* Windows of one element lie in the map or see nothing of it. */
+/* Patches of one element lie in the map or see nothing of it. */
 static bool is_pixel(const qn_q_conv_grid *g)
 {
     return g->kernel[0] == 1 && g->kernel[1] == 1;
@@ -118,9 +118,10 @@ static bool takes_inner_product(const qn_q_conv *c, int64_t pixels)
 {
     enum { FILTERS = 32, CHANNELS = 128, LENGTH = 16384 };
     const qn_q_conv_shape *s = &c->shape;
-    return c->plan.kernels->halved && c->weight_info.constant && s->kind == QN_MAC_BYTES &&
+    return c->plan.kernels->inner_product && c->weight_info.constant && s->kind == QN_MAC_INT8 &&
            s->groups == 1 && s->channels >= CHANNELS && s->channels % 4 == 0 &&
-           s->channels <= LENGTH && s->group_filters >= FILTERS && pixels > c->plan.kernels->few;
+           s->channels <= LENGTH && s->group_filters >= FILTERS &&
+           pixels > c->plan.kernels->patches_by_4;
 }
 
 /* Where patches are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
@@ -141,7 +142,9 @@ static void count_off(qn_q_conv *c)
         g->samples = 1;
     }
     const bool inner = takes_inner_product(c, pixels);
-    const int64_t most = inner ? k->halved_windows : pixels <= k->few ? k->few : k->windows;
+    const int64_t most = inner                       ? k->inner_product_patches
+                         : pixels <= k->patches_by_4 ? k->patches_by_4
+                                                     : k->patches;
     c->plan.algorithm = inner ? QN_Q_CONV_INNER_PRODUCT : QN_Q_CONV_PIXELS;
     g->width = g->out_width = qn_q_pieces(pixels, qn_q_pieces(pixels, most));
     g->height = g->out_height = qn_q_pieces(pixels, g->width);
@@ -154,7 +157,7 @@ static void choose_blocks(qn_q_conv *c)
     const qn_mac_kernels *k = c->plan.kernels;
     const int64_t filters = c->shape.group_filters, lanes = k->lanes;
     const int64_t patches = g->out_height == 1 ? g->out_width : 2 * g->out_width;
-    const bool four = patches <= k->few && filters > 2 * lanes;
+    const bool four = patches <= k->patches_by_4 && filters > 2 * lanes;
     const int64_t vectors = filters <= lanes ? 1 : four ? 4 : 2;
     c->plan.vectors = QN_MIN(vectors, (int64_t)k->vectors);
     c->plan.blocks = qn_q_pieces(filters, qn_q_conv_block_filters(c));
@@ -169,9 +172,9 @@ static bool leaves_out(const qn_q_conv *c)
     enum { CHANNELS = 64 };
     const qn_q_conv_shape *s = &c->shape;
     const qn_mac_kernels *k = c->plan.kernels;
-    return s->kind == QN_MAC_BYTES && c->plan.skips_padding && s->grid.kernel[1] > 1 &&
+    return s->kind == QN_MAC_INT8 && c->plan.skips_padding && s->grid.kernel[1] > 1 &&
            s->groups == 1 && c->plan.vectors == 2 && s->channels >= CHANNELS &&
-           s->channels % k->dot == 0 && c->plan.grid.out_width <= 2 * k->windows;
+           s->channels % k->dot == 0 && c->plan.grid.out_width <= 2 * k->patches;
 }
 
 /* The side at which the outermost patch sees padding in column `right` of the kernel. */
@@ -194,7 +197,8 @@ static qn_status make_segments(qn_q_conv *c, qn_builder *builder)
     const qn_q_conv_grid *g = &c->plan.grid;
     const bool edges = leaves_out(c), whole = has_whole_rows(c) && !edges;
     const int64_t dot = c->plan.kernels->dot;
-    const int64_t pixel = c->shape.channels * (c->plan.copies && c->plan.kernels->is_wide ? 2 : 1);
+    const int64_t pixel =
+        c->shape.channels * (c->plan.copies && c->plan.kernels->reads_int16 ? 2 : 1);
     const int64_t row = (c->plan.copies ? c->plan.copy_width : g->width) * pixel;
     const int64_t across = whole ? 1 : g->kernel[1], count = g->kernel[0] * across;
     const int64_t run = whole ? g->kernel[1] * c->shape.channels : c->shape.group_channels;
@@ -218,7 +222,7 @@ static bool must_copy(const qn_q_conv *c)
     const qn_q_conv_grid *g = &c->plan.grid;
     const int64_t run =
         has_whole_rows(c) ? g->kernel[1] * c->shape.channels : c->shape.group_channels;
-    return c->plan.kernels->is_wide || c->source.is_signed || run % c->plan.kernels->dot != 0 ||
+    return c->plan.kernels->reads_int16 || c->source.is_signed || run % c->plan.kernels->dot != 0 ||
            !(is_inside(g) || (is_pixel(g) && c->plan.skips_padding));
 }
 
@@ -294,7 +298,7 @@ static void choose_band(qn_q_conv *c)
 {
     qn_q_conv_plan *p = &c->plan;
     const qn_q_conv_grid *g = &p->grid;
-    const int64_t pixel = c->shape.channels * (p->copies && p->kernels->is_wide ? 2 : 1);
+    const int64_t pixel = c->shape.channels * (p->copies && p->kernels->reads_int16 ? 2 : 1);
     const int64_t in = qn_q_conv_seen(g, 1, g->out_width) * pixel * g->stride[0];
     const int64_t row = in + g->out_width * c->mac.y_step;
     const int64_t share = qn_q_pieces(g->samples * g->out_height, p->row_parts);
@@ -312,10 +316,10 @@ static void choose_band(qn_q_conv *c)
 static bool is_depthwise(const qn_q_conv *c)
 {
     enum { WIDE_TAPS = 256 };
-    const qn_q_finish *f = &c->mac.finish;
+    const qn_q_epilogue *f = &c->mac.epilogue;
     const qn_q_conv_shape *s = &c->shape;
     const qn_mac_kernels *k = c->plan.kernels;
-    const bool fits = s->kind == QN_MAC_BYTES ? !f->wide : qn_q_conv_length(c) <= WIDE_TAPS;
+    const bool fits = s->kind == QN_MAC_INT8 ? !f->is_int16 : qn_q_conv_length(c) <= WIDE_TAPS;
     const bool runs = k->depth && !f->has_sum && !f->floats && fits;
     return s->groups > 1 && s->group_channels == 1 && s->group_filters == 1 && !c->memory.y_pitch &&
            (k->depth_tiles || runs);
@@ -324,15 +328,15 @@ static bool is_depthwise(const qn_q_conv *c)
 static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
-    const int64_t added = (QN_Q_WINO_XI - 9) * c->shape.channels * c->shape.group_filters * 2;
+    const int64_t added = (QN_Q_WINOGRAD_XI - 9) * c->shape.channels * c->shape.group_filters * 2;
     bool winograd = false;
     c->plan.algorithm = QN_Q_CONV_PATCHES;
     c->tiles = (qn_q_conv_tiles){0};
     if (is_depthwise(c))
         c->plan.algorithm = QN_Q_CONV_DEPTHWISE;
-    else if (is_pixel(g) && is_inside(g) && (is_whole(g) || c->plan.kernels->is_wide))
+    else if (is_pixel(g) && is_inside(g) && (is_whole(g) || c->plan.kernels->reads_int16))
         count_off(c);
-    else if (qn_q_wino_wanted(c))
+    else if (qn_q_winograd_wanted(c))
         QN_TRY(qn_cpu_allows_winograd(&winograd, builder, added, 1));
     if (winograd)
         c->plan.algorithm = QN_Q_CONV_WINOGRAD;
@@ -342,12 +346,12 @@ static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
 /* From pixel to pixel, and from one vector of filters to the next. */
 static void set_steps(qn_q_conv *c)
 {
-    const qn_q_finish *f = &c->mac.finish;
+    const qn_q_epilogue *f = &c->mac.epilogue;
     const qn_q_conv_grid *g = &c->shape.grid;
-    c->mac.r_step = qn_q_conv_filters(c) * qn_q_finish_r_size(f);
+    c->mac.r_step = qn_q_conv_filters(c) * qn_q_epilogue_r_bytes(f);
     c->mac.y_step =
-        c->memory.y_pitch ? c->memory.y_pitch : qn_q_conv_filters(c) * qn_q_finish_size(f);
-    c->mac.y_vector = c->plan.kernels->lanes * qn_q_finish_size(f);
+        c->memory.y_pitch ? c->memory.y_pitch : qn_q_conv_filters(c) * qn_q_epilogue_y_bytes(f);
+    c->mac.y_vector = c->plan.kernels->lanes * qn_q_epilogue_y_bytes(f);
     if (c->memory.blocked) {
         c->mac.y_step = c->mac.y_vector;
         c->mac.y_vector *= g->out_height * g->out_width;
@@ -371,9 +375,9 @@ qn_status qn_q_conv_make_plan(qn_q_conv *c, qn_builder *builder, int64_t threads
     c->plan.copies = depthwise || must_copy(c);
     c->plan.copy_width = qn_q_conv_seen(&c->plan.grid, 1, c->plan.grid.out_width);
     if (depthwise)
-        QN_TRY(qn_q_depth_plan(c, builder));
+        QN_TRY(qn_q_depthwise_plan(c, builder));
     if (winograd)
-        qn_q_wino_plan(c);
+        qn_q_winograd_plan(c);
     choose_parts(c, threads);
     choose_cuts(c);
     choose_band(c);

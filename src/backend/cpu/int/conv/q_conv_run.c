@@ -39,7 +39,7 @@ static block block_of(const qn_q_conv *c, int64_t index)
     block b = {.x = index / c->plan.blocks * c->shape.group_channels * qn_q_conv_element_bytes(c),
                .y = first_filter(c, index),
                .vectors = qn_q_conv_vectors(c, index)};
-    b.fns = inner ? kernels->halved : kernels->tiles[b.vectors / 2];
+    b.fns = inner ? kernels->inner_product : kernels->tiles[b.vectors / 2];
     b.tile.weights = c->packed.weights + steps * width * kernels->weight_bytes;
     b.tile.runs = c->packed.step_runs ? c->packed.step_runs + steps : NULL;
     b.tile.param = index * width;
@@ -80,7 +80,7 @@ static void run_tile(const line *l, int64_t at, int64_t count, bool empty)
     const qn_mac *m = &c->mac;
     const qn_q_band *b = l->b;
     const int64_t first = l->two ? count : (count + 1) / 2, y = qn_q_conv_filter_bytes(c, l->k->y);
-    const int64_t r = l->k->y * qn_q_finish_r_size(&m->finish);
+    const int64_t r = l->k->y * qn_q_epilogue_r_bytes(&m->epilogue);
     qn_mac_tile t = l->tile;
     t.two = l->two;
     t.edges = (at == 0 ? QN_MAC_LEFT : 0) | (at + count == g->out_width ? QN_MAC_RIGHT : 0);
@@ -102,7 +102,8 @@ static void run_tile(const line *l, int64_t at, int64_t count, bool empty)
 static void run_columns(const line *l, int64_t at, int64_t end, bool empty)
 {
     const qn_q_conv *c = l->c;
-    const int64_t tile = c->plan.vectors == 4 ? c->plan.kernels->few : c->plan.kernels->windows;
+    const int64_t tile =
+        c->plan.vectors == 4 ? c->plan.kernels->patches_by_4 : c->plan.kernels->patches;
     const int64_t most = l->two ? tile / 2 : tile, width = end - at;
     int64_t parts = 1;
     while (parts * most < width)
@@ -136,7 +137,8 @@ static void run_pixels(const qn_q_conv *c, const qn_q_band *b, const block *k)
 {
     const qn_q_conv_grid *g = &c->plan.grid;
     const qn_mac *m = &c->mac;
-    const int64_t y = qn_q_conv_filter_bytes(c, k->y), r = k->y * qn_q_finish_r_size(&m->finish);
+    const int64_t y = qn_q_conv_filter_bytes(c, k->y),
+                  r = k->y * qn_q_epilogue_r_bytes(&m->epilogue);
     qn_mac_tile t = k->tile;
     t.segments = c->tiles.segments;
     t.n_segments = c->tiles.n_segments;
@@ -146,7 +148,7 @@ static void run_pixels(const qn_q_conv *c, const qn_q_band *b, const block *k)
         for (int64_t h = 0; h < 2; h++) {
             const int64_t pixel = row * g->out_width + h * ((width + 1) / 2);
             t.x[h] = b->x + b->x_first + pixel * m->x_step + k->x;
-            t.less[h] = b->less ? b->less + pixel : NULL;
+            t.pair_sums[h] = b->pair_sums ? b->pair_sums + pixel : NULL;
             t.y[h] = b->y + pixel * m->y_step + y;
             t.r[h] = b->r ? b->r + pixel * m->r_step + r : t.y[h];
         }
@@ -157,7 +159,8 @@ static void run_pixels(const qn_q_conv *c, const qn_q_band *b, const block *k)
 static void run_patches(const qn_q_conv *c, const qn_q_band *b, const block *k)
 {
     const qn_q_conv_grid *g = &c->plan.grid;
-    const int64_t most = c->plan.vectors == 4 ? c->plan.kernels->few : c->plan.kernels->windows;
+    const int64_t most =
+        c->plan.vectors == 4 ? c->plan.kernels->patches_by_4 : c->plan.kernels->patches;
     const bool narrow = 2 * g->out_width <= most && c->plan.last_width == g->out_width;
     const int64_t across = c->tiles.n_segments / g->kernel[0],
                   lanes = k->vectors * c->plan.kernels->lanes;
@@ -188,9 +191,9 @@ static void run_depth_tiles(const qn_q_conv *c, const qn_q_band *b, int64_t row)
 {
     const qn_q_conv_grid *g = &c->plan.grid;
     const qn_mac *m = &c->mac;
-    const int64_t top = row * g->stride[0], most = c->plan.kernels->depth_windows;
+    const int64_t top = row * g->stride[0], most = c->plan.kernels->depth_patches;
     const int64_t parts = (g->out_width + most - 1) / most, r_step = b->r ? m->r_step : 0;
-    const qn_depth_phase *phase = &c->depthwise.phases[top % 2];
+    const qn_depthwise_phase *phase = &c->depthwise.phases[top % 2];
     const uint8_t *x = b->x + top / 2 * 2 * qn_q_band_row_bytes(c);
     const uint8_t *r = b->r ? b->r + row * g->out_width * r_step : x;
     uint8_t *y = b->y + row * g->out_width * m->y_step;
@@ -248,13 +251,13 @@ static void run_depthwise(const qn_q_conv *c, const qn_q_band *b, const int64_t 
 static void run_winograd(const qn_q_conv *c, const qn_q_band *b, const int64_t blocks[2],
                          qn_q_band_copy *own)
 {
-    const qn_q_wino_band tiles = {.x = b->x,
-                                  .r = b->r,
-                                  .y = b->y,
-                                  .scratch = (uint8_t *)(void *)own + qn_q_band_copy_bytes(c),
-                                  .rows = b->count,
-                                  .seen_before = b->copied_before};
-    qn_q_wino_run(c, &tiles, blocks);
+    const qn_q_winograd_band tiles = {.x = b->x,
+                                      .r = b->r,
+                                      .y = b->y,
+                                      .scratch = (uint8_t *)(void *)own + qn_q_band_copy_bytes(c),
+                                      .rows = b->count,
+                                      .seen_before = b->copied_before};
+    qn_q_winograd_run(c, &tiles, blocks);
 }
 
 static run_fn *const run_algorithm[] = {[QN_Q_CONV_PATCHES] = run_blocks,
@@ -265,7 +268,7 @@ static run_fn *const run_algorithm[] = {[QN_Q_CONV_PATCHES] = run_blocks,
 
 /* ---- Shares ------------------------------------------------------------------------------------------------ */
 
-static void look_up(const qn_q_finish *f, uint8_t *y, int64_t bytes)
+static void look_up(const qn_q_epilogue *f, uint8_t *y, int64_t bytes)
 {
     float *floats = (float *)(void *)y;
     if (f->table)
@@ -278,7 +281,7 @@ static void look_up(const qn_q_finish *f, uint8_t *y, int64_t bytes)
 static void apply_function(const qn_q_conv *c, const qn_q_band *b, const int64_t blocks[2])
 {
     const qn_q_conv_grid *g = &c->plan.grid;
-    const qn_q_finish *f = &c->mac.finish;
+    const qn_q_epilogue *f = &c->mac.epilogue;
     const bool is_last = b->first + b->count == g->out_height;
     const int64_t pixels =
         (b->count - 1) * g->out_width + (is_last ? c->plan.last_width : g->out_width);
@@ -315,7 +318,7 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
         if (c->plan.copies)
             qn_q_band_make(&b, c, x, own, sample * g->out_height + row);
         run_algorithm[c->plan.algorithm](c, &b, blocks, own);
-        if ((c->mac.finish.table || c->mac.finish.map) &&
+        if ((c->mac.epilogue.table || c->mac.epilogue.map) &&
             (c->plan.algorithm == QN_Q_CONV_DEPTHWISE || blocks[0] < blocks[1]))
             apply_function(c, &b, blocks);
     }
@@ -350,10 +353,10 @@ static void run_piece(const work *w, int64_t part, int64_t piece, qn_q_band_copy
 /* Bytes of scratch memory of one thread. */
 static size_t thread_bytes(const qn_q_conv *c)
 {
-    const size_t less = (size_t)(c->plan.band * c->plan.grid.out_width) * sizeof(int32_t);
+    const size_t pair_sums = (size_t)(c->plan.band * c->plan.grid.out_width) * sizeof(int32_t);
     return qn_q_band_copy_bytes(c) +
-           (c->plan.algorithm == QN_Q_CONV_WINOGRAD ? qn_q_wino_scratch(c) : 0) +
-           (c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT ? (less + 63) / 64 * 64 : 0);
+           (c->plan.algorithm == QN_Q_CONV_WINOGRAD ? qn_q_winograd_scratch(c) : 0) +
+           (c->plan.algorithm == QN_Q_CONV_INNER_PRODUCT ? (pair_sums + 63) / 64 * 64 : 0);
 }
 
 static qn_q_band_copy *copy_of(const qn_q_conv *c, const qn_q_conv_data *data, int64_t i)

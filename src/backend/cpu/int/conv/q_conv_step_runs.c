@@ -14,14 +14,14 @@ typedef struct work {
 } work;
 
 /* Adds the magnitudes of one step to the sums of the lanes; returns the largest sum. */
-static int32_t add_step(int32_t *sums, const uint8_t *weights, int64_t lanes, bool words)
+static int32_t add_step(int32_t *sums, const uint8_t *weights, int64_t lanes, bool is_int16)
 {
     const int8_t *bytes = (const int8_t *)weights;
-    const int16_t *wide = (const int16_t *)(const void *)weights;
+    const int16_t *as_int16 = (const int16_t *)(const void *)weights;
     int32_t most = 0;
     for (int64_t i = 0; i < lanes; i++) {
-        const int32_t a = words ? wide[2 * i] : bytes[2 * i];
-        const int32_t b = words ? wide[2 * i + 1] : bytes[2 * i + 1];
+        const int32_t a = is_int16 ? as_int16[2 * i] : bytes[2 * i];
+        const int32_t b = is_int16 ? as_int16[2 * i + 1] : bytes[2 * i + 1];
         sums[i] += (a < 0 ? -a : a) + (b < 0 ? -b : b);
         most = QN_MAX(most, sums[i]);
     }
@@ -30,14 +30,14 @@ static int32_t add_step(int32_t *sums, const uint8_t *weights, int64_t lanes, bo
 
 /* The runs of one segment, as long as they can be. */
 static void find_segment(uint8_t *runs, const uint8_t *weights, int64_t steps, int64_t lanes,
-                         bool words)
+                         bool is_int16)
 {
-    const int64_t step = lanes * (words ? 4 : 2);
+    const int64_t step = lanes * (is_int16 ? 4 : 2);
     int32_t sums[LANES];
     for (int64_t at = 0, run = 0; at < steps; at += run) {
         memset(sums, 0, sizeof sums);
         for (run = 0; run < QN_MAC_RUN && at + run < steps; run++) {
-            if (add_step(sums, weights + (at + run) * step, lanes, words) > MOST)
+            if (add_step(sums, weights + (at + run) * step, lanes, is_int16) > MOST)
                 break;
         }
         runs[at] = (uint8_t)run;
@@ -48,7 +48,7 @@ static void find_blocks(const void *opaque, int64_t first, int64_t last)
 {
     const work *k = opaque;
     const qn_q_conv *c = k->c;
-    const bool words = c->shape.kind == QN_MAC_WIDE_WORDS;
+    const bool is_int16 = c->shape.kind == QN_MAC_INT16;
     const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
     const int64_t steps = c->tiles.segments[0].steps;
     for (int64_t block = first; block < last; block++) {
@@ -56,7 +56,7 @@ static void find_blocks(const void *opaque, int64_t first, int64_t last)
         const uint8_t *weights = c->packed.weights + block * c->tiles.steps * width * size;
         for (int64_t s = 0; s < c->tiles.n_segments; s++)
             find_segment(k->runs + block * c->tiles.steps + s * steps,
-                         weights + s * steps * lanes * size, steps, lanes, words);
+                         weights + s * steps * lanes * size, steps, lanes, is_int16);
     }
 }
 

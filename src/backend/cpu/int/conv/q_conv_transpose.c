@@ -3,7 +3,7 @@
  *
  *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]      along both dims
  *
- * The window is all d that some phase has; others have no weights there. */
+ * The patch is all d that some phase has; others have no weights there. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -87,9 +87,9 @@ static qn_status deconv_run(const void *opaque, void *bound, const qn_step_io *i
 static qn_status deconv_prepare(qn_claim *claim)
 {
     state *s = claim->state;
-    const qn_q_finish *f = &s->layer.tail.finish;
+    const qn_q_epilogue *f = &s->layer.tail.epilogue;
     const int64_t filters = s->dims[0].stride * s->dims[1].stride * s->groups * s->filters;
-    s->size = qn_q_finish_size(f);
+    s->size = qn_q_epilogue_y_bytes(f);
     s->phase_bytes = s->dims[0].count * s->dims[1].count * filters * s->size;
     s->y_stride = (int64_t)claim->out[0].stride;
     s->layer.y_stride = s->phase_bytes;
@@ -132,8 +132,8 @@ static int64_t element_of(const phases *p, int64_t r, int64_t d)
 }
 
 /* Weights of one filter and channel: [down][across], the zero point where a phase has none. */
-static void turn_kernel(uint8_t *to, const state *s, const uint8_t *from, const int64_t at[2],
-                        const uint8_t *zero)
+static void spread_kernel(uint8_t *to, const state *s, const uint8_t *from, const int64_t at[2],
+                          const uint8_t *zero)
 {
     const phases *down = &s->dims[0], *across = &s->dims[1];
     const size_t size = qn_dtype_size(s->layer.node->in[3]->type.dtype);
@@ -147,26 +147,26 @@ static void turn_kernel(uint8_t *to, const state *s, const uint8_t *from, const 
 }
 
 /* [group][phase down][phase across][filter][channel][down][across] of [group][channel][filter][down][across]. */
-static qn_status turn_weights(state *s, const qn_claim *claim)
+static qn_status spread_weights(state *s, const qn_claim *claim)
 {
     const qn_tensor *w = claim->node->in[3]->data, *zeros = claim->node->in[5]->data;
     const int64_t channels = w->dims[0] / s->groups, filters = s->filters;
     const int64_t area = s->dims[0].kernel * s->dims[1].kernel;
-    const int64_t turned = s->layer.conv.shape.grid.kernel[0] * s->layer.conv.shape.grid.kernel[1];
+    const int64_t spread = s->layer.conv.shape.grid.kernel[0] * s->layer.conv.shape.grid.kernel[1];
     const int64_t phases_all = s->dims[0].stride * s->dims[1].stride;
     const int64_t count = s->groups * phases_all * filters * channels;
     const int64_t size = (int64_t)qn_dtype_size(w->dtype);
     const uint8_t *from = w->data, *zero = zeros->data;
-    uint8_t *to = qn_build_alloc(claim->builder, (size_t)(count * turned * size));
+    uint8_t *to = qn_build_alloc(claim->builder, (size_t)(count * spread * size));
     QN_TRY_ALLOC(qn_build_context(claim->builder), to);
     s->layer.weights = to;
-    for (int64_t i = 0; i < count; i++, to += turned * size) {
+    for (int64_t i = 0; i < count; i++, to += spread * size) {
         const int64_t filter = i / channels % filters, phase = i / channels / filters % phases_all,
                       group = i / channels / filters / phases_all;
         const int64_t at[2] = {phase / s->dims[1].stride, phase % s->dims[1].stride};
         const int64_t channel = group * channels + i % channels;
-        turn_kernel(to, s, from + (channel * filters + filter) * area * size, at,
-                    zero + (qn_tensor_count(zeros) == 1 ? 0 : group * filters + filter) * size);
+        spread_kernel(to, s, from + (channel * filters + filter) * area * size, at,
+                      zero + (qn_tensor_count(zeros) == 1 ? 0 : group * filters + filter) * size);
     }
     return QN_OK;
 }
@@ -197,7 +197,7 @@ static void describe(state *s, const qn_geometry *g)
 
 static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *ports)
 {
-    enum { STRIDE_MOST = 16, WINDOW_MOST = 32 }; /* beyond that windows are mostly empty */
+    enum { STRIDE_MOST = 16, PATCH_MOST = 32 }; /* beyond that patches are mostly empty */
     qn_q_layer *base = NULL;
     qn_geometry g;
     if (!qn_geometry_q_conv(&g, claim) || g.rank != 2 || g.stride[0] > STRIDE_MOST ||
@@ -205,29 +205,29 @@ static qn_status claim_deconv(bool *taken, qn_claim *claim, const qn_q_ports *po
         return QN_OK;
     QN_TRY(qn_q_layer_create(&base, claim, ports));
     if (base)
-        QN_TRY(qn_q_deconv_depth(taken, claim, base, &g));
+        QN_TRY(qn_q_conv_transpose_depthwise(taken, claim, base, &g));
     if (!base || *taken)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->layer = *base;
     describe(s, &g);
-    if (s->layer.conv.shape.grid.kernel[0] > WINDOW_MOST ||
-        s->layer.conv.shape.grid.kernel[1] > WINDOW_MOST)
+    if (s->layer.conv.shape.grid.kernel[0] > PATCH_MOST ||
+        s->layer.conv.shape.grid.kernel[1] > PATCH_MOST)
         return QN_OK;
     s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
     s->layer.period = s->filters;
-    QN_TRY(turn_weights(s, claim));
+    QN_TRY(spread_weights(s, claim));
     return qn_q_layer_claim(taken, claim, &s->layer, deconv_kernels);
 }
 
-qn_status qn_claim_q_deconv(bool *taken, qn_claim *claim)
+qn_status qn_claim_q_conv_transpose(bool *taken, qn_claim *claim)
 {
     static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     return claim_deconv(taken, claim, &ports);
 }
 
-qn_status qn_claim_q_deconv_float(bool *taken, qn_claim *claim)
+qn_status qn_claim_q_conv_transpose_float(bool *taken, qn_claim *claim)
 {
     static const qn_q_ports ports = {0, 1, 2, 3, 4, 5, -1, -1, 6};
     return claim_deconv(taken, claim, &ports);

@@ -23,11 +23,11 @@ typedef struct work {
 
 static void fill_zeros(uint8_t *to, const qn_mac_source *x, int64_t bytes)
 {
-    const uint16_t wide = (uint16_t)x->zero;
-    if (!x->wide)
+    const uint16_t as_int16 = (uint16_t)x->zero;
+    if (!x->is_int16)
         memset(to, (uint8_t)x->zero, (size_t)bytes);
-    for (int64_t i = 0; x->wide && i < bytes; i += 2)
-        memcpy(to + i, &wide, sizeof wide);
+    for (int64_t i = 0; x->is_int16 && i < bytes; i += 2)
+        memcpy(to + i, &as_int16, sizeof as_int16);
 }
 
 /* Item: one row of the map. */
@@ -84,7 +84,7 @@ static const qn_kernel kernels[] = {
 /* ---- Claiming ---------------------------------------------------------------------------------------------- */
 
 /* Elements of each kernel in the other order. */
-static qn_status turn_weights(state *s, const qn_claim *claim)
+static qn_status flip_weights(state *s, const qn_claim *claim)
 {
     const qn_tensor *w = claim->node->in[3]->data;
     const size_t size = qn_dtype_size(w->dtype);
@@ -123,8 +123,8 @@ static bool describe(state *s, const qn_geometry *g)
     return grid.pad[0] >= 0 && grid.pad[1] >= 0;
 }
 
-qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base,
-                            const qn_geometry *g)
+qn_status qn_q_conv_transpose_depthwise(bool *taken, qn_claim *claim, const qn_q_layer *base,
+                                        const qn_geometry *g)
 {
     if (g->groups != g->channels || g->groups != g->filters)
         return QN_OK;
@@ -135,6 +135,6 @@ qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base
         return QN_OK;
     s->layer.layout = (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0};
     s->pixel = g->channels * (int64_t)qn_dtype_size(claim->node->in[0]->type.dtype);
-    QN_TRY(turn_weights(s, claim));
+    QN_TRY(flip_weights(s, claim));
     return qn_q_layer_claim(taken, claim, &s->layer, kernels);
 }

@@ -29,7 +29,7 @@ static int64_t filter_of(const qn_q_layer *l, int64_t filter)
 /* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then the sum begins with it. */
 static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 {
-    return c->shape.kind != QN_MAC_BYTES || c->packed.reach[at] + fabs(bias) <= 0x1p24;
+    return c->shape.kind != QN_MAC_INT8 || c->packed.reach[at] + fabs(bias) <= 0x1p24;
 }
 
 /* What bias and multipliers are made of. */
@@ -55,7 +55,7 @@ static float multiplier_of(const layer_numbers *n, int64_t filter)
 static void share_epilogue(qn_q_conv *c)
 {
     if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
-        c->depthwise.depth.finish = c->mac.finish;
+        c->depthwise.depth.epilogue = c->mac.epilogue;
 }
 
 /* Bias and multipliers in the order of the packed filters. */
@@ -79,47 +79,47 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
         const double added = n.bias ? qn_q_element(n.bias, f) : 0;
         const bool taken = takes_bias(c, at, added);
         c->mac.begin[at] += added;
-        if (taken && c->shape.kind == QN_MAC_BYTES)
+        if (taken && c->shape.kind == QN_MAC_INT8)
             c->packed.start[at] += (int32_t)added;
         b[at] = taken ? 0 : (float)added;
         biased[at / c->plan.kernels->lanes] |= !taken;
         any_biased = any_biased || !taken;
         most = fmax(most, fabs(added));
     }
-    c->mac.finish.bias = b;
-    c->mac.finish.biased = any_biased ? biased : NULL;
-    c->mac.finish.scale = m;
-    const double product = c->shape.kind == QN_MAC_BYTES ? 255.0 * 255.0 : 0x1p33;
-    qn_q_finish_bound(&c->mac.finish, most + product * (double)qn_q_conv_length(c), count);
+    c->mac.epilogue.bias = b;
+    c->mac.epilogue.biased = any_biased ? biased : NULL;
+    c->mac.epilogue.scale = m;
+    const double product = c->shape.kind == QN_MAC_INT8 ? 255.0 * 255.0 : 0x1p33;
+    qn_q_epilogue_bound(&c->mac.epilogue, most + product * (double)qn_q_conv_length(c), count);
     share_epilogue(c);
     return c->packed.step_runs ? qn_q_conv_find_near(c, claim->builder) : QN_OK;
 }
 
 /* In fixed point sums and biases are exact, and what is left of them is small. */
-static qn_status make_fixed_params(qn_q_layer *l, const qn_claim *claim)
+static qn_status make_fixed_point_params(qn_q_layer *l, const qn_claim *claim)
 {
     qn_q_conv *c = &l->conv;
     const layer_numbers n = numbers_of(l);
     const int64_t count = qn_q_conv_params(c);
-    qn_q_fixed fixed;
-    QN_TRY(qn_q_fixed_make(&fixed, claim, count));
+    qn_q_fixed_point fixed_point;
+    QN_TRY(qn_q_fixed_point_make(&fixed_point, claim, count));
     for (int64_t at = 0; at < count; at++) {
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
-        fixed.multipliers[at] = qn_normal_value(qn_normal_of((double)multiplier_of(&n, f)));
-        fixed.bias[at] = n.bias ? qn_q_element(n.bias, f) : 0;
-        c->mac.begin[at] += fixed.bias[at];
+        fixed_point.multipliers[at] = qn_normal_value(qn_normal_of((double)multiplier_of(&n, f)));
+        fixed_point.bias[at] = n.bias ? qn_q_element(n.bias, f) : 0;
+        c->mac.begin[at] += fixed_point.bias[at];
     }
-    qn_q_fixed_set(&c->mac.finish, &fixed, count);
+    qn_q_fixed_point_set(&c->mac.epilogue, &fixed_point, count);
     share_epilogue(c);
     return QN_OK;
 }
 
 static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 {
-    const bool fixed = l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed(l->node);
-    return fixed ? make_fixed_params(l, claim) : make_float_params(l, claim);
+    const bool fixed_point = l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed(l->node);
+    return fixed_point ? make_fixed_point_params(l, claim) : make_float_params(l, claim);
 }
 
 /* The list of zero points is the plan's. */
@@ -134,7 +134,7 @@ static qn_status weights_of(qn_q_weights *out, const qn_q_layer *l, const qn_cla
         list[f] = (int32_t)qn_q_element(zeros, filter_of(l, f));
     *out = (qn_q_weights){.data = l->weights ? l->weights : w->data,
                           .is_signed = qn_dtype_get(w->dtype)->kind == QN_KIND_INT,
-                          .wide = qn_dtype_size(w->dtype) == 2,
+                          .is_int16 = qn_dtype_size(w->dtype) == 2,
                           .by_column = l->by_column,
                           .zeros = list};
     return QN_OK;
@@ -144,7 +144,7 @@ qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *l, qn_claim *claim)
 {
     qn_q_conv *c = &l->conv;
     qn_q_weights w;
-    c->mac.finish = l->tail.finish;
+    c->mac.epilogue = l->tail.epilogue;
     c->weight_info.constant = true;
     c->memory.x_stride = l->x_stride ? l->x_stride : (int64_t)claim->in[l->x].stride;
     c->memory.y_stride = l->y_stride ? l->y_stride : (int64_t)claim->out[0].stride;
@@ -185,16 +185,16 @@ static bool is_single(const qn_node *node, int32_t i)
 }
 
 /* int32, and int64 of a reasonable size where a side has 16 bits: then the bias is part of an exact sum. */
-static bool is_bias(const qn_tensor *bias, bool wide)
+static bool is_bias(const qn_tensor *bias, bool is_int16)
 {
     const double most = 0x1p50;
     if (!bias || bias->dtype == QN_INT32)
         return true;
-    for (int64_t i = 0; wide && i < qn_tensor_count(bias); i++) {
+    for (int64_t i = 0; is_int16 && i < qn_tensor_count(bias); i++) {
         if (!(fabs(qn_q_element(bias, i)) < most))
             return false;
     }
-    return wide && bias->dtype == QN_INT64;
+    return is_int16 && bias->dtype == QN_INT64;
 }
 
 /* Numbers of 8 and 16 bits, everything but x constant, lists only for filters. */
@@ -206,9 +206,9 @@ static bool is_wanted(const qn_node *node, const qn_q_ports *p)
         if (i != p->x && node->in[i] && !node->in[i]->data)
             return false;
     }
-    return x && w && y && scales && qn_q_is_narrow(x->type.dtype) &&
-           qn_q_is_narrow(w->type.dtype) &&
-           (qn_q_is_narrow(y->type.dtype) || y->type.dtype == QN_FLOAT32) &&
+    return x && w && y && scales && qn_q_is_integer(x->type.dtype) &&
+           qn_q_is_integer(w->type.dtype) &&
+           (qn_q_is_integer(y->type.dtype) || y->type.dtype == QN_FLOAT32) &&
            scales->dtype == QN_FLOAT32 && is_bias(bias, !qn_q_is_byte(x) || !qn_q_is_byte(w)) &&
            is_single(node, p->x_scale) && is_single(node, p->x_zero) &&
            is_single(node, p->y_scale) && is_single(node, p->y_zero);
@@ -228,12 +228,12 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
-/* Kernels by runs read words as they are: weights of 8 bits become such where that takes little memory. */
-static bool takes_words(const qn_q_conv *c, const qn_q_weights *w)
+/* Kernels by runs read 16-bit numbers as they are: weights of 8 bits become such where that takes little memory. */
+static bool takes_int16_weights(const qn_q_conv *c, const qn_q_weights *w)
 {
     enum { FEW = 1 << 20 };
     const int64_t filters = qn_q_conv_filters(c), length = qn_q_conv_length(c);
-    if (!qn_mac_kernels_get(QN_MAC_WIDE_WORDS, false)->by_runs)
+    if (!qn_mac_kernels_get(QN_MAC_INT16, false)->by_runs)
         return !c->weight_info.fit_int8 && qn_q_weights_fit(w, filters, length, 16);
     if (c->weight_info.fit_int8)
         return c->shape.groups == 1 && filters * length <= FEW;
@@ -244,12 +244,12 @@ static void choose_kind(qn_q_conv *c, const qn_q_weights *w)
 {
     const int64_t filters = qn_q_conv_filters(c), length = qn_q_conv_length(c);
     c->weight_info.fit_int8 = qn_q_weights_fit(w, filters, length, 8);
-    if (!c->source.wide && !w->wide)
-        c->shape.kind = QN_MAC_BYTES;
-    else if (takes_words(c, w))
-        c->shape.kind = QN_MAC_WIDE_WORDS;
+    if (!c->source.is_int16 && !w->is_int16)
+        c->shape.kind = QN_MAC_INT8;
+    else if (takes_int16_weights(c, w))
+        c->shape.kind = QN_MAC_INT16;
     else
-        c->shape.kind = c->weight_info.fit_int8 ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
+        c->shape.kind = c->weight_info.fit_int8 ? QN_MAC_INT16_BY_INT8 : QN_MAC_INT16_SPLIT;
 }
 
 /* The claim's input of that value, added where it has none yet. */
@@ -271,7 +271,7 @@ qn_status qn_q_layer_open(bool *fits, qn_q_layer *l, qn_claim *claim)
     qn_q_weights w;
     c->source = (qn_mac_source){.is_signed = qn_dtype_get(x->type.dtype)->kind == QN_KIND_INT,
                                 .zero = (int32_t)number_or(node, l->ports.x_zero, 0),
-                                .wide = !qn_q_is_byte(x)};
+                                .is_int16 = !qn_q_is_byte(x)};
     QN_TRY(weights_of(&w, l, claim));
     choose_kind(c, &w);
     *fits = qn_q_conv_fits(c);
@@ -294,13 +294,13 @@ qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *l, const qn
     if (!fits)
         return QN_OK;
     c->memory.blocked =
-        l->tail.finish.floats && l->tail.maps && c->shape.groups == 1 &&
+        l->tail.epilogue.floats && l->tail.maps && c->shape.groups == 1 &&
         qn_q_wants_blocks(l->tail.out) &&
         qn_mac_kernels_get(c->shape.kind, c->weight_info.fit_int8)->lanes == native.block &&
         c->shape.group_filters % native.block == 0;
-    qn_q_tail_finish(&l->tail, claim, c->memory.blocked ? native : l->layout);
+    qn_q_tail_close(&l->tail, claim, c->memory.blocked ? native : l->layout);
     claim->state = l;
-    claim->kernel = &kernels[l->conv.shape.kind != QN_MAC_BYTES];
+    claim->kernel = &kernels[l->conv.shape.kind != QN_MAC_INT8];
     *taken = true;
     return QN_OK;
 }

@@ -45,8 +45,8 @@ qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io);
 
 /* Claims a QLinearConvTranspose of every channel by itself for `base`, a layer of it; *taken false: it is of another
  * kind. (q_conv_transpose_depthwise.c) */
-QN_MUST_CHECK qn_status qn_q_deconv_depth(bool *taken, qn_claim *claim, const qn_q_layer *base,
-                                          const qn_geometry *g);
+QN_MUST_CHECK qn_status qn_q_conv_transpose_depthwise(bool *taken, qn_claim *claim,
+                                                      const qn_q_layer *base, const qn_geometry *g);
 
 #define QN_Q_LAYER_KERNEL(NAME)                                                                    \
     {                                                                                              \

@@ -22,58 +22,59 @@
 
 #include "backend/cpu/int/conv/q_conv.h"
 
-enum { QN_Q_WINO_IN = 6, QN_Q_WINO_XI = 36, QN_Q_WINO_VECTORS = 2 };
+enum { QN_Q_WINOGRAD_IN = 6, QN_Q_WINOGRAD_XI = 36, QN_Q_WINOGRAD_VECTORS = 2 };
 
 /* One tile of the map as qn_mac_kernels.copy makes it. */
-typedef struct qn_q_wino_input {
+typedef struct qn_q_winograd_input {
     const uint8_t *x;
     int64_t row, pixel; /* bytes to the next one */
     uint8_t *v;         /* [xi][channels], xi_step bytes apart */
     int64_t xi_step;
     int64_t channels; /* whole vectors: what stands behind the last one is multiplied by zero */
-} qn_q_wino_input;
+} qn_q_winograd_input;
 
 /* One tile of a block of filters. tile.y and .r: of the first output. */
-typedef struct qn_q_wino_output {
+typedef struct qn_q_winograd_output {
     const uint8_t *m; /* [xi][vector][lane], xi_step bytes apart */
     int64_t xi_step;
     int64_t y_row, r_row; /* bytes to the next row */
     int64_t rows, columns;
     qn_mac_tile tile;
-} qn_q_wino_output;
+} qn_q_winograd_output;
 
 /* Products of a few tiles by a block of filters, for some xi in a row. */
-typedef struct qn_q_wino_product {
+typedef struct qn_q_winograd_product {
     const uint8_t *v, *u; /* u: [xi][step][vector][lane][2] */
     uint8_t *m;
     int64_t xi;          /* how many */
     int64_t v_xi, m_xi;  /* bytes from one to the next */
     int64_t tile, steps; /* bytes from tile to tile of v; pairs of channels */
-} qn_q_wino_product;
-typedef void qn_q_wino_product_fn(const qn_q_wino_product *p);
+} qn_q_winograd_product;
+typedef void qn_q_winograd_product_fn(const qn_q_winograd_product *p);
 
-struct qn_q_wino_kernels {
-    void (*input)(const qn_q_wino_input *in);
-    qn_q_wino_product_fn *const *products; /* by tiles - 1 */
-    void (*output)(const qn_mac *mac, const qn_q_wino_output *out);
+struct qn_q_winograd_kernels {
+    void (*input)(const qn_q_winograd_input *in);
+    qn_q_winograd_product_fn *const *products; /* by tiles - 1 */
+    void (*output)(const qn_mac *mac, const qn_q_winograd_output *out);
 };
 
 /* The form is right for this shape and faster than the direct one. */
-bool qn_q_wino_wanted(const qn_q_conv *c);
+bool qn_q_winograd_wanted(const qn_q_conv *c);
 /* Blocks and batches, instead of segments. */
-void qn_q_wino_plan(qn_q_conv *c);
-QN_MUST_CHECK qn_status qn_q_wino_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w);
+void qn_q_winograd_plan(qn_q_conv *c);
+QN_MUST_CHECK qn_status qn_q_winograd_pack(qn_q_conv *c, qn_builder *builder,
+                                           const qn_q_weights *w);
 /* Bytes that a thread needs beside its copy of a band. */
-size_t qn_q_wino_scratch(const qn_q_conv *c);
+size_t qn_q_winograd_scratch(const qn_q_conv *c);
 
 /* Rows of outputs and the copy of the map that they see. */
-typedef struct qn_q_wino_band {
+typedef struct qn_q_winograd_band {
     const uint8_t *x, *r;
     uint8_t *y, *scratch;
     int64_t rows;
     bool seen_before; /* it was the last one with this scratch memory */
-} qn_q_wino_band;
+} qn_q_winograd_band;
 /* Blocks [first, last) of the filters over a band. */
-void qn_q_wino_run(const qn_q_conv *c, const qn_q_wino_band *band, const int64_t blocks[2]);
+void qn_q_winograd_run(const qn_q_conv *c, const qn_q_winograd_band *band, const int64_t blocks[2]);
 
 #endif

@@ -148,7 +148,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
                               .b = qn_q_side_of(types[1], 0),
                               .a_scale = ratios[0],
                               .b_scale = ratios[1],
-                              .fixed = qn_sum_fixed(ratios, zeros),
+                              .offset = qn_sum_fixed(ratios, zeros),
                               .round = qn_q_round_of(types[2], 0)};
     else
         s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], zeros[0]),
@@ -163,7 +163,7 @@ static void fixed_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
     float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
     const double zeros[3] = {(double)p[0].zero, (double)p[1].zero, (double)p[2].zero};
     const float product = qn_multiplier(p[0].scale, p[1].scale, p[2].scale);
-    const bool plain = qn_q_fixed_ratios(ratios, zeros) && qn_dtype_size(types[0]) == 1;
+    const bool plain = qn_q_fixed_point_ratios(ratios, zeros) && qn_dtype_size(types[0]) == 1;
     s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], p[0].zero),
                           .b = qn_q_side_of(types[1], p[1].zero),
                           .a_scale = s->how == SUM
@@ -181,7 +181,7 @@ static bool read_pair(state *s, const qn_node *node)
     const qn_dtype types[3] = {node->in[0]->type.dtype, node->in[3]->type.dtype,
                                node->out[0]->type.dtype};
     for (int i = 0; i < 3; i++) {
-        if (!qn_q_is_narrow(types[i]) || qn_dtype_size(types[i]) != qn_dtype_size(types[0]))
+        if (!qn_q_is_integer(types[i]) || qn_dtype_size(types[i]) != qn_dtype_size(types[0]))
             return false;
     }
     if (!qn_q_param_of(&a, node, 1, 2) || !qn_q_param_of(&b, node, 4, 5) ||
@@ -201,13 +201,13 @@ static bool read_slopes(state *s, const qn_node *node)
 {
     const qn_dtype from = node->in[0]->type.dtype, to = node->out[0]->type.dtype;
     qn_qparams x, y;
-    if (!qn_q_is_narrow(from) || !qn_q_is_narrow(to) || !qn_q_param_of(&x, node, 1, 2) ||
+    if (!qn_q_is_integer(from) || !qn_q_is_integer(to) || !qn_q_param_of(&x, node, 1, 2) ||
         !qn_q_param_of(&y, node, 4, 5))
         return false;
     s->slopes = (qn_q_slopes){.cast = {.from = qn_q_side_of(from, x.zero),
                                        .scale = x.scale,
                                        .round = qn_q_round_of(to, y.zero),
-                                       .wide = qn_dtype_size(to) == 2},
+                                       .is_int16 = qn_dtype_size(to) == 2},
                               .y_scale = y.scale};
     s->y_size = (int64_t)qn_dtype_size(to);
     s->a_size = (int64_t)qn_dtype_size(from);
@@ -225,7 +225,7 @@ static bool is_line(const qn_tensor *x)
 }
 
 /* Operand i has the layout of the result; else it stays as it is. */
-static bool turns(const state *s, const qn_tensor *const *shapes, int i)
+static bool transposes(const state *s, const qn_tensor *const *shapes, int i)
 {
     return qn_tensor_count(shapes[i]) != 1 && !(i == 1 && s->how == SLOPES);
 }
@@ -250,7 +250,7 @@ static bool walk(state *s, const qn_tensor *const *shapes, bool last)
     const int32_t rank = shapes[2]->rank;
     int64_t dims[3][QN_MAX_RANK], strides[2][QN_MAX_RANK];
     for (int i = 0; i < 2; i++) {
-        if (last && shapes[i]->rank != rank && turns(s, shapes, i))
+        if (last && shapes[i]->rank != rank && transposes(s, shapes, i))
             return false;
     }
     for (int i = 0; i < 3; i++)
@@ -294,7 +294,7 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, operation how)
         return QN_OK;
     qn_q_take_clips(claim, &value, how == SLOPES ? &s->slopes.cast.round : &s->pair.round);
     for (int i = 0; i < 2; i++)
-        qn_claim_in(claim, node->in[3 * i], turns(s, shapes, i) ? layout : QN_ROWS);
+        qn_claim_in(claim, node->in[3 * i], transposes(s, shapes, i) ? layout : QN_ROWS);
     qn_claim_out(claim, value, layout);
     claim->in_place = in_place(s, shapes);
     claim->state = s;

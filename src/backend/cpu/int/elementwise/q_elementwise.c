@@ -27,7 +27,7 @@ qn_q_look_up_fn *qn_q_look_up_get(void)
     return qn_q_kernels_get()->table;
 }
 
-bool qn_q_is_narrow(qn_dtype dtype)
+bool qn_q_is_integer(qn_dtype dtype)
 {
     return dtype == QN_UINT8 || dtype == QN_INT8 || dtype == QN_UINT16 || dtype == QN_INT16;
 }
@@ -45,17 +45,17 @@ bool qn_q_param_of(qn_qparams *out, const qn_node *node, int32_t scale, int32_t 
     return isfinite(s) && s != 0;
 }
 
-void qn_q_cast_fix(qn_q_cast *cast)
+void qn_q_cast_fixed_point(qn_q_cast *cast)
 {
     cast->scale = (float)qn_normal_value(qn_normal_of((double)cast->scale));
-    cast->fixed = true;
+    cast->fixed_point = true;
 }
 
 qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero)
 {
     const qn_dtype_info *info = qn_dtype_get(dtype);
     const int32_t half = info->kind == QN_KIND_INT ? 1 << (info->bits - 1) : 0;
-    return (qn_q_side){.flip = half, .zero = (int32_t)zero + half, .wide = info->bits > 8};
+    return (qn_q_side){.flip = half, .zero = (int32_t)zero + half, .is_int16 = info->bits > 8};
 }
 
 qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero)

@@ -8,9 +8,9 @@
 
 /* How a kernel reads a tensor of 8 or 16 bits: x = (stored ^ flip) - zero, all unsigned. */
 typedef struct qn_q_side {
-    int32_t flip; /* the top bit of signed types, else 0 */
-    int32_t zero; /* shifted by the same */
-    bool wide;    /* 16 bits */
+    int32_t flip;  /* the top bit of signed types, else 0 */
+    int32_t zero;  /* shifted by the same */
+    bool is_int16; /* 16 bits */
 } qn_q_side;
 
 /* rint(x * scale) or, of quantize, rint(x / scale), limited, as numbers of 8 or 16 bits. */
@@ -18,15 +18,15 @@ typedef struct qn_q_cast {
     qn_q_side from;
     float scale;
     qn_q_round round;
-    bool wide;  /* the result has 16 bits */
-    bool fixed; /* in fixed point: x * scale is exact */
+    bool is_int16;    /* the result has 16 bits */
+    bool fixed_point; /* in fixed point: x * scale is exact */
 } qn_q_cast;
 
-/* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, fixed)) of numbers as stored, or the product times
+/* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, offset)) of numbers as stored, or the product times
  * a_scale. All have one width. */
 typedef struct qn_q_pair {
     qn_q_side a, b;
-    float a_scale, b_scale, fixed;
+    float a_scale, b_scale, offset;
     qn_q_round round;
     bool exact; /* in fixed point: nothing is rounded before the result */
 } qn_q_pair;
@@ -98,7 +98,7 @@ typedef struct qn_q_kernels {
     /* table[256] by the byte itself */
     void (*table)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
     void (*largest)(uint8_t *y, const qn_q_taps *taps, int64_t width, int32_t flip);
-    void (*largest_words)(uint8_t *y, const qn_q_taps *taps, int64_t width, int32_t flip);
+    void (*largest_uint16)(uint8_t *y, const qn_q_taps *taps, int64_t width, int32_t flip);
     /* The mean over taps, scaled by cast->scale. */
     void (*mean)(void *y, const qn_q_taps *taps, int64_t width, const qn_q_cast *cast);
     /* The mean of `n` neighbours. */
@@ -112,10 +112,10 @@ typedef struct qn_q_kernels {
                             const qn_q_softmax *softmax, uint32_t *scratch);
     void (*norm)(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_norm *norm);
     /* y[c * y_step + r] = x[r * x_step + c], bytes; steps in elements. */
-    void (*turn_bytes)(uint8_t *y, const uint8_t *x, int64_t y_step, int64_t x_step, int64_t rows,
-                       int64_t columns);
-    void (*turn_words)(uint16_t *y, const uint16_t *x, int64_t y_step, int64_t x_step, int64_t rows,
-                       int64_t columns);
+    void (*transpose_uint8)(uint8_t *y, const uint8_t *x, int64_t y_step, int64_t x_step,
+                            int64_t rows, int64_t columns);
+    void (*transpose_uint16)(uint16_t *y, const uint16_t *x, int64_t y_step, int64_t x_step,
+                             int64_t rows, int64_t columns);
 } qn_q_kernels;
 
 /* Those of the best instruction set that CPU and environment allow. */
@@ -135,12 +135,12 @@ void qn_q_table_vbmi(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t 
 #define QN_LAST ((qn_layout){QN_LAYOUT_CHANNELS_LAST, 0})
 
 /* An integer type of 8 or 16 bits. */
-bool qn_q_is_narrow(qn_dtype dtype);
+bool qn_q_is_integer(qn_dtype dtype);
 /* The constant scale and zero point at inputs `scale` and `zero` (which may be left out). */
 bool qn_q_param_of(qn_qparams *out, const qn_node *node, int32_t scale, int32_t zero);
 qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero);
 /* Its scale in fixed point. */
-void qn_q_cast_fix(qn_q_cast *cast);
+void qn_q_cast_fixed_point(qn_q_cast *cast);
 /* All of the type's range. */
 qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero);
 /* The nodes behind *value that only limit it join the claim; *value becomes the last one's output. */

@@ -8,15 +8,17 @@
 
 /* Kernels copy their parameters first: the compiler cannot know that results do not overwrite them. */
 
-Q_INLINE qi read_side(const void *p, int64_t i, const qn_q_side *s, bool wide, int64_t lanes)
+Q_INLINE qi read_side(const void *p, int64_t i, const qn_q_side *s, bool is_int16, int64_t lanes)
 {
-    return qi_add(qi_xor(qi_load_narrow(p, i, wide, lanes), qi_set(s->flip)), qi_set(-s->zero));
+    return qi_add(qi_xor(qi_load_integers(p, i, is_int16, lanes), qi_set(s->flip)),
+                  qi_set(-s->zero));
 }
 
-Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool wide, int64_t lanes)
+Q_INLINE void write_round(void *y, int64_t i, qf x, const qn_q_round *r, bool is_int16,
+                          int64_t lanes)
 {
     const qi whole = qf_round(qf_clamp(x, qf_set(r->low), qf_set(r->high)));
-    qi_store_narrow(y, i, wide, qi_add(whole, qi_set(r->zero)), lanes);
+    qi_store_integers(y, i, is_int16, qi_add(whole, qi_set(r->zero)), lanes);
 }
 
 /* The same of four vectors, as bytes. */
@@ -30,9 +32,9 @@ Q_INLINE void write_four(uint8_t *y, const qf *x, const qn_q_round *r)
 }
 
 /* Writes VALUE, of `lanes` numbers from i on, for all n of a row. */
-#define WRITE_ROUNDED(y, i, n, r, wide, VALUE)                                                     \
+#define WRITE_ROUNDED(y, i, n, r, is_int16, VALUE)                                                 \
     do {                                                                                           \
-        const int64_t fours = (wide) ? 0 : (n) / (4 * QI_LANES) * (4 * QI_LANES);                  \
+        const int64_t fours = (is_int16) ? 0 : (n) / (4 * QI_LANES) * (4 * QI_LANES);              \
         for (int64_t four = 0; four < fours; four += 4 * QI_LANES) {                               \
             const int64_t lanes = QI_LANES;                                                        \
             qf values[4];                                                                          \
@@ -42,13 +44,14 @@ Q_INLINE void write_four(uint8_t *y, const qf *x, const qn_q_round *r)
             }                                                                                      \
             write_four((uint8_t *)(y) + four, values, r);                                          \
         }                                                                                          \
-        Q_VECTORS_FROM(i, fours, n, write_round(y, i, VALUE, r, wide, lanes));                     \
+        Q_VECTORS_FROM(i, fours, n, write_round(y, i, VALUE, r, is_int16, lanes));                 \
     } while (0)
 
 /* The same of what is rounded already. */
-Q_INLINE void write_whole(void *y, int64_t i, qi x, const qn_q_round *r, bool wide, int64_t lanes)
+Q_INLINE void write_whole(void *y, int64_t i, qi x, const qn_q_round *r, bool is_int16,
+                          int64_t lanes)
 {
-    write_round(y, i, qi_float(x), r, wide, lanes);
+    write_round(y, i, qi_float(x), r, is_int16, lanes);
 }
 
 /* ---- Between float and integers ---------------------------------------------------------------------------- */
@@ -76,32 +79,32 @@ static void ends(float to[2], const float *x, int64_t n)
     to[1] = high[0];
 }
 
-Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c, bool wide)
+Q_INLINE void quantize_as(void *y, const float *x, int64_t n, const qn_q_cast *c, bool is_int16)
 {
     const qf scale = qf_set(c->scale);
     const qn_q_round round = c->round;
-    WRITE_ROUNDED(y, i, n, &round, wide, qf_div(qf_load_first(x + i, lanes), scale));
+    WRITE_ROUNDED(y, i, n, &round, is_int16, qf_div(qf_load_first(x + i, lanes), scale));
 }
 
 static void quantize(void *y, const float *x, int64_t n, const qn_q_cast *c)
 {
-    if (c->wide)
+    if (c->is_int16)
         quantize_as(y, x, n, c, true);
     else
         quantize_as(y, x, n, c, false);
 }
 
-Q_INLINE void dequantize_as(float *y, const void *x, int64_t n, const qn_q_cast *c, bool wide)
+Q_INLINE void dequantize_as(float *y, const void *x, int64_t n, const qn_q_cast *c, bool is_int16)
 {
     const qf scale = qf_set(c->scale);
-    Q_VECTORS(
-        i, n,
-        qf_store(y + i, qf_mul(qi_float(read_side(x, i, &c->from, wide, lanes)), scale), lanes));
+    Q_VECTORS(i, n,
+              qf_store(y + i, qf_mul(qi_float(read_side(x, i, &c->from, is_int16, lanes)), scale),
+                       lanes));
 }
 
 static void dequantize(float *y, const void *x, int64_t n, const qn_q_cast *c)
 {
-    if (c->from.wide)
+    if (c->from.is_int16)
         dequantize_as(y, x, n, c, true);
     else
         dequantize_as(y, x, n, c, false);
@@ -129,7 +132,7 @@ Q_INLINE void rescale_as(void *y, const void *x, int64_t n, const qn_q_cast *cas
 
 static void rescale(void *y, const void *x, int64_t n, const qn_q_cast *c)
 {
-    if (c->wide)
+    if (c->is_int16)
         rescale_as(y, x, n, c, true);
     else
         rescale_as(y, x, n, c, false);
@@ -137,15 +140,15 @@ static void rescale(void *y, const void *x, int64_t n, const qn_q_cast *c)
 
 static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
 {
-    if (c->fixed && c->from.wide) { /* of a byte and 15 bits floats hold the product */
+    if (c->fixed_point && c->from.is_int16) { /* of a byte and 15 bits floats hold the product */
         rescale(y, x, n, c);
         return;
     }
-    if (c->from.wide && c->wide)
+    if (c->from.is_int16 && c->is_int16)
         requantize_as(y, x, n, c, true, true);
-    else if (c->from.wide)
+    else if (c->from.is_int16)
         requantize_as(y, x, n, c, true, false);
-    else if (c->wide)
+    else if (c->is_int16)
         requantize_as(y, x, n, c, false, true);
     else
         requantize_as(y, x, n, c, false, false);
@@ -154,152 +157,159 @@ static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
 /* ---- Two operands -------------------------------------------------------------------------------------------- */
 
 /* A single operand is read once a row. */
-Q_INLINE qi operand(const void *p, int64_t i, const qn_q_side *s, bool wide, bool single,
+Q_INLINE qi operand(const void *p, int64_t i, const qn_q_side *s, bool is_int16, bool single,
                     int64_t lanes)
 {
     if (!single)
-        return read_side(p, i, s, wide, lanes);
-    const int32_t stored = wide ? *(const uint16_t *)p : *(const uint8_t *)p;
+        return read_side(p, i, s, is_int16, lanes);
+    const int32_t stored = is_int16 ? *(const uint16_t *)p : *(const uint8_t *)p;
     return qi_set((stored ^ s->flip) - s->zero);
 }
 
 /* What the compiler makes a loop of its own for. `single`: which operand is one number a row; 0: none is.
  * Where both are, the row is one element. */
-typedef struct pair_form {
-    bool sum, wide;
+typedef struct pair_variant {
+    bool sum, is_int16;
     int single;
     bool exact;
-} pair_form;
+} pair_variant;
 
 Q_INLINE void exact_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
-                        int64_t width, pair_form form)
+                        int64_t width, pair_variant variant)
 {
     const qn_q_pair p = *pair;
     const qd a_scale = qd_set((double)p.a_scale), b_scale = qd_set((double)p.b_scale);
     Q_VECTORS(i, width, {
-        const qd x = qd_of(operand(a, i, &p.a, form.wide, form.single == 1, lanes));
-        const qd z = qd_of(operand(b, i, &p.b, form.wide, form.single == 2, lanes));
-        const qd v = form.sum ? qd_add(qd_mul(x, a_scale), qd_mul(z, b_scale))
-                              : qd_mul(qd_mul(x, z), a_scale);
-        write_whole(y, i, qd_whole(v), &p.round, form.wide, lanes);
+        const qd x = qd_of(operand(a, i, &p.a, variant.is_int16, variant.single == 1, lanes));
+        const qd z = qd_of(operand(b, i, &p.b, variant.is_int16, variant.single == 2, lanes));
+        const qd v = variant.sum ? qd_add(qd_mul(x, a_scale), qd_mul(z, b_scale))
+                                 : qd_mul(qd_mul(x, z), a_scale);
+        write_whole(y, i, qd_whole(v), &p.round, variant.is_int16, lanes);
     });
 }
 
 Q_INLINE qf pair_value(const uint8_t *a, const uint8_t *b, int64_t i, const qn_q_pair *p,
-                       pair_form form, int64_t lanes)
+                       pair_variant variant, int64_t lanes)
 {
-    const qf x = qi_float(operand(a, i, &p->a, form.wide, form.single == 1, lanes));
-    const qf z = qi_float(operand(b, i, &p->b, form.wide, form.single == 2, lanes));
+    const qf x = qi_float(operand(a, i, &p->a, variant.is_int16, variant.single == 1, lanes));
+    const qf z = qi_float(operand(b, i, &p->b, variant.is_int16, variant.single == 2, lanes));
     const qf a_scale = qf_set(p->a_scale);
-    return form.sum ? qf_fma(x, a_scale, qf_fma(z, qf_set(p->b_scale), qf_set(p->fixed)))
-                    : qf_mul(qf_mul(x, z), a_scale);
+    return variant.sum ? qf_fma(x, a_scale, qf_fma(z, qf_set(p->b_scale), qf_set(p->offset)))
+                       : qf_mul(qf_mul(x, z), a_scale);
 }
 
 Q_INLINE void pair_row(uint8_t *y, const uint8_t *a, const uint8_t *b, const qn_q_pair *pair,
-                       int64_t width, pair_form form)
+                       int64_t width, pair_variant variant)
 {
     const qn_q_pair p = *pair;
-    WRITE_ROUNDED(y, i, width, &p.round, form.wide, pair_value(a, b, i, &p, form, lanes));
+    WRITE_ROUNDED(y, i, width, &p.round, variant.is_int16, pair_value(a, b, i, &p, variant, lanes));
 }
 
 Q_INLINE void pair_rows(void *y, const void *a, const void *b, const qn_q_pair *p,
-                        const qn_q_rows *rows, pair_form form)
+                        const qn_q_rows *rows, pair_variant variant)
 {
     const qn_q_rows r = *rows;
-    const int64_t size = p->a.wide ? 2 : 1;
+    const int64_t size = p->a.is_int16 ? 2 : 1;
     for (int64_t i = 0; i < r.rows; i++) {
         uint8_t *to = (uint8_t *)y + i * r.width * size;
         const uint8_t *x = (const uint8_t *)a + i * r.a_step * size;
         const uint8_t *z = (const uint8_t *)b + i * r.b_step * size;
-        if (form.exact && size == 2)
-            exact_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single, true});
-        else if (form.exact)
-            exact_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single, true});
+        if (variant.exact && size == 2)
+            exact_row(to, x, z, p, r.width,
+                      (pair_variant){variant.sum, true, variant.single, true});
+        else if (variant.exact)
+            exact_row(to, x, z, p, r.width,
+                      (pair_variant){variant.sum, false, variant.single, true});
         else if (size == 2)
-            pair_row(to, x, z, p, r.width, (pair_form){form.sum, true, form.single, false});
+            pair_row(to, x, z, p, r.width,
+                     (pair_variant){variant.sum, true, variant.single, false});
         else
-            pair_row(to, x, z, p, r.width, (pair_form){form.sum, false, form.single, false});
+            pair_row(to, x, z, p, r.width,
+                     (pair_variant){variant.sum, false, variant.single, false});
     }
 }
 
 Q_INLINE void pair_any(void *y, const void *a, const void *b, const qn_q_pair *p,
-                       const qn_q_rows *r, pair_form form)
+                       const qn_q_rows *r, pair_variant variant)
 {
     if (r->a_single)
-        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 1, .exact = form.exact});
+        pair_rows(y, a, b, p, r,
+                  (pair_variant){.sum = variant.sum, .single = 1, .exact = variant.exact});
     else if (r->b_single)
-        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 2, .exact = form.exact});
+        pair_rows(y, a, b, p, r,
+                  (pair_variant){.sum = variant.sum, .single = 2, .exact = variant.exact});
     else
-        pair_rows(y, a, b, p, r, (pair_form){.sum = form.sum, .single = 0, .exact = form.exact});
+        pair_rows(y, a, b, p, r,
+                  (pair_variant){.sum = variant.sum, .single = 0, .exact = variant.exact});
 }
 
 static void add(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
     if (p->exact)
-        pair_any(y, a, b, p, r, (pair_form){.sum = true, .exact = true});
+        pair_any(y, a, b, p, r, (pair_variant){.sum = true, .exact = true});
     else
-        pair_any(y, a, b, p, r, (pair_form){.sum = true});
+        pair_any(y, a, b, p, r, (pair_variant){.sum = true});
 }
 
 static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, const qn_q_rows *r)
 {
     if (p->exact)
-        pair_any(y, a, b, p, r, (pair_form){.exact = true});
+        pair_any(y, a, b, p, r, (pair_variant){.exact = true});
     else
-        pair_any(y, a, b, p, r, (pair_form){.sum = false});
+        pair_any(y, a, b, p, r, (pair_variant){.sum = false});
 }
 
 /* ---- PRelu ----------------------------------------------------------------------------------------------------- */
 
 /* What the compiler makes a loop of its own for: 16 bits of x and of y; one slope a row. */
-typedef struct prelu_form {
+typedef struct prelu_variant {
     bool from, to, single;
-} prelu_form;
+} prelu_variant;
 
 /* quantize(v < 0 ? v * slope : v), v = dequantize(x) */
 Q_INLINE qf prelu_value(const void *x, const float *slope, int64_t i, const qn_q_slopes *s,
-                        prelu_form form, int64_t lanes)
+                        prelu_variant variant, int64_t lanes)
 {
-    const qi whole = read_side(x, i, &s->cast.from, form.from, lanes);
+    const qi whole = read_side(x, i, &s->cast.from, variant.from, lanes);
     const qf v = qf_mul(qi_float(whole), qf_set(s->cast.scale));
-    const qf by = form.single ? qf_set(*slope) : qf_load_first(slope + i, lanes);
+    const qf by = variant.single ? qf_set(*slope) : qf_load_first(slope + i, lanes);
     return qf_div(qf_by_sign(v, qf_mul(v, by), v), qf_set(s->y_scale));
 }
 
 Q_INLINE void prelu_rows(void *y, const void *x, const float *slope, const qn_q_slopes *slopes,
-                         const qn_q_rows *rows, prelu_form form)
+                         const qn_q_rows *rows, prelu_variant variant)
 {
     const qn_q_slopes s = *slopes;
     const qn_q_rows r = *rows;
     for (int64_t row = 0; row < r.rows; row++) {
-        uint8_t *to = (uint8_t *)y + row * r.width * (form.to ? 2 : 1);
-        const uint8_t *from = (const uint8_t *)x + row * r.a_step * (form.from ? 2 : 1);
+        uint8_t *to = (uint8_t *)y + row * r.width * (variant.to ? 2 : 1);
+        const uint8_t *from = (const uint8_t *)x + row * r.a_step * (variant.from ? 2 : 1);
         const float *by = slope + row * r.b_step;
-        WRITE_ROUNDED(to, i, r.width, &s.cast.round, form.to,
-                      prelu_value(from, by, i, &s, form, lanes));
+        WRITE_ROUNDED(to, i, r.width, &s.cast.round, variant.to,
+                      prelu_value(from, by, i, &s, variant, lanes));
     }
 }
 
 Q_INLINE void prelu_any(void *y, const void *x, const float *slope, const qn_q_slopes *s,
-                        const qn_q_rows *r, prelu_form form)
+                        const qn_q_rows *r, prelu_variant variant)
 {
     if (r->b_single)
-        prelu_rows(y, x, slope, s, r, (prelu_form){form.from, form.to, true});
+        prelu_rows(y, x, slope, s, r, (prelu_variant){variant.from, variant.to, true});
     else
-        prelu_rows(y, x, slope, s, r, (prelu_form){form.from, form.to, false});
+        prelu_rows(y, x, slope, s, r, (prelu_variant){variant.from, variant.to, false});
 }
 
 static void prelu(void *y, const void *x, const float *slope, const qn_q_slopes *s,
                   const qn_q_rows *r)
 {
-    if (s->cast.from.wide && s->cast.wide)
-        prelu_any(y, x, slope, s, r, (prelu_form){.from = true, .to = true});
-    else if (s->cast.from.wide)
-        prelu_any(y, x, slope, s, r, (prelu_form){.from = true});
-    else if (s->cast.wide)
-        prelu_any(y, x, slope, s, r, (prelu_form){.to = true});
+    if (s->cast.from.is_int16 && s->cast.is_int16)
+        prelu_any(y, x, slope, s, r, (prelu_variant){.from = true, .to = true});
+    else if (s->cast.from.is_int16)
+        prelu_any(y, x, slope, s, r, (prelu_variant){.from = true});
+    else if (s->cast.is_int16)
+        prelu_any(y, x, slope, s, r, (prelu_variant){.to = true});
     else
-        prelu_any(y, x, slope, s, r, (prelu_form){.from = false});
+        prelu_any(y, x, slope, s, r, (prelu_variant){.from = false});
 }
 
 /* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
@@ -340,7 +350,7 @@ static void largest(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
         largest_of(y, t, c, top, width - c);
 }
 
-static void largest_words(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
+static void largest_uint16(uint8_t *y, const qn_q_taps *t, int64_t width, int32_t flip)
 {
     uint16_t *most = (uint16_t *)(void *)y;
     const uint16_t top = (uint16_t)flip;
@@ -373,12 +383,13 @@ Q_INLINE void mean_group(void *y, const qn_q_taps *t, mean_part part, const qn_q
     for (int64_t i = 0; i < t->n; i++) {
         const uint8_t *x = tap(t, i);
         for (int v = 0; v < vectors; v++)
-            sums[v] = qi_add(sums[v], qi_xor(qi_load_narrow(x, c + v * QI_LANES, from, lanes),
+            sums[v] = qi_add(sums[v], qi_xor(qi_load_integers(x, c + v * QI_LANES, from, lanes),
                                              qi_set(m.from.flip)));
     }
     for (int v = 0; v < vectors; v++) {
-        const qf mean = m.fixed ? qi_float(qd_whole(qd_times(qd_of(sums[v]), (double)m.scale)))
-                                : qf_mul(qi_float(sums[v]), qf_set(m.scale));
+        const qf mean = m.fixed_point
+                            ? qi_float(qd_whole(qd_times(qd_of(sums[v]), (double)m.scale)))
+                            : qf_mul(qi_float(sums[v]), qf_set(m.scale));
         write_round(y, c + v * QI_LANES, mean, &m.round, to, lanes);
     }
 }
@@ -396,11 +407,11 @@ Q_INLINE void mean_as(void *y, const qn_q_taps *t, int64_t width, const qn_q_cas
 
 static void mean(void *y, const qn_q_taps *t, int64_t width, const qn_q_cast *m)
 {
-    if (m->from.wide && m->wide)
+    if (m->from.is_int16 && m->is_int16)
         mean_as(y, t, width, m, true, true);
-    else if (m->from.wide)
+    else if (m->from.is_int16)
         mean_as(y, t, width, m, true, false);
-    else if (m->wide)
+    else if (m->is_int16)
         mean_as(y, t, width, m, false, true);
     else
         mean_as(y, t, width, m, false, false);
@@ -410,17 +421,18 @@ static void mean_row(void *y, const void *x, int64_t n, const qn_q_cast *m)
 {
     const qn_q_side *s = &m->from;
     int32_t sum = 0;
-    if (s->wide) {
+    if (s->is_int16) {
         for (int64_t i = 0; i < n; i++)
             sum += (((const uint16_t *)x)[i] ^ s->flip) - s->zero;
     } else {
         for (int64_t i = 0; i < n; i++)
             sum += (((const uint8_t *)x)[i] ^ s->flip) - s->zero;
     }
-    if (m->fixed)
-        write_whole(y, 0, qd_whole(qd_set((double)sum * (double)m->scale)), &m->round, m->wide, 1);
+    if (m->fixed_point)
+        write_whole(y, 0, qd_whole(qd_set((double)sum * (double)m->scale)), &m->round, m->is_int16,
+                    1);
     else
-        write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->wide, 1);
+        write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->is_int16, 1);
 }
 
 /* ---- Resize ---------------------------------------------------------------------------------------------------------- */
@@ -433,16 +445,16 @@ typedef struct linear_taps {
 
 /* x[i0] * c0 + x[i1] * c1, each rounded by itself */
 Q_INLINE qf between(const uint8_t *row, const linear_taps *t, int64_t c, const qn_q_side *s,
-                    bool wide, int64_t lanes)
+                    bool is_int16, int64_t lanes)
 {
     const qf a =
-        qf_mul(qi_float(read_side(row, t->at[0] + c, s, wide, lanes)), qf_set(t->weight[0]));
+        qf_mul(qi_float(read_side(row, t->at[0] + c, s, is_int16, lanes)), qf_set(t->weight[0]));
     const qf b =
-        qf_mul(qi_float(read_side(row, t->at[1] + c, s, wide, lanes)), qf_set(t->weight[1]));
+        qf_mul(qi_float(read_side(row, t->at[1] + c, s, is_int16, lanes)), qf_set(t->weight[1]));
     return qf_add(a, b);
 }
 
-Q_INLINE void linear_as(void *y, const qn_q_linear *line, const qn_q_cast *cast, bool wide)
+Q_INLINE void linear_as(void *y, const qn_q_linear *line, const qn_q_cast *cast, bool is_int16)
 {
     const qn_q_linear copied = *line, *l = &copied;
     const qn_q_cast how = *cast, *m = &how;
@@ -452,17 +464,17 @@ Q_INLINE void linear_as(void *y, const qn_q_linear *line, const qn_q_cast *cast,
             {l->index[2 * w] * l->channels, l->index[2 * w + 1] * l->channels},
             {l->weight[2 * w], l->weight[2 * w + 1]}};
         Q_VECTORS(c, l->channels, {
-            const qf h0 = between(l->top, &taps, c, &m->from, wide, lanes);
-            const qf h1 = between(l->low, &taps, c, &m->from, wide, lanes);
+            const qf h0 = between(l->top, &taps, c, &m->from, is_int16, lanes);
+            const qf h1 = between(l->low, &taps, c, &m->from, is_int16, lanes);
             const qf v = qf_add(qf_mul(h0, d0), qf_mul(h1, d1));
-            write_round(y, w * l->channels + c, qf_mul(v, scale), &m->round, wide, lanes);
+            write_round(y, w * l->channels + c, qf_mul(v, scale), &m->round, is_int16, lanes);
         });
     }
 }
 
 static void linear(void *y, const qn_q_linear *l, const qn_q_cast *m)
 {
-    if (m->wide)
+    if (m->is_int16)
         linear_as(y, l, m, true);
     else
         linear_as(y, l, m, false);
@@ -481,13 +493,13 @@ const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .clip = clip,
     .table = look_up,
     .largest = largest,
-    .largest_words = largest_words,
+    .largest_uint16 = largest_uint16,
     .mean = mean,
     .mean_row = mean_row,
     .linear = linear,
     .softmax = softmax,
     .softmax_columns = softmax_columns,
     .norm = norm,
-    .turn_bytes = turn_bytes,
-    .turn_words = turn_words,
+    .transpose_uint8 = transpose_uint8,
+    .transpose_uint16 = transpose_uint16,
 };

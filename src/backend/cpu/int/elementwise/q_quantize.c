@@ -33,12 +33,12 @@ static void quantize_range(const void *opaque, int64_t first, int64_t last)
     const state *s = w->s;
     const int64_t from = first * QN_Q_CHUNK, to = QN_MIN(last * QN_Q_CHUNK, s->count);
     uint8_t *y = w->y;
-    s->kernels->quantize(y + (s->cast.wide ? 2 * from : from), (const float *)w->x + from,
+    s->kernels->quantize(y + (s->cast.is_int16 ? 2 * from : from), (const float *)w->x + from,
                          to - from, &s->cast);
 }
 
 /* Item: a band of positions of one sample, all channels. */
-static void turn_range(const void *opaque, int64_t first, int64_t last)
+static void transpose_range(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
@@ -51,15 +51,15 @@ static void turn_range(const void *opaque, int64_t first, int64_t last)
             const float *x = (const float *)w->x + sample + c * s->area + p;
             const int64_t to = sample + p * s->channels + c;
             for (int64_t r = 0; r < rows; r++)
-                s->kernels->quantize(s->cast.wide ? (void *)(tile + r * BAND)
-                                                  : (void *)((uint8_t *)tile + r * BAND),
+                s->kernels->quantize(s->cast.is_int16 ? (void *)(tile + r * BAND)
+                                                      : (void *)((uint8_t *)tile + r * BAND),
                                      x + r * s->area, positions, &s->cast);
-            if (s->cast.wide)
-                s->kernels->turn_words((uint16_t *)w->y + to, tile, s->channels, BAND, rows,
-                                       positions);
+            if (s->cast.is_int16)
+                s->kernels->transpose_uint16((uint16_t *)w->y + to, tile, s->channels, BAND, rows,
+                                             positions);
             else
-                s->kernels->turn_bytes((uint8_t *)w->y + to, (const uint8_t *)tile, s->channels,
-                                       BAND, rows, positions);
+                s->kernels->transpose_uint8((uint8_t *)w->y + to, (const uint8_t *)tile,
+                                            s->channels, BAND, rows, positions);
         }
     }
 }
@@ -82,7 +82,7 @@ static void unblock_range(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
-    const int64_t size = s->cast.wide ? 2 : 1;
+    const int64_t size = s->cast.is_int16 ? 2 : 1;
     uint16_t tile[BLOCK * BAND];
     for (int64_t i = first; i < last; i++) {
         const int64_t n = i / s->bands, p = i % s->bands * BAND, count = QN_MIN(BAND, s->area - p);
@@ -110,7 +110,7 @@ static qn_status quantize_run(const void *opaque, void *bound, const qn_step_io 
     const work w = {s, io->in[0]->data, io->out[0]->data};
     (void)bound;
     if (s->bands)
-        run_bands(s, &w, s->block ? unblock_range : turn_range, io->threads);
+        run_bands(s, &w, s->block ? unblock_range : transpose_range, io->threads);
     else
         qn_parallel(io->threads, (s->count + QN_Q_CHUNK - 1) / QN_Q_CHUNK, QN_Q_ALONE,
                     quantize_range, &w);
@@ -187,12 +187,12 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
     qn_qparams param;
     state *s = NULL;
     if (!is_plain(&param, &shape, claim) || shape.dtype != QN_FLOAT32 ||
-        !qn_q_is_narrow(value->type.dtype))
+        !qn_q_is_integer(value->type.dtype))
         return QN_OK;
     QN_TRY(state_make(&s, claim, &shape));
     s->cast = (qn_q_cast){.scale = param.scale,
                           .round = qn_q_round_of(value->type.dtype, param.zero),
-                          .wide = qn_dtype_size(value->type.dtype) == 2};
+                          .is_int16 = qn_dtype_size(value->type.dtype) == 2};
     const qn_layout given = qn_build_layout(claim->builder, claim->node->in[0]);
     /* Bytes have no blocks, and are turned more cheaply than floats where some reader wants rows. */
     const bool blocked = shape.rank > 2 && qn_layout_same(given, qn_layout_native());
@@ -220,7 +220,7 @@ static void dequantize_range(const void *opaque, int64_t first, int64_t last)
     const state *s = w->s;
     const int64_t from = first * QN_Q_CHUNK, to = QN_MIN(last * QN_Q_CHUNK, s->count);
     const uint8_t *x = w->x;
-    s->kernels->dequantize((float *)w->y + from, x + (s->cast.from.wide ? 2 * from : from),
+    s->kernels->dequantize((float *)w->y + from, x + (s->cast.from.is_int16 ? 2 * from : from),
                            to - from, &s->cast);
 }
 
@@ -229,7 +229,7 @@ static void block_range(const void *opaque, int64_t first, int64_t last)
 {
     const work *w = opaque;
     const state *s = w->s;
-    const int64_t size = s->cast.from.wide ? 2 : 1;
+    const int64_t size = s->cast.from.is_int16 ? 2 : 1;
     uint16_t tile[BLOCK * BAND];
     for (int64_t i = first; i < last; i++) {
         const int64_t n = i / s->bands, p = i % s->bands * BAND, count = QN_MIN(BAND, s->area - p);
@@ -272,7 +272,7 @@ qn_status qn_claim_q_dequantize(bool *taken, qn_claim *claim)
     qn_tensor shape;
     qn_qparams param;
     state *s = NULL;
-    if (!is_plain(&param, &shape, claim) || !qn_q_is_narrow(shape.dtype) ||
+    if (!is_plain(&param, &shape, claim) || !qn_q_is_integer(shape.dtype) ||
         node->out[0]->type.dtype != QN_FLOAT32)
         return QN_OK;
     QN_TRY(state_make(&s, claim, &shape));

@@ -15,8 +15,8 @@ struct state {
     int64_t count, x_size, y_size; /* elements, and their bytes */
     qn_q_cast cast;
     int32_t limits[2];
-    uint8_t table[256];   /* by the byte itself */
-    uint16_t *wide_table; /* by the number itself, where a side has 16 bits */
+    uint8_t table[256];     /* by the byte itself */
+    uint16_t *table_uint16; /* by the number itself, where a side has 16 bits */
     qn_q_look_up_fn *look_up;
 };
 
@@ -50,7 +50,7 @@ static qn_status begin(state **out, qn_claim *claim)
     qn_tensor shape;
     *out = NULL;
     if (!node->in[0] || node->in[0]->data || !node->out[0] ||
-        !qn_build_shape(&shape, claim->builder, node->in[0]) || !qn_q_is_narrow(shape.dtype) ||
+        !qn_build_shape(&shape, claim->builder, node->in[0]) || !qn_q_is_integer(shape.dtype) ||
         qn_tensor_count(&shape) == 0)
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
@@ -62,7 +62,7 @@ static qn_status begin(state **out, qn_claim *claim)
     return QN_OK;
 }
 
-static void finish(state *s, qn_claim *claim, qn_value *result, const qn_kernel *kernel)
+static void close_claim(state *s, qn_claim *claim, qn_value *result, const qn_kernel *kernel)
 {
     const qn_layout layout = qn_q_layout(claim, claim->node->in[0]);
     s->y_size = (int64_t)qn_dtype_size(result->type.dtype);
@@ -95,11 +95,11 @@ qn_status qn_claim_q_requantize(bool *taken, qn_claim *claim)
     s->cast = (qn_q_cast){.from = qn_q_side_of(node->in[0]->type.dtype, x.zero),
                           .scale = (x.scale / y.scale),
                           .round = qn_q_round_of(value->type.dtype, y.zero),
-                          .wide = qn_dtype_size(value->type.dtype) == 2};
+                          .is_int16 = qn_dtype_size(value->type.dtype) == 2};
     if (qn_qparams_is_fixed_point(&y))
-        qn_q_cast_fix(&s->cast);
+        qn_q_cast_fixed_point(&s->cast);
     qn_q_take_clips(claim, &value, &s->cast.round);
-    finish(s, claim, value, &requantize_kernel);
+    close_claim(s, claim, value, &requantize_kernel);
     *taken = true;
     return QN_OK;
 }
@@ -134,11 +134,11 @@ qn_status qn_claim_q_clip(bool *taken, qn_claim *claim)
     qn_q_take_clips(claim, &value, r);
     s->cast.scale = 1;
     s->cast.from = qn_q_side_of(value->type.dtype, 0);
-    s->cast.wide = s->cast.from.wide;
+    s->cast.is_int16 = s->cast.from.is_int16;
     s->limits[0] = (int32_t)r->low + s->cast.from.flip;
     s->limits[1] = (int32_t)r->high + s->cast.from.flip;
-    s->chunk = s->cast.wide ? requantize_chunk : clip_chunk;
-    finish(s, claim, value, &clip_kernel);
+    s->chunk = s->cast.is_int16 ? requantize_chunk : clip_chunk;
+    close_claim(s, claim, value, &clip_kernel);
     *taken = true;
     return QN_OK;
 }
@@ -151,9 +151,9 @@ static void table_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t co
 }
 
 /* 8 to 16 bits, 16 to 8, 16 to 16: the table has 16 bits. */
-static void wide_table_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
+static void table_uint16_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
 {
-    const uint16_t *from = (const uint16_t *)(const void *)x, *table = s->wide_table;
+    const uint16_t *from = (const uint16_t *)(const void *)x, *table = s->table_uint16;
     uint16_t *to = (uint16_t *)(void *)y;
     if (s->x_size == 1) {
         for (int64_t i = 0; i < count; i++)
@@ -181,11 +181,11 @@ static qn_status make_table(state *s, const qn_claim *claim, const qn_tensor *fr
         s->chunk = table_chunk;
         return QN_OK;
     }
-    s->wide_table = qn_build_alloc(claim->builder, (size_t)count * sizeof *s->wide_table);
-    QN_TRY_ALLOC(qn_build_context(claim->builder), s->wide_table);
+    s->table_uint16 = qn_build_alloc(claim->builder, (size_t)count * sizeof *s->table_uint16);
+    QN_TRY_ALLOC(qn_build_context(claim->builder), s->table_uint16);
     for (int64_t i = 0; i < count; i++)
-        s->wide_table[i] = (uint16_t)(int64_t)qn_q_element(from, i ^ flip);
-    s->chunk = wide_table_chunk;
+        s->table_uint16[i] = (uint16_t)(int64_t)qn_q_element(from, i ^ flip);
+    s->chunk = table_uint16_chunk;
     return QN_OK;
 }
 
@@ -198,7 +198,7 @@ qn_status qn_claim_q_table(bool *taken, qn_claim *claim)
     if (!s || !table || qn_tensor_count(table) != (s->x_size == 1 ? 256 : 65536))
         return QN_OK;
     QN_TRY(make_table(s, claim, table));
-    finish(s, claim, node->out[0], &table_kernel);
+    close_claim(s, claim, node->out[0], &table_kernel);
     *taken = true;
     return QN_OK;
 }

@@ -39,12 +39,12 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
     const qn_dtype dtype = value->type.dtype;
     *tail = (qn_q_tail){.residual = -1, .out = value};
     if (dtype == QN_FLOAT32) {
-        tail->finish.floats = true;
+        tail->epilogue.floats = true;
     } else {
-        tail->finish.first = qn_q_round_of(dtype, zero);
+        tail->epilogue.first = qn_q_round_of(dtype, zero);
     }
-    tail->finish.is_signed = dtype == QN_INT8;
-    tail->finish.wide = qn_dtype_size(dtype) == 2;
+    tail->epilogue.is_signed = dtype == QN_INT8;
+    tail->epilogue.is_int16 = qn_dtype_size(dtype) == 2;
 }
 
 /* ---- Growing ------------------------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static bool is_residual(const qn_q_tail *tail, const qn_claim *claim, const qn_n
     return true;
 }
 
-bool qn_q_fixed_ratios(float ratios[2], const double zeros[3])
+bool qn_q_fixed_point_ratios(float ratios[2], const double zeros[3])
 {
     qn_normal normal[2];
     qn_normal_pair(normal, (double)ratios[0], (double)ratios[1]);
@@ -82,11 +82,11 @@ bool qn_q_fixed_ratios(float ratios[2], const double zeros[3])
 
 static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node)
 {
-    qn_q_finish *f = &tail->finish;
+    qn_q_epilogue *f = &tail->epilogue;
     const qn_value *b = other_of(tail, node);
     double scales[3], zeros[3];
     if (tail->alone || f->has_sum || !is_residual(tail, claim, node) ||
-        !qn_q_is_narrow(b->type.dtype) || !qn_q_is_narrow(node->out[0]->type.dtype))
+        !qn_q_is_integer(b->type.dtype) || !qn_q_is_integer(node->out[0]->type.dtype))
         return false;
     for (int i = 0; i < 3; i++) {
         const int32_t at = i == 2 ? 6 : 3 * i + 1;
@@ -97,18 +97,18 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     if ((int32_t)zeros[a] != f->first.zero)
         return false;
     float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
-    if (qn_node_is_fixed(node) &&
-        (!qn_q_fixed_ratios(ratios, zeros) || f->wide || qn_dtype_size(b->type.dtype) == 2))
+    if (qn_node_is_fixed(node) && (!qn_q_fixed_point_ratios(ratios, zeros) || f->is_int16 ||
+                                   qn_dtype_size(b->type.dtype) == 2))
         return false;
     f->has_sum = true;
     f->r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
-    f->r_wide = qn_dtype_size(b->type.dtype) == 2;
+    f->r_is_int16 = qn_dtype_size(b->type.dtype) == 2;
     f->is_signed = node->out[0]->type.dtype == QN_INT8;
-    f->wide = qn_dtype_size(node->out[0]->type.dtype) == 2;
+    f->is_int16 = qn_dtype_size(node->out[0]->type.dtype) == 2;
     f->a_first = a == 0;
     f->a_scale = ratios[a];
     f->b_scale = ratios[1 - a];
-    f->fixed = qn_sum_fixed(
+    f->offset = qn_sum_fixed(
         ratios, (const int64_t[3]){(int64_t)zeros[0], (int64_t)zeros[1], (int64_t)zeros[2]});
     f->second = qn_q_round_of(node->out[0]->type.dtype, 0);
     return true;
@@ -126,8 +126,8 @@ static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
     QN_TRY_ALLOC(qn_build_context(claim->builder), table);
     for (int i = 0; i < 256; i++)
         table[i] = ((const uint8_t *)from->data)[i ^ flip];
-    tail->finish.table = table;
-    tail->finish.look_up = qn_q_look_up_get();
+    tail->epilogue.table = table;
+    tail->epilogue.look_up = qn_q_look_up_get();
     *taken = true;
     return QN_OK;
 }
@@ -138,7 +138,7 @@ static void take_relu(qn_q_tail *tail, qn_claim *claim)
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
     if (!node || node->op != &qn_op_Relu)
         return;
-    tail->finish.relu = true;
+    tail->epilogue.relu = true;
     qn_claim_add(claim, node);
     tail->out = node->out[0];
 }
@@ -150,8 +150,8 @@ static void take_stage(qn_q_tail *tail, qn_claim *claim)
     qn_node_stage s;
     if (!tail->maps || !node || !qn_stage_of(&s, node, tail->out) || s.other)
         return;
-    tail->finish.stage = s.stage;
-    tail->finish.map = qn_kernels_get()->map[s.stage.fn];
+    tail->epilogue.stage = s.stage;
+    tail->epilogue.map = qn_kernels_get()->map[s.stage.fn];
     qn_claim_add(claim, node);
     tail->out = node->out[0];
 }
@@ -165,10 +165,10 @@ static bool take_function(qn_q_tail *tail, qn_claim *claim)
         !qn_q_number(&scale, node, 1) || !qn_q_number(&zero, node, 2))
         return false;
     qn_q_tail_begin(tail, node->out[0], (int64_t)zero);
-    tail->finish.has_function = true;
-    tail->finish.function = *(const qn_qfunction_attrs *)node->attrs;
-    tail->finish.function.gain /= (float)scale;
-    tail->finish.function.offset /= (float)scale;
+    tail->epilogue.has_function = true;
+    tail->epilogue.function = *(const qn_qfunction_attrs *)node->attrs;
+    tail->epilogue.function.gain /= (float)scale;
+    tail->epilogue.function.offset /= (float)scale;
     qn_claim_add(claim, node);
     return true;
 }
@@ -176,7 +176,7 @@ static bool take_function(qn_q_tail *tail, qn_claim *claim)
 /* A function of floats, limits, a sum with limits behind it, a table: each may be missing. */
 qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
-    qn_q_finish *f = &tail->finish;
+    qn_q_epilogue *f = &tail->epilogue;
     bool taken = false;
     if (f->floats && !take_function(tail, claim)) {
         take_relu(tail, claim);
@@ -203,38 +203,40 @@ qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout)
     return QN_OK;
 }
 
-static qn_q_ending ending_of(const qn_q_finish *f)
+static qn_q_epilogue_path path_of(const qn_q_epilogue *f)
 {
     if (f->floats)
-        return QN_Q_BY_TILE;
-    if (!f->bounded || f->wide || f->r_wide)
-        return QN_Q_BY_LANE;
-    return f->has_function || f->has_sum || f->exact ? QN_Q_BY_TILE : QN_Q_AT_ONCE;
+        return QN_Q_EPILOGUE_BY_TILE;
+    if (!f->bounded || f->is_int16 || f->r_is_int16)
+        return QN_Q_EPILOGUE_BY_LANE;
+    return f->has_function || f->has_sum || f->exact ? QN_Q_EPILOGUE_BY_TILE
+                                                     : QN_Q_EPILOGUE_IN_REGISTERS;
 }
 
-void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count)
+void qn_q_epilogue_bound(qn_q_epilogue *epilogue, double most, int64_t count)
 {
     const double limit = 0x1p30;
-    finish->bounded =
-        !finish->has_sum || 512 * (fabs((double)finish->a_scale) + fabs((double)finish->b_scale)) +
-                                    fabs((double)finish->fixed) <
-                                limit;
+    epilogue->bounded = !epilogue->has_sum ||
+                        512 * (fabs((double)epilogue->a_scale) + fabs((double)epilogue->b_scale)) +
+                                fabs((double)epilogue->offset) <
+                            limit;
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
-        finish->bounded = finish->bounded && most * fabs((double)finish->scale[i]) < limit;
-    const qn_q_round *end = finish->has_sum ? &finish->second : &finish->first;
-    finish->usual = !finish->has_function && !finish->floats && !finish->exact &&
-                    !finish->is_signed && !finish->wide && end->zero == 0 && end->low <= 0 &&
-                    end->high >= 255;
-    finish->ending = ending_of(finish);
+        epilogue->bounded = epilogue->bounded && most * fabs((double)epilogue->scale[i]) < limit;
+    const qn_q_round *end = epilogue->has_sum ? &epilogue->second : &epilogue->first;
+    epilogue->usual = !epilogue->has_function && !epilogue->floats && !epilogue->exact &&
+                      !epilogue->is_signed && !epilogue->is_int16 && end->zero == 0 &&
+                      end->low <= 0 && end->high >= 255;
+    epilogue->path = path_of(epilogue);
 }
 
-qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count)
+qn_status qn_q_fixed_point_make(qn_q_fixed_point *out, const qn_claim *claim, int64_t count)
 {
     qn_builder *builder = claim->builder;
-    *out = (qn_q_fixed){.multipliers = qn_build_alloc(builder, (size_t)count * sizeof(double)),
-                        .bias = qn_build_alloc(builder, (size_t)count * sizeof(double)),
-                        .zeros = qn_build_alloc(builder, (size_t)count * sizeof(float)),
-                        .ones = qn_build_alloc(builder, (size_t)count * sizeof(float))};
+    *out =
+        (qn_q_fixed_point){.multipliers = qn_build_alloc(builder, (size_t)count * sizeof(double)),
+                           .bias = qn_build_alloc(builder, (size_t)count * sizeof(double)),
+                           .zeros = qn_build_alloc(builder, (size_t)count * sizeof(float)),
+                           .ones = qn_build_alloc(builder, (size_t)count * sizeof(float))};
     if (!out->multipliers || !out->bias || !out->zeros || !out->ones)
         return qn_fail_nomem(qn_build_context(builder));
     for (int64_t i = 0; i < count; i++)
@@ -242,20 +244,21 @@ qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count)
     return QN_OK;
 }
 
-void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count)
+void qn_q_fixed_point_set(qn_q_epilogue *epilogue, const qn_q_fixed_point *fixed_point,
+                          int64_t count)
 {
     const double most = 0x1p22; /* QD_MOST of the kernels */
-    finish->exact = fixed->multipliers;
-    finish->exact_bias = fixed->bias;
-    finish->bias = fixed->zeros;
-    finish->scale = fixed->ones;
-    qn_q_finish_bound(finish, most, count);
+    epilogue->exact = fixed_point->multipliers;
+    epilogue->exact_bias = fixed_point->bias;
+    epilogue->bias = fixed_point->zeros;
+    epilogue->scale = fixed_point->ones;
+    qn_q_epilogue_bound(epilogue, most, count);
 }
 
-void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
+void qn_q_tail_close(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_claim_out(claim, tail->out, layout)->strided = layout.kind != QN_LAYOUT_ROWS;
-    if (tail->residual >= 0 && tail->finish.r_wide == tail->finish.wide &&
+    if (tail->residual >= 0 && tail->epilogue.r_is_int16 == tail->epilogue.is_int16 &&
         claim->in[tail->residual].value != claim->in[0].value &&
         qn_build_dies(claim, claim->in[tail->residual].value))
         claim->in_place = tail->residual;

@@ -23,19 +23,23 @@ typedef struct qn_q_round {
  *             rounding but multiplier and bias             where those vectors have no bias
  *
  * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to vector. */
-typedef enum qn_q_ending { QN_Q_BY_LANE, QN_Q_BY_TILE, QN_Q_AT_ONCE } qn_q_ending;
+typedef enum qn_q_epilogue_path {
+    QN_Q_EPILOGUE_BY_LANE,
+    QN_Q_EPILOGUE_BY_TILE,
+    QN_Q_EPILOGUE_IN_REGISTERS
+} qn_q_epilogue_path;
 
 /* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
  *
  *   floats:   y = v + added[c], Relu of that, or another function (map); else
  *   function: v = what ops/qfunction.h makes of v, with gain and offset
  *             a = round(v)
- *   sum:      a = round(fma(first, its scale, fma(second, its scale, fixed))), a being the first or the
+ *   sum:      a = round(fma(first, its scale, fma(second, its scale, offset))), a being the first or the
  *             second operand and b the other
  *   table:    a = table[a]
  *             y = a
  */
-typedef struct qn_q_finish {
+typedef struct qn_q_epilogue {
     const float *bias, *scale; /* by filter, up to whole vectors */
     const float *added;        /* the same, to floats; NULL: nothing */
     /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are multiplied and
@@ -43,13 +47,13 @@ typedef struct qn_q_finish {
     const double *exact, *exact_bias;
     qn_q_round first, second;
     bool floats, relu, has_sum, r_signed, is_signed;
-    bool wide, r_wide; /* results, residual of 16 bits */
-    bool bounded;      /* no number that is rounded reaches 2^31: limits may be applied behind it */
+    bool is_int16, r_is_int16; /* results, residual of 16 bits */
+    bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
     bool usual; /* no function, floats or fixed point; results are all of uint8, its zero point 0 */
-    qn_q_ending ending;
+    qn_q_epilogue_path path;
     const bool *biased; /* by vector of filters: bias[] has others than zero; NULL: none has */
     bool a_first;
-    float a_scale, b_scale, fixed;
+    float a_scale, b_scale, offset;
     bool has_function;
     qn_qfunction_attrs function; /* gain and offset in units of the result */
     /* By the byte of a, when a band of results is complete; NULL: none. */
@@ -58,43 +62,45 @@ typedef struct qn_q_finish {
     /* The same for floats: a function of chain.h; map NULL: none. */
     qn_map_fn *map;
     qn_stage stage;
-} qn_q_finish;
+} qn_q_epilogue;
 
 /* A plan's side of it: what a claim fuses behind the node that computes the sums. */
 typedef struct qn_q_tail {
-    qn_q_finish finish;
+    qn_q_epilogue epilogue;
     int32_t residual; /* which input of the claim; -1: none */
     bool alone;       /* none may be taken */
-    bool maps;        /* finish.map may be used, and floats may be put in blocks */
+    bool maps;        /* epilogue.map may be used, and floats may be put in blocks */
     qn_value *out;    /* the last value of the group */
 } qn_q_tail;
 
 /* Bytes of a result, and of a number of the residual. */
-static inline int64_t qn_q_finish_size(const qn_q_finish *finish)
+static inline int64_t qn_q_epilogue_y_bytes(const qn_q_epilogue *epilogue)
 {
-    return finish->floats ? (int64_t)sizeof(float) : finish->wide ? 2 : 1;
+    return epilogue->floats ? (int64_t)sizeof(float) : epilogue->is_int16 ? 2 : 1;
 }
-static inline int64_t qn_q_finish_r_size(const qn_q_finish *finish)
+static inline int64_t qn_q_epilogue_r_bytes(const qn_q_epilogue *epilogue)
 {
-    return finish->r_wide ? 2 : 1;
+    return epilogue->r_is_int16 ? 2 : 1;
 }
 
 /* Begins behind `value`, a result of floats, or of 8 or 16 bits with this zero point. */
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
-/* Sets bounded, usual and ending: no sum, bias included, is larger than `most`; there are `count` multipliers. */
-void qn_q_finish_bound(qn_q_finish *finish, double most, int64_t count);
+/* Sets bounded, usual and path: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+void qn_q_epilogue_bound(qn_q_epilogue *epilogue, double most, int64_t count);
 /* Parameters in fixed point, in the plan's memory, all 0. */
-typedef struct qn_q_fixed {
+typedef struct qn_q_fixed_point {
     double *multipliers, *bias;
     float *zeros, *ones;
-} qn_q_fixed;
-QN_MUST_CHECK qn_status qn_q_fixed_make(qn_q_fixed *out, const qn_claim *claim, int64_t count);
-/* Instead of scales, biases and qn_q_finish_bound. */
-void qn_q_fixed_set(qn_q_finish *finish, const qn_q_fixed *fixed, int64_t count);
+} qn_q_fixed_point;
+QN_MUST_CHECK qn_status qn_q_fixed_point_make(qn_q_fixed_point *out, const qn_claim *claim,
+                                              int64_t count);
+/* Instead of scales, biases and qn_q_epilogue_bound. */
+void qn_q_fixed_point_set(qn_q_epilogue *epilogue, const qn_q_fixed_point *fixed_point,
+                          int64_t count);
 /* Adds the output to the claim, in the residual's place where that is free. */
-void qn_q_tail_finish(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
+void qn_q_tail_close(const qn_q_tail *tail, qn_claim *claim, qn_layout layout);
 
 static inline bool qn_q_is_byte(const qn_value *value)
 {
@@ -104,7 +110,7 @@ static inline bool qn_q_is_byte(const qn_value *value)
 double qn_q_element(const qn_tensor *list, int64_t i);
 /* The ratios of a sum in fixed point; false where zero points are in the way. Products of 8-bit numbers and these, and
  * their sums, have 24 bits at most: fused multiply-adds of floats are exact. */
-bool qn_q_fixed_ratios(float ratios[2], const double zeros[3]);
+bool qn_q_fixed_point_ratios(float ratios[2], const double zeros[3]);
 /* A single number that a constant input holds; false where it is none. */
 bool qn_q_number(double *out, const qn_node *node, int32_t i);
 

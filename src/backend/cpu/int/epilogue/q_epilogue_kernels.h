@@ -7,148 +7,148 @@
 
 /* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
  * and `r_step` bytes apart. */
-typedef struct q_finish_lanes {
+typedef struct q_epilogue_lanes {
     const qf *sums;
     int count, step;
     uint8_t *y;
     const uint8_t *r;
     int64_t y_step, r_step;
     int64_t param, lanes; /* index into bias and scale; how many lanes are real */
-} q_finish_lanes;
+} q_epilogue_lanes;
 
 /* What is the same for all of them, in registers. */
-typedef struct q_finish_constants {
+typedef struct q_epilogue_constants {
     qf bias, scale;
     qf low, high, last_low, last_high; /* of the first and the last rounding */
     qi zero;                           /* of the last one */
-    qf a_zero, a_scale, b_scale, fixed;
-} q_finish_constants;
+    qf a_zero, a_scale, b_scale, offset;
+} q_epilogue_constants;
 
-Q_INLINE q_finish_constants finish_load(const qn_q_finish *f, int64_t param)
+Q_INLINE q_epilogue_constants epilogue_load(const qn_q_epilogue *f, int64_t param)
 {
     const qn_q_round *end = f->has_sum ? &f->second : &f->first;
-    return (q_finish_constants){.bias = qf_load(f->bias + param),
-                                .scale = qf_load(f->scale + param),
-                                .low = qf_set(f->first.low),
-                                .high = qf_set(f->first.high),
-                                .last_low = qf_set(end->low),
-                                .last_high = qf_set(end->high),
-                                .zero = qi_set(end->zero),
-                                .a_zero = qf_set((float)f->first.zero),
-                                .a_scale = qf_set(f->a_scale),
-                                .b_scale = qf_set(f->b_scale),
-                                .fixed = qf_set(f->fixed)};
+    return (q_epilogue_constants){.bias = qf_load(f->bias + param),
+                                  .scale = qf_load(f->scale + param),
+                                  .low = qf_set(f->first.low),
+                                  .high = qf_set(f->first.high),
+                                  .last_low = qf_set(end->low),
+                                  .last_high = qf_set(end->high),
+                                  .zero = qi_set(end->zero),
+                                  .a_zero = qf_set((float)f->first.zero),
+                                  .a_scale = qf_set(f->a_scale),
+                                  .b_scale = qf_set(f->b_scale),
+                                  .offset = qf_set(f->offset)};
 }
 
-Q_INLINE qf finish_scaled(const q_finish_constants *k, qf sum)
+Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
 {
     return qf_mul(qf_add(sum, k->bias), k->scale);
 }
 
-Q_INLINE qi finish_last(const q_finish_constants *k, qf x)
+Q_INLINE qi epilogue_last(const q_epilogue_constants *k, qf x)
 {
     return qi_add(qf_round(qf_clamp(x, k->last_low, k->last_high)), k->zero);
 }
 
 /* a: the result less its zero point, b: the residual */
-Q_INLINE qf finish_add(const q_finish_constants *k, qf a, qf b, bool a_first)
+Q_INLINE qf epilogue_add(const q_epilogue_constants *k, qf a, qf b, bool a_first)
 {
     const qf whole = qf_add(a, k->a_zero);
-    return a_first ? qf_fma(whole, k->a_scale, qf_fma(b, k->b_scale, k->fixed))
-                   : qf_fma(b, k->b_scale, qf_fma(whole, k->a_scale, k->fixed));
+    return a_first ? qf_fma(whole, k->a_scale, qf_fma(b, k->b_scale, k->offset))
+                   : qf_fma(b, k->b_scale, qf_fma(whole, k->a_scale, k->offset));
 }
 
 /* Sums of 8-bit products in fixed point, and of wider ones, which have their biases. */
-Q_INLINE qi finish_fixed(const qn_q_finish *f, qi sum, int64_t param)
+Q_INLINE qi epilogue_fixed_point(const qn_q_epilogue *f, qi sum, int64_t param)
 {
     const qd whole = qd_add(qd_of(sum), qd_load(f->exact_bias + param));
     return qd_whole(qd_mul(whole, qd_load(f->exact + param)));
 }
 
-Q_INLINE qf finish_wide(const qn_q_finish *f, qd total, int64_t param)
+Q_INLINE qf epilogue_int16(const qn_q_epilogue *f, qd total, int64_t param)
 {
     return f->exact ? qi_float(qd_whole(qd_mul(total, qd_load(f->exact + param))))
                     : qd_float(total);
 }
 
-static void finish_floats(const qn_q_finish *f, const q_finish_lanes *l)
+static void epilogue_floats(const qn_q_epilogue *f, const q_epilogue_lanes *l)
 {
-    const q_finish_constants k = finish_load(f, l->param);
+    const q_epilogue_constants k = epilogue_load(f, l->param);
     const bool adds = f->added != NULL;
     const qf added = adds ? qf_load(f->added + l->param) : qf_set(0);
     for (int i = 0; i < l->count; i++) {
-        const qf v = finish_scaled(&k, l->sums[i * l->step]), y = adds ? qf_add(v, added) : v;
+        const qf v = epilogue_scaled(&k, l->sums[i * l->step]), y = adds ? qf_add(v, added) : v;
         qf_store((float *)(void *)(l->y + i * l->y_step), f->relu ? qf_relu(y) : y, l->lanes);
     }
 }
 
 /* Numbers of the residual, as stored. */
-Q_INLINE qi finish_residual(const uint8_t *r, bool is_signed, bool wide, int64_t lanes)
+Q_INLINE qi epilogue_residual(const uint8_t *r, bool is_signed, bool is_int16, int64_t lanes)
 {
     const qi top = qi_set(0x8000);
-    if (!wide)
+    if (!is_int16)
         return qi_load_bytes(r, is_signed, lanes);
-    const qi words = qi_load_words(r, lanes);
-    return is_signed ? qi_add(qi_xor(words, top), qi_set(-0x8000)) : words;
+    const qi numbers = qi_load_uint16(r, lanes);
+    return is_signed ? qi_add(qi_xor(numbers, top), qi_set(-0x8000)) : numbers;
 }
 
-Q_INLINE void finish_store(uint8_t *y, qi a, bool wide, int64_t lanes)
+Q_INLINE void epilogue_store(uint8_t *y, qi a, bool is_int16, int64_t lanes)
 {
-    if (wide)
-        qi_store_words(y, a, lanes);
+    if (is_int16)
+        qi_store_uint16(y, a, lanes);
     else
         qi_store_bytes(y, a, lanes);
 }
 
 /* `lanes` is a number that the compiler knows where all are real. */
-Q_INLINE void finish_sums(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
+Q_INLINE void epilogue_sums(const qn_q_epilogue *f, const q_epilogue_lanes *l, int64_t lanes)
 {
-    const q_finish_constants k = finish_load(f, l->param);
-    const bool is_signed = f->r_signed, wide = f->wide, r_wide = f->r_wide;
+    const q_epilogue_constants k = epilogue_load(f, l->param);
+    const bool is_signed = f->r_signed, is_int16 = f->is_int16, r_is_int16 = f->r_is_int16;
     for (int i = 0; i < l->count; i++) {
-        qf v = finish_scaled(&k, l->sums[i * l->step]);
+        qf v = epilogue_scaled(&k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
-        const qi r = finish_residual(l->r + i * l->r_step, is_signed, r_wide, lanes);
-        const qf sum = finish_add(&k, a, qi_float(r), f->a_first);
-        finish_store(l->y + i * l->y_step, finish_last(&k, sum), wide, lanes);
+        const qi r = epilogue_residual(l->r + i * l->r_step, is_signed, r_is_int16, lanes);
+        const qf sum = epilogue_add(&k, a, qi_float(r), f->a_first);
+        epilogue_store(l->y + i * l->y_step, epilogue_last(&k, sum), is_int16, lanes);
     }
 }
 
-Q_INLINE void finish_alone(const qn_q_finish *f, const q_finish_lanes *l, int64_t lanes)
+Q_INLINE void epilogue_alone(const qn_q_epilogue *f, const q_epilogue_lanes *l, int64_t lanes)
 {
-    const q_finish_constants k = finish_load(f, l->param);
-    const bool wide = f->wide;
+    const q_epilogue_constants k = epilogue_load(f, l->param);
+    const bool is_int16 = f->is_int16;
     for (int i = 0; i < l->count; i++) {
-        qf v = finish_scaled(&k, l->sums[i * l->step]);
+        qf v = epilogue_scaled(&k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
-        finish_store(l->y + i * l->y_step, finish_last(&k, v), wide, lanes);
+        epilogue_store(l->y + i * l->y_step, epilogue_last(&k, v), is_int16, lanes);
     }
 }
 
-static void finish_lanes(const qn_q_finish *f, const q_finish_lanes *l)
+static void epilogue_lanes(const qn_q_epilogue *f, const q_epilogue_lanes *l)
 {
     const bool whole = l->lanes >= QI_LANES;
     if (f->floats) {
-        finish_floats(f, l);
+        epilogue_floats(f, l);
         return;
     }
     if (f->has_sum && whole)
-        finish_sums(f, l, QI_LANES);
+        epilogue_sums(f, l, QI_LANES);
     else if (f->has_sum)
-        finish_sums(f, l, l->lanes);
+        epilogue_sums(f, l, l->lanes);
     else if (whole)
-        finish_alone(f, l, QI_LANES);
+        epilogue_alone(f, l, QI_LANES);
     else
-        finish_alone(f, l, l->lanes);
+        epilogue_alone(f, l, l->lanes);
 }
 
 /* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */
 
 /* Limits behind the rounding, as bytes: signed results are computed 128 higher. */
-Q_INLINE qi_limits finish_limits(const qn_q_finish *f)
+Q_INLINE qi_limits epilogue_limits(const qn_q_epilogue *f)
 {
     const qn_q_round *end = f->has_sum ? &f->second : &f->first;
     const int32_t zero = end->zero + (f->is_signed ? 128 : 0);
@@ -157,7 +157,7 @@ Q_INLINE qi_limits finish_limits(const qn_q_finish *f)
 }
 
 /* Four vectors behind a function. */
-Q_INLINE void finish_functions(qi *a, const qn_q_finish *f, const qi *sums, int64_t param)
+Q_INLINE void epilogue_functions(qi *a, const qn_q_epilogue *f, const qi *sums, int64_t param)
 {
     qf v[4];
     for (int i = 0; i < 4; i++, param += QI_LANES)
@@ -167,14 +167,14 @@ Q_INLINE void finish_functions(qi *a, const qn_q_finish *f, const qi *sums, int6
 }
 
 /* One vector, rounded but for limits and zero point. */
-Q_INLINE qi finish_one(const qn_q_finish *f, qi sum, int64_t param)
+Q_INLINE qi epilogue_one(const qn_q_epilogue *f, qi sum, int64_t param)
 {
     return qf_round(
         qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param)));
 }
 
 /* The same for numbers that need not fit int32. */
-Q_INLINE qi finish_one_limited(const qn_q_finish *f, qi sum, int64_t param)
+Q_INLINE qi epilogue_one_limited(const qn_q_epilogue *f, qi sum, int64_t param)
 {
     const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));
     return qf_round(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));

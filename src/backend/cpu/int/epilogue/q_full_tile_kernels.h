@@ -1,5 +1,5 @@
 /* The end of tiles whose filters fill all their vectors: sums to bytes or floats, four vectors at a time, with
- * the numbers that all windows share in registers. */
+ * the numbers that all patches share in registers. */
 #ifndef QN_CPU_Q_FULL_TILE_KERNELS_H
 #define QN_CPU_Q_FULL_TILE_KERNELS_H
 
@@ -9,7 +9,7 @@
 typedef struct whole {
     const qn_mac *m;
     const qn_mac_tile *t;
-    int windows, first; /* first: of them, from y[0] and r[0] on */
+    int patches, first; /* first: of them, from y[0] and r[0] on */
 } whole;
 
 /* Which loop serves. */
@@ -20,26 +20,26 @@ typedef struct whole_kind {
     bool function; /* has been done: sums are whole numbers less the zero point */
 } whole_kind;
 
-/* ---- Windows ------------------------------------------------------------------------------------------------- */
+/* ---- Patches ------------------------------------------------------------------------------------------------- */
 
-/* A window: its sums, [vectors], and where its results go. */
-typedef struct whole_window {
+/* A patch: its sums, [vectors], and where its results go. */
+typedef struct whole_patch {
     const qi *sums;
     uint8_t *y;
-} whole_window;
+} whole_patch;
 
 /* Those of one group of four vectors; the last one stands for those that are missing. */
 typedef struct whole_group {
-    whole_window at[4];
+    whole_patch at[4];
 } whole_group;
 
-/* The next `4 / vectors` windows from *i on, of which *next is the first. */
-Q_INLINE whole_group whole_take(whole_window *next, int *i, const whole *w, int vectors)
+/* The next `4 / vectors` patches from *i on, of which *next is the first. */
+Q_INLINE whole_group whole_take(whole_patch *next, int *i, const whole *w, int vectors)
 {
     whole_group g;
     for (int k = 0; k < 4 / vectors; k++) {
         g.at[k] = *next;
-        if (++*i < w->windows) {
+        if (++*i < w->patches) {
             next->sums += vectors;
             next->y = *i == w->first ? w->t->y[1] : next->y + w->m->y_step;
         }
@@ -64,7 +64,7 @@ typedef struct whole_scales {
     qf bias[4], scale[4]; /* by vector */
 } whole_scales;
 
-Q_INLINE whole_scales whole_load(const qn_q_finish *f, int64_t param, int vectors)
+Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vectors)
 {
     whole_scales s;
 #pragma GCC unroll 4
@@ -103,26 +103,26 @@ Q_INLINE qi whole_rounded(const whole_scales *s, const whole_group *g, int k, wh
 /* What a function makes of all sums. */
 Q_INLINE void whole_function(qi *to, const whole *w, const qi *sums, int vectors)
 {
-    const qn_q_finish *f = &w->m->finish;
+    const qn_q_epilogue *f = &w->m->epilogue;
     const whole_scales s = whole_load(f, w->t->param, vectors);
-    qf x[QN_MAC_WINDOWS * 2];
-    for (int i = 0; i < w->windows * vectors; i += vectors) {
+    qf x[QN_MAC_PATCHES * 2];
+    for (int i = 0; i < w->patches * vectors; i += vectors) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             x[i + v] = whole_scaled(&s, sums[i + v], v, true);
     }
-    function_rounded(to, x, w->windows * vectors, f);
+    function_rounded(to, x, w->patches * vectors, f);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
 Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
 {
-    const qn_q_finish *f = &w->m->finish;
+    const qn_q_epilogue *f = &w->m->epilogue;
     const whole_scales s = whole_load(f, w->t->param, kind.vectors);
-    const qi_limits limits = finish_limits(f);
-    whole_window next = {sums, w->t->y[0]};
-    for (int i = 0; i < w->windows;) {
+    const qi_limits limits = epilogue_limits(f);
+    whole_patch next = {sums, w->t->y[0]};
+    for (int i = 0; i < w->patches;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qi a[4];
 #pragma GCC unroll 4
@@ -135,25 +135,25 @@ Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
 /* The residual lies like the results. */
 Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
 {
-    const qn_q_finish *f = &w->m->finish;
+    const qn_q_epilogue *f = &w->m->epilogue;
     const whole_scales s = whole_load(f, w->t->param, kind.vectors);
-    const q_finish_constants c = finish_load(f, w->t->param);
-    const qi_limits limits = finish_limits(f);
+    const q_epilogue_constants c = epilogue_load(f, w->t->param);
+    const qi_limits limits = epilogue_limits(f);
     const qi bits = qi_set(f->r_signed ? -1 : 255);
     const ptrdiff_t r = (ptrdiff_t)((uintptr_t)w->t->r[0] - (uintptr_t)w->t->y[0]);
-    whole_window next = {sums, w->t->y[0]};
-    for (int i = 0; i < w->windows;) {
+    whole_patch next = {sums, w->t->y[0]};
+    for (int i = 0; i < w->patches;) {
         const whole_group g = whole_take(&next, &i, w, kind.vectors);
         qi a[4];
 #pragma GCC unroll 4
         for (int k = 0; k < 4; k++) {
             const int v = k % kind.vectors;
-            const whole_window *at = &g.at[k / kind.vectors];
+            const whole_patch *at = &g.at[k / kind.vectors];
             const qi b = qi_and(qi_load_bytes(at->y + r + v * QI_LANES, true, QI_LANES), bits);
             const qf x = kind.function
                              ? qi_float(at->sums[v])
                              : qf_rint(qf_clamp(whole_value(&s, &g, k, kind), c.low, c.high));
-            a[k] = qf_round(finish_add(&c, x, qi_float(b), kind.a_first));
+            a[k] = qf_round(epilogue_add(&c, x, qi_float(b), kind.a_first));
         }
         whole_store(&g, whole_pack(a, &limits, kind.usual), kind.vectors);
     }
@@ -161,14 +161,14 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
 
 Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool adds)
 {
-    const qn_q_finish *f = &w->m->finish;
+    const qn_q_epilogue *f = &w->m->epilogue;
     const whole_scales s = whole_load(f, w->t->param, vectors);
     qf added[4];
     for (int v = 0; v < vectors; v++)
         added[v] = adds ? qf_load(f->added + w->t->param + v * QI_LANES) : qf_set(0);
     const bool relu = f->relu;
     uint8_t *y = w->t->y[0];
-    for (int i = 0; i < w->windows; sums += vectors) {
+    for (int i = 0; i < w->patches; sums += vectors) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             const qf scaled = whole_scaled(&s, sums[v], v, true);
@@ -179,11 +179,11 @@ Q_INLINE void whole_floats(const whole *w, const qi *sums, int vectors, bool add
     }
 }
 
-Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
+Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
 {
-    const qn_q_finish *f = &w->m->finish;
+    const qn_q_epilogue *f = &w->m->epilogue;
     const bool usual = f->usual && !f->biased;
-    qi done[QN_MAC_WINDOWS * 2];
+    qi done[QN_MAC_PATCHES * 2];
     if (f->has_function && !f->floats) {
         whole_function(done, w, sums, vectors);
         sums = done;
@@ -212,18 +212,18 @@ Q_INLINE void whole_finish(const qi *sums, const whole *w, int vectors)
         whole_sum(w, sums, (whole_kind){vectors, false, false, false});
 }
 
-/* sums: [windows][vectors] */
-static void whole_finish_1(const qi *sums, const whole *w)
+/* sums: [patches][vectors] */
+static void whole_epilogue_1(const qi *sums, const whole *w)
 {
-    whole_finish(sums, w, 1);
+    whole_epilogue(sums, w, 1);
 }
-static void whole_finish_2(const qi *sums, const whole *w)
+static void whole_epilogue_2(const qi *sums, const whole *w)
 {
-    whole_finish(sums, w, 2);
+    whole_epilogue(sums, w, 2);
 }
-static void whole_finish_4(const qi *sums, const whole *w)
+static void whole_epilogue_4(const qi *sums, const whole *w)
 {
-    whole_finish(sums, w, 4);
+    whole_epilogue(sums, w, 4);
 }
 
 #endif

@@ -69,17 +69,17 @@ Q_INLINE qf function_value(const qn_qfunction_attrs *f, qn_qfunction_kind kind, 
     }
 
 /* What is rounded, limited to the results' range. */
-Q_INLINE qf function_end(const qn_q_finish *finish, qf x)
+Q_INLINE qf function_end(const qn_q_epilogue *epilogue, qf x)
 {
-    const qn_qfunction_attrs *f = &finish->function;
+    const qn_qfunction_attrs *f = &epilogue->function;
     return qf_clamp(qf_add(qf_mul(x, qf_set(f->gain)), qf_set(f->offset)),
-                    qf_set(finish->first.low), qf_set(finish->first.high));
+                    qf_set(epilogue->first.low), qf_set(epilogue->first.high));
 }
 
-static void function_one(qf *x, const qn_q_finish *finish)
+static void function_one(qf *x, const qn_q_epilogue *epilogue)
 {
-    const qn_qfunction_attrs *f = &finish->function;
-#define ONE(kind) *x = function_end(finish, function_value(f, kind, *x))
+    const qn_qfunction_attrs *f = &epilogue->function;
+#define ONE(kind) *x = function_end(epilogue, function_value(f, kind, *x))
     FUNCTION_KINDS(f, ONE)
 #undef ONE
 }
@@ -88,10 +88,11 @@ enum { FUNCTION_VECTORS = 28 }; /* the most of a tile */
 
 /* A sigmoid goes step by step for all vectors: as one chain of operations for each they would wait for
  * themselves, since no processor looks ahead far enough to begin the next but one. */
-Q_INLINE void function_steps(qi *to, const qf *x, int count, const qn_q_finish *finish,
+Q_INLINE void function_steps(qi *to, const qf *x, int count, const qn_q_epilogue *epilogue,
                              bool is_swish)
 {
-    const qn_q_finish f = *finish; /* the compiler cannot know that results do not overwrite it */
+    const qn_q_epilogue f =
+        *epilogue; /* the compiler cannot know that results do not overwrite it */
     const qf alpha = qf_set(f.function.alpha);
     qf u[FUNCTION_VECTORS];
     for (int i = 0; i < count; i++)
@@ -104,12 +105,12 @@ Q_INLINE void function_steps(qi *to, const qf *x, int count, const qn_q_finish *
     }
 }
 
-Q_INLINE void function_all(qi *to, const qf *x, int count, const qn_q_finish *finish,
+Q_INLINE void function_all(qi *to, const qf *x, int count, const qn_q_epilogue *epilogue,
                            qn_qfunction_kind kind)
 {
-    const qn_q_finish f = *finish;
+    const qn_q_epilogue f = *epilogue;
     if (kind == QN_QFUNCTION_SWISH || kind == QN_QFUNCTION_SIGMOID) {
-        function_steps(to, x, count, finish, kind == QN_QFUNCTION_SWISH);
+        function_steps(to, x, count, epilogue, kind == QN_QFUNCTION_SWISH);
         return;
     }
     for (int i = 0; i < count; i++)
@@ -117,10 +118,10 @@ Q_INLINE void function_all(qi *to, const qf *x, int count, const qn_q_finish *fi
 }
 
 /* Of up to FUNCTION_VECTORS vectors to whole numbers less the zero point. */
-static void function_rounded(qi *to, const qf *x, int count, const qn_q_finish *finish)
+static void function_rounded(qi *to, const qf *x, int count, const qn_q_epilogue *epilogue)
 {
-#define ALL(kind) function_all(to, x, count, finish, kind)
-    FUNCTION_KINDS(&finish->function, ALL)
+#define ALL(kind) function_all(to, x, count, epilogue, kind)
+    FUNCTION_KINDS(&epilogue->function, ALL)
 #undef ALL
 }
 

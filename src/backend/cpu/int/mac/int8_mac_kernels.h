@@ -5,17 +5,17 @@
 #include "backend/cpu/int/epilogue/q_full_tile_kernels.h"
 #include "backend/cpu/int/mac/q_tile_kernels.h"
 
-/* Windows that a segment leaves out: none, or the outermost of a row or of two. */
+/* Patches that a segment leaves out: none, or the outermost of a row or of two. */
 typedef enum mac_skip { MAC_ALL, MAC_FIRST, MAC_LAST, MAC_FIRSTS, MAC_LASTS } mac_skip;
 
 typedef struct mac_size {
-    int windows, vectors;
+    int patches, vectors;
     mac_skip skip;
 } mac_size;
 
 Q_INLINE bool mac_skips(mac_size size, int i)
 {
-    const int half = mac_half(size.windows), last = size.windows - 1;
+    const int half = mac_half(size.patches), last = size.patches - 1;
     const bool first = size.skip == MAC_FIRST || size.skip == MAC_FIRSTS;
     const bool end = size.skip == MAC_LAST || size.skip == MAC_LASTS;
     return (first && i == 0) || (size.skip == MAC_FIRSTS && i == half) || (end && i == last) ||
@@ -28,7 +28,7 @@ Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const i
                           mac_size size)
 {
     enum { AHEAD = 4096, LINE = 64 };
-    const int windows = size.windows, vectors = size.vectors;
+    const int patches = size.patches, vectors = size.vectors;
     const int64_t step = steps[1];
     for (int64_t k = steps[0]; k > 0; k--) {
         qi w[QN_MAC_VECTORS];
@@ -38,10 +38,10 @@ Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const i
                 qi_fetch(weights + v * QI_BYTES, AHEAD);
         }
 #pragma GCC unroll 14
-        for (int i = 0; i < windows; i++) {
+        for (int i = 0; i < patches; i++) {
             if (mac_skips(size, i))
                 continue;
-            const qi x = qi_broadcast(mac_window(&g, step, windows, i));
+            const qi x = qi_broadcast(mac_patch(&g, step, patches, i));
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
                 sum[i * vectors + v] = qi_dot(sum[i * vectors + v], x, w[v]);
@@ -52,57 +52,57 @@ Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const i
     }
 }
 
-/* The sums of a tile, [windows][vectors]. */
-Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+/* The sums of a tile, [patches][vectors]. */
+Q_INLINE void mac_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int patches, int vectors)
 {
-    qi sum[QN_MAC_WINDOWS * 2];
+    qi sum[QN_MAC_PATCHES * 2];
     const uint8_t *weights = t->weights;
 #pragma GCC unroll 28
-    for (int i = 0; i < windows * vectors; i++)
+    for (int i = 0; i < patches * vectors; i++)
         sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
     for (int64_t s = 0; s < t->n_segments; s++) {
         const qn_mac_segment *at = &t->segments[s];
-        const mac_groups g = mac_begin(m, t, at->offset, windows);
+        const mac_groups g = mac_begin(m, t, at->offset, patches);
         const int64_t steps[2] = {at->steps, m->x_step};
-        const int edge = MAC_SKIPS(windows, vectors) ? at->edge & t->edges : 0;
+        const int edge = MAC_SKIPS(patches, vectors) ? at->edge & t->edges : 0;
         if (edge == 0)
-            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_ALL});
+            mac_segment(sum, g, weights, steps, (mac_size){patches, vectors, MAC_ALL});
         else if (edge == QN_MAC_LEFT && !t->two)
-            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRST});
+            mac_segment(sum, g, weights, steps, (mac_size){patches, vectors, MAC_FIRST});
         else if (edge == QN_MAC_RIGHT && !t->two)
-            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LAST});
+            mac_segment(sum, g, weights, steps, (mac_size){patches, vectors, MAC_LAST});
         else if (edge == QN_MAC_LEFT)
-            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_FIRSTS});
+            mac_segment(sum, g, weights, steps, (mac_size){patches, vectors, MAC_FIRSTS});
         else
-            mac_segment(sum, g, weights, steps, (mac_size){windows, vectors, MAC_LASTS});
+            mac_segment(sum, g, weights, steps, (mac_size){patches, vectors, MAC_LASTS});
         weights += at->steps * vectors * QI_BYTES;
     }
 #pragma GCC unroll 28
-    for (int i = 0; i < windows * vectors; i++)
+    for (int i = 0; i < patches * vectors; i++)
         sums[i] = sum[i];
 }
 
-static void mac_finish_floats(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows,
-                              int vectors)
+static void mac_epilogue_floats(const qi *sums, const qn_mac *m, const qn_mac_tile *t, int patches,
+                                int vectors)
 {
-    qf floats[QN_MAC_WINDOWS * 2];
-    for (int i = 0; i < windows * vectors; i++)
+    qf floats[QN_MAC_PATCHES * 2];
+    for (int i = 0; i < patches * vectors; i++)
         floats[i] = qi_float(sums[i]);
-    mac_finish(floats, m, t, windows, vectors);
+    mac_epilogue(floats, m, t, patches, vectors);
 }
 
 /* The commonest ends of two vectors, from the registers that the sums are in. */
-Q_INLINE void mac_finish_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
-                                bool usual)
+Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int patches,
+                                  bool usual)
 {
-    const float *scale = m->finish.scale + t->param;
+    const float *scale = m->epilogue.scale + t->param;
     const qf low = qf_load(scale), high = qf_load(scale + QI_LANES);
-    const qi_limits limits = finish_limits(&m->finish);
-    const int first = mac_half(windows);
+    const qi_limits limits = epilogue_limits(&m->epilogue);
+    const int first = mac_half(patches);
     uint8_t *y = t->y[0];
 #pragma GCC unroll 7
-    for (int i = 0; i < windows; i += 2) {
-        const int k = i + 1 < windows ? i + 1 : i; /* the last of an odd number goes twice */
+    for (int i = 0; i < patches; i += 2) {
+        const int k = i + 1 < patches ? i + 1 : i; /* the last of an odd number goes twice */
         const qi a[4] = {qf_round(qf_mul(qi_float(sum[2 * i]), low)),
                          qf_round(qf_mul(qi_float(sum[2 * i + 1]), high)),
                          qf_round(qf_mul(qi_float(sum[2 * k]), low)),
@@ -116,53 +116,54 @@ Q_INLINE void mac_finish_direct(const qi *sum, const qn_mac *m, const qn_mac_til
 
 /* The filters of two vectors: those with tiny weights have biases too large for a sum of integers, others of the same
  * layer do not. */
-Q_INLINE bool mac_is_unbiased(const qn_q_finish *f, int64_t param)
+Q_INLINE bool mac_is_unbiased(const qn_q_epilogue *f, int64_t param)
 {
     const int64_t v = param / QI_LANES;
     return !f->biased || (!f->biased[v] && !f->biased[v + 1]);
 }
 
-static void mac_fixed(qi *sums, const qn_q_finish *f, int64_t param, int count, int vectors)
+static void mac_fixed_point(qi *sums, const qn_q_epilogue *f, int64_t param, int count, int vectors)
 {
     for (int i = 0; i < count; i++)
-        sums[i] = finish_fixed(f, sums[i], param + i % vectors * QI_LANES);
+        sums[i] = epilogue_fixed_point(f, sums[i], param + i % vectors * QI_LANES);
 }
 
-/* From the sums of a tile, [windows][vectors], to its results. */
-Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int windows,
+/* From the sums of a tile, [patches][vectors], to its results. */
+Q_INLINE void mac_end(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int patches,
                       int vectors)
 {
-    const qn_q_finish *f = &m->finish;
+    const qn_q_epilogue *f = &m->epilogue;
     const bool is_whole = t->filters == vectors * QI_LANES;
-    const whole w = {m, t, windows, mac_half(windows)};
-    qi sums[QN_MAC_WINDOWS * 2];
-    if (vectors == 2 && is_whole && f->ending == QN_Q_AT_ONCE && mac_is_unbiased(f, t->param)) {
+    const whole w = {m, t, patches, mac_half(patches)};
+    qi sums[QN_MAC_PATCHES * 2];
+    if (vectors == 2 && is_whole && f->path == QN_Q_EPILOGUE_IN_REGISTERS &&
+        mac_is_unbiased(f, t->param)) {
         if (f->usual)
-            mac_finish_direct(sum, m, t, windows, true);
+            mac_epilogue_direct(sum, m, t, patches, true);
         else
-            mac_finish_direct(sum, m, t, windows, false);
+            mac_epilogue_direct(sum, m, t, patches, false);
         return;
     }
 #pragma GCC unroll 28
-    for (int i = 0; i < windows * vectors; i++)
+    for (int i = 0; i < patches * vectors; i++)
         sums[i] = sum[i];
     if (f->exact)
-        mac_fixed(sums, f, t->param, windows * vectors, vectors);
-    if (!is_whole || f->ending == QN_Q_BY_LANE)
-        mac_finish_floats(sums, m, t, windows, vectors);
+        mac_fixed_point(sums, f, t->param, patches * vectors, vectors);
+    if (!is_whole || f->path == QN_Q_EPILOGUE_BY_LANE)
+        mac_epilogue_floats(sums, m, t, patches, vectors);
     else if (vectors == 1)
-        whole_finish_1(sums, &w);
+        whole_epilogue_1(sums, &w);
     else if (vectors == 2)
-        whole_finish_2(sums, &w);
+        whole_epilogue_2(sums, &w);
     else
-        whole_finish_4(sums, &w);
+        whole_epilogue_4(sums, &w);
 }
 
-Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int patches, int vectors)
 {
-    qi sums[QN_MAC_WINDOWS * 2];
-    mac_sums(sums, m, t, windows, vectors);
-    mac_end(sums, m, t, windows, vectors);
+    qi sums[QN_MAC_PATCHES * 2];
+    mac_sums(sums, m, t, patches, vectors);
+    mac_end(sums, m, t, patches, vectors);
 }
 
 #define MAC_TILE(n, v)                                                                             \
@@ -172,12 +173,12 @@ Q_INLINE void mac_tile(const qn_mac *m, const qn_mac_tile *t, int windows, int v
     }
 MAC_TILES(MAC_TILE, 1)
 MAC_TILES(MAC_TILE, 2)
-MAC_FEW_TILES(MAC_TILE, 4)
+MAC_TILES_BY_4(MAC_TILE, 4)
 
 #define MAC_ROW(n, v) mac_tile_##n##_##v,
 static qn_mac_fn *const mac_tiles_1[] = {MAC_TILES(MAC_ROW, 1)};
 static qn_mac_fn *const mac_tiles_2[] = {MAC_TILES(MAC_ROW, 2)};
-static qn_mac_fn *const mac_tiles_4[] = {MAC_FEW_TILES(MAC_ROW, 4)};
+static qn_mac_fn *const mac_tiles_4[] = {MAC_TILES_BY_4(MAC_ROW, 4)};
 
 #include "backend/cpu/int/mac/q_depthwise_kernels.h" /* whose tiles end like these */
 #if !defined(__AVX512VNNI__)
@@ -197,14 +198,14 @@ static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_m
     for (int64_t i = 0; i < count; i++)
         to[i] = from[i] ^ flip;
 #else
-    int16_t *wide = (int16_t *)(void *)to;
+    int16_t *as_int16 = (int16_t *)(void *)to;
     const int16_t zero = (int16_t)source->zero;
     if (source->is_signed) {
         for (int64_t i = 0; i < count; i++)
-            wide[i] = (int16_t)((int8_t)from[i] - zero);
+            as_int16[i] = (int16_t)((int8_t)from[i] - zero);
     } else {
         for (int64_t i = 0; i < count; i++)
-            wide[i] = (int16_t)(from[i] - zero);
+            as_int16[i] = (int16_t)(from[i] - zero);
     }
 #endif
 }
@@ -221,24 +222,24 @@ static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t coun
         to[4 * i + 3] = from[3 * row + i] ^ flip;
     }
 #else
-    int16_t *wide = (int16_t *)(void *)to;
+    int16_t *as_int16 = (int16_t *)(void *)to;
     const int16_t flip = source->is_signed ? 0x80 : 0; /* (x ^ 0x80) - 0x80 of signed bytes */
     const int16_t zero = (int16_t)(source->zero + flip);
     for (int64_t i = 0; i < count; i++) {
-        wide[2 * i] = (int16_t)((from[i] ^ flip) - zero);
-        wide[2 * i + 1] = (int16_t)((from[row + i] ^ flip) - zero);
+        as_int16[2 * i] = (int16_t)((from[i] ^ flip) - zero);
+        as_int16[2 * i + 1] = (int16_t)((from[row + i] ^ flip) - zero);
     }
 #endif
 }
 
-const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
+const qn_mac_kernels Q_NAME(qn_int8_mac_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
     .weight_bytes = 4,
     .vectors = QN_MAC_VECTORS,
-    .windows = MAC_WINDOWS,
-    .few = MAC_FEW,
-    .is_wide = QI_DOT == 2,
+    .patches = MAC_PATCHES,
+    .patches_by_4 = MAC_PATCHES_BY_4,
+    .reads_int16 = QI_DOT == 2,
     .copy = mac_copy,
     .pack = mac_pack,
     .depth_block = DEPTH_VECTORS * QI_LANES,
@@ -246,7 +247,7 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .depth = depth_run,
 #else
     .depth_tiles = depth_tiles,
-    .depth_windows = DEPTH_WINDOWS,
+    .depth_patches = DEPTH_PATCHES,
     .pair = depth_pair,
 #endif
     .tiles = {mac_tiles_1, mac_tiles_2, mac_tiles_4},
@@ -254,9 +255,9 @@ const qn_mac_kernels Q_NAME(qn_mac_kernels) = {
     .wino = &wino_kernels,
 #endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
-    .halved = half_tiles,
-    .halved_windows = HALF_WINDOWS,
-    .less = half_less,
+    .inner_product = inner_product_tiles,
+    .inner_product_patches = INNER_PRODUCT_PATCHES,
+    .pair_sums = half_less,
 #endif
 };
 

@@ -1,4 +1,4 @@
-/* Depthwise: runs of outputs (qn_depth in q_mac.h) of bytes, tiles (qn_depth_phase) of what is widened. */
+/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_phase) of what is widened. */
 #ifndef QN_CPU_Q_DEPTHWISE_KERNELS_H
 #define QN_CPU_Q_DEPTHWISE_KERNELS_H
 
@@ -10,7 +10,7 @@
  * channels 4v..4v+3 of every 16, just as packing wants them back. */
 enum { DEPTH_VECTORS = 4 };
 
-Q_INLINE void depth_sums(qi *sums, const qn_depth *d, const uint8_t *x, int64_t block)
+Q_INLINE void depth_sums(qi *sums, const qn_depthwise_run *d, const uint8_t *x, int64_t block)
 {
     const int64_t groups = d->n_taps / 4;
     const uint8_t *w = d->weights + block * groups * DEPTH_VECTORS * QI_BYTES;
@@ -29,17 +29,17 @@ Q_INLINE void depth_sums(qi *sums, const qn_depth *d, const uint8_t *x, int64_t 
     }
 }
 
-Q_INLINE void depth_finish(const qn_depth *d, uint8_t *y, const qi *sums, int64_t block,
-                           int64_t count)
+Q_INLINE void depth_epilogue(const qn_depthwise_run *d, uint8_t *y, const qi *sums, int64_t block,
+                             int64_t count)
 {
-    const qi_limits limits = finish_limits(&d->finish);
+    const qi_limits limits = epilogue_limits(&d->epilogue);
     qi a[4];
-    if (d->finish.has_function)
-        finish_functions(a, &d->finish, sums, block * 4 * QI_LANES);
-    for (int v = 0; v < 4 && !d->finish.has_function; v++) {
+    if (d->epilogue.has_function)
+        epilogue_functions(a, &d->epilogue, sums, block * 4 * QI_LANES);
+    for (int v = 0; v < 4 && !d->epilogue.has_function; v++) {
         const int64_t param = (block * 4 + v) * QI_LANES;
-        a[v] = d->finish.bounded ? finish_one(&d->finish, sums[v], param)
-                                 : finish_one_limited(&d->finish, sums[v], param);
+        a[v] = d->epilogue.bounded ? epilogue_one(&d->epilogue, sums[v], param)
+                                   : epilogue_one_limited(&d->epilogue, sums[v], param);
     }
     const qi bytes = qi_pack_lanes(a[0], a[1], a[2], a[3], &limits);
     if (count >= 64)
@@ -48,31 +48,32 @@ Q_INLINE void depth_finish(const qn_depth *d, uint8_t *y, const qi *sums, int64_
         _mm512_mask_storeu_epi8(y, (1ull << count) - 1, bytes);
 }
 
-static void depth_run(const qn_depth *d, uint8_t *y, const uint8_t *x)
+static void depth_run(const qn_depthwise_run *d, uint8_t *y, const uint8_t *x)
 {
     const int64_t size = DEPTH_VECTORS * QI_LANES;
     int64_t block = 0;
     for (int64_t at = 0; at < d->count; at += size) {
         qi sums[DEPTH_VECTORS];
         depth_sums(sums, d, x + at, block);
-        for (int v = 0; d->finish.exact && v < DEPTH_VECTORS; v++)
-            sums[v] = finish_fixed(&d->finish, sums[v], (block * DEPTH_VECTORS + v) * QI_LANES);
-        depth_finish(d, y + at, sums, block, d->count - at);
+        for (int v = 0; d->epilogue.exact && v < DEPTH_VECTORS; v++)
+            sums[v] =
+                epilogue_fixed_point(&d->epilogue, sums[v], (block * DEPTH_VECTORS + v) * QI_LANES);
+        depth_epilogue(d, y + at, sums, block, d->count - at);
         block = block + 1 == d->period ? 0 : block + 1;
     }
 }
 
 #else
 /* Blocks of two vectors of channels, or one at last. */
-enum { DEPTH_VECTORS = 2, DEPTH_WINDOWS = 4 };
+enum { DEPTH_VECTORS = 2, DEPTH_PATCHES = 4 };
 
-Q_INLINE void depth_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+Q_INLINE void depth_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int patches, int vectors)
 {
     const int64_t step = m->x_step;
     const uint8_t *w = t->weights;
-    qi sum[DEPTH_WINDOWS * DEPTH_VECTORS];
+    qi sum[DEPTH_PATCHES * DEPTH_VECTORS];
 #pragma GCC unroll 8
-    for (int i = 0; i < windows * vectors; i++)
+    for (int i = 0; i < patches * vectors; i++)
         sum[i] = qi_load(m->start + t->param + i % vectors * QI_LANES);
     for (int64_t s = 0; s < t->n_segments; s++, w += vectors * QI_BYTES) {
         const uint8_t *x = t->x[0] + t->segments[s].offset;
@@ -80,34 +81,35 @@ Q_INLINE void depth_sums(qi *sums, const qn_mac *m, const qn_mac_tile *t, int wi
         for (int v = 0; v < vectors; v++) {
             const qi weight = qi_load(w + v * QI_BYTES);
 #pragma GCC unroll 4
-            for (int i = 0; i < windows; i++)
+            for (int i = 0; i < patches; i++)
                 sum[i * vectors + v] =
                     qi_dot(sum[i * vectors + v], qi_load(x + i * step + v * QI_BYTES), weight);
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < windows * vectors; i++)
+    for (int i = 0; i < patches * vectors; i++)
         sums[i] = sum[i];
 }
 
-Q_INLINE void depth_block(const qn_mac *m, const qn_mac_tile *t, int windows, int vectors)
+Q_INLINE void depth_block(const qn_mac *m, const qn_mac_tile *t, int patches, int vectors)
 {
-    qi sum[DEPTH_WINDOWS * DEPTH_VECTORS];
-    depth_sums(sum, m, t, windows, vectors);
-    mac_end(sum, m, t, windows, vectors);
+    qi sum[DEPTH_PATCHES * DEPTH_VECTORS];
+    depth_sums(sum, m, t, patches, vectors);
+    mac_end(sum, m, t, patches, vectors);
 }
 
-Q_INLINE void depth_tile(const qn_mac *m, const qn_mac_tile *all, int windows)
+Q_INLINE void depth_tile(const qn_mac *m, const qn_mac_tile *all, int patches)
 {
-    const int64_t y_size = qn_q_finish_size(&m->finish), r_size = qn_q_finish_r_size(&m->finish);
+    const int64_t y_size = qn_q_epilogue_y_bytes(&m->epilogue),
+                  r_size = qn_q_epilogue_r_bytes(&m->epilogue);
     const int64_t size = DEPTH_VECTORS * QI_LANES;
     qn_mac_tile t = *all;
     for (int64_t rest = all->filters; rest > 0; rest -= size) {
         t.filters = rest < size ? rest : size;
         if (rest > QI_LANES)
-            depth_block(m, &t, windows, DEPTH_VECTORS);
+            depth_block(m, &t, patches, DEPTH_VECTORS);
         else
-            depth_block(m, &t, windows, 1);
+            depth_block(m, &t, patches, 1);
         for (int h = 0; h < 2; h++) {
             t.x[h] += size * 4;
             t.y[h] += size * y_size;
@@ -158,10 +160,10 @@ static void depth_pair(uint8_t *to, const uint8_t *const rows[2], int64_t count,
     const int16_t flip = source->is_signed ? 0x80 : 0; /* (x ^ 0x80) - 0x80 of signed bytes */
     const int16_t zero = (int16_t)(source->zero + flip);
     const uint8_t none = (uint8_t)source->zero;
-    int16_t *wide = (int16_t *)(void *)to;
-    for (int64_t i = depth_pair_vectors(wide, rows, count, source); i < count; i++) {
+    int16_t *as_int16 = (int16_t *)(void *)to;
+    for (int64_t i = depth_pair_vectors(as_int16, rows, count, source); i < count; i++) {
         for (int half = 0; half < 2; half++)
-            wide[2 * i + half] = (int16_t)(((rows[half] ? rows[half][i] : none) ^ flip) - zero);
+            as_int16[2 * i + half] = (int16_t)(((rows[half] ? rows[half][i] : none) ^ flip) - zero);
     }
 }
 #endif

@@ -1,21 +1,21 @@
-/* Integer multiply-accumulate over windows of channels-last maps, without turning the map into a matrix.
+/* Integer multiply-accumulate over patches of channels-last maps, without turning the map into a matrix.
  *
- * A window is a few segments of neighbouring bytes of the map (the rows of the kernel, or its single
- * elements); all windows have the same segments, at a distance from the window's first byte. A tile is a
- * few windows by one block of filters: its sums stay in registers while the kernel walks along the segments,
- * four bytes of every window a step:
+ * A patch is a few segments of neighbouring bytes of the map (the rows of the kernel, or its single
+ * elements); all patches have the same segments, at a distance from the patch's first byte. A tile is a
+ * few patches by one block of filters: its sums stay in registers while the kernel walks along the segments,
+ * four bytes of every patch a step:
  *
- *   sums[window][filter] += dot(bytes of the window, weights of the filter)
+ *   sums[patch][filter] += dot(bytes of the patch, weights of the filter)
  *
  * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened to 16
  * bits; see vec_int32.h.
  *
  * Where multiplications are dear, Winograd's inner product needs half of them. With the numbers a and b of two steps
- * of a window, and u and v of a filter:
+ * of a patch, and u and v of a filter:
  *
  *   dot(a, u) + dot(b, v) = dot(a + v, b + u) - dot(a, b) - dot(u, v)
  *
- * The last sum is part of what sums begin with; that of dot(a, b) is made once for each window, whatever the filters
+ * The last sum is part of what sums begin with; that of dot(a, b) is made once for each patch, whatever the filters
  * (int8_inner_product_kernels.h). Sums may wrap on the way.
  *
  * Where a side has 16 bits (int16_mac_kernels.h) the map is int16, shifted by the middle of its range (x = s +
@@ -38,38 +38,38 @@
 
 #include "backend/cpu/int/epilogue/q_epilogue.h"
 
-enum { QN_MAC_WINDOWS = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
+enum { QN_MAC_PATCHES = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
 enum { QN_MAC_RUN = 255 };                        /* the most steps of a run */
 
 /* Sides of a map. */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
 
 typedef struct qn_mac_segment {
-    int64_t offset, steps; /* bytes from the window's first one; groups of four bytes */
-    int edge; /* the side at which the outermost window sees padding here, which adds nothing; else 0 */
+    int64_t offset, steps; /* bytes from the patch's first one; groups of four bytes */
+    int edge; /* the side at which the outermost patch sees padding here, which adds nothing; else 0 */
 } qn_mac_segment;
 
 typedef struct qn_mac {
-    int64_t x_step, y_step, r_step; /* bytes from one window of a row to the next */
+    int64_t x_step, y_step, r_step; /* bytes from one patch of a row to the next */
     int64_t y_vector;               /* the same from one vector of filters to the next */
     const int32_t *start;           /* by filter: what sums begin with */
     double *begin;                  /* the same where a side has 16 bits, bias included; start: 0 */
     const int32_t *near[2]; /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
-    qn_q_finish finish;
+    qn_q_epilogue epilogue;
 } qn_mac;
 
-/* Up to QN_MAC_WINDOWS windows: the first half of them (rounded up) side by side from x[0] on, the rest
+/* Up to QN_MAC_PATCHES patches: the first half of them (rounded up) side by side from x[0] on, the rest
  * from x[1] on, so that a tile can be a piece of one row or whole rows of two. y: results, r: residual. */
 typedef struct qn_mac_tile {
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
-    const int32_t *less[2]; /* by window: the sum of dot(a, b); of halved products only */
+    const int32_t *pair_sums[2]; /* by patch: the sum of dot(a, b); of halved products only */
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t *weights; /* of the first segment on */
     const uint8_t *runs;    /* by step, the same: how long a run from there on is; NULL: the most */
     int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
-    int edges;              /* sides that its outermost windows, or those of both rows, stand at */
+    int edges;              /* sides that its outermost patches, or those of both rows, stand at */
     bool two;               /* rows */
 } qn_mac_tile;
 
@@ -78,22 +78,22 @@ typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
 /* How the elements of a map are stored. */
 typedef struct qn_mac_source {
     bool is_signed;
-    int32_t zero; /* the zero point */
-    bool wide;    /* 16 bits */
+    int32_t zero;  /* the zero point */
+    bool is_int16; /* 16 bits */
 } qn_mac_source;
 
 /* Which numbers are multiplied. */
 typedef enum qn_mac_kind {
-    QN_MAC_BYTES,      /* both of 8 bits */
-    QN_MAC_WIDE_BYTES, /* a map of 16 bits by weights of 8 */
-    QN_MAC_WIDE_WORDS, /* any map by weights of 16 */
-    QN_MAC_WIDE_SPLIT  /* any map by weights of 17 */
+    QN_MAC_INT8,          /* both of 8 bits */
+    QN_MAC_INT16_BY_INT8, /* a map of 16 bits by weights of 8 */
+    QN_MAC_INT16,         /* any map by weights of 16 */
+    QN_MAC_INT16_SPLIT    /* any map by weights of 17 */
 } qn_mac_kind;
 
 /* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks, and is the
- * sum over `taps`: bytes from the output's own place in the map to the elements of its window. Maps are in
+ * sum over `taps`: bytes from the output's own place in the map to the elements of its patch. Maps are in
  * the form of qn_mac_kernels.copy. */
-typedef struct qn_depth {
+typedef struct qn_depthwise_run {
     const int64_t *taps; /* whole groups of `dot` */
     int64_t n_taps;
     const uint8_t *weights; /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
@@ -101,31 +101,31 @@ typedef struct qn_depth {
     const double *begin;    /* where a side has 16 bits, in the order of the channels */
     int64_t period;         /* blocks */
     int64_t count;          /* outputs of a run */
-    qn_q_finish finish;     /* bias and scale: [period][vector][lane] */
-} qn_depth;
-typedef void qn_depth_fn(const qn_depth *depth, uint8_t *y, const uint8_t *x);
+    qn_q_epilogue epilogue; /* bias and scale: [period][vector][lane] */
+} qn_depthwise_run;
+typedef void qn_depthwise_run_fn(const qn_depthwise_run *depth, uint8_t *y, const uint8_t *x);
 
 /* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the order of
  * the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a lane has two numbers
  * of its channel. Segments are single columns of the kernel in such a pair; a row of the pair that is none of
- * the kernel's has weights of 0. They are not the same for windows that begin with the upper row of a pair and
+ * the kernel's has weights of 0. They are not the same for patches that begin with the upper row of a pair and
  * with the lower one. */
-typedef struct qn_depth_phase {
+typedef struct qn_depthwise_phase {
     const qn_mac_segment *segments;
     int64_t n_segments;
     const uint8_t
         *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
-} qn_depth_phase;
+} qn_depthwise_phase;
 
-typedef struct qn_q_wino_kernels qn_q_wino_kernels; /* q_winograd.h */
+typedef struct qn_q_winograd_kernels qn_q_winograd_kernels; /* q_winograd.h */
 
 typedef struct qn_mac_kernels {
     int lanes, dot;   /* filters a vector; products a lane and step */
     int weight_bytes; /* of a lane and step */
     int vectors;      /* most of a block */
-    int windows;      /* most windows of a tile with blocks of up to two vectors */
-    int few;          /* the same with blocks of four */
-    bool is_wide;     /* maps have 16 bits as tiles read them */
+    int patches;      /* most patches of a tile with blocks of up to two vectors */
+    int patches_by_4; /* the same with blocks of four */
+    bool reads_int16; /* maps have 16 bits as tiles read them */
     bool by_runs;     /* of steps; weights of 16 bits are above -2^15 */
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
@@ -133,29 +133,29 @@ typedef struct qn_mac_kernels {
      * apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depth_fn *depth;            /* NULL: tiles only */
+    qn_depthwise_run_fn *depth;    /* NULL: tiles only */
     int depth_block;               /* channels of a block: all lanes of some vectors */
-    qn_mac_fn *const *depth_tiles; /* by windows - 1; NULL: runs */
-    int depth_windows;             /* most of those */
+    qn_mac_fn *const *depth_tiles; /* by patches - 1; NULL: runs */
+    int depth_patches;             /* most of those */
     /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
     void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
                  const qn_mac_source *source);
-    qn_mac_fn *const *tiles[3];    /* by log2 of the vectors of a block, then by windows - 1 */
-    const qn_q_wino_kernels *wino; /* NULL: none, or not faster */
+    qn_mac_fn *const *tiles[3];        /* by log2 of the vectors of a block, then by patches - 1 */
+    const qn_q_winograd_kernels *wino; /* NULL: none, or not faster */
     /* Winograd's inner product, for blocks of two vectors. NULL: none, or not faster. */
-    qn_mac_fn *const *halved; /* by windows - 1 */
-    int halved_windows;       /* most of a tile */
+    qn_mac_fn *const *inner_product; /* by patches - 1 */
+    int inner_product_patches;       /* most of a tile */
     /* The sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
-    void (*less)(int32_t *less, const uint8_t *x, int64_t pixels, int64_t channels);
+    void (*pair_sums)(int32_t *pair_sums, const uint8_t *x, int64_t pixels, int64_t channels);
 } qn_mac_kernels;
 
 /* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */
 const qn_mac_kernels *qn_mac_kernels_get(qn_mac_kind kind, bool narrow);
 
-extern const qn_mac_kernels qn_mac_kernels_base, qn_mac_kernels_avx2, qn_mac_kernels_avx512,
-    qn_mac_kernels_vnni;
-/* By kind, from QN_MAC_WIDE_BYTES on. */
-extern const qn_mac_kernels qn_wide_kernels_base[3], qn_wide_kernels_avx2[3],
-    qn_wide_kernels_avx512[3], qn_wide_kernels_vnni[3];
+extern const qn_mac_kernels qn_int8_mac_kernels_base, qn_int8_mac_kernels_avx2,
+    qn_int8_mac_kernels_avx512, qn_int8_mac_kernels_vnni;
+/* By kind, from QN_MAC_INT16_BY_INT8 on. */
+extern const qn_mac_kernels qn_int16_mac_kernels_base[3], qn_int16_mac_kernels_avx2[3],
+    qn_int16_mac_kernels_avx512[3], qn_int16_mac_kernels_vnni[3];
 
 #endif

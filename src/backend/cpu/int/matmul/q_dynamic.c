@@ -167,7 +167,7 @@ static qn_status product_prepare(qn_claim *claim)
         QN_TRY(qn_q_product_list(&added, &s->product, claim->builder, s->of.bias, 0));
     if (s->of.w_scale)
         QN_TRY(qn_q_product_list(&w_scale, &s->product, claim->builder, s->of.w_scale, 0));
-    s->product.conv.mac.finish.added = added;
+    s->product.conv.mac.epilogue.added = added;
     s->w_scale = w_scale;
     s->scale_bytes = ((size_t)qn_q_conv_params(&s->product.conv) * sizeof(float) + 63) / 64 * 64;
     claim->scratch = s->scale_bytes + qn_q_product_scratch(&s->product);
@@ -260,12 +260,12 @@ static void take_bias(qn_value **out, operands *o, qn_claim *claim, int64_t colu
     *out = add->out[0];
 }
 
-static void take_relu(qn_value **out, qn_q_finish *finish, qn_claim *claim)
+static void take_relu(qn_value **out, qn_q_epilogue *epilogue, qn_claim *claim)
 {
     qn_node *relu = qn_build_fusible(claim->builder, *out);
     if (!relu || relu->op != &qn_op_Relu)
         return;
-    finish->relu = true;
+    epilogue->relu = true;
     qn_claim_add(claim, relu);
     *out = relu->out[0];
 }
@@ -319,7 +319,7 @@ static qn_status open_product(state **out, qn_claim *claim, const operands *of)
 static void close_product(bool *taken, qn_claim *claim, state *s, qn_value *out)
 {
     take_bias(&out, &s->of, claim, s->product.columns);
-    take_relu(&out, &s->product.conv.mac.finish, claim);
+    take_relu(&out, &s->product.conv.mac.epilogue, claim);
     take_inputs(s, claim, out);
     claim->state = s;
     claim->kernel = &product_kernel;

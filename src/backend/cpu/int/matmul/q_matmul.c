@@ -15,7 +15,7 @@ typedef struct state {
     qn_q_tail tail;
     qn_mac_source b;
     float multiplier;
-    bool fixed; /* in fixed point */
+    bool fixed_point; /* in fixed point */
     /* Of one product; start: doubles of the sums' beginnings (begin_bytes), then integers. */
     size_t weight_bytes, begin_bytes, start_bytes, scratch;
 } state;
@@ -29,17 +29,17 @@ typedef struct work {
 
 static int64_t size_of(const qn_mac_source *source)
 {
-    return source->wide ? 2 : 1;
+    return source->is_int16 ? 2 : 1;
 }
 
 static int32_t element(const state *s, const uint8_t *b, int64_t k, int64_t column)
 {
     const int64_t at = k * s->shape.n + column;
     const uint8_t raw = b[at];
-    if (!s->b.wide)
+    if (!s->b.is_int16)
         return (s->b.is_signed ? (int8_t)raw : raw) - s->b.zero;
-    const uint16_t word = ((const uint16_t *)(const void *)b)[at];
-    return (s->b.is_signed ? (int16_t)word : word) - s->b.zero;
+    const uint16_t number = ((const uint16_t *)(const void *)b)[at];
+    return (s->b.is_signed ? (int16_t)number : number) - s->b.zero;
 }
 
 /* The last step, where k ends within it: as if rows without numbers followed. */
@@ -51,13 +51,13 @@ static void pack_rest(const state *s, uint8_t *to, const uint8_t *b, int64_t fir
     for (int64_t i = 0; i < count; i++) {
         for (int64_t d = 0; d < rest; d++) {
             const int32_t x = element(s, b, from + d, first + i);
-            const int16_t wide = (int16_t)x, low = (int16_t)(x & 255);
+            const int16_t as_int16 = (int16_t)x, low = (int16_t)(x & 255);
             const int16_t high = (int16_t)((x - low) / 256);
-            if (s->conv.shape.kind == QN_MAC_WIDE_SPLIT) {
+            if (s->conv.shape.kind == QN_MAC_INT16_SPLIT) {
                 memcpy(to + i * 4 + d * 2, &low, sizeof low);
                 memcpy(to + lanes * 4 + i * 4 + d * 2, &high, sizeof high);
             } else if (kernels->weight_bytes == 2 * dot) {
-                memcpy(to + i * 4 + d * 2, &wide, sizeof wide);
+                memcpy(to + i * 4 + d * 2, &as_int16, sizeof as_int16);
             } else {
                 to[i * dot + d] = (uint8_t)x;
             }
@@ -88,11 +88,11 @@ static void pack(const state *s, uint8_t *to, const uint8_t *b)
 static void begin_sums(const state *s, int32_t *start, double *begin, const uint8_t *b)
 {
     const int32_t padding = qn_q_conv_padding(&s->conv);
-    const bool wide = s->conv.shape.kind != QN_MAC_BYTES;
+    const bool is_int16 = s->conv.shape.kind != QN_MAC_INT8;
     for (int64_t k = 0; k < s->shape.k && padding; k++) {
         for (int64_t j = 0; j < s->shape.n; j++) {
             const int32_t x = element(s, b, k, j);
-            if (wide)
+            if (is_int16)
                 begin[j] -= (double)padding * x;
             else
                 start[j] -= padding * x;
@@ -164,15 +164,15 @@ static qn_status matmul_prepare(qn_claim *claim)
 {
     state *s = claim->state;
     qn_q_conv *c = &s->conv;
-    c->mac.finish = s->tail.finish;
+    c->mac.epilogue = s->tail.epilogue;
     QN_TRY(qn_q_conv_make_plan(c, claim->builder, 1));
     const int64_t params = qn_q_conv_params(c);
-    if (s->fixed) {
-        qn_q_fixed fixed;
-        QN_TRY(qn_q_fixed_make(&fixed, claim, params));
+    if (s->fixed_point) {
+        qn_q_fixed_point fixed_point;
+        QN_TRY(qn_q_fixed_point_make(&fixed_point, claim, params));
         for (int64_t i = 0; i < params; i++)
-            fixed.multipliers[i] = qn_normal_value(qn_normal_of((double)s->multiplier));
-        qn_q_fixed_set(&c->mac.finish, &fixed, params);
+            fixed_point.multipliers[i] = qn_normal_value(qn_normal_of((double)s->multiplier));
+        qn_q_fixed_point_set(&c->mac.epilogue, &fixed_point, params);
         measure(s, claim, params);
         return QN_OK;
     }
@@ -182,9 +182,9 @@ static qn_status matmul_prepare(qn_claim *claim)
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t i = 0; i < params; i++)
         scale[i] = s->multiplier;
-    c->mac.finish.bias = bias;
-    c->mac.finish.scale = scale;
-    qn_q_finish_bound(&c->mac.finish, 255.0 * 255.0 * (double)s->shape.k, params);
+    c->mac.epilogue.bias = bias;
+    c->mac.epilogue.scale = scale;
+    qn_q_epilogue_bound(&c->mac.epilogue, 255.0 * 255.0 * (double)s->shape.k, params);
     measure(s, claim, params);
     return QN_OK;
 }
@@ -199,7 +199,7 @@ static qn_mac_source source_of(const qn_value *value, int64_t zero)
 {
     return (qn_mac_source){.is_signed = qn_dtype_get(value->type.dtype)->kind == QN_KIND_INT,
                            .zero = (int32_t)zero,
-                           .wide = !qn_q_is_byte(value)};
+                           .is_int16 = !qn_q_is_byte(value)};
 }
 
 static void describe(state *s, const qn_node *node, const qn_qparams params[3])
@@ -207,14 +207,15 @@ static void describe(state *s, const qn_node *node, const qn_qparams params[3])
     const qn_matmul *g = &s->shape;
     s->b = source_of(node->in[3], params[1].zero);
     s->multiplier = qn_multiplier(params[0].scale, params[1].scale, params[2].scale);
-    s->fixed = qn_qparams_is_fixed_point(&params[2]);
+    s->fixed_point = qn_qparams_is_fixed_point(&params[2]);
     s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
-    s->conv.weight_info.fit_int8 = !s->b.wide && s->b.zero == (s->b.is_signed ? 0 : 128);
+    s->conv.weight_info.fit_int8 = !s->b.is_int16 && s->b.zero == (s->b.is_signed ? 0 : 128);
     s->conv.source = source_of(node->in[0], params[0].zero);
-    if (!s->conv.source.wide && !s->b.wide)
-        s->conv.shape.kind = QN_MAC_BYTES;
+    if (!s->conv.source.is_int16 && !s->b.is_int16)
+        s->conv.shape.kind = QN_MAC_INT8;
     else
-        s->conv.shape.kind = s->conv.weight_info.fit_int8 ? QN_MAC_WIDE_BYTES : QN_MAC_WIDE_SPLIT;
+        s->conv.shape.kind =
+            s->conv.weight_info.fit_int8 ? QN_MAC_INT16_BY_INT8 : QN_MAC_INT16_SPLIT;
 }
 
 static bool shapes_of(qn_matmul *out, const qn_claim *claim)
@@ -234,8 +235,8 @@ qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
     const qn_node *node = claim->node;
     qn_qparams params[3];
     qn_matmul shape;
-    if (!qn_q_is_narrow(node->in[0]->type.dtype) || !qn_q_is_narrow(node->in[3]->type.dtype) ||
-        !qn_q_is_narrow(node->out[0]->type.dtype) || !qn_q_param_of(&params[0], node, 1, 2) ||
+    if (!qn_q_is_integer(node->in[0]->type.dtype) || !qn_q_is_integer(node->in[3]->type.dtype) ||
+        !qn_q_is_integer(node->out[0]->type.dtype) || !qn_q_param_of(&params[0], node, 1, 2) ||
         !qn_q_param_of(&params[1], node, 4, 5) || !qn_q_param_of(&params[2], node, 6, 7) ||
         !shapes_of(&shape, claim))
         return QN_OK;
@@ -248,10 +249,10 @@ qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_in(claim, node->in[3], QN_ROWS);
     qn_q_tail_begin(&s->tail, node->out[0], params[2].zero);
-    qn_q_take_clips(claim, &s->tail.out, &s->tail.finish.first);
+    qn_q_take_clips(claim, &s->tail.out, &s->tail.epilogue.first);
     qn_claim_out(claim, s->tail.out, QN_ROWS);
     claim->state = s;
-    claim->kernel = &matmul_kernels[s->conv.shape.kind != QN_MAC_BYTES];
+    claim->kernel = &matmul_kernels[s->conv.shape.kind != QN_MAC_INT8];
     *taken = true;
     return QN_OK;
 }

@@ -7,7 +7,7 @@ void qn_q_product_open(qn_q_product *p, int64_t rows, int64_t k, int64_t columns
     *p = (qn_q_product){.columns = columns};
     p->conv = qn_q_conv_of_rows(rows, k, columns);
     p->conv.source.is_signed = is_signed;
-    p->conv.mac.finish = (qn_q_finish){.floats = true, .ending = QN_Q_BY_TILE};
+    p->conv.mac.epilogue = (qn_q_epilogue){.floats = true, .path = QN_Q_EPILOGUE_BY_TILE};
 }
 
 bool qn_q_product_fits(qn_q_product *p, const qn_q_weights *w)
@@ -52,7 +52,7 @@ qn_status qn_q_product_pack(qn_q_product *p, qn_builder *builder, const qn_q_wei
     QN_TRY(qn_q_conv_pack(&p->conv, builder, w));
     QN_TRY(sum_weights(p, builder, w));
     QN_TRY(qn_q_product_list(&zeros, p, builder, NULL, 0));
-    p->conv.mac.finish.bias = zeros;
+    p->conv.mac.epilogue.bias = zeros;
     p->start = in_lines((size_t)qn_q_conv_params(&p->conv) * sizeof(int32_t));
     p->own = in_lines(qn_q_conv_scratch(&p->conv));
     return QN_OK;
@@ -75,7 +75,7 @@ void qn_q_product_run(const qn_q_product *p, const qn_q_conv_data *data, int32_t
     for (int64_t i = 0; i < count; i++)
         start[i] = -padding * p->sums[i];
     c.mac.start = start;
-    c.mac.finish.scale = scale;
+    c.mac.epilogue.scale = scale;
     rest.scratch += p->start;
     qn_q_conv_run(&c, &rest, threads);
 }

@@ -2,7 +2,7 @@
  *
  *   y[row][column] = f32(sum over k of (x[row][k] - zero) * w[k][column]) * scale[column]
  *
- * in floats, with what finish adds. x is [rows, k], y [rows, columns]. */
+ * in floats, with what epilogue adds. x is [rows, k], y [rows, columns]. */
 #ifndef QN_CPU_Q_PRODUCT_H
 #define QN_CPU_Q_PRODUCT_H
 
@@ -15,7 +15,7 @@ typedef struct qn_q_product {
     size_t start, own;   /* bytes of scratch: for first sums, for the convolution */
 } qn_q_product;
 
-/* The shape. conv.mac.finish may get `added` and `relu` before it is packed. */
+/* The shape. conv.mac.epilogue may get `added` and `relu` before it is packed. */
 void qn_q_product_open(qn_q_product *p, int64_t rows, int64_t k, int64_t columns, bool is_signed);
 /* Its sums fit; the weights are by column. */
 bool qn_q_product_fits(qn_q_product *p, const qn_q_weights *w);
