@@ -223,7 +223,7 @@ static qn_status attempt(fault *f, char *message, size_t size)
     return status;
 }
 
-/* As test_fault does it, with growing steps. */
+/* As test_api_allocations does it, with growing steps. */
 static void short_memory(void **unused)
 {
     char message[256];
