@@ -19,9 +19,30 @@ else()
     set(QUENCH_TEST_TIMEOUT 600)
 endif()
 
+# The name of a test says where it is: the kind, which is the folder, and the file, which is the topic; what may follow is
+# the case. The folder `tests` itself has kinds of one file (front.sh) or none of their own (unit, fuzz, header).
+function(quench_check_name name)
+    cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME folder)
+    if(folder STREQUAL tests)
+        return()
+    endif()
+    foreach(word IN LISTS ARGN)
+        cmake_path(GET word STEM stem)
+        if("${name}." MATCHES "^${folder}\\.${stem}\\.")
+            return()
+        endif()
+        string(REGEX REPLACE "\\$<TARGET_FILE:([a-z_]+)>" "\\1" program "${word}")
+        if("${name}." MATCHES "^${folder}\\.${program}\\.")
+            return()
+        endif()
+    endforeach()
+    message(FATAL_ERROR "the test ${name} is not called ${folder}.FILE[.CASE] after the file that it runs: ${ARGN}")
+endfunction()
+
 # quench_test(NAME LABEL COMMAND...): registers one test. It runs in the repository's root. Threads that
 # wait sleep instead of spinning, since tests run side by side.
 function(quench_test name label)
+    quench_check_name(${name} ${ARGN})
     add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE 77 TIMEOUT ${QUENCH_TEST_TIMEOUT}
         ENVIRONMENT "OMP_NUM_THREADS=2;OMP_WAIT_POLICY=passive;QUENCH=${CMAKE_BINARY_DIR}/quench;${QUENCH_TEST_ENV}")

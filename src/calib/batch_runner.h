@@ -1,7 +1,7 @@
-/* Sessions side by side, for those who come with a batch at a time: its pieces go through sessions
- * of one thread each, as in qn_collect, and a piece that is left over, or all that there is,
- * through a session of all threads. Statistics, where they are collected, are those that qn_collect
- * would have of the same pieces, bit for bit. */
+/* Runs batches of samples that a caller brings: the pieces of a batch go through one-thread
+ * sessions side by side, as in qn_collect. A piece that is left over, or a batch of one piece, goes
+ * through a session of all threads. Statistics, where they are collected, equal those of qn_collect
+ * over the same pieces, bit for bit. */
 #ifndef QN_BATCH_RUNNER_H
 #define QN_BATCH_RUNNER_H
 
@@ -10,30 +10,31 @@
 typedef struct qn_batch_runner qn_batch_runner;
 
 typedef struct qn_batch_runner_options {
-    /* Lanes; 0: the context's threads */
+    /* The number of sessions side by side; 0: the context's threads. */
     int threads;
-    /* Makes the plan for so many threads; called at most once for 1 and once for all. */
+    /* Makes the plan for this number of threads; called at most once for 1 and once for all
+     * threads. */
     qn_status (*plan)(void *user, qn_plan **out, int threads);
     void *user;
     size_t n_inputs;
-    /* What the plans observe */
+    /* Collect statistics of the values that the plans observe. */
     bool collect;
-    /* As of qn_collect_options */
+    /* The axis of channels, as in qn_collect_options. */
     qn_axis_fn *axis;
-    /* Likewise */
+    /* The fingerprint of the model, as in qn_collect_options. */
     qn_fingerprint model;
-    /* A batch that is begun is run to its end, though it be cancelled */
+    /* Finish a batch that has begun, even when the context is cancelled. */
     bool whole;
 } qn_batch_runner_options;
 
-/* A batch. Both functions are called by several threads at once, each for another piece. */
+/* One batch. Both functions are called by several threads at once, each for another piece. */
 typedef struct qn_batch_pieces {
     void *user;
     int64_t count;
-    /* Only the outputs are wanted: nothing is collected */
+    /* Collect nothing; only the outputs are wanted. */
     bool outputs_only;
-    /* Inputs in the order of the model's; they stay valid until the same slot asks for the next.
-     * Messages go to `ctx`. */
+    /* Sets the inputs of a piece, in the order of the model's; they stay valid until the same slot
+     * asks for the next. Messages go to `ctx`. */
     qn_status (*read_inputs)(void *user, qn_context *ctx, int slot, int64_t piece,
                              qn_tensor *inputs);
     qn_status (*on_outputs)(void *user, qn_context *ctx, int64_t piece, const qn_session *session);
@@ -41,12 +42,12 @@ typedef struct qn_batch_pieces {
 
 QN_MUST_CHECK qn_status qn_batch_runner_create(qn_batch_runner **out, qn_context *ctx,
                                                const qn_batch_runner_options *options);
-/* All pieces; of several that fail the first one's message. Statistics are unusable after a
- * failure. */
+/* Runs all pieces. Where several fail the message is that of the first. Statistics are unusable
+ * after a failure. */
 QN_MUST_CHECK qn_status qn_batch_runner_run(qn_batch_runner *runner, const qn_batch_pieces *pieces);
-/* Statistics of all runs up to now; the caller frees them. */
+/* Gives the statistics of all runs so far; the caller frees them. */
 QN_MUST_CHECK qn_status qn_batch_runner_stats(qn_stats **out, qn_batch_runner *runner);
-/* Goes on from statistics, which it takes. */
+/* Continues from statistics, which the runner takes over. */
 void qn_batch_runner_restore(qn_batch_runner *runner, qn_stats *total);
 void qn_batch_runner_free(qn_batch_runner *runner);
 

@@ -1,4 +1,5 @@
-/* The methods that search, for the table. They get in *out all that was seen, with 0. */
+/* The methods kl and kl_v2 for the table of methods. *out holds the full range, with 0, when they
+ * are called. */
 #ifndef QN_KL_H
 #define QN_KL_H
 

@@ -1,4 +1,4 @@
-/* One thread's part in collecting statistics: a session and what it has seen. */
+/* One thread's part in collecting statistics: a session and the statistics of what it ran. */
 #ifndef QN_SAMPLER_H
 #define QN_SAMPLER_H
 
@@ -6,32 +6,33 @@
 
 typedef struct qn_sampler qn_sampler;
 struct qn_sampler {
-    /* Of its thread */
+    /* The context of its thread. */
     qn_context *ctx;
     qn_session *session;
     qn_accumulator *accumulator;
-    /* Since it was taken last; NULL: nothing yet */
+    /* The statistics since they were last handed in; NULL: nothing yet. */
     qn_stats *part;
-    /* NULL: 1, or the last of three dimensions; none of one */
+    /* The axis of channels; NULL: 1, or the last of three dimensions, and none of one. */
     qn_axis_fn *axis;
     const void *axis_user;
-    /* NULL: not wanted */
+    /* The extremes of samples; NULL: not wanted. */
     qn_extremes *extremes;
-    /* At hand, for the extremes */
+    /* The index of the current sample, for the extremes. */
     int64_t sample;
-    /* Others, idle while this one runs, whose threads help to count: each has a context, and its
-     * part gets what it counted. NULL: none. */
+    /* Other samplers, idle while this one runs, whose threads help to count; each has a context,
+     * and its part gets what it counted. NULL: none. */
     qn_sampler **helpers;
     int n_helpers;
-    /* Its own and theirs */
+    /* Its own accumulator and those of the helpers. */
     qn_accumulator_group accumulators;
 };
 
-/* The context, axis, extremes and helpers are set by the caller. qn_sampler_close in any case. */
+/* Opens a session. The caller has set context, axis, extremes and helpers, and calls
+ * qn_sampler_close also after a failure. */
 QN_MUST_CHECK qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan);
-/* Runs one sample and adds what was observed to the part, which is unusable after a failure. */
+/* Runs one sample and adds the observed values to the part, which is unusable after a failure. */
 QN_MUST_CHECK qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs);
-/* Forgets the part. */
+/* Frees the part. */
 void qn_sampler_drop(qn_sampler *s);
 void qn_sampler_close(qn_sampler *s);
 

@@ -7,15 +7,16 @@
 enum {
     QN_STATS_LANES = 16,
     QN_STATS_COUNTERS = 4,
-    /* Of both signs */
+    /* The bins of both signs. */
     QN_STATS_BINS = 2 * QN_HISTOGRAM_BINS,
-    /* Elements that are folded, then counted */
+    /* The number of elements that are reduced and then counted while they are in the first-level
+     * cache. */
     QN_STATS_BLOCK = 4096
 };
 
-/* Counters that take turns: neighbours are often equal, and wait otherwise. They stand together,
- * since bins beside each other are in use, and what is in use should fill the first cache
- * evenly. */
+/* One bin with several counters that take turns: neighbouring elements often fall into the same
+ * bin, and increments of one counter would wait for each other. The counters of a bin are adjacent,
+ * since bins in use are neighbours and should fill the first-level cache evenly. */
 typedef struct qn_stats_bin {
     uint32_t counter[QN_STATS_COUNTERS];
 } qn_stats_bin;
@@ -24,15 +25,15 @@ typedef struct qn_stats_bin {
 typedef struct qn_stats_sums {
     float min[QN_STATS_LANES], max[QN_STATS_LANES];
     double sum[QN_STATS_LANES], square[QN_STATS_LANES];
-    /* Bits of the largest |x|: from those of infinity on it is none */
+    /* The bits of the largest |x|; from those of infinity on an element was not finite. */
     uint32_t largest;
 } qn_stats_sums;
 
 typedef struct qn_stats_kernels {
-    /* Takes in x[r * stride + l] for r < rows, l < lanes; rows * lanes <= QN_STATS_BLOCK. */
+    /* Adds x[r * stride + l] for r < rows and l < lanes; rows * lanes <= QN_STATS_BLOCK. */
     void (*fold)(qn_stats_sums *to, const float *x, int64_t rows, int64_t stride, int64_t lanes);
-    /* Counts the elements that are not 0 at floor(|x| * scale), from QN_HISTOGRAM_BINS on where x <
-     * 0, by any of a bin's counters. Returns how many. */
+    /* Counts each element that is not 0 in bin floor(|x| * scale), plus QN_HISTOGRAM_BINS where x <
+     * 0, by any counter of the bin. Returns their number. */
     int64_t (*count)(qn_stats_bin *bins, const float *x, int64_t n, float scale);
 } qn_stats_kernels;
 

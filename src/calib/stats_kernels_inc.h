@@ -1,4 +1,5 @@
-/* See count.h. The including file names the table and the instruction set. */
+/* The kernels of stats_kernels.h. The including file names the table and is compiled for its
+ * instruction set. */
 #include <string.h>
 
 #include "calib/stats_kernels.h"

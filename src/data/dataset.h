@@ -1,5 +1,5 @@
-/* The one door to data: whatever the samples are stored in, they are counted, read in any order,
- * and have names and, where known, labels. */
+/* Data sets: samples are counted, read in any order, and have names and, where known, labels,
+ * whatever they are stored in. */
 #ifndef QN_DATASET_H
 #define QN_DATASET_H
 
@@ -9,7 +9,7 @@
 typedef struct qn_dataset qn_dataset;
 
 typedef struct qn_dataset_spec {
-    /* The model's, with what is known of their shapes */
+    /* The model's inputs, with what is known of their shapes. */
     const qn_value_info *inputs;
     size_t n_inputs;
     /* Each "[input=]path". A path is a file (.npy, .npz, raw bytes; IDX; CIFAR), a folder (of
@@ -18,31 +18,32 @@ typedef struct qn_dataset_spec {
      * see docs/data.md. */
     const char *const *data;
     size_t n_data;
-    /* Names of the samples of a folder to use, in this order; NULL: all */
+    /* A file with the names of a folder's samples to use, in this order; NULL: all samples. */
     const char *list;
-    /* File of classes; NULL: those that the data have, if any */
+    /* A file of classes; NULL: the classes that the data have, if any. */
     const char *labels;
-    /* Of pictures; NULL: none */
+    /* The preprocessing of pictures, as text; NULL: none. */
     const char *preprocess;
-    /* Files that are no pictures are not left out */
+    /* A file that is no picture is an error; else it is left out. */
     bool strict;
-    /* [n_data] of the pictures of each, instead of it; NULL: not */
+    /* [n_data] preprocessing per path, instead of the text; NULL: the text counts. */
     const qn_preprocess *steps;
-    /* Only the first so many need a class of the file; 0: all */
+    /* The number of samples, from the first on, that need a class of the file; 0: all. */
     int64_t labelled;
 } qn_dataset_spec;
 
-/* What a sample is for one input. */
+/* A sample's part for one input. */
 typedef struct qn_dataset_input {
-    /* By this data set */
+    /* Whether the data set feeds the input. */
     bool fed;
-    /* A sample is all of the input; else it stands with others along axis 0 */
+    /* Whether a sample is the whole input; else samples are joined along axis 0. */
     bool whole;
-    /* Type and dims, axis 0 left out unless whole; no data. Of the first one where they differ */
+    /* Type and dims, without axis 0 unless `whole`, and without data. Where samples differ it is
+     * that of the first. */
     qn_tensor sample;
-    /* Of the largest */
+    /* The size in bytes of the largest sample. */
     size_t bytes;
-    /* [samples] of each, where the model leaves them open and they differ; else NULL */
+    /* [samples] dims of each, where they differ and the model leaves them open; else NULL. */
     int64_t (*dims)[QN_MAX_RANK];
 } qn_dataset_input;
 
@@ -54,19 +55,19 @@ int64_t qn_dataset_count(const qn_dataset *data);
 const qn_dataset_input *qn_dataset_inputs(const qn_dataset *data);
 /* Type and dims of sample i for input k; no data. */
 void qn_dataset_sample(qn_tensor *out, const qn_dataset *data, size_t k, int64_t i);
-/* Sample i, into to[k] for every input k that is fed; place (may be NULL) tells where its picture,
- * the first source's that has any, lies in the input, width 0 where there is none. From any thread,
- * each with a context of its own, which gets the message of a failure. */
+/* Reads sample i into to[k] for every input k that is fed. place (may be NULL) gets the position of
+ * its picture in the input, that of the first source with pictures; width 0: there is none. Any
+ * thread may call it with a context of its own, which gets the message of a failure. */
 QN_MUST_CHECK qn_status qn_dataset_read(void *const *to, qn_picture_place *place,
                                         const qn_dataset *data, qn_context *ctx, int64_t i);
-/* The picture that sample i is made of, before all steps but `decode` and `rotate`. */
+/* The picture of sample i after `decode` and `rotate`, and before all other steps. */
 QN_MUST_CHECK qn_status qn_dataset_picture(qn_image *out, const qn_dataset *data, qn_context *ctx,
                                            int64_t i);
-/* The class of sample i; -1: not known. All samples have one, or none. */
+/* The class of sample i; -1: unknown. Either all samples have one, or none. */
 int64_t qn_dataset_label(const qn_dataset *data, int64_t i);
-/* The file that sample i lies in alone; NULL: there is none. */
+/* The file that contains sample i alone; NULL: there is none. */
 const char *qn_dataset_path(const qn_dataset *data, int64_t i);
-/* What to call sample i: its file, or "file[i]". Returns out, always terminated. */
+/* The name of sample i for people: its file, or "file[i]". Returns out, always terminated. */
 const char *qn_dataset_name(char *out, size_t size, const qn_dataset *data, int64_t i);
 
 #endif

@@ -1,4 +1,5 @@
-/* What is done to a network at its ends, at somebody's wish: these change what it computes. */
+/* Edits that a user asks for and that change what a network computes: normalized inputs, other
+ * outputs. */
 #ifndef QN_EDIT_GRAPH_H
 #define QN_EDIT_GRAPH_H
 
@@ -10,12 +11,12 @@ typedef struct qn_channel_numbers {
     size_t count;
 } qn_channel_numbers;
 
-/* The first input is x instead of (x - mean) / std: a BatchNormalization behind it does that, until
- * passes put it into weights. */
+/* Makes the first input x where it was (x - mean) / std before: a BatchNormalization behind it
+ * computes that until passes fold it into weights. */
 QN_MUST_CHECK qn_status qn_graph_normalize_input(qn_graph *graph, qn_channel_numbers mean,
                                                  qn_channel_numbers std);
-/* The tensors of these names, or what the nodes of these names write, become the outputs, in this
- * order. What they do not need stays for a pass to remove. */
+/* Makes the tensors of these names, or the results of the nodes of these names, the outputs, in
+ * this order. Nodes that are not needed any more stay for a pass to remove. */
 QN_MUST_CHECK qn_status qn_graph_select_outputs(qn_graph *graph, const char *const *names,
                                                 size_t count);
 

@@ -1,31 +1,31 @@
-/* Rewrites of graphs that keep what is computed. One row in passes.def makes a pass known to the
+/* Passes rewrite graphs and keep what they compute. One row in passes.def makes a pass known to the
  * plan, to `quench convert` and to `quench inspect`. */
 #ifndef QN_PASS_H
 #define QN_PASS_H
 
 #include "ops/op.h"
 
-/* What a graph is rewritten for; passes.def says which passes serve which. */
+/* The purpose of a rewritten graph; passes.def says which passes serve which purpose. */
 typedef enum qn_purpose {
-    /* To be planned and run, as the file means it */
+    /* The graph is planned and run, as its file means it. */
     QN_PURPOSE_RUN,
-    /* To be observed and quantized: calibrate and quant see the same values */
+    /* The graph is observed and quantized; `calibrate` and `quant` see the same values. */
     QN_PURPOSE_QUANTIZE,
-    /* To be written as a file */
+    /* The graph is written as a file. */
     QN_PURPOSE_CONVERT,
     QN_PURPOSES
 } qn_purpose;
 extern const char *const qn_purpose_names[QN_PURPOSES];
 
-/* What a pass works with. */
+/* The graph that a pass changes, and its options. */
 typedef struct qn_pass_context {
     qn_context *ctx;
     qn_graph *graph;
-    /* Leave QuantizeLinear and DequantizeLinear as they are */
+    /* QuantizeLinear and DequantizeLinear stay as they are. */
     bool keep_quantization;
-    /* Qdq-to-integer: only into operators that ONNX Runtime has too */
+    /* For qdq-to-integer: use only operators that ONNX Runtime has too. */
     bool ort_only;
-    /* The pass counts what it did */
+    /* The number of changes, which the pass counts. */
     int64_t changes;
 } qn_pass_context;
 
@@ -41,7 +41,7 @@ typedef struct qn_pass {
 #include "pass/passes.def"
 #undef QN_PASS
 
-/* In the order in which they run. */
+/* All passes, in the order in which they run. */
 extern const qn_pass *const qn_passes[];
 extern const size_t qn_passes_count;
 bool qn_pass_serves(size_t pass, qn_purpose purpose);
@@ -51,7 +51,7 @@ bool qn_passes_know(const char *text);
  * "all". */
 bool qn_pass_is_skipped(size_t pass, const char *const *skip, size_t n_skip);
 
-/* Is told of each node that a pass added, changed or removed, one pass after the other. */
+/* A function that is called for each node that a pass added, changed or removed. */
 typedef struct qn_pass_observer {
     void *user;
     void (*changed)(void *user, const qn_pass *pass, const char *what, const char *node,
@@ -59,20 +59,20 @@ typedef struct qn_pass_observer {
 } qn_pass_observer;
 
 typedef struct qn_pass_options {
-    /* Names of passes to leave out, or "all"; an unknown one is an error */
+    /* Names of passes to leave out, or "all"; an unknown name is an error. */
     const char *const *skip;
     size_t n_skip;
-    /* QuantizeLinear and its kin stay unless it is to run */
+    /* Unless it is QN_PURPOSE_RUN, QuantizeLinear and DequantizeLinear stay. */
     qn_purpose purpose;
-    /* NULL: nobody looks */
+    /* The observer; NULL: none. */
     const qn_pass_observer *observer;
 } qn_pass_options;
 
 /* Fails where the options name a pass that does not exist; qn_passes_run does so too. */
 QN_MUST_CHECK qn_status qn_passes_check(qn_context *ctx, const qn_pass_options *options);
-/* Runs the passes of the purpose over the graphs of the model, again and again until none changes
- * anything. Types are inferred on entry and stay so. changes (may be NULL) has one count per pass,
- * in the table's order. */
+/* Runs the passes of the purpose over the graphs of the model until none changes anything. Types
+ * are inferred before and after. changes (may be NULL) gets one count per pass, in the table's
+ * order. */
 QN_MUST_CHECK qn_status qn_passes_run(qn_model *model, const qn_pass_options *options,
                                       int64_t *changes);
 

@@ -1,11 +1,11 @@
-/* The forms in which a file can say that a network is quantized; docs/quantization.md tells what
- * each is for. */
+/* The formats of quantized files (QDQ, QOperator, fake quantization); docs/quantization.md says
+ * what each is for. */
 #ifndef QN_QUANT_FORMATS_H
 #define QN_QUANT_FORMATS_H
 
 #include "pass/pass.h"
 
-/* Of the metadata that say which form a file has. */
+/* The metadata key of a file's format. */
 #define QN_QUANT_FORMAT_KEY "quench.form"
 
 typedef struct qn_quant_format {
@@ -13,21 +13,20 @@ typedef struct qn_quant_format {
     const char *name;
     /* One line for help and docs */
     const char *brief;
-    /* Brings a model with pairs of QuantizeLinear and DequantizeLinear into the form. */
+    /* Brings a model with QuantizeLinear and DequantizeLinear nodes into the format. */
     qn_status (*apply)(qn_model *model);
 } qn_quant_format;
 
 extern const qn_quant_format qn_quant_formats[];
 extern const size_t qn_quant_formats_count;
-/* Fails, naming those there are, where there is no such form. */
+/* Finds a format by name. Fails, listing the names, where there is none. */
 QN_MUST_CHECK qn_status qn_quant_format_find(const qn_quant_format **out, qn_context *ctx,
                                              const char *name);
 
-/* Whether the graph or a body inside it has operators of quantization: one that has none has no
- * form. */
+/* Whether the graph or a subgraph has quantization operators; a graph without has no format. */
 bool qn_graph_is_quantized(const qn_graph *graph);
 
-/* Float operators instead of every Q and D: (fake.c) */
+/* fake_quantize.c: replaces every Q and D by float operators. */
 QN_MUST_CHECK qn_status qn_fake_quantize(qn_model *model);
 
 #endif

@@ -1,48 +1,50 @@
-/* Everything that a quantization takes from data, in one place: with the float graph, the rules and
- * this the integer graph is determined. A scale file tells exactly this. What is computed in
- * between (moments, samples, errors) stays where it is used. */
+/* Encodings: every number that a quantization takes from data. The float graph, the rules and the
+ * encodings determine the integer graph completely, and a scale file holds exactly these. What is
+ * computed on the way (moments, samples, errors) stays where it is used. */
 #ifndef QN_ENCODINGS_H
 #define QN_ENCODINGS_H
 
 #include "calib/calib.h"
 #include "ir/qparams.h"
 
-/* Channels of a value that were made alike: channel c is divided by factor[c] where it is computed
- * (weights and bias of the node before it) and multiplied again where it is read (weights of the
- * nodes behind it). */
+/* Factors that equalize or smooth the channels of one value: channel c is divided by factor[c]
+ * where it is computed (weights and bias of the node before it) and multiplied by it again where it
+ * is read (weights of the nodes behind it). */
 typedef struct qn_channel_factors {
-    /* Of the value, as the node that computes it writes it */
+    /* The name of the value, as the node that computes it writes it. */
     const char *name;
     int64_t channels;
-    /* [channels], positive */
+    /* [channels], all positive. */
     float *factor;
 } qn_channel_factors;
 
-/* A value, for all that share its parameters. */
+/* The encoding of one value, which also holds for all values that share its parameters. */
 typedef struct qn_value_encoding {
     const char *name;
-    /* That chose the range */
+    /* The name of the method that chose the range. */
     const char *method;
-    /* After balancing; what the file's integers reach is params */
+    /* The float range, after channels were smoothed; the range that the integers cover follows from
+     * params. */
     qn_range range;
     qn_qparams *params;
-    /* Of 16 bits: of the same numbers in 8, for nodes that read those; NULL: there are none */
+    /* Parameters of the same numbers in 8 bits, for 8-bit nodes that read a 16-bit value; NULL: no
+     * node does. */
     qn_qparams *int8_params;
 } qn_value_encoding;
 
-/* A node with constant weights. */
+/* The encoding of a node with constant weights. */
 typedef struct qn_layer_encoding {
-    /* Of its first output: nodes need not have names */
+    /* The name of the node's first output, since nodes need not have names. */
     const char *name;
-    /* Of the balanced weights */
+    /* Parameters of the weights, after channels were smoothed. */
     qn_qparams *weights;
     int64_t filters;
-    /* [filters], added to the bias; NULL: none */
+    /* [filters], the bias correction that is added to the bias; NULL: there is none. */
     float *correction;
 } qn_layer_encoding;
 
 typedef struct qn_encodings {
-    /* In the order in which they are applied */
+    /* Factors of channels, in the order in which they are applied. */
     qn_channel_factors *smoothed;
     size_t n_smoothed, smoothed_capacity;
     qn_value_encoding *values;

@@ -1,4 +1,5 @@
-/* What keeps a quantized model, whoever made it, from running as integers on a target. */
+/* Findings about what keeps a quantized model, whoever made it, from running in integers on a
+ * target. */
 #ifndef QN_LINT_H
 #define QN_LINT_H
 
@@ -7,7 +8,7 @@
 typedef struct qn_lint_finding {
     const char *rule;
     const qn_node *node;
-    /* Valid during the call */
+    /* The reason in words, valid during the call of `report`. */
     const char *why;
 } qn_lint_finding;
 
@@ -20,7 +21,7 @@ typedef struct qn_lint_sink {
 typedef struct qn_lint_rule qn_lint_rule;
 const char *qn_lint_rule_name(size_t i, const char **brief); /* NULL past the last */
 
-/* Looks at every node of the model's main graph, whose types are inferred. */
+/* Checks every node of the model's main graph, whose types are inferred. */
 QN_MUST_CHECK qn_status qn_lint(qn_model *model, const qn_profile *profile,
                                 const qn_lint_sink *sink);
 

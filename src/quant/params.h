@@ -1,4 +1,4 @@
-/* Scales and zero points. */
+/* Computes scales and zero points from statistics. */
 #ifndef QN_PARAMS_H
 #define QN_PARAMS_H
 
@@ -7,91 +7,92 @@
 
 typedef struct qn_param_options {
     const qn_method *method;
-    /* Percentile counts; bits and symmetry follow the target */
+    /* Only `percentile` counts; bits and symmetry follow the target. */
     qn_range_options range;
-    /* Channels between windows, see balance.h */
+    /* Equalize the channels between convolutions (cross-layer equalization), see
+     * smooth_channels.h. */
     bool equalize;
-    /* Channels that matrices are multiplied with, likewise */
+    /* Smooth the channels that matrix products read (SmoothQuant), see smooth_channels.h. */
     bool smooth_channels;
-    /* Search for the range of weights with the least error */
+    /* Search for the range of weights with the least squared error. */
     bool clip_weights;
-    /* The range before a function is what its result wants */
+    /* Choose the range before a function by the error behind it, see function_range.c. */
     bool function_ranges;
-    /* Of what LayerNormalization reads and writes; 0: none */
+    /* The largest magnitude in ranges that LayerNormalization reads and writes; 0: no limit. */
     double norm_limit;
-    /* Take back what rounded weights change in the mean */
+    /* Correct biases by what rounding the weights changes in the mean of the outputs. */
     bool correct_bias;
 } qn_param_options;
 
-/* What is known of the channels of a node's input, after balancing. */
+/* The statistics of the channels of a node's input, after smoothing. */
 typedef struct qn_input_channels {
-    /* NULL: nothing */
+    /* NULL: nothing is known. */
     const qn_stats_entry *entry;
-    /* NULL: no factors */
+    /* [channels]; NULL: the channels have no factors. */
     const float *factor;
 } qn_input_channels;
 double qn_input_channels_mean(const qn_input_channels *channels, int64_t channel);
-/* The mean square. */
+/* The mean square of a channel. */
 double qn_input_channels_power(const qn_input_channels *channels, int64_t channel);
 
-/* Of the numbers that a node multiplies its weights with; NULL: they are float. After
- * qn_quant_find_int8_readers. */
+/* The parameters of what a node multiplies its weights with; NULL: its input is float. Call it
+ * after qn_quant_find_int8_readers. */
 const qn_qparams *qn_params_of_input(const qn_quantizer *q, const qn_quant_node *node);
-/* Which roots of 16 bits are read in 8 too. */
+/* Finds the 16-bit roots that 8-bit nodes read too (read_as_int8). */
 void qn_quant_find_int8_readers(qn_quantizer *q);
 
-/* As a float that is still normal. */
+/* The scale as the nearest positive float that is normal. */
 float qn_params_positive(double scale);
-/* The integers of a float range, which must contain 0. */
+/* Scale and zero point for the float range [least, most], which must contain 0. */
 void qn_params_from_range(qn_qparams *p, float least, float most, bool symmetric);
-/* One scale for a whole constant that node n reads, without what is below n->mask_min; one number
- * is hit exactly. */
+/* One scale for a whole constant that node n reads; numbers below n->mask_min are ignored, and one
+ * number is represented exactly. */
 QN_MUST_CHECK qn_status qn_params_of_constant(qn_qparams **out, const qn_quantizer *q,
                                               const qn_tensor *tensor, const qn_quant_node *n);
-/* weights.c: how far integers of weights reach: symmetric; with reduced range as far as the table
- * of widths says. */
+/* weights.c: sets qmin and qmax of weights: symmetric, and with reduced range as the table of
+ * widths has it. */
 void qn_params_weight_limits(qn_qparams *p, const qn_quantizer *q);
-/* Parameters of weights as the target wants them, all scales 1. */
+/* Parameters of weights in the layout that the target wants, with all scales 1. */
 QN_MUST_CHECK qn_status qn_params_weight_template(qn_qparams **out, const qn_quantizer *q,
                                                   const qn_weighted_node *layer);
-/* Scales of weights, one for each index of the layer's axis or one for all. Where all weights are 0
- * the scale is too, until qn_bias_settle or qn_params_replace_zero_scales, which makes it 1, has
- * chosen one. */
+/* Scales of weights: one for each index of the layer's axis, or one for all. Where all weights of a
+ * filter are 0 the scale stays 0 until qn_bias_settle or qn_params_replace_zero_scales (which sets
+ * 1) chooses one. */
 QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q,
                                              const qn_weighted_node *layer,
                                              const qn_param_options *options);
 void qn_params_replace_zero_scales(qn_qparams *p);
-/* q = clamp(rint(x / s) + z) as docs/numerics.md has it. */
+/* q = clamp(rint(x / s) + z), as docs/numerics.md defines it. */
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);
 
-/* Fills q->encodings from statistics, and applies what must be applied on the way. */
+/* Computes q->encodings from statistics; smoothed weights and corrected biases go into the graph on
+ * the way. */
 QN_MUST_CHECK qn_status qn_encodings_compute(qn_quantizer *q, const qn_stats *stats,
                                              const qn_param_options *options);
 
-/* equalize.c: finds factors of channels that lower the error, keeps them in q->encodings and
- * applies them. The ranges of all roots are chosen. */
+/* equalize.c: searches for factors of channels that lower the error, adds them to q->encodings and
+ * applies them. The ranges of all roots must be chosen. */
 QN_MUST_CHECK qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats,
                                     const qn_param_options *options);
 
-/* derived.c: makes the graph and the quantizer's tables follow q->encodings, whose arrays may also
- * come from elsewhere (a file), in q->arena. Fails where a name or a count does not fit the
- * graph. */
+/* encodings.c: applies q->encodings, which may also come from a file, to the graph and the
+ * quantizer's tables. Fails where a name or a count does not fit the graph. */
 QN_MUST_CHECK qn_status qn_encodings_apply(qn_quantizer *q);
 
-/* through.c: whether only functions of one number read the value, which has 8 bits and shares its
- * parameters with none; and its range then: that with the least squared error behind the
+/* function_range.c: whether only functions of one number read the value, which has 8 bits and
+ * shares its parameters with none; and the range with the least squared error behind those
  * functions. */
 bool qn_range_is_before_function(const qn_quantizer *q, const qn_quant_value *root);
 QN_MUST_CHECK qn_status qn_range_before_function(qn_range *range, const qn_quantizer *q,
                                                  const qn_quant_value *root,
                                                  const qn_stats_entry *entry);
 
-/* bias.c: 16 bits on either side of the products of `x` and weights `w`: their biases need not fit
- * int32 in units of sx * sw. */
+/* bias.c: whether `x` or the weights `w` have 16 bits, so that biases need not fit int32 in units
+ * of sx * sw. */
 bool qn_params_is_int16(const qn_qparams *x, const qn_qparams *w);
-/* bias.c: makes biases fit int32 (raises weight scales where they would not) and, where asked,
- * finds how much the rounding of the weights changes the mean of the outputs. `x` is of the input;
- * NULL: it stays float. */
+/* bias.c: makes biases fit int32 (it raises weight scales where they would not) and, where asked,
+ * finds how much rounding the weights changes the mean of the outputs. `x` are the parameters of
+ * the input; NULL: it stays float. */
 QN_MUST_CHECK qn_status qn_bias_settle(qn_layer_encoding *out, qn_quantizer *q,
                                        const qn_weighted_node *layer,
                                        const qn_input_channels *input, const qn_qparams *x,

@@ -1,12 +1,11 @@
-/* From a float graph and statistics to a graph with QuantizeLinear (Q) and DequantizeLinear (D)
- * nodes:
+/* Quantizes a float graph: from the graph and statistics to a graph with QuantizeLinear (Q) and
+ * DequantizeLinear (D) nodes, in three steps.
  *
- *   rules       which nodes compute with integers, which values are integers, which share parameters
- *   parameters  scale and zero point of every such value, from statistics; weights and biases
+ *   rules       which nodes compute in integers, which values are integers, which share parameters
+ *   encodings   scale and zero point of every such value, from statistics; weights and biases
  *   insertion   the nodes themselves
  *
- * The graph is in the form that the passes leave (batch normalization folded, activations
- * recognized). */
+ * The passes have run: batch normalization is folded and activations are recognized. */
 #ifndef QN_QUANT_H
 #define QN_QUANT_H
 
@@ -14,7 +13,7 @@
 #include "ops/op.h"
 #include "quant/encodings.h"
 
-/* ---- Targets: what an engine computes with integers, one row each ---------------------------- */
+/* ---- Targets: what an engine computes in integers, one row each ------------------------------ */
 
 enum {
     QN_CAN_ADD = 1,
@@ -26,13 +25,13 @@ enum {
     QN_CAN_NORM = 64,
     QN_CAN_RESIZE = 128,
     QN_CAN_MEAN = 256,
-    /* MatMul of two activations */
+    /* MatMul of two activations. */
     QN_CAN_PRODUCT = 512,
-    /* Pass-through operators keep integers */
+    /* Operators that only move numbers keep integers. */
     QN_CAN_MOVE = 1024,
-    /* Sigmoid and LeakyRelu, where other functions of one number are not */
+    /* Sigmoid and LeakyRelu, for targets without tables for other functions. */
     QN_CAN_SIGMOID = 2048,
-    /* PRelu with a slope per channel */
+    /* PRelu with one slope per channel. */
     QN_CAN_PRELU = 4096,
     QN_CAN_ALL = 8191
 };
@@ -49,38 +48,38 @@ typedef struct qn_profile_width {
 
 typedef struct qn_profile {
     const char *name, *brief;
-    /* Activations are signed and have zero point 0 */
+    /* Activations are signed and have zero point 0. */
     bool symmetric;
-    /* Weights have a scale per output channel */
+    /* Weights have one scale per output channel. */
     bool per_channel;
-    /* Those of ConvTranspose too */
+    /* Weights of ConvTranspose have one scale per output channel too. */
     bool per_channel_transposed;
-    /* All inputs of a Concat have its output's parameters */
+    /* All inputs of a Concat have the parameters of its output. */
     bool unify_concat;
-    /* Relu and Clip that the integers' limits imply go away */
+    /* Relu and Clip disappear where the range of the integers implies them. */
     bool drops_clips;
-    /* Biases are int32 with a D; else float */
+    /* Biases are int32 with a D behind them; else they stay float. */
     bool bias_integer;
-    /* Finds scales while running (--dynamic) */
+    /* The engine computes scales while it runs (option --dynamic). */
     bool dynamic;
-    /* Adds products of 8 bits in 16 on CPUs without VNNI */
+    /* The engine adds pairs of 8-bit products in saturating 16 bits on CPUs without VNNI. */
     bool saturates;
-    /* Pads averages with the integer 0, not the zero point */
+    /* The engine pads averages with the integer 0 instead of the zero point. */
     bool pads_with_zero;
-    /* Knows QLinearConv and its kin */
+    /* The engine has QLinearConv and the other QOperators. */
     bool qoperators;
-    /* Relu and Clip of any limits fit behind a product */
+    /* Relu and Clip of any limits can be fused into the product before them. */
     bool any_clip;
-    /* A product may be rounded behind the function that reads it */
+    /* A product may be rounded only once, behind the function that reads it. */
     bool rounds_after_function;
-    /* A convolution of integers may have a float result */
+    /* A convolution of integers may have a float result. */
     bool float_result;
-    /* QN_CAN_... */
+    /* A set of QN_CAN_... flags. */
     unsigned can;
-    /* Least to write */
+    /* The lowest opset to write. */
     int opset;
-    /* A chip: all products are rounded, in fixed point (docs/numerics.md), up to the outputs, and
-     * nothing stays float unless asked for */
+    /* A chip: every product is rounded in fixed point (docs/numerics.md), up to the outputs, and
+     * nothing stays float unless asked for. */
     bool fixed_point;
     qn_profile_width widths[QN_WIDTHS];
 } qn_profile;
@@ -92,50 +91,53 @@ int qn_profile_wider(const qn_profile *profile, int bits);
 qn_dtype qn_profile_activation(const qn_profile *profile, int bits);
 qn_dtype qn_profile_weight(const qn_profile *profile, int bits);
 
-/* Engines, then chips. */
+/* All targets: engines first, then chips. */
 extern const qn_profile qn_profiles[];
 extern const size_t qn_profiles_count;
-/* A target, or a chip by its full name. Fails, naming those there are, where there is none. NULL:
- * the first. */
+/* Finds a target, or a chip by its full name; NULL finds the first target. Fails, listing the
+ * names, where there is none. */
 QN_MUST_CHECK qn_status qn_profile_find(const qn_profile **out, qn_context *ctx, const char *name);
-/* NULL where there is no such chip. */
+/* Finds a chip; NULL where there is none of this name. */
 const qn_profile *qn_profile_find_chip(const char *name);
 
-/* ---- What is asked for ----------------------------------------------------------------------- */
+/* ---- Settings -------------------------------------------------------------------------------- */
 
 typedef struct qn_quant_settings {
     const qn_profile *profile;
-    /* 8 or 16, where no pattern says otherwise */
+    /* The width of nodes that no pattern names. */
     int bits;
-    /* Patterns, see pattern.h */
+    /* Patterns (see pattern.h) of the nodes that stay float. */
     const char *const *keep_float;
     size_t n_float;
-    /* The last ones of these: found by measuring, not asked for */
+    /* How many of the last patterns were found by measuring sensitivity instead of given by the
+     * user. */
     size_t n_sensitive;
-    /* "PATTERN=8", "=16", "=w8a16"; the last that fits counts */
+    /* Patterns with widths ("PATTERN=8", "=16", "=w8a16"); the last that fits a node counts. */
     const char *const *widths;
     size_t n_widths;
-    /* The last ones of these: names of values, found by measuring */
+    /* How many of the last entries are names of values whose widths a search chose. */
     size_t n_searched_widths;
-    /* Names of values whose range is all that was seen (min_max) */
+    /* Names of values whose range is all that was seen (method min_max). */
     const char *const *min_max;
     size_t n_min_max;
-    /* Widths and methods node by node, see mix.h; NULL: none */
+    /* Widths and methods of single nodes, see mix.h; NULL: none. */
     const struct qn_mix *mix;
-    /* Activations are quantized while running */
+    /* Activations are quantized while the model runs. */
     bool dynamic;
-    /* Nothing that can be quantized is no failure */
+    /* A graph without anything to quantize is no failure. */
     bool may_be_empty;
-    /* Of a chip: else they are integers */
+    /* A chip's outputs are float; else they are integers. */
     bool real_outputs;
-    /* Of the inputs, see inputs.h; one for all, or one for each */
+    /* Integer types of the model's inputs, see input_types.h: one for all inputs, or one for
+     * each. */
     const char *const *input_types;
     size_t n_input_types;
-    /* All that a Concat or ScatterND puts together has one scale */
+    /* All values that a Concat or ScatterND joins share one scale. */
     bool unify;
-    /* Weights of 8 bits reach half as far, see qn_params_weight_limits */
+    /* 8-bit weights use half of their range, see qn_params_weight_limits. */
     bool reduce_range;
-    /* QN_NUMERICS_TABLE_BITS of ops/numerics.h; 0: tables have all numbers */
+    /* The steps of 16-bit tables as a power of two (QN_NUMERICS_TABLE_BITS); 0: a table has every
+     * number. */
     int table_bits;
 } qn_quant_settings;
 
@@ -143,92 +145,96 @@ typedef struct qn_quant_settings {
 
 typedef enum qn_quant_class {
     QN_CLASS_FLOAT,
-    /* Multiply-accumulate with constant weights, or of two activations */
+    /* Multiply-accumulate (Conv, Gemm, MatMul, ...) with constant weights, or of two
+     * activations. */
     QN_CLASS_MAC,
-    /* Add of a constant behind a MatMul: part of it */
+    /* An Add of a constant behind a MatMul, which is the product's bias. */
     QN_CLASS_BIAS,
-    /* Relu, Clip */
+    /* Relu or Clip. */
     QN_CLASS_CLIP,
-    /* Inputs and output have parameters of their own */
+    /* An operator whose inputs and output have parameters of their own. */
     QN_CLASS_ELEMENTWISE,
-    /* Output has the input's parameters */
+    /* An operator that only moves numbers: its output has its input's parameters. */
     QN_CLASS_PASS_THROUGH,
     QN_CLASS_CONCAT
 } qn_quant_class;
 
 typedef struct qn_quant_node {
     qn_node *node;
-    /* What it could be */
+    /* The class that the operator and its attributes allow. */
     qn_quant_class quant_class;
-    /* What it is */
+    /* Whether the node computes in integers. */
     bool integer;
-    /* Of one number: a table */
+    /* Whether it is a function of one number, which becomes a table. */
     bool is_function;
-    /* Inputs [0, n_data) that become integers */
+    /* Inputs [0, n_data) become integers. */
     int32_t n_data;
-    /* 8 or 16 */
+    /* The width of the integers that it computes with. */
     int bits;
-    /* Of constant weights */
+    /* The width of constant weights. */
     int weight_bits;
-    /* That chooses the range of what it writes; NULL: the same for all */
+    /* The method that chooses the range of its output; NULL: the method of the whole
+     * quantization. */
     const qn_method *method;
-    /* Of a float node that could have been one of integers, or is computed much */
+    /* The reason why a node stays float that could be integer or takes much time; else NULL. */
     const char *why;
-    /* By a pattern */
+    /* A pattern of the user keeps it float. */
     bool requested_float;
-    /* The integers' limits do its work */
+    /* The node disappears, since the range of the integers does its work. */
     bool dropped;
-    /* Of an integer node with constant weights */
+    /* The parameters of an integer node's constant weights. */
     qn_qparams *weights;
-    /* Of the numbers that they are multiplied with */
+    /* The parameters of the input that the weights are multiplied with. */
     const qn_qparams *input;
-    /* Of a constant mask that it adds, see qn_softmax_mask_min; 0: no limit */
+    /* The limit for a constant mask that the node adds, see qn_softmax_mask_min; 0: no limit. */
     float mask_min;
 } qn_quant_node;
 
 typedef struct qn_quant_value {
     qn_value *value;
-    /* Gets a Q and a D */
+    /* Whether the value becomes an integer, between a Q and a D. */
     bool integer;
-    /* Of the tree of values that share parameters; itself: the root */
+    /* The index of the parent in the tree of values that share parameters; a root is its own
+     * parent. */
     int32_t parent;
-    /* Of a root: the value whose statistics count */
+    /* For a root: the index of the value whose statistics count. */
     int32_t source;
-    /* Of a root */
+    /* For a root: the width. */
     int bits;
-    /* Of an input that has one of its own; else QN_UNDEFINED */
+    /* For an input with an integer type of its own: that type; else QN_UNDEFINED. */
     qn_dtype type;
-    /* Of a root: `range` is chosen */
+    /* For a root: whether `range` is chosen. */
     bool ranged;
-    /* Its range is what those that read it want, not all that is seen */
+    /* Its range was chosen by the nodes that read it and is smaller than what was seen. */
     bool range_by_readers;
-    /* Goes nowhere else, see masks.h */
+    /* Whether it leads to nothing but a Softmax, see softmax_masks.h. */
     bool before_softmax;
-    /* Of a root: a mask pushes some of it down */
+    /* For a root: a mask moves some of its elements far down. */
     bool masked;
-    /* Of a masked root: the least number of the others */
+    /* For a masked root: the least of the elements that are not masked. */
     float unmasked_min;
-    /* Of a root that is a mask: what is below does not count; 0: all does */
+    /* For a root that is a mask: elements below do not count; 0: all count. */
     float mask_min;
-    /* Of a root: a chip's outputs, or only software reads it */
+    /* For a root: it is an output of a chip, or only nodes that run in software read it. */
     bool ends;
-    /* Of a root of 16 bits: nodes of 8 bits read it too */
+    /* For a 16-bit root: 8-bit nodes read it too. */
     bool read_as_int8;
-    /* Of a root: as the statistics have it, without factors */
+    /* For a root: its range by the statistics, before channels were smoothed. */
     qn_range range;
-    /* Of channels, that the value is divided by beside its statistics; NULL: none */
+    /* [channels] factors that the channels were divided by after the statistics were taken; NULL:
+     * none. */
     float *factor;
-    /* Of those channels */
+    /* The axis of those channels. */
     int32_t axis;
-    /* Of a root */
+    /* For a root: its encoding. */
     qn_value_encoding *encoding;
-    /* What the file said of it; NULL: nothing */
+    /* The parameters that the file already has; NULL: none. */
     const qn_qparams *existing;
-    /* Of a root: the constants, once they are made */
+    /* For a root: the constants, once they are inserted. */
     qn_value *scale, *zero;
 } qn_quant_value;
 
-/* What makes the integers tell more, beside the choice of ranges. */
+/* The refinements that improve accuracy beside the choice of ranges, and that reports count. */
 typedef enum qn_refinement {
     QN_REFINE_EQUALIZATION,
     QN_REFINE_SMOOTHING,
@@ -237,9 +243,9 @@ typedef enum qn_refinement {
     QN_REFINEMENTS
 } qn_refinement;
 
-/* Layers that it changed, and what it changes: sums over the layers of noise power relative to the
- * signal's, estimated from statistics. Weight clipping and bias correction each tell that part of
- * the noise that they lower. */
+/* The layers that a refinement changed, and the noise that it changed: sums over these layers of
+ * noise power relative to the signal's, estimated from statistics. Weight clipping and bias
+ * correction each count only the part of the noise that they lower. */
 typedef struct qn_refined {
     int64_t layers;
     double before, after;
@@ -247,7 +253,7 @@ typedef struct qn_refined {
 
 typedef struct qn_quantizer {
     qn_context *ctx;
-    /* Being changed */
+    /* The model that is being changed. */
     qn_model *model;
     qn_graph *graph;
     qn_arena arena;
@@ -256,41 +262,43 @@ typedef struct qn_quantizer {
     size_t n_nodes;
     qn_quant_value *values;
     size_t n_values;
-    /* Once it is: see params.h */
+    /* What statistics or a file gave, see params.h. */
     qn_encodings encodings;
-    /* Of its values have the parameters that the file gave */
+    /* How many values have parameters from the file. */
     size_t n_existing;
-    /* By qn_encodings_compute */
+    /* What each refinement did; set by qn_encodings_compute. */
     qn_refined refined[QN_REFINEMENTS];
 } qn_quantizer;
 
-/* Applies the rules to the model's main graph, whose types are inferred. The strings of the
- * settings must outlive it. Fails where a pattern matches nothing, or nothing is left to
- * quantize. */
+/* Creates a quantizer and applies the rules to the model's main graph, whose types are inferred.
+ * The strings of the settings must outlive it. Fails where a pattern matches nothing, or nothing is
+ * left to quantize. */
 QN_MUST_CHECK qn_status qn_quantizer_create(qn_quantizer **out, qn_model *model,
                                             const qn_quant_settings *settings);
 void qn_quantizer_free(qn_quantizer *q);
-/* Fills the tables of a quantizer being created. (rules.c) */
+/* rules.c: fills the tables of a quantizer that is being created. */
 QN_MUST_CHECK qn_status qn_rules_apply(qn_quantizer *q);
-/* Add of a constant row to the product of a matrix: its bias. (rules.c) */
+/* rules.c: whether the node is an Add of a constant row to a matrix product: its bias. */
 bool qn_rule_is_bias(const qn_node *node);
-/* The node that this one is part of, as a Relu is of the convolution before it; NULL: it is none.
- * (rules.c) */
+/* rules.c: the node that this one is fused into, as a Relu into the convolution before it; NULL:
+ * none. */
 qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n);
-/* Makes node->mark and value->mark places in q's tables; others may use the marks in between. */
+/* Sets node->mark and value->mark to their indices in q's tables; others may use the marks in
+ * between. */
 void qn_quantizer_number(qn_quantizer *q);
-/* After qn_quantizer_number. */
+/* These three need qn_quantizer_number before. */
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
-/* The type of its integers. */
+/* The type of a root's integers. */
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root);
-/* What the node's operator could be, what the target must be able to do (*can), and how many of its
- * inputs are data. */
+/* The class of the node's operator, the QN_CAN_... flags that the target needs for it, and the
+ * number of its data inputs. */
 qn_quant_class qn_rule_quant_class(unsigned *can, int32_t *n_data, const qn_node *node);
-/* Input i of an integer node that is an integer, constant or not. */
+/* Whether input i of an integer node is an integer, constant or not. */
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
-/* Reads 16 bits as 8 there. Moves and Concat have the width of what they move. */
+/* Whether the node reads input i in 8 bits though the value has 16. Nodes that move numbers, and
+ * Concat, have the width of what they move. */
 bool qn_quant_reads_int8(const qn_quantizer *q, const qn_quant_node *node, int32_t i);
 
 #endif

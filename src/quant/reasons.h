@@ -3,12 +3,13 @@
 
 #include "quant/quant.h"
 
-/* A node of a model that is quantized already that computes with integers, other than Q and D. */
+/* Whether the node, of a model that is quantized already, computes with integers (Q and D nodes do
+ * not count). */
 bool qn_reason_is_integer(const qn_node *node);
-/* After the rules: every node that computes and stays float says why. Constants, arithmetic of
- * shapes and what only moves numbers need no word. */
+/* Gives every node that computes and stays float its reason (`why`), after the rules are applied.
+ * Constants, arithmetic on shapes and nodes that only move numbers need none. */
 QN_MUST_CHECK qn_status qn_reasons_add(qn_quantizer *q);
-/* Then: fails where nothing is quantized, and says why. */
+/* Fails where nothing is quantized, with the reason. */
 QN_MUST_CHECK qn_status qn_reasons_check(const qn_quantizer *q);
 
 #endif

@@ -27,25 +27,26 @@ typedef struct qn_scales {
     qn_json_document *document;
     qn_arena arena;
     qn_fingerprint model, data;
-    /* NULL: none */
+    /* The widths and methods of single nodes; NULL: none. */
     qn_mix *mix;
-    /* Method and refinements that made them */
+    /* The method and refinements that the scales were made with. */
     qn_param_options params;
     qn_quant_settings settings;
 } qn_scales;
 
-/* What the rules and the model's metadata go by. */
+/* Reads what rules and metadata need: settings, method, refinements. */
 QN_MUST_CHECK qn_status qn_scales_load(qn_scales **out, qn_context *ctx, const char *path);
-/* From bytes that outlive it; `name` is for messages. */
+/* The same from bytes that outlive the scales; `name` is for messages. */
 QN_MUST_CHECK qn_status qn_scales_read(qn_scales **out, qn_context *ctx, const void *data,
                                        size_t size, const char *name);
 void qn_scales_free(qn_scales *scales);
-/* Fails where they are not those of this float graph. */
+/* Fails where the scales are not those of this float graph. */
 QN_MUST_CHECK qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model);
-/* Takes the place of qn_encodings_compute. The quantizer was made with scales->settings. */
+/* Fills q->encodings from the file instead of from statistics. The quantizer was made with
+ * scales->settings. */
 QN_MUST_CHECK qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales);
 
-/* The text of the file, of a quantizer after qn_encodings_compute; freed with qn_text_free. */
+/* The text of a scale file for q->encodings; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint model,
                                         qn_fingerprint data, const qn_param_options *params);
 

@@ -1,17 +1,19 @@
-/* Factors of channels: channel c of a value is divided by factor[c] in the weights of the node that
- * computes it, and multiplied again in the weights of those that read it. In between stand only
- * operators for which a positive factor may be drawn out of a channel. The float results stay what
- * they are; what changes is how well integers tell them. */
+/* Channel smoothing (SmoothQuant) and cross-layer equalization: channel c of a value is divided by
+ * factor[c] in the weights of the node that computes it, and multiplied by it again in the weights
+ * of the nodes that read it. Only operators that commute with a positive factor per channel stand
+ * in between. The float results stay the same; what improves is how well integers represent
+ * them. */
 #ifndef QN_SMOOTH_CHANNELS_H
 #define QN_SMOOTH_CHANNELS_H
 
 #include "quant/weighted_node.h"
 
-/* A value that carries the factors, or a product that takes them in: factor c belongs to the
- * channels [first + c * repeat, first + (c + 1) * repeat) of the axis. */
+/* One place that a factor reaches: a value whose channels are scaled, or a node whose weights take
+ * the factors in. Factor c belongs to the channels [first + c * repeat, first + (c + 1) * repeat)
+ * of the axis. */
 typedef struct qn_smooth_member {
     qn_value *value;
-    /* That multiplies with its weights; NULL: the value only passes */
+    /* The node that multiplies with its weights; NULL: the value only passes on. */
     qn_node *reader;
     int32_t axis;
     int64_t first, repeat;
@@ -19,26 +21,26 @@ typedef struct qn_smooth_member {
 
 enum { QN_SMOOTH_MEMBERS_MAX = 64 };
 
-/* Where the factors of a value act. */
+/* All places that the factors of one value reach. */
 typedef struct qn_smooth_region {
     qn_value *value;
     int64_t channels;
-    /* LayerNormalization that computes the value; NULL: `layer` does */
+    /* The LayerNormalization that computes the value; NULL: `layer` computes it. */
     qn_node *norm;
     qn_weighted_node layer;
-    /* The value itself first */
+    /* The scaled values, the value itself first. */
     qn_smooth_member values[QN_SMOOTH_MEMBERS_MAX];
     qn_smooth_member readers[QN_SMOOTH_MEMBERS_MAX];
     size_t n_values, n_readers;
-    /* By a Clip on the way: what it cuts off must not become smaller */
+    /* A Clip lies in between: factors must not make its limits smaller. */
     bool limited;
 } qn_smooth_region;
 
-/* False where the value's channels cannot have factors. */
+/* Finds the places for a value; false where its channels cannot have factors. */
 bool qn_smooth_region_of(qn_smooth_region *out, qn_value *value);
 
-/* Changes the weights, and the factors that q->values tell. Fails where the graph cannot take them.
- * The balance is not kept in q->encodings. */
+/* Applies the factors to the weights and to the factors in q->values. Fails where the graph cannot
+ * take them. The factors are not added to q->encodings. */
 QN_MUST_CHECK qn_status qn_smooth_apply(qn_quantizer *q, const qn_channel_factors *balance);
 
 #endif

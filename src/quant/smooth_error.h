@@ -18,30 +18,32 @@ typedef struct qn_smooth_error {
     qn_quantizer *q;
     const qn_stats *stats;
     const qn_smooth_region *region;
-    /* Of all that follows */
+    /* The memory of all fields that follow. */
     qn_arena arena;
-    /* Products of integers that read integers of known channels */
+    /* [n_readings], the integer products that read integers of known channels. */
     qn_smooth_reader *readings;
     size_t n_readings;
-    /* [channels]: largest weight of the node before; 0: none that counts */
+    /* [channels], the largest weight of the node before; 0: there is none that counts. */
     double *before;
-    /* Sum of squares that a weight before is multiplied with */
+    /* The sum of squares that one weight of the node before is multiplied with. */
     double fan_in;
-    /* Some of them read channels without factors too */
+    /* Whether some of the products also read channels without factors. */
     bool beside;
 } qn_smooth_error;
 
-/* q, stats and spread are set. Without readings there is nothing to estimate. */
+/* Prepares the estimate; q, stats and region are set by the caller. Without readings there is
+ * nothing to estimate. */
 QN_MUST_CHECK qn_status qn_smooth_error_open(qn_smooth_error *e);
 void qn_smooth_error_close(qn_smooth_error *e);
-/* Over all products that read. */
+/* The error over all products for these factors ([channels]). */
 double qn_smooth_error_of(const qn_smooth_error *e, const float *factor);
-/* [channels]: the largest weight behind, relative to its filter's. */
+/* weight[channels] gets the largest weight that reads each channel, relative to its filter's
+ * largest. */
 void qn_smooth_error_weights(double *weight, const qn_smooth_error *e);
 
-/* What is known of the channels of a value; NULL: nothing. */
+/* The statistics of the channels of a value; NULL: there are none. */
 const qn_stats_entry *qn_smooth_entry(const qn_stats *stats, const qn_value *value, int32_t axis);
-/* What the range leaves of a channel, by both ends. */
+/* The part of a channel's range that the value's range keeps. */
 qn_range qn_smooth_kept_range(const qn_quant_value *v, const qn_quant_value *root,
                               const qn_stats_entry *e, int64_t c);
 

@@ -1,23 +1,25 @@
-/* Ranges of what a mask is added to, or put into, in front of a Softmax (docs/quantization.md,
- * Masks). */
+/* Ranges of values in front of a Softmax to which a mask is added, or into which it is put
+ * (docs/quantization.md, Masks). */
 #ifndef QN_QUANT_SOFTMAX_MASKS_H
 #define QN_QUANT_SOFTMAX_MASKS_H
 
 #include "quant/params.h"
 
-/* What scale files have in the place of a method where a mask chose the range. */
+/* The method that scale files name where a mask chose the range. */
 #define QN_SOFTMAX_MASK_METHOD "mask"
 
-/* Which values lead to nothing but Softmax (before_softmax). The values are numbered. */
+/* Sets before_softmax for the values that lead to nothing but a Softmax. The values are
+ * numbered. */
 QN_MUST_CHECK qn_status qn_softmax_masks_find(qn_quantizer *q);
-/* Which roots are masked (masked, live), from statistics. */
+/* Sets masked and unmasked_min of roots from statistics. */
 QN_MUST_CHECK qn_status qn_softmax_masks_measure(qn_quantizer *q, const qn_stats *stats);
-/* Of a masked root: its range in integers of `bits`. */
+/* The range of a masked root in integers of `bits`. */
 qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry *entry, int bits);
-/* The masks themselves (least), and cuts their ranges, once all are chosen. */
+/* Sets mask_min of the roots that are masks, and limits their ranges, once all ranges are
+ * chosen. */
 QN_MUST_CHECK qn_status qn_softmax_masks_cut(qn_quantizer *q, const qn_stats *stats);
-/* Of an integer node: the least number of a constant that it adds of which its result tells; 0: no
- * limit. All parameters are derived. */
+/* The least element of a constant mask that still changes the result of integer node n; 0: no
+ * limit. All parameters must be computed. */
 float qn_softmax_mask_min(const qn_quantizer *q, const qn_quant_node *n);
 
 #endif

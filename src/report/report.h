@@ -9,26 +9,26 @@
 #include "base/text.h"
 
 typedef enum qn_item_kind {
-    /* Items with keys; JSON object */
+    /* Items with keys: a JSON object. */
     QN_ITEM_GROUP,
-    /* Rows, groups of the same keys; JSON array of objects */
+    /* Rows, which are groups with the same keys: a JSON array of objects. */
     QN_ITEM_TABLE,
     QN_ITEM_TEXT,
     QN_ITEM_INT,
     QN_ITEM_REAL,
-    /* Two numbers; JSON array */
+    /* Two numbers: a JSON array. */
     QN_ITEM_RANGE,
     QN_ITEM_BOOL,
-    /* A cell without a value: empty, and in JSON not there */
+    /* A cell without a value: empty in text, missing in JSON. */
     QN_ITEM_NONE
 } qn_item_kind;
 
-/* Who is told a group or table; values are for all. */
+/* The readers of a group or table; values are for all. */
 typedef enum qn_audience {
     QN_FOR_ALL,
-    /* Text and Markdown */
+    /* Text and Markdown. */
     QN_FOR_PEOPLE,
-    /* JSON */
+    /* JSON. */
     QN_FOR_PROGRAMS
 } qn_audience;
 
@@ -37,36 +37,37 @@ struct qn_item {
     qn_report *report;
     qn_item_kind kind;
     qn_audience audience;
-    /* JSON's; text shows it with blanks for underscores. NULL: root and rows */
+    /* The key of JSON, which text shows with blanks for underscores; NULL for the root and for
+     * rows. */
     const char *key;
-    /* Of a group or table */
+    /* The children of a group or table. */
     qn_item *first, *last;
     qn_item *next, *parent;
     const char *text;
-    /* Also a bool's */
+    /* The value of an integer or a bool. */
     int64_t integer;
-    /* The end of a range */
+    /* The value of a real; a range goes from `real` to `end`. */
     double real, end;
-    /* Of a real in text */
+    /* The decimals of a real in text. */
     int decimals;
 };
 
 struct qn_report {
     qn_context *ctx;
     qn_arena arena;
-    /* A group */
+    /* The root, a group. */
     qn_item root;
-    /* What is added when memory is short */
+    /* The item that is filled instead when memory is short. */
     qn_item spare;
     bool failed;
 };
 
 QN_MUST_CHECK qn_status qn_report_create(qn_report **out, qn_context *ctx);
-/* QN_E_NOMEM where something could not be added. */
+/* Fails with QN_E_NOMEM where something could not be added. */
 QN_MUST_CHECK qn_status qn_report_finish(const qn_report *report);
 
-/* Keys must outlive the report; texts are copied. A text that is NULL is one that there was no
- * memory for: the report has failed, which qn_report_finish tells. */
+/* Add items. Keys must outlive the report; texts are copied. A NULL text stands for one that memory
+ * was short for: the report has failed then, and qn_report_finish says so. */
 qn_item *qn_item_group(qn_item *parent, const char *key);
 qn_item *qn_item_table(qn_item *parent, const char *key);
 qn_item *qn_item_row(qn_item *table);
@@ -80,16 +81,17 @@ void qn_item_none(qn_item *parent, const char *key);
 /* ---- For the writers ------------------------------------------------------------------------- */
 
 enum { QN_ITEM_TEXT_SIZE = 48 };
-/* Neither a group nor a table. */
+/* Whether the item is neither a group nor a table. */
 bool qn_item_is_value(const qn_item *item);
-/* The value as people read it; numbers are put into `room`. */
+/* The value as text for people; `room` is for numbers. */
 const char *qn_item_format(char room[QN_ITEM_TEXT_SIZE], const qn_item *item);
-/* The cells of a row, those of groups in it too; NULL past the last. */
+/* The cells of a row, with those of groups in it; NULL past the last. */
 const qn_item *qn_row_first(const qn_item *row);
 const qn_item *qn_row_next(const qn_item *row, const qn_item *cell);
-/* A key with blanks for underscores. */
+/* Appends a key with blanks for underscores. */
 void qn_report_key(qn_text *out, const char *key);
-/* Of a cell: its key, behind that of the group that it stands in; and how long that is. */
+/* Appends the title of a cell: its key, behind that of the group around it; and the title's
+ * width. */
 void qn_report_title(qn_text *out, const qn_item *cell);
 size_t qn_report_title_width(const qn_item *cell);
 

@@ -10,27 +10,26 @@ typedef struct qn_scored_match qn_scored_match;
 
 typedef struct qn_average_precision {
     qn_context *ctx;
-    /* Boxes per picture and class; 0: 100 */
+    /* The best boxes per picture and class that count; 0: 100. */
     size_t most;
-    /* Of every found box */
+    /* [count] results, one per found box. */
     qn_scored_match *found;
     size_t count, room;
-    /* [n_classes] true boxes that are no crowd */
+    /* [n_classes], the number of true boxes that are no crowd. */
     int64_t *wanted;
     size_t n_classes, classes_room;
-    /* Seen */
+    /* The pictures and true boxes seen so far. */
     int64_t pictures, n_ground_truth;
 } qn_average_precision;
 
-/* Results of qn_average_precision_finish: means over the classes that have true boxes; NAN where
- * none has. */
+/* Means over the classes that have true boxes; NAN where none has. */
 typedef struct qn_mean_average_precision {
     double map50, map50_95;
-    /* With true boxes */
+    /* The number of classes with true boxes. */
     int64_t classes;
 } qn_mean_average_precision;
 
-/* One picture. Both lists are put into another order. */
+/* Adds one picture. Both lists are reordered. */
 QN_MUST_CHECK qn_status qn_average_precision_add(qn_average_precision *p, qn_boxes *found,
                                                  qn_boxes *ground_truth);
 QN_MUST_CHECK qn_status qn_average_precision_finish(qn_mean_average_precision *out,

@@ -1,4 +1,4 @@
-/* True boxes: a folder of YOLO's text files, one per picture, or COCO's JSON. */
+/* Ground-truth boxes: a folder of YOLO's text files, one per picture, or a JSON file as COCO's. */
 #ifndef QN_BOX_LABELS_H
 #define QN_BOX_LABELS_H
 
@@ -10,34 +10,34 @@ enum { QN_CLASSES_MAX = 65536 };
 #define QN_GENERATED_NOTE "GENERATED" /* file beside labels that a model made */
 #define QN_CLASS_LABELS "labels.txt"  /* file of classes in such a folder */
 
-/* A .json file, a folder with one and no .txt files, or a folder of .txt files. */
+/* Opens a .json file, a folder with one and no .txt files, or a folder of .txt files. */
 QN_MUST_CHECK qn_status qn_box_labels_open(qn_box_labels **out, qn_context *ctx, const char *path);
 void qn_box_labels_free(qn_box_labels *ground_truth);
 
-/* Boxes of a picture by the name of its file, in its pixels. YOLO's file for it may be missing: it
- * has none then (*missing counts them). A picture that COCO's file does not list is a failure. */
+/* The boxes of a picture, found by the name of its file, in the picture's pixels. Where YOLO's file
+ * is missing the picture has no boxes (qn_box_labels_missing counts it). A picture that COCO's file
+ * does not list is an error. */
 QN_MUST_CHECK qn_status qn_box_labels_boxes(qn_boxes *out, qn_box_labels *ground_truth,
                                             const char *name, const qn_picture_place *place);
-/* Pictures without a file so far, and those asked for. */
+/* The number of pictures so far that had no label file. */
 int64_t qn_box_labels_missing(const qn_box_labels *ground_truth);
-/* Whether there are labels at all: a .json file, or a folder that has .txt or .json files. */
+/* Whether the path has labels at all: a .json file, or a folder with .txt or .json files. */
 bool qn_box_labels_there(const char *path);
-/* Whether a model's boxes were written as these labels: see qn_yolo_start. */
+/* Whether the labels are boxes that a model found: see qn_yolo_start. */
 bool qn_box_labels_generated(const qn_box_labels *labels);
-/* COCO's categories in the order of their numbers, which makes them classes; NULL and 0 for
- * YOLO. */
+/* COCO's categories in the order of their numbers, which are the classes; NULL and 0 for YOLO. */
 const char *const *qn_box_labels_names(size_t *count, const qn_box_labels *ground_truth);
 
-/* Lines "class cx cy w h" in shares of the picture, and maybe a score behind; or "class x y x y x y
- * ...", a polygon; "#" begins a comment. `name` is for messages. */
+/* Reads lines "class cx cy w h", relative to the picture's size and with an optional score, or
+ * "class x y x y x y ..." for a polygon; "#" begins a comment. `name` is for messages. */
 QN_MUST_CHECK qn_status qn_yolo_read(qn_boxes *out, qn_context *ctx, const char *path,
                                      const qn_picture_place *place);
-/* Such a file, with the scores. */
+/* Writes such a file, with scores. */
 QN_MUST_CHECK qn_status qn_yolo_write(qn_context *ctx, const char *path, const qn_boxes *boxes,
                                       const qn_picture_place *place);
 
-/* Makes a folder for such files, with a file GENERATED that tells people what they are. A folder
- * that has .txt files and no such note is refused: somebody's labels may be in it. */
+/* Creates a folder for such files, with a file GENERATED that says what they are. A folder with
+ * .txt files and no such note is refused, since it may hold somebody's labels. */
 QN_MUST_CHECK qn_status qn_yolo_start(qn_context *ctx, const char *folder);
 
 /* ---- COCO ------------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* Boxes drawn on pictures. */
+/* Draws boxes on pictures. */
 #ifndef QN_DRAW_BOXES_H
 #define QN_DRAW_BOXES_H
 
@@ -6,24 +6,25 @@
 #include "task/boxes.h"
 
 typedef struct qn_box_style {
-    /* Of the classes; those without one are told by number */
+    /* Names of the classes; a class without one is shown by its number. */
     const char *const *names;
     size_t n_names;
-    /* Score of a box that is drawn */
+    /* The least score of a box that is drawn. */
     double least;
 } qn_box_style;
 
-/* Boxes stand with the best first; it comes over the others, and its text has the first choice of a
- * place. A grey picture becomes one of three channels. */
+/* Draws boxes, which are sorted with the best first. The best box covers the others, and its text
+ * gets a place first. A grey picture becomes one of three channels. */
 QN_MUST_CHECK qn_status qn_boxes_draw(qn_image *image, qn_context *ctx, const qn_boxes *boxes,
                                       const qn_box_style *style);
-/* A copy of a sample's picture with boxes on it, in the folder, under the picture's name (folders
- * in it joined by "_"); JPEG where it is one, else PNG. A file that is the picture itself is
- * refused. */
+/* Writes a copy of a sample's picture with boxes to the folder, under the picture's name (folders
+ * in it joined by "_"): a JPEG where the picture is one, else a PNG. It refuses to overwrite the
+ * picture itself. */
 QN_MUST_CHECK qn_status qn_boxes_draw_to_file(qn_context *ctx, const char *folder,
                                               const qn_dataset *data, int64_t i,
                                               const qn_boxes *boxes, const qn_box_style *style);
-/* "folder/name" with another ending (NULL: its own), "/" in the name as "_"; in `arena`. */
+/* "folder/name" with another ending (NULL: its own) and "_" for each "/" in the name; in
+ * `arena`. */
 QN_MUST_CHECK qn_status qn_renamed_path(const char **out, qn_context *ctx, qn_arena *arena,
                                         const char *folder, const char *name, const char *ending);
 

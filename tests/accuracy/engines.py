@@ -11,7 +11,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from accuracy import models
+from known import models
 import quant
 import runtime
 

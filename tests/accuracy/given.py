@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-import accuracy
+import known
 import models
 
 CHANGED = 0.1  # of the tensors of weights: those that use -128, which ours do not
@@ -60,7 +60,7 @@ def quantize(path, folder, *options, before=()):
 
 
 def check_accuracy(name, path, folder):
-    data, judge, _, _ = accuracy.CASES[name]
+    data, judge, _, _ = known.CASES[name]
     inputs, truth = data()
     judged = models.FEW if models.SANITIZED else 4000 if "cifar10" in name else 500
     samples = os.path.join(folder, "in.npy")
@@ -69,7 +69,7 @@ def check_accuracy(name, path, folder):
             "with data": quantize(path, os.path.join(folder, "data"), "-d", samples),
             "for a chip": quantize(path, os.path.join(folder, "chip"), "-d", samples, "-i", "16", "-od",
                                    before=("--chip", "TX5368AV200"))}
-    scores = {what: judge(accuracy.quench_outputs(p, inputs[-judged:], "--batch", "8"), truth[-judged:])["top-1"]
+    scores = {what: judge(known.quench_outputs(p, inputs[-judged:], "--batch", "8"), truth[-judged:])["top-1"]
               for what, p in made.items()}
     print("top-1:", ", ".join(f"{what} {score:.2f}" for what, score in scores.items()))
     if models.SANITIZED:

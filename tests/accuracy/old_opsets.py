@@ -8,7 +8,7 @@ import tempfile
 import numpy as np
 import onnx
 
-import accuracy
+import known
 import models
 
 
@@ -19,17 +19,17 @@ def check(opset, folder):
     inputs = np.random.default_rng(opset).random((4, 1, 28, 28), np.float32)
     np.save(data, inputs)
     wrong = []
-    for form in ("qdq", "qoperator", "fake"):
-        where = os.path.join(folder, form)
-        subprocess.run([models.QUENCH, "quant", "-q", "-m", old, "-d", data, "--format", form, "--save-dir",
+    for file_format in ("qdq", "qoperator", "fake"):
+        where = os.path.join(folder, file_format)
+        subprocess.run([models.QUENCH, "quant", "-q", "-m", old, "-d", data, "--format", file_format, "--save-dir",
                         where], check=True, stdout=subprocess.DEVNULL)
         path = os.path.join(where, f"opset{opset}_quantize.onnx")
         onnx.checker.check_model(onnx.load(path), full_check=True)
-        ours, theirs = accuracy.quench_outputs(path, inputs), accuracy.runtime_outputs(path, inputs)
+        ours, theirs = known.quench_outputs(path, inputs), known.runtime_outputs(path, inputs)
         far = np.abs(ours - theirs).max() / np.abs(theirs).max()
-        print(f"opset {opset}, {form}: {far:.2g} from ONNX Runtime")
+        print(f"opset {opset}, {file_format}: {far:.2g} from ONNX Runtime")
         if not far < 0.05:
-            wrong.append(f"opset {opset}, {form}: ONNX Runtime gives other results")
+            wrong.append(f"opset {opset}, {file_format}: ONNX Runtime gives other results")
     return wrong
 
 

@@ -18,7 +18,7 @@ import tempfile
 
 import numpy as np
 
-import accuracy
+import known
 import int8
 import models
 import runtime
@@ -116,12 +116,12 @@ def check_exact(name, path):
 
 @functools.lru_cache
 def all_samples(name):
-    return accuracy.CASES[name][0]()
+    return known.CASES[name][0]()
 
 
 def samples_of(name):
     """Inputs that no scale was chosen with, what they are, and who judges the outputs."""
-    judge = accuracy.CASES[name][1]
+    judge = known.CASES[name][1]
     inputs, truth = all_samples(name)
     first = FIRST.get(name, 0)
     return inputs[first:], truth[first:], judge
@@ -136,14 +136,14 @@ def judged(outputs, truth, judge):
 
 def float_outputs(name):
     """Of the samples of samples_of(); tests of the float model share them with all that came before."""
-    outputs = accuracy.kept_outputs(name, models.path_of(name), all_samples(name)[0])
+    outputs = known.kept_outputs(name, models.path_of(name), all_samples(name)[0])
     return outputs[FIRST.get(name, 0):]
 
 
 def check(name):
     inputs, truth, judge = samples_of(name)
     outputs = {"float": float_outputs(name),
-               "quench": accuracy.kept_outputs(name, int8.quench_file(name), inputs)}
+               "quench": known.kept_outputs(name, int8.quench_file(name), inputs)}
     return check_accuracy(name, judged(outputs, truth, judge), outputs["float"], outputs["quench"])
 
 
@@ -171,9 +171,9 @@ def key_of(score):
 
 def lost_points(name, path, inputs, truth, judge, own=None):
     """What each engine loses beside quench, whose outputs `own` are, and all outputs."""
-    own = accuracy.quench_outputs(path, inputs, *accuracy.OPTIONS[name]) if own is None else own
+    own = known.quench_outputs(path, inputs, *known.OPTIONS[name]) if own is None else own
     exact = runtime.SATURATES and name in NOT_REDUCED
-    outputs = {"quench": own, "ONNX Runtime": accuracy.runtime_outputs(path, inputs, exact=exact)}
+    outputs = {"quench": own, "ONNX Runtime": known.runtime_outputs(path, inputs, exact=exact)}
     if not exact:
         outputs["OpenVINO"] = openvino_outputs(path, inputs)
     scores = judged(outputs, truth, judge)
@@ -219,7 +219,7 @@ def check_portable(name):
     inputs, truth, judge = samples_of(name)
     path = int8.quench_file(name, *([] if name in NOT_REDUCED else runtime.PORTABLE))
     count = PORTABLE_PICTURES if name in FIRST else PORTABLE_SAMPLES
-    original, own = float_outputs(name)[:count], accuracy.kept_outputs(name, path, inputs)[:count]
+    original, own = float_outputs(name)[:count], known.kept_outputs(name, path, inputs)[:count]
     inputs, truth = inputs[:count], truth[:count]
     outputs, lost = lost_points(name, path, inputs, truth, judge, own)
     error = chance(name, outputs, truth, judge)
@@ -242,7 +242,7 @@ def check_target(name, target):
         sys.exit(77)
     inputs, truth, judge = samples_of(name)
     path = int8.quench_file(name, "--target", target)
-    engine = {"ort": accuracy.runtime_outputs, "openvino": openvino_outputs}[target]
+    engine = {"ort": known.runtime_outputs, "openvino": openvino_outputs}[target]
     outputs = {"float": float_outputs(name),
                target: engine(path, inputs)}
     scores = judged(outputs, truth, judge)
@@ -252,9 +252,9 @@ def check_target(name, target):
 
 def check_wide(name):
     inputs, truth, judge = samples_of(name)
-    original, narrow = float_outputs(name)[-400:], accuracy.kept_outputs(name, int8.quench_file(name), inputs)[-400:]
+    original, narrow = float_outputs(name)[-400:], known.kept_outputs(name, int8.quench_file(name), inputs)[-400:]
     inputs, truth = inputs[-400:], truth[-400:]
-    wide = accuracy.quench_outputs(int8.quench_file(name, "-b", "16"), inputs, *accuracy.OPTIONS[name])
+    wide = known.quench_outputs(int8.quench_file(name, "-b", "16"), inputs, *known.OPTIONS[name])
     errors = [np.abs(values - original).sum() / np.abs(original).sum() for values in (narrow, wide)]
     hits = [judge(values, truth)["top-1"] * len(truth) / 100 for values in (original, wide)]
     print(f"error with 8 bits {errors[0]:.3g}, with 16 bits {errors[1]:.3g}; "
@@ -266,7 +266,7 @@ def check_wide(name):
 def tell_peers(name):
     inputs, truth, judge = samples_of(name)
     original = float_outputs(name)
-    for engine, path, outputs in (("ONNX Runtime", int8.ort_file(name), accuracy.runtime_outputs),
+    for engine, path, outputs in (("ONNX Runtime", int8.ort_file(name), known.runtime_outputs),
                                   ("NNCF", int8.nncf_file(name), openvino_outputs)):
         if path:
             values = outputs(path, inputs)

@@ -9,6 +9,7 @@
     ! standard error
     = 1                                   the exit code; 0 when not given
 
+No line has more than 200 characters, and none expects just anything ("> *"): what comes out is said.
 The commands find quench and the helpers of tests/cli in their PATH, the repository in $ROOT."""
 
 import os
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 
+LONGEST = 200
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -26,6 +28,15 @@ class Step:
         self.streams = {">": [], "!": []}
 
 
+def refused(line):
+    """Why the line may not stand in a transcript, or None."""
+    if len(line) > LONGEST:
+        return f"a line has at most {LONGEST} characters: commands go on behind \"$   \", and * stands for a part"
+    if line[0] in ">!" and not line[1:].strip(" *") and "*" in line:
+        return "matches anything: say what comes out"
+    return None
+
+
 def read(path):
     steps = []
     with open(path, encoding="utf-8") as file:
@@ -33,6 +44,8 @@ def read(path):
             line = line.rstrip("\n")
             if not line or line.startswith("#"):
                 continue
+            if refused(line):
+                sys.exit(f"{path}:{number}: {refused(line)}")
             if line.startswith("$   "):
                 steps[-1].command += "\n" + line[4:]
             elif line.startswith("$ "):

@@ -57,6 +57,15 @@ for line in 'struct qn_a {\n    int y;\n};' 'typedef enum qn_a { QN_X } qn_a;' '
     expect fail "types: $line" python3 "$here/types.py" "$types"
 done
 
+# transcripts: every line can be read, and says what comes out
+transcript() { env QUENCH=/bin/true python3 "$here/../cli/transcript.py" "$box/t.txt"; }
+printf '$ echo a\n> a\n' >"$box/t.txt"
+expect pass "transcript" transcript
+printf '$ echo a\n> *\n' >"$box/t.txt"
+expect fail "transcript: matches anything" transcript
+printf '$ true %0200d\n' 0 >"$box/t.txt"
+expect fail "transcript: a long line" transcript
+
 # symbols
 printf 'int qn_good(void) { return own; }\n' | sed '1i static int own;' >"$box/good.c"
 printf 'int bad(void) { return 0; }\n' >"$box/bad.c"

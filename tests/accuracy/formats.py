@@ -1,7 +1,7 @@
-"""forms.py MODEL [OPTION...]: a model quantized by quench (with these options), written in its three forms. All
+"""formats.py MODEL [OPTION...]: a model quantized by quench (with these options), written in its three formats. All
 are valid ONNX; "qdq" and "qoperator" give the same numbers to the last bit in quench, "fake" gives them but for
 sums in float; ONNX Runtime loads all three, and its results lie as near as they do to quench's own. The bounds between
-forms are what independent errors may do, so that they hold on every CPU."""
+formats are what independent errors may do, so that they hold on every CPU."""
 
 import glob
 import json
@@ -14,19 +14,19 @@ import numpy as np
 import onnx
 import onnxruntime
 
-import accuracy
+import known
 import models
 import runtime
 
 SAMPLES = 16
-FORMS = ("qdq", "qoperator", "fake")
+FORMATS = ("qdq", "qoperator", "fake")
 # Sums in float round a few numbers to the neighbouring integer, and what follows carries that on: at worst the errors
-# of two forms have nothing in common. Then the square of what is between the forms is the sum of the squares of what is
+# of two formats have nothing in common. Then the square of what is between the formats is the sum of the squares of what is
 # between each and float, whatever the errors look like; what they have in common brings them nearer. No bound on what
-# is between two forms is smaller on all CPUs: which numbers lie at the edge between two integers depends on the scales,
+# is between two formats is smaller on all CPUs: which numbers lie at the edge between two integers depends on the scales,
 # and the last digits of these on the CPU that chose them.
 UNRELATED = 1.0
-# Neither form is farther from float than the other by more than WORSE of it. Where both round independently, chance
+# Neither format is farther from float than the other by more than WORSE of it. Where both round independently, chance
 # says in every sample which of them is nearer: the mean over samples of the difference is then zero within a few
 # times its own standard error, which the samples tell.
 WORSE = 0.1
@@ -47,7 +47,7 @@ def root_mean_square(values):
 
 
 def compare(what, values, real, qdq):
-    """What is wrong with the results of a form, beside those of quench's QDQ file."""
+    """What is wrong with the results of a format, beside those of quench's QDQ file."""
     own, other, between = distances(qdq, real, real), distances(values, real, real), distances(values, qdq, real)
     noise, more = root_mean_square(own), other - own
     most = UNRELATED * np.hypot(noise, root_mean_square(other))
@@ -63,19 +63,19 @@ def compare(what, values, real, qdq):
     return wrong
 
 
-def check_file(form, path):
-    """The form holds what it should."""
+def check_file(file_format, path):
+    """The format holds what it should."""
     model = onnx.load(path)
     onnx.checker.check_model(model, full_check=True)
     kinds = {node.op_type for node in model.graph.node}
     linear = sum(node.op_type.startswith(("QLinear", "QGemm")) for node in model.graph.node)
-    print(f"{form}: opset {model.opset_import[0].version}, {len(model.graph.node)} nodes, "
+    print(f"{file_format}: opset {model.opset_import[0].version}, {len(model.graph.node)} nodes, "
           f"{linear} of integers, {os.path.getsize(path)} bytes")
     types = {onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL}
-    if form == "fake" and (kinds & INTEGER or linear or
+    if file_format == "fake" and (kinds & INTEGER or linear or
                            {t.data_type for t in model.graph.initializer} - types):
         return ["fake: has operators or constants of integers"]
-    if form == "qdq" and linear:
+    if file_format == "qdq" and linear:
         return ["qdq: has operators of integers"]
     return []
 
@@ -104,26 +104,26 @@ def check_beside(name, path, data):
 
 
 def run(name, options, folder):
-    inputs, _ = accuracy.CASES[name][0]()
+    inputs, _ = known.CASES[name][0]()
     inputs = inputs[:SAMPLES]
-    data, source = os.path.join(folder, "in.npy"), accuracy.model_path(name)
+    data, source = os.path.join(folder, "in.npy"), known.model_path(name)
     np.save(data, inputs)
     ours, theirs, wrong = {}, {}, []
-    real = accuracy.quench_outputs(source, inputs)
+    real = known.quench_outputs(source, inputs)
     made_with = ["-d", data, "-gsj", *options]  # the first one; its scales are those of all
-    for form in FORMS:
-        where = os.path.join(folder, form)
-        subprocess.run([models.QUENCH, "quant", "-q", "-m", source, "--format", form, "--save-dir", where, *made_with],
+    for file_format in FORMATS:
+        where = os.path.join(folder, file_format)
+        subprocess.run([models.QUENCH, "quant", "-q", "-m", source, "--format", file_format, "--save-dir", where, *made_with],
                        check=True, stdout=subprocess.DEVNULL)
         path = glob.glob(os.path.join(where, "*_quantize.onnx"))[0]
-        made_with = ["-lsj", *glob.glob(os.path.join(folder, FORMS[0], "*_scales.json"))]
-        wrong += check_file(form, path)
-        if form == "qdq" and not options:
+        made_with = ["-lsj", *glob.glob(os.path.join(folder, FORMATS[0], "*_scales.json"))]
+        wrong += check_file(file_format, path)
+        if file_format == "qdq" and not options:
             wrong += check_beside(name, path, data)
-        ours[form] = accuracy.quench_outputs(path, inputs)
-        theirs[form] = accuracy.runtime_outputs(path, inputs)
+        ours[file_format] = known.quench_outputs(path, inputs)
+        theirs[file_format] = known.runtime_outputs(path, inputs)
         for engine, results in (("quench", ours), ("ONNX Runtime", theirs)):
-            wrong += compare(f"{form} in {engine}", results[form], real, ours["qdq"])
+            wrong += compare(f"{file_format} in {engine}", results[file_format], real, ours["qdq"])
     if ours["qoperator"].tobytes() != ours["qdq"].tobytes():
         wrong.append("qoperator: differs from qdq")
     return wrong

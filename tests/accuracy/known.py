@@ -1,4 +1,4 @@
-"""accuracy.py MODEL [STREAM]: the model on real data. Its outputs must agree with ONNX Runtime's to 1e-4 of
+"""known.py MODEL [STREAM]: the model on real data. Its outputs must agree with ONNX Runtime's to 1e-4 of
 the largest magnitude (float models), and reach the accuracy that stands in the table below."""
 
 import hashlib
