@@ -17,8 +17,9 @@ BENCH_FLAGS ?=
 # "must": a machine that cannot install the oracles fails; else the tests that ask them are skipped.
 ORACLES ?= may
 
-# Groups of scripts/packages.txt: a build without the backend of oneDNN does not ask for oneDNN.
-BUILD = build $(if $(findstring -DQUENCH_BACKEND_DNNL=OFF,$(CMAKE_FLAGS)),,dnnl)
+# Groups of scripts/packages.txt: a build without a part does not ask for the library of it.
+unless = $(if $(findstring -DQUENCH_$(1)=OFF,$(CMAKE_FLAGS)),,$(2))
+BUILD = build $(call unless,BACKEND_DNNL,dnnl) $(call unless,WEBP,webp) $(call unless,TIFF,tiff)
 PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
 oracles = scripts/venv || { echo "NO ORACLES: the tests that ask them cannot run"; [ $(ORACLES) != must ]; }

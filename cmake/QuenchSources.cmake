@@ -1,7 +1,7 @@
 # The rooms of the library and their folders. A new .c file is found by itself; a new room or folder is one word here
 # (and a room one row in tests/lint/rooms.txt, which says whom it may know).
 
-set(QUENCH_ROOMS base proto ir ops import import/onnx pass run backend backend/ref backend/dnnl
+set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/dnnl
     backend/cpu backend/cpu/copy backend/cpu/float backend/cpu/float/conv backend/cpu/float/elementwise
     backend/cpu/int backend/cpu/int/conv backend/cpu/int/elementwise backend/cpu/int/epilogue
     backend/cpu/int/mac backend/cpu/int/matmul
@@ -32,7 +32,11 @@ function(quench_sources out)
         if(room MATCHES "^backend/([^/]+)" AND NOT CMAKE_MATCH_1 IN_LIST quench_backend_rooms)
             continue()
         endif()
-        file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*.c")
+        set(places "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*.c")
+        if(room STREQUAL "import")
+            list(APPEND places "${CMAKE_CURRENT_SOURCE_DIR}/src/${room}/*/*.c")
+        endif()
+        file(GLOB found CONFIGURE_DEPENDS ${places})
         list(APPEND all ${found})
     endforeach()
     foreach(isa avx2 avx512 vnni vbmi)
@@ -46,6 +50,14 @@ function(quench_sources out)
             list(REMOVE_ITEM all ${chosen})
         endif()
     endforeach()
+    foreach(kind webp tiff)
+        if(NOT kind IN_LIST QUENCH_PICTURES)
+            list(REMOVE_ITEM all "${CMAKE_CURRENT_SOURCE_DIR}/src/image/${kind}.c")
+        endif()
+    endforeach()
+    string(TOUPPER "${QUENCH_PICTURES}" pictures)
+    list(TRANSFORM pictures PREPEND QN_IMAGE_)
+    set_source_files_properties(src/image/image.c PROPERTIES COMPILE_DEFINITIONS "${pictures}")
     string(TOUPPER "${QUENCH_BACKENDS}" rows)
     list(TRANSFORM rows PREPEND QN_BACKEND_)
     set_source_files_properties(src/backend/backends.c PROPERTIES COMPILE_DEFINITIONS "${rows}")

@@ -219,8 +219,26 @@ QN_API void qn_text_free(qn_context *ctx, char *text);
 
 typedef struct qn_model qn_model;
 
-/* Reads an ONNX file. Tensors stay in the mapped file. */
+/* The frameworks that models come from ("onnx", ...), read or not; NULL past the last. */
+QN_API const char *qn_framework_name(size_t i);
+/* 1 where models of that framework can be read. */
+QN_API int qn_framework_is_read(const char *name);
+
+/* What a file may not say of itself. */
+typedef struct qn_model_load_options {
+    const char *framework; /* a name of qn_framework_name; NULL: what the file looks like */
+} qn_model_load_options;
+#define QN_MODEL_LOAD_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        .framework = NULL                                                                          \
+    }
+
+/* Reads a model from a file or folder. Tensors stay in the mapped file. Models of a framework that cannot be read yet
+ * fail with QN_E_UNSUPPORTED. */
 QN_API QN_MUST_CHECK qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path);
+/* options NULL: as qn_model_load. */
+QN_API QN_MUST_CHECK qn_status qn_model_load_with(qn_model **out, qn_context *ctx, const char *path,
+                                                  const qn_model_load_options *options);
 QN_API void qn_model_free(qn_model *model);
 
 QN_API size_t qn_model_input_count(const qn_model *model);

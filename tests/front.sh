@@ -21,6 +21,7 @@ asks() { # MAKE-ARGUMENTS...: what the check before a build misses
     PATH=$box/bin:$PATH sh "$box/check" 2>&1 || :
 }
 asks | grep -q libdnnl-dev || fail "a build with oneDNN does not ask for it"
+! asks CMAKE_FLAGS=-DQUENCH_WEBP=OFF | grep -q libwebp-dev || fail "a build without WebP asks for libwebp"
 ! asks CMAKE_FLAGS=-DQUENCH_BACKEND_DNNL=OFF | grep -q libdnnl-dev || fail "a build without oneDNN asks for it"
 
 run() { # WANTED-CODE [all]: the tests that stand in $box/CTestTestfile.cmake

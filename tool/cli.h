@@ -272,9 +272,9 @@ typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
 /* Loads the model that the first argument names, does the job with the graph options made of `graph`,
  * and shows the report. Returns the exit code. */
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
-/* The same with a model that is named otherwise. */
-int cli_model_file_run(cli_work *cli, const char *path, cli_job *job, const cli_graph_values *graph,
-                       const void *values);
+/* The same with a model that is named otherwise; `from` is what is known of it, NULL: nothing. */
+int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
+                       cli_job *job, const cli_graph_values *graph, const void *values);
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be smaller. */
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);

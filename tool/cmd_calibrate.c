@@ -205,7 +205,7 @@ static int run(cli_work *cli, const void *parsed)
         return CLI_FAILED;
     }
     return cli_model_file_run(cli, v->subject.model ? v->subject.model : v->common.arguments.at[0],
-                              calibrate, &v->graph, v);
+                              NULL, calibrate, &v->graph, v);
 }
 
 const cli_command cli_cmd_calibrate = {

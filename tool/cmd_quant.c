@@ -7,13 +7,15 @@
 
 /* ---- What is not built yet ---------------------------------------------------------------------------------- */
 
-static bool is_supported(const quant_values *v)
+/* Fails for a model that cannot be read, before anybody runs a script for it. */
+static qn_status check_framework(cli_work *cli, const char *path, const qn_model_load_options *from)
 {
-    const bool onnx = strcmp(v->origin.framework, "onnx") == 0;
-    if (!onnx)
-        cli_error("quant: models of %s cannot be read yet: convert the model to ONNX first",
-                  v->origin.framework);
-    return onnx;
+    qn_model *model = NULL;
+    if (!from->framework || qn_framework_is_read(from->framework))
+        return QN_OK;
+    const qn_status status = qn_model_load_with(&model, cli->ctx, path, from);
+    qn_model_free(model);
+    return status;
 }
 
 /* ---- From values to the library's options ---------------------------------------------------------------------- */
@@ -261,8 +263,10 @@ int quant_run(cli_work *cli, const void *parsed)
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
     cli_script script = {.function = {.name = v->run.function}};
-    if (!is_supported(v))
-        return CLI_UNSUPPORTED;
+    const qn_model_load_options from = {.framework = v->origin.framework};
+    const qn_status status = check_framework(cli, path, &from);
+    if (status != QN_OK)
+        return cli_fail(cli, status);
     size_t mode = 0;
     while (strcmp(modes[mode].name, v->run.mode) != 0)
         mode++;
@@ -276,8 +280,8 @@ int quant_run(cli_work *cli, const void *parsed)
     job.function.batch_size = v->batch;
     job.function.strict = v->data.strict;
     cli_config_inputs(&job.function, &v->common);
-    const int code =
-        opened ? cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job) : CLI_FAILED;
+    const int code = opened ? cli_model_file_run(cli, path, &from, modes[mode].job, &v->graph, &job)
+                            : CLI_FAILED;
     cli_script_close(&script);
     return code;
 }

@@ -165,15 +165,15 @@ const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 
 /* ---- From file to report -------------------------------------------------------------------------------- */
 
-int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
-                       const cli_graph_values *values, const void *all)
+int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
+                       cli_job *job, const cli_graph_values *values, const void *all)
 {
     prepared p = {.shapes = NULL};
     qn_model *model = NULL;
     qn_report *report = NULL;
     int code = CLI_USAGE;
     if (prepared_make(&p, values)) {
-        qn_status status = qn_model_load(&model, cli->ctx, path);
+        qn_status status = qn_model_load_with(&model, cli->ctx, path, from);
         if (status == QN_OK)
             status = job(&report, cli, model, &p.options, all);
         if (status == QN_OK || report)
@@ -188,5 +188,5 @@ int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
 
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *values, const void *all)
 {
-    return cli_model_file_run(cli, cli->common->arguments.at[0], job, values, all);
+    return cli_model_file_run(cli, cli->common->arguments.at[0], NULL, job, values, all);
 }

@@ -310,7 +310,7 @@ static bool has_one_width(const quant_values *v)
 
 static bool is_from(const quant_values *v, const char *framework)
 {
-    return strcmp(v->origin.framework, framework) == 0;
+    return v->origin.framework && strcmp(v->origin.framework, framework) == 0;
 }
 
 static bool has_weights_apart(const quant_values *v)

@@ -186,21 +186,14 @@ const cli_group quant_group = CLI_GROUP("of quant", own_options);
 
 /* ---- Where the model comes from ---------------------------------------------------------------------------- */
 
-static const char *framework_word(size_t i)
-{
-    static const char *const words[] = {"onnx", "pytorch", "caffe", "paddle", "tensorflow", NULL};
-    return words[i];
-}
-
 static const cli_option origin_options[] = {
     {.name = "framework",
      .shorts = "f",
      .type = CLI_TEXT,
      .offset = offsetof(quant_origin_values, framework),
      .value = "NAME",
-     .standard = "onnx",
-     .word = framework_word,
-     .help = "that the model was made with"},
+     .word = qn_framework_name,
+     .help = "that the model was made with; default: what the file looks like"},
     {.name = "weight",
      .shorts = "w",
      .type = CLI_TEXT,

@@ -1,4 +1,6 @@
 /* What the public header tells of a model. */
+#include <string.h>
+
 #include "export/export.h"
 #include "import/import.h"
 #include "model/prepare.h"
@@ -8,7 +10,27 @@
 
 qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 {
-    return qn_import_onnx(out, ctx, path);
+    return qn_import(out, ctx, path, NULL);
+}
+
+qn_status qn_model_load_with(qn_model **out, qn_context *ctx, const char *path,
+                             const qn_model_load_options *options)
+{
+    return qn_import(out, ctx, path, options ? options->framework : NULL);
+}
+
+const char *qn_framework_name(size_t i)
+{
+    return i < qn_importers_count ? qn_importers[i]->name : NULL;
+}
+
+int qn_framework_is_read(const char *name)
+{
+    for (size_t i = 0; i < qn_importers_count; i++) {
+        if (strcmp(qn_importers[i]->name, name) == 0)
+            return qn_importers[i]->load != NULL;
+    }
+    return 0;
 }
 
 size_t qn_model_input_count(const qn_model *model)

@@ -1,23 +1,42 @@
+/* Pictures: whose file it is, pixels in memory, grey and colour, EXIF. */
 #include "image/image.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 /* ---- Files ---------------------------------------------------------------------------------------------- */
 
+/* A build may leave out the libraries of these. */
+#ifndef QN_IMAGE_WEBP
+#define qn_webp_decode NULL
+#endif
+#ifndef QN_IMAGE_TIFF
+#define qn_tiff_decode NULL
+#endif
+
 typedef struct format {
-    const char *magic;
+    const char *name;
+    const char *magic; /* '?' stands for any byte */
     size_t length;
     const char *endings[3];
+    /* NULL: files of the format are known, not read. */
     qn_status (*decode)(qn_image *, int *, qn_context *, const uint8_t *, size_t, qn_decoder);
 } format;
 
 static const format formats[] = {
-    {"\xff\xd8\xff", 3, {".jpg", ".jpeg"}, qn_jpeg_decode},
-    {"\x89PNG\r\n\x1a\n", 8, {".png"}, qn_png_decode},
-    {"BM", 2, {".bmp"}, qn_bmp_decode},
-    {"P5", 2, {".pgm"}, qn_pnm_decode},
-    {"P6", 2, {".ppm", ".pnm"}, qn_pnm_decode},
+    {"JPEG", "\xff\xd8\xff", 3, {".jpg", ".jpeg"}, qn_jpeg_decode},
+    {"PNG", "\x89PNG\r\n\x1a\n", 8, {".png"}, qn_png_decode},
+    {"BMP", "BM", 2, {".bmp"}, qn_bmp_decode},
+    {"PGM", "P5", 2, {".pgm"}, qn_pnm_decode},
+    {"PPM", "P6", 2, {".ppm", ".pnm"}, qn_pnm_decode},
+    {"WebP", "RIFF????WEBP", 12, {".webp"}, qn_webp_decode},
+    {"TIFF", "II*\0", 4, {".tif", ".tiff"}, qn_tiff_decode},
+    {"TIFF", "MM\0*", 4, {NULL}, qn_tiff_decode},
+    {"TIFF", "II+\0", 4, {NULL}, qn_tiff_decode},
+    {"TIFF", "MM\0+", 4, {NULL}, qn_tiff_decode},
+    {"JPEG 2000", "\0\0\0\x0cjP  \r\n\x87\n", 12, {NULL}, NULL},
+    {"JPEG 2000", "\xff\x4f\xff\x51", 4, {NULL}, NULL},
 };
 
 const char *qn_image_ending(size_t i)
@@ -43,10 +62,18 @@ bool qn_image_is_file(const char *path)
     return false;
 }
 
+static bool has_magic(const format *candidate, const uint8_t *file, size_t size)
+{
+    bool has = size >= candidate->length;
+    for (size_t i = 0; has && i < candidate->length; i++)
+        has = candidate->magic[i] == '?' || file[i] == (uint8_t)candidate->magic[i];
+    return has;
+}
+
 static const format *format_of(const uint8_t *file, size_t size)
 {
     for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
-        if (size >= formats[f].length && memcmp(file, formats[f].magic, formats[f].length) == 0)
+        if (has_magic(&formats[f], file, size))
             return &formats[f];
     }
     return NULL;
@@ -55,6 +82,20 @@ static const format *format_of(const uint8_t *file, size_t size)
 bool qn_image_is_picture(const uint8_t *file, size_t size)
 {
     return format_of(file, size) != NULL;
+}
+
+/* "JPEG, PNG, BMP": the formats that are read. */
+static const char *read_formats(char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = 0;
+    for (size_t f = 0; f < QN_COUNT_OF(formats); f++) {
+        if (!formats[f].decode || (f > 0 && strcmp(formats[f].name, formats[f - 1].name) == 0))
+            continue;
+        const int written = snprintf(out + at, size - at, "%s%s", at ? ", " : "", formats[f].name);
+        at = QN_MIN(at + (size_t)written, size - 1);
+    }
+    return out;
 }
 
 /* From here on pictures lie on their side. */
@@ -66,8 +107,14 @@ static qn_status decode(qn_image *out, int *orientation, qn_context *ctx, const 
     const format *found = format_of(file, size);
     *orientation = 1;
     *out = (qn_image){.pixels = NULL};
+    char names[96];
     if (!found)
-        return qn_fail(ctx, QN_E_FORMAT, "not a JPEG, PNG, BMP or PNM file");
+        return qn_fail(ctx, QN_E_FORMAT, "not a picture of a kind that is read: %s",
+                       read_formats(names, sizeof names));
+    if (!found->decode)
+        return qn_fail(ctx, QN_E_UNSUPPORTED, "%s files are not read%s; these are: %s", found->name,
+                       found->endings[0] ? " by this build" : "",
+                       read_formats(names, sizeof names));
     return found->decode(out, orientation, ctx, file, size, decoder);
 }
 

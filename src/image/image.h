@@ -10,8 +10,8 @@ typedef struct qn_image {
     uint8_t *pixels;  /* [height][width][channels]; from the context's allocator */
 } qn_image;
 
-/* Whose meaning of a file counts where Pillow and OpenCV do not agree about it: CMYK in JPEG, 16-bit
- * grey in PNG, 16-bit pixels in BMP; and the weights of grey. */
+/* Whose meaning of a file counts where Pillow and OpenCV do not agree about it: CMYK in JPEG and TIFF, 16-bit
+ * grey in PNG, 16-bit pixels in BMP and TIFF, transparency and palettes in TIFF; and the weights of grey. */
 typedef enum qn_decoder {
     QN_DECODE_PILLOW,
     QN_DECODE_OPENCV,
@@ -21,8 +21,9 @@ typedef enum qn_decoder {
 /* Pictures beyond this many pixels are refused, as Pillow does. */
 #define QN_IMAGE_MOST_PIXELS INT64_C(178956970)
 
-/* A JPEG, PNG, BMP or PNM file in memory to pixels; which one it is, its first bytes tell. Grey files stay
- * grey, transparency is dropped. `rotate` turns the picture upright as its EXIF data say. */
+/* A picture's file in memory to pixels: JPEG, PNG, BMP, PNM and, where the build has their libraries, WebP and TIFF;
+ * the first bytes decide which. A format that is known and not read is QN_E_UNSUPPORTED. Grey files stay grey,
+ * transparency is dropped. `rotate` turns the picture upright as its EXIF data describe; a TIFF file always is. */
 QN_MUST_CHECK qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file,
                                         size_t size, qn_decoder decoder, bool rotate);
 /* What qn_image_decode would give, without the pixels: width, height and channels. */
@@ -66,6 +67,11 @@ QN_MUST_CHECK qn_status qn_bmp_decode(qn_image *out, int *orientation, qn_contex
                                       const uint8_t *file, size_t size, qn_decoder decoder);
 QN_MUST_CHECK qn_status qn_pnm_decode(qn_image *out, int *orientation, qn_context *ctx,
                                       const uint8_t *file, size_t size, qn_decoder decoder);
+/* Only in builds that have QN_IMAGE_WEBP and QN_IMAGE_TIFF. */
+QN_MUST_CHECK qn_status qn_webp_decode(qn_image *out, int *orientation, qn_context *ctx,
+                                       const uint8_t *file, size_t size, qn_decoder decoder);
+QN_MUST_CHECK qn_status qn_tiff_decode(qn_image *out, int *orientation, qn_context *ctx,
+                                       const uint8_t *file, size_t size, qn_decoder decoder);
 
 /* ---- Resizing, bit for bit as the programs do that they are named after --------------------------- */
 

@@ -4,6 +4,45 @@
 
 #include "ir/graph.h"
 
+/* What a model is read from: a file, or a folder that has its files. */
+typedef struct qn_model_source {
+    qn_context *ctx;
+    const char *path;
+    bool is_folder;
+    /* The whole file; without data for a folder. An importer that keeps it takes it away. */
+    qn_map map;
+} qn_model_source;
+
+/* A framework: a row of importers.def. */
+typedef struct qn_importer {
+    /* What options call it, and what people do. */
+    const char *name, *title;
+    /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else NULL. It reads only
+     * what tells files apart: a broken file may be recognized, or not. */
+    const char *(*detect)(const qn_model_source *source);
+    /* Makes a graph as graph.h wants it, every operator in its latest form. Messages need not name the path. NULL:
+     * models of this framework cannot be read yet. */
+    qn_status (*load)(qn_model **out, qn_model_source *source);
+    /* One line for help. */
+    const char *brief;
+} qn_importer;
+
+#define QN_IMPORTER(id) extern const qn_importer qn_importer_##id;
+#include "import/importers.def"
+#undef QN_IMPORTER
+
+extern const qn_importer *const qn_importers[];
+extern const size_t qn_importers_count;
+
+/* Reads a model of the framework of that name, or of the one that the file looks like where it is NULL; what looks like
+ * none is read as ONNX. Messages begin with the path. */
+QN_MUST_CHECK qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
+                                  const char *framework);
+/* The model keeps the file mapped as long as it lives. */
+QN_MUST_CHECK qn_status qn_import_keep_map(qn_model *model, qn_map *map);
+
+/* ---- ONNX ----------------------------------------------------------------------------------------- */
+
 /* Reads an ONNX file and the external data it names. The graph comes out as graph.h wants it: sorted,
  * every operator in its latest form, model-local functions inlined, Constant nodes and sparse
  * initializers turned into plain constants, types inferred as far as the file tells. An initializer

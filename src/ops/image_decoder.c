@@ -82,14 +82,15 @@ static qn_status image_eval(qn_eval *self)
     return status;
 }
 
-const qn_op qn_op_ImageDecoder = {.name = "ImageDecoder",
-                                  .domain = "",
-                                  .since = 20,
-                                  QN_PORTS(in, stream_in),
-                                  QN_PORTS(out, image_out),
-                                  QN_ATTRS(image_specs, image_attrs),
-                                  .flags = QN_OP_ALLOCATES,
-                                  .quant = QN_QUANT_SHAPE,
-                                  .infer = image_infer,
-                                  .eval = image_eval,
-                                  .brief = "a JPEG, PNG, BMP or PNM file to pixels"};
+const qn_op qn_op_ImageDecoder = {
+    .name = "ImageDecoder",
+    .domain = "",
+    .since = 20,
+    QN_PORTS(in, stream_in),
+    QN_PORTS(out, image_out),
+    QN_ATTRS(image_specs, image_attrs),
+    .flags = QN_OP_ALLOCATES,
+    .quant = QN_QUANT_SHAPE,
+    .infer = image_infer,
+    .eval = image_eval,
+    .brief = "a picture's file (JPEG, PNG, BMP, PNM, WebP, TIFF) to pixels"};

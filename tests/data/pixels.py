@@ -1,5 +1,5 @@
-"""pixels.py PIXELS: every picture, decoded and resized here, must have the pixels that Pillow and OpenCV give,
-bit for bit."""
+"""pixels.py PIXELS [KIND...]: every picture, decoded and resized here, must have the pixels that Pillow and OpenCV give,
+bit for bit. The kinds, webp and tiff, are those that the build reads beside the usual ones."""
 
 import glob
 import io
@@ -19,6 +19,8 @@ try:
 except ImportError as error:
     print(f"skipped: {error} (scripts/venv installs what is needed)")
     sys.exit(77)
+
+import tiffs
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DATA = os.environ.get("QUENCH_DATA", os.path.join(HERE, "..", "..", "..", "shared", "data"))
@@ -132,6 +134,33 @@ def pnms():
     yield "ppm comments", b"P6 # of a scanner\n#twice\n 3\t2\n255\n" + bytes(range(40, 58))
 
 
+def webps():
+    for size in ((1, 1), (37, 53), (64, 101)):
+        for quality in (5, 75, 100):
+            yield f"webp {quality} {size}", encoded("WEBP", smooth(*size), quality=quality)
+            yield f"webp {quality} {size} alpha", encoded("WEBP", smooth(*size, 4), "RGBA", quality=quality)
+        yield f"webp lossless {size}", encoded("WEBP", smooth(*size), lossless=True)
+        yield f"webp lossless {size} alpha", encoded("WEBP", smooth(*size, 4), "RGBA", lossless=True, exact=True)
+    yield "webp grey", encoded("WEBP", smooth(61, 83, 1), "L")
+    frames = [Image.fromarray(smooth(30, 40)) for _ in range(3)]
+    out = io.BytesIO()
+    frames[0].save(out, "WEBP", save_all=True, append_images=frames[1:], duration=10, lossless=True)
+    yield "webp moving", out.getvalue()
+
+
+def packed_tiffs():
+    """Every kind of compression, by Pillow's libtiff."""
+    for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"):
+        yield f"tiff {compression}", encoded("TIFF", smooth(37, 53), compression=compression)
+        yield f"tiff {compression} grey", encoded("TIFF", smooth(37, 53, 1), "L", compression=compression)
+    yield "tiff predictor", encoded("TIFF", smooth(37, 53), compression="tiff_lzw", tiffinfo={317: 2})
+    bits = Image.fromarray(smooth(37, 53, 1).squeeze(2)).convert("1")
+    for compression in ("group3", "group4"):
+        out = io.BytesIO()
+        bits.save(out, "TIFF", compression=compression)
+        yield f"tiff {compression}", out.getvalue()
+
+
 def by_pillow(path, rotate=False, grey=False):
     image = Image.open(path)
     image = ImageOps.exif_transpose(image) if rotate else image
@@ -189,10 +218,18 @@ def compare(ours, theirs):
 # ---- The cases ---------------------------------------------------------------------------------------------------
 
 
-def add_files(cases):
-    for name, data in [*jpegs(), *pngs(), *bmps(), *pnms()]:
+def add_files(cases, kinds):
+    files = [(name, data, "PO") for name, data in (*jpegs(), *pngs(), *bmps(), *pnms())]
+    if "webp" in kinds:
+        files += [(name, data, "PO") for name, data in webps()]
+    if "tiff" in kinds:
+        files += [*tiffs.cases(rng), *((name, data, "PO") for name, data in packed_tiffs())]
+    for name, data, readers in files:
         path = cases.save(data, "." + name.split()[0])
-        cases.add(name, path, "", by_pillow(path))
+        if "P" in readers:
+            cases.add(name, path, "", by_pillow(path))
+        if "O" not in readers:
+            continue
         cases.add(name, path, "decode=opencv", by_opencv(path))
         if "16" not in name:
             cases.add(name, path, "grey", by_pillow(path, grey=True))
@@ -200,11 +237,11 @@ def add_files(cases):
             cases.add(name, path, "grey,decode=opencv", cv2.cvtColor(colour, cv2.COLOR_BGR2GRAY))
 
 
-def add_rotations(cases):
+def add_rotations(cases, kinds):
     for orientation in range(1, 9):
         exif = Image.Exif()
         exif[0x112] = orientation
-        for form in ("JPEG", "PNG"):
+        for form in ("JPEG", "PNG") + (("WEBP",) if "webp" in kinds else ()):
             path = cases.save(encoded(form, smooth(21, 34), exif=exif), "." + form.lower())
             cases.add(f"{form} turned {orientation}", path, "rotate", by_pillow(path, rotate=True))
             cases.add(f"{form} turned {orientation}", path, "", by_pillow(path))
@@ -277,8 +314,8 @@ def add_fills(cases):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         cases = Cases(folder)
-        add_files(cases)
-        add_rotations(cases)
+        add_files(cases, sys.argv[2:])
+        add_rotations(cases, sys.argv[2:])
         add_sizes(cases, 200)
         add_photographs(cases)
         add_words(cases)

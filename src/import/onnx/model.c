@@ -1,7 +1,9 @@
+/* ONNX files, and values in the form of ONNX's test folders. */
 #include "import/onnx/onnx.h"
 
 #include <string.h>
 
+#include "import/detect.h"
 #include "ops/numerics.h"
 
 static void import_init(qn_onnx_import *import, qn_context *ctx, const qn_proto_schema *schema)
@@ -84,49 +86,11 @@ static qn_status check_outputs(const qn_onnx_import *import)
     return QN_OK;
 }
 
-/* Printable from the start: a file of the wrong kind. */
-static bool is_text(const uint8_t *data, size_t size)
-{
-    enum { ENOUGH = 64 };
-    bool text = size > 0;
-    for (size_t i = 0; text && i < QN_MIN(size, ENOUGH); i++)
-        text = (data[i] >= ' ' && data[i] != 0x7f) || data[i] == '\n' || data[i] == '\r' ||
-               data[i] == '\t';
-    return text;
-}
-
-/* What other files begin with that people take for models, or what their models are wrapped in. */
-static const char *other_kind(const uint8_t *data, size_t size)
-{
-    static const struct {
-        size_t at;
-        const char *bytes, *kind;
-    } kinds[] = {
-        {0, "version https://git-lfs", "a pointer of Git LFS; 'git lfs pull' gets the model"},
-        {0, "PK\3\4", "a zip archive, as PyTorch and Keras make them, no ONNX file"},
-        {0, "\x89HDF", "an HDF5 file, as Keras makes them, no ONNX file"},
-        {4, "TFL3", "a TensorFlow Lite model, no ONNX file"},
-        {0, "\x1f\x8b", "compressed with gzip; unpack it first"},
-        {0,
-         "\xfd"
-         "7zXZ",
-         "compressed with xz; unpack it first"},
-    };
-    for (size_t i = 0; i < QN_COUNT_OF(kinds); i++) {
-        const size_t length = strlen(kinds[i].bytes);
-        if (size >= kinds[i].at + length && memcmp(data + kinds[i].at, kinds[i].bytes, length) == 0)
-            return kinds[i].kind;
-    }
-    return is_text(data, size) ? "this is text, no ONNX file" : NULL;
-}
-
 static qn_status parse_bytes(qn_onnx_import *import, const void *data, size_t size)
 {
     if (size == 0)
         return qn_fail(import->ctx, QN_E_FORMAT, "no ONNX model: it is empty");
-    const qn_status status = qn_proto_parse_wire(&import->tree, data, size);
-    const char *kind = status == QN_E_FORMAT ? other_kind(data, size) : NULL;
-    return kind ? qn_fail(import->ctx, status, "%s", kind) : status;
+    return qn_proto_parse_wire(&import->tree, data, size);
 }
 
 static qn_status read_model(qn_onnx_import *import, const void *data, size_t size)
@@ -155,6 +119,19 @@ done:
     return status;
 }
 
+/* Notes where the model comes from, and gives it the map. */
+static qn_status keep_source(qn_onnx_import *import, const char *path, qn_map *map)
+{
+    qn_model *model = import->model;
+    const char *slash = strrchr(path, '/');
+    const size_t folder = slash ? QN_MAX((size_t)(slash - path), 1) : 1;
+    model->path = qn_arena_text(&model->arena, path, strlen(path));
+    import->folder = qn_arena_text(&model->arena, slash ? path : ".", folder);
+    QN_TRY_ALLOC(import->ctx, model->path);
+    QN_TRY_ALLOC(import->ctx, import->folder);
+    return qn_import_keep_map(model, map);
+}
+
 /* Makes the model from bytes; `map` is where they come from and becomes the model's, or NULL. */
 static qn_status import_model(qn_model **out, qn_context *ctx, const char *path, qn_map *map,
                               const void *data, size_t size)
@@ -166,19 +143,8 @@ static qn_status import_model(qn_model **out, qn_context *ctx, const char *path,
     QN_TRY_OR_DONE(qn_model_create(&model, ctx));
     import.model = model;
     import.arena = &model->arena;
-    if (map) {
-        const char *slash = strrchr(path, '/');
-        const size_t folder = slash ? QN_MAX((size_t)(slash - path), 1) : 1;
-        model->path = qn_arena_text(&model->arena, path, strlen(path));
-        import.folder = qn_arena_text(&model->arena, slash ? path : ".", folder);
-        model->maps = qn_grow(ctx, NULL, &model->maps_capacity, 1, sizeof *model->maps);
-        if (!model->path || !import.folder || !model->maps) {
-            status = qn_fail_nomem(ctx);
-            goto done;
-        }
-        model->maps[model->n_maps++] = *map;
-        *map = (qn_map){.data = NULL};
-    }
+    if (map)
+        QN_TRY_OR_DONE(keep_source(&import, path, map));
     status = read_model(&import, data, size);
 done:
     import_free(&import);
@@ -190,15 +156,17 @@ done:
     return status;
 }
 
+static qn_status load_source(qn_model **out, qn_model_source *source)
+{
+    if (source->is_folder)
+        return qn_fail(source->ctx, QN_E_IO, "a folder, not a file");
+    return import_model(out, source->ctx, source->path, &source->map, source->map.data,
+                        source->map.size);
+}
+
 qn_status qn_import_onnx(qn_model **out, qn_context *ctx, const char *path)
 {
-    qn_map map;
-    *out = NULL;
-    QN_TRY(qn_map_open(&map, ctx, path));
-    const void *data = map.data;
-    const qn_status status = import_model(out, ctx, path, &map, data, map.size);
-    qn_map_close(&map);
-    return status == QN_OK ? QN_OK : qn_fail_within(ctx, status, "%s", path);
+    return qn_import(out, ctx, path, qn_importer_onnx.name);
 }
 
 qn_status qn_import_onnx_memory(qn_model **out, qn_context *ctx, const void *data, size_t size)
@@ -279,3 +247,23 @@ qn_status qn_import_onnx_value(qn_tensor *out, qn_context *ctx, qn_arena *arena,
     import_free(&import);
     return status;
 }
+
+/* ---- The importer --------------------------------------------------------------------------------------- */
+
+/* A ModelProto: a graph, and nothing at the top that such a message has not. */
+static const char *detect(const qn_model_source *source)
+{
+    static const qn_wire_rule rules[] = {
+        {1, QN_WIRE_VARINT, false}, {2, QN_WIRE_BYTES, false},  {3, QN_WIRE_BYTES, false},
+        {4, QN_WIRE_BYTES, false},  {5, QN_WIRE_VARINT, false}, {6, QN_WIRE_BYTES, false},
+        {7, QN_WIRE_BYTES, true},   {8, QN_WIRE_BYTES, false},  {14, QN_WIRE_BYTES, false},
+        {20, QN_WIRE_BYTES, false}, {25, QN_WIRE_BYTES, false}, {26, QN_WIRE_BYTES, false}};
+    const qn_string file = {(const char *)source->map.data, source->map.size};
+    return qn_detect_message(file, rules, QN_COUNT_OF(rules)) ? "an ONNX model" : NULL;
+}
+
+const qn_importer qn_importer_onnx = {.name = "onnx",
+                                      .title = "ONNX",
+                                      .detect = detect,
+                                      .load = load_source,
+                                      .brief = "ONNX files, with external data"};
