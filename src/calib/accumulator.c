@@ -1,5 +1,5 @@
-/* Adding a sample of a value to its statistics: brought into a form that can be counted, divided
- * among those who count, and what they found taken over. */
+/* Adds a sample of a value to its statistics: brings it into a layout that can be counted, divides
+ * it among the threads, and joins their results. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The elements of a sample: pieces that stay in the first cache are folded (extremes, sums, channel
- * by channel) and then counted, so that memory is read once. */
+/* Adds the elements of a sample block by block: extremes and sums of each channel first, then the
+ * histogram, while the block is in the first-level cache, so that memory is read once. */
 #include <math.h>
 #include <string.h>
 
@@ -91,7 +91,7 @@ static qn_status count_span(qn_accumulator *c, const float *x, int64_t n, uint32
 
 /* ---- Regions --------------------------------------------------------------------------------- */
 
-/* `rows` of `lanes` neighbouring channels from channel `first` on. */
+/* Adds `rows` rows of `lanes` neighbouring channels, from channel `first` on. */
 static uint32_t fold_lanes(qn_accumulator *c, int64_t first, int64_t lanes, const region *g)
 {
     qn_stats_sums to = {.largest = 0};
@@ -132,9 +132,9 @@ static uint32_t fold_span(qn_accumulator *c, int64_t channel, const float *x, in
     return to.largest;
 }
 
-/* Channels [first, first + lanes) stand in each row of the region; what pads a row is 0. How the
- * rows are divided depends on their step alone, so that sums are the same whoever has which
- * channels. */
+/* Adds channels [first, first + lanes), which are adjacent in each row of the region; padding of a
+ * row is 0. How rows are divided into blocks depends on their step alone, so that sums do not
+ * depend on the number of threads. */
 static qn_status add_lanes(qn_accumulator *c, int64_t first, int64_t lanes, const region *all)
 {
     const int64_t most = QN_MAX(1, QN_STATS_BLOCK / all->step);

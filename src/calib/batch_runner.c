@@ -1,3 +1,5 @@
+/* The batch runner: sessions of one thread side by side, and one session of all threads for what is
+ * left over. */
 #include "calib/batch_runner.h"
 
 #include <omp.h>
@@ -18,17 +20,17 @@ struct qn_batch_runner {
     qn_context *ctx;
     qn_batch_runner_options options;
     int n_lanes;
-    /* Of one thread; the first is the caller's */
+    /* One-thread sessions; the first belongs to the caller's thread. */
     lane *at;
-    /* Of all threads: the caller's, whom those of the others help to count */
+    /* The session of all threads, whose samples the others' threads help to count. */
     lane wide;
     qn_sampler **helpers;
     qn_plan *narrow_plan, *wide_plan;
     qn_stats *total;
-    /* Of all below */
+    /* Protects all fields below. */
     pthread_mutex_t lock;
     int64_t next;
-    /* Of the failed piece with the lowest number */
+    /* The status of the failed piece with the lowest index. */
     qn_status status;
     int64_t failed;
     char message[QN_ERROR_SIZE];
@@ -61,7 +63,7 @@ static qn_status run_piece(lane *l, qn_plan *plan, const qn_batch_pieces *pieces
 
 /* ---- A batch --------------------------------------------------------------------------------- */
 
-/* With the lock held. */
+/* Records a failure; the caller holds the lock. */
 static void note_failure(lane *l, int64_t piece, qn_status status)
 {
     qn_batch_runner *runner = l->runner;
@@ -72,7 +74,7 @@ static void note_failure(lane *l, int64_t piece, qn_status status)
     memcpy(runner->message, qn_context_error(l->sampler.ctx), sizeof runner->message);
 }
 
-/* Until none is left to be begun. */
+/* Runs pieces until none is left. */
 static void run_pieces(lane *l, const qn_batch_pieces *pieces)
 {
     qn_batch_runner *runner = l->runner;
@@ -106,8 +108,8 @@ static qn_status run_narrow(qn_batch_runner *runner, const qn_batch_pieces *piec
         QN_TRY(o->plan(o->user, &runner->narrow_plan, 1));
     runner->next = 0;
     runner->status = QN_OK;
-    /* The threads are those that steps of many threads have: others would have to take turns with
-     * them. */
+    /* These are the same OpenMP threads that multi-threaded steps use, so that no further threads
+     * compete with them. */
 #pragma omp parallel num_threads(runner->n_lanes) if (runner->n_lanes > 1)
     run_pieces(&runner->at[omp_get_thread_num()], pieces);
     return runner->status == QN_OK ? QN_OK

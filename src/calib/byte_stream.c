@@ -1,3 +1,4 @@
+/* Numbers as little-endian bytes, and files with a checksum. */
 #include "calib/byte_stream.h"
 
 #include <string.h>

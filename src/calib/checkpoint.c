@@ -1,10 +1,11 @@
-/* A collection in a file, so that a killed one goes on. The same kind of bytes as a statistics
- * file:
+/* Checkpoints: a collection in a file, so that a killed one can continue. The encoding is that of
+ * statistics files:
  *
  *   "qnpart 3", fingerprint of the model, v samples, v segments and the end of each,
- *   a bit for every sample done, v segments folded, the total, 0 or 1 and statistics for each open one,
- *   what stands out, snapshots of the stages reached, 0 or 1 and statistics for each result asked for,
- *   0 or 1 and what those keep who look at the outputs. */
+ *   a bit for every sample done, v segments merged, the total,
+ *   0 or 1 and statistics for each open segment,
+ *   extremes of samples, snapshots of the points reached,
+ *   0 or 1 and statistics of each result so far, 0 or 1 and the caller's state */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -188,7 +189,7 @@ static qn_status check_samples(const qn_collection *c, size_t n_inputs)
     return QN_OK;
 }
 
-/* As it was before the file was read. */
+/* Resets the collection to what it was before the file was read. */
 static qn_status start_over(qn_collection *c)
 {
     for (size_t i = 0; i < c->n_segments; i++) {
@@ -223,7 +224,8 @@ static qn_status resume_from(qn_collection *c, const qn_map *map, size_t n_input
     return check_samples(c, n_inputs);
 }
 
-/* Better said now than after hours: where no checkpoint can be written the result cannot either. */
+/* Fails early, instead of after hours: where no checkpoint can be written, the result cannot be
+ * either. */
 static qn_status check_writable(qn_context *ctx, const char *path)
 {
     qn_output_file *file;

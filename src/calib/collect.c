@@ -13,14 +13,14 @@ typedef struct team {
     qn_collection c;
     qn_plan *plan;
     size_t n_inputs;
-    /* Of all below, and of what the collection holds */
+    /* Protects all fields below and the collection. */
     pthread_mutex_t lock;
     pthread_cond_t work, news;
     /* Workers are to give away what they have and wait */
     bool pausing;
     bool stopping;
     int alive, parked;
-    /* Of the failed sample with the lowest number */
+    /* The status of the failed sample with the lowest index. */
     qn_status status;
     int64_t failed;
     char message[QN_ERROR_SIZE];
@@ -35,7 +35,7 @@ typedef struct worker {
     qn_sampler sampler;
     size_t segment;
     qn_extremes extremes;
-    /* At hand; -1: none */
+    /* The current sample; -1: none. */
     int64_t sample;
 } worker;
 
@@ -193,8 +193,8 @@ static qn_status pause_and_write(team *crew)
     return status;
 }
 
-/* Until all workers are gone. A checkpoint that cannot be written ends the work: the statistics
- * would fare no better. */
+/* Waits until all workers have ended. A checkpoint that cannot be written ends the work, since the
+ * statistics could not be written either. */
 static qn_status watch(team *crew)
 {
     const qn_collect_options *o = crew->c.options;

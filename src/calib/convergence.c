@@ -1,3 +1,4 @@
+/* How ranges converge while samples come in, and which samples are outliers. */
 #include "calib/convergence.h"
 
 #include <math.h>
@@ -175,7 +176,7 @@ qn_status qn_extremes_outliers(qn_convergence *convergence, const qn_extremes *x
 
 /* ---- Ranges at some moment ------------------------------------------------------------------- */
 
-/* Those that cost nothing and settle: the extremes of all elements grow as long as data come. */
+/* Methods that are cheap and converge; the extremes of all elements grow as long as data come. */
 static const char *const stage_methods[QN_CONVERGENCE_METHODS] = {"percentile", "mean"};
 
 static qn_status ranges_of(qn_range *out, qn_context *ctx, const qn_stats_entry *entry)

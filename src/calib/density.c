@@ -1,3 +1,4 @@
+/* The error of rounding and clipping, for any range of a value, from its histogram. */
 #include "calib/density.h"
 
 #include <math.h>
@@ -170,9 +171,9 @@ double qn_density_error(const qn_density *c, const qn_integer_grid *g)
 typedef struct search {
     const qn_density *density;
     const qn_range_options *options;
-    /* Of the range being tried */
+    /* The range that is being tried. */
     double min, max;
-    /* Of the best so far */
+    /* The least error so far. */
     double error;
 } search;
 

@@ -1,3 +1,4 @@
+/* Histograms: bins that become coarser, merging. */
 #include "calib/histogram.h"
 
 #include <math.h>

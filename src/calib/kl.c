@@ -1,5 +1,5 @@
-/* kl and kl_v2: where to clip so that the distribution of what is left, told in so many levels, is
- * most like the distribution that was seen. */
+/* The methods kl and kl_v2: the range for which the distribution, rounded to the levels, is most
+ * like the distribution that was seen. */
 #include <math.h>
 
 #include "base/real.h"
@@ -47,7 +47,7 @@ static void entropy_free(entropy *e, qn_context *ctx)
     qn_free(ctx, e->plogp);
 }
 
-/* Bins [begin, end) told in `levels` levels. */
+/* Bins [begin, end) rounded to `levels` levels. */
 typedef struct cut {
     int64_t begin, end, levels;
 } cut;
@@ -87,8 +87,9 @@ static double divergence(const entropy *e, const cut *c)
 
 /* ---- The classical search -------------------------------------------------------------------- */
 
-/* Of the elements: an end that cuts off more leaves too little of the distribution to compare with.
- * Found ends of sigmoids, whose values lie in a few bins, cut off all of them otherwise. */
+/* The largest share of elements that an end may clip: beyond it too little of the distribution is
+ * left to compare with. Without it the ends found for sigmoids, whose values fall into few bins,
+ * would clip all of them. */
 static const double MOST_CLIPPED = 0.1;
 
 static int64_t best_end(const entropy *e, int64_t levels)
@@ -110,7 +111,7 @@ static int64_t best_end(const entropy *e, int64_t levels)
     return best;
 }
 
-/* At most 2,048 bins, of which the first, which is full of what is next to nothing, counts like the
+/* Leaves at most 2,048 bins; the first, which is full of elements close to 0, counts like the
  * second. */
 static void tidy_bins(qn_density *c)
 {
@@ -221,8 +222,8 @@ static void search_both(search *s, int64_t zero)
     }
 }
 
-/* Where the levels are as fine as the bins the histogram tells nothing more, as behind a far
- * outlier: the squared error of what is not clipped goes on from there. */
+/* Where the levels are as fine as the bins, as behind a far outlier, the histogram has no more
+ * information: from there on the squared error of the elements that are not clipped decides. */
 static void finish(qn_range *out, const search *s, qn_density *signed_curve)
 {
     const double width = s->density->width;

@@ -27,7 +27,8 @@ static qn_status mean(qn_range *out, qn_context *ctx, const qn_stats_entry *entr
     return QN_OK;
 }
 
-/* The magnitude on one side of 0 (both sides where `other` is given) that `cut` elements exceed. */
+/* The magnitude on one side of 0 (on both sides where `other` is given) that `cut` elements
+ * exceed. */
 static double cut_at(const qn_histogram *h, const uint64_t *side, const uint64_t *other, double cut)
 {
     const double width = ldexp(1, h->exponent);

@@ -1,3 +1,4 @@
+/* One thread's session, whose observed values go into statistics. */
 #include "calib/sampler.h"
 
 #include "calib/collect.h"

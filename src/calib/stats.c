@@ -1,3 +1,4 @@
+/* The statistics of a model's values: entries, merging, order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

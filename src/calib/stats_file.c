@@ -74,8 +74,8 @@ static void put_entry(qn_text *out, const qn_stats_entry *e)
     put_side(out, h->side[1]);
 }
 
-/* Values that never had an element are not in the file: whether they were asked for tells
- * nothing. */
+/* Values that never had an element are not in the file, so that it does not depend on what was
+ * asked for. */
 void qn_put_stats(qn_text *out, const qn_stats *stats)
 {
     size_t filled = 0;

@@ -1,3 +1,4 @@
+/* Chooses the kernels of statistics for this CPU. */
 #include "calib/stats_kernels.h"
 
 #include "base/cpu.h"

@@ -1,3 +1,4 @@
+/* Exact sums in 128-bit fixed point. */
 #include <math.h>
 
 #include "calib/calib.h"

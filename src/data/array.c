@@ -1,3 +1,4 @@
+/* Tensors from files and to files, by the ending of the name. */
 #include "data/array.h"
 
 #include <string.h>
@@ -97,7 +98,7 @@ static qn_status read_file(qn_array *array, const char *path, const qn_tensor_lo
     return status == QN_OK ? QN_OK : qn_fail_within(array->ctx, status, "%s", path);
 }
 
-/* With the array that the path itself may name. */
+/* Reads a file, with the name of an array that may follow its path. */
 static qn_status read_path(qn_array *array, const char *path, const qn_tensor_load_options *options)
 {
     const char *entry = entry_of(path);

@@ -67,7 +67,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* From names of samples, with their folders and without, to places in w->labels. */
+/* Maps the names of samples, with and without their folders, to indices of w->labels. */
 static qn_status index_samples(qn_names *names, const work *w)
 {
     const qn_listing *files = w->source->files;

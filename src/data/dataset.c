@@ -1,3 +1,4 @@
+/* Data sets: opens the sources behind the arguments, and reads samples from them. */
 #include "data/dataset.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct qn_dataset {
 
 /* ---- What sources tell of inputs ------------------------------------------------------------- */
 
-/* With the model's shape and type, as far as these are known. */
+/* Whether samples fit the model's shape and type, as far as these are known. */
 static bool fits(const qn_value_info *info, const qn_dataset_input *in)
 {
     const int32_t skipped = in->whole ? 0 : 1;
@@ -191,7 +192,7 @@ static bool is_raw(const qn_file_bytes *bytes, const qn_dataset_builder *o, size
            bytes->size % sample == 0;
 }
 
-/* By the contents, where the name does not tell. */
+/* Chooses the kind of source by the file's contents, where its name does not show it. */
 static qn_status look_inside(open_fn **out, const qn_dataset_source *source, qn_dataset_builder *o,
                              size_t named)
 {

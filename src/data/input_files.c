@@ -83,8 +83,8 @@ static qn_status fail_no_array(const opening *o, size_t input, const char *path,
                    names[0].text);
 }
 
-/* For an input whose name no array has; SIZE_MAX: there are several inputs. An array that is alone
- * in the archive can only be meant for the input that is alone in its turn. */
+/* Opens an archive without an array of the input's name. An array that is alone in the archive
+ * feeds an input that is alone too. SIZE_MAX: there are several inputs. */
 static qn_status open_nameless(const opening *o, size_t input, const char *path, const qn_map *map)
 {
     qn_string names[ARRAYS_SHOWN];
@@ -203,9 +203,9 @@ static size_t sample_bytes(const qn_tensor *file)
     return (size_t)(qn_tensor_count(file) / file->dims[0]) * qn_dtype_size(file->dtype);
 }
 
-/* Samples are mostly read in order and once: pages of a mapped file that lie behind are let go, a
- * piece at a time, so that a large file does not fill the memory. Those that are needed again come
- * back. */
+/* Samples are mostly read once and in order, so pages of a mapped file that were read are released
+ * a piece at a time; a large file would fill the memory otherwise. The system reads them again
+ * where they are needed. */
 static void let_go(const qn_tensor *file, size_t begin, size_t end)
 {
     enum { PIECE = 4 << 20 };

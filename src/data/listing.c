@@ -1,3 +1,4 @@
+/* Lists of sample files, from folders and text files. */
 #include "data/listing.h"
 
 #include <dirent.h>
@@ -71,9 +72,9 @@ bool qn_path_is_folder(const char *path)
 typedef struct collection {
     qn_context *ctx;
     qn_arena *arena;
-    /* Within the folder */
+    /* Names within the folder. */
     const char **names;
-    /* As many as names */
+    /* One class per name. */
     int64_t *labels;
     size_t count, name_capacity, label_capacity;
     /* Files that are no samples by their names */
@@ -109,7 +110,8 @@ static qn_status cannot_open(qn_context *ctx, const char *path)
     return qn_fail(ctx, QN_E_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-/* One is told of: an image rather than another file, by the order of names. */
+/* Whether the warning names this skipped file instead of `told`: an image rather than another file,
+ * else the first by name. */
 static bool is_worth_telling(const char *path, const char *told)
 {
     if (!told)
@@ -128,8 +130,8 @@ static void skip(collection *c, const char *path)
         c->first_skipped = path;
 }
 
-/* The sub-folders, or what is none, of a folder, sorted. Names that begin with a dot are not
- * seen. */
+/* Collects the sub-folders of a folder, or its files, sorted. Names that begin with a dot are
+ * ignored. */
 static qn_status collect_entries(collection *c, const char *folder, bool folders)
 {
     qn_status status = QN_OK;
@@ -197,7 +199,7 @@ static qn_status check_kind(qn_listing *listing, qn_context *ctx, const char *pa
     return QN_OK;
 }
 
-/* Names are relative to `folder`; NULL: to nothing. */
+/* Names are relative to `folder`; NULL: they stay as they are. */
 static qn_status make_listing(qn_listing *out, const collection *c, const char *folder)
 {
     *out = (qn_listing){.count = (int64_t)c->count};
@@ -380,7 +382,7 @@ static const char *stem_of(qn_arena *arena, const char *name)
     return qn_arena_text(arena, name, dot ? (size_t)(dot - name) : strlen(name));
 }
 
-/* From names, with and without endings, to pointers into listing->names. */
+/* Maps names, with and without their endings, to pointers into listing->names. */
 static qn_status index_names(qn_names *names, const qn_listing *listing, qn_context *ctx,
                              qn_arena *arena)
 {

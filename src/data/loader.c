@@ -1,3 +1,4 @@
+/* The loader: threads that read batches ahead of their use. */
 #include "data/loader.h"
 
 #include <pthread.h>

@@ -197,7 +197,7 @@ static void copy_swapped(uint8_t *to, const uint8_t *from, size_t bytes, size_t 
     }
 }
 
-/* From first-index-fastest to row-major order. */
+/* Copies elements from Fortran order to row-major order. */
 static void copy_fortran(uint8_t *to, const uint8_t *from, const qn_tensor *shape, size_t size)
 {
     int64_t at[QN_MAX_RANK] = {0}, strides[QN_MAX_RANK];
@@ -221,7 +221,7 @@ static void copy_fortran(uint8_t *to, const uint8_t *from, const qn_tensor *shap
 
 static qn_status own_copy(qn_array *array, const qn_npy *npy)
 {
-    /* In two steps, through a second block, only where both are wanted. */
+    /* Swapping and reordering go through a second block where both are needed. */
     uint8_t *block = qn_alloc_aligned(&array->ctx->allocator, npy->bytes);
     uint8_t *swapped =
         npy->swapped && npy->fortran ? qn_alloc_aligned(&array->ctx->allocator, npy->bytes) : NULL;

@@ -246,7 +246,8 @@ static const char *preset_text(word w)
     return NULL;
 }
 
-/* Name i of all that the text may have: steps with a value, words, presets. NULL past the last. */
+/* Name i of everything that the text may contain: steps with a value, words, presets. NULL past the
+ * last. */
 static const char *name_at(size_t i)
 {
     const size_t n_keys = QN_COUNT_OF(keys), n_flags = QN_COUNT_OF(flags);

@@ -101,7 +101,7 @@ static qn_status fit(qn_image *image, qn_picture_place *place, qn_context *ctx,
     return boxed ? put_in_box(image, place, ctx, p) : QN_OK;
 }
 
-/* In place: rows only move towards the beginning. */
+/* Crops in place: rows only move towards the beginning. */
 static qn_status crop(qn_image *image, qn_picture_place *place, qn_context *ctx,
                       const qn_preprocess *p)
 {

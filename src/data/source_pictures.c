@@ -9,18 +9,18 @@ typedef qn_status fetch_fn(qn_image *out, qn_context *ctx, const qn_dataset_sour
 
 struct pictures {
     fetch_fn *fetch;
-    /* That they are for */
+    /* The input that the pictures feed. */
     size_t input;
     qn_preprocess preprocess;
     qn_pixel_table table;
     /* -1: of the picture at hand */
     qn_picture_shape shape;
     const qn_dataset_input *in;
-    /* Of bytes */
+    /* The context of the bytes. */
     qn_context *ctx;
     qn_file_bytes bytes;
-    /* Of pictures in one file: each is [channels][height][width], `stride` bytes behind the one
-     * before. */
+    /* The first of several pictures in one file: each is [channels][height][width], `stride` bytes
+     * after the one before. */
     const uint8_t *first;
     int64_t stride;
     int32_t channels, height, width;
@@ -71,7 +71,7 @@ static qn_status input_shape(qn_picture_shape *out, qn_dataset_builder *o,
     return QN_OK;
 }
 
-/* Of one sample for an input of so many dimensions. Flat inputs keep the channels that the pictures
+/* The dims of one sample for an input of this rank. Flat inputs keep the channels that the pictures
  * have. */
 static void picture_dims(qn_tensor *out, int32_t rank, const qn_picture_shape *s)
 {
@@ -132,7 +132,7 @@ static qn_status within(qn_context *ctx, qn_status status, const qn_dataset_sour
                          : qn_fail_within(ctx, status, "%s[%lld]", source->path, (long long)i);
 }
 
-/* Fetched and through all steps but the numbers. */
+/* Fetches a picture and applies all steps on pixels. */
 static qn_status make_pixels(qn_image *out, qn_picture_place *place, qn_context *ctx,
                              const qn_dataset_source *source, int64_t i)
 {
@@ -295,7 +295,7 @@ static bool is_picture(qn_context *ctx, const char *path)
     return is;
 }
 
-/* Files whose contents are none are left out, unless samples of other sources stand beside them. */
+/* Leaves out files that are no pictures, unless samples of other sources belong to them. */
 static qn_status leave_out_others(qn_dataset_source *source, qn_dataset_builder *o)
 {
     qn_listing *kept = qn_arena_copy(o->arena, source->files, sizeof *kept);

@@ -135,7 +135,7 @@ static qn_status single_inputs(qn_input_list *out, qn_dataset_builder *o)
     return QN_OK;
 }
 
-/* The first file tells what it feeds. */
+/* The first file shows which inputs the folder feeds. */
 static qn_status look_at_first(const qn_dataset_source *source, qn_dataset_builder *o, tensors *t)
 {
     qn_tensor **files;

@@ -1,3 +1,4 @@
+/* Affine maps per channel, read from nodes and folded into the weights of neighbours. */
 #include "pass/affine.h"
 
 #include <math.h>
@@ -103,7 +104,7 @@ qn_status qn_affine_of_arithmetic(bool *found, qn_affine *out, qn_arena *arena, 
 typedef struct weights {
     qn_node *node;
     const qn_tensor *w;
-    /* Of the node's output and input */
+    /* The channels of the node's output and input. */
     int64_t filters, channels;
     int64_t group;
 } weights;

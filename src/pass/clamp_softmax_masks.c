@@ -1,13 +1,14 @@
-/* -inf in front of a Softmax becomes a number that is far below all others and finite: integers
- * have no infinity, and statistics of one say nothing. The results are the same, exp of either
- * being 0, but for rows that are masked as a whole: those had no numbers at all. */
+/* The pass clamp-softmax-masks: -inf in front of a Softmax becomes a finite number far below all
+ * others, since integers have no infinity and statistics of it mean nothing. The results stay the
+ * same, exp being 0 in both cases, except for rows that are masked completely, which gave NaN
+ * before. */
 #include "ops/eval.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 #include "pass/softmax_masks.h"
 
-/* So far below that no number of a network counts beside it, and so far from the end of float that
- * a great many of them can be added. */
+/* This is so far down that no element of a network is noticed beside it, and so far from the end of
+ * float that many such numbers can be added. */
 static const float lowest = -1e30F;
 
 /* ---- Ways to a Softmax ----------------------------------------------------------------------- */
@@ -59,7 +60,7 @@ void qn_softmax_masks_mark(bool *out, const qn_graph *graph)
 
 /* ---- Constants ------------------------------------------------------------------------------- */
 
-/* NaN and what is infinite upwards stay, and are told as what they are. */
+/* Whether a constant has an element below `lowest`. NaN and +inf stay and are reported as such. */
 static bool is_below(const qn_value *value)
 {
     bool found = false;

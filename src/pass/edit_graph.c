@@ -1,3 +1,4 @@
+/* Edits at a network's ends: normalized inputs, other outputs. */
 #include "pass/edit_graph.h"
 
 #include <math.h>

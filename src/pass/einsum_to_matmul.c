@@ -32,9 +32,9 @@ static bool append(letters *list, char letter)
 
 typedef struct product {
     letters in[2], out;
-    /* Of the result: of both inputs, of the first, of the second */
+    /* Letters of the result: those of both inputs, of the first and of the second. */
     letters batch, rows, columns;
-    /* Of both inputs only */
+    /* Letters that only the inputs have, which are summed over. */
     letters sums;
 } product;
 
@@ -143,7 +143,7 @@ static qn_status operand(qn_value **out, qn_node *node, const product *p, int32_
     return reshape(out, node, shape, 3);
 }
 
-/* After the Einsum, since the moves around it may go away. */
+/* Names the product after the Einsum, since the moves around it may go away. */
 static qn_status name_product(qn_value *y, const qn_node *node)
 {
     char *own = NULL, *result = NULL;

@@ -1,13 +1,13 @@
-/* A file with pairs of QuantizeLinear (Q) and DequantizeLinear (D) says how its values are to be
- * rounded. To be quantized for some target the graph is made float again; what the pairs say stays
- * with the values (qparams):
+/* The pass extract-scales: a file with QuantizeLinear (Q) and DequantizeLinear (D) nodes says how
+ * its values are rounded. To be quantized for some target the graph becomes float again, and the
+ * parameters stay with the values (qparams):
  *
- *   x -> Q -> D -> y     y = x, with one scale; y = Clip(x, least, most) where only the integers' ends say so: in place
- *                        of a Relu that the file has dropped for them, and where y is an output, which may come out
- *                        in float
- *   w -> D -> y          y = D(w), a constant; any scales
+ *   x -> Q -> D -> y   y = x, with one scale. y = Clip(x, least, most) where only the range of the
+ *                      integers limits y: where a file has dropped a Relu for it, and where y is
+ *                      an output
+ *   w -> D -> y        y = D(w), a constant with any number of scales
  *
- * Others are left as they are: parameters that are computed, integers that an operator reads. */
+ * Everything else stays: parameters that are computed, and integers that an operator reads. */
 
 #include "ir/qparams.h"
 #include "ops/eval.h"
@@ -87,15 +87,15 @@ static qn_status take_name(qn_value *value, qn_value *other)
     return qn_value_rename(value, name);
 }
 
-/* Of a computed number, by a D that nothing else shares the integers with. */
+/* Whether the Q rounds a computed value and only its D reads the integers. */
 static bool makes_output(const qn_node *quantize)
 {
     const qn_node *d = qn_value_only_user(quantize->out[0]);
     return quantize->in[0]->producer && qn_is_dequantize(d) && d->out[0]->is_output;
 }
 
-/* A Q whose least integer is 0 lets nothing negative through: other integers need to be told so,
- * and floats of both ends. */
+/* A Q whose least integer stands for 0 removes negative numbers: other integers need a Clip for
+ * that, and float outputs need both limits. */
 static qn_status spell_limit(qn_pass_context *self, qn_node *node)
 {
     qn_quantized q = {.value = node->out[0]};

@@ -1,4 +1,5 @@
-/* Scales and shifts per channel go into the weights of the convolution or product beside them. */
+/* The passes fold-batchnorm and fold-mul-add: scales and shifts per channel go into the weights of
+ * a neighbouring convolution or product. */
 #include "pass/affine.h"
 
 static qn_status fold_batchnorm(qn_pass_context *self)

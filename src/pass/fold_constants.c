@@ -18,7 +18,8 @@ static size_t bytes_of(const qn_tensor *tensor)
                : 0;
 }
 
-/* Known before computing, so that no file can make folding eat memory. */
+/* Whether the result is small enough, known before it is computed, so that no file can make folding
+ * exhaust memory. */
 static bool worth_it(const qn_node *node)
 {
     size_t in = 0;

@@ -9,7 +9,7 @@
 typedef struct found {
     const qn_op *op;
     qn_value *x;
-    /* Of an activation */
+    /* The parameters of an activation. */
     float alpha, beta;
     /* The operator takes alpha and beta */
     bool has_parameters;

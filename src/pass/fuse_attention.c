@@ -1,8 +1,7 @@
-/* Attention that a file spells out, as one node.
+/* The pass fuse-attention: attention that a file spells out becomes one node.
  *
- *   core     MatMul(Softmax(MatMul(Q, K') * scale), V)  ->  Attention(Q, K, V)  of [B, H, L, D] each
- *   heads    Q, K, V split off [B, L, H * D] by Reshape and Transpose, and the result joined again
- *            ->  Attention of [B, L, H * D], which moves nothing */
+ *   core   MatMul(Softmax(MatMul(Q, K') * scale), V) -> Attention(Q, K, V) of [B, H, L, D] each
+ *   heads  Q, K, V split off [B, L, H * D] by Reshape and Transpose, and the result joined again */
 #include "ops/expand.h"
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"

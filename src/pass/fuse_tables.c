@@ -34,7 +34,7 @@ static bool is_function_of(const qn_node *node, int32_t x)
            from->type.rank == to->type.rank;
 }
 
-/* The table that x comes through, and nobody else reads. */
+/* The table whose result is x, where nothing else reads it. */
 static qn_node *table_before(const qn_value *x)
 {
     qn_node *table = qn_match_only(x, &qn_op_qn_QTable);

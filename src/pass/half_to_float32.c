@@ -1,5 +1,6 @@
-/* 16-bit floats are a form of storage: what computes with them computes in float32, with a Cast
- * where a value is read or written by somebody else. Between two such nodes nothing is rounded. */
+/* The pass half-to-float32: float16 and bfloat16 are formats of storage. Nodes that read them
+ * compute in float32, with a Cast where a value is read or written by other nodes. Between two such
+ * nodes nothing is rounded. */
 #include "ops/infer.h"
 #include "ops/nn_attrs.h"
 #include "pass/pass.h"

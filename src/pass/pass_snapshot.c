@@ -5,10 +5,10 @@
 #include <string.h>
 
 typedef struct qn_seen_node {
-    /* Its text, which outlives the node: names live as long as the graph */
+    /* The name, which outlives the node: names live as long as the graph. */
     const char *name;
     const qn_op *op;
-    /* Of its inputs and outputs */
+    /* A hash of its inputs and outputs. */
     size_t print;
     /* Still there */
     bool left;

@@ -1,3 +1,4 @@
+/* The pass manager: runs the passes of a purpose until none changes anything. */
 #include <string.h>
 
 #include "ops/infer.h"

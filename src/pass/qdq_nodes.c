@@ -1,3 +1,5 @@
+/* Adds QuantizeLinear and DequantizeLinear nodes with the names that ONNX Runtime's tools give
+ * them. */
 #include "pass/qdq_nodes.h"
 
 #include <string.h>

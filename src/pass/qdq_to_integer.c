@@ -1,3 +1,5 @@
+/* The pass qdq-to-integer: tools of its rules, rules for nodes that move integers, and the order of
+ * all rules. */
 #include <string.h>
 
 #include "ops/eval.h"
@@ -162,7 +164,7 @@ static qn_status limit_constant(qn_value **out, qn_graph *graph, qn_dtype dtype,
     return QN_OK;
 }
 
-/* What `q` writes goes through a Clip of integers from here on. */
+/* Puts a Clip of integers behind what `q` writes. */
 static qn_status clip_integers(const qn_quantized *q, const int64_t limits[2], const char *name)
 {
     qn_graph *graph = q->node->graph;
@@ -388,7 +390,7 @@ static const struct {
     {&qn_op_Sum, qn_qdq_add},
 };
 
-/* The same integers on both sides need no pair, whoever runs the file. */
+/* Removes a D and Q with the same parameters, whatever engine runs the file. */
 static qn_status drop_requantize(bool *done, qn_node *node)
 {
     qn_quantized x, y = {.value = node->out[0]};
@@ -417,7 +419,7 @@ static qn_status lower_node(bool *done, qn_node *node)
     return *done ? QN_OK : move_integers(done, node);
 }
 
-/* Those that no file can say, too. */
+/* Applies all rules, also those whose operators no file can contain. */
 static qn_status lower_freely(bool *done, qn_node *node)
 {
     QN_TRY(lower_node(done, node));

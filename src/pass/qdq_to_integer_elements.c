@@ -145,8 +145,8 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
     }
 }
 
-/* Of 2^bits steps only the first entries are left, and the very last one; straight lines make the
- * others. */
+/* Keeps the first entry of each of the 2^bits steps, and the very last entry; linear interpolation
+ * gives the others. */
 static void straighten(qn_tensor *table, int bits)
 {
     const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;

@@ -1,11 +1,11 @@
-/* Which nodes between D and Q have an integer form that ONNX Runtime's CPU kernels know too. Its
- * kernels are of 8 bits, with one integer type for all activations of a node. */
+/* Which nodes between D and Q have an integer operator among ONNX Runtime's CPU kernels. These
+ * kernels have 8 bits and one integer type for all activations of a node. */
 #include "pass/qdq_to_integer.h"
 
 typedef enum behind {
     /* A Q must read the result */
     INTEGERS,
-    /* There is a form with a float result too */
+    /* There is also a kernel with a float result. */
     ANYTHING
 } behind;
 

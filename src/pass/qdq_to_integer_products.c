@@ -46,7 +46,7 @@ typedef struct numbers {
     /* What they mean, where they are integers */
     qn_quantized q;
     bool is_quantized;
-    /* Of all of them */
+    /* A factor for all of them. */
     float factor;
 } numbers;
 
@@ -92,7 +92,7 @@ static bool is_dead(const mac *m, int64_t c)
     return true;
 }
 
-/* Scales of the weights in which the biases of dead filters fit. */
+/* Scales of weights that are all 0, chosen so that the biases of their filters fit. */
 static qn_status free_scales(mac *m, const numbers *b, double most)
 {
     qn_graph *graph = m->node->graph;
@@ -141,8 +141,8 @@ static qn_status make_bias(bool *found, mac *m, const numbers *b)
     return qn_value_constant(&m->bias, graph, m->node->name, out);
 }
 
-/* factor * value, where there is one; *found false: it is not constant, has another form or does
- * not fit. */
+/* Reads factor * value; *found is false where the value is not constant, has another shape or does
+ * not fit int32. */
 static qn_status read_bias(bool *found, mac *m, const qn_value *value, float factor)
 {
     numbers b = {.data = value ? value->data : NULL, .factor = factor};

@@ -1,9 +1,10 @@
-/* The way back from operators of integers (QOperator files) to pairs:
+/* The pass qoperator-to-qdq: operators on integers (QOperator files) become float operators between
+ * D and Q.
  *
- *   QLinearConv(x, ..., y)     D(x), D(w), D(bias) -> Conv -> Q = y, with the same scales
- *   MaxPool(x) of integers     D(x) -> MaxPool -> Q, with the scale that the Q before has
+ *   QLinearConv(x, ..., y)   D(x), D(w), D(bias) -> Conv -> Q = y, with the same scales
+ *   MaxPool(x) of integers   D(x) -> MaxPool -> Q, with the scale of the Q before it
  *
- * What says more than its float operator could (channels last, scales of rows) stays as it is. */
+ * An operator that can do more than its float version (channels last, a scale per row) stays. */
 #include <string.h>
 
 #include "ops/eval.h"
@@ -28,7 +29,7 @@ typedef struct raised {
     /* Its slot; -1: none */
     int32_t bias;
     attrs_fn *attrs;
-    /* Whether the float operator can say all of it; NULL: always */
+    /* Whether the float operator can express the node; NULL: it always can. */
     bool (*fits)(const qn_node *node);
 } raised;
 
@@ -72,7 +73,7 @@ static qn_status softmax_attrs(qn_node *fresh, const qn_node *node)
     return QN_OK;
 }
 
-/* Before opset 13 it goes over all dimensions from its axis on. */
+/* Before opset 13 Softmax covers all dimensions from its axis on. */
 static bool is_over_one_axis(const qn_node *node)
 {
     const qn_qsoftmax_attrs *attrs = node->attrs;
@@ -166,7 +167,7 @@ static qn_status read_bias(bool *done, qn_quantized *out, const qn_node *node,
     return qn_value_constant(&out->scale, node->graph, out->value->name, units);
 }
 
-/* All that the float operator reads; *count 0: it cannot be said in floats. */
+/* Reads all inputs of the float operator; *count 0: floats cannot express the node. */
 static qn_status read_parts(qn_quantized **out, int32_t *count, const qn_node *node,
                             const raised *row)
 {
@@ -196,7 +197,7 @@ static qn_status take_place(qn_node *fresh, qn_node *node, const raised *row)
     const char *name = node->name;
     if (!y.scale)
         return qn_rewrite_finish(fresh, node);
-    if (!y.zero) /* it also says which integers there are */
+    if (!y.zero) /* its type is that of the integers */
         QN_TRY(qn_value_number(&y.zero, node->graph, y.value->type.dtype, 0));
     node->out[0] = NULL;
     qn_node_remove(node);

@@ -4,7 +4,7 @@
 #include "ops/versions.h"
 #include "pass/qoperator_to_qdq.h"
 
-/* What a Q before the value says of it. */
+/* Reads the parameters of the value from a Q before it. */
 static qn_status written_by(bool *found, qn_quantized *out, qn_value *value)
 {
     *found = false;
@@ -48,7 +48,7 @@ static bool only_moves(const qn_node *node)
     return true;
 }
 
-/* An integer 0 is what a Pad fills up with unless it says another number, whatever that 0 means. */
+/* A Pad without a number fills with the integer 0, whatever that stands for. */
 static qn_status spell_pad(qn_node *node, qn_dtype dtype)
 {
     qn_value *zero;

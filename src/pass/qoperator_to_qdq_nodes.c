@@ -1,3 +1,4 @@
+/* Q and D nodes around an operator that computed on integers before. */
 #include "pass/qoperator_to_qdq.h"
 
 #include <string.h>

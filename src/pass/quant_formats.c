@@ -1,3 +1,4 @@
+/* The table of formats of quantized files, and how a model is brought into each. */
 #include "pass/quant_formats.h"
 
 #include <string.h>
@@ -70,7 +71,8 @@ static qn_status to_floats(qn_model *model)
     return qn_fake_quantize(model);
 }
 
-/* Only these two: others would make floats of the integers that stay between Q and D. */
+/* Only these two passes run: others would turn the integers that stay between Q and D into
+ * floats. */
 static qn_status to_operators(qn_model *model)
 {
     int64_t changes = 1;

@@ -2,7 +2,8 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* Backwards, so that what a dead node read can die in the same walk. */
+/* The nodes are visited backwards, so that the inputs of a removed node are found unused in the
+ * same run. */
 static qn_status remove_dead(qn_pass_context *self)
 {
     for (qn_node *node = self->graph->last, *before; node; node = before) {

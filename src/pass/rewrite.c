@@ -1,3 +1,4 @@
+/* Patterns of nodes and common edits for passes. */
 #include "pass/rewrite.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Functions of one number: recognized, evaluated and removed. */
 #include "pass/unary_function.h"
 
 #include "ops/eval.h"

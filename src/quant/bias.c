@@ -1,3 +1,4 @@
+/* Biases: made to fit int32, and corrected by the mean error of rounded weights. */
 #include <float.h>
 #include <math.h>
 
@@ -19,8 +20,9 @@ static int64_t scale_index(const qn_qparams *w, const qn_weighted_node *m, int64
     return w->count > 1 ? filter % m->w->dims[m->axis] : 0;
 }
 
-/* Weights whose scale is so small that the bias would not fit get a larger one. Those that are all
- * 0 leave it to the bias, which is all that there is to tell of such a channel. */
+/* Raises the scales of weights that are so small that the bias would not fit int32. A filter whose
+ * weights are all 0 gets the scale that its bias wants, since the bias is all that the filter
+ * computes. */
 static void raise_scales(qn_qparams *w, const qn_weighted_node *m, double x_scale, double most)
 {
     for (int64_t k = 0; k < m->filters; k++) {
@@ -46,7 +48,7 @@ static qn_status mean_shift(double *shift, double *signal, const qn_weighted_nod
         power[c] = qn_input_channels_power(input, c);
     }
     const qn_status status = qn_weighted_node_weights(&weights, m);
-    /* Threads take whole filters, a line of the cache of sums at a time. */
+    /* Each thread takes whole filters, as many as share a cache line of the sums. */
     const int64_t share = 8 * (m->count / m->filters), count = status == QN_OK ? m->count : 0;
     const int threads = ctx->threads;
     const bool apart = m->filter_first && m->count > QN_WEIGHTS_PER_THREAD;
@@ -65,7 +67,7 @@ static qn_status mean_shift(double *shift, double *signal, const qn_weighted_nod
     return status;
 }
 
-/* The axis along which the input's statistics must have been kept. */
+/* Whether the statistics were kept along the axis of these channels. */
 static bool has_means(const qn_weighted_node *m, const qn_input_channels *input)
 {
     return input->entry && input->entry->channels == m->channels && m->bias_node;

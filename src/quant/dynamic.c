@@ -1,8 +1,9 @@
-/* Dynamic quantization: weights become integers ahead of time, activations while running.
+/* Dynamic quantization: weights become integers ahead of time, activations while the model runs.
  *
- *   Gemm, MatMul   x -> DynamicQuantizeLinear -> MatMulInteger -> Cast -> * (x's scale * w's scales) -> + bias
+ *   Gemm, MatMul   x -> DynamicQuantizeLinear -> MatMulInteger -> Cast -> Mul by the product of
+ *                  x's scale and w's scales -> Add of the bias
  *   LSTM           com.microsoft's DynamicQuantizeLSTM
- *   GRU            there is no such operator of it: W and R come out of a DequantizeLinear, the rest is float */
+ *   GRU            ONNX Runtime has no such operator: W and R are dequantized in front of it */
 #include "quant/dynamic.h"
 
 #include <float.h>
@@ -55,7 +56,7 @@ static void guess_node(qn_quant_node *n)
     n->bits = 8;
 }
 
-/* LSTM becomes an operator of ONNX Runtime's, as QLinearConv's kin are. */
+/* LSTM becomes an operator of ONNX Runtime, so the target must have com.microsoft's operators. */
 static qn_status check_target(const qn_quantizer *q)
 {
     const qn_profile *profile = q->settings.profile;

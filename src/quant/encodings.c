@@ -1,4 +1,4 @@
-/* What was derived from data becomes the parameters of values and nodes. */
+/* Applies encodings: they become the parameters of the quantizer's values and nodes. */
 #include "quant/encodings.h"
 
 #include "ops/eval.h"

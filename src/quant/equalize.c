@@ -1,5 +1,5 @@
-/* Which factors the channels of a value get: a few rules of how channels could be made alike are
- * tried, and the one with the least error behind (balance_error.h) is taken. */
+/* The search for factors of channels: a few rules of how channels could be made alike are tried,
+ * and the one with the least error of the products behind (smooth_error.h) is taken. */
 #include <math.h>
 
 #include "quant/smooth_error.h"
@@ -10,14 +10,14 @@ typedef struct search {
     const qn_param_options *options;
     qn_smooth_region region;
     qn_smooth_error error;
-    /* The first value of integers that carries the factors */
+    /* The first integer value that the factors scale. */
     const qn_quant_value *main;
     qn_smooth_member main_at;
-    /* Of the integers' range around it */
+    /* The largest magnitude in the range of its integers. */
     double width;
-    /* [channels]: largest magnitude that integers have to tell */
+    /* [channels], the largest magnitude of each channel that the range keeps. */
     double *reach;
-    /* [channels]: largest weight behind, relative to its filter's */
+    /* [channels], the largest weight that reads the channel, relative to its filter's largest. */
     double *weight;
     float *factor, *best;
 } search;
@@ -110,8 +110,8 @@ static double make_smaller(search *s)
     return most;
 }
 
-/* What stands beside others in one range, as in a Concat, may leave them more of it by becoming
- * smaller as a whole. */
+/* Scales all channels down together where the value shares its range with others, as in a Concat,
+ * which then have more of the range for themselves. */
 static bool take_smaller(search *s, double *least, double error)
 {
     bool found = false, better = s->error.beside && !s->region.limited;
@@ -191,7 +191,8 @@ static qn_status keep(qn_quantizer *q, const search *s)
     return qn_smooth_apply(q, b);
 }
 
-/* Matrices, and what a normalization makes, are balanced; windows are equalized. */
+/* Whether the value is smoothed, since a matrix product reads it or a LayerNormalization computes
+ * it; values between convolutions are equalized. */
 static bool is_matrix(const qn_smooth_region *s)
 {
     bool matrix = s->norm != NULL;
@@ -219,8 +220,8 @@ static qn_status balance_value(bool *found, search *s, qn_value *value)
     return status;
 }
 
-/* With one scale for all weights of a node what is done to one value changes what is best for the
- * next. */
+/* Where a node has one scale for all weights, factors of one value change what is best for the
+ * next, so the values are visited in rounds. */
 enum { ROUNDS = 8 };
 
 qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats, const qn_param_options *options)

@@ -1,3 +1,4 @@
+/* Keeps the quantization parameters that a file already has. */
 #include "quant/existing_encodings.h"
 
 #include <math.h>

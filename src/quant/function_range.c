@@ -1,8 +1,8 @@
-/* The range of a value that only a function of one number reads, or several that follow each other.
- * Where the function is flat (SiLU below -8) nothing is lost by cutting off, where it is steep
- * everything counts: what is made small is the squared error behind the function,
+/* The range of a value that only a function of one number reads, or a chain of such functions.
+ * Where the function is flat (SiLU below -8) clipping costs nothing, and where it is steep every
+ * step counts. The range is the one with the least squared error behind the function f:
  *
- *   sum over bins of count * (f(x) - f(dequantize(quantize(x))))^2. */
+ *   sum over bins of count * (f(x) - f(dequantize(quantize(x))))^2 */
 #include <math.h>
 #include <string.h>
 
@@ -10,28 +10,28 @@
 #include "quant/params.h"
 
 enum { LEVELS = 256, ENDS = 16 };
-/* Of an end, in rounds from coarse to fine: what is tried of what it is. */
+/* The parts of an end that are tried for it, in rounds from coarse to fine. */
 static const float spans[][2] = {{0, 1}, {0.25F, 1.25F}, {0.9F, 1.1F}, {0.98F, 1.02F}};
 
 typedef struct bins {
     /* Centres of the bins that are not empty */
     float *x;
-    /* f of them */
+    /* The function at these centres. */
     float *y;
-    /* Elements */
+    /* The number of elements in each bin. */
     double *mass;
     int64_t count;
 } bins;
 
 typedef struct search {
     const qn_quantizer *q;
-    /* That the functions start from */
+    /* The value that the first function reads. */
     const qn_value *value;
     qn_arena arena;
     bins bins;
-    /* Of the range being tried */
+    /* The parameters of the range that is being tried. */
     qn_qparams *params;
-    /* [LEVELS] what f makes of them */
+    /* [LEVELS], the function at each dequantized level. */
     float *levels;
 } search;
 

@@ -1,3 +1,4 @@
+/* Model inputs that take integers. */
 #include "quant/input_types.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Inserts Q and D nodes, integer weights and biases according to the encodings. */
 #include "quant/insert.h"
 
 #include <float.h>
@@ -46,7 +47,7 @@ static qn_status parameters(constants *out, const qn_quantizer *q, const qn_qpar
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 typedef struct place {
-    /* Of names */
+    /* The name that the names of the nodes begin with. */
     const char *base;
     /* NULL: at the end */
     qn_node *before;
@@ -220,7 +221,7 @@ static qn_status connect(const qn_quantizer *q, const reader *readers, size_t co
     return QN_OK;
 }
 
-/* One pair of constants for all values that share parameters. */
+/* The constants for scale and zero point, one pair for all values that share parameters. */
 static qn_status shared_parameters(constants *out, qn_quantizer *q, const qn_quant_value *v)
 {
     qn_quant_value *root = qn_quant_root(q, v);
@@ -242,9 +243,9 @@ static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
            q->nodes[value->producer->mark].integer;
 }
 
-/* The output is what `integers` are with scale 1, and its own scale is told; or, where it is to be
- * real, what a D of the scale gives. The float number, which had its name, has another one from
- * here on. */
+/* Makes a chip's output the integers themselves, whose scale goes into the metadata, or, where
+ * outputs are wanted in float, the result of a D. The float value, which had the output's name,
+ * gets another one. */
 static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *integers,
                            const constants *params)
 {

@@ -1,3 +1,4 @@
+/* The rules of `quench lint`: what keeps a quantized model from running in integers on a target. */
 #include "quant/lint.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ typedef struct lint {
     const qn_lint_sink *sink;
     const qn_lint_rule *rule;
     const qn_node *node;
-    /* Of the node: */
+    /* What is known of the node: */
     qn_quant_class quant_class;
     unsigned can;
     int32_t n_data;

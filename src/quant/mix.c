@@ -1,3 +1,4 @@
+/* Mix files: widths and methods of single nodes, read and applied. */
 #include "quant/mix.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ static qn_status get_rows(qn_mix *m)
     return QN_OK;
 }
 
-/* Of a document that is its own, or of an object in another one. */
+/* Creates a mix for a document of its own, or for an object in somebody else's. */
 static qn_status create(qn_mix **out, qn_context *ctx, qn_json_document *document,
                         const qn_json_place *object)
 {
@@ -219,7 +220,7 @@ static qn_status fail_unknown(const qn_quantizer *q, const qn_json_place *member
                         near.best ? "'?" : "");
 }
 
-/* In one line, with the first few names. */
+/* Logs the members without effect in one line, with the first few names. */
 static void tell_idle(const qn_quantizer *q, const qn_mix *mix, const char *const *names,
                       size_t count)
 {

@@ -15,7 +15,7 @@ typedef struct search {
     /* [q->n_nodes] */
     qn_quant_node **found;
     size_t n_found;
-    /* [q->n_nodes], to be passed through */
+    /* [q->n_nodes], the nodes still to be visited. */
     qn_quant_node **open;
     size_t n_open;
 } search;

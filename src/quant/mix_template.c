@@ -1,4 +1,4 @@
-/* A mix of widths that obeys the rules, and the file that says it. */
+/* Chooses a mix of widths that obeys the rules, and writes it as a file. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,9 +11,9 @@
  * included. */
 typedef struct end_node {
     qn_quant_node *n;
-    /* In the graph's order */
+    /* The index in the graph's order. */
     size_t place;
-    /* To the nearer end */
+    /* The distance to the nearer end of the graph. */
     size_t distance;
     bool wide, maybe;
 } end_node;
@@ -97,7 +97,7 @@ static bool is_raised(const end_node *n)
     return n->wide || n->maybe;
 }
 
-/* With `n` all nodes that the rules make as wide; how many those are. */
+/* Gives `n` more bits, and all nodes that the rules tie to it; returns how many those are. */
 static size_t raise_with(ends *e, end_node *n)
 {
     size_t count = 1;

@@ -1,3 +1,4 @@
+/* Scales of integer outputs in the model's metadata. */
 #include "quant/output_scale.h"
 
 #include <math.h>

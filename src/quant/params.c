@@ -1,3 +1,4 @@
+/* Ranges, scales and zero points of values, from statistics. */
 #include "quant/params.h"
 
 #include <float.h>
@@ -86,7 +87,7 @@ static qn_status fine_range(qn_range *range, const qn_quantizer *q, const qn_sta
     return QN_OK;
 }
 
-/* Of the first node that reads the value, behind those that move it. */
+/* The method of the first node that reads the value, also behind nodes that only move numbers. */
 static const qn_method *method_behind(const qn_quantizer *q, const qn_value *value)
 {
     const qn_method *method = NULL;
@@ -133,7 +134,7 @@ static void find_ends(qn_quantizer *q)
     }
 }
 
-/* Of the node that writes the value, or else of one that reads it. */
+/* The method of the node that writes the value, or else of one that reads it. */
 static const qn_method *method_of(const qn_quantizer *q, const qn_quant_value *root,
                                   const qn_param_options *options)
 {
@@ -191,8 +192,8 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     return qn_stats_range(range, q->ctx, entry, method, &wanted);
 }
 
-/* Values that only the target's spelling has were never seen; their function says what they can
- * be. */
+/* The range of values that were never observed, since only the target's spelling of a function has
+ * them: it follows from the function. */
 static bool known_range(qn_range *range, const qn_value *value)
 {
     if (!value->producer || value->producer->op != &qn_op_Sigmoid)
@@ -245,7 +246,7 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
     return range;
 }
 
-/* That of the first node which reads 16 bits as 8. */
+/* The method of the first node that reads the 16-bit value in 8 bits. */
 static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_value *root,
                                       const qn_param_options *options)
 {

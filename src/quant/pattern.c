@@ -1,3 +1,4 @@
+/* Patterns of names: which nodes stay float or get another width. */
 #include "quant/pattern.h"
 
 #include <stdio.h>

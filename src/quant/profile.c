@@ -1,3 +1,4 @@
+/* The table of targets: engines and chips. */
 #include <ctype.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #define COMMON_CAN                                                                                 \
     (QN_CAN_ADD | QN_CAN_MUL | QN_CAN_POOL | QN_CAN_CONCAT | QN_CAN_PRODUCT | QN_CAN_MOVE)
 
-/* All that the manual's table tells apart is whether there are 16 bits. */
+/* Chips of the manual's table differ only in whether they compute in 16 bits. */
 #define CHIP(NAME, INT16)                                                                          \
     {                                                                                              \
         .name = (NAME), .brief = "a chip", .symmetric = true, .per_channel = true,                 \

@@ -1,3 +1,5 @@
+/* The table of quantization classes, and the reasons why a node of each operator may have to stay
+ * float. */
 #include "quant/quant_classes.h"
 
 #include "ops/nn_attrs.h"

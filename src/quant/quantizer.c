@@ -4,8 +4,8 @@
 #include "quant/dynamic.h"
 #include "quant/reasons.h"
 
-/* A target without tables that has Sigmoid and Mul computes x * sigmoid(x) with integers, if it is
- * said so. */
+/* Spells SiLU out as x * sigmoid(x) for a target without tables that has Sigmoid and Mul in
+ * integers. */
 static qn_status spell_out(qn_quantizer *q)
 {
     const unsigned both = QN_CAN_SIGMOID | QN_CAN_MUL, can = q->settings.profile->can;

@@ -1,3 +1,4 @@
+/* The table of refinements that can be switched off. */
 #include "quant/refinement.h"
 
 #include <stddef.h>

@@ -172,7 +172,7 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
     return n;
 }
 
-/* Behind a Relu too. */
+/* Whether a node that ONNX Runtime breaks on reads the value, directly or behind a Relu. */
 static bool is_read_by_breaker(const qn_value *value)
 {
     const qn_node *limit = qn_value_only_user(value);
@@ -363,8 +363,8 @@ static void join_scatter(qn_quantizer *q, const qn_node *node)
         q->values[root_of(q, (int32_t)data->mark)].source = (int32_t)result->mark;
 }
 
-/* Rounded before a limit that stays float, a number is told by what the limit leaves of it: the
- * rest is cut off in any case, and nobody has seen it. */
+/* A value in front of a limit that stays float takes the statistics of the limit's result: the rest
+ * is cut off in any case and was not observed. */
 static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
 {
     const qn_node *user = v->integer ? qn_value_only_user(v->value) : NULL;

@@ -1,4 +1,4 @@
-/* What a scale file says of tensors and layers, in place of what data would. */
+/* Encodings from a scale file instead of from statistics. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static qn_status get_scales(qn_qparams *p, const qn_json_place *object)
     return QN_OK;
 }
 
-/* Of numbers that have a fixed one, no other. */
+/* Reads zero points; where they follow from the type no others are accepted. */
 static qn_status get_zero(qn_qparams *p, const qn_json_place *object, bool symmetric)
 {
     qn_json_place item;
@@ -70,7 +70,7 @@ static qn_status get_range(qn_range *out, const qn_json_place *object)
     return QN_OK;
 }
 
-/* Type and width follow target and patterns; a file that says otherwise is not of these. */
+/* Fails where type and width differ from what target and patterns give. */
 static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
 {
     qn_json_place item;
@@ -88,7 +88,7 @@ static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
-/* Of the same numbers in 8 bits. */
+/* Reads the parameters of the same numbers in 8 bits (member "narrow"). */
 static qn_status get_narrow(qn_value_encoding *out, const qn_quantizer *q,
                             const qn_json_place *object)
 {
@@ -102,7 +102,8 @@ static qn_status get_narrow(qn_value_encoding *out, const qn_quantizer *q,
     return get_zero(out->int8_params, &item, profile->symmetric);
 }
 
-/* Without scale and zero point the range makes them; with them it only tells. */
+/* Reads a value's encoding: without scale and zero point they follow from the range; with them the
+ * range is only information. */
 static qn_status get_value(qn_value_encoding *out, const qn_quantizer *q,
                            const qn_quant_value *root, const qn_json_place *object)
 {
@@ -167,7 +168,7 @@ static qn_status get_tensor(qn_quantizer *q, qn_quant_value *v, const qn_json_pl
         return get_same(root, &object);
     v->encoding = &q->encodings.values[q->encodings.n_values++];
     QN_TRY(get_value(v->encoding, q, v, &object));
-    /* As the metadata of the result tell it. */
+    /* The metadata of the result record it. */
     v->range_by_readers =
         (strcmp(v->encoding->method, "function") == 0 && qn_range_is_before_function(q, v)) ||
         (strcmp(v->encoding->method, QN_SOFTMAX_MASK_METHOD) == 0 && v->before_softmax);

@@ -1,3 +1,4 @@
+/* Reads the head of a scale file: fingerprints, settings, method, refinements. */
 #include <string.h>
 
 #include "ops/numerics.h"
@@ -100,7 +101,8 @@ static qn_status get_refinements(qn_param_options *out, const qn_json_place *roo
     return QN_OK;
 }
 
-/* They only tell how the scales were made: that goes into the metadata. */
+/* Reads method and refinements, which only say how the scales were made and go into the
+ * metadata. */
 static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_json_place *root)
 {
     qn_json_place item;

@@ -1,3 +1,4 @@
+/* Writes encodings and settings as a scale file. */
 #include <string.h>
 
 #include "base/text.h"

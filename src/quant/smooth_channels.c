@@ -1,3 +1,4 @@
+/* Finds where factors of channels act, and applies them to weights. */
 #include "quant/smooth_channels.h"
 
 #include <math.h>

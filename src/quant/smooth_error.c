@@ -1,3 +1,4 @@
+/* The error that factors of channels lead to, estimated from statistics. */
 #include "quant/smooth_error.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ struct qn_smooth_reader {
     /* [filters]: power of the result, for uncorrelated channels */
     double *signal;
     const qn_quant_value *input;
-    /* Of the input */
+    /* The statistics of the input. */
     const qn_stats_entry *entry;
     /* [channels of the input], as it is now */
     double *power;
@@ -160,7 +161,8 @@ static qn_status open_readings(qn_smooth_error *e)
     return QN_OK;
 }
 
-/* With one scale for all weights those of the node before matter too. */
+/* Finds the weights of the node before, which matter where that node has one scale for all
+ * weights. */
 static qn_status find_before(qn_smooth_error *e)
 {
     const qn_weighted_node *m = &e->region->layer;

@@ -1,12 +1,13 @@
-/* A mask pushes some of a Softmax's numbers so far down that nothing is left of them. How far it
- * does so says nothing, and a range that has it all has no steps left for the numbers that count.
+/* Ranges of masked values in front of a Softmax. A mask moves some elements so far down that exp
+ * gives 0 for them. How far it moves them carries no information, but a range that includes them
+ * leaves no steps for the elements that count.
  *
- *   y = x + m       x comes out of products, m does not: it is a constant, an input, or made of such
+ *   y = x + m       x comes out of products, m does not: it is made of constants and inputs
  *   y = c ? x : m
  *
- * With x in [a, b], what m = -(b - a + depth) is added to lies `depth` below all others, whatever x
- * is there. A row of the Softmax that has anything else has a number of at least a: what lies
- * `depth` below that may as well be there. */
+ * With x in [a, b] a mask element m = -(b - a + depth) moves any x at least `depth` below all
+ * others. A row with an element that is not masked has one of at least a, so whatever lies `depth`
+ * below a may as well be clipped there. */
 #include "quant/softmax_masks.h"
 
 #include <math.h>
@@ -30,9 +31,9 @@ qn_status qn_softmax_masks_find(qn_quantizer *q)
 typedef struct walk {
     qn_quantizer *q;
     const qn_stats *stats;
-    /* [values]: products are behind it */
+    /* [values], whether a product comes before the value. */
     bool *computed;
-    /* [values]: of what no mask pushes down; min > max: not known */
+    /* [values], the range of the elements that no mask moves down; min > max: unknown. */
     qn_range *live;
 } walk;
 
@@ -43,7 +44,7 @@ static bool is_known(qn_range range)
     return range.min <= range.max;
 }
 
-/* The part of a constant that is not below `least`. */
+/* The range of a constant's elements that are not below `least`. */
 static qn_range range_of_constant(const qn_tensor *tensor, float least)
 {
     const int64_t count = qn_tensor_count(tensor);
@@ -56,7 +57,7 @@ static qn_range range_of_constant(const qn_tensor *tensor, float least)
     return range;
 }
 
-/* Views are not looked at for themselves: what is viewed is. */
+/* The observed range of a value; for a view, of the value that it views. */
 static qn_range seen_range(const qn_stats *stats, const qn_value *value)
 {
     const qn_stats_entry *entry = qn_stats_find(stats, value->name);
@@ -69,8 +70,9 @@ static qn_range seen_range(const qn_stats *stats, const qn_value *value)
     return entry ? (qn_range){entry->min, entry->max} : unknown;
 }
 
-/* Of a mask beside numbers of range x: without what it pushes below all others. Of a mask that is
- * no constant only the ends were seen: what it leaves alone it adds 0 to, or its largest number. */
+/* The range of a mask that is added to values of range x, without the elements that are `depth`
+ * below all others. Of a mask that is no constant only the extremes were observed: the elements
+ * that change nothing are 0, or its largest. */
 static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float depth)
 {
     const float least = -(x.max - x.min + depth);
@@ -84,8 +86,8 @@ static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float
 
 /* ---- Sums and choices ------------------------------------------------------------------------ */
 
-/* The sides of a sum or choice: *x is computed and *mask is not; false where it has not one of
- * each. */
+/* Finds the two sides of a sum or choice: *x is computed by products and *mask is not. False where
+ * there is not one of each. */
 static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
                        const qn_value **mask)
 {
@@ -97,14 +99,14 @@ static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
     return a_computed != b_computed;
 }
 
-/* The least number of a value that is not pushed down, as far as anybody knows. */
+/* The least element that is not masked, as far as it is known. */
 static float least_of(const walk *w, const qn_value *value)
 {
     const qn_range live = w->live[value->mark];
     return is_known(live) ? live.min : -INFINITY;
 }
 
-/* The same of what the node writes, by what it reads. */
+/* The same for the result of a node, from what it reads. */
 static float live_least(const walk *w, const qn_node *node, float depth)
 {
     const qn_value *x, *mask;
@@ -123,7 +125,8 @@ static float live_least(const walk *w, const qn_node *node, float depth)
     return rest.max < live.min - depth ? live.min : -INFINITY;
 }
 
-/* Masked is what reaches further down than counts; a range contains 0 in any case. */
+/* A value is masked where its elements reach further down than counts; its range contains 0 in any
+ * case. */
 static void measure_node(const walk *w, const qn_node *node)
 {
     qn_quant_value *v = qn_quant_value_of(w->q, node->out[0]);
@@ -192,7 +195,7 @@ qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry 
 
 typedef struct cut {
     const walk *w;
-    /* [values]: of those that are not computed, what readers can tell from less */
+    /* [values], for masks: the element below which readers see no difference. */
     float *least;
 } cut;
 
@@ -202,8 +205,8 @@ static qn_range chosen_range(const walk *w, const qn_value *value)
     return v->integer ? qn_quant_root(w->q, v)->range : seen_range(w->stats, value);
 }
 
-/* y = x + m is cut off at the least y that its integers have: below least y - greatest x nobody can
- * tell m. */
+/* y = x + m is clipped at the least y that its integers have: below (least y) - (greatest x) all m
+ * give the same. */
 static float least_for(const cut *c, const qn_node *user, const qn_value *value)
 {
     const qn_value *y = user->out[0];
@@ -254,7 +257,7 @@ qn_status qn_softmax_masks_cut(qn_quantizer *q, const qn_stats *stats)
     return QN_OK;
 }
 
-/* What the integers that the node reads there reach. */
+/* The range of the integers that the node reads there. */
 static qn_range read_range(const qn_quantizer *q, const qn_quant_node *n, int32_t i)
 {
     const qn_value_encoding *d = qn_quant_root(q, qn_quant_value_of(q, n->node->in[i]))->encoding;

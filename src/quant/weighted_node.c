@@ -1,3 +1,4 @@
+/* Where filters, channels and bias of a node with constant weights are. */
 #include "quant/weighted_node.h"
 
 #include <string.h>

@@ -46,7 +46,7 @@ typedef struct clip_sums {
 typedef struct clip_search {
     const float *w;
     const qn_weighted_node *m;
-    /* Of each scale */
+    /* The sums of each scale. */
     clip_sums *sums;
 } clip_search;
 

@@ -1,3 +1,4 @@
+/* Rewrites of what engines compute wrong. */
 #include "quant/workarounds.h"
 
 #include "ops/infer.h"
@@ -74,8 +75,8 @@ static bool has_border(const qn_window_attrs *a)
     return false;
 }
 
-/* With its border as part of the input it has as many windows. Rounding up drops those that begin
- * in the border behind the input, and would not behind a Pad. */
+/* Whether the pool has as many windows when its border becomes part of the input. Rounding up drops
+ * windows that begin in the border behind the input, and would not drop them behind a Pad. */
 static bool keeps_windows(const qn_node *pool)
 {
     const qn_window_attrs *a = pool->attrs;

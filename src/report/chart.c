@@ -1,3 +1,4 @@
+/* Charts as lists of rectangles and texts, written as SVG and PNG. */
 #include "report/chart.h"
 
 #include <math.h>

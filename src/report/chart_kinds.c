@@ -1,4 +1,4 @@
-/* Bars beside names, and two distributions over one range. */
+/* The kinds of charts: bars beside names, and two distributions over one range. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Measures of error between two lists of numbers. */
 #include "report/errors.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Builds the tree of a report. */
 #include "report/report.h"
 
 #include <string.h>

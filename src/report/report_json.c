@@ -1,3 +1,4 @@
+/* Renders a report as JSON. */
 #include "base/json.h"
 #include "report/report.h"
 

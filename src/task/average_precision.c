@@ -1,3 +1,4 @@
+/* Mean average precision as COCO defines it. */
 #include "task/average_precision.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static double limit_of(int i)
 
 /* ---- A picture ------------------------------------------------------------------------------- */
 
-/* By class; the best score first, or single objects before crowds. */
+/* Sorts boxes by class, with the best score first, or single objects before crowds. */
 static int compare_boxes(const void *left, const void *right)
 {
     const qn_box *a = left, *b = right;
@@ -39,7 +40,8 @@ static void sort(qn_boxes *boxes)
         qsort(boxes->at, boxes->count, sizeof *boxes->at, compare_boxes);
 }
 
-/* Of a crowd it is the share of the found box that lies in it. */
+/* The overlap of two boxes: intersection over union; for a crowd the share of the found box inside
+ * it. */
 static double overlap_of(const qn_box *found, const qn_box *ground_truth)
 {
     if (!ground_truth->crowd)
@@ -176,8 +178,8 @@ static int compare_verdicts(const void *left, const void *right)
     return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Precision over recall: at each of 101 recalls the best precision at it or beyond. `curve` is room
- * for [count][2]: recall, precision. */
+/* The average precision: at each of 101 recalls the best precision at this recall or beyond.
+ * `curve` is scratch memory for [count][2]: recall and precision. */
 static double average(double *curve, const qn_scored_match *found, size_t count, int limit,
                       int64_t wanted)
 {

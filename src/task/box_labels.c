@@ -1,3 +1,4 @@
+/* Ground-truth boxes from a folder or file, whichever format it has. */
 #include "task/box_labels.h"
 
 #include <dirent.h>

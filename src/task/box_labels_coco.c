@@ -10,7 +10,7 @@
 typedef struct picture {
     int64_t id;
     const char *name;
-    /* Of its boxes */
+    /* The range of its annotations. */
     size_t first, count;
 } picture;
 
@@ -34,10 +34,10 @@ struct qn_coco {
     category *categories;
     /* [n_categories] */
     const char **names;
-    /* By picture, then in the file's order */
+    /* Annotations, sorted by picture and then in the file's order. */
     annotation *annotations;
     size_t n_pictures, n_categories, n_annotations;
-    /* To pictures; by the file's own name too */
+    /* Maps names to pictures, by full path and by the file's own name. */
     qn_names by_name;
 };
 

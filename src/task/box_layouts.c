@@ -1,3 +1,4 @@
+/* Recognizes the layout of a detector's outputs and decodes boxes. */
 #include "task/box_layouts.h"
 
 #include <stdio.h>
@@ -76,7 +77,7 @@ static bool is_wanted(const qn_box_layout *form, const qn_box_decoder *r)
     return r->options->form ? strcmp(r->options->form, form->name) == 0 : !form->by_name;
 }
 
-/* A number of classes that a form tried is forgotten where it is not the one. */
+/* Tries all layouts; a number of classes from a layout that does not fit is dropped again. */
 static qn_status choose(qn_box_decoder *r)
 {
     const int64_t classes = r->classes;

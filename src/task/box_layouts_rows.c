@@ -10,8 +10,8 @@ static double number(const qn_box_decoder *r, int64_t n, int64_t k, int64_t numb
     return r->values[r->transposed ? k * r->count + n : n * numbers + k];
 }
 
-/* An output [1, a, b] of which one axis has `before` numbers and one per class. `transposed` axes
- * first, where the number of classes does not tell them apart. */
+/* Finds an output [1, a, b] one axis of which has `before` numbers and one per class. `transposed`
+ * decides which axis is tried first, where the number of classes does not tell. */
 static bool find_rows(qn_box_decoder *r, int64_t before, bool transposed)
 {
     const int64_t classes = r->classes ? r->classes : r->options->classes;
@@ -140,7 +140,7 @@ static bool has_offsets(const qn_box_decoder *r)
     return raw < decoded;
 }
 
-/* Shares its shape with rows: the values tell, unless the form is asked for. */
+/* YOLOX shares its shape with rows: the values decide, unless the layout is named. */
 static bool is_yolox(qn_box_decoder *r, qn_status *status)
 {
     if (!find_rows(r, 5, false) || !grids_of(r))
@@ -201,7 +201,7 @@ static bool is_boxes(qn_box_decoder *r, qn_status *status)
     return classes;
 }
 
-/* How many classes there are the output does not say. */
+/* The output does not show how many classes there are. */
 static qn_status decode_boxes(qn_boxes *out, qn_box_decoder *r)
 {
     const int64_t classes = r->options->classes;

@@ -1,3 +1,4 @@
+/* Lists of boxes: areas, overlaps, non-maximum suppression. */
 #include "task/boxes.h"
 
 #include <math.h>

@@ -71,7 +71,7 @@ static void note_label(classification *own, const qn_task_sample *s, const qn_sc
     qn_text_add(&own->labels, class, (size_t)length);
 }
 
-/* The data's word or, where labels are made, the float model's. */
+/* The label of the data or, where the float model makes labels, its best class. */
 static qn_status find_label(qn_scores *sample, const qn_task *task)
 {
     if (sample->label >= 0) {

@@ -1,3 +1,4 @@
+/* Classification metrics: hits and the divergence from the float model. */
 #include "task/classify.h"
 
 #include <math.h>

@@ -12,11 +12,11 @@
 /* One of the models. */
 typedef struct side {
     qn_box_decoder reading;
-    /* In the picture at hand, the best first */
+    /* The boxes found in the current picture, the best first. */
     qn_boxes found;
     qn_average_precision precision;
     qn_mean_average_precision mean;
-    /* In all pictures */
+    /* The number of boxes found in all pictures. */
     int64_t boxes;
 } side;
 
@@ -30,7 +30,7 @@ typedef struct detection {
     int64_t samples;
     /* There are true boxes */
     bool measured;
-    /* Of the sample at hand */
+    /* The name of the current sample. */
     char name[256];
 } detection;
 

@@ -1,3 +1,4 @@
+/* Draws boxes with labels on pictures. */
 #include "task/draw_boxes.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* The table of tasks, and the calls that lead to the chosen one. */
 #include "task/task.h"
 
 #include <string.h>
