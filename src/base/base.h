@@ -45,8 +45,8 @@ QN_MUST_CHECK qn_status qn_fail(qn_context *ctx, qn_status status, const char *f
 QN_MUST_CHECK qn_status qn_fail_nomem(qn_context *ctx);
 QN_MUST_CHECK qn_status qn_fail_bytes(qn_context *ctx, size_t bytes, const char *format, ...)
     QN_PRINTF(3, 4);
-/* "the model has no input 'z'; it has 'x', 'y'": the model has `count`, of which `names` are the first
- * QN_INPUTS_SHOWN or all. */
+/* "the model has no input 'z'; it has 'x', 'y'": the model has `count`, of which `names` are the
+ * first QN_INPUTS_SHOWN or all. */
 enum { QN_INPUTS_SHOWN = 8 };
 QN_MUST_CHECK qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const char *const *names,
                                          size_t count);
@@ -55,27 +55,29 @@ QN_MUST_CHECK qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const 
 QN_MUST_CHECK qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)
     QN_PRINTF(3, 4);
 
-/* ---- Context ---------------------------------------------------------------------------------- */
+/* ---- Context --------------------------------------------------------------------------------- */
 
 #define QN_ERROR_SIZE 1024
 
 struct qn_context {
     qn_allocator allocator;
-    int threads; /* resolved: at least 1 */
+    /* Resolved: at least 1 */
+    int threads;
     qn_log_level log_level;
     qn_log_fn *log;
     void *log_user;
     qn_progress_fn *progress;
     void *progress_user;
     atomic_int cancelled;
-    const qn_context *parent; /* whose cancelling counts too; NULL: none */
+    /* Whose cancelling counts too; NULL: none */
+    const qn_context *parent;
     char error[QN_ERROR_SIZE];
 };
 
 void qn_log(qn_context *ctx, qn_log_level level, const char *format, ...) QN_PRINTF(3, 4);
 void qn_progress(qn_context *ctx, const char *what, int64_t done, int64_t total);
-/* A quiet context for a thread that works for the parent's caller: one thread, the same allocator, cancelled
- * with the parent, which must live longer. qn_context_free. */
+/* A quiet context for a thread that works for the parent's caller: one thread, the same allocator,
+ * cancelled with the parent, which must live longer. qn_context_free. */
 QN_MUST_CHECK qn_status qn_context_create_child(qn_context **out, qn_context *parent);
 /* QN_E_CANCELLED once qn_context_cancel was called: long loops ask now and then. */
 QN_MUST_CHECK qn_status qn_check_cancel(qn_context *ctx);
@@ -102,13 +104,14 @@ void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size
         (items) = qn_grown_;                                                                       \
     } while (0)
 
-/* ---- Arena: many small objects that die together ------------------------------------------------ */
+/* ---- Arena: many small objects that die together --------------------------------------------- */
 
 typedef struct qn_arena_chunk qn_arena_chunk;
 typedef struct qn_arena {
     qn_allocator allocator;
     qn_arena_chunk *chunks;
-    size_t used; /* of the newest chunk */
+    /* Of the newest chunk */
+    size_t used;
 } qn_arena;
 
 void qn_arena_init(qn_arena *arena, const qn_allocator *allocator);
@@ -127,7 +130,7 @@ void *qn_arena_widen(qn_arena *arena, const void *items, size_t count, size_t ca
 char *qn_arena_text(qn_arena *arena, const char *text, size_t length);
 char *qn_arena_format(qn_arena *arena, const char *format, ...) QN_PRINTF(2, 3);
 
-/* ---- Arithmetic on sizes that come from files ---------------------------------------------------- */
+/* ---- Arithmetic on sizes that come from files ------------------------------------------------ */
 
 /* False, and *out untouched, on overflow. */
 bool qn_mul_size(size_t *out, size_t a, size_t b);

@@ -5,8 +5,8 @@
 #include "base/base.h"
 
 bool qn_folder_is(const char *path);
-/* Makes the folder and those above it, where they are missing. `hint` (may be NULL) ends the message where it is
- * not allowed. */
+/* Makes the folder and those above it, where they are missing. `hint` (may be NULL) ends the
+ * message where it is not allowed. */
 QN_MUST_CHECK qn_status qn_folder_create(qn_context *ctx, const char *folder, const char *hint);
 
 #endif

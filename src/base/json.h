@@ -24,32 +24,37 @@ QN_MUST_CHECK qn_status qn_json_write(char **out, qn_context *ctx, const qn_json
 QN_MUST_CHECK qn_status qn_json_write_line(char **out, qn_context *ctx, const qn_json *json);
 void qn_json_free(qn_json *json);
 
-/* ---- Reading ----------------------------------------------------------------------------------------
- * Whatever is wrong with a document, its text or what it says, is told with file, line, column and the way
- * to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number". Status QN_E_FORMAT. */
+/* ---- Reading ------------------------------------------------------------------------------------
+ * Whatever is wrong with a document, its text or what it says, is told with file, line, column and
+ * the way to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number". Status
+ * QN_E_FORMAT. */
 
 enum { QN_JSON_DEPTH = 64, QN_JSON_BYTES = 64 << 20, QN_JSON_SLIM_BYTES = 512 << 20 };
 
 typedef struct qn_json_document qn_json_document;
 
-/* The text must outlive the document; `name` is for messages. An object with the same key twice is refused,
- * and so is a text larger or nested deeper than the limits. */
+/* The text must outlive the document; `name` is for messages. An object with the same key twice is
+ * refused, and so is a text larger or nested deeper than the limits. */
 QN_MUST_CHECK qn_status qn_json_read(qn_json_document **out, qn_context *ctx, const void *data,
                                      size_t size, const char *name);
 QN_MUST_CHECK qn_status qn_json_load(qn_json_document **out, qn_context *ctx, const char *path);
-/* A large file whose members of this key nobody wants: 0 stands for them, and only what is left has to be within the
- * limit, which is larger. Files of up to 2 GiB. */
+/* A large file whose members of this key nobody wants: 0 stands for them, and only what is left has
+ * to be within the limit, which is larger. Files of up to 2 GiB. */
 QN_MUST_CHECK qn_status qn_json_load_without(qn_json_document **out, qn_context *ctx,
                                              const char *path, const char *key);
 void qn_json_document_free(qn_json_document *document);
 
-/* An item and the way to it. It points to the place that it was found from, which must live as long. */
+/* An item and the way to it. It points to the place that it was found from, which must live as
+ * long. */
 typedef struct qn_json_place {
     const qn_json_document *document;
     const qn_json *item;
-    const struct qn_json_place *parent; /* NULL: the whole document */
-    const char *key;                    /* in an object; NULL: in a list */
-    size_t index;                       /* in a list */
+    /* NULL: the whole document */
+    const struct qn_json_place *parent;
+    /* In an object; NULL: in a list */
+    const char *key;
+    /* In a list */
+    size_t index;
 } qn_json_place;
 
 /* That it was read with, which has the messages. */
@@ -61,8 +66,8 @@ QN_MUST_CHECK qn_status qn_json_fail(const qn_json_place *place, qn_status statu
 
 /* "scales.json:12:17: tensors.conv1.scale[3]". Returns `out`. */
 const char *qn_json_where(char *out, size_t size, const qn_json_place *place);
-/* The item's text in `arena`, behind as many lines and blanks as it has before it: as a document of its own it stands where
- * it stood. NULL when memory is short. */
+/* The item's text in `arena`, behind as many lines and blanks as it has before it: as a document of
+ * its own it stands where it stood. NULL when memory is short. */
 char *qn_json_excerpt(qn_arena *arena, const qn_json_place *place);
 
 bool qn_json_is_object(const qn_json_place *place);

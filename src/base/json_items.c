@@ -1,4 +1,5 @@
-/* Items of a JSON document: members, elements and what they hold, which must be of the kind that is asked for. */
+/* Items of a JSON document: members, elements and what they hold, which must be of the kind that is
+ * asked for. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static qn_status fail_kind(const qn_json_place *place, const char *wanted)
     return qn_json_fail(place, QN_E_FORMAT, "is %s, not %s", kind_of(place->item), wanted);
 }
 
-/* ---- Members and elements -------------------------------------------------------------------------------------- */
+/* ---- Members and elements -------------------------------------------------------------------- */
 
 bool qn_json_find(qn_json_place *out, const qn_json_place *object, const char *key)
 {
@@ -92,7 +93,7 @@ qn_json_place qn_json_element(const qn_json_place *list, size_t i)
                            .index = i};
 }
 
-/* ---- What they hold ---------------------------------------------------------------------------------------------- */
+/* ---- What they hold -------------------------------------------------------------------------- */
 
 bool qn_json_is_object(const qn_json_place *place)
 {

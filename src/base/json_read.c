@@ -1,5 +1,5 @@
-/* Reading JSON. jansson forgets where in the text an item stood; it is looked up again, by the way to the item,
- * when there is something to say of it. */
+/* Reading JSON. jansson forgets where in the text an item stood; it is looked up again, by the way
+ * to the item, when there is something to say of it. */
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,17 +10,21 @@
 
 struct qn_json_document {
     qn_context *ctx;
-    const char *name; /* of the file */
+    /* Of the file */
+    const char *name;
     const char *text;
     size_t size;
     json_t *root;
-    qn_map map;    /* of a file: the text */
-    char *slim;    /* the text without what was left out; NULL: nothing was */
-    size_t weight; /* bytes of the text that the parser makes something of */
+    /* Of a file: the text */
+    qn_map map;
+    /* The text without what was left out; NULL: nothing was */
+    char *slim;
+    /* Bytes of the text that the parser makes something of */
+    size_t weight;
     qn_arena arena;
 };
 
-/* ---- Where something stands in the text --------------------------------------------------------------------- */
+/* ---- Where something stands in the text ------------------------------------------------------ */
 
 static bool is_space(char c)
 {
@@ -128,7 +132,7 @@ char *qn_json_excerpt(qn_arena *arena, const qn_json_place *place)
     return out;
 }
 
-/* ---- Saying what is wrong ------------------------------------------------------------------------------------- */
+/* ---- Saying what is wrong -------------------------------------------------------------------- */
 
 /* "tensors["conv/1"].scale[3]"; what does not fit is left out. */
 static void path_of(char *out, size_t size, const qn_json_place *place)
@@ -185,7 +189,7 @@ qn_status qn_json_fail(const qn_json_place *place, qn_status status, const char 
     return fail_at(place, status, offset_of(place), message);
 }
 
-/* ---- Parsing -------------------------------------------------------------------------------------------------- */
+/* ---- Parsing --------------------------------------------------------------------------------- */
 
 /* The parser goes down the stack with every level. */
 static qn_status check_depth(const qn_json_document *d)

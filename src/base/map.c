@@ -44,7 +44,8 @@ qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *path)
     out->data = NULL;
     out->size = 0;
     QN_TRY(qn_path_check(ctx, path));
-    /* Opening a FIFO would wait for a writer, for ever perhaps; of a regular file it changes nothing. */
+    /* Opening a FIFO would wait for a writer, for ever perhaps; of a regular file it changes
+     * nothing. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return fail_errno(ctx, path, "open");
@@ -78,13 +79,14 @@ void qn_map_release_pages(const qn_map *map, const void *data, size_t size)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* ---- Output files ------------------------------------------------------------------------------ */
+/* ---- Output files ---------------------------------------------------------------------------- */
 
 struct qn_output_file {
     qn_context *ctx;
     int fd;
     char *path;
-    char *temporary; /* "": a device or pipe, which is written directly */
+    /* "": a device or pipe, which is written directly */
+    char *temporary;
 };
 
 static void output_free(qn_output_file *file)
@@ -107,8 +109,8 @@ static int open_temporary(char *name, size_t size, const char *path)
     return -1;
 }
 
-/* Opens what is to be written: a device or pipe itself, else a new file beside the old one, whose mode it takes.
- * Without the right to write the old one it is not replaced either. */
+/* Opens what is to be written: a device or pipe itself, else a new file beside the old one, whose
+ * mode it takes. Without the right to write the old one it is not replaced either. */
 static int open_target(qn_output_file *file, size_t size)
 {
     struct stat old;

@@ -7,7 +7,8 @@
 typedef struct qn_map {
     const uint8_t *data;
     size_t size;
-    uint64_t device, number; /* of the file */
+    /* Of the file */
+    uint64_t device, number;
 } qn_map;
 
 /* Fails where there is no path: callers of the library may give NULL. */

@@ -133,12 +133,14 @@ void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size
     return grown;
 }
 
-/* ---- Arena ------------------------------------------------------------------------------------ */
+/* ---- Arena ----------------------------------------------------------------------------------- */
 
 struct qn_arena_chunk {
     qn_arena_chunk *next;
-    size_t size; /* of the bytes behind `data` */
-    char *data;  /* aligned, inside the same block */
+    /* Of the bytes behind `data` */
+    size_t size;
+    /* Aligned, inside the same block */
+    char *data;
 };
 
 void qn_arena_init(qn_arena *arena, const qn_allocator *allocator)

@@ -3,8 +3,10 @@
 #include <string.h>
 
 struct qn_names_entry {
-    const char *name; /* NULL: never used */
-    void *item;       /* NULL: removed */
+    /* NULL: never used */
+    const char *name;
+    /* NULL: removed */
+    void *item;
     uint64_t hash;
 };
 

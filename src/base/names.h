@@ -7,7 +7,8 @@
 typedef struct qn_names_entry qn_names_entry;
 typedef struct qn_names {
     qn_context *ctx;
-    qn_names_entry *entries; /* open addressing, size a power of two */
+    /* Open addressing, size a power of two */
+    qn_names_entry *entries;
     size_t size, count;
 } qn_names;
 

@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* ln 2 in two parts; the first has 20 zero bits at its end, so that whole multiples of it are exact. */
+/* ln 2 in two parts; the first has 20 zero bits at its end, so that whole multiples of it are
+ * exact. */
 static const double ln2_high = 0x1.62e42fefp-1, ln2_low = 0x1.473de6af278edp-34;
 
 /* 2^n for -1022 <= n <= 1023 */
@@ -108,8 +109,9 @@ double qn_real_tanh(double x)
     return isnan(x) ? x : x < 0 ? -y : y;
 }
 
-/* Below 2.5 the series 2 / sqrt(pi) e^-x^2 (x + 2 x^3 / 3 + 4 x^5 / 15 + ...), whose terms are all of one
- * sign; above it one minus the continued fraction e^-x^2 / sqrt(pi) / (x + 1/2 / (x + 1 / (x + ...))). */
+/* Below 2.5 the series 2 / sqrt(pi) e^-x^2 (x + 2 x^3 / 3 + 4 x^5 / 15 + ...), whose terms are all
+ * of one sign; above it one minus the continued fraction e^-x^2 / sqrt(pi) / (x + 1/2 / (x + 1 / (x
+ * + ...))). */
 double qn_real_erf(double x)
 {
     const double size = fabs(x), square = x * x;

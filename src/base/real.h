@@ -1,6 +1,6 @@
-/* Functions of real numbers by additions, multiplications and divisions in a fixed order: every machine gets
- * the same bits, which the C library does not promise. Errors are a few units in the last place. Special
- * values are those of <math.h>. */
+/* Functions of real numbers by additions, multiplications and divisions in a fixed order: every
+ * machine gets the same bits, which the C library does not promise. Errors are a few units in the
+ * last place. Special values are those of <math.h>. */
 #ifndef QN_REAL_H
 #define QN_REAL_H
 

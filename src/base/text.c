@@ -75,7 +75,8 @@ size_t qn_utf8_length(const char *bytes, size_t count)
     return 0;
 }
 
-/* Control characters of ASCII, and those of Latin-1 (U+0080 to U+009F), which terminals know too. */
+/* Control characters of ASCII, and those of Latin-1 (U+0080 to U+009F), which terminals know
+ * too. */
 static bool is_obeyed(const char *letter, size_t length)
 {
     const uint8_t *b = (const uint8_t *)letter;

@@ -32,7 +32,7 @@ bool qn_zip_is_archive(const uint8_t *data, size_t size)
     return size >= 4 && number(data, 4) == LOCAL_MARK;
 }
 
-/* ---- Directory ---------------------------------------------------------------------------------------- */
+/* ---- Directory ------------------------------------------------------------------------------- */
 
 /* Archives beyond 4 GB or 65535 entries have a second, larger end record before the usual one. */
 static void open_zip64(qn_zip *zip, size_t end)
@@ -135,7 +135,7 @@ qn_status qn_zip_find(qn_zip_entry *out, bool *found, const qn_zip *zip, const c
     }
 }
 
-/* ---- Contents ------------------------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 static void *zip_allocate(void *user, unsigned count, unsigned size)
 {
@@ -147,8 +147,8 @@ static void zip_release(void *user, void *block)
     qn_free(user, block);
 }
 
-/* zlib counts in 32 bits: larger entries are handed over in pieces. Gives Z_STREAM_END when all of the
- * entry has become exactly `size` bytes. */
+/* zlib counts in 32 bits: larger entries are handed over in pieces. Gives Z_STREAM_END when all of
+ * the entry has become exactly `size` bytes. */
 static int inflate_all(z_stream *stream, const uint8_t *packed, uint64_t packed_size, uint8_t *to,
                        uint64_t size)
 {

@@ -1,6 +1,6 @@
-/* Zip archives in memory. The directory at the end of an archive is what counts; everything in it is
- * checked against the archive's size, so that neither a damaged nor a hostile file is read past its
- * end or unpacked to more than it can hold. */
+/* Zip archives in memory. The directory at the end of an archive is what counts; everything in it
+ * is checked against the archive's size, so that neither a damaged nor a hostile file is read past
+ * its end or unpacked to more than it can hold. */
 #ifndef QN_ZIP_H
 #define QN_ZIP_H
 

@@ -10,7 +10,7 @@
 #define LARGEST_FILE ((uint64_t)2000 << 20)
 enum { EXTERNAL_FROM = 1024 };
 
-/* ---- Model ------------------------------------------------------------------------------------------ */
+/* ---- Model ----------------------------------------------------------------------------------- */
 
 /* The IR version that came with an opset; older ones than 4 want every constant to be an input. */
 static int64_t ir_version_for(int opset)
@@ -116,7 +116,7 @@ static qn_status write_model(qn_onnx_export *export)
                             export->ir_version);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static qn_status write_tree(qn_onnx_export *export, qn_output_file *file)
 {
@@ -172,8 +172,8 @@ static bool holds(const qn_map *map, const char *bytes)
     return false;
 }
 
-/* Whether the model at `path`, from an earlier time, has tensors in the data file: it then holds the entry
- * {key: "location", value: data_name}, in wire form. */
+/* Whether the model at `path`, from an earlier time, has tensors in the data file: it then holds
+ * the entry {key: "location", value: data_name}, in wire form. */
 static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *path)
 {
     const size_t length = strlen(export->data_name);
@@ -198,7 +198,8 @@ static void tell_of_data(qn_onnx_export *export, const char *path, const char *d
            data_path, path);
 }
 
-/* Replacing a data file that the model was read from would leave the model's own file without it. */
+/* Replacing a data file that the model was read from would leave the model's own file without
+ * it. */
 static qn_status spare_data(const qn_onnx_export *export, const char *path, const char *data_path)
 {
     bool own = false, read = false;
@@ -216,8 +217,8 @@ static qn_status spare_data(const qn_onnx_export *export, const char *path, cons
         data_path);
 }
 
-/* Both are complete before either takes the place of an older file, so that whatever fails before leaves an
- * older pair as it was. The model, which names the other, comes last. */
+/* Both are complete before either takes the place of an older file, so that whatever fails before
+ * leaves an older pair as it was. The model, which names the other, comes last. */
 static qn_status write_pair(qn_onnx_export *export, const char *path, const char *data_path)
 {
     qn_output_file *model = NULL, *data = NULL;
@@ -271,7 +272,7 @@ static qn_status write_files(qn_onnx_export *export, void *target, size_t extern
     return write_pair(export, path, data_path);
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static qn_status append(void *user, const void *data, size_t size)
 {
@@ -294,7 +295,7 @@ static qn_status write_bytes(qn_onnx_export *export, void *target, size_t extern
     return qn_proto_write_wire(&export->tree, (qn_proto_sink){append, out});
 }
 
-/* ---- Opset -------------------------------------------------------------------------------------------- */
+/* ---- Opset ----------------------------------------------------------------------------------- */
 
 static int own_opset(const qn_model *model)
 {

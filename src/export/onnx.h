@@ -14,15 +14,18 @@ typedef struct qn_onnx_external {
 
 typedef struct qn_onnx_export {
     qn_context *ctx;
-    qn_model *model; /* a clone, lowered to `opset` */
+    /* A clone, lowered to `opset` */
+    qn_model *model;
     int opset;
     qn_proto_tree tree;
-    const char **names; /* of values, by their marks */
+    /* Of values, by their marks */
+    const char **names;
     size_t n_names, names_capacity;
     int64_t ir_version;
     /* External data: everything from external_from bytes on, SIZE_MAX: nothing. */
     size_t external_from;
-    const char *data_name; /* of the data file, relative to the model's folder */
+    /* Of the data file, relative to the model's folder */
+    const char *data_name;
     qn_onnx_external_data *external;
     size_t n_external, external_capacity;
     uint64_t data_size;

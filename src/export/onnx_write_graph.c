@@ -2,9 +2,9 @@
 
 #include "export/onnx.h"
 
-/* ---- Names --------------------------------------------------------------------------------------------
- * A name means one thing in a graph and all of its subgraphs. In the model a subgraph has names of its
- * own; those that are taken outside get a number here. */
+/* ---- Names --------------------------------------------------------------------------------------
+ * A name means one thing in a graph and all of its subgraphs. In the model a subgraph has names of
+ * its own; those that are taken outside get a number here. */
 
 static bool is_taken(const qn_onnx_names *names, const char *name)
 {
@@ -44,7 +44,7 @@ static qn_status name_values(qn_onnx_export *export, const qn_graph *graph, qn_o
     return QN_OK;
 }
 
-/* ---- Values --------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
                                  const qn_metadata *metadata)
@@ -168,7 +168,7 @@ static qn_status write_infos(qn_onnx_export *export, qn_proto_message *to, const
     return QN_OK;
 }
 
-/* ---- Graphs --------------------------------------------------------------------------------------------- */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static qn_status write_parts(qn_onnx_export *export, qn_proto_message *to, const qn_graph *graph,
                              qn_onnx_names *names)

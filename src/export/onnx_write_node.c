@@ -2,7 +2,7 @@
 
 #include "export/onnx.h"
 
-/* ---- Attributes --------------------------------------------------------------------------------------- */
+/* ---- Attributes ------------------------------------------------------------------------------ */
 
 static qn_status write_list(qn_onnx_export *export, qn_proto_message *to, qn_attr_kind kind,
                             const void *field)
@@ -90,7 +90,7 @@ static bool is_written(const qn_node *node, const qn_attr_spec *spec, int64_t ve
     return spec->required && current && number && !absent;
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------------ */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static qn_status write_slots(qn_onnx_export *export, qn_proto_message *to, uint32_t field,
                              qn_value *const *values, int32_t count)

@@ -5,7 +5,7 @@
 
 enum { DATA_ALIGNMENT = 4096 }; /* of tensors in data files, so that they can be mapped */
 
-/* ---- Types ----------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 static qn_status write_shape(qn_onnx_export *export, qn_proto_message *to, const qn_type *type)
 {
@@ -80,7 +80,7 @@ qn_status qn_onnx_write_type(qn_onnx_export *export, qn_proto_message *to, const
     return qn_onnx_write_type(export, element, type->element);
 }
 
-/* ---- Contents -------------------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 /* Elements below a byte, packed from the low end of each byte. */
 static qn_status pack(qn_string *out, qn_onnx_export *export, const qn_tensor *tensor, size_t count)

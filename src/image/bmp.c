@@ -1,8 +1,9 @@
 /* BMP: palettes of 1, 4 and 8 bits (plain or run-length coded), 16, 24 and 32 bits a pixel.
  *
- * Layout: "BM", 12 bytes of which the last 4 are the offset of the pixels; then a header that begins with
- * its own size (12: OS/2's, 16-bit sizes; 40 and more: Windows'), colour masks, palette, pixels. Rows go
- * from the bottom up unless the height is negative, each padded to 4 bytes. */
+ * Layout: "BM", 12 bytes of which the last 4 are the offset of the pixels; then a header that
+ * begins with its own size (12: OS/2's, 16-bit sizes; 40 and more: Windows'), colour masks,
+ * palette, pixels. Rows go from the bottom up unless the height is negative, each padded to 4
+ * bytes. */
 #include <string.h>
 
 #include "image/image.h"
@@ -19,8 +20,10 @@ typedef struct work {
     uint32_t header, bits, compression, colours;
     int64_t width, height;
     bool top_down;
-    uint32_t masks[3];        /* red, green, blue */
-    uint8_t palette[256 * 3]; /* red, green, blue */
+    /* Red, green, blue */
+    uint32_t masks[3];
+    /* Red, green, blue */
+    uint8_t palette[256 * 3];
     qn_decoder decoder;
 } work;
 
@@ -43,7 +46,7 @@ static qn_status unsupported(const work *w)
                    w->compression);
 }
 
-/* ---- Headers -------------------------------------------------------------------------------------------- */
+/* ---- Headers --------------------------------------------------------------------------------- */
 
 static void read_sizes(work *w)
 {
@@ -112,7 +115,7 @@ static qn_status read_headers(work *w)
     return w->bits <= 8 ? read_palette(w, at) : QN_OK;
 }
 
-/* ---- Pixels ------------------------------------------------------------------------------------------------ */
+/* ---- Pixels ---------------------------------------------------------------------------------- */
 
 static uint8_t *row_of(const work *w, uint8_t *pixels, int64_t y, size_t row)
 {
@@ -190,11 +193,12 @@ static qn_status read_plain(const work *w, uint8_t *pixels)
     return QN_OK;
 }
 
-/* ---- Runs: (count, value), or 0 and: 0 end of the row, 1 end of all, 2 dx dy, n plain values ------------------ */
+/* ---- Runs: (count, value), or 0 and: 0 end of the row, 1 end of all, 2 dx dy, n plain values - */
 
 typedef struct runs {
     const work *w;
-    uint8_t *indexes; /* [height][width], first row first in the file */
+    /* [height][width], first row first in the file */
+    uint8_t *indexes;
     size_t at;
     int64_t x, y;
 } runs;

@@ -134,7 +134,7 @@ void qn_draw_frame(qn_image *image, const qn_area *area, int32_t thick, qn_rgb c
         qn_draw_fill(image, &sides[i], colour);
 }
 
-/* ---- Letters ---------------------------------------------------------------------------------------------- */
+/* ---- Letters --------------------------------------------------------------------------------- */
 
 /* Bytes within a UTF-8 sequence, behind its first. */
 static bool is_inside(char c)

@@ -17,7 +17,8 @@ void qn_draw_fill(qn_image *image, const qn_area *area, qn_rgb colour);
 /* The edge of an area, `thick` pixels wide, inside it. */
 void qn_draw_frame(qn_image *image, const qn_area *area, int32_t thick, qn_rgb colour);
 
-/* Letters of 5 x 8 pixels, one between two of them, each `scale` times as large. What is no ASCII is a box. */
+/* Letters of 5 x 8 pixels, one between two of them, each `scale` times as large. What is no ASCII
+ * is a box. */
 enum { QN_LETTER_WIDTH = 6, QN_LETTER_HEIGHT = 8 };
 /* Letters of a text: UTF-8 sequences count as one. */
 int32_t qn_draw_letters(const char *text);

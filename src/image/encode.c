@@ -1,4 +1,5 @@
-/* Writing of PNG and JPEG. Both libraries report errors by jumping; nothing jumps out of this file. */
+/* Writing of PNG and JPEG. Both libraries report errors by jumping; nothing jumps out of this
+ * file. */
 #include "image/encode.h"
 
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 
 #include "image/png_hooks.h"
 
-/* ---- PNG ----------------------------------------------------------------------------------------------------- */
+/* ---- PNG ------------------------------------------------------------------------------------- */
 
 enum { PNG_EFFORT = 3 }; /* of zlib's 1 to 9: larger by a few percent, twice as fast */
 
@@ -19,7 +20,8 @@ typedef struct png_work {
     qn_output_file *file;
     png_structp png;
     png_infop info;
-    qn_status status; /* of writing */
+    /* Of writing */
+    qn_status status;
     qn_png_message message;
 } png_work;
 
@@ -66,18 +68,20 @@ qn_status qn_png_write(qn_output_file *file, qn_context *ctx, const qn_image *im
     return status;
 }
 
-/* ---- JPEG ---------------------------------------------------------------------------------------------------- */
+/* ---- JPEG ------------------------------------------------------------------------------------ */
 
 enum { JPEG_QUALITY = 92, JPEG_BUFFER = 16384 };
 
 typedef struct jpeg_work {
-    struct jpeg_compress_struct jpeg; /* first: the handlers get a pointer to it */
+    /* First: the handlers get a pointer to it */
+    struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr errors;
     struct jpeg_destination_mgr target;
     jmp_buf back;
     qn_context *ctx;
     qn_output_file *file;
-    qn_status status; /* of writing */
+    /* Of writing */
+    qn_status status;
     char message[JMSG_LENGTH_MAX];
     uint8_t buffer[JPEG_BUFFER];
 } jpeg_work;
@@ -162,7 +166,7 @@ qn_status qn_jpeg_write(qn_output_file *file, qn_context *ctx, const qn_image *i
     return status;
 }
 
-/* ---- Files --------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static bool is_jpeg(const char *path)
 {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* ---- Files ---------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* A build may leave out the libraries of these. */
 #ifndef QN_IMAGE_WEBP
@@ -17,7 +17,8 @@
 
 typedef struct format {
     const char *name;
-    const char *magic; /* '?' stands for any byte */
+    /* '?' stands for any byte */
+    const char *magic;
     size_t length;
     const char *endings[3];
     /* NULL: files of the format are known, not read. */
@@ -139,7 +140,7 @@ qn_status qn_image_decode(qn_image *out, qn_context *ctx, const uint8_t *file, s
     return status;
 }
 
-/* ---- Pixels --------------------------------------------------------------------------------------------- */
+/* ---- Pixels ---------------------------------------------------------------------------------- */
 
 qn_status qn_image_begin(qn_image *out, qn_context *ctx, int64_t width, int64_t height,
                          int32_t channels, qn_decoder decoder)
@@ -228,7 +229,7 @@ qn_status qn_image_to_colour(qn_image *image, qn_context *ctx)
     return QN_OK;
 }
 
-/* ---- EXIF ----------------------------------------------------------------------------------------------- */
+/* ---- EXIF ------------------------------------------------------------------------------------ */
 
 /* A row of this table: is the new picture the old one transposed, and mirrored before that. */
 static const struct {
@@ -269,8 +270,8 @@ static uint32_t tiff_number(const uint8_t *at, int bytes, bool big)
     return value;
 }
 
-/* Header: "II*\0" or "MM\0*", offset of the directory; there: count, entries of 12 bytes (tag, type,
- * count, value). */
+/* Header: "II*\0" or "MM\0*", offset of the directory; there: count, entries of 12 bytes (tag,
+ * type, count, value). */
 int qn_exif_orientation(const uint8_t *data, size_t size)
 {
     enum { TAG = 0x112, SHORT = 3, ENTRY = 12 };

@@ -1,7 +1,7 @@
-/* JPEG through libjpeg-turbo, with its default settings (the exact integer DCT, smooth upsampling), which
- * Pillow and OpenCV use too: the pixels are theirs. The library takes its working memory from malloc: it
- * has no way to be given another. Its only way to report an error is to jump; nothing jumps out of this
- * file. */
+/* JPEG through libjpeg-turbo, with its default settings (the exact integer DCT, smooth upsampling),
+ * which Pillow and OpenCV use too: the pixels are theirs. The library takes its working memory from
+ * malloc: it has no way to be given another. Its only way to report an error is to jump; nothing
+ * jumps out of this file. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,19 +11,22 @@
 
 #include "image/image.h"
 
-/* Progressive files have about ten scans; those with thousands are made to keep decoders busy. A block of 64
- * pixels takes at least a bit, and its colours may be stored for 16 blocks together. */
+/* Progressive files have about ten scans; those with thousands are made to keep decoders busy. A
+ * block of 64 pixels takes at least a bit, and its colours may be stored for 16 blocks together. */
 enum { MOST_SCANS = 500, MOST_PIXELS_A_BYTE = 64 * 8 * 16 };
 
 typedef struct work {
-    struct jpeg_decompress_struct jpeg; /* first: the handlers get a pointer to it */
+    /* First: the handlers get a pointer to it */
+    struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     jmp_buf back;
     qn_context *ctx;
     qn_image *out;
-    size_t size;  /* of the file */
-    uint8_t *row; /* CMYK */
+    /* Of the file */
+    size_t size;
+    /* CMYK */
+    uint8_t *row;
     char message[JMSG_LENGTH_MAX];
 } work;
 
@@ -34,8 +37,8 @@ static void on_error(j_common_ptr jpeg)
     longjmp(w->back, 1);
 }
 
-/* Damage inside the data changes pixels and is let pass, as Pillow and OpenCV do; a file that ends too
- * early is an error. */
+/* Damage inside the data changes pixels and is let pass, as Pillow and OpenCV do; a file that ends
+ * too early is an error. */
 static void on_message(j_common_ptr jpeg, int level)
 {
     if (level < 0 && jpeg->err->msg_code == JWRN_JPEG_EOF)

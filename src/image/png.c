@@ -1,4 +1,5 @@
-/* PNG through libpng. Its only way to report an error is to jump; nothing jumps out of this file. */
+/* PNG through libpng. Its only way to report an error is to jump; nothing jumps out of this
+ * file. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ typedef struct work {
     const uint8_t *file;
     size_t size, at;
     qn_image *out;
-    uint8_t *wide; /* 16-bit grey as it stands in the file */
+    /* 16-bit grey as it stands in the file */
+    uint8_t *wide;
     qn_png_message message;
 } work;
 
@@ -28,8 +30,8 @@ static void read_bytes(png_structp png, png_bytep to, size_t count)
     w->at += count;
 }
 
-/* 8 bits, no transparency, palettes as colours. Of 16 bits the upper 8 are kept, but Pillow reads grey of
- * 16 bits as a number and cuts it off at 255. */
+/* 8 bits, no transparency, palettes as colours. Of 16 bits the upper 8 are kept, but Pillow reads
+ * grey of 16 bits as a number and cuts it off at 255. */
 static void set_transforms(const work *w, bool keep_16)
 {
     png_set_palette_to_rgb(w->png);

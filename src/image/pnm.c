@@ -1,14 +1,15 @@
 /* PNM with pixels in bytes: P5 (grey) and P6 (red, green, blue), at most 255 steps.
  *
- * Layout: "P5" or "P6", then width, height and the largest value as decimal numbers, each behind white space
- * and comments (# to the end of the line); one white space; rows from the top down. */
+ * Layout: "P5" or "P6", then width, height and the largest value as decimal numbers, each behind
+ * white space and comments (# to the end of the line); one white space; rows from the top down. */
 #include <string.h>
 
 #include "image/image.h"
 
 typedef struct header {
     const uint8_t *at, *end;
-    int64_t numbers[3]; /* width, height, largest value */
+    /* Width, height, largest value */
+    int64_t numbers[3];
 } header;
 
 static bool is_space(uint8_t c)

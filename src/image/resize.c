@@ -1,5 +1,5 @@
-/* Bilinear resizing of 8-bit pictures as Pillow and as OpenCV compute it: both in integers, each with its
- * own weights and rounding. */
+/* Bilinear resizing of 8-bit pictures as Pillow and as OpenCV compute it: both in integers, each
+ * with its own weights and rounding. */
 #include <math.h>
 #include <string.h>
 
@@ -30,17 +30,22 @@ static qn_status copy(qn_image *out, qn_context *ctx, const qn_image *image)
     return QN_OK;
 }
 
-/* ---- Pillow: a triangle over all pixels that shrink into one, along rows and along columns --------------- */
+/* ---- Pillow: a triangle over all pixels that shrink into one, along rows and along columns --- */
 
 enum { PILLOW_BITS = 32 - 8 - 2 };
 
 /* What each new pixel of a line is made of. */
 typedef struct taps {
-    int32_t width;     /* weights of a pixel, some of them unused */
-    int32_t *first;    /* [new] old pixel that the first weight belongs to */
-    int32_t *count;    /* [new] weights in use */
-    int32_t *weights;  /* [new][width], scaled by 2^PILLOW_BITS */
-    double *unrounded; /* [width] */
+    /* Weights of a pixel, some of them unused */
+    int32_t width;
+    /* [new] old pixel that the first weight belongs to */
+    int32_t *first;
+    /* [new] weights in use */
+    int32_t *count;
+    /* [new][width], scaled by 2^PILLOW_BITS */
+    int32_t *weights;
+    /* [width] */
+    double *unrounded;
 } taps;
 
 static void taps_free(taps *t, qn_context *ctx)
@@ -51,7 +56,8 @@ static void taps_free(taps *t, qn_context *ctx)
     qn_free(ctx, t->unrounded);
 }
 
-/* Weights of the new pixel i: 1 - |x - centre| / support, normalized, rounded half away from zero. */
+/* Weights of the new pixel i: 1 - |x - centre| / support, normalized, rounded half away from
+ * zero. */
 static void taps_fill(taps *t, int32_t i, int32_t old_size, double scale)
 {
     const double stretch = scale < 1 ? 1 : scale;
@@ -194,7 +200,7 @@ qn_status qn_resize_pillow_bilinear(qn_image *out, qn_context *ctx, const qn_ima
     return status;
 }
 
-/* ---- OpenCV: always the two nearest pixels, weights of 11 bits ------------------------------------------- */
+/* ---- OpenCV: always the two nearest pixels, weights of 11 bits ------------------------------- */
 
 enum { OPENCV_BITS = 11 };
 
@@ -253,8 +259,10 @@ static void opencv_mix(uint8_t *to, const int32_t *upper, const int32_t *lower,
 
 typedef struct opencv_work {
     between *columns, *rows;
-    int32_t *lines[2];    /* old rows, resized along x */
-    int32_t line_rows[2]; /* which ones; -1: none */
+    /* Old rows, resized along x */
+    int32_t *lines[2];
+    /* Which ones; -1: none */
+    int32_t line_rows[2];
 } opencv_work;
 
 static const int32_t *opencv_line(opencv_work *w, const qn_image *out, const qn_image *image,

@@ -1,5 +1,5 @@
-/* TIFF through libtiff: the first picture of a file, whose samples are made pixels here, since libtiff's own
- * conversion is what OpenCV shows and not what Pillow does. */
+/* TIFF through libtiff: the first picture of a file, whose samples are made pixels here, since
+ * libtiff's own conversion is what OpenCV shows and not what Pillow does. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ typedef struct work {
     char message[160];
 } work;
 
-/* ---- What libtiff calls ------------------------------------------------------------------------------- */
+/* ---- What libtiff calls ---------------------------------------------------------------------- */
 
 static tmsize_t read_bytes(thandle_t handle, void *to, tmsize_t count)
 {
@@ -108,7 +108,7 @@ static qn_status fail_damaged(const work *w)
                    w->message[0] ? w->message : "it ends too early");
 }
 
-/* ---- Tags --------------------------------------------------------------------------------------------- */
+/* ---- Tags ------------------------------------------------------------------------------------ */
 
 static qn_status read_alpha(work *w, unsigned colours)
 {
@@ -140,7 +140,8 @@ static qn_status read_palette(work *w)
     return QN_OK;
 }
 
-/* Colours that are mixed of brightness and differences: libjpeg makes RGB of them, else libtiff does. */
+/* Colours that are mixed of brightness and differences: libjpeg makes RGB of them, else libtiff
+ * does. */
 static void read_mixed(work *w, uint16_t compression)
 {
     w->kind = MIXED;
@@ -222,7 +223,7 @@ static qn_status read_tags(work *w)
     return read_kind(w, compression);
 }
 
-/* ---- Pixels ------------------------------------------------------------------------------------------- */
+/* ---- Pixels ---------------------------------------------------------------------------------- */
 
 /* Sample s of pixel x in a row of a block. */
 static unsigned sample_at(const work *w, const uint8_t *row, uint32_t x, unsigned s)
@@ -365,7 +366,8 @@ static qn_status read_samples(work *w)
     return read_blocks(w);
 }
 
-/* libtiff's own conversion, whose pixels are words of red, green, blue and opacity from the low end. */
+/* libtiff's own conversion, whose pixels are words of red, green, blue and opacity from the low
+ * end. */
 static qn_status read_converted(work *w)
 {
     const size_t count = (size_t)w->width * w->height;

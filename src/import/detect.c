@@ -88,12 +88,13 @@ bool qn_detect_ending(const qn_model_source *source, const char *ending)
     return length >= own && strcmp(source->path + length - own, ending) == 0;
 }
 
-/* ---- Protocol buffers ----------------------------------------------------------------------------- */
+/* ---- Protocol buffers ------------------------------------------------------------------------ */
 
 typedef struct wire_field {
     uint32_t number;
     int type;
-    qn_string contents; /* of a field that holds bytes */
+    /* Of a field that holds bytes */
+    qn_string contents;
 } wire_field;
 
 static bool take_varint(uint64_t *out, qn_string *rest)

@@ -46,7 +46,8 @@ static const qn_importer *importer_of(const char **kind, const qn_model_source *
 /* What cannot be parsed is called what it looks like. */
 static qn_status load(qn_model **out, qn_model_source *source, const qn_importer *importer)
 {
-    /* The importer takes the map away, into a model that dies where it fails: this is asked before. */
+    /* The importer takes the map away, into a model that dies where it fails: this is asked
+     * before. */
     const char *kind = NULL;
     const qn_importer *found = importer_of(&kind, source);
     const char *wrapping = found ? NULL : wrapping_of(source);

@@ -17,11 +17,11 @@ typedef struct qn_model_source {
 typedef struct qn_importer {
     /* What options call it, and what people do. */
     const char *name, *title;
-    /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else NULL. It reads only
-     * what tells files apart: a broken file may be recognized, or not. */
+    /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else
+     * NULL. It reads only what tells files apart: a broken file may be recognized, or not. */
     const char *(*detect)(const qn_model_source *source);
-    /* Makes a graph as graph.h wants it, every operator in its latest form. Messages need not name the path. NULL:
-     * models of this framework cannot be read yet. */
+    /* Makes a graph as graph.h wants it, every operator in its latest form. Messages need not name
+     * the path. NULL: models of this framework cannot be read yet. */
     qn_status (*load)(qn_model **out, qn_model_source *source);
     /* One line for help. */
     const char *brief;
@@ -34,19 +34,19 @@ typedef struct qn_importer {
 extern const qn_importer *const qn_importers[];
 extern const size_t qn_importers_count;
 
-/* Reads a model of the framework of that name, or of the one that the file looks like where it is NULL; what looks like
- * none is read as ONNX. Messages begin with the path. */
+/* Reads a model of the framework of that name, or of the one that the file looks like where it is
+ * NULL; what looks like none is read as ONNX. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
                                   const char *framework);
 /* The model keeps the file mapped as long as it lives. */
 QN_MUST_CHECK qn_status qn_import_keep_map(qn_model *model, qn_map *map);
 
-/* ---- ONNX ----------------------------------------------------------------------------------------- */
+/* ---- ONNX ------------------------------------------------------------------------------------ */
 
-/* Reads an ONNX file and the external data it names. The graph comes out as graph.h wants it: sorted,
- * every operator in its latest form, model-local functions inlined, Constant nodes and sparse
- * initializers turned into plain constants, types inferred as far as the file tells. An initializer
- * that is also listed as an input is a constant. Messages begin with the path. */
+/* Reads an ONNX file and the external data it names. The graph comes out as graph.h wants it:
+ * sorted, every operator in its latest form, model-local functions inlined, Constant nodes and
+ * sparse initializers turned into plain constants, types inferred as far as the file tells. An
+ * initializer that is also listed as an input is a constant. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import_onnx(qn_model **out, qn_context *ctx, const char *path);
 /* The same from memory, which must outlive the model. External data is refused. */
 QN_MUST_CHECK qn_status qn_import_onnx_memory(qn_model **out, qn_context *ctx, const void *data,

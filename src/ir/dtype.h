@@ -8,8 +8,10 @@
 typedef enum qn_dtype_kind {
     QN_KIND_NONE,
     QN_KIND_FLOAT,
-    QN_KIND_INT,  /* signed */
-    QN_KIND_UINT, /* unsigned */
+    /* Signed */
+    QN_KIND_INT,
+    /* Unsigned */
+    QN_KIND_UINT,
     QN_KIND_BOOL,
     QN_KIND_COMPLEX,
     QN_KIND_STRING
@@ -19,17 +21,25 @@ typedef enum qn_dtype_kind {
 typedef struct qn_minifloat {
     uint8_t exponent_bits, mantissa_bits;
     int16_t bias;
-    double largest;         /* finite */
-    uint16_t nan, infinity; /* codes without sign; infinity 0: the type has none */
-    bool unsigned_zero;     /* "uz": no negative zero, its code is NaN */
+    /* Finite */
+    double largest;
+    /* Codes without sign; infinity 0: the type has none */
+    uint16_t nan, infinity;
+    /* "uz": no negative zero, its code is NaN */
+    bool unsigned_zero;
 } qn_minifloat;
 
 typedef struct qn_dtype_info {
-    const char *name;      /* numpy's word: "float32" */
-    const char *onnx_name; /* onnx.proto's word: "FLOAT" */
-    const char *npy;       /* descr of a .npy file, "<f4"; NULL: numpy has none */
-    uint8_t size;          /* bytes of an element in memory */
-    uint8_t bits;          /* of an element in a file, packed below 8 */
+    /* Numpy's word: "float32" */
+    const char *name;
+    /* Onnx.proto's word: "FLOAT" */
+    const char *onnx_name;
+    /* Descr of a .npy file, "<f4"; NULL: numpy has none */
+    const char *npy;
+    /* Bytes of an element in memory */
+    uint8_t size;
+    /* Of an element in a file, packed below 8 */
+    uint8_t bits;
     qn_dtype_kind kind;
     const qn_minifloat *minifloat;
 } qn_dtype_info;

@@ -3,7 +3,7 @@
 
 #include "ir/dtype.h"
 
-/* ---- Small floats ----------------------------------------------------------------------------- */
+/* ---- Small floats ---------------------------------------------------------------------------- */
 
 double qn_minifloat_decode(const qn_minifloat *f, uint16_t code)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- Model and graph ---------------------------------------------------------------------------- */
+/* ---- Model and graph ------------------------------------------------------------------------- */
 
 qn_status qn_model_create(qn_model **out, qn_context *ctx)
 {
@@ -204,7 +204,7 @@ qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot)
     return QN_OK;
 }
 
-/* ---- Names ---------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 /* `wanted`, or "wanted_1", "wanted_2", ... when it is taken in `names`. NULL: out of memory. */
 static const char *unique_name(qn_graph *graph, const qn_names *names, const char *wanted)
@@ -251,7 +251,7 @@ qn_status qn_node_rename(qn_node *node, const char *name)
     return QN_OK;
 }
 
-/* ---- Values --------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 qn_status qn_value_create(qn_value **out, qn_graph *graph, const char *name)
 {
@@ -318,7 +318,7 @@ qn_node *qn_value_only_user(const qn_value *value)
     return value->n_users == 1 && !value->is_output ? value->users[0] : NULL;
 }
 
-/* ---- Nodes ---------------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static void list_insert(qn_node *node, qn_node *before)
 {
@@ -434,7 +434,7 @@ void qn_node_remove(qn_node *node)
     node->graph->n_nodes--;
 }
 
-/* ---- Replacing ------------------------------------------------------------------------------------ */
+/* ---- Replacing ------------------------------------------------------------------------------- */
 
 /* Gives `fresh` the name of `old`, which gets a made-up one. */
 static qn_status take_name(qn_value *fresh, qn_value *old)

@@ -28,30 +28,44 @@ typedef struct qn_metadata {
 } qn_metadata;
 
 struct qn_value {
-    const char *name; /* unique in its graph */
-    const char *doc;  /* or NULL */
+    /* Unique in its graph */
+    const char *name;
+    /* Or NULL */
+    const char *doc;
     qn_metadata metadata;
     qn_graph *graph;
-    qn_type type;            /* what inference knows by now; of a graph input, what the file says */
-    const qn_type *declared; /* what the file says of it, or NULL */
-    const qn_tensor *data;   /* contents of a constant (initializer, folded node), else NULL */
-    qn_node *producer;       /* NULL: graph input, constant or capture */
+    /* What inference knows by now; of a graph input, what the file says */
+    qn_type type;
+    /* What the file says of it, or NULL */
+    const qn_type *declared;
+    /* Contents of a constant (initializer, folded node), else NULL */
+    const qn_tensor *data;
+    /* NULL: graph input, constant or capture */
+    qn_node *producer;
     int32_t producer_slot;
-    qn_node **users; /* one entry per input slot that reads it; order means nothing */
+    /* One entry per input slot that reads it; order means nothing */
+    qn_node **users;
     size_t n_users, users_capacity;
-    bool is_input;   /* stands in graph->inputs */
-    bool is_output;  /* stands in graph->outputs: has a reader outside */
-    bool is_capture; /* a value of the enclosing graph */
-    uint32_t mark;   /* free for the algorithm at work; no meaning between algorithms */
+    /* Stands in graph->inputs */
+    bool is_input;
+    /* Stands in graph->outputs: has a reader outside */
+    bool is_output;
+    /* A value of the enclosing graph */
+    bool is_capture;
+    /* Free for the algorithm at work; no meaning between algorithms */
+    uint32_t mark;
     qn_qparams *qparams;
 };
 
 struct qn_node {
-    const char *name; /* unique in its graph; made up when the file has none */
-    const char *doc;  /* or NULL */
+    /* Unique in its graph; made up when the file has none */
+    const char *name;
+    /* Or NULL */
+    const char *doc;
     qn_metadata metadata;
     const qn_op *op;
-    void *attrs; /* the operator's own struct, see op.h */
+    /* The operator's own struct, see op.h */
+    void *attrs;
     qn_graph *graph;
     qn_node *prev, *next;
     /* in[i] NULL: an optional input left out. Inputs from n_explicit on are the values that the
@@ -69,26 +83,33 @@ typedef struct qn_capture {
 
 struct qn_graph {
     qn_context *ctx;
-    qn_arena *arena; /* the model's */
+    /* The model's */
+    qn_arena *arena;
     qn_model *model;
     const char *name, *doc;
     qn_metadata metadata;
-    qn_node *owner; /* of a subgraph, else NULL */
+    /* Of a subgraph, else NULL */
+    qn_node *owner;
     qn_node *first, *last;
     size_t n_nodes;
     qn_value **inputs, **outputs;
     size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
     qn_capture *captures;
     size_t n_captures, captures_capacity;
-    qn_value **values; /* all, removed ones too */
+    /* All, removed ones too */
+    qn_value **values;
     size_t n_values, values_capacity;
-    qn_names by_name;    /* values */
-    qn_names node_names; /* nodes */
-    uint64_t serial;     /* for made-up names */
+    /* Values */
+    qn_names by_name;
+    /* Nodes */
+    qn_names node_names;
+    /* For made-up names */
+    uint64_t serial;
 };
 
 typedef struct qn_opset {
-    const char *domain; /* "" is ONNX's own */
+    /* "" is ONNX's own */
+    const char *domain;
     int64_t version;
 } qn_opset;
 
@@ -97,30 +118,36 @@ typedef struct qn_opset {
 struct qn_model {
     qn_context *ctx;
     atomic_int references;
-    qn_model *origin; /* of a clone: the model whose tensors it shares; kept alive by it */
+    /* Of a clone: the model whose tensors it shares; kept alive by it */
+    qn_model *origin;
     qn_arena arena;
     qn_graph *graph;
-    const char *path; /* or NULL */
+    /* Or NULL */
+    const char *path;
     int64_t ir_version, model_version;
     const char *producer, *producer_version, *domain, *doc;
-    qn_opset *opsets; /* as read */
+    /* As read */
+    qn_opset *opsets;
     size_t n_opsets;
     qn_metadata metadata;
-    qn_map *maps; /* mapped files that tensors point into */
+    /* Mapped files that tensors point into */
+    qn_map *maps;
     size_t n_maps, maps_capacity;
-    qn_graph **graphs; /* every graph of the model, for freeing */
+    /* Every graph of the model, for freeing */
+    qn_graph **graphs;
     size_t n_graphs, graphs_capacity;
-    void **blocks; /* contents of large tensors made by passes, see qn_model_tensor */
+    /* Contents of large tensors made by passes, see qn_model_tensor */
+    void **blocks;
     size_t n_blocks, blocks_capacity;
 };
 
-/* ---- Making ------------------------------------------------------------------------------------ */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 QN_MUST_CHECK qn_status qn_model_create(qn_model **out, qn_context *ctx);
 /* One more reference; qn_model_free lets go of one, and the last one frees. */
 qn_model *qn_model_retain(qn_model *model);
-/* Says something in the model's metadata; what the key said before is gone. `key` outlives the model, `value` is
- * copied. */
+/* Says something in the model's metadata; what the key said before is gone. `key` outlives the
+ * model, `value` is copied. */
 QN_MUST_CHECK qn_status qn_model_set_metadata(qn_model *model, const char *key, const char *value);
 /* NULL: it does not say. */
 const char *qn_model_metadata(const qn_model *model, const char *key);
@@ -131,8 +158,8 @@ QN_MUST_CHECK qn_status qn_model_set_opset(qn_model *model, const char *domain, 
 /* A tensor whose contents (not zeroed) can be given back before the model ends: for weights that a
  * pass computes and a backend packs. */
 QN_MUST_CHECK qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type);
-/* The contents will not be read again through this model: memory of qn_model_tensor is freed, pages of
- * mapped files leave the resident set. */
+/* The contents will not be read again through this model: memory of qn_model_tensor is freed, pages
+ * of mapped files leave the resident set. */
 void qn_model_release(qn_model *model, const qn_tensor *tensor);
 /* An empty graph that lives as long as the model. */
 QN_MUST_CHECK qn_status qn_graph_create(qn_graph **out, qn_model *model, const char *name);
@@ -158,7 +185,7 @@ void qn_graph_clear_outputs(qn_graph *graph);
 /* Makes `inner` of the subgraph stand for in[slot] of its owner. */
 QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
 
-/* ---- Looking ----------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 /* NULL when there is none. */
 qn_value *qn_graph_value(const qn_graph *graph, const char *name);
@@ -166,7 +193,7 @@ qn_node *qn_graph_node(const qn_graph *graph, const char *name);
 /* The one node that reads the value, when exactly one slot does and no graph output; else NULL. */
 qn_node *qn_value_only_user(const qn_value *value);
 
-/* ---- Editing ----------------------------------------------------------------------------------- */
+/* ---- Editing --------------------------------------------------------------------------------- */
 
 /* Puts `value` (NULL allowed) into an input slot. */
 QN_MUST_CHECK qn_status qn_node_set_input(qn_node *node, int32_t slot, qn_value *value);

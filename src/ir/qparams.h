@@ -1,5 +1,6 @@
-/* Quantization parameters: how the integers of a value stand for real numbers, x = (q - zero) * scale. Files, the
- * graph, the quantizer and kernels have this one type; what a kernel makes of it (multipliers, shifts) is its own. */
+/* Quantization parameters: how the integers of a value stand for real numbers, x = (q - zero) *
+ * scale. Files, the graph, the quantizer and kernels have this one type; what a kernel makes of it
+ * (multipliers, shifts) is its own. */
 #ifndef QN_QPARAMS_H
 #define QN_QPARAMS_H
 
@@ -15,9 +16,11 @@ typedef enum qn_requantization {
 } qn_requantization;
 
 struct qn_qparams {
-    /* The type that stores the integers, whose sign is theirs; it may have more bits than the width. */
+    /* The type that stores the integers, whose sign is theirs; it may have more bits than the
+     * width. */
     qn_dtype dtype;
-    /* NULL: the integers have a type of more bits than quantized numbers have, as those of biases do. */
+    /* NULL: the integers have a type of more bits than quantized numbers have, as those of biases
+     * do. */
     const qn_width *width;
     qn_requantization requantization;
     /* Along which there are several scales; -1: one scale for all. */
@@ -34,7 +37,8 @@ struct qn_qparams {
     int64_t *zeros;
     /* Integers in use; a type may have one more (-128). */
     int64_t qmin, qmax;
-    /* What each integer from qmin on stands for in units of the scale; NULL: itself (uniform quantization). */
+    /* What each integer from qmin on stands for in units of the scale; NULL: itself (uniform
+     * quantization). */
     const float *codebook;
 };
 

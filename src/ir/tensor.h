@@ -16,22 +16,26 @@ typedef enum qn_type_kind {
     QN_TYPE_TENSOR,
     QN_TYPE_SEQUENCE,
     QN_TYPE_OPTIONAL,
-    QN_TYPE_MAP /* kept for the round trip; nothing computes with it */
+    /* Kept for the round trip; nothing computes with it */
+    QN_TYPE_MAP
 } qn_type_kind;
 
 typedef struct qn_type qn_type;
 struct qn_type {
     qn_type_kind kind;
-    qn_dtype dtype; /* of a tensor, or of a map's keys; QN_UNDEFINED: not known */
-    int32_t rank;   /* of a tensor; -1: not known */
+    /* Of a tensor, or of a map's keys; QN_UNDEFINED: not known */
+    qn_dtype dtype;
+    /* Of a tensor; -1: not known */
+    int32_t rank;
     qn_dim dims[QN_MAX_RANK];
-    const qn_type *element; /* of a sequence, an optional or a map's values */
+    /* Of a sequence, an optional or a map's values */
+    const qn_type *element;
     /* Contents of a small integer tensor of rank 0 or 1, as far as they are known: shapes being
      * computed by the graph itself. NULL, or one per element. Unlike a dim, a known element may be
      * negative (Reshape's -1): the unknown value is QN_UNKNOWN_ELEMENT. */
     const qn_dim *elements;
-    /* What a file calls the whole and each dimension ("IMAGE", "DATA_BATCH"): said again when it is written.
-     * NULL: nothing; dim_denotations are as many as dims, each or NULL. */
+    /* What a file calls the whole and each dimension ("IMAGE", "DATA_BATCH"): said again when it is
+     * written. NULL: nothing; dim_denotations are as many as dims, each or NULL. */
     const char *denotation;
     const char *const *dim_denotations;
 };

@@ -1,4 +1,5 @@
-/* Widths of quantized numbers: a table, widths.def. What depends on the number of bits is a column of it. */
+/* Widths of quantized numbers: a table, widths.def. What depends on the number of bits is a column
+ * of it. */
 #ifndef QN_WIDTH_H
 #define QN_WIDTH_H
 
@@ -55,7 +56,8 @@ static inline int64_t qn_width_count(const qn_width *width)
 {
     return INT64_C(1) << width->bits;
 }
-/* Finer than what calibration can tell apart: nothing of a range is cut off, and other data may go beyond it. */
+/* Finer than what calibration can tell apart: nothing of a range is cut off, and other data may go
+ * beyond it. */
 static inline bool qn_width_is_fine(const qn_width *width)
 {
     return width->headroom > 1;

@@ -1,5 +1,5 @@
-/* Activation functions with parameters: Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Shrink, Swish,
- * ThresholdedRelu; and the predicate IsInf. */
+/* Activation functions with parameters: Celu, Elu, Gelu, HardSigmoid, LeakyRelu, Selu, Shrink,
+ * Swish, ThresholdedRelu; and the predicate IsInf. */
 #include <math.h>
 
 #include "base/real.h"
@@ -19,7 +19,7 @@ static qn_status infer_same(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Functions: a is the attribute struct ---------------------------------------------------------- */
+/* ---- Functions: a is the attribute struct ---------------------------------------------------- */
 
 #define F64(name, type, expression)                                                                \
     static double name(double x, const void *attrs)                                                \
@@ -49,7 +49,7 @@ ACT(swish, x / (1 + qn_real_exp(-(double)a->alpha * x)))
 ACT(thresholded_relu, x > (double)a->alpha || isnan(x) ? x : 0)
 F64(gelu, qn_gelu_attrs, a->approximate == QN_GELU_TANH ? gelu_tanh(x) : x * normal_cdf(x))
 
-/* ---- Operators ---------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 #define ACTIVATION(Name, f, SINCE, RULES, BRIEF)                                                   \
     static qn_status Name##_eval(qn_eval *self)                                                    \
@@ -137,7 +137,7 @@ const qn_op qn_op_Gelu = {.name = "Gelu",
                           .eval = gelu_eval,
                           .brief = "x times the normal distribution's probability up to x"};
 
-/* ---- Shrink -------------------------------------------------------------------------------------------- */
+/* ---- Shrink ---------------------------------------------------------------------------------- */
 
 static const qn_attr_spec shrink_specs[] = {QN_FLOAT_ATTR(qn_shrink_attrs, bias, 0),
                                             QN_FLOAT_ATTR(qn_shrink_attrs, lambd, 0.5f)};
@@ -169,7 +169,7 @@ const qn_op qn_op_Shrink = {.name = "Shrink",
                             .eval = shrink_eval,
                             .brief = "moves x towards 0 by bias; 0 within lambd"};
 
-/* ---- IsInf ----------------------------------------------------------------------------------------------- */
+/* ---- IsInf ----------------------------------------------------------------------------------- */
 
 static const qn_attr_spec isinf_specs[] = {QN_INT_ATTR(qn_isinf_attrs, detect_negative, 1),
                                            QN_INT_ATTR(qn_isinf_attrs, detect_positive, 1)};

@@ -21,7 +21,7 @@ static lines lines_of(const qn_tensor *x, int64_t axis)
     return l;
 }
 
-/* ---- ArgMax, ArgMin ----------------------------------------------------------------------------------------- */
+/* ---- ArgMax, ArgMin -------------------------------------------------------------------------- */
 
 static const qn_attr_spec arg_specs[] = {
     QN_INT_ATTR(qn_arg_attrs, axis, 0), QN_INT_ATTR(qn_arg_attrs, keepdims, 1),
@@ -107,7 +107,7 @@ static qn_status eval_arg(qn_eval *self, bool max)
 ARG(ArgMax, true, "index of the largest element")
 ARG(ArgMin, false, "index of the smallest element")
 
-/* ---- CumProd, CumSum ------------------------------------------------------------------------------------------ */
+/* ---- CumProd, CumSum ------------------------------------------------------------------------- */
 
 typedef struct running_attrs {
     int64_t exclusive, reverse;

@@ -40,7 +40,7 @@ static qn_status lower_24(qn_node **node)
 
 static const qn_version_rule versions[] = {{24, NULL, lower_24}};
 
-/* ---- Inference ------------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* Dims of one of Q, K, V, whether [batch, heads, length, size] or [batch, length, heads * size]. */
 typedef struct part {
@@ -154,12 +154,13 @@ static qn_status infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 /* A tensor of vectors by batch, head and position. */
 typedef struct heads {
     int64_t batch, heads, length, size;
-    double *data; /* [batch, heads, length, size] */
+    /* [batch, heads, length, size] */
+    double *data;
 } heads;
 
 /* Input i with its heads in front, behind the cache of input `past`. */
@@ -199,8 +200,10 @@ typedef struct attention {
     double scale;
     int64_t past;
     int64_t mask_strides[QN_MAX_RANK];
-    int64_t mask_length; /* keys that the mask speaks of */
-    double *row;         /* scores of one query */
+    /* Keys that the mask speaks of */
+    int64_t mask_length;
+    /* Scores of one query */
+    double *row;
 } attention;
 
 /* Position of query i on the axis of the keys, minus i. */

@@ -26,7 +26,7 @@ static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0},
                                     {"saved_mean", 'M', QN_SET_FLOAT, QN_OPTIONAL},
                                     {"saved_var", 'M', QN_SET_FLOAT, QN_OPTIONAL}};
 
-/* ---- Versions ------------------------------------------------------------------------------------------------ */
+/* ---- Versions -------------------------------------------------------------------------------- */
 
 static qn_status upgrade_6(qn_node **node)
 {
@@ -54,7 +54,8 @@ static qn_status lower_7(qn_node **node)
     return QN_OK;
 }
 
-/* spatial = 0 had statistics for each element of an image: the same as channels of one flat image. */
+/* spatial = 0 had statistics for each element of an image: the same as channels of one flat
+ * image. */
 static qn_status upgrade_9(qn_node **node)
 {
     qn_batchnorm_attrs *a = (*node)->attrs;
@@ -111,7 +112,7 @@ static const qn_version_rule versions[] = {{6, upgrade_6, lower_6},
                                            {14, upgrade_14, lower_14},
                                            {15, NULL, lower_15}};
 
-/* ---- Inference ------------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 static qn_status infer(qn_infer *self)
 {
@@ -135,7 +136,7 @@ static qn_status infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 /* X [batch, channels, area]. */
 typedef struct shape {

@@ -4,7 +4,7 @@
 #include "ops/elementwise.h"
 #include "ops/versions.h"
 
-/* ---- Functions ---------------------------------------------------------------------------------------
+/* ---- Functions ----------------------------------------------------------------------------------
  * Integers wrap around in their type: the store keeps the low bits. */
 
 #define F64(name, expression)                                                                      \
@@ -60,7 +60,7 @@ static int64_t pow_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs
     return (int64_t)result;
 }
 
-/* ---- Arithmetic ------------------------------------------------------------------------------------------ */
+/* ---- Arithmetic ------------------------------------------------------------------------------ */
 
 static const qn_type_rule arithmetic_types[] = {
     {6, QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64)},
@@ -102,7 +102,7 @@ ARITHMETIC(Sub, sub, 0, 0, "a - b")
 ARITHMETIC(Mul, mul, QN_OP_COMMUTES, 1, "a * b")
 ARITHMETIC(Div, div, 0, 1, "a / b; integers towards zero, 0 where b is 0")
 
-/* ---- Pow: base and exponent may have different types -------------------------------------------------------- */
+/* ---- Pow: base and exponent may have different types ----------------------------------------- */
 
 static const qn_type_rule pow_types[] = {{12, QN_SET_INT}, {15, QN_SET(QN_BFLOAT16)}};
 static const qn_port pow_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"Y", 'U', QN_SET_NUMBER, 0}};
@@ -135,7 +135,7 @@ const qn_op qn_op_Pow = {.name = "Pow",
                          .eval = pow_eval,
                          .brief = "a to the power of b"};
 
-/* ---- Mod ------------------------------------------------------------------------------------------------------- */
+/* ---- Mod ------------------------------------------------------------------------------------- */
 
 typedef struct mod_attrs {
     int64_t fmod;
@@ -183,7 +183,7 @@ const qn_op qn_op_Mod = {.name = "Mod",
                          .eval = mod_eval,
                          .brief = "rest of a / b with the sign of b, or of a (fmod)"};
 
-/* ---- PRelu: the slope broadcasts to the input ------------------------------------------------------------------ */
+/* ---- PRelu: the slope broadcasts to the input ------------------------------------------------ */
 
 static const qn_type_rule prelu_types[] = {{9, QN_SET_INT}, {16, QN_SET(QN_BFLOAT16)}};
 static const qn_port prelu_in[] = {{"X", 'T', QN_SET_NUMBER, 0}, {"slope", 'T', QN_SET_NUMBER, 0}};
@@ -223,7 +223,7 @@ const qn_op qn_op_PRelu = {.name = "PRelu",
                            .eval = prelu_eval,
                            .brief = "x, below 0: slope * x"};
 
-/* ---- Logic and bits ---------------------------------------------------------------------------------------------- */
+/* ---- Logic and bits -------------------------------------------------------------------------- */
 
 static const qn_port bool_in[] = {{"A", 'T', QN_SET_BOOL, 0}, {"B", 'T', QN_SET_BOOL, 0}};
 static const qn_port bool_out[] = {{"C", 'T', QN_SET_BOOL, 0}};
@@ -263,8 +263,8 @@ static const qn_attr_spec shift_specs[] = {
     QN_ENUM_ATTR(shift_attrs, direction, SHIFT_NONE, shift_words, .required = true)};
 static const qn_type_rule shift_types[] = {{28, QN_SET_SIGNED}};
 
-/* Bits that leave the type are gone; to the right the sign comes in. Amounts outside the type, negative
- * ones too, leave nothing but that. */
+/* Bits that leave the type are gone; to the right the sign comes in. Amounts outside the type,
+ * negative ones too, leave nothing but that. */
 static int64_t shift_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs)
 {
     const bool left = ((const shift_attrs *)attrs)->direction == SHIFT_LEFT;

@@ -17,7 +17,7 @@ static const qn_port cast_like_in[] = {{"input", '\0', CASTABLE, 0},
                                        {"target_type", 'T', CASTABLE, 0}};
 static const qn_port cast_out[] = {{"output", 'T', CASTABLE, 0}};
 
-/* ---- Before opset 6 the type was given by its name ------------------------------------------------ */
+/* ---- Before opset 6 the type was given by its name ------------------------------------------- */
 
 static qn_status cast_upgrade(qn_node **node)
 {
@@ -40,7 +40,7 @@ static qn_status cast_downgrade(qn_node **node)
 
 static const qn_version_rule cast_versions[] = {{6, cast_upgrade, cast_downgrade}};
 
-/* ---- Inference ------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 static qn_status infer_to(qn_infer *self, qn_dtype dtype)
 {
@@ -72,7 +72,7 @@ static qn_status cast_like_infer(qn_infer *self)
     return infer_to(self, self->in[1]->dtype);
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 enum { ROUND_UP, ROUND_DOWN, ROUND_NEAREST };
 static const char *const round_words[] = {"up", "down", "nearest", NULL};
@@ -134,7 +134,7 @@ static void cast_number(const qn_tensor *out, const qn_tensor *in, const qn_cast
         cast_float(out, in, a);
 }
 
-/* ---- From strings -------------------------------------------------------------------------------------- */
+/* ---- From strings ---------------------------------------------------------------------------- */
 
 enum { TEXT = 64 };
 
@@ -182,10 +182,10 @@ static qn_status cast_from_strings(qn_eval *self, const qn_tensor *out, const qn
     return QN_OK;
 }
 
-/* ---- To strings ------------------------------------------------------------------------------------------ */
+/* ---- To strings ------------------------------------------------------------------------------ */
 
-/* The shortest digits that give |x| back when read as `dtype`: d[0].d[1]d[2]... times 10 to the returned
- * exponent. */
+/* The shortest digits that give |x| back when read as `dtype`: d[0].d[1]d[2]... times 10 to the
+ * returned exponent. */
 static int shortest(char *digits, double x, qn_dtype dtype)
 {
     int exponent = 0;
@@ -258,7 +258,7 @@ static qn_status cast_to_strings(qn_eval *self, const qn_tensor *out, const qn_t
     return QN_OK;
 }
 
-/* ---- The operators ------------------------------------------------------------------------------------------ */
+/* ---- The operators --------------------------------------------------------------------------- */
 
 static qn_status cast_eval(qn_eval *self)
 {

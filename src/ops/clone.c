@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Values are found again by their names, which are unique in a graph: the source is only read, since
- * other threads may be reading it too. */
+/* Values are found again by their names, which are unique in a graph: the source is only read,
+ * since other threads may be reading it too. */
 static qn_status clone_value(qn_value **out, qn_graph *to, const qn_value *value)
 {
     *out = NULL;

@@ -48,7 +48,7 @@ static const qn_port equal_in[] = {{"A", 'T', EQUAL_SET, 0}, {"B", 'T', EQUAL_SE
 static const qn_port order_in[] = {{"A", 'T', QN_SET_NUMBER, 0}, {"B", 'T', QN_SET_NUMBER, 0}};
 static const qn_port bool_out[] = {{"C", '\0', QN_SET_BOOL, 0}};
 
-/* ---- Strings ------------------------------------------------------------------------------------------ */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
 static bool strings_equal(const qn_string *a, const qn_string *b)
 {
@@ -65,7 +65,7 @@ static void equal_strings(const qn_eval *self, const qn_row *row, const void *us
         y[i] = strings_equal(a + (row->repeats[0] ? 0 : i), b + (row->repeats[1] ? 0 : i));
 }
 
-/* ---- Operators ------------------------------------------------------------------------------------------ */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static qn_status eval_compare(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g, qn_row_fn *floats)
 {
@@ -106,7 +106,7 @@ COMPARISON(GreaterOrEqual, greater_or_equal, 12, order_in, order_types_16, 0, .u
 COMPARISON(Less, less, 1, order_in, order_types, 0, QN_BROADCAST_BEFORE_7, "a < b")
 COMPARISON(LessOrEqual, less_or_equal, 12, order_in, order_types_16, 0, .until = 0, "a <= b")
 
-/* ---- Where -------------------------------------------------------------------------------------------------- */
+/* ---- Where ----------------------------------------------------------------------------------- */
 
 static const qn_type_rule where_types[] = {{16, QN_SET(QN_BFLOAT16)}};
 static const qn_port where_in[] = {{"condition", '\0', QN_SET_BOOL, 0},
@@ -141,7 +141,8 @@ static qn_status where_infer(qn_infer *self)
     return whole ? where_elements(self) : QN_OK;
 }
 
-/* Elements of SIZE bytes, which the compiler knows: those of a side that repeats are all its first. */
+/* Elements of SIZE bytes, which the compiler knows: those of a side that repeats are all its
+ * first. */
 #define WHERE(SIZE)                                                                                \
     case SIZE:                                                                                     \
         for (int64_t i = 0; i < row->count; i++) {                                                 \

@@ -6,7 +6,7 @@
 
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
-/* ---- Concat ------------------------------------------------------------------------------------------ */
+/* ---- Concat ---------------------------------------------------------------------------------- */
 
 /* Before opset 4 the axis could be left out and was 1 then. */
 static const qn_attr_spec concat_specs[] = {QN_INT_ATTR(qn_concat_attrs, axis, 1, .required = 4)};
@@ -83,7 +83,7 @@ const qn_op qn_op_Concat = {.name = "Concat",
                             .eval = concat_eval,
                             .brief = "tensors one behind the other along an axis"};
 
-/* ---- Split --------------------------------------------------------------------------------------------- */
+/* ---- Split ----------------------------------------------------------------------------------- */
 
 static const qn_attr_spec split_specs[] = {QN_INT_ATTR(qn_split_attrs, axis, 0),
                                            QN_INT_ATTR(qn_split_attrs, num_outputs, QN_ABSENT),
@@ -242,7 +242,7 @@ const qn_op qn_op_Split = {.name = "Split",
                            .eval = split_eval,
                            .brief = "parts of a tensor along an axis"};
 
-/* ---- Transpose ------------------------------------------------------------------------------------------- */
+/* ---- Transpose ------------------------------------------------------------------------------- */
 
 static const qn_attr_spec transpose_specs[] = {QN_ATTR(qn_transpose_attrs, perm, INTS)};
 static const qn_port transpose_in[] = {{"data", 'T', QN_SET_TENSOR, 0}};

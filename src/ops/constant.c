@@ -9,7 +9,7 @@
 
 static const qn_port any_out[] = {{"output", 0, QN_SET_TENSOR, 0}};
 
-/* ---- Constant ------------------------------------------------------------------------------------------ */
+/* ---- Constant -------------------------------------------------------------------------------- */
 
 /* One of these is given. Sparse values become dense when a file is read. */
 typedef struct constant_attrs {
@@ -33,7 +33,8 @@ static const qn_attr_spec constant_specs[] = {
     QN_ATTR(constant_attrs, value_floats, FLOATS, .since = 12),
     QN_ATTR(constant_attrs, value_strings, STRINGS, .since = 12)};
 
-/* The attribute that is there, as a tensor that borrows its elements; *text is room for a string. */
+/* The attribute that is there, as a tensor that borrows its elements; *text is room for a
+ * string. */
 static bool constant_view(qn_tensor *out, const constant_attrs *a, qn_string *text)
 {
     const void *data = NULL;
@@ -97,7 +98,7 @@ const qn_op qn_op_Constant = {.name = "Constant",
                               .eval = constant_eval,
                               .brief = "a tensor from the file"};
 
-/* ---- ConstantOfShape ------------------------------------------------------------------------------------- */
+/* ---- ConstantOfShape ------------------------------------------------------------------------- */
 
 typedef struct fill_attrs {
     const qn_tensor *value;
@@ -150,7 +151,7 @@ const qn_op qn_op_ConstantOfShape = {.name = "ConstantOfShape",
                                      .eval = fill_eval,
                                      .brief = "a shape filled with one value"};
 
-/* ---- Range ----------------------------------------------------------------------------------------------- */
+/* ---- Range ----------------------------------------------------------------------------------- */
 
 static const qn_type_rule range_types[] = {{27, QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)}};
 static const qn_port range_in[] = {{"start", 'T', QN_SET_NUMBER, 0},
@@ -160,8 +161,8 @@ static const qn_port range_in[] = {{"start", 'T', QN_SET_NUMBER, 0},
 static const char endless[] = "start, limit and delta give no finite range",
                   too_long[] = "start, limit and delta give a range too large for any tensor";
 
-/* max(ceil((limit - start) / delta), 0). Returns why there is no such number: delta is 0 or the count NaN, infinite or
- * too large; NULL: there is. */
+/* max(ceil((limit - start) / delta), 0). Returns why there is no such number: delta is 0 or the
+ * count NaN, infinite or too large; NULL: there is. */
 static const char *range_count(int64_t *out, const qn_tensor *const *in)
 {
     if (qn_dtype_is_integer(in[0]->dtype)) {
@@ -228,7 +229,7 @@ const qn_op qn_op_Range = {.name = "Range",
                            .eval = range_eval,
                            .brief = "start, start + delta, ... below limit"};
 
-/* ---- EyeLike ----------------------------------------------------------------------------------------------- */
+/* ---- EyeLike --------------------------------------------------------------------------------- */
 
 typedef struct eye_attrs {
     int64_t dtype, k;
@@ -277,7 +278,7 @@ const qn_op qn_op_EyeLike = {.name = "EyeLike",
                              .eval = eye_eval,
                              .brief = "ones on a diagonal"};
 
-/* ---- OneHot -------------------------------------------------------------------------------------------------- */
+/* ---- OneHot ---------------------------------------------------------------------------------- */
 
 typedef struct hot_attrs {
     int64_t axis;
@@ -343,7 +344,7 @@ const qn_op qn_op_OneHot = {.name = "OneHot",
                             .eval = hot_eval,
                             .brief = "on at the index, off elsewhere"};
 
-/* ---- Trilu ----------------------------------------------------------------------------------------------------- */
+/* ---- Trilu ----------------------------------------------------------------------------------- */
 
 typedef struct trilu_attrs {
     int64_t upper;

@@ -21,7 +21,7 @@ static qn_status check_bool(const qn_eval *self, const qn_tensor *tensor)
     return QN_OK;
 }
 
-/* ---- If --------------------------------------------------------------------------------------------------- */
+/* ---- If -------------------------------------------------------------------------------------- */
 
 typedef struct if_attrs {
     qn_graph *then_branch, *else_branch;
@@ -79,7 +79,7 @@ const qn_op qn_op_If = {.name = "If",
                         .eval = if_eval,
                         .brief = "one of two subgraphs"};
 
-/* ---- Loop ------------------------------------------------------------------------------------------------- */
+/* ---- Loop ------------------------------------------------------------------------------------ */
 
 typedef struct loop_attrs {
     qn_graph *body;

@@ -6,7 +6,7 @@
 
 static const qn_attr_spec conv_specs[] = {QN_CONV_ATTRS};
 
-/* ---- Inference --------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* Channels, filters and groups go together. */
 static qn_status check_channels(const qn_infer *self, const qn_type *x, const qn_type *w,
@@ -93,7 +93,7 @@ int64_t qn_conv_macs(const qn_infer *self, int32_t w)
     return macs;
 }
 
-/* ---- Kernel -------------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 qn_status qn_conv_make(qn_conv *out, qn_eval *self, const qn_tensor *x, const qn_tensor *w)
 {
@@ -149,7 +149,7 @@ qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const doubl
     return QN_OK;
 }
 
-/* ---- Conv ------------------------------------------------------------------------------------------------------ */
+/* ---- Conv ------------------------------------------------------------------------------------ */
 
 static const qn_port conv_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                   {"W", 'T', QN_SET_FLOAT, 0},

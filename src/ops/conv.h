@@ -1,10 +1,12 @@
-/* Convolution over doubles, which hold sums of 8-bit products exactly: Conv, ConvInteger, QLinearConv. */
+/* Convolution over doubles, which hold sums of 8-bit products exactly: Conv, ConvInteger,
+ * QLinearConv. */
 #ifndef QN_CONV_H
 #define QN_CONV_H
 
 #include "ops/window.h"
 
-/* X [batch, channels, in...], W [filters, channels / group, kernel...], Y [batch, filters, out...]. */
+/* X [batch, channels, in...], W [filters, channels / group, kernel...], Y [batch, filters,
+ * out...]. */
 typedef struct qn_conv {
     qn_window window;
     int64_t batch, channels, filters, group;
@@ -25,7 +27,8 @@ QN_MUST_CHECK qn_status qn_conv_make(qn_conv *out, qn_eval *self, const qn_tenso
 QN_MUST_CHECK qn_status qn_conv_f64(double *y, qn_eval *self, const qn_conv *conv, const double *x,
                                     const double *w);
 
-/* The transposed convolution: X is input 0, W [channels, filters / group, kernel...]. y is added to. */
+/* The transposed convolution: X is input 0, W [channels, filters / group, kernel...]. y is added
+ * to. */
 QN_MUST_CHECK qn_status qn_infer_conv_transpose(qn_infer *self, int32_t x, int32_t w, int32_t b,
                                                 qn_dtype dtype);
 int64_t qn_conv_transpose_macs(const qn_infer *self, int32_t w);

@@ -1,5 +1,5 @@
-/* ConvTranspose, and what the quantized one shares with it: the input spread over a larger output, as the
- * gradient of a convolution is. */
+/* ConvTranspose, and what the quantized one shares with it: the input spread over a larger output,
+ * as the gradient of a convolution is. */
 #include <string.h>
 
 #include "ops/conv.h"
@@ -13,7 +13,7 @@ static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"B", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
 static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
-/* ---- Inference -------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* X [N, C, ...], W [C, filters / group, ...]; input b is the bias. */
 static qn_status check_channels(const qn_infer *self, const qn_type *x, const qn_type *w, int32_t b,
@@ -76,12 +76,13 @@ int64_t qn_conv_transpose_macs(const qn_infer *self, int32_t w_at)
     return count;
 }
 
-/* ---- Kernel --------------------------------------------------------------------------------------------------
+/* ---- Kernel -------------------------------------------------------------------------------------
  * Every input element adds its multiple of the kernel to the output. A window that slides over the
  * output finds where: its "output" positions are the input's. */
 
 typedef struct spread {
-    qn_window window; /* over the output: in and out changed places */
+    /* Over the output: in and out changed places */
+    qn_window window;
     int64_t channels, filters, group;
     int64_t *positions, *elements;
 } spread;
@@ -144,7 +145,7 @@ qn_status qn_conv_transpose_f64(double *y, qn_eval *self, int32_t w_at, const do
     return QN_OK;
 }
 
-/* ---- ConvTranspose ------------------------------------------------------------------------------------------- */
+/* ---- ConvTranspose --------------------------------------------------------------------------- */
 
 static qn_status infer(qn_infer *self)
 {

@@ -16,7 +16,7 @@ static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"mask", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
 static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
-/* ---- Inference ------------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* X [N, C, H, W], W [filters, C / group, kh, kw], all known. */
 static qn_status check_groups(const qn_infer *self, const int64_t *x, const int64_t *w)
@@ -84,12 +84,13 @@ static int64_t macs(const qn_infer *self)
     return count;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct deform {
     qn_window window;
     const qn_window_attrs *attrs;
-    const double *x, *w, *offset, *mask; /* mask NULL: all 1 */
+    /* Mask NULL: all 1 */
+    const double *x, *w, *offset, *mask;
     int64_t channels, filters;
 } deform;
 

@@ -9,8 +9,10 @@
 
 typedef struct dropout_attrs {
     int64_t seed;
-    float ratio;     /* before opset 12 */
-    int64_t is_test; /* before opset 7 */
+    /* Before opset 12 */
+    float ratio;
+    /* Before opset 7 */
+    int64_t is_test;
 } dropout_attrs;
 static const qn_attr_spec dropout_specs[] = {
     QN_INT_ATTR(dropout_attrs, seed, QN_ABSENT, .since = 12),
@@ -25,7 +27,7 @@ static const qn_port dropout_in[] = {{"data", 'T', DROPOUT_SET, 0},
 static const qn_port dropout_out[] = {{"output", 'T', DROPOUT_SET, 0},
                                       {"mask", '\0', QN_SET_BOOL, QN_OPTIONAL}};
 
-/* ---- Versions ------------------------------------------------------------------------------------------ */
+/* ---- Versions -------------------------------------------------------------------------------- */
 
 /* Whatever is_test says: nobody who runs a file wants elements dropped. */
 static qn_status upgrade_7(qn_node **node)
@@ -91,7 +93,7 @@ static qn_status lower_12(qn_node **node)
 static const qn_version_rule dropout_versions[] = {
     {7, upgrade_7, lower_7}, {10, upgrade_10, NULL}, {12, upgrade_12, lower_12}};
 
-/* ---- Inference and kernel -------------------------------------------------------------------------------- */
+/* ---- Inference and kernel -------------------------------------------------------------------- */
 
 static qn_status dropout_infer(qn_infer *self)
 {

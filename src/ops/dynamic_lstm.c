@@ -1,7 +1,7 @@
-/* com.microsoft's DynamicQuantizeLSTM: an LSTM with weights of 8 bits. The sequence is quantized as a whole, as
- * DynamicQuantizeLinear does it, the state of each item before every step. W is [directions, inputs, 4 hidden]
- * and R [directions, hidden, 4 hidden]; their scales and zero points are one for a direction, or one for each
- * of the 4 hidden columns. */
+/* com.microsoft's DynamicQuantizeLSTM: an LSTM with weights of 8 bits. The sequence is quantized as
+ * a whole, as DynamicQuantizeLinear does it, the state of each item before every step. W is
+ * [directions, inputs, 4 hidden] and R [directions, hidden, 4 hidden]; their scales and zero points
+ * are one for a direction, or one for each of the 4 hidden columns. */
 #include "ops/dynamic_lstm.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { GATES = 4 };
 
-/* ---- Shared with fast kernels ------------------------------------------------------------------------------- */
+/* ---- Shared with fast kernels ---------------------------------------------------------------- */
 
 void qn_dlstm_step(const qn_dlstm *l, const float *const sums[2], const float scales[2], float *h,
                    double *c, double *work)
@@ -39,7 +39,7 @@ void qn_dlstm_cell(qn_cell *cell, const qn_recurrent_attrs *attrs, int64_t hidde
     *cell = (qn_cell){.attrs = attrs, .hidden = hidden, .f = list[0], .g = list[1], .h = list[2]};
 }
 
-/* ---- Inference ---------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* One for a direction, or one for a column. */
 static qn_status check_params(const qn_infer *self, int32_t i, const qn_dim dims[2])
@@ -115,18 +115,24 @@ static int64_t dlstm_macs(const qn_infer *self)
     return each;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct run {
     const qn_recurrent_attrs *attrs;
     int64_t time, batch, inputs, hidden, columns;
-    double *weights[2];      /* [directions][rows][columns], zero points taken off */
-    float *scales[2];        /* [directions][columns] */
-    double *bias, *peephole; /* NULL: none */
-    double *x;               /* integers without zero point */
+    /* [directions][rows][columns], zero points taken off */
+    double *weights[2];
+    /* [directions][columns] */
+    float *scales[2];
+    /* NULL: none */
+    double *bias, *peephole;
+    /* Integers without zero point */
+    double *x;
     float x_scale;
-    float *sums, *h;      /* [2][columns], [hidden] */
-    double *c, *work, *q; /* [hidden], [9 hidden], [hidden] */
+    /* [2][columns], [hidden] */
+    float *sums, *h;
+    /* [hidden], [9 hidden], [hidden] */
+    double *c, *work, *q;
 } run;
 
 /* The parameters of every column. */
@@ -271,7 +277,7 @@ static qn_status dlstm_eval(qn_eval *self)
     return QN_OK;
 }
 
-/* ---- Operator ----------------------------------------------------------------------------------------------- */
+/* ---- Operator -------------------------------------------------------------------------------- */
 
 static const char *const direction_words[] = {"forward", "reverse", "bidirectional", NULL};
 static const qn_attr_spec specs[] = {

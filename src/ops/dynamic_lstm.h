@@ -1,4 +1,5 @@
-/* What the kernels of DynamicQuantizeLSTM share, so that they agree bit for bit (docs/numerics.md). */
+/* What the kernels of DynamicQuantizeLSTM share, so that they agree bit for bit
+ * (docs/numerics.md). */
 #ifndef QN_DYNAMIC_LSTM_H
 #define QN_DYNAMIC_LSTM_H
 
@@ -23,13 +24,17 @@ enum {
 
 /* One direction. */
 typedef struct qn_dlstm {
-    qn_cell cell;          /* without weights and bias */
-    const float *scale[2]; /* of W and R: [4 * hidden] */
-    const double *bias[2]; /* [4 * hidden] each; NULL: 0 */
+    /* Without weights and bias */
+    qn_cell cell;
+    /* Of W and R: [4 * hidden] */
+    const float *scale[2];
+    /* [4 * hidden] each; NULL: 0 */
+    const double *bias[2];
 } qn_dlstm;
 
-/* A step: gates = part(x) + part(h), part = f32(sum) * (s * scale[j]) + bias[j], the sums of W's and R's
- * products with integers of scales s. Makes the next h and c, [hidden]; `work` has room for 8 * hidden. */
+/* A step: gates = part(x) + part(h), part = f32(sum) * (s * scale[j]) + bias[j], the sums of W's
+ * and R's products with integers of scales s. Makes the next h and c, [hidden]; `work` has room for
+ * 8 * hidden. */
 void qn_dlstm_step(const qn_dlstm *l, const float *const sums[2], const float scales[2], float *h,
                    double *c, double *work);
 /* f, g and h of direction d. */

@@ -12,9 +12,9 @@ static const qn_attr_spec einsum_specs[] = {
 static const qn_port einsum_in[] = {{"Inputs", 'T', QN_SET_NUMBER, QN_VARIADIC}};
 static const qn_port einsum_out[] = {{"Output", 'T', QN_SET_NUMBER, 0}};
 
-/* ---- The equation ------------------------------------------------------------------------------------
- * A label is a letter, or one dimension of the ellipsis: these are numbered from the last, since they
- * broadcast aligned at the end. */
+/* ---- The equation -------------------------------------------------------------------------------
+ * A label is a letter, or one dimension of the ellipsis: these are numbered from the last, since
+ * they broadcast aligned at the end. */
 
 enum { ELLIPSIS = 128, LABELS = ELLIPSIS + QN_MAX_RANK };
 typedef struct term {
@@ -22,7 +22,8 @@ typedef struct term {
     uint8_t label[QN_MAX_RANK];
 } term;
 
-/* Reads one term of the equation up to ',', "->" or the end; an ellipsis stands for `spread` dims. */
+/* Reads one term of the equation up to ',', "->" or the end; an ellipsis stands for `spread`
+ * dims. */
 static const char *read_term(term *out, const char *at, int32_t spread)
 {
     out->rank = 0;
@@ -69,7 +70,8 @@ typedef struct table {
     bool seen[LABELS];
     int uses[LABELS];
     qn_dim size[LABELS];
-    int32_t spread; /* dims of the widest ellipsis */
+    /* Dims of the widest ellipsis */
+    int32_t spread;
 } table;
 
 static qn_status read_input(const qn_infer *self, table *t, const char **at, int32_t i)
@@ -187,14 +189,15 @@ static int64_t einsum_macs(const qn_infer *self)
     return macs;
 }
 
-/* ---- Kernel --------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
-/* All labels, those of the output first; an input's stride is 0 along labels that it has not, or has
- * as 1. */
+/* All labels, those of the output first; an input's stride is 0 along labels that it has not, or
+ * has as 1. */
 typedef struct space {
     int32_t rank, out_rank;
     int64_t size[LABELS];
-    int64_t *strides; /* [inputs, LABELS] */
+    /* [inputs, LABELS] */
+    int64_t *strides;
 } space;
 
 static int32_t find_label(uint8_t *labels, space *s, uint8_t label)

@@ -24,7 +24,7 @@ int64_t qn_offset_of(int64_t i, int32_t rank, const int64_t *dims, const int64_t
     return offset;
 }
 
-/* ---- Unary ------------------------------------------------------------------------------------------ */
+/* ---- Unary ----------------------------------------------------------------------------------- */
 
 static void map_f64(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, const void *params)
 {
@@ -67,7 +67,7 @@ qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i64 *g)
     return QN_OK;
 }
 
-/* ---- Rows ------------------------------------------------------------------------------------------ */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 /* Trailing dims along which every operand goes on, or repeats, as in the last one. */
 static int64_t join_dims(int32_t *rank, const qn_tensor *out, int64_t strides[][QN_MAX_RANK],
@@ -103,14 +103,15 @@ void qn_eval_rows(const qn_eval *self, qn_row_fn *fn, const void *user)
     }
 }
 
-/* ---- Binary ------------------------------------------------------------------------------------------ */
+/* ---- Binary ---------------------------------------------------------------------------------- */
 
 typedef struct functions {
     qn_binary_f64 *f;
     qn_binary_i64 *g;
 } functions;
 
-/* Elements [first, first + count) of operand i of the row; where it repeats the first is all of them. */
+/* Elements [first, first + count) of operand i of the row; where it repeats the first is all of
+ * them. */
 static void load_f64(double *x, const qn_eval *self, const qn_row *row, int32_t i, int64_t first,
                      int64_t count)
 {

@@ -18,12 +18,16 @@ QN_MUST_CHECK qn_status qn_eval_unary(qn_eval *self, qn_unary_f64 *f, qn_unary_i
  * where not zero. */
 QN_MUST_CHECK qn_status qn_eval_binary(qn_eval *self, qn_binary_f64 *f, qn_binary_i64 *g);
 
-/* Rows of output 0 under numpy's broadcast of all inputs (at most QN_ROW_OPERANDS), as long as they can be. */
+/* Rows of output 0 under numpy's broadcast of all inputs (at most QN_ROW_OPERANDS), as long as they
+ * can be. */
 enum { QN_ROW_OPERANDS = 3 };
 typedef struct qn_row {
-    int64_t first, count;          /* elements of output 0 */
-    int64_t at[QN_ROW_OPERANDS];   /* first element of each input */
-    bool repeats[QN_ROW_OPERANDS]; /* it is that of the whole row */
+    /* Elements of output 0 */
+    int64_t first, count;
+    /* First element of each input */
+    int64_t at[QN_ROW_OPERANDS];
+    /* It is that of the whole row */
+    bool repeats[QN_ROW_OPERANDS];
 } qn_row;
 typedef void qn_row_fn(const qn_eval *self, const qn_row *row, const void *user);
 void qn_eval_rows(const qn_eval *self, qn_row_fn *fn, const void *user);
@@ -32,22 +36,23 @@ void qn_eval_rows(const qn_eval *self, qn_row_fn *fn, const void *user);
 void qn_tensor_map(const qn_tensor *out, const qn_tensor *in, qn_unary_f64 *f, qn_unary_i64 *g,
                    const void *params);
 
-/* ---- Inference: shapes that the graph computes ------------------------------------------------------
- * Where contents of small integer inputs are known (qn_type.elements), those of output 0 become known.
- * To be called when output 0 has its type. */
+/* ---- Inference: shapes that the graph computes --------------------------------------------------
+ * Where contents of small integer inputs are known (qn_type.elements), those of output 0 become
+ * known. To be called when output 0 has its type. */
 
 QN_MUST_CHECK qn_status qn_infer_unary_elements(qn_infer *self, qn_unary_i64 *g);
 typedef struct qn_binary_rule {
     qn_binary_i64 *g;
     bool has_neutral, commutes;
-    int64_t neutral; /* x op neutral = x: keeps symbols */
+    /* x op neutral = x: keeps symbols */
+    int64_t neutral;
 } qn_binary_rule;
 QN_MUST_CHECK qn_status qn_infer_binary_elements(qn_infer *self, const qn_binary_rule *rule);
 
-/* ---- Broadcast -------------------------------------------------------------------------------------- */
+/* ---- Broadcast ------------------------------------------------------------------------------- */
 
-/* Strides, in elements, with which `tensor` is walked to fill `out_rank` dims under broadcast: 0 along
- * the dims that repeat. */
+/* Strides, in elements, with which `tensor` is walked to fill `out_rank` dims under broadcast: 0
+ * along the dims that repeat. */
 void qn_broadcast_strides(int64_t *strides, const qn_tensor *tensor, int32_t out_rank,
                           const int64_t *out_dims);
 /* Element offset of flat index `i` of dims under strides. */

@@ -19,7 +19,7 @@ static qn_status fail_bytes(const qn_eval *self, size_t bytes, const char *what)
                          self->node->op->name);
 }
 
-/* ---- Outputs ---------------------------------------------------------------------------------------- */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 qn_status qn_eval_output(qn_eval *self, int32_t o, qn_dtype dtype, int32_t rank,
                          const int64_t *dims)
@@ -100,7 +100,7 @@ qn_status qn_eval_output_copy(qn_eval *self, int32_t o, const qn_tensor *tensor)
     return qn_eval_copy(self, self->out[o], tensor);
 }
 
-/* ---- Inputs as numbers ------------------------------------------------------------------------------- */
+/* ---- Inputs as numbers ----------------------------------------------------------------------- */
 
 qn_status qn_eval_scratch(qn_eval *self, void **out, int64_t count, size_t size)
 {

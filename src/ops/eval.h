@@ -25,7 +25,8 @@ QN_MUST_CHECK qn_status qn_eval_output_copy(qn_eval *self, int32_t o, const qn_t
 QN_MUST_CHECK qn_status qn_eval_output_sequence(qn_eval *self, int32_t o, int64_t count);
 /* Deep copy into memory that lives as long as the outputs. */
 QN_MUST_CHECK qn_status qn_eval_copy(qn_eval *self, qn_tensor *out, const qn_tensor *tensor);
-/* Scratch for `count` items, 64-byte aligned; sets the message and returns the status on failure. */
+/* Scratch for `count` items, 64-byte aligned; sets the message and returns the status on
+ * failure. */
 QN_MUST_CHECK qn_status qn_eval_scratch(qn_eval *self, void **out, int64_t count, size_t size);
 
 /* All of a numeric tensor as doubles or int64, in scratch memory. */
@@ -45,18 +46,19 @@ static inline int64_t qn_tensor_i64(const qn_tensor *tensor, int64_t i)
                                      : qn_tensor_i64_any(tensor, i);
 }
 
-/* Infers the outputs' types from the inputs at hand, with `scratch` for the work, and makes the outputs,
- * unless the operator does that itself. Kernels rely on inputs that inference has seen. */
+/* Infers the outputs' types from the inputs at hand, with `scratch` for the work, and makes the
+ * outputs, unless the operator does that itself. Kernels rely on inputs that inference has seen. */
 QN_MUST_CHECK qn_status qn_eval_outputs(qn_eval *self, qn_arena *scratch);
 
-/* ---- Evaluating one node ------------------------------------------------------------------------------ */
+/* ---- Evaluating one node --------------------------------------------------------------------- */
 
-/* Computes a node from known inputs (in[i] NULL: left out) with its reference kernel: infers, allocates
- * the outputs in `arena`, evaluates. out[i] is NULL where the node does not want the output. Subgraphs
- * are evaluated the same way, node by node. */
+/* Computes a node from known inputs (in[i] NULL: left out) with its reference kernel: infers,
+ * allocates the outputs in `arena`, evaluates. out[i] is NULL where the node does not want the
+ * output. Subgraphs are evaluated the same way, node by node. */
 QN_MUST_CHECK qn_status qn_node_eval(qn_tensor **out, qn_context *ctx, qn_arena *arena,
                                      const qn_node *node, const qn_tensor *const *in);
-/* Evaluates a whole graph node by node: `in` has one per graph input, `captured` one per capture. */
+/* Evaluates a whole graph node by node: `in` has one per graph input, `captured` one per
+ * capture. */
 typedef struct qn_graph_args {
     const qn_tensor *const *in;
     const qn_tensor *const *captured;

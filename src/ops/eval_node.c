@@ -6,10 +6,12 @@
 /* Evaluation of nodes outside a plan: all memory comes from an arena, scratch from one of its own
  * that ends with the call. */
 typedef struct host {
-    qn_eval eval; /* first: kernels hand it back */
+    /* First: kernels hand it back */
+    qn_eval eval;
     qn_arena *kept;
     qn_arena scratch;
-    const qn_tensor *const *in; /* of the node, captured values included */
+    /* Of the node, captured values included */
+    const qn_tensor *const *in;
 } host;
 
 static void *host_keep(qn_eval *self, size_t size)
@@ -34,7 +36,7 @@ static qn_status host_graph(qn_eval *self, const qn_graph *body, const qn_tensor
     return qn_graph_eval(outputs, self->ctx, h->kept, body, &args);
 }
 
-/* ---- Types of outputs from known inputs --------------------------------------------------------------- */
+/* ---- Types of outputs from known inputs ------------------------------------------------------ */
 
 /* What inference works on: one type per input and output. */
 typedef struct frame {
@@ -153,7 +155,7 @@ qn_status qn_node_eval(qn_tensor **out, qn_context *ctx, qn_arena *arena, const 
     return status;
 }
 
-/* ---- Whole graphs --------------------------------------------------------------------------------------- */
+/* ---- Whole graphs ---------------------------------------------------------------------------- */
 
 /* Tensors of a graph's values while it is evaluated; found by the value's number in `mark`, which a
  * shared graph cannot have, so they go into a table of name -> tensor. */

@@ -25,7 +25,7 @@ qn_status qn_emit_number(qn_value **out, qn_node *place, const qn_op *op, qn_val
     return qn_emit(out, place, op, a, constant);
 }
 
-/* ---- One function per operator: *out = the same from older operators ---------------------------------- */
+/* ---- One function per operator: *out = the same from older operators ------------------------- */
 
 /* x * sigmoid(alpha * x) */
 static qn_status swish(qn_value **out, qn_node *node)

@@ -32,10 +32,10 @@ static qn_complex turned(qn_complex a)
     return (qn_complex){a.im, -a.re};
 }
 
-/* ---- Rounds ------------------------------------------------------------------------------------------------- */
+/* ---- Rounds ---------------------------------------------------------------------------------- */
 
-/* n transforms of length 1, of elements m apart from out[0] on, become one of length n; element k is turned by
- * roots[k * turn] first. */
+/* n transforms of length 1, of elements m apart from out[0] on, become one of length n; element k
+ * is turned by roots[k * turn] first. */
 static void join(const qn_fft_rounds *r, qn_complex *out, int64_t n, int64_t m, int64_t turn)
 {
     qn_complex parts[LARGEST_FACTOR];
@@ -69,7 +69,8 @@ static void join_4(const qn_fft_rounds *r, qn_complex *out, int64_t m, int64_t t
     out[3 * m] = minus(even_turned, odd_turned);
 }
 
-/* out[n] = the transform of the elements of `in` that are `step` apart: of every factor-th of them first. */
+/* out[n] = the transform of the elements of `in` that are `step` apart: of every factor-th of them
+ * first. */
 static void transform(const qn_fft_rounds *r, qn_complex *out, const qn_complex *in, int64_t n,
                       int round)
 {
@@ -134,10 +135,10 @@ static qn_status make_roots(qn_fft_rounds *r, qn_eval *self)
     return QN_OK;
 }
 
-/* ---- Convolution -------------------------------------------------------------------------------------------- */
+/* ---- Convolution ----------------------------------------------------------------------------- */
 
-/* Since 2 j k = j^2 + k^2 - (k - j)^2, the transform is chirp[k] times the convolution of in . chirp with the chirp's
- * conjugate. */
+/* Since 2 j k = j^2 + k^2 - (k - j)^2, the transform is chirp[k] times the convolution of in .
+ * chirp with the chirp's conjugate. */
 static qn_status make_convolution(qn_fft *f, qn_eval *self)
 {
     const int64_t n = f->length, m = f->rounds.length;
@@ -179,7 +180,7 @@ static void convolve(const qn_fft *f, qn_complex *out, const qn_complex *in)
     }
 }
 
-/* ---- Both ------------------------------------------------------------------------------------------------------ */
+/* ---- Both ------------------------------------------------------------------------------------ */
 
 qn_status qn_fft_make(qn_fft *out, qn_eval *self, int64_t length)
 {

@@ -13,18 +13,23 @@ enum { QN_FFT_MOST_ROUNDS = 64 };
 typedef struct qn_fft_rounds {
     int64_t length;
     int64_t factors[QN_FFT_MOST_ROUNDS];
-    qn_complex *roots; /* e^(-2 pi i k / length) */
+    /* e^(-2 pi i k / length) */
+    qn_complex *roots;
 } qn_fft_rounds;
 
 /* Tables for transforms of one length. */
 typedef struct qn_fft {
     int64_t length;
     qn_fft_rounds rounds;
-    /* A length with a large prime factor is done as a convolution with a chirp, by transforms of a power of two. */
+    /* A length with a large prime factor is done as a convolution with a chirp, by transforms of a
+     * power of two. */
     bool convolves;
-    qn_complex *chirp;   /* [length]: e^(-pi i k^2 / length) */
-    qn_complex *filter;  /* [rounds.length]: transform of the conjugate chirp, around 0 */
-    qn_complex *work[2]; /* [rounds.length] */
+    /* [length]: e^(-pi i k^2 / length) */
+    qn_complex *chirp;
+    /* [rounds.length]: transform of the conjugate chirp, around 0 */
+    qn_complex *filter;
+    /* [rounds.length] */
+    qn_complex *work[2];
 } qn_fft;
 
 /* Of a length of at least 1; the tables are scratch memory of the kernel. */

@@ -1,4 +1,5 @@
-/* What a model is, whatever its file is called: operators, attributes, names and contents of values. */
+/* What a model is, whatever its file is called: operators, attributes, names and contents of
+ * values. */
 #include "ops/fingerprint.h"
 
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "base/fingerprint.h"
 #include "ops/op.h"
 
-/* The same for the same operators, attributes, names of values and constants; path, metadata and names of
- * nodes do not count. */
+/* The same for the same operators, attributes, names of values and constants; path, metadata and
+ * names of nodes do not count. */
 qn_fingerprint qn_model_fingerprint(const qn_model *model);
 /* Takes in shape and contents; NULL is something too. */
 void qn_fingerprint_tensor(qn_fingerprint *print, const qn_tensor *tensor);

@@ -12,7 +12,7 @@ typedef struct axis_attrs {
 } axis_attrs;
 static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
 
-/* ---- Gather ------------------------------------------------------------------------------------------- */
+/* ---- Gather ---------------------------------------------------------------------------------- */
 
 static qn_status gather_elements_known(qn_infer *self)
 {
@@ -91,7 +91,7 @@ const qn_op qn_op_Gather = {.name = "Gather",
                             .eval = gather_eval,
                             .brief = "slices along an axis picked by indices"};
 
-/* ---- GatherElements ------------------------------------------------------------------------------------- */
+/* ---- GatherElements -------------------------------------------------------------------------- */
 
 static qn_status gather_along_infer(qn_infer *self)
 {
@@ -129,7 +129,7 @@ const qn_op qn_op_GatherElements = {.name = "GatherElements",
                                     .eval = gather_along_eval,
                                     .brief = "one element per index, along an axis"};
 
-/* ---- GatherND --------------------------------------------------------------------------------------------- */
+/* ---- GatherND -------------------------------------------------------------------------------- */
 
 typedef struct batch_attrs {
     int64_t batch_dims;

@@ -7,7 +7,7 @@
 #include "ops/move.h"
 #include "ops/versions.h"
 
-/* ---- GridSample ------------------------------------------------------------------------------------------ */
+/* ---- GridSample ------------------------------------------------------------------------------ */
 
 static const char *const mode_words[] = {"linear", "nearest", "cubic", "bilinear", "bicubic", NULL};
 static const char *const pad_words[] = {"zeros", "border", "reflection", NULL};
@@ -151,7 +151,8 @@ void qn_grid_taps_of(qn_grid_taps *out, const qn_grid_attrs *a, double x, int64_
 typedef struct sample {
     const qn_tensor *x;
     int64_t strides[QN_MAX_RANK];
-    qn_grid_taps taps[QN_MAX_RANK]; /* per spatial dim */
+    /* Per spatial dim */
+    qn_grid_taps taps[QN_MAX_RANK];
 } sample;
 
 /* Sum over the taps of spatial dims d.. */
@@ -205,7 +206,7 @@ const qn_op qn_op_GridSample = {.name = "GridSample",
                                 .eval = grid_eval,
                                 .brief = "elements interpolated at the points of a grid"};
 
-/* ---- AffineGrid ------------------------------------------------------------------------------------------- */
+/* ---- AffineGrid ------------------------------------------------------------------------------ */
 
 typedef struct affine_attrs {
     int64_t align_corners;

@@ -14,7 +14,8 @@ typedef struct qn_grid_attrs {
 /* The elements along one axis that a point lies between. */
 enum { QN_GRID_MOST_TAPS = 4 };
 typedef struct qn_grid_taps {
-    int count; /* without those outside, which are 0 */
+    /* Without those outside, which are 0 */
+    int count;
     int64_t at[QN_GRID_MOST_TAPS];
     double weight[QN_GRID_MOST_TAPS];
 } qn_grid_taps;

@@ -1,4 +1,5 @@
-/* ImageDecoder: a picture's file as bytes to its pixels [height][width][channels], as Pillow decodes it. */
+/* ImageDecoder: a picture's file as bytes to its pixels [height][width][channels], as Pillow
+ * decodes it. */
 #include <string.h>
 
 #include "image/image.h"

@@ -22,7 +22,7 @@ qn_status qn_index_tuple(int64_t *out, const qn_eval *self, const qn_index_space
     return QN_OK;
 }
 
-/* ---- Along an axis ------------------------------------------------------------------------------------------ */
+/* ---- Along an axis --------------------------------------------------------------------------- */
 
 qn_status qn_index_check_shape(qn_infer *self, const qn_type *data, const qn_type *indices,
                                int64_t axis)

@@ -18,13 +18,17 @@ QN_MUST_CHECK static inline qn_status qn_index_get(int64_t *out, const qn_eval *
 /* Walks through indices along an axis of `data`, a part of a row at a time: of their last dim. */
 enum { QN_INDEX_PART = 256 };
 typedef struct qn_index_walk {
-    int64_t left;              /* indices behind the part, of all rows */
-    int64_t count;             /* of the part */
-    int64_t at[QN_INDEX_PART]; /* the elements of data that the part names */
+    /* Indices behind the part, of all rows */
+    int64_t left;
+    /* Of the part */
+    int64_t count;
+    /* The elements of data that the part names */
+    int64_t at[QN_INDEX_PART];
     /* How to go on. */
     const qn_tensor *indices;
     int64_t axis, dim;
-    int64_t strides[QN_MAX_RANK]; /* of data */
+    /* Of data */
+    int64_t strides[QN_MAX_RANK];
 } qn_index_walk;
 /* axis may be negative. */
 void qn_index_walk_begin(qn_index_walk *walk, const qn_tensor *data, const qn_tensor *indices,
@@ -40,7 +44,8 @@ QN_MUST_CHECK qn_status qn_index_check_shape(qn_infer *self, const qn_type *data
 
 /* Tuples of `depth` indices into the dims from `first` on. */
 typedef struct qn_index_space {
-    const qn_tensor *indices; /* [.., depth] */
+    /* [.., depth] */
+    const qn_tensor *indices;
     int64_t depth;
     int32_t first;
     const int64_t *dims, *strides;

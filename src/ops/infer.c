@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- Failing -------------------------------------------------------------------------------------- */
+/* ---- Failing --------------------------------------------------------------------------------- */
 
 qn_status qn_infer_fail(const qn_infer *self, const char *format, ...)
 {
@@ -13,7 +13,7 @@ qn_status qn_infer_fail(const qn_infer *self, const char *format, ...)
     return status;
 }
 
-/* ---- Setting outputs ------------------------------------------------------------------------------ */
+/* ---- Setting outputs ------------------------------------------------------------------------- */
 
 void qn_infer_set(qn_infer *self, int32_t o, qn_dtype dtype, int32_t rank, const qn_dim *dims)
 {
@@ -57,7 +57,7 @@ qn_status qn_infer_set_elements(qn_infer *self, int32_t o, const qn_dim *element
     return QN_OK;
 }
 
-/* ---- Dimensions ------------------------------------------------------------------------------------ */
+/* ---- Dimensions ------------------------------------------------------------------------------ */
 
 bool qn_dim_merge(qn_dim *out, qn_dim a, qn_dim b)
 {
@@ -151,7 +151,7 @@ qn_status qn_infer_broadcast_to(const qn_infer *self, int32_t i, int32_t rank, c
     return QN_OK;
 }
 
-/* ---- Contents of inputs ------------------------------------------------------------------------------ */
+/* ---- Contents of inputs ---------------------------------------------------------------------- */
 
 bool qn_infer_elements(const qn_infer *self, int32_t i, qn_dim *out, size_t capacity, size_t *count)
 {
@@ -212,7 +212,7 @@ qn_status qn_infer_axis(const qn_infer *self, int64_t *axis, int32_t rank, const
     return QN_OK;
 }
 
-/* ---- Checking inputs ----------------------------------------------------------------------------------- */
+/* ---- Checking inputs ------------------------------------------------------------------------- */
 
 static const qn_port *port_of(const qn_op *op, int32_t i)
 {
@@ -271,7 +271,8 @@ static qn_status check_types(const qn_infer *self)
     return QN_OK;
 }
 
-/* No shape that inference finds may be one that nothing can hold: who multiplies dims need not ask. */
+/* No shape that inference finds may be one that nothing can hold: who multiplies dims need not
+ * ask. */
 static qn_status check_sizes(const qn_infer *self)
 {
     for (int32_t o = 0; o < self->n_out; o++) {

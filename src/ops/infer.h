@@ -6,12 +6,13 @@
 
 /* Infers every value of the graph from its inputs and constants, in order. What is declared in the
  * file (value_info, outputs) serves where inference knows less; where the two contradict each other
- * inference wins, and a graph whose operators cannot take their inputs is an error naming the node. */
+ * inference wins, and a graph whose operators cannot take their inputs is an error naming the
+ * node. */
 QN_MUST_CHECK qn_status qn_graph_infer(qn_graph *graph);
 /* Checks the node's inputs against its ports and infers its outputs. */
 QN_MUST_CHECK qn_status qn_node_infer(qn_node *node);
-/* The same with types and contents from elsewhere (a run with known inputs): checks `self->in`, calls
- * the operator's infer. */
+/* The same with types and contents from elsewhere (a run with known inputs): checks `self->in`,
+ * calls the operator's infer. */
 QN_MUST_CHECK qn_status qn_infer_run(qn_infer *self);
 /* Whether the types of the node's inputs alone, without what the file declares of its outputs, give
  * every output its dims: then a kernel can be called with memory of that size. */
@@ -24,7 +25,7 @@ bool qn_node_macs_known(const qn_node *node);
 /* The set that a type belongs to: its element type's, sequence or optional; 0 where not known. */
 uint32_t qn_type_set(const qn_type *type);
 
-/* ---- For operators --------------------------------------------------------------------------------- */
+/* ---- For operators --------------------------------------------------------------------------- */
 
 QN_MUST_CHECK qn_status qn_infer_fail(const qn_infer *self, const char *format, ...)
     QN_PRINTF(2, 3);
@@ -73,8 +74,8 @@ qn_dim qn_dim_mul(qn_dim a, qn_dim b);
 /* The contents of integer input i when all of it is known: from its data or its elements. *count is
  * set and true returned; false when not known, left out, or more than `capacity`. */
 bool qn_infer_ints(const qn_infer *self, int32_t i, int64_t *out, size_t capacity, size_t *count);
-/* The same with unknown elements allowed (QN_UNKNOWN_ELEMENT, perhaps with a symbol): false only when
- * nothing is known of the contents. */
+/* The same with unknown elements allowed (QN_UNKNOWN_ELEMENT, perhaps with a symbol): false only
+ * when nothing is known of the contents. */
 bool qn_infer_elements(const qn_infer *self, int32_t i, qn_dim *out, size_t capacity,
                        size_t *count);
 /* -rank..rank-1 to 0..rank-1; fails naming the attribute or input. */

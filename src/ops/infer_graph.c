@@ -44,7 +44,8 @@ static qn_status infer_body(qn_infer *self, qn_graph *body, const qn_type *input
     return qn_graph_infer(body);
 }
 
-/* The arrays that an inference works on; nodes with more slots than fit take them from the arena. */
+/* The arrays that an inference works on; nodes with more slots than fit take them from the
+ * arena. */
 enum { SLOTS = 16 };
 typedef struct slots {
     const qn_type *in[SLOTS];

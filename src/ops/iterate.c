@@ -5,7 +5,7 @@
 #include "ops/infer.h"
 #include "ops/move.h"
 
-/* ---- Types of what goes round -------------------------------------------------------------------------- */
+/* ---- Types of what goes round ---------------------------------------------------------------- */
 
 qn_type qn_type_either(const qn_type *a, const qn_type *b)
 {
@@ -89,7 +89,7 @@ void qn_infer_scanned(qn_infer *self, int32_t o, const qn_type *one, int64_t axi
     qn_infer_set(self, o, one->dtype, one->rank + 1, dims);
 }
 
-/* ---- Values gathered over the iterations ---------------------------------------------------------------- */
+/* ---- Values gathered over the iterations ----------------------------------------------------- */
 
 static qn_status stack_push(qn_eval *self, qn_stack *s, const qn_tensor *item)
 {

@@ -20,7 +20,7 @@ static const qn_port likelihood_out[] = {{"loss", 'T', QN_SET_FLOAT, 0}};
 static const qn_port entropy_out[] = {{"output", 'T', QN_SET_FLOAT, 0},
                                       {"log_prob", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
 
-/* ---- Inference ------------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 /* Scores [N, C, ...], targets [N, ...]. */
 static qn_status infer(qn_infer *self)
@@ -53,7 +53,7 @@ static qn_status infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 /* The scores as [batch, classes, area]. */
 typedef struct shape {

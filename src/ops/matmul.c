@@ -7,7 +7,7 @@
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
 
-/* ---- Inference ---------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 static qn_status batch_dims(qn_infer *self, qn_dim *dims, int32_t rank, const qn_type *const x[2])
 {
@@ -59,7 +59,7 @@ int64_t qn_matmul_macs(const qn_infer *self, int32_t a)
     return macs;
 }
 
-/* ---- Geometry and products -------------------------------------------------------------------------------- */
+/* ---- Geometry and products ------------------------------------------------------------------- */
 
 /* A tensor's batch part seen as a tensor of its own, for the strides of the broadcast. */
 static void batch_strides(int64_t *strides, const qn_tensor *x, const qn_matmul *g, int64_t matrix)
@@ -140,7 +140,7 @@ qn_status qn_matmul_i64(int64_t *y, qn_context *ctx, const int64_t *a, const int
 ALL(f64, double)
 ALL(i64, int64_t)
 
-/* ---- MatMul ------------------------------------------------------------------------------------------------ */
+/* ---- MatMul ---------------------------------------------------------------------------------- */
 
 #define MATMUL_SET                                                                                 \
     (QN_SET_FLOAT | QN_SET(QN_INT32) | QN_SET(QN_INT64) | QN_SET(QN_UINT32) | QN_SET(QN_UINT64))
@@ -201,7 +201,7 @@ const qn_op qn_op_MatMul = {.name = "MatMul",
                             .macs = matmul_macs,
                             .brief = "matrix product, stacks of matrices included"};
 
-/* ---- Gemm ------------------------------------------------------------------------------------------------------ */
+/* ---- Gemm ------------------------------------------------------------------------------------ */
 
 static const qn_attr_spec gemm_specs[] = {
     QN_FLOAT_ATTR(qn_gemm_attrs, alpha, 1), QN_FLOAT_ATTR(qn_gemm_attrs, beta, 1),

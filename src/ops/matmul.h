@@ -9,8 +9,10 @@
 typedef struct qn_matmul {
     int64_t m, k, n;
     int32_t batch_rank;
-    int64_t batch[QN_MAX_RANK];                             /* dims of the batch */
-    int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK]; /* over it, in elements */
+    /* Dims of the batch */
+    int64_t batch[QN_MAX_RANK];
+    /* Over it, in elements */
+    int64_t a_strides[QN_MAX_RANK], b_strides[QN_MAX_RANK];
 } qn_matmul;
 
 /* Output 0 from inputs a and b: numpy's rule for vectors, matrices and stacks of matrices. */

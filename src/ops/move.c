@@ -8,7 +8,8 @@ typedef struct walk {
     const int64_t *dims, *strides;
     size_t size;
     char *dense, *spread;
-    bool gather; /* from spread to dense */
+    /* From spread to dense */
+    bool gather;
 } walk;
 
 /* Single elements from place to place; the size is a number that the compiler knows. */
@@ -52,7 +53,8 @@ static void walk_all(const walk *w)
         count *= w->dims[d];
     if (count == 0)
         return;
-    /* A row goes on through outer dims for as long as these continue it, or repeat it where it repeats. */
+    /* A row goes on through outer dims for as long as these continue it, or repeat it where it
+     * repeats. */
     int64_t row = w->rank ? w->dims[inner] : 1;
     int32_t outer = inner;
     while (outer > 0 && w->strides[outer - 1] == w->strides[inner] * row)

@@ -1,4 +1,5 @@
-/* Copies of elements from one place to another: the kernel behind every operator that only moves. */
+/* Copies of elements from one place to another: the kernel behind every operator that only
+ * moves. */
 #ifndef QN_MOVE_H
 #define QN_MOVE_H
 
@@ -11,7 +12,8 @@
 void qn_move_from(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
 /* The reverse: spreads all of `in` over `out`, in element start + sum(x[d] * strides[d]). */
 void qn_move_to(qn_tensor *out, const qn_tensor *in, int64_t start, const int64_t *strides);
-/* Copies one element, or a row of `size` bytes: the sizes of elements are numbers that the compiler knows. */
+/* Copies one element, or a row of `size` bytes: the sizes of elements are numbers that the compiler
+ * knows. */
 static inline void qn_move_bytes(void *to, const void *from, size_t size)
 {
     switch (size) {
@@ -27,8 +29,8 @@ static inline void qn_move_bytes(void *to, const void *from, size_t size)
 QN_MUST_CHECK qn_status qn_eval_move_all(qn_eval *self);
 
 /* What a Slice of `data` by these lists (starts, ends, axes, steps; the last two may be NULL) walks
- * through: the first element and the stride of every dim, as qn_move_from takes them. False when the
- * lists do not fit. */
+ * through: the first element and the stride of every dim, as qn_move_from takes them. False when
+ * the lists do not fit. */
 bool qn_slice_walk(int64_t *start, int64_t *strides, const qn_tensor *data,
                    const qn_tensor *const lists[4]);
 
@@ -44,7 +46,8 @@ static inline int64_t qn_dims_product(const int64_t *dims, int32_t from, int32_t
     return product;
 }
 
-/* Offset of element `number` of `rank` dims with these steps, which are listed from the innermost one on. */
+/* Offset of element `number` of `rank` dims with these steps, which are listed from the innermost
+ * one on. */
 static inline int64_t qn_dims_offset(int64_t number, int32_t rank, const int64_t *dims,
                                      const int64_t *steps)
 {

@@ -72,7 +72,7 @@ static float overlap(const box *a, const box *b)
     return whole > 0 ? common / whole : 0;
 }
 
-/* ---- Candidates, the best first ------------------------------------------------------------------------------ */
+/* ---- Candidates, the best first -------------------------------------------------------------- */
 
 typedef struct candidate {
     float score;
@@ -87,7 +87,8 @@ static bool is_better(const candidate *a, const candidate *b)
     return a->score > b->score || (a->score == b->score && a->box < b->box);
 }
 
-/* Puts `item` where it belongs below place `at`, which is free: nobody in a heap is better than the one above it. */
+/* Puts `item` where it belongs below place `at`, which is free: nobody in a heap is better than the
+ * one above it. */
 static void sink(candidate *heap, int64_t count, int64_t at, candidate item)
 {
     for (int64_t below = 2 * at + 1; below < count; below = 2 * at + 1) {
@@ -109,16 +110,18 @@ static candidate take_best(candidate *heap, int64_t *count)
     return best;
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------------------------- */
+/* ---- Choosing -------------------------------------------------------------------------------- */
 
 typedef struct nms_run {
     const qn_tensor *boxes, *scores;
     int64_t n, most;
     float iou, score;
     bool has_score, centre;
-    candidate *heap; /* room for n */
+    /* Room for n */
+    candidate *heap;
     int64_t *chosen;
-    box *kept; /* of those that are chosen */
+    /* Of those that are chosen */
+    box *kept;
 } nms_run;
 
 /* Boxes of one class above the threshold; returns how many. */
@@ -134,8 +137,8 @@ static int64_t make_heap(const nms_run *r, const float *scores)
     return count;
 }
 
-/* Boxes of one class of one sample: their numbers in r->chosen; how many. Few are chosen of many, so that the order of the
- * others does not matter. */
+/* Boxes of one class of one sample: their numbers in r->chosen; how many. Few are chosen of many,
+ * so that the order of the others does not matter. */
 static qn_status choose(int64_t *count, const qn_eval *self, const nms_run *r, int64_t batch,
                         int64_t class_base)
 {

@@ -11,12 +11,14 @@ typedef struct qn_activation_attrs {
 
 enum { QN_GELU_ERF, QN_GELU_TANH };
 typedef struct qn_gelu_attrs {
-    int64_t approximate; /* QN_GELU_... */
+    /* QN_GELU_... */
+    int64_t approximate;
 } qn_gelu_attrs;
 
 /* Softmax, LogSoftmax, Hardmax. */
 typedef struct qn_softmax_attrs {
-    int64_t axis; /* QN_ABSENT: the last */
+    /* QN_ABSENT: the last */
+    int64_t axis;
 } qn_softmax_attrs;
 static inline int32_t qn_softmax_axis(const qn_softmax_attrs *attrs, int32_t rank)
 {
@@ -29,29 +31,35 @@ typedef struct qn_einsum_attrs {
 } qn_einsum_attrs;
 
 typedef struct qn_cast_attrs {
-    int64_t to; /* qn_dtype; QN_ABSENT in CastLike */
+    /* qn_dtype; QN_ABSENT in CastLike */
+    int64_t to;
     int64_t saturate;
-    int64_t round_mode;  /* of float8e8m0: up, down, nearest */
-    const char *to_name; /* before opset 6: "FLOAT" */
+    /* Of float8e8m0: up, down, nearest */
+    int64_t round_mode;
+    /* Before opset 6: "FLOAT" */
+    const char *to_name;
 } qn_cast_attrs;
 
 typedef struct qn_gemm_attrs {
     float alpha, beta;
     int64_t transA, transB;
-    int64_t broadcast; /* before opset 7 */
+    /* Before opset 7 */
+    int64_t broadcast;
 } qn_gemm_attrs;
 
 /* QuantizeLinear, DequantizeLinear. */
 typedef struct qn_quantize_attrs {
     int64_t axis, block_size;
-    int64_t output_dtype, precision; /* qn_dtype, 0: as the inputs tell */
+    /* qn_dtype, 0: as the inputs tell */
+    int64_t output_dtype, precision;
     int64_t saturate;
 } qn_quantize_attrs;
 
 /* ReduceSum and the others. */
 typedef struct qn_reduce_attrs {
     int64_t keepdims, noop_with_empty_axes;
-    qn_ints axes; /* before opset 18; of ReduceSum before 13 */
+    /* Before opset 18; of ReduceSum before 13 */
+    qn_ints axes;
 } qn_reduce_attrs;
 
 /* ArgMax, ArgMin. */
@@ -62,17 +70,22 @@ typedef struct qn_arg_attrs {
 /* The other normalizations: the fields that each has. */
 typedef struct qn_norm_attrs {
     float epsilon;
-    int64_t axis;       /* LayerNormalization, RMSNormalization: the first one normalized */
-    int64_t stash_type; /* qn_dtype of the statistics */
-    int64_t num_groups; /* GroupNormalization */
+    /* LayerNormalization, RMSNormalization: the first one normalized */
+    int64_t axis;
+    /* qn_dtype of the statistics */
+    int64_t stash_type;
+    /* GroupNormalization */
+    int64_t num_groups;
 } qn_norm_attrs;
 
 typedef struct qn_lp_attrs {
-    int64_t axis, p; /* LpNormalization */
+    /* LpNormalization */
+    int64_t axis, p;
 } qn_lp_attrs;
 
 typedef struct qn_mvn_attrs {
-    qn_ints axes; /* MeanVarianceNormalization; absent: 0, 2, 3 */
+    /* MeanVarianceNormalization; absent: 0, 2, 3 */
+    qn_ints axes;
 } qn_mvn_attrs;
 
 typedef struct qn_shrink_attrs {
@@ -92,20 +105,27 @@ typedef struct qn_lrn_attrs {
 enum { QN_AUTO_PAD_NOTSET, QN_AUTO_PAD_SAME_UPPER, QN_AUTO_PAD_SAME_LOWER, QN_AUTO_PAD_VALID };
 typedef struct qn_window_attrs {
     qn_ints kernel_shape, strides, pads, dilations;
-    int64_t auto_pad; /* QN_AUTO_PAD_... */
+    /* QN_AUTO_PAD_... */
+    int64_t auto_pad;
     int64_t group;
-    qn_ints output_padding, output_shape; /* ConvTranspose */
-    int64_t offset_group;                 /* DeformConv */
+    /* ConvTranspose */
+    qn_ints output_padding, output_shape;
+    /* DeformConv */
+    int64_t offset_group;
     int64_t ceil_mode, count_include_pad, storage_order;
-    int64_t p;     /* LpPool, GlobalLpPool */
-    float p_float; /* the same in opset 1 */
+    /* LpPool, GlobalLpPool */
+    int64_t p;
+    /* The same in opset 1 */
+    float p_float;
 } qn_window_attrs;
 
 typedef struct qn_batchnorm_attrs {
     float epsilon, momentum;
     int64_t training_mode;
-    int64_t spatial, is_test; /* before opsets 9 and 7 */
-    qn_ints consumed_inputs;  /* before opset 6 */
+    /* Before opsets 9 and 7 */
+    int64_t spatial, is_test;
+    /* Before opset 6 */
+    qn_ints consumed_inputs;
 } qn_batchnorm_attrs;
 
 /* RNN, GRU, LSTM. */
@@ -113,20 +133,28 @@ enum { QN_DIRECTION_FORWARD, QN_DIRECTION_REVERSE, QN_DIRECTION_BOTH };
 typedef struct qn_recurrent_attrs {
     qn_strings activations;
     qn_floats activation_alpha, activation_beta;
-    float clip;        /* infinity: none */
-    int64_t direction; /* QN_DIRECTION_... */
+    /* Infinity: none */
+    float clip;
+    /* QN_DIRECTION_... */
+    int64_t direction;
     int64_t hidden_size, layout;
-    int64_t linear_before_reset; /* GRU */
-    int64_t input_forget;        /* LSTM */
-    int64_t output_sequence;     /* before opset 7 */
+    /* GRU */
+    int64_t linear_before_reset;
+    /* LSTM */
+    int64_t input_forget;
+    /* Before opset 7 */
+    int64_t output_sequence;
 } qn_recurrent_attrs;
 
 typedef struct qn_attention_attrs {
     int64_t is_causal, q_num_heads, kv_num_heads;
     int64_t qk_matmul_output_mode, softmax_precision;
-    int64_t left_window_size, right_window_size; /* -1: no limit */
-    float scale;                                 /* 0: 1 / sqrt(head size) */
-    float softcap;                               /* 0: none */
+    /* -1: no limit */
+    int64_t left_window_size, right_window_size;
+    /* 0: 1 / sqrt(head size) */
+    float scale;
+    /* 0: none */
+    float softcap;
 } qn_attention_attrs;
 
 typedef struct qn_rotary_attrs {

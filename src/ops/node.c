@@ -20,7 +20,7 @@ qn_status qn_node_fail(const qn_node *node, qn_status status, const char *format
     return same;
 }
 
-/* ---- Attributes --------------------------------------------------------------------------------- */
+/* ---- Attributes ------------------------------------------------------------------------------ */
 
 const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name, int64_t version)
 {
@@ -94,7 +94,7 @@ qn_graph *qn_node_subgraph(const qn_node *node, size_t i)
     return NULL;
 }
 
-/* ---- Making nodes ----------------------------------------------------------------------------------- */
+/* ---- Making nodes ---------------------------------------------------------------------------- */
 
 qn_status qn_node_add(qn_node **out, qn_graph *graph, const qn_op *op, const char *name,
                       int32_t n_in, int32_t n_out)

@@ -1,5 +1,5 @@
-/* GroupNormalization, InstanceNormalization, LayerNormalization, RMSNormalization: elements scaled by the
- * statistics of their own segment, a run of neighbours in memory. */
+/* GroupNormalization, InstanceNormalization, LayerNormalization, RMSNormalization: elements scaled
+ * by the statistics of their own segment, a run of neighbours in memory. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static double spread_of(const double *x, int64_t count, double center)
     return sum / (double)count;
 }
 
-/* ---- By channel: InstanceNormalization, GroupNormalization ------------------------------------------------- */
+/* ---- By channel: InstanceNormalization, GroupNormalization ----------------------------------- */
 
 static qn_status check_channels(const qn_infer *self)
 {
@@ -118,7 +118,8 @@ static qn_status pick_groups(qn_node *node, int32_t slot, int64_t count, int64_t
     return qn_node_set_input(node, slot, value);
 }
 
-/* A list of one number per group becomes one per channel: [G] -> [G, 1] -> [G, each] -> [G * each]. */
+/* A list of one number per group becomes one per channel: [G] -> [G, 1] -> [G, each] -> [G *
+ * each]. */
 static qn_status spread_groups(qn_node *node, int32_t slot, int64_t groups, int64_t each)
 {
     const int64_t shapes[3][2] = {{groups, 1}, {groups, each}, {groups * each, 0}};
@@ -218,7 +219,7 @@ const qn_op qn_op_GroupNormalization = {
     .eval = group_eval,
     .brief = "groups of channels to mean 0 and variance 1, then scaled by channel"};
 
-/* ---- From an axis on: LayerNormalization, RMSNormalization ---------------------------------------------------- */
+/* ---- From an axis on: LayerNormalization, RMSNormalization ----------------------------------- */
 
 static const qn_attr_spec layer_specs[] = {QN_FLOAT_ATTR(qn_norm_attrs, epsilon, 1e-5f),
                                            QN_INT_ATTR(qn_norm_attrs, axis, -1),

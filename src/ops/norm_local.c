@@ -9,7 +9,7 @@
 static const qn_port float_in[] = {{"X", 'T', QN_SET_FLOAT, 0}};
 static const qn_port float_out[] = {{"Y", 'T', QN_SET_FLOAT, 0}};
 
-/* ---- LRN ------------------------------------------------------------------------------------------------------- */
+/* ---- LRN ------------------------------------------------------------------------------------- */
 
 static const qn_attr_spec lrn_specs[] = {
     QN_FLOAT_ATTR(qn_lrn_attrs, alpha, 1e-4f), QN_FLOAT_ATTR(qn_lrn_attrs, beta, 0.75f),
@@ -66,7 +66,7 @@ const qn_op qn_op_LRN = {.name = "LRN",
                          .eval = lrn_eval,
                          .brief = "scaled down by the squares of neighbouring channels"};
 
-/* ---- LpNormalization ------------------------------------------------------------------------------------------------ */
+/* ---- LpNormalization ------------------------------------------------------------------------- */
 
 static const qn_attr_spec lp_specs[] = {QN_INT_ATTR(qn_lp_attrs, axis, -1),
                                         QN_INT_ATTR(qn_lp_attrs, p, 2)};
@@ -125,7 +125,7 @@ const qn_op qn_op_LpNormalization = {.name = "LpNormalization",
                                      .eval = lp_eval,
                                      .brief = "divided by the norm along an axis"};
 
-/* ---- MeanVarianceNormalization ----------------------------------------------------------------------------------------- */
+/* ---- MeanVarianceNormalization --------------------------------------------------------------- */
 
 static const qn_attr_spec mvn_specs[] = {QN_ATTR(qn_mvn_attrs, axes, INTS)};
 

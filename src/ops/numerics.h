@@ -1,7 +1,8 @@
-/* How the integers of a model are computed, where it is not as docs/numerics.md has it for all: facts that change results
- * and that no node of a file can hold. A model imports a domain without operators for each, whose version is the number;
- * tools that strip metadata keep those imports, and engines that do not know them load the file all the same. The
- * metadata repeat it for people; files of before 0.2 have it there alone. */
+/* How the integers of a model are computed, where it is not as docs/numerics.md has it for all:
+ * facts that change results and that no node of a file can hold. A model imports a domain without
+ * operators for each, whose version is the number; tools that strip metadata keep those imports,
+ * and engines that do not know them load the file all the same. The metadata repeat it for people;
+ * files of before 0.2 have it there alone. */
 #ifndef QN_NUMERICS_H
 #define QN_NUMERICS_H
 
@@ -10,7 +11,8 @@
 typedef enum qn_numerics {
     /* 1: sums are requantized in fixed point. */
     QN_NUMERICS_FIXED_POINT,
-    /* n: tables of functions of 16 bits have 2^n steps and straight lines between; 0: all numbers. */
+    /* n: tables of functions of 16 bits have 2^n steps and straight lines between; 0: all
+     * numbers. */
     QN_NUMERICS_TABLE_BITS,
     QN_NUMERICS_COUNT
 } qn_numerics;

@@ -13,19 +13,29 @@
 
 #define QN_LATEST_OPSET 23
 
-/* ---- Attributes ------------------------------------------------------------------------------- */
+/* ---- Attributes ------------------------------------------------------------------------------ */
 
 typedef enum qn_attr_kind {
-    QN_ATTR_INT,     /* int64_t */
-    QN_ATTR_FLOAT,   /* float */
-    QN_ATTR_STRING,  /* const char *, NULL when absent */
-    QN_ATTR_ENUM,    /* int64_t: index into `words`, from a string attribute */
-    QN_ATTR_INTS,    /* qn_ints */
-    QN_ATTR_FLOATS,  /* qn_floats */
-    QN_ATTR_STRINGS, /* qn_strings */
-    QN_ATTR_TENSOR,  /* const qn_tensor *, NULL when absent */
-    QN_ATTR_GRAPH,   /* qn_graph *, NULL when absent */
-    QN_ATTR_TYPE     /* const qn_type *, NULL when absent */
+    /* int64_t */
+    QN_ATTR_INT,
+    /* Float */
+    QN_ATTR_FLOAT,
+    /* Const char *, NULL when absent */
+    QN_ATTR_STRING,
+    /* int64_t: index into `words`, from a string attribute */
+    QN_ATTR_ENUM,
+    /* qn_ints */
+    QN_ATTR_INTS,
+    /* qn_floats */
+    QN_ATTR_FLOATS,
+    /* qn_strings */
+    QN_ATTR_STRINGS,
+    /* Const qn_tensor *, NULL when absent */
+    QN_ATTR_TENSOR,
+    /* qn_graph *, NULL when absent */
+    QN_ATTR_GRAPH,
+    /* Const qn_type *, NULL when absent */
+    QN_ATTR_TYPE
 } qn_attr_kind;
 
 /* `at` NULL: the attribute is absent (an empty list has a pointer and count 0). */
@@ -49,13 +59,18 @@ typedef struct qn_attr_spec {
     const char *name;
     qn_attr_kind kind;
     size_t offset;
-    int64_t int_default; /* also the index of an enum's default */
+    /* Also the index of an enum's default */
+    int64_t int_default;
     float float_default;
     const char *string_default;
-    const char *const *words; /* of an enum, ending with NULL */
-    int since;                /* opset that brought it; older forms mean its default */
-    int until;                /* opset that dropped it; 0: still there */
-    int required;             /* opset from which on it must be given, 1: always; 0: optional */
+    /* Of an enum, ending with NULL */
+    const char *const *words;
+    /* Opset that brought it; older forms mean its default */
+    int since;
+    /* Opset that dropped it; 0: still there */
+    int until;
+    /* Opset from which on it must be given, 1: always; 0: optional */
+    int required;
 } qn_attr_spec;
 
 #define QN_ABSENT INT64_MIN /* default of an int attribute whose absence means something */
@@ -87,11 +102,13 @@ typedef struct qn_attr_spec {
         .name = #field, .offset = offsetof(type, field), .kind = QN_ATTR_##__VA_ARGS__             \
     }
 
-/* ---- Inputs and outputs -------------------------------------------------------------------------- */
+/* ---- Inputs and outputs ---------------------------------------------------------------------- */
 
 enum {
-    QN_OPTIONAL = 1, /* may be left out */
-    QN_VARIADIC = 2  /* the last one: any number of these */
+    /* May be left out */
+    QN_OPTIONAL = 1,
+    /* The last one: any number of these */
+    QN_VARIADIC = 2
 };
 
 /* Inputs with the same letter have the same element type; '\0' is bound to nothing. A variadic port
@@ -99,32 +116,37 @@ enum {
 typedef struct qn_port {
     const char *name;
     char letter;
-    uint32_t types; /* QN_SET_... */
+    /* QN_SET_... */
+    uint32_t types;
     unsigned flags;
 } qn_port;
 
-/* ---- Inference: what is known of the outputs -------------------------------------------------------- */
+/* ---- Inference: what is known of the outputs ------------------------------------------------- */
 
 typedef struct qn_infer qn_infer;
 struct qn_infer {
     qn_context *ctx;
-    qn_arena *arena; /* for elements and nested types of the outputs */
+    /* For elements and nested types of the outputs */
+    qn_arena *arena;
     const qn_node *node;
     const void *attrs;
     int32_t n_in, n_out;
-    const qn_type *const *in;     /* NULL: left out */
-    const qn_tensor *const *data; /* contents of inputs that are constant, else NULL */
-    qn_type *const *out;          /* to be filled; NULL: not wanted. They start out unknown. */
+    /* NULL: left out */
+    const qn_type *const *in;
+    /* Contents of inputs that are constant, else NULL */
+    const qn_tensor *const *data;
+    /* To be filled; NULL: not wanted. They start out unknown. */
+    qn_type *const *out;
     /* Infers a subgraph of the node from the types of its inputs (in->n_inputs of them); its
      * captures are taken care of. NULL where the caller cannot. */
     qn_status (*graph)(qn_infer *self, qn_graph *body, const qn_type *inputs);
 };
 
-/* ---- Evaluation: the reference kernels ---------------------------------------------------------------
+/* ---- Evaluation: the reference kernels ----------------------------------------------------------
  * Plain C, for every type that the ports allow; the oracle for every faster kernel. Outputs have
- * their type, dims and memory when the kernel is called (from `infer` with all inputs known), unless
- * the operator says QN_OP_ALLOCATES: then the kernel asks for each with qn_eval_output. Inputs and
- * outputs never overlap. */
+ * their type, dims and memory when the kernel is called (from `infer` with all inputs known),
+ * unless the operator says QN_OP_ALLOCATES: then the kernel asks for each with qn_eval_output.
+ * Inputs and outputs never overlap. */
 
 typedef struct qn_eval qn_eval;
 struct qn_eval {
@@ -132,8 +154,10 @@ struct qn_eval {
     const qn_node *node;
     const void *attrs;
     int32_t n_in, n_out;
-    const qn_tensor *const *in; /* NULL: left out */
-    qn_tensor *const *out;      /* NULL: not wanted */
+    /* NULL: left out */
+    const qn_tensor *const *in;
+    /* NULL: not wanted */
+    qn_tensor *const *out;
     /* Memory that lives as long as the outputs, and memory that ends with the call; both 64-byte
      * aligned, not zeroed, NULL when short. */
     void *(*keep)(qn_eval *self, size_t size);
@@ -144,26 +168,33 @@ struct qn_eval {
                        const qn_tensor **outputs);
 };
 
-/* ---- Quantization: how an integer network treats the operator ------------------------------------ */
+/* ---- Quantization: how an integer network treats the operator -------------------------------- */
 
 typedef enum qn_quant_rule {
-    QN_QUANT_FLOAT,   /* stays float */
-    QN_QUANT_MAC,     /* multiply-accumulate: quantized inputs, wide sum, requantized output */
-    QN_QUANT_PASS,    /* moves elements: output has the input's parameters */
-    QN_QUANT_ELEMENT, /* element-wise with parameters of its own on each side */
-    QN_QUANT_TABLE,   /* unary function: a look-up table */
-    QN_QUANT_SHAPE,   /* computes with shapes and indices; never quantized */
-    QN_QUANT_ALREADY  /* a quantization operator itself */
+    /* Stays float */
+    QN_QUANT_FLOAT,
+    /* Multiply-accumulate: quantized inputs, wide sum, requantized output */
+    QN_QUANT_MAC,
+    /* Moves elements: output has the input's parameters */
+    QN_QUANT_PASS,
+    /* Element-wise with parameters of its own on each side */
+    QN_QUANT_ELEMENT,
+    /* Unary function: a look-up table */
+    QN_QUANT_TABLE,
+    /* Computes with shapes and indices; never quantized */
+    QN_QUANT_SHAPE,
+    /* A quantization operator itself */
+    QN_QUANT_ALREADY
 } qn_quant_rule;
-/* All numbers of its outputs stand in its inputs (or are the number that a Pad fills up with): an operator of
- * QN_QUANT_PASS whose attributes do not make it compute. */
+/* All numbers of its outputs stand in its inputs (or are the number that a Pad fills up with): an
+ * operator of QN_QUANT_PASS whose attributes do not make it compute. */
 bool qn_moves_numbers(const qn_node *node);
 
-/* ---- Versions ---------------------------------------------------------------------------------------
+/* ---- Versions -----------------------------------------------------------------------------------
  * A rule for a change of form that came with opset `opset`: `upgrade` brings a node from the form
- * before it to the form since; `downgrade` takes it back, or fails with QN_E_UNSUPPORTED naming what the
- * older form cannot say. NULL: nothing to do in that direction. Rules stand in ascending order. Both
- * may insert nodes before or after the node, or remove it (then *node becomes NULL). */
+ * before it to the form since; `downgrade` takes it back, or fails with QN_E_UNSUPPORTED naming
+ * what the older form cannot say. NULL: nothing to do in that direction. Rules stand in ascending
+ * order. Both may insert nodes before or after the node, or remove it (then *node becomes NULL). */
 typedef struct qn_version_rule {
     int opset;
     qn_status (*upgrade)(qn_node **node);
@@ -172,9 +203,10 @@ typedef struct qn_version_rule {
 
 #define QN_NO_OPSET INT_MAX /* of a type rule: no opset has it, only graphs inside quench do */
 
-/* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. Types that
- * were new to all of ONNX then (bfloat16 in 13) need no row: versions.c has them. The rule is not about
- * ports that take nothing else (indices, beside data that may have been integers later only). */
+/* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. Types
+ * that were new to all of ONNX then (bfloat16 in 13) need no row: versions.c has them. The rule is
+ * not about ports that take nothing else (indices, beside data that may have been integers later
+ * only). */
 typedef struct qn_type_rule {
     int opset;
     uint32_t types;
@@ -183,27 +215,37 @@ typedef struct qn_type_rule {
 /* Brings a node as a file of opset `from` of the operator's domain has it into the latest form. The
  * types of its inputs should be inferred already: some rules need a rank. */
 QN_MUST_CHECK qn_status qn_node_upgrade(qn_node **node, int from);
-/* Takes a node of the latest form to that of opset `to`. Nodes that a rule inserts stand next to it in
- * the list, in the latest form. */
+/* Takes a node of the latest form to that of opset `to`. Nodes that a rule inserts stand next to it
+ * in the list, in the latest form. */
 QN_MUST_CHECK qn_status qn_node_downgrade(qn_node **node, int to);
 
-/* ---- The operator ------------------------------------------------------------------------------------ */
+/* ---- The operator ---------------------------------------------------------------------------- */
 
 enum {
-    QN_OP_ALLOCATES = 1,   /* output shapes depend on contents: the kernel allocates */
-    QN_OP_RANDOM = 2,      /* two runs differ, or it has an effect: never folded or merged */
-    QN_OP_COMMUTES = 4,    /* inputs 0 and 1 may be swapped */
-    QN_OP_ELEMENTWISE = 8, /* output element i depends on the (broadcast) input elements i only */
-    QN_OP_MOVES = 16       /* output elements are copies of elements of input 0 */
+    /* Output shapes depend on contents: the kernel allocates */
+    QN_OP_ALLOCATES = 1,
+    /* Two runs differ, or it has an effect: never folded or merged */
+    QN_OP_RANDOM = 2,
+    /* Inputs 0 and 1 may be swapped */
+    QN_OP_COMMUTES = 4,
+    /* Output element i depends on the (broadcast) input elements i only */
+    QN_OP_ELEMENTWISE = 8,
+    /* Output elements are copies of elements of input 0 */
+    QN_OP_MOVES = 16
 };
 
 struct qn_op {
-    const char *name;   /* ONNX's */
-    const char *domain; /* "" (ONNX's own), "com.microsoft", "quench" (internal, never in files) */
-    int since;          /* first opset that has it */
-    int until;          /* opset that dropped it; 0: still there. Its upgrade rule replaces it. */
+    /* ONNX's */
+    const char *name;
+    /* "" (ONNX's own), "com.microsoft", "quench" (internal, never in files) */
+    const char *domain;
+    /* First opset that has it */
+    int since;
+    /* Opset that dropped it; 0: still there. Its upgrade rule replaces it. */
+    int until;
     const qn_port *in, *out;
-    int n_in, n_out; /* ports */
+    /* Ports */
+    int n_in, n_out;
     const qn_attr_spec *attrs;
     size_t n_attrs, attrs_size;
     const qn_version_rule *versions;
@@ -216,7 +258,8 @@ struct qn_op {
     qn_status (*eval)(qn_eval *self);
     /* Multiply-accumulates of one run with these (known) types; NULL: none worth counting. */
     int64_t (*macs)(const qn_infer *self);
-    const char *brief; /* one line for `quench ops` and the docs */
+    /* One line for `quench ops` and the docs */
+    const char *brief;
 };
 
 #define QN_PORTS(field, array) .field = (array), .n_##field = (int)QN_COUNT_OF(array)
@@ -235,7 +278,7 @@ extern const size_t qn_ops_count;
 /* NULL when nobody knows it. "ai.onnx" is another name of "". */
 const qn_op *qn_op_find(const char *domain, const char *name);
 
-/* ---- Nodes of an operator (node.c) --------------------------------------------------------------------- */
+/* ---- Nodes of an operator (node.c) ----------------------------------------------------------- */
 
 /* A node with default attributes and empty slots at the end of the list, as importers need it. */
 QN_MUST_CHECK qn_status qn_node_add(qn_node **out, qn_graph *graph, const qn_op *op,
@@ -243,7 +286,8 @@ QN_MUST_CHECK qn_status qn_node_add(qn_node **out, qn_graph *graph, const qn_op 
 /* A node with default attributes before `before` (NULL: at the end of the list). */
 QN_MUST_CHECK qn_status qn_node_create(qn_node **out, qn_graph *graph, const qn_op *op,
                                        qn_node *before);
-/* The everyday rewrite: a node with these inputs and one fresh output value. `name` NULL: made up. */
+/* The everyday rewrite: a node with these inputs and one fresh output value. `name` NULL: made
+ * up. */
 typedef struct qn_node_spec {
     const qn_op *op;
     const char *name;
@@ -253,7 +297,8 @@ typedef struct qn_node_spec {
 } qn_node_spec;
 QN_MUST_CHECK qn_status qn_node_build(qn_node **out, qn_graph *graph, const qn_node_spec *spec);
 
-/* The attribute of that name in opset `version`; a kind that changed has a row before and one after. */
+/* The attribute of that name in opset `version`; a kind that changed has a row before and one
+ * after. */
 const qn_attr_spec *qn_op_attr(const qn_op *op, const char *name, int64_t version);
 /* The field of node->attrs that the spec describes. */
 void *qn_attr_field(const qn_node *node, const qn_attr_spec *spec);

@@ -85,7 +85,7 @@ static const qn_version_rule pad_versions[] = {{2, pad_rename, pad_rename_back},
                                                {18, NULL, pad_lower_axes},
                                                {19, NULL, pad_lower_wrap}};
 
-/* ---- Amounts ------------------------------------------------------------------------------------------- */
+/* ---- Amounts --------------------------------------------------------------------------------- */
 
 /* pads: one number before and one after each of the `n_axes` axes, all befores first. */
 static bool spread(qn_pad_amounts *out, int32_t rank, const int64_t *pads, const int64_t *axes,
@@ -185,7 +185,7 @@ static qn_status pad_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Kernel ---------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 /* Place in 0..dim-1 that position x (outside too) shows, or -1 for the constant. */
 static int64_t pad_source(int64_t mode, int64_t x, int64_t dim)
@@ -278,7 +278,7 @@ const qn_op qn_op_Pad = {.name = "Pad",
                          .eval = pad_eval,
                          .brief = "a border of constants or repeated elements; negative crops"};
 
-/* ---- CenterCropPad ----------------------------------------------------------------------------------------- */
+/* ---- CenterCropPad --------------------------------------------------------------------------- */
 
 typedef struct crop_attrs {
     qn_ints axes;

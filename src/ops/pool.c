@@ -6,7 +6,7 @@
 #include "ops/versions.h"
 #include "ops/window.h"
 
-/* ---- Inference --------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 static qn_status pool_infer(qn_infer *self)
 {
@@ -28,12 +28,13 @@ static qn_status pool_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Kernels ------------------------------------------------------------------------------------------------- */
+/* ---- Kernels --------------------------------------------------------------------------------- */
 
 typedef struct pool {
     qn_window window;
     const qn_window_attrs *attrs;
-    int64_t planes; /* N * C */
+    /* N * C */
+    int64_t planes;
     int64_t *positions, *elements;
     double *x;
 } pool;
@@ -107,7 +108,7 @@ static qn_status lp_eval(qn_eval *self)
     return eval_windows(self, lp);
 }
 
-/* ---- MaxPool: also tells where the largest element was --------------------------------------------------------- */
+/* ---- MaxPool: also tells where the largest element was --------------------------------------- */
 
 /* Index of a position in its plane when the first dimension runs fastest. */
 static int64_t column_major(const qn_window *w, int64_t position)
@@ -164,7 +165,7 @@ static qn_status max_eval(qn_eval *self)
     return QN_OK;
 }
 
-/* ---- Operators ------------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static const qn_type_rule max_types[] = {{12, QN_SET(QN_INT8) | QN_SET(QN_UINT8)},
                                          {22, QN_SET(QN_BFLOAT16)},

@@ -1,9 +1,9 @@
-/* A function of one float number that becomes an integer: what a product that is no integer yet goes through.
- * The formulas are single float32 operations in the order written, so that vectors give the same bits:
+/* A function of one float number that becomes an integer: what a product that is no integer yet
+ * goes through. The formulas are single float32 operations in the order written, so that vectors
+ * give the same bits:
  *
  *   f            by kind, see qn_qfunction_of
- *   y = clamp(rint(f * gain + offset) + zero)            gain = attribute / scale, offset likewise
- */
+ *   y = clamp(rint(f * gain + offset) + zero)            gain = attribute / scale, offset likewise */
 #ifndef QN_QFUNCTION_H
 #define QN_QFUNCTION_H
 
@@ -11,21 +11,27 @@
 #include <stdint.h>
 
 typedef enum qn_qfunction_kind {
-    QN_QFUNCTION_SWISH,        /* x * sigmoid(alpha x) */
-    QN_QFUNCTION_SIGMOID,      /* 1 / (1 + exp(-x)), in pieces */
-    QN_QFUNCTION_HARD_SWISH,   /* x * clamp(alpha x + beta, 0, 1) */
-    QN_QFUNCTION_HARD_SIGMOID, /* clamp(alpha x + beta, 0, 1) */
-    QN_QFUNCTION_LEAKY_RELU    /* max(x, 0) + alpha min(x, 0) */
+    /* x * sigmoid(alpha x) */
+    QN_QFUNCTION_SWISH,
+    /* 1 / (1 + exp(-x)), in pieces */
+    QN_QFUNCTION_SIGMOID,
+    /* x * clamp(alpha x + beta, 0, 1) */
+    QN_QFUNCTION_HARD_SWISH,
+    /* clamp(alpha x + beta, 0, 1) */
+    QN_QFUNCTION_HARD_SIGMOID,
+    /* max(x, 0) + alpha min(x, 0) */
+    QN_QFUNCTION_LEAKY_RELU
 } qn_qfunction_kind;
 
 typedef struct qn_qfunction_attrs {
     int64_t kind;
     float alpha, beta;
-    float gain, offset; /* of the result, in float */
+    /* Of the result, in float */
+    float gain, offset;
 } qn_qfunction_attrs;
 
-/* sigmoid(|x|) in 16 pieces of 1 / 1.6, each (a t + b) t + c with 0 <= t < 1; within 1.5e-4 of it, a twentieth of
- * the step of a byte. */
+/* sigmoid(|x|) in 16 pieces of 1 / 1.6, each (a t + b) t + c with 0 <= t < 1; within 1.5e-4 of it,
+ * a twentieth of the step of a byte. */
 enum { QN_SIGMOID_PIECES = 16 };
 #define QN_SIGMOID_PER_UNIT 1.6F
 #define QN_SIGMOID_MOST 15.999F /* where the last piece ends */

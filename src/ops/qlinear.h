@@ -8,8 +8,8 @@
 
 typedef struct qn_qsoftmax_attrs {
     int64_t axis;
-    int64_t
-        opset; /* of the Softmax that is meant: before 13 it goes over all dims from `axis` on */
+    /* Of the Softmax that is meant: before 13 it goes over all dims from `axis` on */
+    int64_t opset;
 } qn_qsoftmax_attrs;
 
 /* x as [outer, n, inner], n being what sums to 1. */
@@ -26,14 +26,15 @@ static inline int64_t qn_qsoftmax_entries(qn_dtype dtype)
 /* Which axes QLinearReduceMean reduces; false: one is wrong or there twice. */
 bool qn_qreduce_axes(bool *reduced, const qn_reduce_attrs *attrs, int32_t rank);
 
-/* The factor k of a row of n elements whose sum is s1 and whose sum of squares is s2. Up to this many
- * elements n * s2 - s1 * s1 fits into 64 bits; longer rows compute it in double. */
+/* The factor k of a row of n elements whose sum is s1 and whose sum of squares is s2. Up to this
+ * many elements n * s2 - s1 * s1 fits into 64 bits; longer rows compute it in double. */
 enum { QN_QNORM_EXACT = 32768 };
 float qn_qnorm_factor(int64_t n, int64_t s1, int64_t s2, float scale, float epsilon);
 
 /* QLinearAveragePool, QLinearGlobalAveragePool. */
 typedef struct qn_qpool_attrs {
-    qn_window_attrs window; /* first: its rows name fields of it */
+    /* First: its rows name fields of it */
+    qn_window_attrs window;
     int64_t channels_last;
 } qn_qpool_attrs;
 

@@ -1,5 +1,5 @@
-/* ConvInteger; QLinearConv, QLinearConvTranspose and those with a float result. Products are summed in doubles,
- * exactly: 2^53 holds 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
+/* ConvInteger; QLinearConv, QLinearConvTranspose and those with a float result. Products are summed
+ * in doubles, exactly: 2^53 holds 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
 #include <string.h>
 
 #include "ops/conv.h"
@@ -18,7 +18,7 @@ static qn_status zeroed(qn_eval *self, double **out, int64_t count)
     return QN_OK;
 }
 
-/* ---- ConvInteger --------------------------------------------------------------------------------------------------- */
+/* ---- ConvInteger ----------------------------------------------------------------------------- */
 
 static const qn_attr_spec conv_specs[] = {QN_CONV_ATTRS};
 static const qn_port int32_out[] = {{"y", '\0', QN_SET(QN_INT32), 0}};
@@ -98,7 +98,7 @@ const qn_op qn_op_ConvInteger = {.name = "ConvInteger",
                                  .macs = conv_integer_macs,
                                  .brief = "convolution of 8-bit integers into int32"};
 
-/* ---- QLinearConv, ConvIntegerToFloat, QLinearConvTranspose ------------------------------------------------------------ */
+/* ---- QLinearConv, ConvIntegerToFloat, QLinearConvTranspose ----------------------------------- */
 
 static const qn_type_rule wide_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE | QN_SET(QN_INT64)}};
 #define PRODUCT_PORTS                                                                              \
@@ -213,7 +213,7 @@ const qn_op qn_op_qn_ConvIntegerToFloat = {.name = "ConvIntegerToFloat",
                                            .brief =
                                                "convolution of quantized tensors into float32"};
 
-/* ---- Transposed: scales of the weights [C, filters / group, ...] belong to filters ----------------------- */
+/* ---- Transposed: scales of the weights [C, filters / group, ...] belong to filters ----------- */
 
 /* Input p is a single number or one for each filter. */
 static qn_status check_transposed(const qn_infer *self, int32_t p)

@@ -1,5 +1,5 @@
-/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat, DynamicQuantizeMatMul, QMatMul. Products are summed in doubles, exactly: 2^53 holds
- * 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
+/* MatMulInteger, QLinearMatMul, MatMulIntegerToFloat, DynamicQuantizeMatMul, QMatMul. Products are
+ * summed in doubles, exactly: 2^53 holds 2^37 products of 8-bit and 2^19 of 16-bit numbers. */
 #include <string.h>
 
 #include "ops/elementwise.h"
@@ -19,7 +19,7 @@ static qn_status zeroed(qn_eval *self, double **out, int64_t count)
     return QN_OK;
 }
 
-/* ---- Parameters of matrices: single, one per row or column, or with the dims of the matrix ---------------- */
+/* ---- Parameters of matrices: single, one per row or column, or with the dims of the matrix --- */
 
 /* Input p holds parameters for the dims of a matrix; a list goes along its rows, or its columns. */
 static qn_status check_along(const qn_infer *self, int32_t p, const qn_type *x, bool rows)
@@ -77,7 +77,7 @@ static qn_status matmul_sums(double **out, qn_eval *self, const int32_t a[2], co
     return qn_matmul_all_f64(*out, self->ctx, x, w, &g);
 }
 
-/* ---- MatMulInteger -------------------------------------------------------------------------------------------- */
+/* ---- MatMulInteger --------------------------------------------------------------------------- */
 
 static const qn_port matmul_integer_in[] = {{"A", 'A', BYTES, 0},
                                             {"B", 'B', BYTES, 0},
@@ -117,7 +117,7 @@ const qn_op qn_op_MatMulInteger = {.name = "MatMulInteger",
                                    .macs = matmul_integer_macs,
                                    .brief = "matrix product of 8-bit integers into int32"};
 
-/* ---- QLinearMatMul ----------------------------------------------------------------------------------------------- */
+/* ---- QLinearMatMul --------------------------------------------------------------------------- */
 
 static const qn_type_rule qlinear_matmul_types[] = {
     {21, QN_SET_FLOAT8 | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16)},
@@ -195,7 +195,7 @@ const qn_op qn_op_QLinearMatMul = {.name = "QLinearMatMul",
                                    .macs = qlinear_matmul_macs,
                                    .brief = "matrix product of quantized tensors"};
 
-/* ---- MatMulIntegerToFloat ------------------------------------------------------------------------------------------ */
+/* ---- MatMulIntegerToFloat -------------------------------------------------------------------- */
 
 static const qn_type_rule to_float_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
 static const qn_port to_float_in[] = {{"A", 'A', QN_SET_QUANTIZED, 0},
@@ -254,7 +254,7 @@ const qn_op qn_op_ms_MatMulIntegerToFloat = {
     .macs = matmul_integer_macs,
     .brief = "matrix product of quantized tensors into float32"};
 
-/* ---- DynamicQuantizeMatMul: DynamicQuantizeLinear, then MatMulIntegerToFloat ---------------------------------------- */
+/* ---- DynamicQuantizeMatMul: DynamicQuantizeLinear, then MatMulIntegerToFloat ----------------- */
 
 static const qn_port dynamic_in[] = {{"A", '\0', QN_SET(QN_FLOAT32), 0},
                                      {"B", 'B', BYTES, 0},
@@ -312,7 +312,7 @@ const qn_op qn_op_ms_DynamicQuantizeMatMul = {
     .macs = matmul_integer_macs,
     .brief = "matrix product of floats, quantized while running, with quantized weights"};
 
-/* ---- QMatMul: QLinearMatMul with an integer bias; without a scale for y it stays float ---------------------------- */
+/* ---- QMatMul: QLinearMatMul with an integer bias; without a scale for y it stays float ------- */
 
 static const qn_port product_in[] = {
     {"a", 'A', QN_SET_QUANTIZED, 0},

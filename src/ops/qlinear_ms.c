@@ -8,7 +8,7 @@
 
 #define SCALE QN_SET(QN_FLOAT32)
 
-/* ---- QLinearAdd, QLinearMul --------------------------------------------------------------------------------- */
+/* ---- QLinearAdd, QLinearMul ------------------------------------------------------------------ */
 
 static const qn_port binary_in[] = {{"A", 'A', QN_SET_QUANTIZED, 0},
                                     {"A_scale", '\0', SCALE, 0},
@@ -112,7 +112,7 @@ MICROSOFT(QLinearAdd, binary_in, .n_attrs = 0, binary_infer, add_eval, "a + b of
 MICROSOFT(QLinearMul, binary_in, .n_attrs = 0, binary_infer, multiply_eval,
           "a * b of quantized tensors")
 
-/* ---- QLinearSigmoid, QLinearLeakyRelu ------------------------------------------------------------------------- */
+/* ---- QLinearSigmoid, QLinearLeakyRelu -------------------------------------------------------- */
 
 static const qn_port unary_in[] = {{"X", 'X', QN_SET_QUANTIZED, 0},
                                    {"X_scale", '\0', SCALE, 0},
@@ -171,7 +171,7 @@ MICROSOFT(QLinearSigmoid, unary_in, .n_attrs = 0, unary_infer, sigmoid_eval,
 MICROSOFT(QLinearLeakyRelu, unary_in, QN_ATTRS(leaky_specs, qn_activation_attrs), unary_infer,
           leaky_eval, "LeakyRelu of a quantized tensor")
 
-/* ---- QLinearConcat: Y_scale, Y_zero_point, then (tensor, scale, zero point) for each part --------------------------- */
+/* ---- QLinearConcat: Y_scale, Y_zero_point, then (tensor, scale, zero point) for each part ---- */
 
 static const qn_attr_spec concat_specs[] = {
     QN_INT_ATTR(qn_qconcat_attrs, axis, QN_ABSENT, .required = true)};
@@ -244,7 +244,7 @@ static qn_status concat_eval(qn_eval *self)
 MICROSOFT(QLinearConcat, concat_in, QN_ATTRS(concat_specs, qn_qconcat_attrs), concat_infer,
           concat_eval, "Concat of quantized tensors with scales of their own")
 
-/* ---- QLinearAveragePool, QLinearGlobalAveragePool --------------------------------------------------------------------- */
+/* ---- QLinearAveragePool, QLinearGlobalAveragePool -------------------------------------------- */
 
 #define CHANNELS_LAST QN_INT_ATTR(qn_qpool_attrs, channels_last, 0)
 static const qn_attr_spec global_specs[] = {CHANNELS_LAST};

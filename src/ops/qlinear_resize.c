@@ -55,7 +55,8 @@ static float weighted(const qn_resize_run *r, const int64_t *x, int32_t d, int64
     return sum;
 }
 
-/* The caller's object stands for more than the inputs: it is lent, with Resize's inputs, and not copied. */
+/* The caller's object stands for more than the inputs: it is lent, with Resize's inputs, and not
+ * copied. */
 static qn_status make_run(qn_resize_run *out, qn_eval *self)
 {
     const qn_tensor *inputs[PLAIN] = {self->in[0]};

@@ -20,7 +20,7 @@ static void store(const qn_tensor *out, int64_t i, int64_t q)
     qn_store_i64(out->data, out->dtype, i, &q, 1);
 }
 
-/* ---- QLinearSoftmax -------------------------------------------------------------------------------------- */
+/* ---- QLinearSoftmax -------------------------------------------------------------------------- */
 
 static const qn_port softmax_in[] = {QUANTIZED_PORTS("X", "y")};
 static const qn_port softmax_out[] = {{"Y", '\0', QN_SET_QUANTIZED, 0}};
@@ -54,7 +54,8 @@ void qn_qsoftmax_table(uint32_t *table, float scale, int64_t entries)
 }
 
 typedef struct line {
-    int64_t first, n, step; /* elements */
+    /* Elements */
+    int64_t first, n, step;
     const uint32_t *table;
 } line;
 
@@ -111,7 +112,7 @@ const qn_op qn_op_ms_QLinearSoftmax = {.name = "QLinearSoftmax",
                                        .eval = softmax_eval,
                                        .brief = "Softmax of a quantized tensor"};
 
-/* ---- QLinearReduceMean ------------------------------------------------------------------------------------ */
+/* ---- QLinearReduceMean ----------------------------------------------------------------------- */
 
 static const qn_port reduce_in[] = {QUANTIZED_PORTS("data", "reduced")};
 static const qn_port reduce_out[] = {{"reduced", '\0', QN_SET_QUANTIZED, 0}};
@@ -194,7 +195,7 @@ const qn_op qn_op_ms_QLinearReduceMean = {.name = "QLinearReduceMean",
                                           .eval = reduce_eval,
                                           .brief = "ReduceMean of a quantized tensor"};
 
-/* ---- QLayerNormalization ------------------------------------------------------------------------------------ */
+/* ---- QLayerNormalization --------------------------------------------------------------------- */
 
 static const qn_port norm_in[] = {{"X", 'X', QN_SET_QUANTIZED, 0},
                                   {"X_scale", '\0', SCALE, 0},

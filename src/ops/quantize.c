@@ -4,7 +4,7 @@
 #include "ops/nn_attrs.h"
 #include "ops/versions.h"
 
-/* ---- Parameters of one scale ------------------------------------------------------------------------------ */
+/* ---- Parameters of one scale ----------------------------------------------------------------- */
 
 qn_status qn_infer_single(const qn_infer *self, int32_t i)
 {
@@ -92,7 +92,7 @@ void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, 
     qn_store_i64(out->data, out->dtype, i, &q, 1);
 }
 
-/* ---- Which scale serves which element: one for all, one per index of an axis, or blocks along it ----------- */
+/* ---- Which scale serves which element: one for all, one per index of an axis, or blocks along */
 
 /* One zero point for each scale; a single one may have one dimension or none. */
 static bool fits(const qn_type *zero, const qn_type *scale)
@@ -151,11 +151,16 @@ static qn_status check_shapes(const qn_infer *self)
 }
 
 typedef struct grid {
-    int64_t inner;     /* elements behind one index of the axis */
-    int64_t dim;       /* of the axis; 1 where one scale serves all */
-    int64_t block;     /* indices of the axis that share a scale */
-    int64_t n_blocks;  /* of the axis */
-    bool single, flat; /* flat: the scale is a list along the axis */
+    /* Elements behind one index of the axis */
+    int64_t inner;
+    /* Of the axis; 1 where one scale serves all */
+    int64_t dim;
+    /* Indices of the axis that share a scale */
+    int64_t block;
+    /* Of the axis */
+    int64_t n_blocks;
+    /* Flat: the scale is a list along the axis */
+    bool single, flat;
 } grid;
 
 static qn_status grid_make(grid *g, qn_eval *self)
@@ -189,7 +194,7 @@ static int64_t scale_of(const grid *g, int64_t i)
     return (outer * g->n_blocks + at / g->block) * g->inner + i % g->inner;
 }
 
-/* ---- QuantizeLinear ------------------------------------------------------------------------------------------------ */
+/* ---- QuantizeLinear -------------------------------------------------------------------------- */
 
 #define WIDE_SET (QN_SET(QN_FLOAT32) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16) | QN_SET(QN_INT32))
 #define SCALE_SET (QN_SET(QN_FLOAT32) | QN_SET(QN_FLOAT16) | QN_SET(QN_BFLOAT16))
@@ -256,7 +261,7 @@ static qn_status quantize_eval(qn_eval *self)
     return QN_OK;
 }
 
-/* ---- DequantizeLinear ----------------------------------------------------------------------------------------------- */
+/* ---- DequantizeLinear ------------------------------------------------------------------------ */
 
 static const qn_port dequantize_in[] = {
     {"x", 'T', NARROW_SET | QN_SET(QN_INT32), 0},
@@ -292,7 +297,7 @@ static qn_status dequantize_eval(qn_eval *self)
     return QN_OK;
 }
 
-/* ---- Operators ---------------------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static const qn_attr_spec quantize_specs[] = {
     QN_INT_ATTR(qn_quantize_attrs, axis, 1, .since = 13),
@@ -361,7 +366,7 @@ LINEAR(ms_QuantizeLinear, "QuantizeLinear", "com.microsoft", 1, quantize, micros
 LINEAR(ms_DequantizeLinear, "DequantizeLinear", "com.microsoft", 1, dequantize, microsoft_specs,
        .until = 0, DEQUANTIZE_BRIEF)
 
-/* ---- DynamicQuantizeLinear ------------------------------------------------------------------------------------------------ */
+/* ---- DynamicQuantizeLinear ------------------------------------------------------------------- */
 
 static const qn_port dynamic_in[] = {{"x", '\0', QN_SET(QN_FLOAT32), 0}};
 static const qn_port dynamic_out[] = {{"y", '\0', QN_SET(QN_UINT8), 0},

@@ -1,4 +1,5 @@
-/* The one meaning of quantize and requantize; every kernel and backend uses these or equals them. */
+/* The one meaning of quantize and requantize; every kernel and backend uses these or equals
+ * them. */
 #ifndef QN_QUANTIZE_H
 #define QN_QUANTIZE_H
 
@@ -41,22 +42,25 @@ static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, q
     return qn_round_clamp((double)(sum * multiplier), zero, range);
 }
 
-/* The multiplier from products of scale x * w to scale y: two roundings, as ONNX Runtime takes them. */
+/* The multiplier from products of scale x * w to scale y: two roundings, as ONNX Runtime takes
+ * them. */
 static inline float qn_multiplier(float x, float w, float y)
 {
     return x * w / y;
 }
 
-/* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb / sy. */
+/* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb /
+ * sy. */
 static inline float qn_sum_fixed(const float ratios[2], const int64_t zeros[3])
 {
     const float both = ratios[0] * (float)zeros[0] + ratios[1] * (float)zeros[1];
     return (float)zeros[2] - both;
 }
 
-/* ---- Multiply-accumulate: from an exact sum of products to float ------------------------------------ */
+/* ---- Multiply-accumulate: from an exact sum of products to float ----------------------------- */
 
-/* A side (input a or b) needs sums of 64 bits: then the bias is added before the sum becomes float. */
+/* A side (input a or b) needs sums of 64 bits: then the bias is added before the sum becomes
+ * float. */
 static inline bool qn_mac_is_wide(const qn_eval *self, int32_t a, int32_t b)
 {
     const qn_width *wa = qn_width_of(self->in[a]->dtype), *wb = qn_width_of(self->in[b]->dtype);
@@ -66,18 +70,18 @@ static inline bool qn_mac_is_wide(const qn_eval *self, int32_t a, int32_t b)
 /* products + bias[at]; bias NULL: none. */
 float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide);
 
-/* ---- Types of quantized tensors ------------------------------------------------------------------------
- * Graphs inside quench compute with 16 bits what files can say for 8 only: type rules with QN_NO_OPSET
- * refuse to write it. */
+/* ---- Types of quantized tensors -----------------------------------------------------------------
+ * Graphs inside quench compute with 16 bits what files can say for 8 only: type rules with
+ * QN_NO_OPSET refuse to write it. */
 
 #define QN_SET_QUANTIZED_WIDE (QN_SET(QN_INT16) | QN_SET(QN_UINT16))
 #define QN_SET_QUANTIZED (QN_SET(QN_INT8) | QN_SET(QN_UINT8) | QN_SET_QUANTIZED_WIDE)
 
-/* Element i of a quantized tensor: clamp(rint(x) + zero) for integers, x + zero for small floats, which
- * saturate or become what the type has for overflow. */
+/* Element i of a quantized tensor: clamp(rint(x) + zero) for integers, x + zero for small floats,
+ * which saturate or become what the type has for overflow. */
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate);
 
-/* ---- Parameters that nodes carry as inputs: one scale and zero point for the whole tensor ---------- */
+/* ---- Parameters that nodes carry as inputs: one scale and zero point for the whole tensor ---- */
 
 /* From inputs `scale` and `zero` (may be left out: 0). Fails where one is not a single number. */
 QN_MUST_CHECK qn_status qn_eval_qparams(qn_qparams *out, qn_eval *self, int32_t scale,
@@ -90,8 +94,8 @@ QN_MUST_CHECK qn_status qn_infer_singles(const qn_infer *self, const int32_t *li
 /* Type of the result: that of its zero point (input `zero`), else that of input 0. */
 qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero);
 
-/* Operators of com.microsoft: inside quench each tensor has a type of its own, perhaps of 16 bits; in files
- * they all have the same 8 bits. */
+/* Operators of com.microsoft: inside quench each tensor has a type of its own, perhaps of 16 bits;
+ * in files they all have the same 8 bits. */
 extern const qn_type_rule qn_narrow_types[1];
 extern const qn_version_rule qn_narrow_versions[1];
 
@@ -142,11 +146,13 @@ static inline int64_t qn_mean(int64_t sum, int64_t count, const qn_qparams *from
     return qn_requantize_to(sum, multiplier, to, range);
 }
 
-/* ---- Multiply-accumulate: from an exact sum of products to integers ---------------------------------- */
+/* ---- Multiply-accumulate: from an exact sum of products to integers -------------------------- */
 
 typedef struct qn_mac_end {
-    const qn_tensor *bias; /* NULL: none */
-    bool wide;             /* as of qn_mac_is_wide */
+    /* NULL: none */
+    const qn_tensor *bias;
+    /* As of qn_mac_is_wide */
+    bool wide;
     qn_qparams y;
     qn_limits range;
 } qn_mac_end;

@@ -1,5 +1,5 @@
-/* A seeded stream of random numbers: the Mersenne Twister with numpy's conversions, so that a seed gives
- * the numbers that numpy.random.RandomState(seed) gives, on every machine. */
+/* A seeded stream of random numbers: the Mersenne Twister with numpy's conversions, so that a seed
+ * gives the numbers that numpy.random.RandomState(seed) gives, on every machine. */
 #ifndef QN_RANDOM_H
 #define QN_RANDOM_H
 
@@ -9,7 +9,8 @@
 typedef struct qn_random {
     uint32_t state[624];
     int at;
-    bool has_normal; /* the second of a pair of normal numbers waits */
+    /* The second of a pair of normal numbers waits */
+    bool has_normal;
     double normal;
 } qn_random;
 

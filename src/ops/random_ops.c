@@ -29,13 +29,15 @@ static void start(qn_random *random, const qn_eval *self, float seed)
     qn_random_seed(random, seed == NO_SEED ? name_seed(self->node) : (uint32_t)number);
 }
 
-/* ---- RandomNormal, RandomUniform ------------------------------------------------------------------- */
+/* ---- RandomNormal, RandomUniform ------------------------------------------------------------- */
 
 typedef struct random_attrs {
     int64_t dtype;
     float seed;
-    float mean, scale; /* normal */
-    float low, high;   /* uniform */
+    /* Normal */
+    float mean, scale;
+    /* Uniform */
+    float low, high;
     qn_ints shape;
 } random_attrs;
 
@@ -163,7 +165,7 @@ RANDOM(RandomUniform, .n_in = 0, random_infer, uniform_eval, "evenly distributed
 RANDOM(RandomNormalLike, LIKE, like_infer, normal_eval, "normal numbers in the shape of the input")
 RANDOM(RandomUniformLike, LIKE, like_infer, uniform_eval, "even numbers in the shape of the input")
 
-/* ---- Bernoulli ---------------------------------------------------------------------------------------- */
+/* ---- Bernoulli ------------------------------------------------------------------------------- */
 
 #define BERNOULLI_SET (QN_SET_NUMBER | QN_SET_BOOL)
 static const qn_attr_spec bernoulli_specs[] = {QN_INT_ATTR(random_attrs, dtype, QN_ABSENT),
@@ -199,7 +201,7 @@ const qn_op qn_op_Bernoulli = {.name = "Bernoulli",
                                .eval = bernoulli_eval,
                                .brief = "1 with the probability that the element gives, else 0"};
 
-/* ---- Multinomial ---------------------------------------------------------------------------------------- */
+/* ---- Multinomial ----------------------------------------------------------------------------- */
 
 typedef struct multinomial_attrs {
     int64_t dtype, sample_size;

@@ -60,7 +60,8 @@ static qn_status space_infer(qn_infer *self)
     return block_infer(self, false);
 }
 
-/* Both are a transpose of six dimensions: `shape` is the output seen so, with the input's strides. */
+/* Both are a transpose of six dimensions: `shape` is the output seen so, with the input's
+ * strides. */
 static void block_move(const qn_eval *self, const int64_t *shape, const int64_t *strides)
 {
     qn_tensor out = *self->out[0];
@@ -122,7 +123,7 @@ const qn_op qn_op_SpaceToDepth = {.name = "SpaceToDepth",
                                   .eval = space_eval,
                                   .brief = "areas become blocks of channels"};
 
-/* ---- ReverseSequence -------------------------------------------------------------------------------------- */
+/* ---- ReverseSequence ------------------------------------------------------------------------- */
 
 typedef struct reverse_attrs {
     int64_t batch_axis, time_axis;

@@ -11,10 +11,12 @@
 /* What differs between the three. */
 typedef struct kind {
     int64_t gates;
-    size_t activations; /* of one direction */
+    /* Of one direction */
+    size_t activations;
     qn_squash standard[3];
     qn_cell_step *step;
-    bool has_cell; /* a second state, C, and peepholes */
+    /* A second state, C, and peepholes */
+    bool has_cell;
 } kind;
 
 static const kind rnn = {1, 1, {QN_SQUASH_TANH}, qn_cell_rnn, false};
@@ -29,7 +31,7 @@ int64_t qn_recurrent_directions(const qn_recurrent_attrs *a)
     return a->direction == QN_DIRECTION_BOTH ? 2 : 1;
 }
 
-/* ---- Inference ------------------------------------------------------------------------------------------------- */
+/* ---- Inference ------------------------------------------------------------------------------- */
 
 typedef struct sizes {
     qn_dim sequence, batch, input, hidden, directions;
@@ -136,14 +138,16 @@ static int64_t macs_of(const qn_infer *self)
     return each;
 }
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct run {
     const kind *kind;
     const qn_recurrent_attrs *attrs;
     int64_t sequence, batch, input, hidden, directions;
-    double *in[INPUTS];               /* as doubles; NULL: left out */
-    double *h, *c, *projected, *work; /* [hidden], [hidden], [gates * hidden], twice that */
+    /* As doubles; NULL: left out */
+    double *in[INPUTS];
+    /* [hidden], [hidden], [gates * hidden], twice that */
+    double *h, *c, *projected, *work;
 } run;
 
 static qn_status run_make(run *r, qn_eval *self, const kind *k)
@@ -265,7 +269,7 @@ static qn_status eval_recurrent(qn_eval *self, const kind *k)
     return QN_OK;
 }
 
-/* ---- Operators ----------------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static const char *const direction_words[] = {"forward", "reverse", "bidirectional", NULL};
 

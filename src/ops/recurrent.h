@@ -26,8 +26,8 @@ typedef struct qn_activation {
     double alpha, beta;
 } qn_activation;
 
-/* Activation number i of the node's list; `standard` where there is no list. Alphas and betas are handed
- * out in order to those that take one. False: an unknown name. */
+/* Activation number i of the node's list; `standard` where there is no list. Alphas and betas are
+ * handed out in order to those that take one. False: an unknown name. */
 bool qn_activation_of(qn_activation *out, const qn_recurrent_attrs *attrs, size_t i,
                       qn_squash standard);
 
@@ -35,14 +35,17 @@ bool qn_activation_of(qn_activation *out, const qn_recurrent_attrs *attrs, size_
 typedef struct qn_cell {
     const qn_recurrent_attrs *attrs;
     int64_t hidden;
-    const double *recurrent; /* R [gates * hidden, hidden] */
-    const double *bias_r;    /* [gates * hidden], NULL: 0 */
-    const double *peephole;  /* LSTM: [3 * hidden] for i, o, f; NULL: 0 */
+    /* R [gates * hidden, hidden] */
+    const double *recurrent;
+    /* [gates * hidden], NULL: 0 */
+    const double *bias_r;
+    /* LSTM: [3 * hidden] for i, o, f; NULL: 0 */
+    const double *peephole;
     qn_activation f, g, h;
 } qn_cell;
 
-/* From the input's part (W x + Wb, [gates * hidden]) and the state to the next state. `work` has room for
- * 2 * gates * hidden numbers. */
+/* From the input's part (W x + Wb, [gates * hidden]) and the state to the next state. `work` has
+ * room for 2 * gates * hidden numbers. */
 typedef void qn_cell_step(const qn_cell *cell, const double *input, double *h, double *c,
                           double *work);
 qn_cell_step qn_cell_rnn, qn_cell_gru, qn_cell_lstm;

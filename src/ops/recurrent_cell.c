@@ -5,7 +5,7 @@
 #include "base/real.h"
 #include "ops/recurrent.h"
 
-/* ---- Activations ------------------------------------------------------------------------------------------- */
+/* ---- Activations ----------------------------------------------------------------------------- */
 
 /* NaN: the function takes no such parameter. */
 static const struct {
@@ -90,7 +90,7 @@ static double squash(const qn_cell *cell, const qn_activation *a, double x)
     return apply(a, x < -limit ? -limit : x > limit ? limit : x);
 }
 
-/* ---- Cells --------------------------------------------------------------------------------------------------- */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 void qn_matvec(double *y, const double *matrix, const double *x, int64_t rows, int64_t columns)
 {
@@ -139,9 +139,9 @@ void qn_cell_gru(const qn_cell *cell, const double *input, double *h, double *c,
     }
 }
 
-/* i, o, f and the fresh cell in this order; peepholes look at the cell:
- * C = f . C + i . g(...);  H = o . h(C). The clip is for the gates: ONNX Runtime, whose results files
- * were made with, leaves C alone. */
+/* i, o, f and the fresh cell in this order; peepholes look at the cell: C = f . C + i . g(...);  H
+ * = o . h(C). The clip is for the gates: ONNX Runtime, whose results files were made with, leaves C
+ * alone. */
 void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *recurrent,
                         double *h, double *c)
 {

@@ -8,7 +8,7 @@
 #include "ops/reduce.h"
 #include "ops/versions.h"
 
-/* ---- Functions of a group ------------------------------------------------------------------------------- */
+/* ---- Functions of a group -------------------------------------------------------------------- */
 
 typedef double group_f64(const double *x, int64_t n);
 typedef int64_t group_i64(const int64_t *x, int64_t n, bool is_unsigned);
@@ -96,7 +96,7 @@ static int64_t min_i64(const int64_t *x, int64_t n, bool is_unsigned)
     return min;
 }
 
-/* ---- Axes --------------------------------------------------------------------------------------------------- */
+/* ---- Axes ------------------------------------------------------------------------------------ */
 
 bool qn_axes_mark(bool *marked, int32_t rank, qn_ints axes)
 {
@@ -178,14 +178,18 @@ static qn_status infer_reduced(qn_infer *self, group_i64 *g)
     return rank <= 1 && x->rank == 1 && reduced[0] ? reduce_elements(self, g) : QN_OK;
 }
 
-/* ---- Kernel -------------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct groups {
-    int32_t rank;              /* of the dims kept */
-    int64_t dims[QN_MAX_RANK]; /* kept */
+    /* Of the dims kept */
+    int32_t rank;
+    /* Kept */
+    int64_t dims[QN_MAX_RANK];
     int64_t strides[QN_MAX_RANK];
-    int64_t size;     /* elements of a group */
-    int64_t *offsets; /* of each, from the first */
+    /* Elements of a group */
+    int64_t size;
+    /* Of each, from the first */
+    int64_t *offsets;
 } groups;
 
 static qn_status groups_make(groups *g, qn_eval *self)
@@ -304,7 +308,7 @@ static qn_status eval_either(qn_eval *self, group_f64 *f, group_i64 *g)
     return qn_dtype_is_float(self->out[0]->dtype) || !g ? eval_f64(self, f) : eval_i64(self, g);
 }
 
-/* ---- Operators --------------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static qn_status axes_upgrade(qn_node **node)
 {

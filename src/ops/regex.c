@@ -20,16 +20,17 @@ static qn_status regex_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- RE2's spelling in POSIX's ------------------------------------------------------------------------
- * The C library's extended expressions find the longest match, so that a full match is one that covers
- * everything, and laziness makes no difference. Classes like \w and escapes inside brackets are spelled
- * out; what has no POSIX counterpart is refused. */
+/* ---- RE2's spelling in POSIX's ------------------------------------------------------------------
+ * The C library's extended expressions find the longest match, so that a full match is one that
+ * covers everything, and laziness makes no difference. Classes like \w and escapes inside brackets
+ * are spelled out; what has no POSIX counterpart is refused. */
 
 enum { MOST_EXPANSION = 16 }; /* characters that one of the pattern becomes, at most */
 
 static const struct {
     char letter;
-    const char *inside, *outside; /* of brackets */
+    /* Of brackets */
+    const char *inside, *outside;
 } classes[] = {
     {'d', "0-9", "[0-9]"},
     {'D', NULL, "[^0-9]"},
@@ -61,8 +62,8 @@ static char *put(char *out, const char *text)
     return out + length;
 }
 
-/* "[...]" at *at, which is left on the closing bracket. Escaped ']' and '-' go to the front and to the
- * end, where POSIX wants them when they are meant literally. NULL: refused. */
+/* "[...]" at *at, which is left on the closing bracket. Escaped ']' and '-' go to the front and to
+ * the end, where POSIX wants them when they are meant literally. NULL: refused. */
 static char *put_bracket(char *out, const char **at)
 {
     const char *p = *at + 1;
@@ -133,7 +134,8 @@ static bool to_posix(char *out, const char *pattern)
     return true;
 }
 
-/* The whole of the string, terminated for the C library; a string with a zero byte never matches. */
+/* The whole of the string, terminated for the C library; a string with a zero byte never
+ * matches. */
 static qn_status regex_match(bool *out, qn_eval *self, const regex_t *regex, const qn_string *text)
 {
     regmatch_t whole;

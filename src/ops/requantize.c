@@ -1,10 +1,11 @@
-/* quench's own movements from integers to integers, element by element: Requantize, QTable, QPRelu. */
+/* quench's own movements from integers to integers, element by element: Requantize, QTable,
+ * QPRelu. */
 #include "ops/elementwise.h"
 #include "ops/quantize.h"
 
 #define SCALE QN_SET(QN_FLOAT32)
 
-/* ---- Requantize --------------------------------------------------------------------------------------- */
+/* ---- Requantize ------------------------------------------------------------------------------ */
 
 static const qn_port requantize_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
                                         {"x_scale", '\0', SCALE, 0},
@@ -47,7 +48,7 @@ const qn_op qn_op_qn_Requantize = {.name = "Requantize",
                                    .eval = requantize_eval,
                                    .brief = "from one scale and integer type to another"};
 
-/* ---- QTable: y = table[x - least value of x's type] ---------------------------------------------------- */
+/* ---- QTable: y = table[x - least value of x's type] ------------------------------------------ */
 
 static const qn_port table_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
                                    {"table", 'Y', QN_SET_QUANTIZED, 0}};
@@ -95,7 +96,7 @@ const qn_op qn_op_qn_QTable = {.name = "QTable",
                                .eval = table_eval,
                                .brief = "a function of integers as a table"};
 
-/* ---- QPRelu: y = quantize(v < 0 ? v * slope : v), v = dequantize(x) --------------------------------------- */
+/* ---- QPRelu: y = quantize(v < 0 ? v * slope : v), v = dequantize(x) -------------------------- */
 
 static const qn_port prelu_in[] = {{"x", 'X', QN_SET_QUANTIZED, 0},
                                    {"x_scale", '\0', SCALE, 0},

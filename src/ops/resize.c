@@ -1,7 +1,7 @@
 /* Resize in all modes.
  *
- * Each resized axis is a sum of its own: out[x] = sum over taps of weight * in[tap]. The taps of every
- * output position are computed once per axis; the kernel multiplies them over the axes. */
+ * Each resized axis is a sum of its own: out[x] = sum over taps of weight * in[tap]. The taps of
+ * every output position are computed once per axis; the kernel multiplies them over the axes. */
 #include "ops/resize.h"
 
 #include <math.h>
@@ -39,7 +39,8 @@ static const qn_port resize_in[] = {{"X", 0, NUMERIC, 0},
                                     {"sizes", 0, QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port resize_out[] = {{"Y", 0, NUMERIC, 0}};
 
-/* Whether constant scales make an axis longer, and whether they make one shorter; neither is known of others. */
+/* Whether constant scales make an axis longer, and whether they make one shorter; neither is known
+ * of others. */
 typedef struct change {
     bool grows, shrinks;
 } change;
@@ -55,8 +56,8 @@ static change change_of(const qn_value *scales)
     return c;
 }
 
-/* Opset 11 put roi before scales and named what opset 10 did: asymmetric coordinates, and rounding down, but up
- * where an axis gets shorter. */
+/* Opset 11 put roi before scales and named what opset 10 did: asymmetric coordinates, and rounding
+ * down, but up where an axis gets shorter. */
 static qn_status resize_upgrade(qn_node **node)
 {
     qn_resize_attrs *a = (*node)->attrs;
@@ -122,11 +123,12 @@ static qn_status resize_lower_13(qn_node **node)
 static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_downgrade},
                                                   {13, NULL, resize_lower_13}};
 
-/* ---- Scales and sizes ----------------------------------------------------------------------------------- */
+/* ---- Scales and sizes ------------------------------------------------------------------------ */
 
 /* What the inputs ask of each axis of X. */
 typedef struct request {
-    double scale[QN_MAX_RANK]; /* 1 where the axis is left alone */
+    /* 1 where the axis is left alone */
+    double scale[QN_MAX_RANK];
     int64_t size[QN_MAX_RANK];
 } request;
 
@@ -255,7 +257,7 @@ qn_status qn_infer_resize(qn_infer *self)
     return QN_OK;
 }
 
-/* ---- Taps ------------------------------------------------------------------------------------------------ */
+/* ---- Taps ------------------------------------------------------------------------------------ */
 
 double qn_resize_coordinate(const qn_resize_axis *axis, int64_t x)
 {
@@ -311,8 +313,8 @@ int64_t qn_resize_tap_count(const qn_resize_attrs *a, double scale)
     return a->antialias && scale < 1 ? 2 * (int64_t)ceil((double)reach / scale) + 2 : 2 * reach;
 }
 
-/* Weights of the taps from `first` on, their sum 1 where elements outside are excluded or the filter
- * is stretched. */
+/* Weights of the taps from `first` on, their sum 1 where elements outside are excluded or the
+ * filter is stretched. */
 static void filter_taps(double *weights, const qn_resize_attrs *a, const qn_resize_axis *axis,
                         double x, int64_t first)
 {
@@ -358,7 +360,7 @@ void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *a,
     }
 }
 
-/* ---- Kernel ----------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 static qn_status run_axis(qn_eval *self, qn_resize_run *r, int32_t d, double scale)
 {

@@ -48,7 +48,7 @@ double qn_resize_coordinate(const qn_resize_axis *axis, int64_t x);
 void qn_resize_taps(int64_t *index, double *weight, const qn_resize_attrs *attrs,
                     const qn_resize_axis *axis);
 
-/* ---- For operators that resize as Resize does: inputs are X, roi, scales, sizes ------------------------ */
+/* ---- For operators that resize as Resize does: inputs are X, roi, scales, sizes -------------- */
 
 enum { QN_RESIZE_SPECS = 9 };
 extern const qn_attr_spec qn_resize_specs[QN_RESIZE_SPECS];
@@ -60,11 +60,14 @@ QN_MUST_CHECK qn_status qn_upsample_of_resize(qn_value **out, qn_node *resize);
 
 typedef struct qn_resize_run {
     const qn_tensor *in, *out;
-    int64_t strides[QN_MAX_RANK]; /* of in */
+    /* Of in */
+    int64_t strides[QN_MAX_RANK];
     qn_resize_axis axes[QN_MAX_RANK];
-    int64_t *index[QN_MAX_RANK]; /* [out, taps] of each axis */
+    /* [out, taps] of each axis */
+    int64_t *index[QN_MAX_RANK];
     double *weight[QN_MAX_RANK];
-    double outside; /* the extrapolation value */
+    /* The extrapolation value */
+    double outside;
 } qn_resize_run;
 QN_MUST_CHECK qn_status qn_resize_run_make(qn_resize_run *out, qn_eval *self);
 /* Coordinates x of element i of the output. False where it shows the extrapolation value. */

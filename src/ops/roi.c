@@ -29,7 +29,7 @@ static qn_status infer_regions(qn_infer *self, int64_t columns, int64_t height, 
     return QN_OK;
 }
 
-/* ---- MaxRoiPool --------------------------------------------------------------------------------------------- */
+/* ---- MaxRoiPool ------------------------------------------------------------------------------ */
 
 typedef struct max_attrs {
     float spatial_scale;
@@ -120,7 +120,7 @@ const qn_op qn_op_MaxRoiPool = {.name = "MaxRoiPool",
                                 .eval = max_eval,
                                 .brief = "the largest element of each cell of each region"};
 
-/* ---- RoiAlign -------------------------------------------------------------------------------------------------- */
+/* ---- RoiAlign -------------------------------------------------------------------------------- */
 
 static const char *const transformations[] = {"half_pixel", "output_half_pixel", NULL};
 static const char *const modes[] = {"avg", "max", NULL};
@@ -239,7 +239,8 @@ static double sample_cell(const double *plane, int64_t width, const pairs *down,
 
 /* What regions have along one axis: the samples of each, and room for those of one cell. */
 typedef struct region_axis {
-    qn_roi_samples *samples; /* one per region */
+    /* One per region */
+    qn_roi_samples *samples;
     pairs cell;
 } region_axis;
 

@@ -9,7 +9,8 @@ typedef struct scan_attrs {
     qn_graph *body;
     int64_t num_scan_inputs;
     qn_ints scan_input_axes, scan_input_directions, scan_output_axes, scan_output_directions;
-    qn_ints directions; /* opset 8 */
+    /* Opset 8 */
+    qn_ints directions;
 } scan_attrs;
 static const qn_attr_spec scan_specs[] = {
     QN_ATTR(scan_attrs, body, GRAPH, .required = true),
@@ -38,7 +39,8 @@ static qn_status item_value(qn_value **out, qn_graph *graph, const qn_value *of)
     return qn_value_create(out, graph, name);
 }
 
-/* The Scan that is left for one item of the batch gets its inputs from `graph`, and makes its outputs. */
+/* The Scan that is left for one item of the batch gets its inputs from `graph`, and makes its
+ * outputs. */
 static qn_status connect_item(qn_node *item, qn_graph *graph, const qn_node *batched)
 {
     for (int32_t i = 0; i < batched->n_in; i++) {
@@ -65,8 +67,8 @@ static qn_status connect_item(qn_node *item, qn_graph *graph, const qn_node *bat
     return QN_OK;
 }
 
-/* Opset 8 had a batch dimension in front of everything: that becomes a Scan over the batch, with the Scan of one item as
- * its body. */
+/* Opset 8 had a batch dimension in front of everything: that becomes a Scan over the batch, with
+ * the Scan of one item as its body. */
 static qn_status scan_upgrade(qn_node **node)
 {
     qn_node *batched = *node, *item;
@@ -106,8 +108,10 @@ static int64_t item_of(qn_ints list, size_t i)
 }
 
 typedef struct scan_counts {
-    int32_t states, scanned; /* inputs; states come first */
-    size_t outputs;          /* scan outputs of the body */
+    /* Inputs; states come first */
+    int32_t states, scanned;
+    /* Scan outputs of the body */
+    size_t outputs;
 } scan_counts;
 
 static qn_status scan_check(qn_infer *self, scan_counts *c)

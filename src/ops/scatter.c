@@ -21,7 +21,7 @@ static const qn_attr_spec scatter_specs[] = {
 static const qn_attr_spec scatter_nd_specs[] = {
     QN_ENUM_ATTR(scatter_attrs, reduction, REDUCE_NONE, reduction_words, .since = 16)};
 
-/* ---- Combining ------------------------------------------------------------------------------------------ */
+/* ---- Combining ------------------------------------------------------------------------------- */
 
 static double combine_f64(reduction how, double a, double b)
 {
@@ -98,7 +98,7 @@ static qn_status lower_extremes(qn_node **node)
 
 static const qn_version_rule scatter_versions[] = {{18, NULL, lower_extremes}};
 
-/* ---- ScatterElements -------------------------------------------------------------------------------------- */
+/* ---- ScatterElements ------------------------------------------------------------------------- */
 
 static qn_status scatter_infer(qn_infer *self)
 {
@@ -174,7 +174,7 @@ const qn_op qn_op_Scatter = {.name = "Scatter",
                              .eval = scatter_eval,
                              .brief = "old name of ScatterElements"};
 
-/* ---- ScatterND ---------------------------------------------------------------------------------------------- */
+/* ---- ScatterND ------------------------------------------------------------------------------- */
 
 /* data [d1..dk, rest..], indices [i.., k], updates [i.., rest..] */
 static qn_status scatter_nd_infer(qn_infer *self)

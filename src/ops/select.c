@@ -9,7 +9,7 @@
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 static const qn_port index_out[] = {{"indices", 0, QN_SET(QN_INT64), 0}};
 
-/* ---- NonZero ------------------------------------------------------------------------------------------- */
+/* ---- NonZero --------------------------------------------------------------------------------- */
 
 static const qn_port nonzero_in[] = {{"X", 0, QN_SET_TENSOR, 0}};
 
@@ -64,7 +64,7 @@ const qn_op qn_op_NonZero = {.name = "NonZero",
                              .eval = nonzero_eval,
                              .brief = "indices of elements that are not zero"};
 
-/* ---- Compress ------------------------------------------------------------------------------------------- */
+/* ---- Compress -------------------------------------------------------------------------------- */
 
 typedef struct compress_attrs {
     int64_t axis;
@@ -138,7 +138,7 @@ const qn_op qn_op_Compress = {.name = "Compress",
                               .eval = compress_eval,
                               .brief = "slices where a condition holds"};
 
-/* ---- TopK ------------------------------------------------------------------------------------------------ */
+/* ---- TopK ------------------------------------------------------------------------------------ */
 
 typedef struct topk_attrs {
     int64_t axis, largest, sorted, k;
@@ -229,8 +229,8 @@ typedef struct lane {
     qn_order_fn *compare;
 } lane;
 
-/* Element `at` does not come before `worst`, whose place is an earlier one: most of a long lane, so floats are
- * compared here. NaN is left to the order itself. */
+/* Element `at` does not come before `worst`, whose place is an earlier one: most of a long lane, so
+ * floats are compared here. NaN is left to the order itself. */
 static bool is_behind(const lane *l, int64_t at, int64_t worst)
 {
     if (l->in->dtype == QN_FLOAT32) {
@@ -241,8 +241,9 @@ static bool is_behind(const lane *l, int64_t at, int64_t worst)
     return l->compare(l->in, worst, at) <= 0;
 }
 
-/* The first k of the lane in order: candidates are gathered and, whenever there is no room for more, sorted and
- * cut to k. The sort is stable and they come in the lane's order, so of equal ones the first stay. */
+/* The first k of the lane in order: candidates are gathered and, whenever there is no room for
+ * more, sorted and cut to k. The sort is stable and they come in the lane's order, so of equal ones
+ * the first stay. */
 static void topk_lane(int64_t *at, int64_t *spare, int64_t room, int64_t k, const lane *l)
 {
     int64_t n = 0, worst = -1;

@@ -51,7 +51,7 @@ static qn_status position(int64_t *out, const qn_eval *self, const qn_tensor *gi
     return QN_OK;
 }
 
-/* ---- SequenceEmpty, SequenceConstruct ------------------------------------------------------------------ */
+/* ---- SequenceEmpty, SequenceConstruct -------------------------------------------------------- */
 
 typedef struct empty_attrs {
     int64_t dtype;
@@ -111,7 +111,7 @@ const qn_op qn_op_SequenceConstruct = {.name = "SequenceConstruct",
                                        .eval = construct_eval,
                                        .brief = "a sequence of the inputs"};
 
-/* ---- SequenceInsert, SequenceErase, SequenceAt, SequenceLength -------------------------------------------- */
+/* ---- SequenceInsert, SequenceErase, SequenceAt, SequenceLength ------------------------------- */
 
 static const qn_port insert_in[] = {{"input_sequence", 0, QN_SET_SEQUENCE, 0},
                                     {"tensor", 0, QN_SET_TENSOR, 0},
@@ -226,7 +226,7 @@ const qn_op qn_op_SequenceLength = {.name = "SequenceLength",
                                     .eval = length_eval,
                                     .brief = "number of tensors in a sequence"};
 
-/* ---- SplitToSequence, ConcatFromSequence -------------------------------------------------------------------- */
+/* ---- SplitToSequence, ConcatFromSequence ----------------------------------------------------- */
 
 typedef struct split_attrs {
     int64_t axis, keepdims;
@@ -245,7 +245,8 @@ static qn_status split_infer(qn_infer *self)
     return set_sequence(self, 0, &element);
 }
 
-/* Length of each part: 1 without `split`, one number for all (the last may be shorter), or a list. */
+/* Length of each part: 1 without `split`, one number for all (the last may be shorter), or a
+ * list. */
 static qn_status split_count(int64_t *out, const qn_eval *self, int64_t dim)
 {
     const qn_tensor *given = qn_eval_in(self, 1);

@@ -9,7 +9,7 @@ static const qn_port any_in[] = {{"data", 'T', QN_SET_TENSOR, 0}};
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 static const qn_port int64_out[] = {{"output", 0, QN_SET(QN_INT64), 0}};
 
-/* ---- Shape and Size ---------------------------------------------------------------------------------- */
+/* ---- Shape and Size -------------------------------------------------------------------------- */
 
 typedef struct shape_attrs {
     int64_t start, end;
@@ -93,11 +93,12 @@ const qn_op qn_op_Size = {.name = "Size",
                           .eval = size_eval,
                           .brief = "number of elements"};
 
-/* ---- Reshape ------------------------------------------------------------------------------------------- */
+/* ---- Reshape --------------------------------------------------------------------------------- */
 
 typedef struct reshape_attrs {
     int64_t allowzero;
-    qn_ints shape; /* before opset 5 */
+    /* Before opset 5 */
+    qn_ints shape;
 } reshape_attrs;
 
 static const qn_attr_spec reshape_specs[] = {QN_INT_ATTR(reshape_attrs, allowzero, 0, .since = 14),
@@ -223,7 +224,7 @@ const qn_op qn_op_Reshape = {.name = "Reshape",
                              .eval = qn_eval_move_all,
                              .brief = "same elements, other dimensions"};
 
-/* ---- Flatten --------------------------------------------------------------------------------------------- */
+/* ---- Flatten --------------------------------------------------------------------------------- */
 
 typedef struct flatten_attrs {
     int64_t axis;

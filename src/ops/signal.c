@@ -10,7 +10,7 @@
 
 static const qn_port float_out[] = {{"output", 0, QN_SET_NUMBER, 0}};
 
-/* ---- HannWindow, HammingWindow, BlackmanWindow ------------------------------------------------------------ */
+/* ---- HannWindow, HammingWindow, BlackmanWindow ----------------------------------------------- */
 
 typedef struct window_attrs {
     int64_t output_datatype, periodic;
@@ -89,7 +89,7 @@ WINDOW(BlackmanWindow, blackman_eval, "Blackman's window")
 WINDOW(HammingWindow, hamming_eval, "Hamming's window")
 WINDOW(HannWindow, hann_eval, "Hann's window")
 
-/* ---- DFT -------------------------------------------------------------------------------------------------- */
+/* ---- DFT ------------------------------------------------------------------------------------- */
 
 typedef struct dft_attrs {
     int64_t axis, inverse, onesided;
@@ -173,15 +173,19 @@ static qn_status dft_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* Transforms of one length. Element k is read at in[start + k * step] while k < filled; zeros follow. */
+/* Transforms of one length. Element k is read at in[start + k * step] while k < filled; zeros
+ * follow. */
 typedef struct line {
     const qn_tensor *in;
     int64_t start, step, filled, length;
     bool complex, inverse;
-    bool half;            /* the spectrum of a real signal, given up to bin length / 2 */
-    const double *window; /* NULL: all ones */
+    /* The spectrum of a real signal, given up to bin length / 2 */
+    bool half;
+    /* NULL: all ones */
+    const double *window;
     qn_fft fft;
-    qn_complex *from, *to; /* [length] */
+    /* [length] */
+    qn_complex *from, *to;
 } line;
 
 static qn_status line_open(line *l, qn_eval *self)
@@ -205,7 +209,8 @@ static qn_complex line_element(const line *l, int64_t k)
                         l->complex ? weight * qn_tensor_f64(l->in, at + 1) : 0};
 }
 
-/* The other half of a real signal's spectrum mirrors the first; the bins that are their own mirror are real. */
+/* The other half of a real signal's spectrum mirrors the first; the bins that are their own mirror
+ * are real. */
 static void line_mirror(const line *l)
 {
     for (int64_t k = 0; 2 * k <= l->length; k++) {
@@ -216,7 +221,8 @@ static void line_mirror(const line *l)
     }
 }
 
-/* l->to[0, length) = the transform; an inverse one is that of the conjugates, conjugated and divided. */
+/* l->to[0, length) = the transform; an inverse one is that of the conjugates, conjugated and
+ * divided. */
 static void line_run(const line *l)
 {
     const int64_t given = l->half ? l->length / 2 + 1 : l->length;
@@ -273,7 +279,7 @@ const qn_op qn_op_DFT = {.name = "DFT",
                          .eval = dft_eval,
                          .brief = "discrete Fourier transform along an axis"};
 
-/* ---- STFT -------------------------------------------------------------------------------------------------- */
+/* ---- STFT ------------------------------------------------------------------------------------ */
 
 typedef struct stft_attrs {
     int64_t onesided;
@@ -352,7 +358,7 @@ const qn_op qn_op_STFT = {.name = "STFT",
                           .eval = stft_eval,
                           .brief = "Fourier transforms of overlapping frames"};
 
-/* ---- MelWeightMatrix ----------------------------------------------------------------------------------------- */
+/* ---- MelWeightMatrix ------------------------------------------------------------------------- */
 
 typedef struct mel_attrs {
     int64_t output_datatype;

@@ -6,10 +6,11 @@
 
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
-/* ---- Slice ------------------------------------------------------------------------------------------- */
+/* ---- Slice ----------------------------------------------------------------------------------- */
 
 typedef struct slice_attrs {
-    qn_ints starts, ends, axes; /* before opset 10 */
+    /* Before opset 10 */
+    qn_ints starts, ends, axes;
 } slice_attrs;
 
 static const qn_attr_spec slice_specs[] = {QN_ATTR(slice_attrs, starts, INTS, .until = 10),
@@ -47,8 +48,8 @@ static qn_status slice_downgrade(qn_node **node)
 
 static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_downgrade}};
 
-/* One axis of a slice. As Python has it, but that going down begins with the first element where it would begin before
- * it: the operator limits starts to 0 .. dim - 1 there. */
+/* One axis of a slice. As Python has it, but that going down begins with the first element where it
+ * would begin before it: the operator limits starts to 0 .. dim - 1 there. */
 typedef struct range {
     int64_t start, step, count;
 } range;
@@ -225,7 +226,7 @@ const qn_op qn_op_Slice = {.name = "Slice",
                            .eval = slice_eval,
                            .brief = "every step-th element between bounds"};
 
-/* ---- Expand -------------------------------------------------------------------------------------------- */
+/* ---- Expand ---------------------------------------------------------------------------------- */
 
 static const qn_port expand_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
                                     {"shape", 0, QN_SET(QN_INT64), 0}};
@@ -277,7 +278,7 @@ const qn_op qn_op_Expand = {.name = "Expand",
                             .eval = expand_eval,
                             .brief = "broadcast to a shape"};
 
-/* ---- Tile ---------------------------------------------------------------------------------------------- */
+/* ---- Tile ------------------------------------------------------------------------------------ */
 
 static const qn_port tile_in[] = {{"input", 'T', QN_SET_TENSOR, 0},
                                   {"repeats", 0, QN_SET(QN_INT64), 0},

@@ -11,7 +11,7 @@ static const qn_attr_spec softmax_specs[] = {QN_INT_ATTR(qn_softmax_attrs, axis,
 static const qn_port softmax_in[] = {{"input", 'T', QN_SET_FLOAT, 0}};
 static const qn_port softmax_out[] = {{"output", 'T', QN_SET_FLOAT, 0}};
 
-/* ---- Before opset 13: over all dims from `axis` (1 where absent) on ------------------------------- */
+/* ---- Before opset 13: over all dims from `axis` (1 where absent) on -------------------------- */
 
 static qn_status softmax_upgrade(qn_node **node)
 {
@@ -51,7 +51,7 @@ static qn_status softmax_downgrade(qn_node **node)
 
 static const qn_version_rule softmax_versions[] = {{13, softmax_upgrade, softmax_downgrade}};
 
-/* ---- Inference and kernels ------------------------------------------------------------------------- */
+/* ---- Inference and kernels ------------------------------------------------------------------- */
 
 static qn_status softmax_infer(qn_infer *self)
 {

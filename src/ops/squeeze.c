@@ -6,7 +6,8 @@
 #include "ops/versions.h"
 
 typedef struct axes_attrs {
-    qn_ints axes; /* before opset 13 */
+    /* Before opset 13 */
+    qn_ints axes;
 } axes_attrs;
 
 static const qn_attr_spec axes_specs[] = {QN_ATTR(axes_attrs, axes, INTS, .until = 13)};

@@ -7,7 +7,7 @@
 static const qn_port string_in[] = {{"X", 0, QN_SET_STRING, 0}};
 static const qn_port string_out[] = {{"Y", 0, QN_SET_STRING, 0}};
 
-/* ---- StringConcat --------------------------------------------------------------------------------------- */
+/* ---- StringConcat ---------------------------------------------------------------------------- */
 
 static const qn_port concat_in[] = {{"X", 0, QN_SET_STRING, 0}, {"Y", 0, QN_SET_STRING, 0}};
 
@@ -47,7 +47,7 @@ const qn_op qn_op_StringConcat = {.name = "StringConcat",
                                   .eval = concat_eval,
                                   .brief = "strings one behind the other"};
 
-/* ---- StringSplit ------------------------------------------------------------------------------------------ */
+/* ---- StringSplit ----------------------------------------------------------------------------- */
 
 typedef struct split_attrs {
     const char *delimiter;
@@ -78,8 +78,8 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Takes the next part off *rest; false at the end. Without a delimiter, runs of white space divide and
- * those at both ends do not count. */
+/* Takes the next part off *rest; false at the end. Without a delimiter, runs of white space divide
+ * and those at both ends do not count. */
 static bool next_part(qn_string *part, qn_string *rest, const char *delimiter, bool last)
 {
     const size_t d = delimiter ? strlen(delimiter) : 0;
@@ -107,8 +107,8 @@ static bool next_part(qn_string *part, qn_string *rest, const char *delimiter, b
     return true;
 }
 
-/* Parts of a string, written to `out` when there is one; how many. An empty string has one empty part,
- * or none where white space divides. */
+/* Parts of a string, written to `out` when there is one; how many. An empty string has one empty
+ * part, or none where white space divides. */
 static int64_t split_parts(qn_string *out, const qn_string *text, const split_attrs *a)
 {
     const char *delimiter = a->delimiter && *a->delimiter ? a->delimiter : NULL;
@@ -165,7 +165,7 @@ const qn_op qn_op_StringSplit = {.name = "StringSplit",
                                  .eval = split_eval,
                                  .brief = "strings divided at a delimiter"};
 
-/* ---- StringNormalizer ----------------------------------------------------------------------------------------- */
+/* ---- StringNormalizer ------------------------------------------------------------------------ */
 
 enum { CASE_NONE, CASE_LOWER, CASE_UPPER };
 static const char *const case_words[] = {"NONE", "LOWER", "UPPER", NULL};

@@ -1,4 +1,5 @@
-/* Attributes of operators that move elements, for those that look into nodes: passes and backends. */
+/* Attributes of operators that move elements, for those that look into nodes: passes and
+ * backends. */
 #ifndef QN_TENSOR_ATTRS_H
 #define QN_TENSOR_ATTRS_H
 
@@ -10,19 +11,23 @@ typedef struct qn_concat_attrs {
 
 typedef struct qn_split_attrs {
     int64_t axis, num_outputs;
-    qn_ints split; /* before opset 13 */
+    /* Before opset 13 */
+    qn_ints split;
 } qn_split_attrs;
 
 typedef struct qn_transpose_attrs {
-    qn_ints perm; /* absent: reversed */
+    /* Absent: reversed */
+    qn_ints perm;
 } qn_transpose_attrs;
 
 typedef enum qn_pad_mode { QN_PAD_CONSTANT, QN_PAD_REFLECT, QN_PAD_EDGE, QN_PAD_WRAP } qn_pad_mode;
 
 typedef struct qn_pad_attrs {
     int64_t mode;
-    qn_ints pads, paddings; /* before opsets 11 and 2 */
-    float value;            /* before opset 11 */
+    /* Before opsets 11 and 2 */
+    qn_ints pads, paddings;
+    /* Before opset 11 */
+    float value;
 } qn_pad_attrs;
 
 #endif

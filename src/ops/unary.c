@@ -12,7 +12,7 @@ static const qn_type_rule integers_6[] = {{6, QN_SET_INT}, {13, QN_SET(QN_BFLOAT
 static const qn_type_rule integers_14[] = {{13, QN_SET(QN_BFLOAT16)}, {14, QN_SET_INT}};
 static const qn_type_rule small_floats_20[] = {{13, QN_SET(QN_BFLOAT16)}, {20, QN_SET_FLOAT8}};
 
-/* ---- Functions of doubles ----------------------------------------------------------------------- */
+/* ---- Functions of doubles -------------------------------------------------------------------- */
 
 #define F64(name, expression)                                                                      \
     static double name##_f64(double x, const void *attrs)                                          \
@@ -67,7 +67,7 @@ I64(same, x)
 I64(sign, (x > 0) - (x < 0))
 I64(positive, x != 0)
 
-/* ---- Operators ----------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static qn_status infer_same(qn_infer *self)
 {

@@ -9,8 +9,10 @@
 
 typedef struct upsample_attrs {
     int64_t mode;
-    qn_floats scales;                /* opset 7 */
-    float height_scale, width_scale; /* opset 1 */
+    /* Opset 7 */
+    qn_floats scales;
+    /* Opset 1 */
+    float height_scale, width_scale;
 } upsample_attrs;
 static const char *const upsample_words[] = {"nearest", "linear", "bilinear", NULL};
 static const qn_attr_spec upsample_specs[] = {

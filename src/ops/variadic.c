@@ -28,7 +28,7 @@ static qn_status infer_all(qn_infer *self)
     return qn_infer_broadcast(self, 0, self->in[0]->dtype, 0, self->n_in);
 }
 
-/* ---- Folding the inputs, element by element ------------------------------------------------------------ */
+/* ---- Folding the inputs, element by element -------------------------------------------------- */
 
 /* Strides of each input under the shape of the output, one row of QN_MAX_RANK each. */
 static qn_status all_strides(int64_t **strides, qn_eval *self)
@@ -84,7 +84,7 @@ static qn_status fold_i64(qn_eval *self, qn_binary_i64 *g)
     return QN_OK;
 }
 
-/* ---- Operators -------------------------------------------------------------------------------------------- */
+/* ---- Operators ------------------------------------------------------------------------------- */
 
 static double add_f64(double a, double b, const void *attrs)
 {

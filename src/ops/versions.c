@@ -5,7 +5,7 @@
 #include "ops/expand.h"
 #include "ops/infer.h"
 
-/* ---- Applying the rules --------------------------------------------------------------------------- */
+/* ---- Applying the rules ---------------------------------------------------------------------- */
 
 qn_status qn_node_upgrade(qn_node **node, int from)
 {
@@ -91,7 +91,7 @@ qn_status qn_node_downgrade(qn_node **node, int to)
     return *node ? check_attrs(*node, to) : QN_OK;
 }
 
-/* ---- Attributes that became inputs ---------------------------------------------------------------- */
+/* ---- Attributes that became inputs ----------------------------------------------------------- */
 
 qn_status qn_ints_copy(qn_ints *out, qn_graph *graph, const int64_t *values, size_t count)
 {
@@ -198,7 +198,7 @@ qn_status qn_lower_number(double *value, qn_node *node, int32_t slot)
     return drop_input(node, slot);
 }
 
-/* ---- Outputs ---------------------------------------------------------------------------------------- */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 bool qn_node_is_read(const qn_node *node, int32_t slot)
 {
@@ -206,7 +206,7 @@ bool qn_node_is_read(const qn_node *node, int32_t slot)
     return out && (out->n_users || out->is_output);
 }
 
-/* ---- Inserting nodes ------------------------------------------------------------------------------- */
+/* ---- Inserting nodes ------------------------------------------------------------------------- */
 
 qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op)
 {
@@ -244,7 +244,7 @@ qn_status qn_node_flatten(qn_node *node, int64_t axis)
     return qn_node_set_input(reshape, 1, shape->out[0]);
 }
 
-/* ---- Broadcast before opset 7 ---------------------------------------------------------------------- */
+/* ---- Broadcast before opset 7 ---------------------------------------------------------------- */
 
 /* A constant is seen through a tensor of more dims over the same data. */
 static qn_status widen_constant(qn_node *node, int32_t slot, int32_t more)

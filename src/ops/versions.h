@@ -1,11 +1,12 @@
-/* Tools for the `versions` rules of operators: the changes of form that many operators went through. */
+/* Tools for the `versions` rules of operators: the changes of form that many operators went
+ * through. */
 #ifndef QN_VERSIONS_H
 #define QN_VERSIONS_H
 
 #include "ops/op.h"
 
-/* An attribute that became input `slot`: `field` of node->attrs is moved there, and back (which fails
- * where the input is not constant). */
+/* An attribute that became input `slot`: `field` of node->attrs is moved there, and back (which
+ * fails where the input is not constant). */
 QN_MUST_CHECK qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
 QN_MUST_CHECK qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot);
 /* Of floats, back only. */
@@ -19,12 +20,12 @@ extern const qn_type_rule qn_float8_21[1];
 extern const qn_type_rule qn_bfloat16_22[1];
 extern const qn_type_rule qn_bfloat16_28[1];
 
-/* Before opset 7 operand `slot` was put along input 0 from dimension `axis` on (QN_ABSENT: at the end):
- * dimensions of 1 are appended to it so that numpy's broadcast does the same. */
+/* Before opset 7 operand `slot` was put along input 0 from dimension `axis` on (QN_ABSENT: at the
+ * end): dimensions of 1 are appended to it so that numpy's broadcast does the same. */
 QN_MUST_CHECK qn_status qn_upgrade_aligned(qn_node *node, int32_t slot, int64_t axis);
 
-/* Operators of two tensors had these attributes before opset 7; operators that have no others use them
- * as their own. */
+/* Operators of two tensors had these attributes before opset 7; operators that have no others use
+ * them as their own. */
 typedef struct qn_broadcast_attrs {
     int64_t axis, broadcast;
 } qn_broadcast_attrs;
@@ -41,13 +42,14 @@ QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
 
 /* Whether the node has output `slot` and somebody reads it. */
 bool qn_node_is_read(const qn_node *node, int32_t slot);
-/* A node of `op` that takes over output `slot` of `node`, whose result becomes its first input; more
- * inputs can be set by the caller. */
+/* A node of `op` that takes over output `slot` of `node`, whose result becomes its first input;
+ * more inputs can be set by the caller. */
 QN_MUST_CHECK qn_status qn_node_append(qn_node **out, qn_node *node, int32_t slot, const qn_op *op);
 /* A node of `op` on the way into input `slot` of `node`. */
 QN_MUST_CHECK qn_status qn_node_prepend(qn_node **out, qn_node *node, int32_t slot,
                                         const qn_op *op);
-/* Puts Flatten(axis) before input 0 of the node, and behind output 0 a Reshape to the input's shape. */
+/* Puts Flatten(axis) before input 0 of the node, and behind output 0 a Reshape to the input's
+ * shape. */
 QN_MUST_CHECK qn_status qn_node_flatten(qn_node *node, int64_t axis);
 /* Lists that live as long as the model. */
 QN_MUST_CHECK qn_status qn_ints_copy(qn_ints *out, qn_graph *graph, const int64_t *values,

@@ -19,7 +19,7 @@ static bool problem(qn_window *w, const char *format, ...)
     return false;
 }
 
-/* ---- Attributes ----------------------------------------------------------------------------------------- */
+/* ---- Attributes ------------------------------------------------------------------------------ */
 
 /* One number per spatial dimension into out[], or `standard` where the attribute is absent. */
 static bool read_list(qn_window *w, int64_t *out, const qn_ints *list, const char *name,
@@ -78,7 +78,7 @@ static bool read_attrs(qn_window *w, const qn_window_attrs *a, int32_t rank, con
     return true;
 }
 
-/* ---- Sliding over the input --------------------------------------------------------------------------------- */
+/* ---- Sliding over the input ------------------------------------------------------------------ */
 
 /* From the first to the last element that the kernel touches. */
 static int64_t extent(const qn_window *w, int32_t d)
@@ -141,7 +141,7 @@ bool qn_window_resolve(qn_window *w, const qn_window_attrs *attrs, int32_t rank,
     return true;
 }
 
-/* ---- Spreading over the output ------------------------------------------------------------------------------- */
+/* ---- Spreading over the output --------------------------------------------------------------- */
 
 /* `wanted` output elements (-1: as many as there are) of a dimension. */
 static bool spread(qn_window *w, const qn_window_attrs *a, int32_t d, int64_t wanted, int64_t extra)
@@ -187,7 +187,7 @@ bool qn_window_resolve_transposed(qn_window *w, const qn_window_attrs *attrs, in
     return true;
 }
 
-/* ---- Positions ---------------------------------------------------------------------------------------------------- */
+/* ---- Positions ------------------------------------------------------------------------------- */
 
 int64_t qn_window_kernel_size(const qn_window *w)
 {
@@ -225,7 +225,8 @@ int64_t qn_window_most_taps(const qn_window *w)
 
 /* The kernel's elements that lie inside the input in one dimension: [first, end). */
 typedef struct span {
-    int64_t start; /* of the window, in the input */
+    /* Of the window, in the input */
+    int64_t start;
     int64_t first, end;
 } span;
 
@@ -276,7 +277,7 @@ int64_t qn_window_padded_taps(const qn_window *w, int64_t at)
     return count;
 }
 
-/* ---- p of LpPool and GlobalLpPool ------------------------------------------------------------------------------- */
+/* ---- p of LpPool and GlobalLpPool ------------------------------------------------------------ */
 
 qn_status qn_lp_upgrade(qn_node **node)
 {

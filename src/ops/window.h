@@ -10,11 +10,13 @@ enum { QN_MAX_SPATIAL = QN_MAX_RANK - 2 };
 
 /* Attributes with every default filled in. Dims of tensors [N, C, spatial...]. */
 typedef struct qn_window {
-    int32_t rank; /* spatial */
+    /* Spatial */
+    int32_t rank;
     int64_t kernel[QN_MAX_SPATIAL], stride[QN_MAX_SPATIAL], dilation[QN_MAX_SPATIAL];
     int64_t pad_begin[QN_MAX_SPATIAL], pad_end[QN_MAX_SPATIAL];
     qn_dim in[QN_MAX_SPATIAL], out[QN_MAX_SPATIAL];
-    char problem[128]; /* what is wrong, when a function below returns false */
+    /* What is wrong, when a function below returns false */
+    char problem[128];
 } qn_window;
 
 /* The window of a convolution or pool over input dims in[rank]. `kernel` NULL: kernel_shape tells.
@@ -33,8 +35,8 @@ int64_t qn_window_out_size(const qn_window *w);
 /* The most elements of the input that one window can touch; no more than either has. */
 int64_t qn_window_most_taps(const qn_window *w);
 /* Where the window for output position `at` (a flat index) touches the input: flat index of the
- * position and of the kernel element, for each one inside. Arrays have room for the most taps. Returns
- * how many. */
+ * position and of the kernel element, for each one inside. Arrays have room for the most taps.
+ * Returns how many. */
 int64_t qn_window_taps(const qn_window *w, int64_t at, int64_t *positions, int64_t *elements);
 
 /* Elements of that window that lie in the input or its pads, not behind them. */

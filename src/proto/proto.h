@@ -18,7 +18,7 @@
 #include "base/base.h"
 #include "base/map.h"
 
-/* ---- Schema ------------------------------------------------------------------------------------ */
+/* ---- Schema ---------------------------------------------------------------------------------- */
 
 typedef enum qn_proto_kind {
     QN_PROTO_INT32,
@@ -64,17 +64,20 @@ typedef struct qn_proto_field {
     uint32_t number;
     qn_proto_kind kind;
     qn_proto_label label;
-    const qn_proto_schema *message; /* of kind MESSAGE */
-    const qn_proto_enum *names;     /* of kind ENUM; the text format needs it */
+    /* Of kind MESSAGE */
+    const qn_proto_schema *message;
+    /* Of kind ENUM; the text format needs it */
+    const qn_proto_enum *names;
 } qn_proto_field;
 
 struct qn_proto_schema {
     const char *name;
-    const qn_proto_field *fields; /* by ascending number */
+    /* By ascending number */
+    const qn_proto_field *fields;
     size_t count;
 };
 
-/* ---- Tree -------------------------------------------------------------------------------------- */
+/* ---- Tree ------------------------------------------------------------------------------------ */
 
 /* Messages may lie this deep in one another; deeper input is refused. */
 #define QN_PROTO_MAX_DEPTH 100
@@ -83,10 +86,12 @@ typedef struct qn_proto_slot qn_proto_slot; /* one field that is present, with a
 
 typedef struct qn_proto_message {
     const qn_proto_schema *schema;
-    qn_proto_slot *slots; /* by ascending field number */
+    /* By ascending field number */
+    qn_proto_slot *slots;
     uint32_t count;
     uint32_t capacity;
-    size_t wire_size; /* set by qn_proto_write_wire */
+    /* Set by qn_proto_write_wire */
+    size_t wire_size;
 } qn_proto_message;
 
 typedef struct qn_proto_tree {
@@ -98,7 +103,7 @@ typedef struct qn_proto_tree {
 void qn_proto_tree_init(qn_proto_tree *tree, qn_context *ctx, const qn_proto_schema *schema);
 void qn_proto_tree_free(qn_proto_tree *tree);
 
-/* ---- Reading a tree ------------------------------------------------------------------------------
+/* ---- Reading a tree -----------------------------------------------------------------------------
  * Fields are named by number. Asking with the wrong kind or for a number that the schema lacks is a
  * programming error. `message` may be NULL: a message in which nothing is present. */
 
@@ -132,7 +137,7 @@ bool qn_proto_next_real(double *out, qn_proto_numbers *numbers);
  * that may lie at any address. */
 qn_string qn_proto_packed(const qn_proto_message *message, uint32_t number);
 
-/* ---- Building a tree -----------------------------------------------------------------------------
+/* ---- Building a tree ----------------------------------------------------------------------------
  * A repeated field gets one value more; an optional field is set, or set again. Only numbers are
  * copied. */
 
@@ -149,7 +154,7 @@ QN_MUST_CHECK qn_status qn_proto_add_text(qn_proto_tree *tree, qn_proto_message 
 QN_MUST_CHECK qn_status qn_proto_add_message(qn_proto_message **out, qn_proto_tree *tree,
                                              qn_proto_message *message, uint32_t number);
 
-/* ---- Formats ----------------------------------------------------------------------------------- */
+/* ---- Formats --------------------------------------------------------------------------------- */
 
 /* Adds the fields of the input to the tree's root. Fields that the schema lacks are skipped. Errors
  * name the path of the field and the byte offset. */

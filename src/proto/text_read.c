@@ -31,7 +31,7 @@ static qn_status fail_at(const parser *p, const char *at, const char *format, ..
     return qn_fail(p->tree->ctx, QN_E_FORMAT, "line %zu, column %zu: %s", line, column, what);
 }
 
-/* ---- Tokens ------------------------------------------------------------------------------------ */
+/* ---- Tokens ---------------------------------------------------------------------------------- */
 
 static void skip_space(parser *p)
 {
@@ -103,7 +103,7 @@ static int shown(qn_string string)
     return (int)QN_MIN(string.length, 60);
 }
 
-/* ---- Strings ----------------------------------------------------------------------------------- */
+/* ---- Strings --------------------------------------------------------------------------------- */
 
 static int digit_value(char c)
 {
@@ -216,7 +216,7 @@ static qn_status read_string(qn_string *out, parser *p)
     return QN_OK;
 }
 
-/* ---- Numbers ----------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 static bool digits_to_magnitude(uint64_t *out, qn_string digits)
 {
@@ -312,7 +312,7 @@ static qn_status read_number(parser *p, qn_proto_message *message, const qn_prot
                                false);
 }
 
-/* ---- Fields ------------------------------------------------------------------------------------ */
+/* ---- Fields ---------------------------------------------------------------------------------- */
 
 static qn_status read_fields(parser *p, qn_proto_message *message, char closer);
 

@@ -31,7 +31,7 @@ const qn_proto_field *qn_proto_field_find(const qn_proto_schema *schema, uint32_
     return found ? &schema->fields[low] : NULL;
 }
 
-/* ---- Slots ------------------------------------------------------------------------------------- */
+/* ---- Slots ----------------------------------------------------------------------------------- */
 
 static const qn_proto_slot *slot_find(const qn_proto_message *message, uint32_t number)
 {
@@ -186,7 +186,7 @@ qn_status qn_proto_open_message(qn_proto_message **out, size_t *index, qn_proto_
     return QN_OK;
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 bool qn_proto_has(const qn_proto_message *message, uint32_t number)
 {
@@ -272,7 +272,7 @@ bool qn_proto_next_real(double *out, qn_proto_numbers *numbers)
     return true;
 }
 
-/* ---- Building ---------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 static const qn_proto_field *field_of(const qn_proto_message *message, uint32_t number)
 {

@@ -12,7 +12,8 @@
  *   message                  message, messages */
 struct qn_proto_slot {
     uint32_t number;
-    uint16_t row; /* of the schema's fields */
+    /* Of the schema's fields */
+    uint16_t row;
     uint16_t capacity_log2;
     size_t count;
     union {

@@ -10,13 +10,15 @@ typedef struct frame {
 
 typedef struct reader {
     qn_proto_tree *tree;
-    const uint8_t *begin; /* of the whole input: offsets count from here */
+    /* Of the whole input: offsets count from here */
+    const uint8_t *begin;
     const uint8_t *at;
-    frame path[QN_PROTO_MAX_DEPTH + 1]; /* path[depth].field is the field being read, or NULL */
+    /* path[depth].field is the field being read, or NULL */
+    frame path[QN_PROTO_MAX_DEPTH + 1];
     int depth;
 } reader;
 
-/* ---- Failing ----------------------------------------------------------------------------------- */
+/* ---- Failing --------------------------------------------------------------------------------- */
 
 /* "graph.node[12].attribute[0]"; the schema's name at the root. A path longer than the text keeps
  * its beginning. */
@@ -51,7 +53,7 @@ static qn_status fail_at(const reader *r, const uint8_t *at, const char *format,
                    (size_t)(at - r->begin));
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------------ */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 /* Moves behind a varint and gives its value. */
 static qn_status take_varint(uint64_t *out, reader *r, const uint8_t *end)
@@ -143,7 +145,7 @@ static qn_status skip_field(reader *r, uint32_t number, int type, const uint8_t 
     }
 }
 
-/* ---- Fields ------------------------------------------------------------------------------------ */
+/* ---- Fields ---------------------------------------------------------------------------------- */
 
 /* Checks a packed array and counts its numbers. */
 static qn_status count_packed(size_t *out, reader *r, qn_proto_kind kind, qn_string packed)

@@ -53,7 +53,7 @@ size_t qn_proto_wire_size(qn_proto_message *message)
     return size;
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static qn_status put_varint(qn_proto_output *output, uint64_t value)
 {

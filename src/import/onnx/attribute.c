@@ -2,7 +2,7 @@
 
 #include "import/onnx/onnx.h"
 
-/* ---- References --------------------------------------------------------------------------------------- */
+/* ---- References ------------------------------------------------------------------------------ */
 
 qn_status qn_onnx_resolve(qn_onnx_argument *out, qn_onnx_scope *scope,
                           const qn_proto_message *attribute)
@@ -30,7 +30,7 @@ qn_status qn_onnx_resolve(qn_onnx_argument *out, qn_onnx_scope *scope,
     return QN_OK;
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static qn_status read_text(const char **out, qn_onnx_import *import, qn_string text)
 {
@@ -135,7 +135,7 @@ static qn_status read_graph(qn_graph **out, qn_node *owner, qn_onnx_scope *scope
     return status;
 }
 
-/* ---- Attributes of a node -------------------------------------------------------------------------- */
+/* ---- Attributes of a node -------------------------------------------------------------------- */
 
 /* AttributeType and field of each kind. */
 static const struct {
@@ -264,7 +264,7 @@ qn_status qn_onnx_attributes(qn_node *node, qn_onnx_scope *scope, const qn_proto
     return QN_OK;
 }
 
-/* ---- Constant nodes --------------------------------------------------------------------------------- */
+/* ---- Constant nodes -------------------------------------------------------------------------- */
 
 static qn_status constant_of(qn_tensor *out, qn_onnx_import *import, qn_dtype dtype, int32_t rank,
                              size_t count)

@@ -6,7 +6,7 @@
 /* Nodes: functions that call others twice grow without bound. */
 enum { MOST_INLINED = 1 << 18 };
 
-/* ---- Finding -------------------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static qn_status function_key(const char **out, qn_onnx_import *import, qn_string domain,
                               qn_string name, qn_string overload)
@@ -49,7 +49,7 @@ qn_status qn_onnx_function(const qn_proto_message **out, qn_onnx_import *import,
     return QN_OK;
 }
 
-/* ---- Binding -------------------------------------------------------------------------------------------- */
+/* ---- Binding --------------------------------------------------------------------------------- */
 
 static qn_status check_call(qn_onnx_scope *scope, const qn_proto_message *node,
                             const qn_proto_message *function)
@@ -195,7 +195,7 @@ static qn_status bind_outputs(qn_onnx_scope *inner, qn_onnx_scope *scope,
     return QN_OK;
 }
 
-/* ---- Inlining --------------------------------------------------------------------------------------------- */
+/* ---- Inlining -------------------------------------------------------------------------------- */
 
 static qn_status inline_body(qn_onnx_call *call, qn_onnx_scope *inner, qn_onnx_scope *scope,
                              const qn_proto_message *node)

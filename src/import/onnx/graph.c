@@ -2,7 +2,7 @@
 
 #include "import/onnx/onnx.h"
 
-/* ---- Operator sets ------------------------------------------------------------------------------- */
+/* ---- Operator sets --------------------------------------------------------------------------- */
 
 /* Versions are there, and one for each domain. */
 static qn_status check_opset(const qn_onnx_import *import, const qn_opset *opsets, size_t last)
@@ -57,7 +57,7 @@ qn_status qn_onnx_enter(qn_onnx_import *import)
     return QN_OK;
 }
 
-/* ---- Names ---------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 qn_status qn_onnx_final_name(const char **out, const qn_onnx_scope *scope, const char *name)
 {
@@ -112,7 +112,7 @@ qn_status qn_onnx_find(qn_value **out, qn_onnx_scope *scope, const char *name)
     return capture(out, scope, name, outer);
 }
 
-/* ---- Values --------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 /* Type and documentation from a ValueInfoProto. */
 static qn_status describe(qn_value *value, qn_onnx_import *import, const qn_proto_message *info)
@@ -198,7 +198,7 @@ static qn_status read_sparse_initializers(qn_onnx_scope *scope, const qn_proto_m
     return QN_OK;
 }
 
-/* ---- Graphs --------------------------------------------------------------------------------------- */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 /* Initializers were read before: an input of that name is a default value, here a constant. A
  * subgraph's inputs are filled by its owner, whatever else they have. */

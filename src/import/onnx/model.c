@@ -25,7 +25,7 @@ static void import_free(qn_onnx_import *import)
     qn_proto_tree_free(&import->tree);
 }
 
-/* ---- Model ------------------------------------------------------------------------------------------ */
+/* ---- Model ----------------------------------------------------------------------------------- */
 
 static qn_status check_versions(qn_onnx_import *import)
 {
@@ -70,7 +70,8 @@ static qn_status read_header(qn_onnx_import *import)
     return qn_model_restore_numerics(model);
 }
 
-/* Shapes that a file declares may be left from other inputs, but who reads an output relies on its type. */
+/* Shapes that a file declares may be left from other inputs, but who reads an output relies on its
+ * type. */
 static qn_status check_outputs(const qn_onnx_import *import)
 {
     const qn_graph *graph = import->model->graph;
@@ -174,7 +175,7 @@ qn_status qn_import_onnx_memory(qn_model **out, qn_context *ctx, const void *dat
     return import_model(out, ctx, NULL, NULL, data, size);
 }
 
-/* ---- Values of their own ------------------------------------------------------------------------------ */
+/* ---- Values of their own --------------------------------------------------------------------- */
 
 static qn_status read_sequence(qn_tensor *out, qn_onnx_import *import,
                                const qn_proto_message *message);
@@ -248,7 +249,7 @@ qn_status qn_import_onnx_value(qn_tensor *out, qn_context *ctx, qn_arena *arena,
     return status;
 }
 
-/* ---- The importer --------------------------------------------------------------------------------------- */
+/* ---- The importer ---------------------------------------------------------------------------- */
 
 /* A ModelProto: a graph, and nothing at the top that such a message has not. */
 static const char *detect(const qn_model_source *source)

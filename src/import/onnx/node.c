@@ -4,7 +4,7 @@
 
 #include "import/onnx/onnx.h"
 
-/* ---- Messages and names ---------------------------------------------------------------------------- */
+/* ---- Messages and names ---------------------------------------------------------------------- */
 
 static qn_string first_output(const qn_proto_message *node)
 {
@@ -57,7 +57,7 @@ qn_status qn_onnx_node_name(const char **out, qn_onnx_scope *scope, const qn_pro
     return qn_onnx_final_name(out, scope, name);
 }
 
-/* ---- Slots ------------------------------------------------------------------------------------------ */
+/* ---- Slots ----------------------------------------------------------------------------------- */
 
 /* Slots of a field without the empty ones at the end. */
 static size_t used_slots(const qn_proto_message *node, uint32_t field)
@@ -101,7 +101,7 @@ static qn_status connect_outputs(qn_node *node, qn_onnx_scope *scope, const qn_p
     return QN_OK;
 }
 
-/* ---- Nodes ------------------------------------------------------------------------------------------ */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 static qn_status find_operator(const qn_op **out, int64_t *version, qn_onnx_scope *scope,
                                const qn_proto_message *node)

@@ -8,22 +8,32 @@
 
 typedef struct qn_onnx_import {
     qn_context *ctx;
-    qn_arena *arena;    /* what stays: the model's */
-    qn_model *model;    /* NULL when only a value is read */
-    const char *folder; /* of external data; NULL: there is none */
-    qn_string input;    /* the bytes of the file; they outlive the model, the tree does not */
+    /* What stays: the model's */
+    qn_arena *arena;
+    /* NULL when only a value is read */
+    qn_model *model;
+    /* Of external data; NULL: there is none */
+    const char *folder;
+    /* The bytes of the file; they outlive the model, the tree does not */
+    qn_string input;
     qn_proto_tree tree;
-    qn_names names; /* every name once, in the tree's arena */
+    /* Every name once, in the tree's arena */
+    qn_names names;
     char *name_buffer;
     size_t name_capacity;
-    qn_names files;     /* external location -> map number + 1 */
-    qn_names functions; /* "domain:name:overload" -> FunctionProto */
-    size_t inlined;     /* nodes that came out of functions */
-    int depth;          /* of functions and subgraphs in one another */
-    qn_value absent;    /* stands for an optional input that a function's caller left out */
+    /* External location -> map number + 1 */
+    qn_names files;
+    /* "domain:name:overload" -> FunctionProto */
+    qn_names functions;
+    /* Nodes that came out of functions */
+    size_t inlined;
+    /* Of functions and subgraphs in one another */
+    int depth;
+    /* Stands for an optional input that a function's caller left out */
+    qn_value absent;
 } qn_onnx_import;
 
-/* ---- Names and types (onnx_type.c) --------------------------------------------------------------- */
+/* ---- Names and types (onnx_type.c) ----------------------------------------------------------- */
 
 /* The name as terminated text, once for all its occurrences; lives as long as the import. */
 QN_MUST_CHECK qn_status qn_onnx_name(const char **out, qn_onnx_import *import, qn_string name);
@@ -35,7 +45,7 @@ QN_MUST_CHECK qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *impor
 QN_MUST_CHECK qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import,
                                      const qn_proto_message *type);
 
-/* ---- Tensors (onnx_tensor.c, onnx_sparse.c, onnx_external.c) --------------------------------------- */
+/* ---- Tensors (onnx_tensor.c, onnx_sparse.c, onnx_external.c) --------------------------------- */
 
 QN_MUST_CHECK qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import,
                                        const qn_proto_message *tensor);
@@ -49,7 +59,7 @@ QN_MUST_CHECK qn_status qn_onnx_sparse(qn_tensor *out, qn_onnx_import *import,
 QN_MUST_CHECK qn_status qn_onnx_external(qn_string *out, qn_onnx_import *import,
                                          const qn_proto_message *tensor, size_t size);
 
-/* ---- Graphs (onnx_graph.c, onnx_order.c) ----------------------------------------------------------- */
+/* ---- Graphs (onnx_graph.c, onnx_order.c) ----------------------------------------------------- */
 
 typedef struct qn_onnx_scope qn_onnx_scope;
 
@@ -57,15 +67,17 @@ typedef struct qn_onnx_scope qn_onnx_scope;
 typedef struct qn_onnx_argument {
     const char *name;
     const qn_proto_message *attribute;
-    qn_onnx_scope
-        *scope; /* where a graph in it finds its values; NULL: a default of the function */
+    /* Where a graph in it finds its values; NULL: a default of the function */
+    qn_onnx_scope *scope;
 } qn_onnx_argument;
 
 typedef struct qn_onnx_call {
     const struct qn_onnx_call *caller;
     const qn_proto_message *function;
-    const char *prefix; /* of the names of inner values and nodes */
-    qn_names renamed;   /* outputs of the function -> their names at the caller's */
+    /* Of the names of inner values and nodes */
+    const char *prefix;
+    /* Outputs of the function -> their names at the caller's */
+    qn_names renamed;
     qn_onnx_argument *arguments;
     size_t n_arguments;
 } qn_onnx_call;
@@ -74,14 +86,19 @@ typedef struct qn_onnx_call {
  * graph, not its names). */
 struct qn_onnx_scope {
     qn_onnx_import *import;
-    qn_onnx_scope *parent; /* of a subgraph: where captured values come from */
+    /* Of a subgraph: where captured values come from */
+    qn_onnx_scope *parent;
     qn_graph *graph;
-    qn_names values;   /* name in the file -> qn_value */
-    qn_names declared; /* name in the file -> ValueInfoProto */
+    /* Name in the file -> qn_value */
+    qn_names values;
+    /* Name in the file -> ValueInfoProto */
+    qn_names declared;
     const qn_opset *opsets;
     size_t n_opsets;
-    const qn_onnx_call *call; /* whose attributes can be referred to */
-    const qn_onnx_call *body; /* == call in the function's own body, NULL in subgraphs of it */
+    /* Whose attributes can be referred to */
+    const qn_onnx_call *call;
+    /* == call in the function's own body, NULL in subgraphs of it */
+    const qn_onnx_call *body;
 };
 
 QN_MUST_CHECK qn_status qn_onnx_opsets(qn_opset **out, size_t *count, qn_onnx_import *import,
@@ -109,10 +126,11 @@ QN_MUST_CHECK qn_status qn_onnx_nodes(qn_onnx_scope *scope, const qn_proto_messa
 QN_MUST_CHECK qn_status qn_onnx_order(const size_t **out, qn_onnx_import *import,
                                       const qn_proto_message *message, uint32_t field);
 
-/* Enters a function or subgraph; left with import->depth--. Files cannot make the stack overflow. */
+/* Enters a function or subgraph; left with import->depth--. Files cannot make the stack
+ * overflow. */
 QN_MUST_CHECK qn_status qn_onnx_enter(qn_onnx_import *import);
 
-/* ---- Nodes (onnx_node.c, onnx_attribute.c, onnx_function.c, onnx_upgrade.c) ------------------------- */
+/* ---- Nodes (onnx_node.c, onnx_attribute.c, onnx_function.c, onnx_upgrade.c) ------------------ */
 
 QN_MUST_CHECK qn_status qn_onnx_node(qn_onnx_scope *scope, const qn_proto_message *node);
 /* "Conv 'conv1'", or with the first output where the node has no name: for messages. */

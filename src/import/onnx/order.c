@@ -19,10 +19,12 @@ typedef struct order {
     const qn_proto_message *message;
     uint32_t field;
     size_t count;
-    qn_names producers; /* output name -> node number + 1 */
+    /* Output name -> node number + 1 */
+    qn_names producers;
     uint8_t *states;
     size_t *result, n_result;
-    size_t *edges, n_edges, edges_capacity; /* a stack, as the path is */
+    /* A stack, as the path is */
+    size_t *edges, n_edges, edges_capacity;
     frame *path;
     size_t path_capacity;
 } order;
@@ -32,7 +34,7 @@ static const qn_proto_message *node_at(const order *o, size_t i)
     return qn_proto_message_at(o->message, o->field, i);
 }
 
-/* ---- What a node reads --------------------------------------------------------------------------- */
+/* ---- What a node reads ----------------------------------------------------------------------- */
 
 static qn_status add_edge(order *o, const inner *scope, qn_string string)
 {
@@ -118,7 +120,7 @@ static qn_status add_node_edges(order *o, const inner *scope, const qn_proto_mes
     return QN_OK;
 }
 
-/* ---- The walk ------------------------------------------------------------------------------------ */
+/* ---- The walk -------------------------------------------------------------------------------- */
 
 static qn_status open_node(order *o, size_t *depth, size_t node)
 {

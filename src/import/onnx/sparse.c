@@ -6,8 +6,10 @@
 #define LARGEST_DENSE ((size_t)1 << 30)
 
 typedef struct sparse {
-    qn_tensor values;  /* [n] */
-    qn_tensor indices; /* int64 [n] or [n, rank of the dense tensor] */
+    /* [n] */
+    qn_tensor values;
+    /* int64 [n] or [n, rank of the dense tensor] */
+    qn_tensor indices;
     int64_t strides[QN_MAX_RANK];
 } sparse;
 

@@ -25,7 +25,7 @@ qn_status qn_onnx_dims(qn_tensor *out, qn_onnx_import *import, const qn_proto_me
     return QN_OK;
 }
 
-/* ---- Raw bytes --------------------------------------------------------------------------------- */
+/* ---- Raw bytes ------------------------------------------------------------------------------- */
 
 /* Bytes of the contents in a file, where types below a byte are packed. */
 static size_t packed_size(qn_dtype dtype, size_t count)
@@ -95,7 +95,7 @@ static qn_status read_raw(qn_tensor *out, qn_onnx_import *import, qn_string byte
     return borrow(out, import, bytes);
 }
 
-/* ---- Typed fields ------------------------------------------------------------------------------ */
+/* ---- Typed fields ---------------------------------------------------------------------------- */
 
 /* The field that holds elements of a type when they are not raw. */
 static uint32_t typed_field(qn_dtype dtype)
@@ -188,7 +188,7 @@ static bool has_typed(const qn_proto_message *tensor)
     return found;
 }
 
-/* ---- Tensors ------------------------------------------------------------------------------------- */
+/* ---- Tensors --------------------------------------------------------------------------------- */
 
 qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import, const qn_proto_message *tensor)
 {

@@ -49,7 +49,7 @@ qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *import,
     return QN_OK;
 }
 
-/* ---- Types ------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 static qn_status read_dtype(qn_dtype *out, qn_onnx_import *import, int64_t number)
 {

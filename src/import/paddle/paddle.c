@@ -20,7 +20,8 @@ static bool is_program(qn_string file)
            qn_detect_message(qn_detect_field(file, 1), block, QN_COUNT_OF(block));
 }
 
-/* Parameters, one behind the other: version 0, no levels, version 0, then a TensorDesc and its length. */
+/* Parameters, one behind the other: version 0, no levels, version 0, then a TensorDesc and its
+ * length. */
 static bool is_parameters(const qn_model_source *source)
 {
     static const uint8_t head[16] = {0};
