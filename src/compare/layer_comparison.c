@@ -330,6 +330,7 @@ static qn_status make_session(qn_layer_comparison *s, int which, qn_model *model
 {
     const qn_plan_options options = {.graph = *graph};
     const qn_observe_options watch = {.purpose = which ? QN_PURPOSE_RUN : QN_PURPOSE_QUANTIZE,
+                                      .passed = which == 0,
                                       .direct = true,
                                       .observe = is_named,
                                       .user = &s->by_name[which]};

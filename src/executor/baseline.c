@@ -3,29 +3,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/executor.h"
+#include "executor/baseline.h"
 #include "ops/eval.h"
 
 /* Bytes; one sample, and the outputs of one piece, are kept whatever they take. */
 static const size_t most_sample_bytes = (size_t)256 << 20, most_output_bytes = (size_t)64 << 20;
 
-void qn_baseline_init(qn_baseline *kept, qn_context *ctx, size_t n_inputs, size_t n_outputs)
+void qn_baseline_init(qn_baseline *baseline, qn_context *ctx, size_t n_inputs, size_t n_outputs)
 {
-    *kept = (qn_baseline){.ctx = ctx,
-                          .n_inputs = n_inputs,
-                          .n_outputs = n_outputs,
-                          .most_samples = QN_BASELINE_SAMPLES,
-                          .metric = NAN};
+    *baseline = (qn_baseline){.ctx = ctx,
+                              .n_inputs = n_inputs,
+                              .n_outputs = n_outputs,
+                              .most_samples = QN_BASELINE_SAMPLES,
+                              .metric = NAN};
 }
 
 /* ---- Outputs ------------------------------------------------------------------------------------------------------ */
 
-qn_status qn_baseline_reserve(qn_baseline *kept, int64_t count, size_t bytes)
+qn_status qn_baseline_reserve(qn_baseline *baseline, int64_t count, size_t bytes)
 {
     const size_t fit = QN_MAX(most_output_bytes / QN_MAX(bytes, 1024), 1);
-    kept->most_pieces = count > 0 ? QN_MIN((int64_t)fit, count) : (int64_t)fit;
-    kept->pieces = qn_alloc_zero(kept->ctx, (size_t)kept->most_pieces, sizeof *kept->pieces);
-    QN_TRY_ALLOC(kept->ctx, kept->pieces);
+    baseline->most_pieces = count > 0 ? QN_MIN((int64_t)fit, count) : (int64_t)fit;
+    baseline->pieces =
+        qn_alloc_zero(baseline->ctx, (size_t)baseline->most_pieces, sizeof *baseline->pieces);
+    QN_TRY_ALLOC(baseline->ctx, baseline->pieces);
     return QN_OK;
 }
 
@@ -46,26 +47,26 @@ static void flatten(float *to, const qn_tensor *t)
         to[i] = (float)qn_tensor_f64(t, i);
 }
 
-qn_status qn_baseline_keep_outputs(qn_baseline *kept, qn_context *ctx, int64_t i,
+qn_status qn_baseline_keep_outputs(qn_baseline *baseline, qn_context *ctx, int64_t i,
                                    const qn_tensor *inputs, const qn_tensor *const *outputs)
 {
-    if (i >= kept->most_pieces)
+    if (i >= baseline->most_pieces)
         return QN_OK;
-    qn_baseline_piece *piece = &kept->pieces[i];
+    qn_baseline_piece *piece = &baseline->pieces[i];
     int64_t all = 0;
     if (inputs)
-        piece->print = qn_batch_print(inputs, kept->n_inputs);
-    piece->rows = inputs && kept->n_inputs && inputs[0].rank > 0 ? inputs[0].dims[0] : 1;
-    piece->counts = qn_alloc_zero(ctx, kept->n_outputs + 1, sizeof *piece->counts);
+        piece->print = qn_batch_print(inputs, baseline->n_inputs);
+    piece->rows = inputs && baseline->n_inputs && inputs[0].rank > 0 ? inputs[0].dims[0] : 1;
+    piece->counts = qn_alloc_zero(ctx, baseline->n_outputs + 1, sizeof *piece->counts);
     QN_TRY_ALLOC(ctx, piece->counts);
-    for (size_t k = 0; k < kept->n_outputs; k++) {
+    for (size_t k = 0; k < baseline->n_outputs; k++) {
         piece->counts[k] = counts_as_number(outputs[k]) ? qn_tensor_count(outputs[k]) : 0;
         all += piece->counts[k];
     }
     piece->values = qn_alloc(ctx, ((size_t)all + 1) * sizeof *piece->values);
     QN_TRY_ALLOC(ctx, piece->values);
     float *to = piece->values;
-    for (size_t k = 0; k < kept->n_outputs; k++) {
+    for (size_t k = 0; k < baseline->n_outputs; k++) {
         if (piece->counts[k])
             flatten(to, outputs[k]);
         to += piece->counts[k];
@@ -73,52 +74,79 @@ qn_status qn_baseline_keep_outputs(qn_baseline *kept, qn_context *ctx, int64_t i
     return QN_OK;
 }
 
+qn_status qn_baseline_extend(qn_baseline *baseline, int64_t count)
+{
+    if (count <= baseline->most_pieces)
+        return QN_OK;
+    const size_t before = (size_t)baseline->most_pieces * sizeof *baseline->pieces;
+    const size_t after = (size_t)count * sizeof *baseline->pieces;
+    qn_baseline_piece *pieces = qn_realloc(baseline->ctx, baseline->pieces, before, after);
+    QN_TRY_ALLOC(baseline->ctx, pieces);
+    memset((char *)pieces + before, 0, after - before);
+    baseline->pieces = pieces;
+    baseline->most_pieces = count;
+    return QN_OK;
+}
+
+qn_tensor qn_baseline_output(const qn_baseline *baseline, int64_t piece, size_t k)
+{
+    const qn_baseline_piece *p = &baseline->pieces[piece];
+    float *values = p->values;
+    for (size_t before = 0; before < k; before++)
+        values += p->counts[before];
+    return (qn_tensor){.dtype = QN_FLOAT32,
+                       .rank = 1,
+                       .dims = {p->counts[k]},
+                       .data = p->counts[k] ? values : NULL};
+}
+
 /* ---- Samples ------------------------------------------------------------------------------------------------------ */
 
-qn_status qn_baseline_keep_inputs(qn_baseline *kept, const qn_tensor *inputs)
+qn_status qn_baseline_keep_inputs(qn_baseline *baseline, const qn_tensor *inputs)
 {
-    qn_context *ctx = kept->ctx;
-    if (kept->n_samples == kept->most_samples)
+    qn_context *ctx = baseline->ctx;
+    if (baseline->n_samples == baseline->most_samples)
         return QN_OK;
-    if (!kept->samples) {
-        kept->samples = qn_alloc_zero(ctx, (size_t)kept->most_samples * kept->n_inputs + 1,
-                                      sizeof *kept->samples);
-        QN_TRY_ALLOC(ctx, kept->samples);
-        kept->room = kept->most_samples;
+    if (!baseline->samples) {
+        baseline->samples =
+            qn_alloc_zero(ctx, (size_t)baseline->most_samples * baseline->n_inputs + 1,
+                          sizeof *baseline->samples);
+        QN_TRY_ALLOC(ctx, baseline->samples);
+        baseline->room = baseline->most_samples;
     }
-    qn_tensor *to = kept->samples + (size_t)kept->n_samples * kept->n_inputs;
+    qn_tensor *to = baseline->samples + (size_t)baseline->n_samples * baseline->n_inputs;
     size_t all = 0, bytes = 0;
-    for (size_t i = 0; i < kept->n_inputs; i++) {
+    for (size_t i = 0; i < baseline->n_inputs; i++) {
         if (inputs[i].dtype == QN_STRING || inputs[i].dtype >= QN_SEQUENCE ||
             !qn_tensor_bytes(&bytes, inputs[i].dtype, inputs[i].rank, inputs[i].dims)) {
-            kept->most_samples = kept->n_samples; /* what cannot be kept is not missed */
+            baseline->most_samples = baseline->n_samples; /* what cannot be kept is not missed */
             return QN_OK;
         }
         all += bytes;
     }
-    if (kept->n_samples && kept->sample_bytes + all > most_sample_bytes) {
-        kept->most_samples = kept->n_samples;
+    if (baseline->n_samples && baseline->sample_bytes + all > most_sample_bytes) {
+        baseline->most_samples = baseline->n_samples;
         return QN_OK;
     }
-    for (size_t i = 0; i < kept->n_inputs; i++) {
+    for (size_t i = 0; i < baseline->n_inputs; i++) {
         to[i] = inputs[i];
         (void)qn_tensor_bytes(&bytes, to[i].dtype, to[i].rank, to[i].dims);
         to[i].data = qn_alloc_aligned(&ctx->allocator, QN_MAX(bytes, 64));
         QN_TRY_ALLOC(ctx, to[i].data);
         memcpy(to[i].data, inputs[i].data, bytes);
     }
-    kept->sample_bytes += all;
-    kept->n_samples++;
+    baseline->sample_bytes += all;
+    baseline->n_samples++;
     return QN_OK;
 }
 
 static qn_status read_sample(void *user, qn_context *ctx, int slot, int64_t index,
                              const qn_tensor **inputs)
 {
-    const qn_baseline *kept = user;
+    const qn_baseline *baseline = user;
     (void)ctx;
     (void)slot;
-    *inputs = kept->samples + (size_t)index * kept->n_inputs;
+    *inputs = baseline->samples + (size_t)index * baseline->n_inputs;
     return QN_OK;
 }
 
@@ -128,158 +156,130 @@ static void name_sample(void *user, int64_t index, char *out, size_t size)
     snprintf(out, size, "sample %lld", (long long)index);
 }
 
-void qn_baseline_finish(qn_baseline *kept)
+void qn_baseline_finish(qn_baseline *baseline)
 {
-    kept->source = (qn_sample_source){
-        .user = kept, .count = kept->n_samples, .read = read_sample, .name = name_sample};
-    while (kept->n_pieces < kept->most_pieces && kept->pieces[kept->n_pieces].values)
-        kept->n_pieces++;
+    baseline->source = (qn_sample_source){
+        .user = baseline, .count = baseline->n_samples, .read = read_sample, .name = name_sample};
+    while (baseline->n_pieces < baseline->most_pieces &&
+           baseline->pieces[baseline->n_pieces].values)
+        baseline->n_pieces++;
+    baseline->n_known = baseline->n_pieces;
 }
 
-void qn_baseline_free(qn_baseline *kept)
+void qn_baseline_free(qn_baseline *baseline)
 {
-    if (!kept->ctx)
+    if (!baseline->ctx)
         return;
-    for (int64_t i = 0; kept->pieces && i < kept->most_pieces; i++) {
-        qn_free(kept->ctx, kept->pieces[i].values);
-        qn_free(kept->ctx, kept->pieces[i].counts);
+    for (int64_t i = 0; baseline->pieces && i < baseline->most_pieces; i++) {
+        qn_free(baseline->ctx, baseline->pieces[i].values);
+        qn_free(baseline->ctx, baseline->pieces[i].counts);
     }
     /* A sample that could not be kept to its end has memory too. */
-    const size_t begun = (size_t)QN_MIN(kept->n_samples + 1, kept->room) * kept->n_inputs;
-    for (size_t i = 0; kept->samples && i < begun; i++)
-        qn_free_aligned(&kept->ctx->allocator, kept->samples[i].data);
-    qn_free(kept->ctx, kept->pieces);
-    qn_free(kept->ctx, kept->samples);
+    const size_t begun =
+        (size_t)QN_MIN(baseline->n_samples + 1, baseline->room) * baseline->n_inputs;
+    for (size_t i = 0; baseline->samples && i < begun; i++)
+        qn_free_aligned(&baseline->ctx->allocator, baseline->samples[i].data);
+    qn_free(baseline->ctx, baseline->pieces);
+    qn_free(baseline->ctx, baseline->samples);
 }
 
 /* ---- Error ---------------------------------------------------------------------------------------------------------- */
 
-qn_status qn_baseline_error_init(qn_baseline_error *e, const qn_baseline *kept,
+qn_status qn_baseline_error_init(qn_baseline_error *e, qn_context *ctx, const qn_baseline *baseline,
                                  const qn_model *model)
 {
-    *e = (qn_baseline_error){.kept = kept, .model = model};
-    e->error = qn_alloc_zero(kept->ctx, 2 * kept->n_outputs + 1, sizeof *e->error);
-    QN_TRY_ALLOC(kept->ctx, e->error);
-    e->signal = e->error + kept->n_outputs;
+    *e = (qn_baseline_error){.ctx = ctx, .baseline = baseline, .model = model};
+    e->sums = qn_alloc_zero(ctx, baseline->n_outputs + 1, sizeof *e->sums);
+    QN_TRY_ALLOC(ctx, e->sums);
     return QN_OK;
 }
 
 /* The pieces that make `rows` samples from e->place on; 0: they were not all kept. */
 static int64_t pieces_of(const qn_baseline_error *e, int64_t rows)
 {
-    const qn_baseline *kept = e->kept;
+    const qn_baseline *baseline = e->baseline;
     int64_t sum = 0, end = e->place;
-    while (sum < rows && end < kept->n_pieces)
-        sum += kept->pieces[end++].rows;
+    while (sum < rows && end < baseline->n_pieces)
+        sum += baseline->pieces[end++].rows;
     return sum == rows ? end - e->place : 0;
 }
 
-/* Output `place` of the model. */
-typedef struct fixed_output {
-    const qn_tensor *tensor;
-    size_t place;
-    double scale; /* of its numbers */
-} fixed_output;
-
-static fixed_output output_of(const qn_baseline_error *e, size_t k, const qn_tensor *tensor)
+/* The output's elements from `first` on, as a row as long as `like`. */
+static qn_tensor part_of(const qn_tensor *output, int64_t first, const qn_tensor *like)
 {
-    return (fixed_output){tensor, k, qn_model_output_scale(e->model, k)};
+    qn_tensor part = {.dtype = output->dtype, .rank = 1, .dims = {like->dims[0]}};
+    part.data = (char *)output->data + (size_t)first * qn_dtype_size(output->dtype);
+    return part;
 }
 
-/* The piece's values of the output begin at its element `at`. */
-static void compare_piece(double *error, double *signal, const qn_baseline_piece *piece,
-                          const fixed_output *out, int64_t at)
-{
-    const float *values = piece->values;
-    const qn_tensor *output = out->tensor;
-    const size_t k = out->place;
-    double e = 0, s = 0;
-    for (size_t before = 0; before < k; before++)
-        values += piece->counts[before];
-    if (output->dtype == QN_FLOAT32) {
-        const float *fixed = (const float *)output->data + at;
-        for (int64_t i = 0; i < piece->counts[k]; i++) {
-            s += fabs((double)values[i]);
-            e += fabs((double)fixed[i] * out->scale - (double)values[i]);
-        }
-    } else {
-        for (int64_t i = 0; i < piece->counts[k]; i++) {
-            s += fabs((double)values[i]);
-            e += fabs(qn_tensor_f64(output, at + i) * out->scale - (double)values[i]);
-        }
-    }
-    error[k] += e;
-    signal[k] += s;
-}
-
-void qn_baseline_measure(double *error, double *signal, const qn_baseline_error *e, int64_t i,
+void qn_baseline_measure(qn_relative_error *sums, const qn_baseline_error *e, int64_t i,
                          const qn_tensor *const *outputs)
 {
-    if (i >= e->kept->n_pieces)
+    if (i >= e->baseline->n_pieces)
         return;
-    const qn_baseline_piece *piece = &e->kept->pieces[i];
-    for (size_t k = 0; k < e->kept->n_outputs; k++) {
-        const fixed_output out = output_of(e, k, outputs[k]);
-        if (piece->counts[k] && qn_tensor_count(outputs[k]) == piece->counts[k])
-            compare_piece(error, signal, piece, &out, 0);
+    for (size_t k = 0; k < e->baseline->n_outputs; k++) {
+        const qn_tensor real = qn_baseline_output(e->baseline, i, k);
+        if (real.data && qn_tensor_count(outputs[k]) == real.dims[0])
+            qn_relative_error_add(&sums[k], &real, outputs[k], qn_model_output_scale(e->model, k));
     }
 }
 
-qn_status qn_baseline_error_add(qn_baseline_error *e, const double *error, const double *signal)
+static qn_status note_error(qn_baseline_error *e)
 {
-    for (size_t k = 0; k < e->kept->n_outputs; k++) {
-        e->error[k] += error[k];
-        e->signal[k] += signal[k];
-    }
-    QN_TRY_GROW(e->kept->ctx, e->running, e->capacity, e->n_running + 1);
+    QN_TRY_GROW(e->ctx, e->running, e->capacity, e->n_running + 1);
     e->running[e->n_running] = qn_baseline_error_value(e);
     e->n_running++;
     return QN_OK;
 }
 
+qn_status qn_baseline_error_add(qn_baseline_error *e, const qn_relative_error *sums)
+{
+    for (size_t k = 0; k < e->baseline->n_outputs; k++)
+        qn_relative_error_merge(&e->sums[k], sums[k]);
+    return note_error(e);
+}
+
 /* The outputs of the pieces, one behind the other, are that of the forward. */
 static void compare_output(qn_baseline_error *e, size_t k, int64_t count, const qn_tensor *output)
 {
-    const qn_baseline_piece *first = e->kept->pieces + e->place;
-    const fixed_output out = output_of(e, k, output);
+    const qn_baseline_piece *first = e->baseline->pieces + e->place;
+    const double scale = qn_model_output_scale(e->model, k);
     int64_t all = 0, at = 0;
     for (int64_t p = 0; p < count; p++)
         all += first[p].counts[k];
     if (!counts_as_number(output) || all != qn_tensor_count(output))
         return;
     for (int64_t p = 0; p < count; p++) {
-        compare_piece(e->error, e->signal, &first[p], &out, at);
-        at += first[p].counts[k];
+        const qn_tensor real = qn_baseline_output(e->baseline, e->place + p, k);
+        const qn_tensor part = part_of(output, at, &real);
+        if (real.data)
+            qn_relative_error_add(&e->sums[k], &real, &part, scale);
+        at += real.dims[0];
     }
 }
 
 qn_status qn_baseline_compare(qn_baseline_error *e, const qn_batch_inputs *batch,
                               const qn_tensor *outputs)
 {
-    const qn_baseline *kept = e->kept;
+    const qn_baseline *baseline = e->baseline;
     const int64_t count = e->other ? 0 : pieces_of(e, batch->rows);
     if (count == 0)
         return QN_OK;
-    const qn_fingerprint print = qn_batch_print(batch->tensors, kept->n_inputs);
-    e->other = !qn_fingerprint_same(print, kept->pieces[e->place].print);
+    const qn_fingerprint print = qn_batch_print(batch->tensors, baseline->n_inputs);
+    e->other = !qn_fingerprint_same(print, baseline->pieces[e->place].print);
     if (e->other)
         return QN_OK;
-    for (size_t k = 0; k < kept->n_outputs; k++)
+    for (size_t k = 0; k < baseline->n_outputs; k++)
         compare_output(e, k, count, &outputs[k]);
     e->place += count;
-    QN_TRY_GROW(kept->ctx, e->running, e->capacity, e->n_running + 1);
-    e->running[e->n_running] = qn_baseline_error_value(e);
-    e->n_running++;
-    return QN_OK;
+    return note_error(e);
 }
 
 double qn_baseline_error_value(const qn_baseline_error *e)
 {
     double worst = NAN;
-    for (size_t k = 0; e->kept && k < e->kept->n_outputs; k++) {
-        if (e->signal[k] > 0)
-            worst = fmax(worst, e->error[k] / e->signal[k]); /* fmax takes the number */
-    }
+    for (size_t k = 0; e->baseline && k < e->baseline->n_outputs; k++)
+        worst = fmax(worst, qn_relative_error_value(e->sums[k])); /* fmax takes the number */
     return worst;
 }
 
@@ -299,8 +299,8 @@ bool qn_baseline_error_settled(const qn_baseline_error *e, int64_t iteration)
 
 void qn_baseline_error_free(qn_baseline_error *e)
 {
-    if (!e->kept)
+    if (!e->baseline)
         return;
-    qn_free(e->kept->ctx, e->error);
-    qn_free(e->kept->ctx, e->running);
+    qn_free(e->ctx, e->sums);
+    qn_free(e->ctx, e->running);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/executor.h"
+#include "executor/batch.h"
 
 /* ---- Words ------------------------------------------------------------------------------------------------------ */
 

@@ -75,6 +75,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     const qn_executor_stage *stage = qn_executor_stage_of(e);
     const qn_plan_options options = {.threads = threads, .graph = *e->options->graph};
     const qn_observe_options watch = {.purpose = stage->plan,
+                                      .passed = stage->observes,
                                       .direct = true,
                                       .observe =
                                           stage->observes ? qn_observe_default : qn_observe_none};
@@ -155,8 +156,8 @@ static qn_status open_executor(qn_executor *e)
     QN_TRY(make_arrays(e));
     QN_TRY(find_layers(e));
     describe_inputs(e);
-    if (o->kept && qn_executor_stage_of(e)->may_stop)
-        QN_TRY(qn_baseline_error_init(&e->error, o->kept, o->model));
+    if (o->baseline && qn_executor_stage_of(e)->may_stop)
+        QN_TRY(qn_baseline_error_init(&e->error, e->ctx, o->baseline, o->model));
     const qn_batch_runner_options runner = {.threads = o->threads,
                                             .plan = make_plan,
                                             .user = e,
@@ -210,9 +211,9 @@ static qn_status finish_float(qn_executor *e, double metric)
         if (!o->stats[i])
             QN_TRY(qn_batch_runner_stats(&o->stats[i], e->runner));
     }
-    o->kept->forwards = e->forwards;
-    o->kept->metric = metric;
-    qn_baseline_finish(o->kept);
+    o->baseline->forwards = e->forwards;
+    o->baseline->metric = metric;
+    qn_baseline_finish(o->baseline);
     return QN_OK;
 }
 
@@ -259,19 +260,19 @@ static qn_status execute(double *metric, double *error, qn_executor *e)
 /* As before the first forward. */
 static void forget(const qn_executor_options *o, int64_t most_samples)
 {
-    const qn_baseline old = *o->kept;
+    const qn_baseline old = *o->baseline;
     for (size_t i = 0; i < o->n_after; i++) {
         qn_stats_free(o->stats[i]);
         o->stats[i] = NULL;
     }
-    qn_baseline_free(o->kept);
-    qn_baseline_init(o->kept, old.ctx, old.n_inputs, old.n_outputs);
-    o->kept->most_samples = most_samples;
+    qn_baseline_free(o->baseline);
+    qn_baseline_init(o->baseline, old.ctx, old.n_inputs, old.n_outputs);
+    o->baseline->most_samples = most_samples;
 }
 
 static qn_status execute_logged(double *metric, qn_context *ctx, const qn_executor_options *o)
 {
-    const int64_t most_samples = o->kept->most_samples;
+    const int64_t most_samples = o->baseline->most_samples;
     qn_forward_log log = {
         .ctx = ctx, .path = o->part, .key = o->part_key, .after = o->after, .n_after = o->n_after};
     qn_status status = qn_forward_log_open(&log);

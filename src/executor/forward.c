@@ -132,23 +132,23 @@ static size_t output_bytes(const qn_executor *e)
 static qn_status keep_piece(qn_executor *e, int64_t piece, qn_tensor *inputs,
                             const qn_tensor **outputs)
 {
-    qn_baseline *kept = e->options->kept;
+    qn_baseline *baseline = e->options->baseline;
     const size_t n = e->facts.n_outputs;
     qn_batch_piece(inputs, &e->batch, e->facts.n_inputs, piece);
     for (size_t k = 0; k < n; k++)
         outputs[k] = e->batch.pieces > 1 ? &e->parts[(size_t)piece * n + k] : &e->outputs[k];
-    QN_TRY(qn_baseline_keep_inputs(kept, inputs));
-    return qn_baseline_keep_outputs(kept, e->ctx, e->kept++, inputs, outputs);
+    QN_TRY(qn_baseline_keep_inputs(baseline, inputs));
+    return qn_baseline_keep_outputs(baseline, e->ctx, e->n_kept++, inputs, outputs);
 }
 
 static qn_status keep(qn_executor *e)
 {
-    qn_baseline *kept = e->options->kept;
+    qn_baseline *baseline = e->options->baseline;
     qn_tensor *inputs = qn_alloc_zero(e->ctx, e->facts.n_inputs + 1, sizeof *inputs);
     const qn_tensor **outputs = qn_alloc_zero(e->ctx, e->facts.n_outputs + 1, sizeof *outputs);
     qn_status status = inputs && outputs ? QN_OK : qn_fail_nomem(e->ctx);
-    if (status == QN_OK && !kept->pieces)
-        status = qn_baseline_reserve(kept, 0, output_bytes(e));
+    if (status == QN_OK && !baseline->pieces)
+        status = qn_baseline_reserve(baseline, 0, output_bytes(e));
     for (int64_t p = 0; p < e->batch.pieces && status == QN_OK; p++)
         status = keep_piece(e, p, inputs, outputs);
     qn_free(e->ctx, inputs);
@@ -247,7 +247,7 @@ static qn_status after_forward(qn_executor *e)
     e->forwards++;
     if (stage->observes)
         return after_observed(e);
-    if (!e->error.kept)
+    if (!e->error.baseline)
         return QN_OK;
     QN_TRY(qn_baseline_compare(&e->error, &e->batch, e->outputs));
     e->stopped = stage->may_stop && qn_baseline_error_settled(&e->error, e->facts.iteration);

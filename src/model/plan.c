@@ -182,27 +182,30 @@ static const qn_value *open_input(const qn_graph *graph)
 
 /* The plan's own model, passes done; *changes lives as long as it. */
 static qn_status make_ready(qn_model **out, int64_t **changes, qn_context *ctx, qn_model *model,
-                            const qn_graph_options *options, qn_purpose purpose)
+                            const qn_graph_options *options, const qn_observe_options *watch)
 {
     const qn_pass_options passes = {
-        .skip = options->skip, .n_skip = options->n_skip, .purpose = purpose};
+        .skip = options->skip, .n_skip = options->n_skip, .purpose = watch->purpose};
+    const bool passed = watch->passed && !open_input(model->graph);
     QN_TRY(qn_passes_check(ctx, &passes));
     QN_TRY(qn_prepare_shapes(out, ctx, model, options, true));
     forget_declared(*out);
     *changes = qn_arena_array(&(*out)->arena, qn_passes_count, sizeof **changes);
-    const qn_status status = *changes ? qn_passes_run(*out, &passes, *changes) : qn_fail_nomem(ctx);
+    qn_status status = *changes ? QN_OK : qn_fail_nomem(ctx);
+    if (status == QN_OK)
+        status = passed ? qn_graph_infer((*out)->graph) : qn_passes_run(*out, &passes, *changes);
     if (status != QN_OK)
         qn_model_free(*out);
     return status;
 }
 
 static qn_status plan_now(qn_plan **out, qn_context *ctx, qn_model *model,
-                          const qn_graph_options *graph, qn_purpose purpose,
+                          const qn_graph_options *graph, const qn_observe_options *watch,
                           const qn_plan_config *config)
 {
     qn_model *own;
     int64_t *changes;
-    QN_TRY(make_ready(&own, &changes, ctx, model, graph, purpose));
+    QN_TRY(make_ready(&own, &changes, ctx, model, graph, watch));
     QN_TRY(qn_plan_build(out, own, config));
     log_plan(ctx, *out, changes);
     return QN_OK;
@@ -246,7 +249,7 @@ qn_status qn_plan_create_observed(qn_plan **out, qn_context *ctx, qn_model *mode
     *out = NULL;
     QN_TRY(qn_threads_choose(&config.threads, ctx, o->threads));
     QN_TRY(choose_backends(backends, ctx, o->backend));
-    qn_status status = plan_now(out, ctx, model, &o->graph, watch->purpose, &config);
+    qn_status status = plan_now(out, ctx, model, &o->graph, watch, &config);
     if (status != QN_OK)
         QN_TRY(plan_later(out, ctx, model, &o->graph, &config, status));
     status = keep_recipe(*out, o, watch);

@@ -27,7 +27,10 @@ QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_observe_options {
-    qn_purpose purpose;     /* whose passes are done */
+    qn_purpose purpose; /* whose passes are done */
+    /* The model went through them already: they are done again only where dimensions that were open then may have a size
+     * now. */
+    bool passed;
     bool direct;            /* as of qn_plan_config */
     qn_observe_fn *observe; /* must hold for plans of other shapes too: goes by names and types */
     const void *user;       /* lives longer than the plan and its sessions */

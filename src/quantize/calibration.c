@@ -31,6 +31,7 @@ void qn_calibration_close(qn_calibration *c)
     qn_calibration_drop_plan(c);
     if (c->feed_open)
         qn_feed_close(&c->feed);
+    qn_sample_cache_close(&c->cache);
     qn_model_free(c->real);
 }
 
@@ -72,8 +73,10 @@ void qn_calibration_report_data(qn_item *root, const qn_calibration *c)
 
 qn_status qn_calibration_feed(qn_calibration *c)
 {
-    const qn_observe_options watch = {
-        .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
+    const qn_observe_options watch = {.purpose = QN_PURPOSE_QUANTIZE,
+                                      .passed = true,
+                                      .direct = true,
+                                      .observe = qn_observe_default};
     QN_TRY(open_feed(c));
     const double start = qn_clock_ms();
     const qn_plan_options options = {.threads = 1, .graph = c->graph};
@@ -92,19 +95,26 @@ qn_status qn_calibration_feed(qn_calibration *c)
     return QN_OK;
 }
 
-qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence, qn_calibration *c)
+qn_status qn_calibration_keep(qn_calibration *c, int64_t most)
 {
-    qn_collect_options collect = c->collect;
+    QN_TRY(qn_sample_cache_open(&c->cache, c->ctx, c->source, c->n_inputs));
+    c->cache.most = most;
+    c->source = &c->cache.source;
+    return QN_OK;
+}
+
+qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
+                                 const qn_calibration *c, const qn_collect_options *wanted)
+{
+    qn_collect_options collect = wanted ? *wanted : (qn_collect_options){.threads = 0};
     collect.threads = c->workers;
     if (!collect.checkpoint)
         collect.checkpoint = c->options->checkpoint;
     collect.axis = qn_channel_axis;
     collect.model = c->print;
-    const double start = qn_clock_ms();
     const qn_status status = qn_collect(out, convergence, c->plan, c->ctx, c->source, &collect);
     if (status != QN_OK)
         return qn_nan_explain(c->ctx, c->real->graph, status);
-    c->run_ms = qn_clock_ms() - start;
     qn_zero_inputs_warn(c->ctx, c->real->graph, out[collect.n_after]);
     return QN_OK;
 }

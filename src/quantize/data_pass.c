@@ -10,20 +10,20 @@
 #include "quant/observe.h"
 #include "task/classify.h"
 
-typedef struct pull {
+typedef struct data_pass {
     qn_context *ctx;
     const qn_data_pass_options *options;
     qn_model *model;
     atomic_llong hits, labelled; /* samples */
     qn_baseline_error error;
-    int64_t first; /* piece of the data that the batch at hand begins with */
-    double *sums;  /* [pieces of a batch][2][n_outputs]: error, signal */
-} pull;
+    int64_t first;           /* piece of the data that the batch at hand begins with */
+    qn_relative_error *sums; /* [pieces of a batch][n_outputs] */
+} data_pass;
 
 /* ---- Hits ------------------------------------------------------------------------------------------------------------ */
 
 /* Output [rows, classes] of a run; whatever else it is has no best class. */
-static qn_status count_hits(pull *p, qn_context *ctx, int64_t run, const qn_tensor *output)
+static qn_status count_hits(data_pass *p, qn_context *ctx, int64_t run, const qn_tensor *output)
 {
     const qn_feed *feed = &p->options->calibration->feed;
     const int64_t rows = qn_feed_count(feed, run), stored = qn_feed_filled(feed, run);
@@ -46,7 +46,7 @@ static qn_status count_hits(pull *p, qn_context *ctx, int64_t run, const qn_tens
     return QN_OK;
 }
 
-static double hit_rate(pull *p)
+static double hit_rate(data_pass *p)
 {
     const long long labelled = atomic_load(&p->labelled);
     return labelled ? 100.0 * (double)atomic_load(&p->hits) / (double)labelled : NAN;
@@ -64,11 +64,11 @@ static const qn_tensor **outputs_of(qn_context *ctx, const qn_session *session, 
 
 static qn_status take_float(void *user, qn_context *ctx, int64_t sample, const qn_session *session)
 {
-    pull *p = user;
-    qn_baseline *kept = p->options->kept;
-    const qn_tensor **outputs = outputs_of(ctx, session, kept->n_outputs);
+    data_pass *p = user;
+    qn_baseline *baseline = p->options->baseline;
+    const qn_tensor **outputs = outputs_of(ctx, session, baseline->n_outputs);
     QN_TRY_ALLOC(ctx, outputs);
-    qn_status status = qn_baseline_keep_outputs(kept, ctx, sample, NULL, outputs);
+    qn_status status = qn_baseline_keep_outputs(baseline, ctx, sample, NULL, outputs);
     if (status == QN_OK && p->options->labelled)
         status = count_hits(p, ctx, sample, outputs[0]);
     qn_free(ctx, outputs);
@@ -77,43 +77,43 @@ static qn_status take_float(void *user, qn_context *ctx, int64_t sample, const q
 
 /* ---- Its checkpoint ---------------------------------------------------------------------------------------------------- */
 
-static size_t numbers_of(const qn_baseline *kept, const qn_baseline_piece *piece)
+static size_t numbers_of(const qn_baseline *baseline, const qn_baseline_piece *piece)
 {
     size_t all = 0;
-    for (size_t k = 0; k < kept->n_outputs; k++)
+    for (size_t k = 0; k < baseline->n_outputs; k++)
         all += (size_t)piece->counts[k];
     return all;
 }
 
 static void put_pieces(void *user, qn_text *out)
 {
-    pull *p = user;
-    const qn_baseline *kept = p->options->kept;
+    data_pass *p = user;
+    const qn_baseline *baseline = p->options->baseline;
     qn_put_varint(out, (uint64_t)atomic_load(&p->hits));
     qn_put_varint(out, (uint64_t)atomic_load(&p->labelled));
-    for (int64_t i = 0; i < kept->most_pieces; i++) {
-        const qn_baseline_piece *piece = &kept->pieces[i];
+    for (int64_t i = 0; i < baseline->most_pieces; i++) {
+        const qn_baseline_piece *piece = &baseline->pieces[i];
         qn_put_varint(out, piece->values != NULL);
         if (!piece->values)
             continue;
         qn_put_varint(out, (uint64_t)piece->rows);
-        for (size_t k = 0; k < kept->n_outputs; k++)
+        for (size_t k = 0; k < baseline->n_outputs; k++)
             qn_put_varint(out, (uint64_t)piece->counts[k]);
-        const size_t all = numbers_of(kept, piece);
+        const size_t all = numbers_of(baseline, piece);
         for (size_t v = 0; v < all; v++)
             qn_put_f32(out, piece->values[v]);
     }
 }
 
-static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *kept, qn_context *ctx,
+static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline, qn_context *ctx,
                            qn_byte_reader *in)
 {
     const uint64_t most = (uint64_t)(in->end - in->at) / sizeof(float);
     piece->rows = (int64_t)qn_get_count(in, INT32_MAX);
-    piece->counts = qn_alloc_zero(ctx, kept->n_outputs + 1, sizeof *piece->counts);
+    piece->counts = qn_alloc_zero(ctx, baseline->n_outputs + 1, sizeof *piece->counts);
     QN_TRY_ALLOC(ctx, piece->counts);
     size_t all = 0;
-    for (size_t k = 0; k < kept->n_outputs; k++) {
+    for (size_t k = 0; k < baseline->n_outputs; k++) {
         piece->counts[k] = (int64_t)qn_get_count(in, most);
         all += (size_t)piece->counts[k];
     }
@@ -127,13 +127,13 @@ static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *kept, qn
     return QN_OK;
 }
 
-static void forget_pieces(pull *p)
+static void forget_pieces(data_pass *p)
 {
-    qn_baseline *kept = p->options->kept;
-    for (int64_t i = 0; i < kept->most_pieces; i++) {
-        qn_free(kept->ctx, kept->pieces[i].counts);
-        qn_free(kept->ctx, kept->pieces[i].values);
-        kept->pieces[i] = (qn_baseline_piece){.values = NULL};
+    qn_baseline *baseline = p->options->baseline;
+    for (int64_t i = 0; i < baseline->most_pieces; i++) {
+        qn_free(baseline->ctx, baseline->pieces[i].counts);
+        qn_free(baseline->ctx, baseline->pieces[i].values);
+        baseline->pieces[i] = (qn_baseline_piece){.values = NULL};
     }
     atomic_store(&p->hits, 0);
     atomic_store(&p->labelled, 0);
@@ -141,16 +141,16 @@ static void forget_pieces(pull *p)
 
 static qn_status get_pieces(void *user, qn_context *ctx, qn_byte_reader *in)
 {
-    pull *p = user;
-    const qn_baseline *kept = p->options->kept;
+    data_pass *p = user;
+    const qn_baseline *baseline = p->options->baseline;
     forget_pieces(p);
     if (!in)
         return QN_OK;
     atomic_store(&p->hits, (long long)qn_get_count(in, INT64_MAX));
     atomic_store(&p->labelled, (long long)qn_get_count(in, INT64_MAX));
-    for (int64_t i = 0; i < kept->most_pieces && !in->wrong; i++) {
+    for (int64_t i = 0; i < baseline->most_pieces && !in->wrong; i++) {
         if (qn_get_count(in, 1))
-            QN_TRY(get_piece(&kept->pieces[i], kept, ctx, in));
+            QN_TRY(get_piece(&baseline->pieces[i], baseline, ctx, in));
     }
     return QN_OK;
 }
@@ -170,21 +170,22 @@ static size_t output_bytes(const qn_plan *plan, size_t n_outputs)
 qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options,
                              const int64_t *after, size_t n_after)
 {
-    qn_calibration *c = options->calibration;
-    qn_baseline *kept = options->kept;
-    pull p = {.ctx = c->ctx, .options = options};
-    QN_TRY(qn_baseline_reserve(kept, c->source->count, output_bytes(c->plan, kept->n_outputs)));
-    c->collect = (qn_collect_options){.after = after,
-                                      .n_after = n_after - 1,
-                                      .checkpoint = options->checkpoint,
-                                      .on_sample = take_float,
-                                      .on_sample_user = &p,
-                                      .save_state = put_pieces,
-                                      .load_state = get_pieces};
-    QN_TRY(qn_calibration_collect(out, NULL, c));
-    kept->forwards = c->source->count;
-    kept->metric = hit_rate(&p);
-    qn_baseline_finish(kept);
+    const qn_calibration *c = options->calibration;
+    qn_baseline *baseline = options->baseline;
+    data_pass p = {.ctx = options->ctx, .options = options};
+    QN_TRY(qn_baseline_reserve(baseline, QN_MIN(c->source->count, options->most_pieces),
+                               output_bytes(c->plan, baseline->n_outputs)));
+    const qn_collect_options collect = {.after = after,
+                                        .n_after = n_after - 1,
+                                        .checkpoint = options->checkpoint,
+                                        .on_sample = take_float,
+                                        .on_sample_user = &p,
+                                        .save_state = put_pieces,
+                                        .load_state = get_pieces};
+    QN_TRY(qn_calibration_collect(out, NULL, c, &collect));
+    baseline->forwards = c->source->count;
+    baseline->metric = hit_rate(&p);
+    qn_baseline_finish(baseline);
     return QN_OK;
 }
 
@@ -192,7 +193,7 @@ qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options
 
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
-    const pull *p = user;
+    const data_pass *p = user;
     const qn_plan_options options = {.threads = threads, .graph = p->options->calibration->graph};
     const qn_observe_options watch = {
         .purpose = QN_PURPOSE_RUN, .direct = true, .observe = qn_observe_none};
@@ -201,7 +202,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
 
 static qn_status give(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs)
 {
-    const pull *p = user;
+    const data_pass *p = user;
     const qn_calibration *c = p->options->calibration;
     const qn_tensor *read = NULL;
     QN_TRY(c->source->read(c->source->user, ctx, p->options->slot + slot, p->first + piece, &read));
@@ -211,35 +212,34 @@ static qn_status give(void *user, qn_context *ctx, int slot, int64_t piece, qn_t
 
 static qn_status take(void *user, qn_context *ctx, int64_t piece, const qn_session *session)
 {
-    pull *p = user;
-    const size_t n = p->options->kept->n_outputs;
-    double *sums = p->sums + (size_t)piece * 2 * n;
+    data_pass *p = user;
+    const size_t n = p->options->baseline->n_outputs;
+    qn_relative_error *sums = p->sums + (size_t)piece * n;
     const qn_tensor **outputs = outputs_of(ctx, session, n);
     QN_TRY_ALLOC(ctx, outputs);
-    memset(sums, 0, 2 * n * sizeof *sums);
-    qn_baseline_measure(sums, sums + n, &p->error, p->first + piece, outputs);
+    memset(sums, 0, n * sizeof *sums);
+    qn_baseline_measure(sums, &p->error, p->first + piece, outputs);
     const qn_status status =
         p->options->labelled ? count_hits(p, ctx, p->first + piece, outputs[0]) : QN_OK;
     qn_free(ctx, outputs);
     return status;
 }
 
-static qn_status run_batch(pull *p, qn_batch_runner *runner, int64_t count)
+static qn_status run_batch(data_pass *p, qn_batch_runner *runner, int64_t count)
 {
     const qn_batch_pieces pieces = {
         .user = p, .count = count, .read_inputs = give, .on_outputs = take};
-    const size_t n = p->options->kept->n_outputs;
+    const size_t n = p->options->baseline->n_outputs;
     QN_TRY(qn_batch_runner_run(runner, &pieces));
     for (int64_t i = 0; i < count; i++) {
-        const double *sums = p->sums + (size_t)i * 2 * n;
-        if (p->first + i < p->options->kept->n_pieces)
-            QN_TRY(qn_baseline_error_add(&p->error, sums, sums + n));
+        if (p->first + i < p->options->baseline->n_pieces)
+            QN_TRY(qn_baseline_error_add(&p->error, p->sums + (size_t)i * n));
     }
     p->first += count;
     return QN_OK;
 }
 
-static qn_status run_all(pull *p, qn_batch_runner *runner, int64_t batch)
+static qn_status run_all(data_pass *p, qn_batch_runner *runner, int64_t batch)
 {
     const int64_t all = p->options->calibration->source->count;
     while (p->first < all) {
@@ -251,19 +251,19 @@ static qn_status run_all(pull *p, qn_batch_runner *runner, int64_t batch)
     return QN_OK;
 }
 
-static qn_status run_model(double *metric, double *error, pull *p)
+static qn_status run_model(double *metric, double *error, data_pass *p)
 {
     enum { PER_LANE = 8 };
     const qn_calibration *c = p->options->calibration;
-    const int threads = c->workers;
+    const int threads = p->options->threads;
     const int64_t batch = (int64_t)threads * PER_LANE;
     const qn_batch_runner_options options = {
         .threads = threads, .plan = make_plan, .user = p, .n_inputs = c->n_inputs};
     qn_batch_runner *runner = NULL;
     p->sums =
-        qn_alloc_zero(p->ctx, (size_t)batch * 2 * p->options->kept->n_outputs + 1, sizeof *p->sums);
+        qn_alloc_zero(p->ctx, (size_t)batch * p->options->baseline->n_outputs + 1, sizeof *p->sums);
     QN_TRY_ALLOC(p->ctx, p->sums);
-    QN_TRY(qn_baseline_error_init(&p->error, p->options->kept, p->model));
+    QN_TRY(qn_baseline_error_init(&p->error, p->ctx, p->options->baseline, p->model));
     QN_TRY(qn_batch_runner_create(&runner, p->ctx, &options));
     const qn_status status = run_all(p, runner, batch);
     qn_batch_runner_free(runner);
@@ -275,7 +275,7 @@ static qn_status run_model(double *metric, double *error, pull *p)
 qn_status qn_data_pass_model(double *metric, double *error, qn_model *model,
                              const qn_data_pass_options *options)
 {
-    pull p = {.ctx = options->calibration->ctx, .options = options, .model = model};
+    data_pass p = {.ctx = options->ctx, .options = options, .model = model};
     const qn_status status = run_model(metric, error, &p);
     qn_baseline_error_free(&p.error);
     qn_free(p.ctx, p.sums);

@@ -1,4 +1,4 @@
-/* Data that need no infer function: samples of a feed, read and run side by side. */
+/* A pass over data that need no infer function: samples of a feed, read and run side by side. */
 #ifndef QN_DATA_PASS_H
 #define QN_DATA_PASS_H
 
@@ -6,16 +6,24 @@
 #include "quantize/calibration.h"
 
 typedef struct qn_data_pass_options {
-    qn_calibration *calibration; /* fed */
-    bool labelled;        /* the metric is the share of hits, in percent; else there is none */
-    int64_t class_offset; /* added to every label */
-    qn_baseline *kept;
-    int slot;               /* of the source, of the first thread of qn_data_pass_model */
-    const char *checkpoint; /* of qn_data_pass_float, as of qn_collect_options; NULL: none */
+    qn_context *ctx;
+    /* Fed. */
+    const qn_calibration *calibration;
+    qn_baseline *baseline;
+    /* The metric is the share of hits, in percent; else there is none. */
+    bool labelled;
+    /* Added to every label. */
+    int64_t class_offset;
+    /* Of the float pass: pieces whose outputs are kept at most. */
+    int64_t most_pieces;
+    /* Of qn_data_pass_model: threads, and the slot of the source that the first one has. */
+    int threads, slot;
+    /* Of qn_data_pass_float, as of qn_collect_options; NULL: none. */
+    const char *checkpoint;
 } qn_data_pass_options;
 
 /* Statistics of the float model after the first after[i] runs of the feed, ascending, of which the last is the number
- * of all; fills options->kept. */
+ * of all; fills options->baseline. */
 QN_MUST_CHECK qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options,
                                            const int64_t *after, size_t n_after);
 /* The same samples through another model, until the error has settled. Metric or error NaN: there is none. */

@@ -1,18 +1,15 @@
-/* Several quantizations from one float pass. */
+/* A float pass: statistics after numbers of forwards, and the float baseline; kept in a file, the cache. */
 #ifndef QN_FLOAT_PASS_H
 #define QN_FLOAT_PASS_H
 
 #include "executor/executor.h"
 #include "executor/functions.h"
-#include "quantize/job.h"
-
-/* ---- What the float pass gave (cache.c) --------------------------------------------------------------------------------- */
 
 typedef struct qn_float_pass {
     int64_t *after; /* forwards, or runs of data, ascending */
     size_t n_after;
     qn_stats **stats; /* [n_after] */
-    qn_baseline kept;
+    qn_baseline baseline;
 } qn_float_pass;
 
 /* What it depends on: each its own print, so that a message can say which is another. */

@@ -22,12 +22,12 @@ static void put_f64(qn_text *out, double x)
     qn_put_u64(out, bits);
 }
 
-static void put_piece(qn_text *out, const qn_baseline *kept, const qn_baseline_piece *piece)
+static void put_piece(qn_text *out, const qn_baseline *baseline, const qn_baseline_piece *piece)
 {
     size_t all = 0;
     qn_put_fingerprint(out, piece->print);
     qn_put_varint(out, (uint64_t)piece->rows);
-    for (size_t k = 0; k < kept->n_outputs; k++) {
+    for (size_t k = 0; k < baseline->n_outputs; k++) {
         qn_put_varint(out, (uint64_t)piece->counts[k]);
         all += (size_t)piece->counts[k];
     }
@@ -35,18 +35,18 @@ static void put_piece(qn_text *out, const qn_baseline *kept, const qn_baseline_p
         qn_put_f32(out, piece->values[i]);
 }
 
-static void put_kept(qn_text *out, const qn_baseline *kept)
+static void put_baseline(qn_text *out, const qn_baseline *baseline)
 {
-    qn_put_varint(out, (uint64_t)kept->forwards);
-    put_f64(out, kept->metric);
-    qn_put_varint(out, kept->n_inputs);
-    qn_put_varint(out, kept->n_outputs);
-    qn_put_varint(out, (uint64_t)kept->n_samples);
-    for (size_t i = 0; i < (size_t)kept->n_samples * kept->n_inputs; i++)
-        qn_put_tensor(out, &kept->samples[i]);
-    qn_put_varint(out, (uint64_t)kept->n_pieces);
-    for (int64_t i = 0; i < kept->n_pieces; i++)
-        put_piece(out, kept, &kept->pieces[i]);
+    qn_put_varint(out, (uint64_t)baseline->forwards);
+    put_f64(out, baseline->metric);
+    qn_put_varint(out, baseline->n_inputs);
+    qn_put_varint(out, baseline->n_outputs);
+    qn_put_varint(out, (uint64_t)baseline->n_samples);
+    for (size_t i = 0; i < (size_t)baseline->n_samples * baseline->n_inputs; i++)
+        qn_put_tensor(out, &baseline->samples[i]);
+    qn_put_varint(out, (uint64_t)baseline->n_pieces);
+    for (int64_t i = 0; i < baseline->n_pieces; i++)
+        put_piece(out, baseline, &baseline->pieces[i]);
 }
 
 qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass, const qn_pass_key *key,
@@ -62,7 +62,7 @@ qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass, const q
         qn_put_varint(&text, (uint64_t)pass->after[i]);
     for (size_t i = 0; i < pass->n_after; i++)
         qn_put_stats(&text, pass->stats[i]);
-    put_kept(&text, &pass->kept);
+    put_baseline(&text, &pass->baseline);
     return qn_write_checked(ctx, &text, path);
 }
 
@@ -81,60 +81,61 @@ static uint64_t left(const qn_byte_reader *in)
     return (uint64_t)(in->end - in->at);
 }
 
-static qn_status get_samples(qn_baseline *kept, qn_byte_reader *in)
+static qn_status get_samples(qn_baseline *baseline, qn_byte_reader *in)
 {
     const uint64_t count = qn_get_count(in, left(in));
     if (in->wrong || count == 0)
         return QN_OK;
-    kept->samples =
-        qn_alloc_zero(kept->ctx, (size_t)count * kept->n_inputs + 1, sizeof *kept->samples);
-    QN_TRY_ALLOC(kept->ctx, kept->samples);
-    kept->room = kept->most_samples = (int64_t)count;
-    for (; kept->n_samples < (int64_t)count && !in->wrong; kept->n_samples++) {
-        qn_tensor *to = kept->samples + (size_t)kept->n_samples * kept->n_inputs;
-        for (size_t i = 0; i < kept->n_inputs && !in->wrong; i++)
-            QN_TRY(qn_get_tensor(&to[i], kept->ctx, in));
+    baseline->samples = qn_alloc_zero(baseline->ctx, (size_t)count * baseline->n_inputs + 1,
+                                      sizeof *baseline->samples);
+    QN_TRY_ALLOC(baseline->ctx, baseline->samples);
+    baseline->room = baseline->most_samples = (int64_t)count;
+    for (; baseline->n_samples < (int64_t)count && !in->wrong; baseline->n_samples++) {
+        qn_tensor *to = baseline->samples + (size_t)baseline->n_samples * baseline->n_inputs;
+        for (size_t i = 0; i < baseline->n_inputs && !in->wrong; i++)
+            QN_TRY(qn_get_tensor(&to[i], baseline->ctx, in));
     }
     return QN_OK;
 }
 
-static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *kept, qn_byte_reader *in)
+static qn_status get_piece(qn_baseline_piece *piece, const qn_baseline *baseline,
+                           qn_byte_reader *in)
 {
     uint64_t all = 0;
     piece->print = qn_get_fingerprint(in);
     piece->rows = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
-    piece->counts = qn_alloc_zero(kept->ctx, kept->n_outputs + 1, sizeof *piece->counts);
-    QN_TRY_ALLOC(kept->ctx, piece->counts);
-    for (size_t k = 0; k < kept->n_outputs; k++) {
+    piece->counts = qn_alloc_zero(baseline->ctx, baseline->n_outputs + 1, sizeof *piece->counts);
+    QN_TRY_ALLOC(baseline->ctx, piece->counts);
+    for (size_t k = 0; k < baseline->n_outputs; k++) {
         piece->counts[k] = (int64_t)qn_get_count(in, left(in));
         all += (uint64_t)piece->counts[k];
     }
     in->wrong = in->wrong || all > left(in) / sizeof(float);
     if (in->wrong)
         return QN_OK;
-    piece->values = qn_alloc(kept->ctx, ((size_t)all + 1) * sizeof *piece->values);
-    QN_TRY_ALLOC(kept->ctx, piece->values);
+    piece->values = qn_alloc(baseline->ctx, ((size_t)all + 1) * sizeof *piece->values);
+    QN_TRY_ALLOC(baseline->ctx, piece->values);
     for (uint64_t i = 0; i < all; i++)
         piece->values[i] = qn_get_f32(in);
     return QN_OK;
 }
 
-static qn_status get_kept(qn_baseline *kept, qn_byte_reader *in)
+static qn_status get_baseline(qn_baseline *baseline, qn_byte_reader *in)
 {
-    kept->forwards = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
-    kept->metric = get_f64(in);
-    in->wrong =
-        in->wrong || qn_get_varint(in) != kept->n_inputs || qn_get_varint(in) != kept->n_outputs;
+    baseline->forwards = (int64_t)qn_get_count(in, (uint64_t)INT64_MAX);
+    baseline->metric = get_f64(in);
+    in->wrong = in->wrong || qn_get_varint(in) != baseline->n_inputs ||
+                qn_get_varint(in) != baseline->n_outputs;
     if (!in->wrong)
-        QN_TRY(get_samples(kept, in));
+        QN_TRY(get_samples(baseline, in));
     const uint64_t count = qn_get_count(in, left(in));
     if (in->wrong || count == 0)
         return QN_OK;
-    kept->most_pieces = (int64_t)count;
-    kept->pieces = qn_alloc_zero(kept->ctx, (size_t)count, sizeof *kept->pieces);
-    QN_TRY_ALLOC(kept->ctx, kept->pieces);
+    baseline->most_pieces = (int64_t)count;
+    baseline->pieces = qn_alloc_zero(baseline->ctx, (size_t)count, sizeof *baseline->pieces);
+    QN_TRY_ALLOC(baseline->ctx, baseline->pieces);
     for (uint64_t i = 0; i < count && !in->wrong; i++)
-        QN_TRY(get_piece(&kept->pieces[i], kept, in));
+        QN_TRY(get_piece(&baseline->pieces[i], baseline, in));
     return QN_OK;
 }
 
@@ -168,10 +169,10 @@ static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key
     for (size_t i = 0; i < pass->n_after && !in->wrong; i++)
         QN_TRY(qn_get_stats(&pass->stats[i], ctx, in));
     if (!in->wrong)
-        QN_TRY(get_kept(&pass->kept, in));
+        QN_TRY(get_baseline(&pass->baseline, in));
     if (in->wrong || in->at != in->end)
         return qn_fail(ctx, QN_E_FORMAT, "the cache contradicts itself");
-    qn_baseline_finish(&pass->kept);
+    qn_baseline_finish(&pass->baseline);
     return QN_OK;
 }
 

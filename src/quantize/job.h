@@ -1,4 +1,12 @@
-/* A quantization on its way: a float graph, statistics of it, and the integer graph made of both. */
+/* A quantization: what goes in, what can be varied, and what comes out.
+ *
+ *     qn_quantize_input ─┐
+ *                        ├─ qn_quantize_rules ─► tables ─ qn_quantize_finish ─► qn_quantized_model
+ *  qn_quantize_settings ─┘   (qn_quantize_make does both)
+ *
+ * The input (the float model after its passes, samples, statistics, what files say) is opened once by qn_job_open and
+ * completed by whoever finds the statistics; from then on it is only read: searches, strategies and threads share it.
+ * Settings are a value that searches copy and vary. A qn_quantized_model owns all that was made of both. */
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
@@ -6,68 +14,84 @@
 #include "quant/insert.h"
 #include "quant/scales.h"
 #include "quantize/calibration.h"
-#include "report/report.h"
 
-/* A refinement: error of the outputs without and with it, where that was asked for and there are data. */
-typedef struct qn_proof_row {
-    qn_refined told; /* estimated from statistics */
-    bool measured;
-    double before, after;
-    bool left; /* out, since the network is better without */
-} qn_proof_row;
+typedef struct qn_quantize_input {
+    /* Of the thread that works with it: messages, and memory of what is made. */
+    qn_context *ctx;
+    const qn_quantize_options *options;
+    const qn_calibration *data;
+    /* Ranges come from these; NULL where none are needed. */
+    const qn_stats *stats;
+    /* Of a file that says all; NULL: scales are derived. */
+    const qn_scales *scales;
+    /* Of a file that says bits and methods node by node; NULL: none. */
+    const qn_mix *mix;
+    /* The model has all scales already, and no data were given: they are kept. */
+    bool given;
+    /* Nodes are only listed, whether there is anything to quantize or not. */
+    bool listing;
+} qn_quantize_input;
+
+typedef struct qn_quantize_settings {
+    /* Which nodes become integers, and of which width. */
+    qn_quant_settings rules;
+    /* How their scales are chosen. */
+    qn_param_options params;
+} qn_quantize_settings;
+
+/* As the options, or the scale file, say. */
+QN_MUST_CHECK qn_status qn_quantize_settings_init(qn_quantize_settings *out,
+                                                  const qn_quantize_input *input);
+
+typedef struct qn_quantized_model {
+    qn_context *ctx;
+    qn_model *model;
+    /* The tables of the rules, of this model. */
+    qn_quantizer *quantizer;
+    /* Of a scale file, where one is asked for. */
+    char *scale_text;
+    /* It was made with these; their strings belong to whoever made them. */
+    qn_quantize_settings settings;
+} qn_quantized_model;
+
+/* A copy of the float model and what the rules say of it; no integers yet. qn_quantized_model_free in any case. */
+QN_MUST_CHECK qn_status qn_quantize_rules(qn_quantized_model *out, const qn_quantize_input *input,
+                                          const qn_quantize_settings *settings);
+/* Makes integers of what qn_quantize_rules left; only parameters, no rules, may have been changed in between. */
+QN_MUST_CHECK qn_status qn_quantize_finish(qn_quantized_model *q, const qn_quantize_input *input);
+QN_MUST_CHECK qn_status qn_quantize_make(qn_quantized_model *out, const qn_quantize_input *input,
+                                         const qn_quantize_settings *settings);
+/* *to, freed before, becomes *from, which is empty then. */
+void qn_quantized_model_move(qn_quantized_model *to, qn_quantized_model *from);
+/* Takes one that was never made (all zero) too. */
+void qn_quantized_model_free(qn_quantized_model *q);
+
+/* metadata.c: what the file was made with; done by qn_quantize_finish. */
+QN_MUST_CHECK qn_status qn_quantized_model_describe(const qn_quantized_model *q,
+                                                    const qn_quantize_input *input);
+/* The scale file at the path, complete but for the commit; *out NULL: none was asked for. */
+QN_MUST_CHECK qn_status qn_quantized_model_write_scales(qn_output_file **out,
+                                                        const qn_quantized_model *q,
+                                                        const char *path);
+
+/* ---- The owner of an input --------------------------------------------------------------------------------------- */
 
 typedef struct qn_quantize_job {
     qn_context *ctx;
-    const qn_quantize_options *options;
-    qn_quant_settings settings; /* may change from one qn_job_make to the next */
-    qn_param_options params;
-    qn_calibration calibration;
-    qn_model *quantized;     /* the last one made */
-    qn_quantizer *quantizer; /* of it */
-    qn_stats *stats;
-    qn_arena arena;    /* for the strings of changed settings */
-    qn_scales *scales; /* of a file: nothing is derived from data */
-    qn_mix *mix;       /* of a file */
-    char *scale_text;  /* of a scale file to be written; of the last model made */
-    bool given;        /* all scales are those that the file has, without data */
-    bool
-        listing; /* nothing is made: nodes are listed, whether there is anything to quantize or not */
-    bool untimed;   /* nobody asked how fast the models are */
-    bool mended;    /* layers have more bits, or stay float, that nobody asked for */
-    double noise;   /* of the worst part of an output, once it is compared */
-    bool unchecked; /* whether some should: there are no samples to run */
-    qn_proof_row proof[QN_REFINEMENTS]; /* see qn_job_prove */
+    qn_calibration data;
+    qn_scales *scales;
+    qn_mix *mix;
+    qn_quantize_input input;
+    /* As asked for. */
+    qn_quantize_settings settings;
+    /* With the rules of these settings: the first model that is made may take it. */
+    qn_quantized_model ruled;
 } qn_quantize_job;
 
-/* qn_job_free in any case. */
-void qn_job_init(qn_quantize_job *j, qn_context *ctx, const qn_quantize_options *options);
-
-/* Passes and rules: the quantizer is there, no sample has been read. */
-QN_MUST_CHECK qn_status qn_job_prepare(qn_quantize_job *j, qn_model *model);
-/* Reads the samples and collects statistics of them, or reads a file of statistics. */
-QN_MUST_CHECK qn_status qn_job_calibrate(qn_quantize_job *j);
-/* Settings as the options say, again: for another model from the same statistics. */
-QN_MUST_CHECK qn_status qn_job_settle(qn_quantize_job *j);
-/* A fresh copy of the float graph, and what the rules say of it. */
-QN_MUST_CHECK qn_status qn_job_rules(qn_quantize_job *j);
-/* Of a calibrated job: the model that the options ask for, with all refinements. QN_E_GOAL as of qn_accuracy_budget_search. */
-QN_MUST_CHECK qn_status qn_job_decide(qn_item *root, qn_quantize_job *j);
-/* The last model of the job, made faster where asked, beside the float one, told in `root`. */
-QN_MUST_CHECK qn_status qn_job_compare(qn_item *root, qn_quantize_job *j, bool reported);
-/* Makes the quantized model of the settings as they are now; a former one is freed. */
-QN_MUST_CHECK qn_status qn_job_make(qn_quantize_job *j);
-/* metadata.c: what the file was made with. */
-QN_MUST_CHECK qn_status qn_job_describe(qn_quantize_job *j);
-/* refine.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out factors of
- * channels that do harm: then the model is made anew. */
-QN_MUST_CHECK qn_status qn_job_prove(qn_quantize_job *j);
-void qn_proof_report(qn_item *root, const qn_quantize_job *j);
-/* The scale file that the options ask for, complete but for the commit; *out NULL: they do not. */
-QN_MUST_CHECK qn_status qn_job_write_scales(qn_output_file **out, const qn_quantize_job *j);
-/* All but the quantized model, which the caller frees or keeps. */
+/* Passes and rules, and checks that what is asked for goes together; no sample is read. The options must outlive it.
+ * qn_job_free in any case. */
+QN_MUST_CHECK qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
+                                    const qn_quantize_options *options, bool listing);
 void qn_job_free(qn_quantize_job *j);
-
-/* compare.c: both models on the first samples: error of every output, signal-to-noise ratio of the worst tensors. */
-QN_MUST_CHECK qn_status qn_job_report_errors(qn_item *root, qn_quantize_job *j, int64_t samples);
 
 #endif

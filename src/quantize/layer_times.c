@@ -32,16 +32,17 @@ static void note_step(void *user, size_t step)
     r->last_ms = now;
 }
 
-static qn_status make_runner(runner *r, qn_layer_times *speed, qn_quantize_job *j, qn_model *model)
+static qn_status make_runner(runner *r, qn_layer_times *times, const qn_quantize_input *input,
+                             qn_model *model)
 {
-    const qn_graph_options *asked = &j->options->calibrate.graph;
-    qn_plan_options options = {.graph = j->calibration.graph};
+    const qn_graph_options *asked = &input->options->calibrate.graph;
+    qn_plan_options options = {.graph = input->data->graph};
     options.graph.skip = asked->skip;
     options.graph.n_skip = asked->n_skip;
-    QN_TRY(qn_plan_create_now(&r->plan, j->ctx, model, &options));
-    QN_TRY(qn_session_create(&r->session, j->ctx, r->plan));
-    r->step_ms = qn_arena_array(&speed->arena, r->plan->n_steps + 1, sizeof *r->step_ms);
-    QN_TRY_ALLOC(j->ctx, r->step_ms);
+    QN_TRY(qn_plan_create_now(&r->plan, input->ctx, model, &options));
+    QN_TRY(qn_session_create(&r->session, input->ctx, r->plan));
+    r->step_ms = qn_arena_array(&times->arena, r->plan->n_steps + 1, sizeof *r->step_ms);
+    QN_TRY_ALLOC(input->ctx, r->step_ms);
     return QN_OK;
 }
 
@@ -57,17 +58,17 @@ static qn_status run_once(runner *r, const qn_tensor *inputs, size_t n_inputs)
 }
 
 /* In turn, so that what disturbs the machine disturbs both. */
-static qn_status run_both(runner r[2], qn_quantize_job *j)
+static qn_status run_both(runner r[2], const qn_quantize_input *input)
 {
     const qn_tensor *inputs = NULL;
     const double until = qn_clock_ms() + 2 * TURN_MS;
-    qn_status status =
-        j->calibration.source->read(j->calibration.source->user, j->ctx, 0, 0, &inputs);
+    const qn_sample_source *source = input->data->source;
+    qn_status status = source->read(source->user, input->ctx, 0, 0, &inputs);
     for (int i = 0; status == QN_OK && i < MOST_RUNS && (i < LEAST_RUNS || qn_clock_ms() < until);
          i++) {
-        status = qn_check_cancel(j->ctx);
+        status = qn_check_cancel(input->ctx);
         for (int which = 0; which < 2 && status == QN_OK; which++)
-            status = run_once(&r[which], inputs, j->calibration.n_inputs);
+            status = run_once(&r[which], inputs, input->data->n_inputs);
     }
     return status;
 }
@@ -86,32 +87,32 @@ static const char *value_of(qn_arena *arena, const runner *r, size_t step)
 }
 
 /* One layer for each step of the float plan that writes a value. */
-static qn_status real_layers(qn_names *by_value, qn_layer_times *speed, qn_context *ctx,
+static qn_status real_layers(qn_names *by_value, qn_layer_times *times, qn_context *ctx,
                              const runner *r)
 {
-    speed->layers = qn_arena_array(&speed->arena, r->plan->n_steps + 1, sizeof *speed->layers);
-    QN_TRY_ALLOC(ctx, speed->layers);
+    times->layers = qn_arena_array(&times->arena, r->plan->n_steps + 1, sizeof *times->layers);
+    QN_TRY_ALLOC(ctx, times->layers);
     for (size_t i = 0; i < r->plan->n_steps; i++) {
-        qn_layer_time *layer = &speed->layers[i];
+        qn_layer_time *layer = &times->layers[i];
         layer->real_ms = r->step_ms[i];
-        layer->value = value_of(&speed->arena, r, i);
+        layer->value = value_of(&times->arena, r, i);
         if (!layer->value)
             continue;
         const char *node = r->plan->steps[i].nodes[0]->name;
-        layer->node = qn_arena_text(&speed->arena, node, strlen(node));
+        layer->node = qn_arena_text(&times->arena, node, strlen(node));
         QN_TRY_ALLOC(ctx, layer->node);
         QN_TRY(qn_names_set(by_value, layer->value, layer));
     }
-    speed->n_layers = r->plan->n_steps;
+    times->n_layers = r->plan->n_steps;
     return QN_OK;
 }
 
 /* What the quantized model does on the way to a value that the float one has is part of its layer. */
-static void add_integers(const qn_names *by_value, qn_layer_times *speed, const runner *r)
+static void add_integers(const qn_names *by_value, qn_layer_times *times, const runner *r)
 {
     double before = 0;
     for (size_t i = 0; i < r->plan->n_steps; i++) {
-        const char *value = value_of(&speed->arena, r, i);
+        const char *value = value_of(&times->arena, r, i);
         qn_layer_time *layer = value ? qn_names_get(by_value, value) : NULL;
         before += r->step_ms[i];
         if (!layer)
@@ -122,30 +123,30 @@ static void add_integers(const qn_names *by_value, qn_layer_times *speed, const 
 }
 
 /* Layers of the float plan that the other has no value of become part of the next that it has one of. */
-static void join_layers(qn_layer_times *speed)
+static void join_layers(qn_layer_times *times)
 {
     double before = 0;
     size_t count = 0;
-    for (size_t i = 0; i < speed->n_layers; i++) {
-        qn_layer_time *layer = &speed->layers[i];
+    for (size_t i = 0; i < times->n_layers; i++) {
+        qn_layer_time *layer = &times->layers[i];
         before += layer->real_ms;
         if (layer->integer_ms <= 0)
             continue;
         layer->real_ms = before;
         before = 0;
-        speed->layers[count++] = *layer;
+        times->layers[count++] = *layer;
     }
-    speed->n_layers = count;
+    times->n_layers = count;
 }
 
-static qn_status make_layers(qn_layer_times *speed, qn_context *ctx, const runner r[2])
+static qn_status make_layers(qn_layer_times *times, qn_context *ctx, const runner r[2])
 {
     qn_names by_value;
     qn_names_init(&by_value, ctx);
-    const qn_status status = real_layers(&by_value, speed, ctx, &r[0]);
+    const qn_status status = real_layers(&by_value, times, ctx, &r[0]);
     if (status == QN_OK) {
-        add_integers(&by_value, speed, &r[1]);
-        join_layers(speed);
+        add_integers(&by_value, times, &r[1]);
+        join_layers(times);
     }
     qn_names_free(&by_value);
     return status;
@@ -153,26 +154,28 @@ static qn_status make_layers(qn_layer_times *speed, qn_context *ctx, const runne
 
 /* ---- Measuring -------------------------------------------------------------------------------------------- */
 
-static qn_status measure(qn_layer_times *speed, qn_quantize_job *j, runner r[2])
+static qn_status measure(qn_layer_times *times, const qn_quantize_input *input,
+                         const qn_quantized_model *quantized, runner r[2])
 {
-    QN_TRY(make_runner(&r[0], speed, j, j->calibration.real));
-    QN_TRY(make_runner(&r[1], speed, j, j->quantized));
+    QN_TRY(make_runner(&r[0], times, input, input->data->real));
+    QN_TRY(make_runner(&r[1], times, input, quantized->model));
     const bool pinned = qn_threads_pin(r[0].plan->threads);
-    const qn_status status = run_both(r, j);
+    const qn_status status = run_both(r, input);
     if (pinned)
         qn_threads_unpin(r[0].plan->threads);
     QN_TRY(status);
-    speed->real_ms = r[0].whole_ms;
-    speed->integer_ms = r[1].whole_ms;
-    return make_layers(speed, j->ctx, r);
+    times->real_ms = r[0].whole_ms;
+    times->integer_ms = r[1].whole_ms;
+    return make_layers(times, input->ctx, r);
 }
 
-qn_status qn_layer_times_measure(qn_layer_times *out, qn_quantize_job *j)
+qn_status qn_layer_times_measure(qn_layer_times *out, const qn_quantize_input *input,
+                                 const qn_quantized_model *quantized)
 {
     runner r[2] = {{.plan = NULL}, {.plan = NULL}};
     *out = (qn_layer_times){.n_layers = 0};
-    qn_arena_init(&out->arena, &j->ctx->allocator);
-    const qn_status status = measure(out, j, r);
+    qn_arena_init(&out->arena, &input->ctx->allocator);
+    const qn_status status = measure(out, input, quantized, r);
     for (int which = 0; which < 2; which++) {
         qn_session_free(r[which].session);
         qn_plan_free(r[which].plan);
@@ -180,25 +183,25 @@ qn_status qn_layer_times_measure(qn_layer_times *out, qn_quantize_job *j)
     return status;
 }
 
-void qn_layer_times_free(qn_layer_times *speed)
+void qn_layer_times_free(qn_layer_times *times)
 {
-    qn_arena_free(&speed->arena);
+    qn_arena_free(&times->arena);
 }
 
-bool qn_layer_is_slow(const qn_layer_times *speed, const qn_layer_time *layer)
+bool qn_layer_is_slow(const qn_layer_times *times, const qn_layer_time *layer)
 {
     return layer->integer_ms > SLOW_RATIO * layer->real_ms &&
-           layer->integer_ms - layer->real_ms > SLOW_SHARE * speed->integer_ms;
+           layer->integer_ms - layer->real_ms > SLOW_SHARE * times->integer_ms;
 }
 
-void qn_layer_times_report(qn_item *root, const qn_layer_times *speed)
+void qn_layer_times_report(qn_item *root, const qn_layer_times *times)
 {
-    qn_item_real(root, "float_ms", speed->real_ms, 3);
-    qn_item_real(root, "integer_ms", speed->integer_ms, 3);
+    qn_item_real(root, "float_ms", times->real_ms, 3);
+    qn_item_real(root, "integer_ms", times->integer_ms, 3);
     qn_item *table = qn_item_table(root, "slower_than_float");
-    for (size_t i = 0; i < speed->n_layers; i++) {
-        const qn_layer_time *layer = &speed->layers[i];
-        if (!qn_layer_is_slow(speed, layer))
+    for (size_t i = 0; i < times->n_layers; i++) {
+        const qn_layer_time *layer = &times->layers[i];
+        if (!qn_layer_is_slow(times, layer))
             continue;
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "node", layer->node);
@@ -209,60 +212,60 @@ void qn_layer_times_report(qn_item *root, const qn_layer_times *speed)
 
 /* ---- The fastest mix -------------------------------------------------------------------------------------- */
 
-/* The job's patterns and the slow layers' values; *added of them. */
-static qn_status slow_patterns(const char ***out, size_t *added, qn_arena *arena,
-                               const qn_layer_times *speed, const qn_quantize_job *j)
+/* The patterns there are and the slow layers' values; *added of them. */
+static qn_status add_slow(qn_quant_settings *rules, size_t *added, const qn_layer_times *times,
+                          const qn_quantize_input *input, qn_arena *arena)
 {
-    const qn_quant_settings *s = &j->settings;
-    const char **all = qn_arena_array(arena, s->n_float + speed->n_layers + 1, sizeof *all);
-    QN_TRY_ALLOC(j->ctx, all);
-    for (size_t i = 0; i < s->n_float; i++)
-        all[i] = s->keep_float[i];
+    const char **all = qn_arena_array(arena, rules->n_float + times->n_layers + 1, sizeof *all);
+    QN_TRY_ALLOC(input->ctx, all);
+    for (size_t i = 0; i < rules->n_float; i++)
+        all[i] = rules->keep_float[i];
     *added = 0;
-    for (size_t i = 0; i < speed->n_layers; i++) {
-        const char *value = speed->layers[i].value;
-        if (!qn_layer_is_slow(speed, &speed->layers[i]) ||
-            !qn_graph_value(j->calibration.real->graph, value))
+    for (size_t i = 0; i < times->n_layers; i++) {
+        const char *value = times->layers[i].value;
+        if (!qn_layer_is_slow(times, &times->layers[i]) ||
+            !qn_graph_value(input->data->real->graph, value))
             continue;
         char *copy = qn_arena_text(arena, value, strlen(value));
-        QN_TRY_ALLOC(j->ctx, copy);
-        all[s->n_float + (*added)++] = copy;
+        QN_TRY_ALLOC(input->ctx, copy);
+        all[rules->n_float + (*added)++] = copy;
     }
-    *out = all;
+    rules->keep_float = all;
+    rules->n_float += *added;
     return QN_OK;
 }
 
 /* One round; *better tells whether the model at hand is another now. */
-static qn_status search_round(bool *better, qn_layer_times *speed, qn_quantize_job *j)
+static qn_status search_round(bool *better, qn_layer_times *times, qn_quantized_model *made,
+                              const qn_quantize_input *input, qn_arena *arena)
 {
-    const qn_quant_settings before = j->settings;
+    qn_quantize_settings settings = made->settings;
+    qn_quantized_model tried = {.ctx = NULL};
     qn_layer_times now;
     size_t added = 0;
-    const char **patterns = NULL;
     *better = false;
-    QN_TRY(slow_patterns(&patterns, &added, &j->arena, speed, j));
+    QN_TRY(add_slow(&settings.rules, &added, times, input, arena));
     if (!added)
         return QN_OK;
-    j->settings.keep_float = patterns;
-    j->settings.n_float += added;
-    QN_TRY(qn_job_make(j));
-    const qn_status status = qn_layer_times_measure(&now, j);
-    *better = status == QN_OK && now.integer_ms < speed->integer_ms;
-    if (*better) {
-        qn_layer_times_free(speed);
-        *speed = now;
-        return QN_OK;
+    qn_status status = qn_quantize_make(&tried, input, &settings);
+    if (status == QN_OK) {
+        status = qn_layer_times_measure(&now, input, &tried);
+        *better = status == QN_OK && now.integer_ms < times->integer_ms;
+        qn_layer_times_free(*better ? times : &now);
     }
-    qn_layer_times_free(&now);
-    QN_TRY(status);
-    j->settings = before;
-    return qn_job_make(j);
+    if (*better) {
+        *times = now;
+        qn_quantized_model_move(made, &tried);
+    }
+    qn_quantized_model_free(&tried);
+    return status;
 }
 
-qn_status qn_faster_layers_search(qn_layer_times *speed, qn_quantize_job *j)
+qn_status qn_faster_layers_search(qn_layer_times *times, qn_quantized_model *made,
+                                  const qn_quantize_input *input, qn_arena *arena)
 {
     bool better = true;
     for (int round = 0; round < SEARCH_ROUNDS && better; round++)
-        QN_TRY(search_round(&better, speed, j));
+        QN_TRY(search_round(&better, times, made, input, arena));
     return QN_OK;
 }

@@ -18,18 +18,20 @@ typedef struct qn_layer_times {
     size_t n_layers;
 } qn_layer_times;
 
-/* Runs the float and the last quantized model of a calibrated job in turn and takes their steps' times.
- * qn_layer_times_free in any case. */
-QN_MUST_CHECK qn_status qn_layer_times_measure(qn_layer_times *out, qn_quantize_job *j);
-void qn_layer_times_free(qn_layer_times *speed);
+/* Runs the float and the quantized model on a sample in turn and takes their steps' times. qn_layer_times_free in any
+ * case. */
+QN_MUST_CHECK qn_status qn_layer_times_measure(qn_layer_times *out, const qn_quantize_input *input,
+                                               const qn_quantized_model *quantized);
+void qn_layer_times_free(qn_layer_times *times);
 /* Whether integers cost a layer noticeably more than floats: by a tenth, and by more than a hundredth of the
  * whole run. */
-bool qn_layer_is_slow(const qn_layer_times *speed, const qn_layer_time *layer);
+bool qn_layer_is_slow(const qn_layer_times *times, const qn_layer_time *layer);
 /* The times of whole runs, and the slow layers. */
-void qn_layer_times_report(qn_item *root, const qn_layer_times *speed);
+void qn_layer_times_report(qn_item *root, const qn_layer_times *times);
 
-/* Leaves slow layers float, as long as that makes the whole faster. The job's last model is then the fastest
- * one seen, and *speed its times. */
-QN_MUST_CHECK qn_status qn_faster_layers_search(qn_layer_times *speed, qn_quantize_job *j);
+/* Leaves slow layers float, as long as that makes the whole faster. *made is then the fastest model seen, and *times its
+ * times; the arena has its settings' strings. */
+QN_MUST_CHECK qn_status qn_faster_layers_search(qn_layer_times *times, qn_quantized_model *made,
+                                                const qn_quantize_input *input, qn_arena *arena);
 
 #endif

@@ -1,20 +1,20 @@
-/* The layers of a network that is being quantized: how much harm each does, and models in which the most harmful ones
- * get more bits or stay float. */
+/* The layers of a network that is being quantized: how sensitive the outputs are to each, and models in which the most
+ * sensitive ones get more bits or stay float. */
 #ifndef QN_LAYERS_H
 #define QN_LAYERS_H
 
-#include "quantize/output_check.h"
+#include "quantize/search.h"
 
 /* A multiply-accumulate node and what follows it up to the next ones. */
 typedef struct qn_layer {
     const char *node;
     const char **values; /* that its nodes write: patterns that fit them alone */
     size_t n_values;
-    double harm;  /* noise of the outputs with this layer quantized and all others float */
-    double work;  /* multiply-accumulates and numbers written, of one sample */
-    int bits;     /* 16, 32: float; 0: as asked */
-    bool uncut;   /* the ranges of its values are all that was seen */
-    size_t place; /* among the layers in the network's order: layers may be sorted */
+    double sensitivity; /* noise of the outputs with this layer quantized and all others float */
+    double work;        /* multiply-accumulates and numbers written, of one sample */
+    int bits;           /* 16, 32: float; 0: as asked */
+    bool min_max;       /* the ranges of its values are all that was seen */
+    size_t place;       /* among the layers in the network's order: layers may be sorted */
 } qn_layer;
 
 /* The layer at place `to` reads what that at place `from` writes. */
@@ -23,21 +23,24 @@ typedef struct qn_layer_edge {
 } qn_layer_edge;
 
 typedef struct qn_layers {
-    qn_quantize_job *j;
-    qn_quant_settings asked;
+    const qn_search *search;
+    /* What the layers' bits are put into. */
+    qn_quantize_settings asked;
     qn_layer *at;
     size_t count;
     qn_layer_edge *edges;
     size_t n_edges;
 } qn_layers;
 
-/* Of a job whose tables are as the rules left them, for the settings that it has. */
-QN_MUST_CHECK qn_status qn_layers_find(qn_layers *out, qn_quantize_job *j);
-/* Measures the harm of each layer. */
-QN_MUST_CHECK qn_status qn_layers_measure(qn_layers *l, const qn_output_check *original);
-/* Gives the job settings that say the layers' bits. */
-QN_MUST_CHECK qn_status qn_layers_set(qn_layers *l);
-/* Makes the job's model with the bits that the layers have. */
-QN_MUST_CHECK qn_status qn_layers_make(qn_layers *l);
+/* Of the search's tables, as the rules left them: before its first model is made. They live as long as its arena. */
+QN_MUST_CHECK qn_status qn_layers_find(qn_layers *out, const qn_search *s);
+/* Measures how sensitive the outputs are to each layer, on the samples that the search's check uses. */
+QN_MUST_CHECK qn_status qn_layers_measure(qn_layers *l, qn_output_check *check);
+/* The most sensitive first; by name where two are alike. */
+void qn_layers_sort(qn_layers *l);
+/* Settings that say the layers' bits. */
+QN_MUST_CHECK qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l);
+/* A model with the bits that the layers have. */
+QN_MUST_CHECK qn_status qn_layers_make(qn_quantized_model *out, const qn_layers *l);
 
 #endif

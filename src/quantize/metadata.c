@@ -20,7 +20,7 @@ static void add_word(qn_text *text, const char *word)
     qn_text_add(text, word, strlen(word));
 }
 
-static qn_status tell_text(qn_model *model, const char *key, qn_text *text)
+static qn_status describe_text(qn_model *model, const char *key, qn_text *text)
 {
     char *words;
     QN_TRY(qn_text_take(&words, text));
@@ -29,8 +29,8 @@ static qn_status tell_text(qn_model *model, const char *key, qn_text *text)
     return status;
 }
 
-static qn_status tell_patterns(qn_model *model, const char *key, const char *const *at,
-                               size_t count)
+static qn_status describe_patterns(qn_model *model, const char *key, const char *const *at,
+                                   size_t count)
 {
     qn_text text;
     if (!count)
@@ -38,10 +38,10 @@ static qn_status tell_patterns(qn_model *model, const char *key, const char *con
     qn_text_init(&text, model->ctx);
     for (size_t i = 0; i < count; i++)
         add_word(&text, at[i]);
-    return tell_text(model, key, &text);
+    return describe_text(model, key, &text);
 }
 
-static qn_status tell_refinements(qn_model *model, const qn_param_options *params)
+static qn_status describe_refinements(qn_model *model, const qn_param_options *params)
 {
     qn_text text;
     qn_text_init(&text, model->ctx);
@@ -51,10 +51,11 @@ static qn_status tell_refinements(qn_model *model, const qn_param_options *param
     }
     if (!text.length)
         add_word(&text, "none");
-    return tell_text(model, "quench.refinements", &text);
+    return describe_text(model, "quench.refinements", &text);
 }
 
-static qn_status tell_percentile(qn_model *model, const qn_param_options *params, const qn_mix *mix)
+static qn_status describe_percentile(qn_model *model, const qn_param_options *params,
+                                     const qn_mix *mix)
 {
     if (strcmp(params->method->name, "percentile") != 0 && !qn_mix_has_method(mix, "percentile"))
         return QN_OK;
@@ -64,7 +65,7 @@ static qn_status tell_percentile(qn_model *model, const qn_param_options *params
 }
 
 /* The nodes of 16 bits, as patterns would ask for them. */
-static qn_status tell_mix(qn_model *model, const qn_mix *mix)
+static qn_status describe_mix(qn_model *model, const qn_mix *mix)
 {
     static const char wide[] = "=16";
     qn_text text;
@@ -75,7 +76,7 @@ static qn_status tell_mix(qn_model *model, const qn_mix *mix)
         add_word(&text, mix->rows[i].node);
         qn_text_add(&text, wide, strlen(wide));
     }
-    return text.length ? tell_text(model, "quench.widths", &text) : QN_OK;
+    return text.length ? describe_text(model, "quench.widths", &text) : QN_OK;
 }
 
 /* What a reader must know to see the float network's numbers in a tensor's integers: factors of channels, and that it
@@ -98,7 +99,7 @@ static qn_json *describe_value(const qn_quant_value *v, bool through)
     return NULL;
 }
 
-static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
+static qn_status describe_tensors(qn_model *model, const qn_quantizer *q)
 {
     qn_json *root = qn_json_object();
     char *text = NULL;
@@ -122,7 +123,7 @@ static qn_status tell_tensors(qn_model *model, const qn_quantizer *q)
 }
 
 /* Of functions of 16 bits. */
-static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
+static qn_status describe_tables(qn_model *model, const qn_quantizer *q)
 {
     bool found = false;
     for (size_t i = 0; i < q->n_nodes; i++) {
@@ -135,37 +136,37 @@ static qn_status tell_tables(qn_model *model, const qn_quantizer *q)
     return qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, q->settings.table_bits);
 }
 
-qn_status qn_job_describe(qn_quantize_job *j)
+qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quantize_input *input)
 {
     char print[QN_FINGERPRINT_TEXT], bits[16];
-    qn_model *model = j->quantized;
-    const qn_quant_settings *s = &j->quantizer->settings;
+    qn_model *model = q->model;
+    const qn_quant_settings *s = &q->quantizer->settings;
     snprintf(bits, sizeof bits, "%d", s->bits);
     QN_TRY(qn_model_set_metadata(model, "quench.version", qn_version()));
     QN_TRY(qn_model_set_metadata(model, "quench.target", s->profile->name));
     QN_TRY(qn_model_set_metadata(model, "quench.method",
                                  s->dynamic ? "dynamic"
                                  : s->mix   ? "mix"
-                                            : j->params.method->name));
+                                            : q->settings.params.method->name));
     QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : bits));
     if (s->reduce_range)
         QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
-    QN_TRY(tell_patterns(model, "quench.float", s->keep_float, s->n_float));
+    QN_TRY(describe_patterns(model, "quench.float", s->keep_float, s->n_float));
     QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_FIXED_POINT, s->profile->fixed_point));
     QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, 0));
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
-    QN_TRY(tell_tensors(model, j->quantizer));
-    QN_TRY(tell_percentile(model, &j->params, s->mix));
-    QN_TRY(tell_refinements(model, &j->params));
+    QN_TRY(describe_tensors(model, q->quantizer));
+    QN_TRY(describe_percentile(model, &q->settings.params, s->mix));
+    QN_TRY(describe_refinements(model, &q->settings.params));
     if (s->mix)
-        QN_TRY(tell_mix(model, s->mix));
-    QN_TRY(tell_patterns(model, "quench.widths", s->widths, s->n_widths));
-    QN_TRY(tell_tables(model, j->quantizer));
-    QN_TRY(tell_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
-    if (j->given)
+        QN_TRY(describe_mix(model, s->mix));
+    QN_TRY(describe_patterns(model, "quench.widths", s->widths, s->n_widths));
+    QN_TRY(describe_tables(model, q->quantizer));
+    QN_TRY(describe_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
+    if (input->given)
         return QN_OK;
-    const qn_fingerprint data = j->scales ? j->scales->data : j->stats->data;
+    const qn_fingerprint data = input->scales ? input->scales->data : input->stats->data;
     return qn_model_set_metadata(model, "quench.data", qn_fingerprint_format(print, data));
 }

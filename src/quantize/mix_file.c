@@ -6,7 +6,9 @@
 #include "quantize/job.h"
 
 typedef struct template_job {
-    qn_quantize_job j;
+    qn_quantize_job job;
+    qn_context *ctx;
+    qn_arena arena;
     qn_mix *base; /* NULL: none */
     qn_mix_template_options wish;
     const char *path; /* to be written */
@@ -27,10 +29,11 @@ static qn_status choose_strategy(bool *int16_ends, qn_context *ctx, const char *
 
 static qn_status make_wish(template_job *t, const qn_mix_options *o)
 {
-    qn_context *ctx = t->j.ctx;
-    t->wish = (qn_mix_template_options){.bits = t->j.settings.bits,
-                                        .usual = t->j.params.method,
-                                        .method = o->quantize.method ? t->j.params.method : NULL,
+    qn_context *ctx = t->ctx;
+    t->wish = (qn_mix_template_options){.bits = t->job.settings.rules.bits,
+                                        .usual = t->job.settings.params.method,
+                                        .method = o->quantize.method ? t->job.settings.params.method
+                                                                     : NULL,
                                         .base = t->base,
                                         .ratio = o->ratio};
     if (!(o->ratio >= 0 && o->ratio <= 1))
@@ -42,7 +45,7 @@ static qn_status make_wish(template_job *t, const qn_mix_options *o)
 
 static void report_widths(qn_item *root, const template_job *t)
 {
-    const qn_quantizer *q = t->j.quantizer;
+    const qn_quantizer *q = t->job.ruled.quantizer;
     int64_t counts[2] = {0, 0};
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (qn_mix_is_node(q, &q->nodes[i]))
@@ -58,7 +61,7 @@ static void report_widths(qn_item *root, const template_job *t)
 /* What the file that it began with says otherwise. */
 static void report_changes(qn_item *root, const template_job *t)
 {
-    const qn_quantizer *q = t->j.quantizer;
+    const qn_quantizer *q = t->job.ruled.quantizer;
     qn_item *table = NULL;
     for (size_t i = 0; t->base && i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
@@ -81,27 +84,28 @@ static void report_changes(qn_item *root, const template_job *t)
 static qn_status write_file(const template_job *t)
 {
     char *text = NULL;
-    QN_TRY(qn_mix_write(&text, t->j.quantizer));
-    const qn_status status = qn_output_save(t->j.ctx, t->path, text, strlen(text));
-    qn_text_free(t->j.ctx, text);
+    QN_TRY(qn_mix_write(&text, t->job.ruled.quantizer));
+    const qn_status status = qn_output_save(t->ctx, t->path, text, strlen(text));
+    qn_text_free(t->ctx, text);
     return status;
 }
 
-static qn_status fill(template_job *t, qn_model *model, const qn_mix_options *o)
+static qn_status fill(template_job *t, qn_model *model, const qn_mix_options *o,
+                      const qn_quantize_options *quantize)
 {
-    QN_TRY(qn_job_prepare(&t->j, model));
+    QN_TRY(qn_job_open(&t->job, t->ctx, model, quantize, false));
     QN_TRY(make_wish(t, o));
     if (t->base)
-        QN_TRY(qn_mix_check_names(t->j.quantizer, t->base, model->graph));
-    QN_TRY(qn_mix_fill(t->j.quantizer, &t->wish));
-    return t->base ? qn_mix_check_widths(t->j.quantizer, t->base) : QN_OK;
+        QN_TRY(qn_mix_check_names(t->job.ruled.quantizer, t->base, model->graph));
+    QN_TRY(qn_mix_fill(t->job.ruled.quantizer, &t->wish));
+    return t->base ? qn_mix_check_widths(t->job.ruled.quantizer, t->base) : QN_OK;
 }
 
 static qn_status write_locked(template_job *t, const char *folder)
 {
     qn_folder_lock lock;
-    QN_TRY(qn_folder_make(t->j.ctx, folder));
-    QN_TRY(qn_folder_lock_take(&lock, t->j.ctx, &t->j.arena, folder));
+    QN_TRY(qn_folder_make(t->ctx, folder));
+    QN_TRY(qn_folder_lock_take(&lock, t->ctx, &t->arena, folder));
     const qn_status status = write_file(t);
     qn_folder_lock_drop(&lock);
     return status;
@@ -109,14 +113,18 @@ static qn_status write_locked(template_job *t, const char *folder)
 
 static qn_status run(qn_report *report, template_job *t, qn_model *model, const qn_mix_options *o)
 {
+    qn_quantize_options quantize = o->quantize;
+    quantize.mix = NULL; /* of a job it would be what is to be done, not where to begin */
+    if (o->strategy && strcmp(o->strategy, "IOhigh") == 0)
+        quantize.bits = 8; /* the usual method is that of 8 bits */
     const char *folder = o->save_dir ? o->save_dir : "quench_out";
     char *path = NULL;
-    QN_TRY(qn_folder_file(&path, &t->j.arena, model, folder, "_mix.json"));
+    QN_TRY(qn_folder_file(&path, &t->arena, model, folder, "_mix.json"));
     t->path = path;
-    QN_TRY(qn_folder_spare(t->j.ctx, path, o->quantize.mix, "the mix file"));
+    QN_TRY(qn_folder_spare(t->ctx, path, o->quantize.mix, "the mix file"));
     if (o->quantize.mix)
-        QN_TRY(qn_mix_load(&t->base, t->j.ctx, o->quantize.mix));
-    QN_TRY(fill(t, model, o));
+        QN_TRY(qn_mix_load(&t->base, t->ctx, o->quantize.mix));
+    QN_TRY(fill(t, model, o, &quantize));
     QN_TRY(write_locked(t, folder));
     report_widths(&report->root, t);
     report_changes(&report->root, t);
@@ -127,22 +135,18 @@ qn_status qn_mix_template(qn_report **out, qn_context *ctx, qn_model *model,
                           const qn_mix_options *options)
 {
     const qn_mix_options defaults = QN_MIX_OPTIONS_INIT, *o = options ? options : &defaults;
-    qn_quantize_options quantize = o->quantize;
-    template_job t = {.base = NULL};
+    template_job t = {.ctx = ctx};
     qn_report *report;
     *out = NULL;
-    quantize.mix = NULL; /* of a job it would be what is to be done, not where to begin */
-    if (o->strategy && strcmp(o->strategy, "IOhigh") == 0)
-        quantize.bits = 8; /* the usual method is that of 8 bits */
     QN_TRY(qn_report_create(&report, ctx));
-    qn_job_init(&t.j, ctx, &quantize);
+    qn_arena_init(&t.arena, &ctx->allocator);
     const qn_status status = run(report, &t, model, o);
     if (status == QN_OK)
         *out = report;
     else
         qn_report_free(report);
-    qn_model_free(t.j.quantized);
     qn_mix_free(t.base);
-    qn_job_free(&t.j);
+    qn_job_free(&t.job);
+    qn_arena_free(&t.arena);
     return status;
 }

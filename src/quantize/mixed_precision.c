@@ -1,8 +1,8 @@
 /* Where 8 bits are too few.
  *
  * The noise of the outputs is measured on the first samples. Where it is small, as with most networks, that is all.
- * Else every layer's harm is: the noise with that layer alone quantized. The most harmful ones stay float, as few as
- * bring the noise down and no more than a share of the network's work. A layer of integers between such ones stays
+ * Else the sensitivity to every layer is: the noise with that layer alone quantized. The layers that it is largest for
+ * stay float, as few as bring the noise down and no more than a share of the network's work. A layer of integers between such ones stays
  * float too, if the share allows it: integers for it alone cost more time than they win. Nothing of it depends on time
  * measured, so the same data give the same file.
  *
@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "quant/mix.h"
-#include "quantize/layers.h"
 
 enum { CHECKED = 4, MEASURED = 16 }; /* samples */
 
@@ -26,28 +25,22 @@ typedef struct limits {
 } limits;
 static const limits of_engines = {32, 0.015625, 0.1}, of_chips = {16, 0.1, 1};
 
-static limits limits_of(const qn_quantize_job *j)
+static limits limits_of(const qn_layers *l)
 {
-    return j->settings.profile->fixed_point ? of_chips : of_engines;
+    return l->asked.rules.profile->fixed_point ? of_chips : of_engines;
 }
 
 /* Who asks for a width or a method, whichever, gets it. */
-static bool may_mend(const qn_quantize_job *j)
+static bool may_mix(const qn_search *s)
 {
-    const qn_quantize_options *o = j->options;
-    return !o->bits && !o->method && !o->dynamic && !j->scales && !j->settings.n_widths && !j->mix;
+    const qn_quantize_options *o = s->input->options;
+    return !o->bits && !o->method && !o->dynamic && !s->input->scales && !s->asked.rules.n_widths &&
+           !s->input->mix;
 }
 
-static bool has_samples(const qn_quantize_job *j)
+static bool has_samples(const qn_search *s)
 {
-    return j->calibration.fed && j->calibration.with_data;
-}
-
-static int by_harm(const void *a, const void *b)
-{
-    const qn_layer *x = a, *y = b;
-    const int order = (x->harm < y->harm) - (x->harm > y->harm);
-    return order ? order : strcmp(x->node, y->node);
+    return s->input->data->fed && s->input->data->with_data;
 }
 
 static int by_place(const void *a, const void *b)
@@ -56,7 +49,7 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* ---- The most harmful ones ---------------------------------------------------------------------------------- */
+/* ---- The layers that outputs are most sensitive to ---------------------------------------------------------------- */
 
 static double work_left(const qn_layers *l)
 {
@@ -65,7 +58,7 @@ static double work_left(const qn_layers *l)
         all += l->at[i].work;
         in_float += l->at[i].bits ? l->at[i].work : 0;
     }
-    return limits_of(l->j).work * all - in_float;
+    return limits_of(l).work * all - in_float;
 }
 
 /* The first `most` layers that the share of work has room for. */
@@ -79,34 +72,38 @@ static size_t leave_first(qn_layers *l, size_t most)
         if (l->at[i].work > left)
             continue;
         left -= l->at[i].work;
-        l->at[i].bits = limits_of(l->j).bits;
+        l->at[i].bits = limits_of(l).bits;
         count++;
     }
     return count;
 }
 
-static qn_status try_first(bool *good, qn_layers *l, const qn_output_check *original, size_t count)
+static qn_status try_first(bool *good, qn_layers *l, qn_output_check *check, size_t count)
 {
+    qn_quantized_model tried;
     double noise = 0;
     (void)leave_first(l, count);
-    QN_TRY(qn_layers_make(l));
-    QN_TRY(qn_output_check_noise(&noise, original));
-    qn_log(l->j->ctx, QN_LOG_INFO, "%zu of %zu layers have %d bits: noise %.4f of the signal",
-           count, l->count, limits_of(l->j).bits, noise);
-    *good = noise <= limits_of(l->j).noise;
+    qn_status status = qn_layers_make(&tried, l);
+    if (status == QN_OK)
+        status = qn_output_check_noise(&noise, check, &tried);
+    qn_quantized_model_free(&tried);
+    QN_TRY(status);
+    qn_log(check->ctx, QN_LOG_INFO, "%zu of %zu layers have %d bits: noise %.4f of the signal",
+           count, l->count, limits_of(l).bits, noise);
+    *good = noise <= limits_of(l).noise;
     return QN_OK;
 }
 
 /* The fewest that bring the noise down; all that there is room for where none do. */
-static qn_status find_fewest(qn_layers *l, const qn_output_check *original)
+static qn_status find_fewest(qn_layers *l, qn_output_check *check)
 {
-    qsort(l->at, l->count, sizeof *l->at, by_harm);
+    qn_layers_sort(l);
     size_t fails = 0, works = leave_first(l, l->count - 1);
     while (works - fails > 1) {
         bool good = false;
         const size_t stride = 2 * fails + 1;
         const size_t tried = stride < works ? stride : fails + (works - fails) / 2;
-        QN_TRY(try_first(&good, l, original, tried));
+        QN_TRY(try_first(&good, l, check, tried));
         if (good)
             works = tried;
         else
@@ -140,41 +137,47 @@ static void sink_islands(qn_layers *l)
     for (size_t i = 0; i < l->count; i++) {
         if (l->at[i].bits || l->at[i].work > left || !is_island(l, i))
             continue;
-        l->at[i].bits = limits_of(l->j).bits;
+        l->at[i].bits = limits_of(l).bits;
         left -= l->at[i].work;
     }
 }
 
 /* ---- Other methods ------------------------------------------------------------------------------------------- */
 
-/* A chip's own method may be the wrong one for a network: the one with the least noise. */
-static qn_status try_methods(double *noise, qn_quantize_job *j, const qn_output_check *original)
+static qn_status check_model(double *noise, qn_search *s, const qn_quantized_model *q)
 {
-    static const char *const names[] = {"mse", "percentile", "min_max"};
-    const qn_method *best = j->params.method;
-    for (size_t i = 0; i < QN_COUNT_OF(names); i++) {
-        double tried = 0;
-        QN_TRY(qn_method_find(&j->params.method, j->ctx, names[i]));
-        QN_TRY(qn_job_make(j));
-        QN_TRY(qn_output_check_noise(&tried, original));
-        qn_log(j->ctx, QN_LOG_INFO, "%s: noise %.4f of the signal", names[i], tried);
-        if (tried >= *noise)
-            continue;
-        *noise = tried;
-        best = j->params.method;
-    }
-    j->params.method = best;
-    return qn_job_make(j);
+    QN_TRY(qn_output_check_noise(noise, &s->check, q));
+    qn_log(s->input->ctx, QN_LOG_INFO, "%s: noise %.4f of the signal",
+           q->settings.params.method->name, *noise);
+    return QN_OK;
 }
 
-static qn_status check(double *noise, qn_quantize_job *j, const qn_output_check *original)
+/* *best is what has less noise, with *noise, of itself and a model by the method. */
+static qn_status try_method(double *noise, qn_quantized_model *best, qn_search *s,
+                            const char *method)
 {
-    QN_TRY(qn_output_check_noise(noise, original));
-    qn_log(j->ctx, QN_LOG_INFO, "%s: noise %.4f of the signal", j->params.method->name, *noise);
-    if (*noise <= QN_MOST_NOISE || !j->settings.profile->fixed_point)
-        return QN_OK;
-    j->mended = true;
-    return try_methods(noise, j, original);
+    qn_quantized_model tried = {.ctx = NULL};
+    qn_quantize_settings settings = s->asked;
+    double found = 0;
+    QN_TRY(qn_method_find(&settings.params.method, s->input->ctx, method));
+    qn_status status = qn_quantize_make(&tried, s->input, &settings);
+    if (status == QN_OK)
+        status = check_model(&found, s, &tried);
+    if (status == QN_OK && found < *noise) {
+        *noise = found;
+        qn_quantized_model_move(best, &tried);
+    }
+    qn_quantized_model_free(&tried);
+    return status;
+}
+
+/* A chip's own method may be the wrong one for a network: the one with the least noise. */
+static qn_status try_methods(double *noise, qn_quantized_model *best, qn_search *s)
+{
+    static const char *const names[] = {"mse", "percentile", "min_max"};
+    for (size_t i = 0; i < QN_COUNT_OF(names); i++)
+        QN_TRY(try_method(noise, best, s, names[i]));
+    return QN_OK;
 }
 
 /* ---- Rules of mixed widths ------------------------------------------------------------------------------------- */
@@ -194,23 +197,36 @@ static bool raise_node(qn_layers *l, const qn_quant_node *n)
     return raised;
 }
 
+static bool raise_bonds(qn_layers *l, const qn_mix_constraints *bonds)
+{
+    bool raised = false;
+    for (size_t i = 0; i < bonds->count; i++) {
+        const qn_mix_constraint *bond = &bonds->at[i];
+        if (bond->a->bits > bond->b->bits)
+            raised = raise_node(l, bond->b) || raised;
+        else if (!bond->at_most)
+            raised = raise_node(l, bond->a) || raised;
+    }
+    return raised;
+}
+
 /* With a layer all those get 16 bits that a chip wants as wide. */
 static qn_status obey_rules(qn_layers *l)
 {
     for (bool raised = true; raised;) {
         qn_mix_constraints bonds;
+        qn_quantized_model ruled = {.ctx = NULL};
+        qn_quantize_settings settings;
         raised = false;
-        QN_TRY(qn_layers_set(l));
-        QN_TRY(qn_job_rules(l->j));
-        const qn_status status = qn_mix_constraints_find(&bonds, l->j->quantizer);
-        for (size_t i = 0; i < bonds.count && status == QN_OK; i++) {
-            const qn_mix_constraint *bond = &bonds.at[i];
-            if (bond->a->bits > bond->b->bits)
-                raised = raise_node(l, bond->b) || raised;
-            else if (!bond->at_most)
-                raised = raise_node(l, bond->a) || raised;
+        QN_TRY(qn_layers_settings(&settings, l));
+        qn_status status = qn_quantize_rules(&ruled, l->search->input, &settings);
+        if (status == QN_OK)
+            status = qn_mix_constraints_find(&bonds, ruled.quantizer);
+        if (status == QN_OK) {
+            raised = raise_bonds(l, &bonds);
+            qn_mix_constraints_free(&bonds, ruled.quantizer);
         }
-        qn_mix_constraints_free(&bonds, l->j->quantizer);
+        qn_quantized_model_free(&ruled);
         QN_TRY(status);
     }
     return QN_OK;
@@ -218,48 +234,44 @@ static qn_status obey_rules(qn_layers *l)
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
-static qn_status mend(qn_layers *l, const qn_output_check *original)
+static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
 {
-    QN_TRY(qn_layers_measure(l, original));
-    QN_TRY(find_fewest(l, original));
-    if (l->j->settings.profile->fixed_point)
+    qn_quantized_model mixed;
+    QN_TRY(qn_output_check_use_prefixes(&s->check, MEASURED));
+    QN_TRY(qn_layers_measure(l, &s->check));
+    QN_TRY(find_fewest(l, &s->check));
+    if (l->asked.rules.profile->fixed_point)
         QN_TRY(obey_rules(l));
     else
         sink_islands(l);
-    return qn_layers_make(l);
-}
-
-static qn_status with_original(double *noise, qn_layers *l, int64_t samples)
-{
-    qn_output_check original;
-    qn_status status = qn_output_check_open(&original, l->j, samples);
-    if (status == QN_OK && !noise)
-        status = qn_output_check_use_prefixes(&original);
-    if (status == QN_OK)
-        status = noise ? check(noise, l->j, &original) : mend(l, &original);
-    qn_output_check_free(&original);
+    const qn_status status = qn_layers_make(&mixed, l);
+    qn_quantized_model_move(out, &mixed);
     return status;
 }
 
 /* Layers of a chip that has 8 bits only cannot have more. */
 static bool has_remedy(const qn_layers *l)
 {
-    const qn_profile *profile = l->j->settings.profile;
+    const qn_profile *profile = l->asked.rules.profile;
     return l->count > 1 && (!profile->fixed_point || qn_profile_wider(profile, 8));
 }
 
-qn_status qn_mixed_precision_search(qn_quantize_job *j)
+qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s, qn_layers *layers)
 {
-    qn_layers layers;
     double noise = 0;
-    j->unchecked = may_mend(j) && !j->calibration.fed && !j->given;
-    if (!may_mend(j) || !has_samples(j))
-        return qn_job_make(j);
-    QN_TRY(qn_layers_find(&layers, j));
-    QN_TRY(qn_job_make(j));
-    QN_TRY(with_original(&noise, &layers, CHECKED));
-    if (noise <= QN_MOST_NOISE || !has_remedy(&layers))
+    out->unchecked = may_mix(s) && !s->input->data->fed && !s->input->given;
+    QN_TRY(qn_search_make_first(&out->made, s));
+    if (!may_mix(s) || !has_samples(s))
         return QN_OK;
-    j->mended = true;
-    return with_original(NULL, &layers, MEASURED);
+    QN_TRY(qn_output_check_use(&s->check, CHECKED));
+    QN_TRY(check_model(&noise, s, &out->made));
+    if (noise > QN_MOST_NOISE && s->asked.rules.profile->fixed_point) {
+        out->mixed = true;
+        QN_TRY(try_methods(&noise, &out->made, s));
+    }
+    if (noise <= QN_MOST_NOISE || !has_remedy(layers))
+        return QN_OK;
+    out->mixed = true;
+    layers->asked.params = out->made.settings.params;
+    return raise_layers(&out->made, s, layers);
 }

@@ -1,37 +1,55 @@
-/* What the float model makes of the first samples, kept to see how far quantized ones are from it. */
+/* How far the outputs of quantized models are from the float model's, on the first samples: what searches decide by.
+ *
+ *     qn_output_check_open     nothing runs yet
+ *     qn_output_check_use      from now on so many samples; the float model runs on those that nobody ran it on before
+ *     qn_output_check_noise    as often as there are models
+ *
+ * All searches of a job share one: its float outputs are the job's baseline, its samples are kept by the calibration.
+ * Plans are direct, so that what is decided does not depend on the number of threads. */
 #ifndef QN_OUTPUT_CHECK_H
 #define QN_OUTPUT_CHECK_H
 
 #include "compare/output_groups.h"
+#include "executor/baseline.h"
 #include "quantize/job.h"
 #include "quantize/prefix_cache.h"
 
 typedef struct qn_output_check {
-    qn_quantize_job *j;
-    int64_t samples;
-    size_t n_outputs;
+    qn_context *ctx;
+    const qn_calibration *data;
+    qn_baseline *baseline;
     qn_arena arena;
-    qn_tensor *inputs; /* [samples * inputs of the model]; NULL: too much to keep, read again */
-    qn_prefix_cache starts;  /* that runs of quantized models begin at; none unless asked for */
-    qn_tensor *between;      /* [samples * starts.count]: what the float model makes of them */
-    double **values;         /* [samples * n_outputs], row-major; NULL: not a float tensor */
-    int64_t *counts;         /* of them */
-    qn_output_groups *parts; /* [n_outputs] */
+    /* [n_outputs] of the float model */
+    qn_output_groups *groups;
+    size_t n_outputs;
+    /* That models are run on. */
+    int64_t samples;
+    /* Values that runs of quantized models begin at, and what the float model makes of them:
+     * [prefix_samples * prefixes.count]. */
+    qn_prefix_cache prefixes;
+    qn_tensor *between;
+    int64_t prefix_samples;
+    qn_arena prefix_arena;
 } qn_output_check;
 
-/* Runs the job's float model; samples beyond those there are do not count. qn_output_check_free in any case. */
-QN_MUST_CHECK qn_status qn_output_check_open(qn_output_check *out, qn_quantize_job *j,
-                                             int64_t samples);
-/* For those who run many quantized models: values in between are kept too, and what the float model computes before the
- * first integer of a quantized one is not computed again. */
-QN_MUST_CHECK qn_status qn_output_check_use_prefixes(qn_output_check *o);
-/* Noise beside signal of the worst output of the job's quantized model: of every sample it is
- * sqrt(sum (fixed - float)^2 / sum float^2), and what three of four samples stay within counts, since a sample that
- * float itself is of two minds about says nothing. For chips it is that of the worst part of an output. */
-QN_MUST_CHECK qn_status qn_output_check_noise(double *noise, const qn_output_check *o);
-/* sum |fixed - float| / sum |float| over all samples, of the worst output. */
-QN_MUST_CHECK qn_status qn_output_check_error(double *error, const qn_output_check *o);
-/* Takes one that was never made (all zero) too. */
+/* The data are fed; the baseline has its pieces in the order of their samples, and may have none. qn_output_check_free
+ * in any case. */
+QN_MUST_CHECK qn_status qn_output_check_open(qn_output_check *out, qn_context *ctx,
+                                             const qn_calibration *data, qn_baseline *baseline);
+/* Samples beyond those there are do not count. */
+QN_MUST_CHECK qn_status qn_output_check_use(qn_output_check *o, int64_t samples);
+/* For those who run many quantized models on so many samples: values in between are kept too, and what the float model
+ * computes before the first integer of a quantized one is not computed again. */
+QN_MUST_CHECK qn_status qn_output_check_use_prefixes(qn_output_check *o, int64_t samples);
+/* Noise beside signal of the worst output: of every sample it is sqrt(sum (quantized - float)^2 / sum float^2), and what
+ * three of four samples stay within counts, since a sample that float itself is of two minds about says nothing. For
+ * chips it is that of the worst group of an output. */
+QN_MUST_CHECK qn_status qn_output_check_noise(double *noise, qn_output_check *o,
+                                              const qn_quantized_model *quantized);
+/* qn_relative_error over all samples, of the worst output. */
+QN_MUST_CHECK qn_status qn_output_check_error(double *error, qn_output_check *o,
+                                              const qn_quantized_model *quantized);
+/* Takes one that was never opened (all zero) too. */
 void qn_output_check_free(qn_output_check *o);
 
 #endif

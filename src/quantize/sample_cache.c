@@ -1,3 +1,4 @@
+/* Samples kept in memory. */
 #include "quantize/sample_cache.h"
 
 #include <string.h>
@@ -52,7 +53,8 @@ static qn_status read_sample(void *user, qn_context *ctx, int slot, int64_t inde
     if (*inputs)
         return QN_OK;
     QN_TRY(r->inner->read(r->inner->user, ctx, slot, index, inputs));
-    keep(r, index, *inputs);
+    if (index < r->most)
+        keep(r, index, *inputs);
     return QN_OK;
 }
 
@@ -68,6 +70,7 @@ qn_status qn_sample_cache_open(qn_sample_cache *out, qn_context *ctx, const qn_s
     out->ctx = ctx;
     out->inner = inner;
     out->n_inputs = n_inputs;
+    out->most = inner->count;
     out->source = *inner;
     out->source.user = out;
     out->source.read = read_sample;

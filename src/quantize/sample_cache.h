@@ -11,6 +11,8 @@ typedef struct qn_sample_cache {
     qn_context *ctx;
     const qn_sample_source *inner;
     size_t n_inputs;
+    /* Samples from this one on are not kept; qn_sample_cache_open says all are. */
+    int64_t most;
     _Atomic(qn_tensor *) *samples; /* [count], each [n_inputs]; NULL: not kept */
     atomic_size_t bytes;
 } qn_sample_cache;

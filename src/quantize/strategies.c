@@ -1,5 +1,4 @@
-/* qn_strategies_run: one float pass, then a quantized model for every method and number of iterations, the best of which
- * is the result. */
+/* The calls that quantize: what is asked for, and the result. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,8 @@
 #include <unistd.h>
 
 #include "pass/quant_formats.h"
+#include "quant/input_types.h"
+#include "quantize/report.h"
 #include "quantize/strategies.h"
 #include "quantize/traces.h"
 
@@ -40,6 +41,15 @@ static qn_status check_options(qn_strategies *r)
     return QN_OK;
 }
 
+/* A single strategy is not, unless a function or a cache makes the float pass something of its own. */
+static bool is_judged(const qn_strategies *r)
+{
+    const qn_quantize_options *q = &r->base;
+    if (r->o->n_methods > 1 || r->o->n_iterations > 1)
+        return true;
+    return !q->scales && !q->stats && !q->dynamic && (!qn_strategies_read_data(r) || r->o->cache);
+}
+
 /* The options of every strategy, and the data that the largest number of iterations takes. */
 static qn_status prepare(qn_strategies *r)
 {
@@ -62,12 +72,8 @@ static qn_status prepare(qn_strategies *r)
                (long long)wanted, (long long)data->samples);
     else if (wanted)
         data->samples = wanted;
+    r->judged = is_judged(r);
     return QN_OK;
-}
-
-static bool is_single(const qn_strategies *r)
-{
-    return r->o->n_methods <= 1 && r->o->n_iterations <= 1;
 }
 
 /* ---- The result ------------------------------------------------------------------------------------------------------------------------ */
@@ -78,7 +84,7 @@ static int by_worth(const void *a, const void *b)
     return qn_strategy_compare(*x, *y);
 }
 
-static void tell_strategy(qn_item *table, const qn_strategy *s)
+static void report_strategy(qn_item *table, const qn_strategy *s)
 {
     qn_item *row = qn_item_row(table);
     qn_item_text(row, "quant_mode", s->mode);
@@ -94,7 +100,7 @@ static void tell_strategy(qn_item *table, const qn_strategy *s)
 }
 
 /* Sorted; what failed says why below. */
-static qn_status tell_strategies(qn_strategies *r)
+static qn_status report_strategies(qn_strategies *r)
 {
     qn_item *root = &r->report->root;
     const qn_strategy **order = qn_arena_array(&r->arena, r->count, sizeof *order);
@@ -102,11 +108,11 @@ static qn_status tell_strategies(qn_strategies *r)
     for (size_t i = 0; i < r->count; i++)
         order[i] = &r->at[i];
     qsort(order, r->count, sizeof *order, by_worth);
-    if (!isnan(r->pass.kept.metric))
-        qn_item_real(root, "float_accuracy", r->pass.kept.metric, 4);
+    if (!isnan(r->pass.baseline.metric))
+        qn_item_real(root, "float_accuracy", r->pass.baseline.metric, 4);
     qn_item *table = qn_item_table(root, "strategies");
     for (size_t i = 0; i < r->count; i++)
-        tell_strategy(table, order[i]);
+        report_strategy(table, order[i]);
     qn_item *failures = r->best && order[r->count - 1]->status != QN_OK && r->count > 1
                             ? qn_item_table(root, "failures")
                             : NULL;
@@ -120,14 +126,33 @@ static qn_status tell_strategies(qn_strategies *r)
     return QN_OK;
 }
 
+/* Statistics without data leave nothing to run either model on; of several strategies nobody asked how fast they are. */
+static qn_status finish_model(qn_strategies *r, const qn_quantize_input *input)
+{
+    const bool fastest = input->options->fastest != 0;
+    qn_item *root = &r->report->root;
+    qn_layer_times times;
+    if (!input->data->fed || (!fastest && (!r->reported || r->count > 1)))
+        return r->reported ? qn_quantize_report(root, &r->result, input, NULL) : QN_OK;
+    qn_status status = qn_layer_times_measure(&times, input, &r->result.made);
+    if (status == QN_OK && fastest)
+        status = qn_faster_layers_search(&times, &r->result.made, input, &r->arena);
+    if (status == QN_OK && r->reported)
+        status = qn_quantize_report(root, &r->result, input, &times);
+    qn_layer_times_free(&times);
+    return status;
+}
+
 /* The last word, since a search for speed may have changed the model. The folder of the best goes, unless something
  * else is in it. */
 static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
 {
     char *path = NULL;
+    if (!r->folder)
+        return qn_input_types_apply(r->result.made.model, &r->result.made.settings.rules);
     QN_TRY(qn_folder_file(&path, &r->arena, r->model, r->folder, "_quantize.onnx"));
-    *file = qn_strategies_file(r, path);
-    QN_TRY(qn_quantized_save(file, r->j.quantized));
+    *file = qn_strategies_file(r, path, &r->result.made.settings.rules);
+    QN_TRY(qn_quantized_save(file, r->result.made.model));
     if (r->count > 1) {
         (void)unlink(r->best->path);
         (void)rmdir(r->best->folder);
@@ -140,7 +165,7 @@ static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
 static qn_status save_both(qn_strategies *r, qn_quantized_file *file)
 {
     qn_output_file *scales;
-    QN_TRY(qn_job_write_scales(&scales, &r->j));
+    QN_TRY(qn_quantized_model_write_scales(&scales, &r->result.made, r->base.save_scales));
     const qn_status status = place_best(r, file);
     if (status == QN_OK && scales)
         return qn_output_commit(scales);
@@ -154,92 +179,99 @@ static qn_status fail_all(const qn_strategies *r)
     return qn_fail(r->ctx, s->status, r->count > 1 ? "no strategy worked: %s" : "%s", s->why);
 }
 
-static qn_status leave_traces(qn_strategies *r, const qn_quantized_file *file)
+static qn_status leave_traces(qn_strategies *r, const qn_quantize_input *input,
+                              const qn_quantized_file *file)
 {
+    const qn_quantized_model *made = &r->result.made;
     if (r->o->steps)
-        QN_TRY(qn_trace_steps(&r->j, r->model, r->folder, file));
-    return r->o->dump ? qn_trace_dump(&r->j, r->folder) : QN_OK;
+        QN_TRY(qn_trace_steps(input, made, r->model, r->folder, file));
+    return r->o->dump ? qn_trace_dump(input, made, r->folder) : QN_OK;
 }
 
 static qn_status finish(qn_strategies *r)
 {
-    qn_quantized_file file;
+    qn_quantized_file file = {.ctx = NULL};
+    qn_quantize_options own;
     if (!r->best)
         return fail_all(r);
-    const qn_status reached = r->best->status;
-    if (!r->plain) {
-        r->own.method = r->best->method;
-        QN_TRY(qn_job_settle(&r->j));
-        r->j.stats = r->pass.stats[r->best->pass];
-        QN_TRY(tell_strategies(r));
-    }
-    qn_made_give(&r->j, &r->kept);
-    r->j.untimed = r->count > 1;
-    QN_TRY(qn_job_compare(&r->report->root, &r->j, true));
+    const qn_quantize_input input = qn_strategies_input(r, r->best, &own);
+    if (r->judged)
+        QN_TRY(report_strategies(r));
+    QN_TRY(finish_model(r, &input));
     QN_TRY(save_both(r, &file));
-    QN_TRY(leave_traces(r, &file));
-    qn_quantized_file_report(r->report, r->model, file.path, file.opset);
+    QN_TRY(leave_traces(r, &input, &file));
+    if (r->folder)
+        qn_quantized_file_report(r->report, r->model, file.path, file.opset);
     QN_TRY(qn_report_finish(r->report));
-    return reached == QN_E_GOAL ? qn_fail(r->ctx, reached, "%s", r->best->why) : QN_OK;
+    return r->best->status == QN_E_GOAL ? qn_fail(r->ctx, QN_E_GOAL, "%s", r->best->why) : QN_OK;
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------- */
 
-/* Reading a picture takes as long as running it. */
-static qn_status remember(qn_strategies *r)
+/* Reading a picture takes as long as running a small network on it: searches read the first samples again and again,
+ * strategies all of them. */
+static qn_status keep_samples(qn_strategies *r)
 {
-    qn_calibration *c = &r->j.calibration;
-    if (r->plain || !qn_strategies_read_data(r) || !c->with_data || r->count < 2)
+    enum { SEARCHED = 64 };
+    qn_calibration *data = &r->job.data;
+    if (!data->fed || !data->with_data)
         return QN_OK;
-    QN_TRY(qn_sample_cache_open(r->samples, r->ctx, c->source, c->n_inputs));
-    c->source = &r->samples->source;
-    return QN_OK;
+    return qn_calibration_keep(data, r->count > 1 ? data->source->count : SEARCHED);
 }
 
+static bool has_data(const qn_calibrate_options *o)
+{
+    return o->n_inputs || o->data.n_data;
+}
+
+/* Data that come with statistics, or where none are needed, only serve the comparison. */
 static qn_status open_job(qn_strategies *r)
 {
     char *scales = NULL;
-    if (r->o->file.scale_file)
+    if (r->o->file.scale_file && r->folder)
         QN_TRY(qn_folder_file(&scales, &r->arena, r->model, r->folder, "_scales.json"));
     if (scales)
         r->base.save_scales = scales;
-    qn_job_init(&r->j, r->ctx, &r->base);
-    QN_TRY(qn_job_prepare(&r->j, r->model));
-    if (r->plain)
-        QN_TRY(qn_job_calibrate(&r->j));
-    else if (qn_strategies_read_data(r))
-        QN_TRY(qn_calibration_feed(&r->j.calibration));
+    QN_TRY(qn_job_open(&r->job, r->ctx, r->model, &r->base, false));
+    if (r->judged)
+        r->job.input.given =
+            false; /* somebody wants statistics of the data that a function gives */
+    const bool wanted = qn_strategies_need_pass(r) || has_data(&r->base.calibrate);
+    if (wanted && (!r->judged || qn_strategies_read_data(r)))
+        QN_TRY(qn_calibration_feed(&r->job.data));
     QN_TRY(qn_strategies_list(r));
-    return remember(r);
+    return keep_samples(r);
 }
 
 static qn_status run_all(qn_strategies *r)
 {
     QN_TRY(open_job(r));
-    if (!r->plain)
-        QN_TRY(qn_strategies_float(r));
-    qn_calibration_drop_plan(&r->j.calibration);
+    QN_TRY(qn_strategies_statistics(r));
+    qn_calibration_drop_plan(&r->job.data);
     QN_TRY(qn_strategies_try(r));
     return finish(r);
 }
 
-static qn_status run_job(qn_report **out, qn_strategies *r)
+static void free_pass(qn_float_pass *pass)
 {
-    qn_sample_cache samples = {.ctx = NULL};
+    for (size_t i = 0; i < pass->n_after && pass->stats; i++)
+        qn_stats_free(pass->stats[i]);
+    qn_baseline_free(&pass->baseline);
+}
+
+/* Nothing of it is left but the report, and the model where nobody wants a file. */
+static qn_status run_job(qn_report **out, qn_model **made, qn_strategies *r)
+{
     QN_TRY(qn_report_create(&r->report, r->ctx));
-    r->samples = &samples;
-    qn_status status = run_all(r);
-    qn_made_drop(r, &r->kept);
-    qn_model_free(r->j.quantized);
-    r->j.quantized = NULL;
-    if (!r->plain)
-        r->j.stats = NULL; /* one of the pass's */
-    for (size_t i = 0; i < r->pass.n_after && r->pass.stats; i++)
-        qn_stats_free(r->pass.stats[i]);
-    qn_baseline_free(&r->pass.kept);
-    qn_job_free(&r->j);
-    qn_sample_cache_close(&samples);
-    if (status == QN_OK || status == QN_E_GOAL)
+    const qn_status status = run_all(r);
+    if (made && (status == QN_OK || status == QN_E_GOAL)) {
+        *made = r->result.made.model;
+        r->result.made.model = NULL;
+    }
+    qn_quantize_result_free(&r->result);
+    free_pass(&r->pass);
+    qn_job_free(&r->job);
+    if (out && (status == QN_OK || status == QN_E_GOAL))
         *out = r->report;
     else
         qn_report_free(r->report);
@@ -248,31 +280,33 @@ static qn_status run_job(qn_report **out, qn_strategies *r)
 
 static qn_status run_locked(qn_report **out, qn_strategies *r)
 {
-    const qn_quant_format *form;
     qn_folder_lock lock;
-    const qn_quantize_options *q = &r->base;
-    r->plain = is_single(r) && (q->scales || q->stats || q->dynamic ||
-                                (qn_strategies_read_data(r) && !r->o->cache));
-    if (r->o->file.form)
-        QN_TRY(qn_quant_format_find(&form, r->ctx, r->o->file.form));
     QN_TRY(qn_folder_make(r->ctx, r->folder));
     QN_TRY(qn_folder_lock_take(&lock, r->ctx, &r->arena, r->folder));
-    const qn_status status = run_job(out, r);
+    const qn_status status = run_job(out, NULL, r);
     qn_folder_lock_drop(&lock);
     return status;
+}
+
+static qn_status run(qn_report **out, qn_model **made, qn_strategies *r)
+{
+    const qn_quant_format *form;
+    QN_TRY(prepare(r));
+    if (r->o->file.form)
+        QN_TRY(qn_quant_format_find(&form, r->ctx, r->o->file.form));
+    return r->folder ? run_locked(out, r) : run_job(out, made, r);
 }
 
 qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
                             const qn_strategies_options *options)
 {
     const qn_strategies_options defaults = QN_STRATEGIES_OPTIONS_INIT;
-    qn_strategies r = {.ctx = ctx, .o = options ? options : &defaults, .model = model};
+    qn_strategies r = {
+        .ctx = ctx, .o = options ? options : &defaults, .model = model, .reported = true};
     *out = NULL;
     r.folder = r.o->file.save_dir ? r.o->file.save_dir : "quench_out";
     qn_arena_init(&r.arena, &ctx->allocator);
-    qn_status status = prepare(&r);
-    if (status == QN_OK)
-        status = run_locked(out, &r);
+    const qn_status status = run(out, NULL, &r);
     qn_arena_free(&r.arena);
     return status;
 }
@@ -284,4 +318,20 @@ qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
     if (options)
         strategies.file = *options;
     return qn_strategies_run(out, ctx, model, &strategies);
+}
+
+qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model,
+                            const qn_quantize_options *options)
+{
+    qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
+    qn_strategies r = {.ctx = ctx, .o = &strategies, .model = model, .reported = report != NULL};
+    if (options)
+        strategies.file.quantize = *options;
+    *out = NULL;
+    if (report)
+        *report = NULL;
+    qn_arena_init(&r.arena, &ctx->allocator);
+    const qn_status status = run(report, out, &r);
+    qn_arena_free(&r.arena);
+    return status;
 }

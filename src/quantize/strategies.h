@@ -1,56 +1,63 @@
-/* Strategies on their way: shared by strategies.c, which begins and ends, strategy_pass.c, which lists them and has the
- * float model run, and strategy_work.c, which makes and measures them. */
+/* The one driver of quantizations: a list of strategies (a method and a number of iterations each) of which the best one
+ * is the result; a list of one is what most people ask for.
+ *
+ *     qn_job_open ─► data ─► qn_strategies_list ─► statistics ─► qn_strategies_try ─► report, files
+ *
+ * All strategies share the input of the job and one float pass. Shared by strategies.c, which begins and ends,
+ * strategy_pass.c, which lists them and finds the statistics, and strategy_work.c, which makes and measures them. */
 #ifndef QN_STRATEGIES_H
 #define QN_STRATEGIES_H
 
 #include "quantize/data_pass.h"
 #include "quantize/float_pass.h"
 #include "quantize/quantized_file.h"
-#include "quantize/sample_cache.h"
+#include "quantize/search.h"
 
 typedef struct qn_strategy {
-    const char *method; /* NULL: the best known */
-    const char *mode;   /* what that is called */
+    /* NULL: the best known; and what that is called. */
+    const char *method, *mode;
     int64_t iteration;
-    size_t pass; /* which of the statistics */
+    /* Which of the statistics. */
+    size_t pass;
     const char *name, *folder, *path;
     qn_status status;
     char why[QN_ERROR_SIZE];
     double metric, error, loss;
 } qn_strategy;
 
-/* A model that was made, out of the job's hands. */
-typedef struct qn_made_model {
-    qn_model *quantized;
-    qn_quantizer *quantizer;
-    char *scale_text;
-    bool mended, unchecked;
-    qn_proof_row proof[QN_REFINEMENTS];
-    qn_param_options params;
-} qn_made_model;
+/* Where a float pass is kept. */
+typedef struct qn_pass_files {
+    qn_pass_key key;
+    /* NULL: none. */
+    const char *cache;
+    /* Of a float pass that is not finished; NULL: none. */
+    const char *part;
+} qn_pass_files;
 
 typedef struct qn_strategies {
     qn_context *ctx;
     const qn_strategies_options *o;
     qn_model *model;
     qn_arena arena;
+    /* That all is written into; NULL: nothing is. */
     const char *folder;
     qn_function function;
-    const qn_function_row *row; /* NULL: not built in */
-    qn_quantize_options base;   /* without method */
-    qn_quantize_options own;    /* of the strategy at hand */
-    qn_quantize_job j;
-    qn_sample_cache *samples; /* of data that several strategies read */
+    /* NULL: not built in. */
+    const qn_function_row *row;
+    /* Of all strategies, but for the method. */
+    qn_quantize_options base;
+    qn_quantize_job job;
     qn_float_pass pass;
-    qn_pass_key key;
-    const char *cache; /* NULL: none */
-    const char *part;  /* of a float pass that is not finished; NULL: none */
-    bool plain; /* one quantization with data, statistics or scales of files: the job does it all */
+    qn_pass_files files;
+    /* Each is run on all data and reported with its loss; else there is one, and it is the result as it is. */
+    bool judged;
     qn_strategy *at;
     size_t count;
-    const qn_strategy *best; /* so far */
-    qn_made_model kept;      /* of it */
-    int slot;                /* of the data's source, of those who work side by side */
+    /* So far, and what was made of it. */
+    const qn_strategy *best;
+    qn_quantize_result result;
+    /* Somebody wants to read it. */
+    bool reported;
     qn_report *report;
 } qn_strategies;
 
@@ -67,22 +74,26 @@ static inline int64_t qn_strategies_batch(const qn_strategies *r)
 
 /* ---- strategy_pass.c -------------------------------------------------------------------------------------------------- */
 
-/* Names every pair of method and number of iterations, and the cache. */
+/* Names every pair of method and number of iterations, and the cache. The data are open. */
 QN_MUST_CHECK qn_status qn_strategies_list(qn_strategies *r);
-/* Fills r->pass from the cache or by running the float model; what was kept of it serves all that measure later. */
-QN_MUST_CHECK qn_status qn_strategies_float(qn_strategies *r);
+/* Whether statistics come from running the float model: not those of files, nor where all scales are known. */
+bool qn_strategies_need_pass(const qn_strategies *r);
+/* Fills r->pass: from a file of statistics, from the cache, or by running the float model; what was kept of that serves
+ * all that measure later. */
+QN_MUST_CHECK qn_status qn_strategies_statistics(qn_strategies *r);
 qn_data_pass_options qn_strategies_data_pass(qn_strategies *r);
 qn_executor_options qn_strategies_executor(qn_strategies *r, qn_execute stage, qn_model *model);
 
 /* ---- strategy_work.c -------------------------------------------------------------------------------------------------- */
 
-/* Makes and measures all; r->best and r->kept are set where one worked. */
+/* What the strategy's model is made from; *own get its options, and must live as long. */
+qn_quantize_input qn_strategies_input(const qn_strategies *r, const qn_strategy *s,
+                                      qn_quantize_options *own);
+/* Makes and measures all; r->best and r->result are set where one worked. */
 QN_MUST_CHECK qn_status qn_strategies_try(qn_strategies *r);
 /* Loss, then error, then the order they were asked for in; those that failed last. */
 int qn_strategy_compare(const qn_strategy *a, const qn_strategy *b);
-qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path);
-/* Back into the job's hands, and out of everybody's. */
-void qn_made_give(qn_quantize_job *j, qn_made_model *m);
-void qn_made_drop(qn_strategies *r, qn_made_model *m);
+qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path,
+                                     const qn_quant_settings *settings);
 
 #endif

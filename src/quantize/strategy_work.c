@@ -4,88 +4,92 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/clone.h"
 #include "quantize/strategies.h"
+
+/* Who makes strategies: the caller's thread, or one of several side by side. */
+typedef struct worker {
+    qn_strategies *r;
+    qn_context *ctx;
+    /* For the strings of settings. */
+    qn_arena *arena;
+    int threads, slot; /* of the data's source */
+} worker;
 
 /* ---- A strategy ---------------------------------------------------------------------------------------------------------------------- */
 
-void qn_made_drop(qn_strategies *r, qn_made_model *m)
-{
-    qn_quantizer_free(m->quantizer);
-    qn_model_free(m->quantized);
-    qn_text_free(r->ctx, m->scale_text);
-    *m = (qn_made_model){.quantized = NULL};
-}
-
-static qn_made_model take_made(qn_quantize_job *j)
-{
-    qn_made_model m = {.quantized = j->quantized,
-                       .quantizer = j->quantizer,
-                       .scale_text = j->scale_text,
-                       .mended = j->mended,
-                       .unchecked = j->unchecked,
-                       .params = j->params};
-    memcpy(m.proof, j->proof, sizeof m.proof);
-    j->quantized = NULL;
-    j->quantizer = NULL;
-    j->scale_text = NULL;
-    return m;
-}
-
-void qn_made_give(qn_quantize_job *j, qn_made_model *m)
-{
-    j->quantized = m->quantized;
-    j->quantizer = m->quantizer;
-    j->scale_text = m->scale_text;
-    j->mended = m->mended;
-    j->unchecked = m->unchecked;
-    j->params = m->params;
-    memcpy(j->proof, m->proof, sizeof m->proof);
-    *m = (qn_made_model){.quantized = NULL};
-}
-
-qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path)
+qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path,
+                                     const qn_quant_settings *settings)
 {
     return (qn_quantized_file){.ctx = r->ctx,
                                .path = path,
                                .form = r->o->file.form,
                                .asked = r->o->file.opset,
                                .batch = r->o->file.batch,
-                               .settings = &r->j.settings,
+                               .settings = settings,
                                .original = r->model->path};
 }
 
-static qn_status make_model(qn_strategies *r, qn_strategy *s)
+qn_quantize_input qn_strategies_input(const qn_strategies *r, const qn_strategy *s,
+                                      qn_quantize_options *own)
 {
-    qn_quantized_file file = qn_strategies_file(r, s->path);
-    r->own = r->base;
-    r->own.method = s->method;
-    r->own.better = qn_quantized_save;
-    r->own.better_user = &file;
-    r->j.options = &r->own;
-    if (!r->plain) {
-        r->j.stats = r->pass.stats[s->pass];
-        QN_TRY(qn_job_settle(&r->j));
-        QN_TRY(qn_job_rules(&r->j)); /* the strategy before took its quantizer along */
-    }
-    const qn_status reached = qn_job_decide(&r->report->root, &r->j);
-    if (reached != QN_OK && reached != QN_E_GOAL)
-        return reached;
-    if (r->count < 2)
-        return reached;
-    QN_TRY(qn_folder_make(r->ctx, s->folder));
-    return qn_quantized_save(&file, r->j.quantized);
+    qn_quantize_input input = r->job.input;
+    *own = r->base;
+    own->method = s->method;
+    input.options = own;
+    input.stats = r->pass.stats[s->pass];
+    return input;
 }
 
-static qn_status measure(qn_strategies *r, qn_strategy *s)
+/* The first strategy takes the rules that the job has applied; who works side by side applies them. */
+static qn_status decide(qn_quantize_result *out, const worker *w, const qn_quantize_input *input,
+                        const qn_quantize_settings *settings)
 {
-    const qn_data_pass_options pull = qn_strategies_data_pass(r);
-    const qn_executor_options options =
-        qn_strategies_executor(r, QN_EXECUTE_QUANTIZED, r->j.quantized);
+    qn_strategies *r = w->r;
+    qn_quantized_model *ruled = w->ctx == r->ctx ? &r->job.ruled : NULL;
+    qn_search search;
+    qn_status status = qn_search_open(&search, input, settings, ruled, &r->pass.baseline);
+    search.arena = w->arena;
+    search.report = &r->report->root;
+    if (status == QN_OK)
+        status = qn_quantize_decide(out, &search);
+    qn_search_close(&search);
+    return status;
+}
+
+static qn_status make_model(qn_quantize_result *out, const worker *w, const qn_strategy *s)
+{
+    qn_strategies *r = w->r;
+    qn_quantize_options own;
+    qn_quantize_settings settings;
+    qn_quantize_input input = qn_strategies_input(r, s, &own);
+    input.ctx = w->ctx;
+    QN_TRY(qn_quantize_settings_init(&settings, &input));
+    qn_quantized_file file = qn_strategies_file(r, s->path, &settings.rules);
+    file.ctx = w->ctx;
+    if (r->folder) {
+        own.better = qn_quantized_save;
+        own.better_user = &file;
+    }
+    const qn_status reached = decide(out, w, &input, &settings);
+    if (r->count < 2 || reached != QN_OK)
+        return reached;
+    QN_TRY(qn_folder_make(w->ctx, s->folder));
+    return qn_quantized_save(&file, out->made.model);
+}
+
+static qn_status measure(qn_strategy *s, const worker *w, const qn_quantize_result *result)
+{
+    qn_strategies *r = w->r;
+    qn_model *model = result->made.model;
+    const qn_executor_options options = qn_strategies_executor(r, QN_EXECUTE_QUANTIZED, model);
+    qn_data_pass_options pass = qn_strategies_data_pass(r);
+    pass.ctx = w->ctx;
+    pass.threads = w->threads;
+    pass.slot = w->slot;
     QN_TRY(qn_strategies_read_data(r)
-               ? qn_data_pass_model(&s->metric, &s->error, r->j.quantized, &pull)
-               : qn_execute_function(&s->metric, &s->error, r->ctx, &options));
-    const double real = r->pass.kept.metric;
+               ? qn_data_pass_model(&s->metric, &s->error, model, &pass)
+               : qn_execute_function(&s->metric, &s->error, w->ctx, &options));
+    const double real = r->pass.baseline.metric;
     if (isnan(real) || isnan(s->metric) ||
         real == 0) /* nothing that the loss could be a share of */
         s->loss = 100 * s->error;
@@ -110,7 +114,7 @@ int qn_strategy_compare(const qn_strategy *a, const qn_strategy *b)
     return (a > b) - (a < b);
 }
 
-static void tell_end(const qn_strategies *r, const qn_strategy *s)
+static void log_end(const qn_strategies *r, const qn_strategy *s)
 {
     char words[256];
     if (s->status == QN_OK)
@@ -122,28 +126,26 @@ static void tell_end(const qn_strategies *r, const qn_strategy *s)
 }
 
 /* A strategy that fails leaves the others alone, unless nobody wants to go on. */
-static qn_status try_strategy(qn_strategies *r, qn_strategy *s)
+static qn_status try_strategy(const worker *w, qn_strategy *s)
 {
+    qn_strategies *r = w->r;
+    qn_quantize_result result = {.noise = 0};
     if (r->count > 1)
         qn_log(r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
-    s->status = make_model(r, s);
-    if (s->status == QN_OK && !r->plain)
-        s->status = measure(r, s);
-    if (s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM)
-        return s->status;
+    s->status = make_model(&result, w, s);
+    if (s->status == QN_OK && r->judged)
+        s->status = measure(s, w, &result);
     if (s->status != QN_OK)
         memcpy(s->why, qn_context_error(r->ctx), sizeof s->why);
-    tell_end(r, s);
-    qn_made_model made = take_made(&r->j);
+    if (s->status != QN_E_CANCELLED && s->status != QN_E_NOMEM)
+        log_end(r, s);
     if ((s->status == QN_OK || s->status == QN_E_GOAL) &&
         (!r->best || qn_strategy_compare(s, r->best) < 0)) {
-        qn_made_drop(r, &r->kept);
-        r->kept = made;
+        qn_quantize_result_move(&r->result, &result);
         r->best = s;
-    } else {
-        qn_made_drop(r, &made);
     }
-    return QN_OK;
+    qn_quantize_result_free(&result);
+    return s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM ? s->status : QN_OK;
 }
 
 /* ---- Side by side ------------------------------------------------------------------------------------------------------------------- */
@@ -159,46 +161,37 @@ typedef struct crew {
 
 typedef struct side {
     crew *all;
-    qn_strategies r; /* with a context and a job of its own */
+    worker worker; /* with a context of its own */
+    qn_arena arena;
     pthread_t thread;
     bool started;
 } side;
 
 static qn_status open_side(side *w, crew *all, int slot)
 {
-    const qn_strategies *r = all->r;
-    *w = (side){.all = all, .r = *r};
-    w->r.slot = slot;
-    w->r.ctx = NULL;
-    w->r.j = (qn_quantize_job){.calibration = r->j.calibration, .mix = r->j.mix};
-    w->r.j.calibration.real = NULL;
-    w->r.j.calibration.workers = 1; /* it has one slot for what it reads */
-    QN_TRY(qn_context_create_child(&w->r.ctx, r->ctx));
-    w->r.j.ctx = w->r.j.calibration.ctx = w->r.pass.kept.ctx = w->r.ctx;
-    qn_arena_init(&w->r.j.arena, &r->ctx->allocator);
-    const qn_status status =
-        qn_model_clone(&w->r.j.calibration.real, w->r.ctx, r->j.calibration.real);
-    return status == QN_OK ? QN_OK : qn_fail_nomem(r->ctx);
+    *w = (side){.all = all, .worker = {.r = all->r, .threads = 1, .slot = slot}};
+    qn_arena_init(&w->arena, &all->r->ctx->allocator);
+    w->worker.arena = &w->arena;
+    return qn_context_create_child(&w->worker.ctx, all->r->ctx);
 }
 
 static void close_side(side *w)
 {
-    if (!w->r.ctx)
+    if (!w->worker.ctx)
         return;
-    qn_model_free(w->r.j.calibration.real);
-    qn_arena_free(&w->r.j.arena);
-    qn_context_free(w->r.ctx);
+    qn_arena_free(&w->arena);
+    qn_context_free(w->worker.ctx);
 }
 
-static void work_through(side *w, qn_strategy *s)
+static void work_through(const worker *w, qn_strategy *s)
 {
-    s->status = make_model(&w->r, s);
+    qn_quantize_result result = {.noise = 0};
+    s->status = make_model(&result, w, s);
     if (s->status == QN_OK)
-        s->status = measure(&w->r, s);
+        s->status = measure(s, w, &result);
     if (s->status != QN_OK)
-        memcpy(s->why, qn_context_error(w->r.ctx), sizeof s->why);
-    qn_made_model made = take_made(&w->r.j);
-    qn_made_drop(&w->r, &made);
+        memcpy(s->why, qn_context_error(w->ctx), sizeof s->why);
+    qn_quantize_result_free(&result);
 }
 
 static void *side_main(void *user)
@@ -210,12 +203,12 @@ static void *side_main(void *user)
         qn_strategy *s = &all->r->at[all->next++];
         qn_log(all->r->ctx, QN_LOG_NOTE, "%s: begun", s->name);
         pthread_mutex_unlock(&all->lock);
-        work_through(w, s);
+        work_through(&w->worker, s);
         pthread_mutex_lock(&all->lock);
         if (s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM)
             all->status = qn_fail(all->r->ctx, s->status, "%s", s->why);
         else
-            tell_end(all->r, s);
+            log_end(all->r, s);
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -224,6 +217,7 @@ static void *side_main(void *user)
 /* The best is made once more, for those who look into it. */
 static qn_status take_best(qn_strategies *r)
 {
+    const worker w = {.r = r, .ctx = r->ctx, .arena = &r->arena};
     qn_strategy *best = NULL;
     for (size_t i = 0; i < r->count; i++) {
         qn_strategy *s = &r->at[i];
@@ -232,8 +226,7 @@ static qn_status take_best(qn_strategies *r)
     }
     if (!best)
         return QN_OK;
-    QN_TRY(make_model(r, best));
-    r->kept = take_made(&r->j);
+    QN_TRY(make_model(&r->result, &w, best));
     r->best = best;
     return QN_OK;
 }
@@ -265,9 +258,10 @@ static qn_status run_side_by_side(qn_strategies *r, int threads)
 
 static qn_status run_one_by_one(qn_strategies *r)
 {
+    const worker w = {.r = r, .ctx = r->ctx, .arena = &r->arena, .threads = r->job.data.workers};
     for (size_t i = 0; i < r->count; i++) {
         QN_TRY(qn_check_cancel(r->ctx));
-        QN_TRY(try_strategy(r, &r->at[i]));
+        QN_TRY(try_strategy(&w, &r->at[i]));
     }
     return QN_OK;
 }
@@ -276,14 +270,14 @@ static qn_status run_one_by_one(qn_strategies *r)
 static bool runs_early(const qn_strategies *r)
 {
     const qn_quantize_options *o = &r->base;
-    const bool mends = !o->method && !o->bits && !r->j.mix;
-    return mends || o->fix_worst || o->prove;
+    const bool mixes = !o->method && !o->bits && !r->job.mix;
+    return mixes || o->fix_worst || o->prove;
 }
 
 qn_status qn_strategies_try(qn_strategies *r)
 {
-    const int threads = (int)QN_MIN((size_t)r->j.calibration.workers, r->count);
+    const int threads = (int)QN_MIN((size_t)r->job.data.workers, r->count);
     const bool side_by_side =
-        qn_strategies_read_data(r) && !r->plain && threads > 1 && !runs_early(r);
+        qn_strategies_read_data(r) && r->judged && threads > 1 && !runs_early(r);
     return side_by_side ? run_side_by_side(r, threads) : run_one_by_one(r);
 }

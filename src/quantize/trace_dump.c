@@ -11,20 +11,20 @@
 const char *const qn_dump_sides[QN_SIDES] = {"float", "fixed", "single"};
 
 typedef struct dump {
-    qn_quantize_job *j;
+    qn_context *ctx;
     qn_arena arena;
     const char *folder;
-    qn_layer_comparison twins;
-    bool (*saved)[QN_SIDES]; /* [twins.count] */
+    qn_layer_comparison comparison;
+    bool (*saved)[QN_SIDES]; /* [comparison.count] */
 } dump;
 
 /* ---- Files ------------------------------------------------------------------------------------------------------ */
 
 /* "<side>/0003_<name>.npy"; file systems have limits that names of tensors do not have. */
-static const char *file_of(dump *d, const qn_compared_tensor *twin, int side)
+static const char *file_of(dump *d, const qn_compared_tensor *tensor, int side)
 {
     char *path = qn_arena_format(&d->arena, "%s/%04zu_%.180s.npy", qn_dump_sides[side],
-                                 (size_t)(twin - d->twins.at), twin->name);
+                                 (size_t)(tensor - d->comparison.at), tensor->name);
     for (char *c = path ? path + strlen(qn_dump_sides[side]) + 1 : NULL; c && *c; c++) {
         if (*c == '/' || *c == '\\')
             *c = '_';
@@ -32,32 +32,32 @@ static const char *file_of(dump *d, const qn_compared_tensor *twin, int side)
     return path;
 }
 
-static qn_status take(void *user, const qn_compared_tensor *twin, qn_compared_side side,
+static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_side side,
                       const qn_tensor *rows)
 {
     dump *d = user;
-    bool *saved = &d->saved[twin - d->twins.at][side];
+    bool *saved = &d->saved[tensor - d->comparison.at][side];
     if (*saved)
         return QN_OK;
     *saved = true;
-    const char *file = file_of(d, twin, side);
+    const char *file = file_of(d, tensor, side);
     const char *path = file ? qn_arena_format(&d->arena, "%s/%s", d->folder, file) : NULL;
-    QN_TRY_ALLOC(d->j->ctx, path);
-    return qn_tensor_save(d->j->ctx, rows, path);
+    QN_TRY_ALLOC(d->ctx, path);
+    return qn_tensor_save(d->ctx, rows, path);
 }
 
 /* ---- The index ---------------------------------------------------------------------------------------------------- */
 
-static bool describe_integers(qn_json *row, qn_context *ctx, const qn_compared_tensor *twin)
+static bool describe_integers(qn_json *row, qn_context *ctx, const qn_compared_tensor *tensor)
 {
     int64_t zero = 0;
-    if (twin->zero)
-        qn_load_i64(&zero, twin->zero->dtype, twin->zero->data, 0, 1);
-    return qn_json_set(row, "type", qn_json_text(ctx, qn_dtype_name(twin->dtype))) &&
-           qn_json_set(row, "scale", qn_json_float(*(const float *)twin->scale->data)) &&
+    if (tensor->zero)
+        qn_load_i64(&zero, tensor->zero->dtype, tensor->zero->data, 0, 1);
+    return qn_json_set(row, "type", qn_json_text(ctx, qn_dtype_name(tensor->dtype))) &&
+           qn_json_set(row, "scale", qn_json_float(*(const float *)tensor->scale->data)) &&
            qn_json_set(row, "zero_point", qn_json_int(zero)) &&
-           (!twin->through || qn_json_set(row, "through", qn_json_bool(true))) &&
-           (!twin->factor || qn_json_set(row, "balanced", qn_json_bool(true)));
+           (!tensor->through || qn_json_set(row, "through", qn_json_bool(true))) &&
+           (!tensor->factor || qn_json_set(row, "balanced", qn_json_bool(true)));
 }
 
 static bool describe_shape(qn_json *row, const qn_tensor *tensor)
@@ -69,34 +69,34 @@ static bool describe_shape(qn_json *row, const qn_tensor *tensor)
     return qn_json_set(row, "shape", dims) && good;
 }
 
-static bool describe(qn_json *list, dump *d, const qn_compared_tensor *twin)
+static bool describe(qn_json *list, dump *d, const qn_compared_tensor *tensor)
 {
-    qn_context *ctx = d->j->ctx;
+    qn_context *ctx = d->ctx;
     qn_json *row = qn_json_object();
-    bool good = qn_json_set(row, "index", qn_json_int(twin - d->twins.at)) &&
-                qn_json_set(row, "tensor", qn_json_text(ctx, twin->name)) &&
-                qn_json_set(row, "node", qn_json_text(ctx, twin->node)) &&
-                qn_json_set(row, "operator", qn_json_text(ctx, twin->op)) &&
-                describe_shape(row, &twin->real);
+    bool good = qn_json_set(row, "index", qn_json_int(tensor - d->comparison.at)) &&
+                qn_json_set(row, "tensor", qn_json_text(ctx, tensor->name)) &&
+                qn_json_set(row, "node", qn_json_text(ctx, tensor->node)) &&
+                qn_json_set(row, "operator", qn_json_text(ctx, tensor->op)) &&
+                describe_shape(row, &tensor->real);
     for (int side = 0; side < QN_SIDES && good; side++) {
-        const char *path = file_of(d, twin, side);
+        const char *path = file_of(d, tensor, side);
         good = path && qn_json_set(row, qn_dump_sides[side], qn_json_text(ctx, path));
     }
-    if (good && twin->dtype != QN_UNDEFINED)
-        good = describe_integers(row, ctx, twin);
+    if (good && tensor->dtype != QN_UNDEFINED)
+        good = describe_integers(row, ctx, tensor);
     return qn_json_push(list, row) && good;
 }
 
 static qn_status write_index(dump *d)
 {
-    qn_context *ctx = d->j->ctx;
+    qn_context *ctx = d->ctx;
     const char *path = qn_arena_format(&d->arena, "%s/" QN_DUMP_INDEX, d->folder);
     qn_json *root = qn_json_object(), *list = qn_json_array();
     char *text = NULL;
     bool good = path != NULL;
-    for (size_t i = 0; i < d->twins.count && good; i++) {
+    for (size_t i = 0; i < d->comparison.count && good; i++) {
         if (d->saved[i][QN_SIDE_FLOAT] && d->saved[i][QN_SIDE_QUANTIZED])
-            good = describe(list, d, &d->twins.at[i]);
+            good = describe(list, d, &d->comparison.at[i]);
     }
     good = qn_json_set(root, "layers", list) && good;
     qn_status status = good ? qn_json_write(&text, ctx, root) : qn_fail_nomem(ctx);
@@ -112,40 +112,41 @@ static qn_status write_index(dump *d)
 static qn_status make_folders(dump *d, const char *folder)
 {
     d->folder = qn_arena_format(&d->arena, "%s/dump", folder);
-    QN_TRY_ALLOC(d->j->ctx, d->folder);
+    QN_TRY_ALLOC(d->ctx, d->folder);
     for (int side = 0; side < QN_SIDES; side++) {
         const char *path = qn_arena_format(&d->arena, "%s/%s", d->folder, qn_dump_sides[side]);
-        QN_TRY_ALLOC(d->j->ctx, path);
-        QN_TRY(qn_folder_make(d->j->ctx, path));
+        QN_TRY_ALLOC(d->ctx, path);
+        QN_TRY(qn_folder_make(d->ctx, path));
     }
     return QN_OK;
 }
 
-static qn_status run(dump *d, const char *folder)
+static qn_status run(dump *d, const qn_calibration *data, qn_model *quantized)
 {
-    const qn_calibration *c = &d->j->calibration;
     const qn_tensor *inputs = NULL;
-    QN_TRY(make_folders(d, folder));
-    QN_TRY(
-        qn_layer_comparison_open(&d->twins, d->j->ctx, c->real, d->j->quantized, &c->graph, true));
-    d->twins.take = take;
-    d->twins.user = d;
-    d->saved = qn_arena_array(&d->arena, d->twins.count + 1, sizeof *d->saved);
-    QN_TRY_ALLOC(d->j->ctx, d->saved);
-    QN_TRY(c->source->read(c->source->user, d->j->ctx, 0, 0, &inputs));
-    QN_TRY(qn_layer_comparison_run(&d->twins, inputs, c->n_inputs, true));
+    QN_TRY(qn_layer_comparison_open(&d->comparison, d->ctx, data->real, quantized, &data->graph,
+                                    true));
+    d->comparison.take = take;
+    d->comparison.user = d;
+    d->saved = qn_arena_array(&d->arena, d->comparison.count + 1, sizeof *d->saved);
+    QN_TRY_ALLOC(d->ctx, d->saved);
+    QN_TRY(data->source->read(data->source->user, d->ctx, 0, 0, &inputs));
+    QN_TRY(qn_layer_comparison_run(&d->comparison, inputs, data->n_inputs, true));
     return write_index(d);
 }
 
-qn_status qn_trace_dump(qn_quantize_job *j, const char *folder)
+qn_status qn_trace_dump(const qn_quantize_input *input, const qn_quantized_model *quantized,
+                        const char *folder)
 {
-    dump d = {.j = j};
-    if (!j->calibration.fed)
-        return qn_fail(j->ctx, QN_E_OPTION,
+    dump d = {.ctx = input->ctx};
+    if (!input->data->fed)
+        return qn_fail(input->ctx, QN_E_OPTION,
                        "--dump needs data: there is no sample to run the layers with");
-    qn_arena_init(&d.arena, &j->ctx->allocator);
-    const qn_status status = run(&d, folder);
-    qn_layer_comparison_close(&d.twins);
+    qn_arena_init(&d.arena, &input->ctx->allocator);
+    qn_status status = make_folders(&d, folder);
+    if (status == QN_OK)
+        status = run(&d, input->data, quantized->model);
+    qn_layer_comparison_close(&d.comparison);
     qn_arena_free(&d.arena);
     return status;
 }

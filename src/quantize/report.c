@@ -1,0 +1,168 @@
+/* The report of a quantization. */
+#include "quantize/report.h"
+
+#include <string.h>
+
+#include "quant/output_scale.h"
+#include "quant/reasons.h"
+
+enum { DEFAULT_COMPARED = 16 };
+
+void qn_node_counts_report(qn_item *root, const qn_quantizer *q)
+{
+    int64_t integer = 0, all = 0;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        all += n->quant_class != QN_CLASS_FLOAT || !n->integer;
+        integer += n->integer || qn_reason_is_integer(n->node);
+    }
+    qn_item_text(root, "target", q->settings.profile->name);
+    qn_item_int(root, "nodes", all);
+    qn_item_int(root, "integer_nodes", integer);
+    if (q->n_existing)
+        qn_item_int(root, "given_scales", (int64_t)q->n_existing);
+}
+
+/* Of a chip's outputs that are integers. */
+static void report_scales(qn_item *root, const qn_quantized_model *q)
+{
+    const qn_graph *graph = q->model->graph;
+    if (!q->settings.rules.profile->fixed_point || q->settings.rules.real_outputs)
+        return;
+    qn_item *table = qn_item_table(root, "output_scales");
+    for (size_t i = 0; i < graph->n_outputs; i++) {
+        char number[QN_OUTPUT_SCALE_TEXT];
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "output", graph->outputs[i]->name);
+        qn_item_text(row, "scale",
+                     qn_output_scale_format(number, q->model, graph->outputs[i]->name));
+    }
+}
+
+static bool is_left(const qn_quant_node *n)
+{
+    return !n->integer && n->node->op->quant != QN_QUANT_SHAPE && n->why;
+}
+
+/* Counts the node in the row of its operator and reason; false: there is none. */
+static bool count_alike(const qn_item *table, const qn_quant_node *n)
+{
+    for (const qn_item *row = table->first; row && !table->report->failed; row = row->next) {
+        const qn_item *op = row->first, *why = row->last;
+        if (strcmp(op->text, n->node->op->name) != 0 || strcmp(why->text, n->why) != 0)
+            continue;
+        op->next->integer++;
+        return true;
+    }
+    return false;
+}
+
+/* Most nodes stay float where few kinds can be anything else: people are told the kinds. */
+static void report_kinds(qn_item *root, const qn_quantizer *q)
+{
+    qn_item *table = qn_item_table(root, "left_in_float");
+    table->audience = QN_FOR_PEOPLE;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        if (!is_left(n) || count_alike(table, n))
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "operator", n->node->op->name);
+        qn_item_int(row, "nodes", 1);
+        qn_item_text(row, "why", n->why);
+    }
+}
+
+static void report_float(qn_item *root, const qn_quantizer *q)
+{
+    const bool dynamic = q->settings.dynamic;
+    if (dynamic)
+        report_kinds(root, q);
+    qn_item *table = qn_item_table(root, "left_in_float");
+    table->audience = dynamic ? QN_FOR_PROGRAMS : QN_FOR_ALL;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_quant_node *n = &q->nodes[i];
+        if (!is_left(n))
+            continue;
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "node", n->node->name);
+        qn_item_text(row, "operator", n->node->op->name);
+        qn_item_text(row, "why", n->why);
+    }
+}
+
+static void report_mixed(qn_item *root, const qn_quantize_result *result)
+{
+    const qn_quantized_model *q = &result->made;
+    const qn_profile *profile = q->settings.rules.profile;
+    if (!result->mixed)
+        return;
+    if (profile->fixed_point)
+        qn_item_text(root, "mended",
+                     qn_arena_format(&root->report->arena,
+                                     "8 bits with ranges by %s left too much noise in the outputs: "
+                                     "ranges are by %s%s; -b 8 keeps 8 bits and %s",
+                                     profile->widths[QN_WIDTH_8].method,
+                                     q->settings.params.method->name,
+                                     q->settings.rules.n_widths
+                                         ? ", and the layers that made most of it have 16 bits"
+                                         : "",
+                                     profile->widths[QN_WIDTH_8].method));
+    else
+        qn_item_text(root, "mended",
+                     "8 bits left too much noise in the outputs: the layers that made "
+                     "most of it stay float; -b 8 keeps 8 bits");
+}
+
+/* What may help, of what was not asked for. */
+static const char *advice_for(const qn_quantize_result *result, const qn_quantize_input *input)
+{
+    const qn_quantize_options *o = input->options;
+    const qn_quant_settings *rules = &result->made.settings.rules;
+    const qn_profile *profile = rules->profile;
+    if (o->bits == 8 && !input->mix && !rules->n_widths &&
+        (!profile->fixed_point || qn_profile_wider(profile, 8)))
+        return "without -b 8 and -qm the layers that make most of it are found and get more; "
+               "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
+    return qn_profile_wider(profile, rules->bits)
+               ? "-b 16, --fix-worst N, another method (-qm all tries them) or more data help"
+               : "--fix-worst N, another method (-qm all tries them) or more data help";
+}
+
+/* Nobody shall find out on the chip. */
+static void report_noise(qn_item *root, const qn_quantize_result *result,
+                         const qn_quantize_input *input)
+{
+    if (!(result->noise > QN_WARNED_NOISE))
+        return;
+    const char *text = qn_arena_format(&root->report->arena,
+                                       "the noise of the outputs is %.2f of what they say: "
+                                       "results may be lost; %s",
+                                       result->noise, advice_for(result, input));
+    qn_item_text(root, "noisy", text);
+    if (text)
+        qn_log(input->ctx, QN_LOG_NOTE, "%s", text);
+}
+
+qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
+                             const qn_quantize_input *input, const qn_layer_times *times)
+{
+    const qn_quantized_model *q = &result->made;
+    const int64_t compared = input->options->compared;
+    qn_node_counts_report(root, q->quantizer);
+    qn_calibration_report_data(root, input->data);
+    report_mixed(root, result);
+    if (result->unchecked)
+        qn_item_text(root, "unchecked",
+                     "statistics do not tell which layers 8 bits are too few for: with data beside "
+                     "them (-d) such layers are found");
+    if (times)
+        qn_layer_times_report(root, times);
+    if (input->data->fed)
+        QN_TRY(qn_error_report(root, result, input, compared ? compared : DEFAULT_COMPARED));
+    report_noise(root, result, input);
+    report_scales(root, q);
+    qn_refinements_report(root, result, input);
+    report_float(root, q->quantizer);
+    return qn_report_finish(root->report);
+}
