@@ -1,9 +1,9 @@
-/* onednn_conv LAYERS [SECONDS]: milliseconds that oneDNN's own int8 convolution primitives take for a list of
- * layers, one after another: what a whole network can be compared with. Measured as `quench bench` does it:
- * the median and the fastest of the rounds of that time, after a tenth of it as warm-up. Nothing
- * stands behind the primitives (uint8 maps channels last, int8 weights in oneDNN's form, int32 bias, uint8
- * results), and weights come from where a network has them, since a round walks through all layers.
- * OMP_NUM_THREADS says how many threads. */
+/* onednn_conv LAYERS [SECONDS]: milliseconds that oneDNN's own int8 convolution primitives take for
+ * a list of layers, one after another: what a whole network can be compared with. Measured as
+ * `quench bench` does it: the median and the fastest of the rounds of that time, after a tenth of
+ * it as warm-up. Nothing stands behind the primitives (uint8 maps channels last, int8 weights in
+ * oneDNN's form, int32 bias, uint8 results), and weights come from where a network has them, since
+ * a round walks through all layers. OMP_NUM_THREADS says how many threads. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* named MODEL [NAME=FILE]...: runs a model with inputs from files, random ones for the rest, and tells
- * what comes out. The whole job is one call; options.output_dir would keep the outputs as .npy files. */
+/* named MODEL [NAME=FILE]...: runs a model with inputs from files, random ones for the rest, and
+ * tells what comes out. The whole job is one call; options.output_dir would keep the outputs as
+ * .npy files. */
 #include <err.h>
 #include <quench.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* quantize MODEL DATA [FOLDER]: writes FOLDER/<name>_quantize.onnx, with integers where the model had
- * floats, and tells how far the two are apart. DATA: samples as `quench quant -d` takes them. */
+/* quantize MODEL DATA [FOLDER]: writes FOLDER/<name>_quantize.onnx, with integers where the model
+ * had floats, and tells how far the two are apart. DATA: samples as `quench quant -d` takes
+ * them. */
 #include <err.h>
 #include <quench.h>
 #include <stdio.h>

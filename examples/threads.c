@@ -4,7 +4,8 @@
 #include <quench.h>
 #include <stdio.h>
 
-/* What it returns is NULL where all went well: a thread must not end the program while others run. */
+/* What it returns is NULL where all went well: a thread must not end the program while others
+ * run. */
 static void *work(void *plan)
 {
     /* What examples/fashion.onnx takes: float32[N,1,28,28]. */

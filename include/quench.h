@@ -17,8 +17,7 @@
  *   a returned pointer is borrowed and lives as long as the object it came from.
  * - Options structs may be NULL (all defaults); set them up with their _INIT macro.
  * - A context serves one thread at a time. A plan is immutable and may be shared by any number of
- *   threads, each with a context and a session of its own. A context outlives what was made with it.
- */
+ *   threads, each with a context and a session of its own. A context outlives what was made with it. */
 #ifndef QUENCH_H
 #define QUENCH_H
 
@@ -55,14 +54,22 @@ QN_API const char *qn_version(void);
 
 typedef enum qn_status {
     QN_OK = 0,
-    QN_E_NOMEM,       /* the allocator returned NULL */
-    QN_E_IO,          /* a file could not be opened, read, mapped or written */
-    QN_E_FORMAT,      /* a file or a graph contradicts its own format */
-    QN_E_INVALID,     /* an argument, a shape or a type does not fit */
-    QN_E_UNSUPPORTED, /* well formed, but this build has no answer to it */
-    QN_E_CANCELLED,   /* qn_context_cancel was called */
-    QN_E_GOAL,        /* done, but an accuracy goal was missed */
-    QN_E_OPTION       /* an option means nothing, does not fit or contradicts another */
+    /* The allocator returned NULL */
+    QN_E_NOMEM,
+    /* A file could not be opened, read, mapped or written */
+    QN_E_IO,
+    /* A file or a graph contradicts its own format */
+    QN_E_FORMAT,
+    /* An argument, a shape or a type does not fit */
+    QN_E_INVALID,
+    /* Well formed, but this build has no answer to it */
+    QN_E_UNSUPPORTED,
+    /* qn_context_cancel was called */
+    QN_E_CANCELLED,
+    /* Done, but an accuracy goal was missed */
+    QN_E_GOAL,
+    /* An option means nothing, does not fit or contradicts another */
+    QN_E_OPTION
 } qn_status;
 
 QN_API const char *qn_status_name(qn_status status);
@@ -94,13 +101,15 @@ typedef struct qn_allocator {
 } qn_allocator;
 
 typedef struct qn_context_options {
-    int threads; /* of each plan made with the context; 0: one per available core */
+    /* Of each plan made with the context; 0: one per available core */
+    int threads;
     qn_log_level log_level;
     qn_log_fn *log;
     void *log_user;
     qn_progress_fn *progress;
     void *progress_user;
-    const qn_allocator *allocator; /* copied; NULL: malloc and friends */
+    /* Copied; NULL: malloc and friends */
+    const qn_allocator *allocator;
 } qn_context_options;
 #define QN_CONTEXT_OPTIONS_INIT                                                                    \
     {                                                                                              \
@@ -117,10 +126,10 @@ QN_API const char *qn_context_error(const qn_context *ctx);
  * until qn_context_resume: a request that comes between two calls is not lost. Safe from any thread
  * and from signals. */
 QN_API void qn_context_cancel(qn_context *ctx);
-/* Takes the request back, so that the context and all that was made with it can be used again; returns
- * whether there was one. For the thread that the context serves, between its calls; a request that
- * comes later counts. A session whose run was cancelled can run again; its outputs are undefined until
- * then. */
+/* Takes the request back, so that the context and all that was made with it can be used again;
+ * returns whether there was one. For the thread that the context serves, between its calls; a
+ * request that comes later counts. A session whose run was cancelled can run again; its outputs are
+ * undefined until then. */
 QN_API int qn_context_resume(qn_context *ctx);
 
 /* ---- Tensors --------------------------------------------------------------------------------- */
@@ -137,8 +146,10 @@ typedef enum qn_dtype {
     QN_INT16 = 5,
     QN_INT32 = 6,
     QN_INT64 = 7,
-    QN_STRING = 8, /* elements are qn_string */
-    QN_BOOL = 9,   /* one byte, 0 or 1 */
+    /* Elements are qn_string */
+    QN_STRING = 8,
+    /* One byte, 0 or 1 */
+    QN_BOOL = 9,
     QN_FLOAT16 = 10,
     QN_FLOAT64 = 11,
     QN_UINT32 = 12,
@@ -158,13 +169,16 @@ typedef enum qn_dtype {
     QN_INT2 = 26,
     QN_FLOAT6E2M3 = 27,
     QN_FLOAT6E3M2 = 28,
-    QN_SEQUENCE = 29, /* data is a qn_sequence; rank 0 */
-    QN_NONE = 30,     /* an optional value that is absent; no data */
+    /* Data is a qn_sequence; rank 0 */
+    QN_SEQUENCE = 29,
+    /* An optional value that is absent; no data */
+    QN_NONE = 30,
     QN_DTYPE_COUNT
 } qn_dtype;
 
 typedef struct qn_string {
-    const char *text; /* not terminated */
+    /* Not terminated */
+    const char *text;
     size_t length;
 } qn_string;
 
@@ -188,11 +202,13 @@ QN_API size_t qn_dtype_size(qn_dtype dtype);
 /* Product of the dims: 1 for a scalar. */
 QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
 
-/* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. A path can
- * name the array itself: "file.npz:array". */
+/* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. A path
+ * can name the array itself: "file.npz:array". */
 typedef struct qn_tensor_load_options {
-    const char *entry;     /* array of a .npz; NULL: the one in the path, or else its only one */
-    const qn_tensor *like; /* type and dims of a raw file; dims[0] -1: as many as it has */
+    /* Array of a .npz; NULL: the one in the path, or else its only one */
+    const char *entry;
+    /* Type and dims of a raw file; dims[0] -1: as many as it has */
+    const qn_tensor *like;
 } qn_tensor_load_options;
 
 /* The data may lie in the mapped file: it is for reading only. */
@@ -204,7 +220,7 @@ QN_API void qn_tensor_free(qn_tensor *tensor);
 QN_API QN_MUST_CHECK qn_status qn_tensor_save(qn_context *ctx, const qn_tensor *tensor,
                                               const char *path);
 
-/* ---- Reports: what a call found out, as text for people, as JSON, or as Markdown ---------------- */
+/* ---- Reports: what a call found out, as text for people, as JSON, or as Markdown ------------- */
 
 typedef struct qn_report qn_report;
 
@@ -226,15 +242,16 @@ QN_API int qn_framework_is_read(const char *name);
 
 /* What a file may not say of itself. */
 typedef struct qn_model_load_options {
-    const char *framework; /* a name of qn_framework_name; NULL: what the file looks like */
+    /* A name of qn_framework_name; NULL: what the file looks like */
+    const char *framework;
 } qn_model_load_options;
 #define QN_MODEL_LOAD_OPTIONS_INIT                                                                 \
     {                                                                                              \
         .framework = NULL                                                                          \
     }
 
-/* Reads a model from a file or folder. Tensors stay in the mapped file. Models of a framework that cannot be read yet
- * fail with QN_E_UNSUPPORTED. */
+/* Reads a model from a file or folder. Tensors stay in the mapped file. Models of a framework that
+ * cannot be read yet fail with QN_E_UNSUPPORTED. */
 QN_API QN_MUST_CHECK qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path);
 /* options NULL: as qn_model_load. */
 QN_API QN_MUST_CHECK qn_status qn_model_load_with(qn_model **out, qn_context *ctx, const char *path,
@@ -249,23 +266,29 @@ QN_API const char *qn_model_output_name(const qn_model *model, size_t i);
 /* What a model says of an input or output. */
 typedef struct qn_value_info {
     const char *name;
-    qn_dtype dtype;                   /* QN_UNDEFINED: not known, or no tensor */
-    int32_t rank;                     /* -1: not known */
-    int64_t dims[QN_MAX_RANK];        /* -1: open */
-    const char *symbols[QN_MAX_RANK]; /* the model's names of its dimensions, or NULL */
+    /* QN_UNDEFINED: not known, or no tensor */
+    qn_dtype dtype;
+    /* -1: not known */
+    int32_t rank;
+    /* -1: open */
+    int64_t dims[QN_MAX_RANK];
+    /* The model's names of its dimensions, or NULL */
+    const char *symbols[QN_MAX_RANK];
 } qn_value_info;
 
 /* i must be below the count. */
 QN_API void qn_model_input_info(qn_value_info *out, const qn_model *model, size_t i);
 QN_API void qn_model_output_info(qn_value_info *out, const qn_model *model, size_t i);
-/* A model quantized for a chip gives integers in float tensors, unless real_outputs of qn_quantize_options was set:
- * what output i is to be multiplied with to be the real number; 1 where it is that already. */
+/* A model quantized for a chip gives integers in float tensors, unless real_outputs of
+ * qn_quantize_options was set: what output i is to be multiplied with to be the real number; 1
+ * where it is that already. */
 QN_API double qn_model_output_scale(const qn_model *model, size_t i);
 
 typedef struct qn_input_shape {
     const char *name;
     int32_t rank;
-    int64_t dims[QN_MAX_RANK]; /* -1: as the model has it */
+    /* -1: as the model has it */
+    int64_t dims[QN_MAX_RANK];
 } qn_input_shape;
 
 /* The passes that graphs go through, in their order; NULL past the last. */
@@ -280,8 +303,10 @@ QN_API const char *qn_backend_name(size_t i);
 typedef struct qn_graph_options {
     const qn_input_shape *shapes;
     size_t n_shapes;
-    int64_t batch;           /* first dimension of the inputs that leave it open; 0: not bound */
-    const char *const *skip; /* names of passes to leave out; "all": every one */
+    /* First dimension of the inputs that leave it open; 0: not bound */
+    int64_t batch;
+    /* Names of passes to leave out; "all": every one */
+    const char *const *skip;
     size_t n_skip;
 } qn_graph_options;
 #define QN_GRAPH_OPTIONS_INIT                                                                      \
@@ -293,16 +318,18 @@ typedef struct qn_graph_options {
 QN_API QN_MUST_CHECK qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                                                  const qn_graph_options *options);
 
-/* What is changed in a model because somebody wants another one; the passes keep what it computes, this does not. */
+/* What is changed in a model because somebody wants another one; the passes keep what it computes,
+ * this does not. */
 typedef struct qn_edit_options {
-    const double *mean,
-        *std; /* the first input is x instead of (x - mean) / std; one number for all
-                                 channels, or one for each; NULL: as it is */
+    /* The first input is x instead of (x - mean) / std; one number for all channels, or one for
+     * each; NULL: as it is */
+    const double *mean, *std;
     size_t n_mean, n_std;
-    const char *const
-        *outputs; /* tensors, or nodes, that the network ends with; NULL: as it does */
+    /* Tensors, or nodes, that the network ends with; NULL: as it does */
+    const char *const *outputs;
     size_t n_outputs;
-    int64_t batch; /* first dimension of the inputs that leave it open; 0: it stays open */
+    /* First dimension of the inputs that leave it open; 0: it stays open */
+    int64_t batch;
 } qn_edit_options;
 #define QN_EDIT_OPTIONS_INIT                                                                       \
     {                                                                                              \
@@ -314,11 +341,13 @@ QN_API QN_MUST_CHECK qn_status qn_model_edit(qn_model **out, qn_context *ctx, qn
                                              const qn_edit_options *options);
 
 typedef struct qn_save_options {
-    int opset;            /* of ONNX's own domain; 0: the model's own, or the next that has a form
-                             for every node */
-    size_t external_from; /* tensors of at least this many bytes go to "<path>.data"; 0: only those
-                             of a model that one file cannot hold */
-    const char *form;     /* of a quantized model, see qn_form_name; NULL: as it is */
+    /* Of ONNX's own domain; 0: the model's own, or the next that has a form for every node */
+    int opset;
+    /* Tensors of at least this many bytes go to "<path>.data"; 0: only those of a model that one
+     * file cannot hold */
+    size_t external_from;
+    /* Of a quantized model, see qn_form_name; NULL: as it is */
+    const char *form;
 } qn_save_options;
 
 #define QN_SAVE_OPTIONS_INIT                                                                       \
@@ -335,9 +364,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_save(qn_context *ctx, qn_model *model, c
 
 typedef struct qn_inspect_options {
     qn_graph_options graph;
-    int nodes;     /* list every node */
-    int optimized; /* show the graph as it is after the passes */
-    int passes;    /* list the nodes that each pass added, changed or removed */
+    /* List every node */
+    int nodes;
+    /* Show the graph as it is after the passes */
+    int optimized;
+    /* List the nodes that each pass added, changed or removed */
+    int passes;
 } qn_inspect_options;
 #define QN_INSPECT_OPTIONS_INIT                                                                    \
     {                                                                                              \
@@ -348,14 +380,17 @@ typedef struct qn_inspect_options {
 QN_API QN_MUST_CHECK qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_inspect_options *options);
 
-/* ---- Plan: a model made ready for one set of input shapes --------------------------------------- */
+/* ---- Plan: a model made ready for one set of input shapes ------------------------------------ */
 
 typedef struct qn_plan qn_plan;
 
 typedef struct qn_plan_options {
-    int threads;            /* 0: the context's */
-    const char *backend;    /* NULL: the fastest for each node; "ref": plain C only */
-    qn_graph_options graph; /* open dimensions that nothing binds become 1; see qn_plan_create */
+    /* 0: the context's */
+    int threads;
+    /* NULL: the fastest for each node; "ref": plain C only */
+    const char *backend;
+    /* Open dimensions that nothing binds become 1; see qn_plan_create */
+    qn_graph_options graph;
 } qn_plan_options;
 #define QN_PLAN_OPTIONS_INIT                                                                       \
     {                                                                                              \
@@ -369,12 +404,12 @@ QN_API QN_MUST_CHECK qn_status qn_plan_create(qn_plan **out, qn_context *ctx, qn
                                               const qn_plan_options *options);
 QN_API void qn_plan_free(qn_plan *plan);
 
-/* Type and dims of an input or output as planned. Where only a run can tell them the rank is -1. The
- * data is NULL. */
+/* Type and dims of an input or output as planned. Where only a run can tell them the rank is -1.
+ * The data is NULL. */
 QN_API void qn_plan_input(qn_tensor *out, const qn_plan *plan, size_t i);
 QN_API void qn_plan_output(qn_tensor *out, const qn_plan *plan, size_t i);
 
-/* ---- Session: one caller's buffers for a plan ---------------------------------------------------- */
+/* ---- Session: one caller's buffers for a plan ------------------------------------------------ */
 
 typedef struct qn_session qn_session;
 
@@ -389,7 +424,7 @@ QN_API QN_MUST_CHECK qn_status qn_session_run(qn_session *session, const qn_tens
 /* Output i of the last run; valid until the next one. */
 QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
 
-/* ---- What this library is made of -------------------------------------------------------------- */
+/* ---- What this library is made of ------------------------------------------------------------ */
 
 /* The operators that this library knows; its passes; its version, backends and what it sees of the
  * machine. */
@@ -397,8 +432,9 @@ QN_API QN_MUST_CHECK qn_status qn_ops_report(qn_report **out, qn_context *ctx);
 QN_API QN_MUST_CHECK qn_status qn_passes_report(qn_report **out, qn_context *ctx);
 QN_API QN_MUST_CHECK qn_status qn_build_report(qn_report **out, qn_context *ctx);
 
-/* How far the name is from what somebody meant by the word: less is nearer, what the word abbreviates
- * ("trt" for "tensorrt") is nearest, and SIZE_MAX is a name of which more than a third is other letters. */
+/* How far the name is from what somebody meant by the word: less is nearer, what the word
+ * abbreviates ("trt" for "tensorrt") is nearest, and SIZE_MAX is a name of which more than a third
+ * is other letters. */
 QN_API size_t qn_word_distance(const char *word, const char *name);
 
 #ifdef __cplusplus

@@ -10,10 +10,13 @@
 
 /* Readers of data allocate in threads of their own. */
 typedef struct fault {
-    atomic_long until; /* this many allocations succeed, the next one fails; negative: none fails */
-    atomic_long live;  /* blocks not yet released */
+    /* This many allocations succeed, the next one fails; negative: none fails */
+    atomic_long until;
+    /* Blocks not yet released */
+    atomic_long live;
     atomic_int struck;
-    size_t most; /* bytes that a block may have; 0: any number */
+    /* Bytes that a block may have; 0: any number */
+    size_t most;
 } fault;
 
 static inline int fault_now(fault *f, size_t size)

@@ -1,5 +1,5 @@
-/* The command line: one table per command feeds the parser, --help, the man page and the completions.
- * Results go to stdout, everything else to stderr. */
+/* The command line: one table per command feeds the parser, --help, the man page and the
+ * completions. Results go to stdout, everything else to stderr. */
 #ifndef QN_CLI_H
 #define QN_CLI_H
 
@@ -13,22 +13,28 @@
 /* Exit codes. */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNSUPPORTED = 3, CLI_GOAL = 4 };
 
-/* ---- Options ------------------------------------------------------------------------------------------ */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 typedef struct cli_list {
-    const char **at; /* NULL after the last */
+    /* NULL after the last */
+    const char **at;
     size_t count, room;
 } cli_list;
 
 /* The field that an option fills, and what it takes. */
 typedef enum cli_type {
-    CLI_FLAG, /* int: how often it was given; no value */
-    CLI_INT,  /* int64_t */
-    CLI_REAL, /* double */
-    CLI_TEXT, /* const char *, NULL when not given */
-    CLI_LIST, /* cli_list: may be given again and again */
-    /* cli_list: one value or more, up to the next word that cannot be one. Given again, the last time
-     * counts; of CLI_ROWS every time does, and a NULL stands between two. */
+    /* Int: how often it was given; no value */
+    CLI_FLAG,
+    /* int64_t */
+    CLI_INT,
+    /* Double */
+    CLI_REAL,
+    /* Const char *, NULL when not given */
+    CLI_TEXT,
+    /* cli_list: may be given again and again */
+    CLI_LIST,
+    /* cli_list: one value or more, up to the next word that cannot be one. Given again, the last
+     * time counts; of CLI_ROWS every time does, and a NULL stands between two. */
     CLI_WORDS,
     CLI_ROWS
 } cli_type;
@@ -41,23 +47,36 @@ typedef const char *cli_word_fn(size_t i);
 typedef bool cli_known_fn(const char *text);
 
 typedef struct cli_option {
-    const char *name;     /* without its dashes */
-    const char *also;     /* other names behind two dashes, separated by blanks; NULL: none */
-    const char *shorts;   /* names behind one dash, separated by blanks; whole words. NULL: none */
-    cli_type type;        /* of the field */
-    size_t offset;        /* of the field in the group's values */
-    const char *value;    /* what help calls the value */
-    const char *standard; /* value when not given, as it would be written; NULL: none */
-    double least, most;   /* of a number */
-    cli_number number;    /* of CLI_WORDS and CLI_ROWS */
-    cli_word_fn *word;    /* the values allowed; NULL: any */
-    cli_known_fn *known;  /* whether a value is allowed that is no such word; NULL: none is */
-    const char *help;     /* without a full stop */
+    /* Without its dashes */
+    const char *name;
+    /* Other names behind two dashes, separated by blanks; NULL: none */
+    const char *also;
+    /* Names behind one dash, separated by blanks; whole words. NULL: none */
+    const char *shorts;
+    /* Of the field */
+    cli_type type;
+    /* Of the field in the group's values */
+    size_t offset;
+    /* What help calls the value */
+    const char *value;
+    /* Value when not given, as it would be written; NULL: none */
+    const char *standard;
+    /* Of a number */
+    double least, most;
+    /* Of CLI_WORDS and CLI_ROWS */
+    cli_number number;
+    /* The values allowed; NULL: any */
+    cli_word_fn *word;
+    /* Whether a value is allowed that is no such word; NULL: none is */
+    cli_known_fn *known;
+    /* Without a full stop */
+    const char *help;
 } cli_option;
 
 /* Options that belong together: rows over one struct of values. */
 typedef struct cli_group {
-    const char *title; /* of the rows in help */
+    /* Of the rows in help */
+    const char *title;
     const cli_option *options;
     size_t count;
 } cli_group;
@@ -74,49 +93,64 @@ typedef struct cli_part {
 
 /* What stands before the command. */
 typedef struct cli_program {
-    bool knight; /* called by the name of the tool that many users come from */
+    /* Called by the name of the tool that many users come from */
+    bool knight;
     const char *chip, *default_chip;
-    char **argv;      /* all of the command line; ends with NULL */
-    qn_infer_fn *run; /* calls functions of scripts; `user` is the name of one. NULL: nobody does */
+    /* All of the command line; ends with NULL */
+    char **argv;
+    /* Calls functions of scripts; `user` is the name of one. NULL: nobody does */
+    qn_infer_fn *run;
 } cli_program;
 
-/* The whole command. It is also what a program that has an interpreter for scripts loads as a library and calls;
- * returns the exit code. */
+/* The whole command. It is also what a program that has an interpreter for scripts loads as a
+ * library and calls; returns the exit code. */
 QN_API int quench_command(int argc, char **argv, qn_infer_fn *run);
 
 /* What every command has. The values of a command begin with it. */
 typedef struct cli_common {
     int help, json, markdown, verbose, quiet;
-    const qn_log_level *log_level; /* that an option of the command asks for; NULL: by the above */
-    cli_list arguments;            /* what is no option */
-    const cli_option
-        *before; /* with several numbers, right behind which the last argument stands; NULL: none */
-    bool *given; /* whether the i-th option of cli_field_at was */
+    /* That an option of the command asks for; NULL: by the above */
+    const qn_log_level *log_level;
+    /* What is no option */
+    cli_list arguments;
+    /* With several numbers, right behind which the last argument stands; NULL: none */
+    const cli_option *before;
+    /* Whether the i-th option of cli_field_at was */
+    bool *given;
     const cli_program *program;
-    struct cli_config *config; /* the file that more options came from; NULL: none */
-    bool chipless;             /* the command is for a target that is no chip */
+    /* The file that more options came from; NULL: none */
+    struct cli_config *config;
+    /* The command is for a target that is no chip */
+    bool chipless;
 } cli_common;
 
 typedef struct cli_work cli_work;
 typedef struct cli_command cli_command;
 struct cli_command {
     const char *name;
-    const char *arguments; /* of the usage line */
-    int least, most;       /* arguments */
-    cli_word_fn *word;     /* that an argument may be; NULL: files */
+    /* Of the usage line */
+    const char *arguments;
+    /* Arguments */
+    int least, most;
+    /* That an argument may be; NULL: files */
+    cli_word_fn *word;
     const char *brief;
-    const char *notes;  /* a paragraph for help and man page; may be NULL */
-    cli_part parts[12]; /* its options; ends with a part without group. The common ones follow */
+    /* A paragraph for help and man page; may be NULL */
+    const char *notes;
+    /* Its options; ends with a part without group. The common ones follow */
+    cli_part parts[12];
     size_t values_size;
     /* Whether the options go together, with messages where they do not; NULL: always. */
     bool (*check)(void *values, const cli_command *command);
     int (*run)(cli_work *cli, const void *values);
-    const char *section; /* of run configurations, for a command with cli_config_group */
+    /* Of run configurations, for a command with cli_config_group */
+    const char *section;
 };
 
 /* All commands; ends with NULL. */
 extern const cli_command *const cli_cmds[];
-/* Under the name Knight there are more: one that quantizes, and those of the chip vendor's tools. */
+/* Under the name Knight there are more: one that quantizes, and those of the chip vendor's
+ * tools. */
 extern const cli_command cli_cmd_build;
 bool cli_is_vendors(const char *name);
 int cli_leave_to_vendor(void); /* says so; returns the exit code */
@@ -135,16 +169,17 @@ typedef struct cli_field {
 /* The i-th of all, group by group; false past the last. */
 bool cli_field_at(cli_field *out, const cli_command *command, size_t i);
 
-/* Fills `values` (zeroed, of the command's size) from the arguments behind the command's name. False,
- * with a message on stderr, where they do not fit the table. cli_values_free in any case. */
+/* Fills `values` (zeroed, of the command's size) from the arguments behind the command's name.
+ * False, with a message on stderr, where they do not fit the table. cli_values_free in any case. */
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv);
-/* For one argument too many: whether the last was meant for an option with several numbers, which it then tells of. */
+/* For one argument too many: whether the last was meant for an option with several numbers, which
+ * it then tells of. */
 bool cli_refuse_stray(const cli_common *common);
 void cli_values_free(void *values, const cli_command *command);
 /* Whether the option was given, on the command line or in a file. */
 bool cli_given(const void *values, const cli_command *command, const char *name);
-/* One more option as a file has it: values of a list as words of their own, of a flag "true" or "false". What the
- * command line gave stays. `where` is for messages. */
+/* One more option as a file has it: values of a list as words of their own, of a flag "true" or
+ * "false". What the command line gave stays. `where` is for messages. */
 bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
              const char *where);
 /* The best guess at what was meant, or NULL. */
@@ -156,11 +191,12 @@ bool cli_takes_many(const cli_command *command, const char *name);
 /* False, with a message, where memory is short. */
 bool cli_list_push(cli_list *list, const char *text);
 
-/* ---- Run configurations ----------------------------------------------------------------------------------- */
+/* ---- Run configurations ---------------------------------------------------------------------- */
 
 /* A const char *: the file. */
 extern const cli_group cli_config_group;
-/* Options of the file that the command line did not give. False, with a message, where they do not fit. */
+/* Options of the file that the command line did not give. False, with a message, where they do not
+ * fit. */
 bool cli_config_apply(void *values, const cli_command *command, const char *path);
 void cli_config_free(struct cli_config *config);
 /* Gives the function the file's "input-configs", if there are any. */
@@ -169,27 +205,33 @@ void cli_config_inputs(qn_function *function, const cli_common *common);
 bool cli_config_input(qn_config_entry *out, const cli_common *common, size_t i, const char *key);
 /* Whether a message is about a place in the file. */
 bool cli_config_blamed(const cli_common *common, const char *message);
-/* The chip that the work is for: from the command line, the file, --default-chip, the name that the program was called
- * by. NULL: none. */
+/* The chip that the work is for: from the command line, the file, --default-chip, the name that the
+ * program was called by. NULL: none. */
 const char *cli_chip(const cli_common *common);
 /* Only from the command line or the file's "chip". */
 const char *cli_named_chip(const cli_common *common);
-/* Whether there is such a chip; where not, a message that begins with `where` and lists those that there are. */
+/* Whether there is such a chip; where not, a message that begins with `where` and lists those that
+ * there are. */
 bool cli_check_chip(const char *name, const char *where);
-/* Whether an option without its dashes belongs to a section that is the vendor's, as "compile.save-dir" does. */
+/* Whether an option without its dashes belongs to a section that is the vendor's, as
+ * "compile.save-dir" does. */
 bool cli_is_vendors_option(const char *name);
 
-/* ---- A command at work ---------------------------------------------------------------------------------- */
+/* ---- A command at work ----------------------------------------------------------------------- */
 
 struct cli_work {
     qn_context *ctx;
     const cli_common *common;
-    bool terminal; /* stderr is one, and progress is wanted */
-    bool showing;  /* a progress line stands there */
+    /* Stderr is one, and progress is wanted */
+    bool terminal;
+    /* A progress line stands there */
+    bool showing;
     double shown_ms, began_ms;
     const char *doing;
-    bool aside;   /* results go to stderr, since stdout is a file that the command writes */
-    bool misused; /* what fails next does so because of what an option says */
+    /* Results go to stderr, since stdout is a file that the command writes */
+    bool aside;
+    /* What fails next does so because of what an option says */
+    bool misused;
 };
 
 /* Runs the command with a context, signals and progress set up; returns the exit code. */
@@ -204,7 +246,7 @@ void cli_error(const char *format, ...) QN_PRINTF(1, 2);
 /* What a user should know though nothing is wrong. */
 void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 
-/* ---- Commands about a model: the groups of options that they share ------------------------------------ */
+/* ---- Commands about a model: the groups of options that they share --------------------------- */
 
 /* How its graph is made ready. */
 typedef struct cli_graph_values {
@@ -269,39 +311,43 @@ extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_f
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
                           const qn_graph_options *graph, const void *values);
-/* Loads the model that the first argument names, does the job with the graph options made of `graph`,
- * and shows the report. Returns the exit code. */
+/* Loads the model that the first argument names, does the job with the graph options made of
+ * `graph`, and shows the report. Returns the exit code. */
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
 /* The same with a model that is named otherwise; `from` is what is known of it, NULL: nothing. */
 int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
                        cli_job *job, const cli_graph_values *graph, const void *values);
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
-/* Where there are samples the batch is theirs and no matter of the graph: the last one may be smaller. */
+/* Where there are samples the batch is theirs and no matter of the graph: the last one may be
+ * smaller. */
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);
 /* The samples and the inputs that are the same for all of them, as a calibration takes them. */
 qn_calibrate_options cli_calibrate_options(const cli_data_values *data, const cli_list *inputs,
                                            int64_t seed, const qn_graph_options *graph);
 
-/* ---- Infer functions of files -------------------------------------------------------------------------- */
+/* ---- Infer functions of files ---------------------------------------------------------------- */
 
 /* A function of a shared object or of a script. */
 typedef struct cli_script {
     qn_function function;
-    void *object;     /* what was opened; NULL: nothing */
-    qn_infer_fn *own; /* of it */
-    char *name;       /* memory of function.user */
+    /* What was opened; NULL: nothing */
+    void *object;
+    /* Of it */
+    qn_infer_fn *own;
+    /* Memory of function.user */
+    char *name;
 } cli_script;
 /* Whether the name is that of a script or a shared object; else a message says what is expected. */
 bool cli_script_fits(const char *path);
-/* False, with a message, where the file or the function is not there; the file infer_common.py need not be, for functions
- * that are built in. A script without an interpreter at hand starts
- * one, which runs the command line from its beginning: then this does not return, unless there is no interpreter.
- * cli_script_close in any case. */
+/* False, with a message, where the file or the function is not there; the file infer_common.py need
+ * not be, for functions that are built in. A script without an interpreter at hand starts one,
+ * which runs the command line from its beginning: then this does not return, unless there is no
+ * interpreter. cli_script_close in any case. */
 bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
                      const char *function);
 void cli_script_close(cli_script *script);
 
-/* ---- Pages about the command itself ---------------------------------------------------------------------- */
+/* ---- Pages about the command itself ---------------------------------------------------------- */
 
 /* All return the exit code. */
 int cli_help(const cli_command *command); /* NULL: of the whole */

@@ -55,7 +55,7 @@ static const cli_option options[] = {
 };
 static const cli_group own = CLI_GROUP("of calibrate", options);
 
-/* ---- Files of statistics -------------------------------------------------------------------------------- */
+/* ---- Files of statistics --------------------------------------------------------------------- */
 
 static qn_status load_all(qn_stats **parts, cli_work *cli, const cli_list *paths)
 {
@@ -119,7 +119,7 @@ static int show(cli_work *cli, const values *v)
     return code;
 }
 
-/* ---- Calibration ------------------------------------------------------------------------------------------ */
+/* ---- Calibration ----------------------------------------------------------------------------- */
 
 /* Better said now than after hours. */
 static bool can_create(const char *path)

@@ -121,7 +121,7 @@ static const cli_option options[] = {
 };
 static const cli_group own = CLI_GROUP("of compare", options);
 
-/* ---- From values to the library's options ---------------------------------------------------------------------- */
+/* ---- From values to the library's options ---------------------------------------------------- */
 
 static int64_t number_at(const cli_list *list, size_t i)
 {

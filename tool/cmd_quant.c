@@ -5,7 +5,7 @@
 
 #include "quant.h"
 
-/* ---- What is not built yet ---------------------------------------------------------------------------------- */
+/* ---- What is not built yet ------------------------------------------------------------------- */
 
 /* Fails for a model that cannot be read, before anybody runs a script for it. */
 static qn_status check_framework(cli_work *cli, const char *path, const qn_model_load_options *from)
@@ -18,7 +18,7 @@ static qn_status check_framework(cli_work *cli, const char *path, const qn_model
     return status;
 }
 
-/* ---- From values to the library's options ---------------------------------------------------------------------- */
+/* ---- From values to the library's options ---------------------------------------------------- */
 
 static int default_threads(void)
 {
@@ -117,7 +117,8 @@ static size_t list_methods(const char **out, const quant_values *v)
     return count;
 }
 
-/* The models of all steps are large: whoever asks for a run mode, as users of the Knight tool do, gets them. */
+/* The models of all steps are large: whoever asks for a run mode, as users of the Knight tool do,
+ * gets them. */
 static bool keeps_steps(const quant_values *v)
 {
     return cli_chip(&v->common) || v->run.dump || cli_given(v, &cli_cmd_quant, "run-mode");
@@ -208,7 +209,7 @@ static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model,
     return status;
 }
 
-/* ---- Run modes ------------------------------------------------------------------------------------------------- */
+/* ---- Run modes ------------------------------------------------------------------------------- */
 
 /* The model as it is: through the function, or with the data. */
 static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,

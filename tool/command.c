@@ -23,11 +23,12 @@ const cli_command *cli_command_find(const char *name)
     return NULL;
 }
 
-/* ---- What stands before the command ---------------------------------------------------------------------- */
+/* ---- What stands before the command ---------------------------------------------------------- */
 
 typedef struct program_option {
     const char *name, *brief;
-    size_t offset; /* of the text in cli_program */
+    /* Of the text in cli_program */
+    size_t offset;
 } program_option;
 
 static const program_option program_options[] = {
@@ -88,7 +89,7 @@ static bool is_knight(const char *path)
     return path && strcmp(slash ? slash + 1 : path, "Knight") == 0;
 }
 
-/* ---- The command -------------------------------------------------------------------------------------------- */
+/* ---- The command ----------------------------------------------------------------------------- */
 
 /* "--help" and "--version" where a command is expected. */
 static const char *command_name(const char *word)

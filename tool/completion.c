@@ -46,7 +46,7 @@ static const char *command_name(size_t i)
     return cli_cmds[i] ? cli_cmds[i]->name : NULL;
 }
 
-/* ---- bash ------------------------------------------------------------------------------------------------- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
 static void bash_name(const cli_command *command, const cli_option *option)
 {
@@ -107,7 +107,7 @@ static void bash(void)
            "    esac\n}\ncomplete -o filenames -F _quench quench\n");
 }
 
-/* ---- zsh -------------------------------------------------------------------------------------------------- */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 /* Inside single quotes and _arguments: quotes, brackets and colons need care. */
 static void zsh_text(const char *text)
@@ -190,7 +190,7 @@ static void zsh(void)
     printf("    esac\n}\n_quench \"$@\"\n");
 }
 
-/* ---- fish ------------------------------------------------------------------------------------------------- */
+/* ---- fish ------------------------------------------------------------------------------------ */
 
 static void fish_text(const char *text)
 {
@@ -251,7 +251,7 @@ static void fish(void)
         fish_command(cli_cmds[i]);
 }
 
-/* ---- The shells ------------------------------------------------------------------------------------------- */
+/* ---- The shells ------------------------------------------------------------------------------ */
 
 static const struct {
     const char *name;

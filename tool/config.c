@@ -9,8 +9,10 @@ struct cli_config {
     qn_config *file;
     const char *chip, *default_chip;
     const char *path;
-    const char *inputs; /* "input-configs", JSON */
-    char **texts;       /* that values were split out of */
+    /* "input-configs", JSON */
+    const char *inputs;
+    /* That values were split out of */
+    char **texts;
     size_t n_texts;
 };
 
@@ -24,7 +26,7 @@ static const cli_option config_options[] = {
 };
 const cli_group cli_config_group = CLI_GROUP("from a file", config_options);
 
-/* ---- Sections ------------------------------------------------------------------------------------------- */
+/* ---- Sections -------------------------------------------------------------------------------- */
 
 static const char *const own_sections[] = {"quant", "compare", NULL};
 static const char *const other_sections[] = {"compile", "run", "profiling", NULL};
@@ -126,7 +128,7 @@ static bool take_own(struct cli_config *config)
     return true;
 }
 
-/* ---- Values --------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 /* "0 0 0" as three values: so it stands where others write a list. */
 static bool split_text(cli_list *out, struct cli_config *config, const char *text)
@@ -195,7 +197,7 @@ static bool take_blocks(struct cli_config *config, const char *section)
     return true;
 }
 
-/* ---- The door ------------------------------------------------------------------------------------------- */
+/* ---- The door -------------------------------------------------------------------------------- */
 
 static bool load(struct cli_config *config, const char *path)
 {

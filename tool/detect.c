@@ -65,7 +65,7 @@ static const cli_option detect_options[] = {
 };
 const cli_group cli_detect_group = CLI_GROUP("for detection", detect_options);
 
-/* ---- Texts to options ------------------------------------------------------------------------------------ */
+/* ---- Texts to options ------------------------------------------------------------------------ */
 
 static bool is_between(char c)
 {

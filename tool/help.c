@@ -140,7 +140,7 @@ int cli_help(const cli_command *command)
     return cli_written(stdout);
 }
 
-/* ---- Man page ------------------------------------------------------------------------------------------- */
+/* ---- Man page -------------------------------------------------------------------------------- */
 
 /* Dashes stay dashes, and no line begins a request by accident. */
 static void man_text(const char *text)

@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-/* ---- The graph ------------------------------------------------------------------------------------------ */
+/* ---- The graph ------------------------------------------------------------------------------- */
 
 /* The passes, and behind them what leaves all of them out. */
 static const char *pass_word(size_t i)
@@ -84,7 +84,8 @@ static bool parse_shape(qn_input_shape *out, char **names, const char *text)
 /* The library's options made of the command's values. */
 typedef struct prepared {
     qn_input_shape *shapes;
-    char *names; /* of the shapes, one after the other */
+    /* Of the shapes, one after the other */
+    char *names;
     qn_graph_options options;
 } prepared;
 
@@ -119,7 +120,7 @@ static void prepared_free(prepared *p)
     free(p->names);
 }
 
-/* ---- Running it ----------------------------------------------------------------------------------------- */
+/* ---- Running it ------------------------------------------------------------------------------ */
 
 static const cli_option engine_options[] = {
     {.name = "threads",
@@ -163,7 +164,7 @@ static const cli_option feed_options[] = {
 };
 const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 
-/* ---- From file to report -------------------------------------------------------------------------------- */
+/* ---- From file to report --------------------------------------------------------------------- */
 
 int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
                        cli_job *job, const cli_graph_values *values, const void *all)

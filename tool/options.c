@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-/* ---- Finding -------------------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static bool is_among(const char *words, const char *word, size_t length)
 {
@@ -57,7 +57,7 @@ bool cli_takes_many(const cli_command *command, const char *name)
     return false;
 }
 
-/* ---- Values --------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static bool is_list(const cli_option *option)
 {
@@ -166,7 +166,7 @@ static bool set_value(const found *to, const char *text)
     }
 }
 
-/* ---- Several values behind one name --------------------------------------------------------------------------- */
+/* ---- Several values behind one name ---------------------------------------------------------- */
 
 /* A word that can be no value: an option, unless it is a negative number. */
 static bool is_option_like(const char *text)
@@ -178,8 +178,8 @@ static bool is_option_like(const char *text)
     return end == text || *end;
 }
 
-/* Whether a further word belongs to the values: what is nearly one does, so that a slip is told of and not taken
- * for an argument. */
+/* Whether a further word belongs to the values: what is nearly one does, so that a slip is told of
+ * and not taken for an argument. */
 static bool is_further(const cli_option *option, const char *text)
 {
     int64_t whole;
@@ -204,7 +204,7 @@ static bool begin_values(const found *to)
     return to->option->type != CLI_ROWS || !list->count || cli_list_push(list, NULL);
 }
 
-/* ---- Arguments ------------------------------------------------------------------------------------------ */
+/* ---- Arguments ------------------------------------------------------------------------------- */
 
 /* "-q -v" for "-qv", "-t 4" for "-t4": what other commands let one write together. False where the
  * letters are no short names. */
@@ -275,7 +275,8 @@ typedef struct words {
     int argc;
     char **argv;
     int at;
-    const cli_option *last; /* that the words before `at` belong to; NULL: none */
+    /* That the words before `at` belong to; NULL: none */
+    const cli_option *last;
 } words;
 
 static bool take_values(const found *to, const cli_command *command, words *w, const char *text)
@@ -304,7 +305,8 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     return true;
 }
 
-/* w is at an option of the vendor's, with all that may be its values. In an interpreter it was told before. */
+/* w is at an option of the vendor's, with all that may be its values. In an interpreter it was told
+ * before. */
 static void leave_out(const cli_common *common, words *w)
 {
     const char *argument = w->argv[w->at];
@@ -417,7 +419,7 @@ bool cli_parse(void *values, const cli_command *command, int argc, char **argv)
     return check_arguments(common, command);
 }
 
-/* ---- Options of a file ---------------------------------------------------------------------------------------- */
+/* ---- Options of a file ----------------------------------------------------------------------- */
 
 static bool set_flag(const found *to, const cli_list *texts, const char *where)
 {

@@ -8,7 +8,8 @@
 typedef struct quant_origin_values {
     const char *framework, *weight;
     cli_list first_nodes, last_nodes;
-    cli_list shapes; /* rows of dimensions */
+    /* Rows of dimensions */
+    cli_list shapes;
     int to_chw;
 } quant_origin_values;
 
@@ -62,7 +63,8 @@ typedef struct quant_values {
 extern const cli_group quant_group, quant_origin_group, quant_run_group, quant_mix_group,
     quant_edge_group;
 
-/* A cli_command's `check`: options that exclude each other are an error, those without effect a note. */
+/* A cli_command's `check`: options that exclude each other are an error, those without effect a
+ * note. */
 bool quant_check(void *values, const cli_command *command);
 
 /* A copy of the model, normalized and cut as the options say. */

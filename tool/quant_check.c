@@ -4,7 +4,7 @@
 
 #include "quant.h"
 
-/* ---- What excludes each other ------------------------------------------------------------------------------ */
+/* ---- What excludes each other ---------------------------------------------------------------- */
 
 typedef struct clash {
     const char *one, *other, *why;
@@ -32,7 +32,7 @@ static bool check_clashes(const quant_values *v, const cli_command *command)
     return true;
 }
 
-/* ---- Chips ------------------------------------------------------------------------------------------------------ */
+/* ---- Chips ----------------------------------------------------------------------------------- */
 
 /* The first option given that makes nodes of 16 bits; NULL: none. */
 static const char *wide_option(const quant_values *v, const cli_command *command)
@@ -81,7 +81,7 @@ static bool check_chip(const quant_values *v, const cli_command *command)
     return !wide && !v->dynamic;
 }
 
-/* ---- Other rules ------------------------------------------------------------------------------------------------ */
+/* ---- Other rules ----------------------------------------------------------------------------- */
 
 static bool quantizes(const quant_values *v)
 {
@@ -129,7 +129,8 @@ static bool check_methods(const quant_values *v)
     return false;
 }
 
-/* What gives nodes activations of 16 bits; *option is its option. NULL: nothing, or what follows may take it back. */
+/* What gives nodes activations of 16 bits; *option is its option. NULL: nothing, or what follows
+ * may take it back. */
 static const char *wide_asked(const quant_values *v, const char **option)
 {
     const char *width = v->bits == 16 ? "16" : NULL;
@@ -179,7 +180,7 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
     return true;
 }
 
-/* ---- What "input-configs" say -------------------------------------------------------------------------------- */
+/* ---- What "input-configs" say ---------------------------------------------------------------- */
 
 static bool set_from(quant_values *v, const cli_command *command, const char *option,
                      const qn_config_entry *entry)
@@ -193,7 +194,8 @@ static bool set_from(quant_values *v, const cli_command *command, const char *op
     return good;
 }
 
-/* Pixels as they are need a model that does what the function does else: (x - mean) / std, or x / 255. */
+/* Pixels as they are need a model that does what the function does else: (x - mean) / std, or x /
+ * 255. */
 static bool fold_input(quant_values *v, const cli_command *command, const qn_config_entry *type)
 {
     const char *zero = "0", *most = "255";
@@ -244,7 +246,7 @@ static bool take_input_types(quant_values *v, const cli_command *command)
     return good;
 }
 
-/* ---- What has no effect ---------------------------------------------------------------------------------------- */
+/* ---- What has no effect ---------------------------------------------------------------------- */
 
 typedef bool needs_fn(const quant_values *v);
 
@@ -331,7 +333,8 @@ static bool is_paddle(const quant_values *v)
 typedef struct condition {
     const char *option;
     needs_fn *needs;
-    const char *what; /* it needs */
+    /* It needs */
+    const char *what;
 } condition;
 
 static const condition conditions[] = {
@@ -405,7 +408,7 @@ static void tell_idle(const quant_values *v, const cli_command *command)
     }
 }
 
-/* ---- The door --------------------------------------------------------------------------------------------------- */
+/* ---- The door -------------------------------------------------------------------------------- */
 
 static bool check_model(const quant_values *v)
 {

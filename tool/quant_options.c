@@ -1,7 +1,7 @@
 /* quench quant: the tables of its options. */
 #include "quant.h"
 
-/* ---- How to quantize ------------------------------------------------------------------------------------- */
+/* ---- How to quantize ------------------------------------------------------------------------- */
 
 /* The methods, and all of them. */
 static const char *method_word(size_t i)
@@ -184,7 +184,7 @@ static const cli_option own_options[] = {
 };
 const cli_group quant_group = CLI_GROUP("of quant", own_options);
 
-/* ---- Where the model comes from ---------------------------------------------------------------------------- */
+/* ---- Where the model comes from -------------------------------------------------------------- */
 
 static const cli_option origin_options[] = {
     {.name = "framework",
@@ -229,7 +229,7 @@ static const cli_option origin_options[] = {
 };
 const cli_group quant_origin_group = CLI_GROUP("for models that are no ONNX", origin_options);
 
-/* ---- Who feeds it, and what is done --------------------------------------------------------------------------- */
+/* ---- Who feeds it, and what is done ---------------------------------------------------------- */
 
 static const char *mode_word(size_t i)
 {
@@ -292,7 +292,7 @@ static const cli_option run_options[] = {
 };
 const cli_group quant_run_group = CLI_GROUP("for the run", run_options);
 
-/* ---- Widths node by node --------------------------------------------------------------------------------------- */
+/* ---- Widths node by node --------------------------------------------------------------------- */
 
 static const char *strategy_word(size_t i)
 {
@@ -332,7 +332,7 @@ static const cli_option mix_options[] = {
 };
 const cli_group quant_mix_group = CLI_GROUP("for mixed widths", mix_options);
 
-/* ---- Inputs, outputs, tables ----------------------------------------------------------------------------------- */
+/* ---- Inputs, outputs, tables ----------------------------------------------------------------- */
 
 static const char *input_type_word(size_t i)
 {

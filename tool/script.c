@@ -14,7 +14,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* ---- Shared objects ------------------------------------------------------------------------------------------ */
+/* ---- Shared objects -------------------------------------------------------------------------- */
 
 /* ISO C has no cast from an object's address to a function's. */
 static qn_infer_fn *find_function(void *object, const char *name)
@@ -85,10 +85,10 @@ static bool open_object(cli_script *out, const char *path, const char *function)
     return out->own != NULL;
 }
 
-/* ---- Scripts -------------------------------------------------------------------------------------------------- */
+/* ---- Scripts --------------------------------------------------------------------------------- */
 
-/* The first of the places that there is, beside the program itself: of an installed one, and of a folder that it was
- * built in. */
+/* The first of the places that there is, beside the program itself: of an installed one, and of a
+ * folder that it was built in. */
 static bool find_beside(char *out, size_t size, const char *const *places)
 {
     char self[4096];
@@ -180,7 +180,7 @@ static bool open_script(cli_script *out, const cli_program *program, const char 
     return out->name != NULL;
 }
 
-/* ---- Either ----------------------------------------------------------------------------------------------------- */
+/* ---- Either ---------------------------------------------------------------------------------- */
 
 /* The vendor's file of infer functions need not be there: what it is known for is built in. */
 static bool is_built_in(const char *path, const char *function)

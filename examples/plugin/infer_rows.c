@@ -1,8 +1,8 @@
-/* An infer function in C: feeds the rows of a .npy file, and says how sure the model is of its answers.
+/* An infer function in C: feeds the rows of a .npy file, and says how sure the model is of its
+ * answers.
  *
  *     cc -shared -fPIC infer_rows.c -o infer_rows.so -lquench
- *     quench quant -m model.onnx -d rows.npy -uds ./infer_rows.so -if infer_rows -i 10 -bs 4
- */
+ *     quench quant -m model.onnx -d rows.npy -uds ./infer_rows.so -if infer_rows -i 10 -bs 4 */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,8 +1,7 @@
 /* quench: whole jobs, as the command does them, and the infer functions that they call.
  *
- * quench.h includes this page: it is the last third of the manual, and the rules of the first hold. A job
- * takes a model and options, and hands out a report.
- */
+ * quench.h includes this page: it is the last third of the manual, and the rules of the first hold.
+ * A job takes a model and options, and hands out a report. */
 #ifndef QUENCH_JOBS_H
 #define QUENCH_JOBS_H
 
@@ -12,28 +11,37 @@
 extern "C" {
 #endif
 
-/* ---- Infer functions: code that feeds a model and says how good it is ------------------------------- */
+/* ---- Infer functions: code that feeds a model and says how good it is ------------------------ */
 
 /* A model that somebody else's code feeds. It lives as long as the call of the function. */
 typedef struct qn_executor qn_executor;
 
-/* Feeds the model with qn_executor_forward as often as it wants to, iteration times as a rule, and tells how
- * good the outputs are: larger is better, NaN (which *metric holds from the start) where there is no such
- * number. It is called once with the float model, to collect statistics, and then with each quantized one,
- * and must feed the same data in the same order every time. A status that it made up itself needs a message:
- * qn_executor_fail. */
+/* Feeds the model with qn_executor_forward as often as it wants to, iteration times as a rule, and
+ * tells how good the outputs are: larger is better, NaN (which *metric holds from the start) where
+ * there is no such number. It is called once with the float model, to collect statistics, and then
+ * with each quantized one, and must feed the same data in the same order every time. A status that
+ * it made up itself needs a message: qn_executor_fail. */
 typedef qn_status qn_infer_fn(void *user, qn_executor *executor, double *metric);
 
 typedef struct qn_executor_facts {
-    int64_t iteration;    /* forwards that are asked for */
-    int64_t batch_size;   /* samples of each */
-    const char *dataset;  /* as given by the user; NULL: not */
-    const char *save_dir; /* likewise */
-    const char *run_mode; /* "quant", "infer", ... */
-    const char *script;   /* file that has the function; NULL: none */
-    const char *configs;  /* "input-configs" of the run-config, JSON; NULL: none */
-    const char *stage;    /* what the outputs are of: "float", "fixed" or "infer" */
-    int quiet;            /* what the function prints is not to be seen: it runs many times */
+    /* Forwards that are asked for */
+    int64_t iteration;
+    /* Samples of each */
+    int64_t batch_size;
+    /* As given by the user; NULL: not */
+    const char *dataset;
+    /* Likewise */
+    const char *save_dir;
+    /* "quant", "infer", ... */
+    const char *run_mode;
+    /* File that has the function; NULL: none */
+    const char *script;
+    /* "input-configs" of the run-config, JSON; NULL: none */
+    const char *configs;
+    /* What the outputs are of: "float", "fixed" or "infer" */
+    const char *stage;
+    /* What the function prints is not to be seen: it runs many times */
+    int quiet;
     size_t n_inputs, n_outputs, n_layers;
 } qn_executor_facts;
 
@@ -50,15 +58,15 @@ QN_API const char *qn_executor_output_name(const qn_executor *executor, size_t i
 /* As of qn_model_output_scale. */
 QN_API double qn_executor_output_scale(const qn_executor *executor, size_t i);
 QN_API void qn_executor_layer(qn_layer_info *out, const qn_executor *executor, size_t i);
-/* Runs the model with inputs in the order of its own. Types that convert without loss are converted. A batch may
- * be a multiple of the model's. */
+/* Runs the model with inputs in the order of its own. Types that convert without loss are
+ * converted. A batch may be a multiple of the model's. */
 QN_API QN_MUST_CHECK qn_status qn_executor_forward(qn_executor *executor, const qn_tensor *inputs,
                                                    size_t n_inputs);
 /* Output i of the last forward; valid until the next one. */
 QN_API const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i);
-/* Whether more forwards would tell nothing new: only with a quantized model, once the running error of its
- * outputs, sum|fixed - float| / sum|float|, changed by less than a hundredth over the last tenth of the
- * iterations, and three of them at least. */
+/* Whether more forwards would tell nothing new: only with a quantized model, once the running error
+ * of its outputs, sum|fixed - float| / sum|float|, changed by less than a hundredth over the last
+ * tenth of the iterations, and three of them at least. */
 QN_API int qn_executor_early_stop(const qn_executor *executor);
 /* The message of the last forward that failed. */
 QN_API const char *qn_executor_error(const qn_executor *executor);
@@ -70,33 +78,40 @@ QN_API QN_MUST_CHECK qn_status qn_executor_fail(qn_executor *executor, qn_status
 QN_API const char *qn_infer_name(size_t i);
 
 typedef struct qn_function {
-    const char *
-        name; /* of a built-in one, or what messages call it; NULL: the data's, see qn_data_options,
-                         or, where there are none, "infer_auto": random numbers */
-    qn_infer_fn *run; /* NULL: the built-in one */
+    /* Of a built-in one, or what messages call it; NULL: the data's, see qn_data_options, or, where
+     * there are none, "infer_auto": random numbers */
+    const char *name;
+    /* NULL: the built-in one */
+    qn_infer_fn *run;
     void *user;
-    const char *script, *dataset, *configs; /* as of qn_executor_facts */
-    int64_t batch_size;                     /* 0: 1 */
-    const char *config_file; /* that `configs` stand in, for messages; NULL: not known */
-    int strict;              /* as of qn_data_options, for built-in ones */
+    /* As of qn_executor_facts */
+    const char *script, *dataset, *configs;
+    /* 0: 1 */
+    int64_t batch_size;
+    /* That `configs` stand in, for messages; NULL: not known */
+    const char *config_file;
+    /* As of qn_data_options, for built-in ones */
+    int strict;
 } qn_function;
 
-/* Calls a built-in function from within another one, in place of it. "infer_default" takes pictures and labels as
- * `configs` say (docs/scripts.md); "infer_auto" and names that are none fail. */
+/* Calls a built-in function from within another one, in place of it. "infer_default" takes pictures
+ * and labels as `configs` say (docs/scripts.md); "infer_auto" and names that are none fail. */
 QN_API QN_MUST_CHECK qn_status qn_infer_call(double *metric, qn_executor *executor,
                                              const char *name);
 
-/* ---- Whole jobs, as the command does them ---------------------------------------------------------- */
+/* ---- Whole jobs, as the command does them ---------------------------------------------------- */
 
 typedef struct qn_infer_options {
     qn_plan_options plan;
-    /* "name=file", see qn_tensor_load; a model's only input needs no name, and a .npz without one gives
-     * all inputs it has arrays for. */
+    /* "name=file", see qn_tensor_load; a model's only input needs no name, and a .npz without one
+     * gives all inputs it has arrays for. */
     const char *const *inputs;
     size_t n_inputs;
-    /* All samples are run, in the batch that the model or plan.graph.shapes fixes, or else its own. */
+    /* All samples are run, in the batch that the model or plan.graph.shapes fixes, or else its
+     * own. */
     qn_data_options data;
-    uint64_t seed; /* of the random numbers that inputs without a file get */
+    /* Of the random numbers that inputs without a file get */
+    uint64_t seed;
     /* Gets one "<output name, / as _>.npy" each; NULL: nothing is written. */
     const char *output_dir;
 } qn_infer_options;
@@ -109,21 +124,34 @@ typedef struct qn_infer_options {
 QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                                               const qn_infer_options *options);
 
-/* Detection: what the outputs of a model that finds boxes mean. Start from QN_DETECT_OPTIONS_INIT. */
+/* Detection: what the outputs of a model that finds boxes mean. Start from
+ * QN_DETECT_OPTIONS_INIT. */
 typedef struct qn_detect_options {
-    const char *form;         /* of the outputs: a name of qn_detect_form; NULL: by their shapes */
-    int64_t classes;          /* nc; 0: as many as the outputs have */
-    const double *anchors;    /* widths and heights in pixels, those of the finest grid first */
-    size_t n_anchors;         /* numbers */
-    double conf_thres;        /* boxes have a score above it */
-    double iou_thres;         /* a box goes that overlaps a better one of its class by more */
-    int64_t max_det;          /* boxes of a picture */
-    int64_t map_det;          /* boxes of a picture and a class that count for the precision */
-    const char *const *names; /* of the classes */
+    /* Of the outputs: a name of qn_detect_form; NULL: by their shapes */
+    const char *form;
+    /* Nc; 0: as many as the outputs have */
+    int64_t classes;
+    /* Widths and heights in pixels, those of the finest grid first */
+    const double *anchors;
+    /* Numbers */
+    size_t n_anchors;
+    /* Boxes have a score above it */
+    double conf_thres;
+    /* A box goes that overlaps a better one of its class by more */
+    double iou_thres;
+    /* Boxes of a picture */
+    int64_t max_det;
+    /* Boxes of a picture and a class that count for the precision */
+    int64_t map_det;
+    /* Of the classes */
+    const char *const *names;
     size_t n_names;
-    const char *draw_dir;  /* gets copies of the pictures with boxes on them; NULL: none are made */
-    double draw_conf;      /* boxes with at least this score are drawn, and written as labels */
-    const char *label_dir; /* gets the boxes found, as YOLO's label files; NULL: not written */
+    /* Gets copies of the pictures with boxes on them; NULL: none are made */
+    const char *draw_dir;
+    /* Boxes with at least this score are drawn, and written as labels */
+    double draw_conf;
+    /* Gets the boxes found, as YOLO's label files; NULL: not written */
+    const char *label_dir;
 } qn_detect_options;
 #define QN_DETECT_OPTIONS_INIT                                                                     \
     {                                                                                              \
@@ -137,35 +165,46 @@ QN_API const char *qn_task_name(size_t i);
 
 typedef struct qn_eval_options {
     qn_plan_options plan;
-    const char *const *inputs; /* as of qn_infer_options: the same for all samples */
+    /* As of qn_infer_options: the same for all samples */
+    const char *const *inputs;
     size_t n_inputs;
-    qn_data_options data;     /* with labels, or else a float model must be there */
-    const char *task;         /* NULL: classification */
-    const char *output;       /* that has the scores; NULL: the only one */
-    int64_t class_offset;     /* added to every label */
-    qn_detect_options detect; /* of the task "detection", whose data.labels is a folder of YOLO's
-                               * label files or a .json of COCO's */
+    /* With labels, or else a float model must be there */
+    qn_data_options data;
+    /* NULL: classification */
+    const char *task;
+    /* That has the scores; NULL: the only one */
+    const char *output;
+    /* Added to every label */
+    int64_t class_offset;
+    /* Of the task "detection", whose data.labels is a folder of YOLO's label files or a .json of
+     * COCO's */
+    qn_detect_options detect;
 } qn_eval_options;
 #define QN_EVAL_OPTIONS_INIT                                                                       \
     {                                                                                              \
         QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, NULL, NULL, 0, QN_DETECT_OPTIONS_INIT \
     }
 
-/* Runs the samples and tells the time of one and what the task measures. Detection: mAP50 and mAP50-95 as
- * COCO defines them, of both models; without labels the float original's boxes of draw_conf and more are taken
- * for true. Classification: top-1 and top-5 in percent and, with the float original
- * (may be NULL), agreement of the best classes and the mean KL(float || model), natural logarithm, 1e-9
- * added to both. Softmax comes first where the float model's outputs are no probabilities. */
+/* Runs the samples and tells the time of one and what the task measures. Detection: mAP50 and
+ * mAP50-95 as COCO defines them, of both models; without labels the float original's boxes of
+ * draw_conf and more are taken for true. Classification: top-1 and top-5 in percent and, with the
+ * float original (may be NULL), agreement of the best classes and the mean KL(float || model),
+ * natural logarithm, 1e-9 added to both. Softmax comes first where the float model's outputs are no
+ * probabilities. */
 QN_API QN_MUST_CHECK qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model,
                                            qn_model *float_model, const qn_eval_options *options);
 
 typedef struct qn_bench_options {
     qn_plan_options plan;
-    const char *const *inputs; /* as of qn_infer_options; the other inputs get random numbers */
+    /* As of qn_infer_options; the other inputs get random numbers */
+    const char *const *inputs;
     size_t n_inputs;
-    double seconds; /* of measuring, after a warm-up; 0: 1 */
-    int profile;    /* times of operators and steps as well */
-    uint64_t seed;  /* of the random numbers */
+    /* Of measuring, after a warm-up; 0: 1 */
+    double seconds;
+    /* Times of operators and steps as well */
+    int profile;
+    /* Of the random numbers */
+    uint64_t seed;
 } qn_bench_options;
 #define QN_BENCH_OPTIONS_INIT                                                                      \
     {                                                                                              \
@@ -178,23 +217,25 @@ QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn
 
 typedef struct qn_verify_options {
     qn_plan_options plan;
-    const char *const *inputs; /* as of qn_infer_options */
+    /* As of qn_infer_options */
+    const char *const *inputs;
     size_t n_inputs;
     qn_data_options data;
     uint64_t seed;
-    const char *runtime; /* ONNX Runtime's shared library, to be compared with too; NULL: not */
+    /* ONNX Runtime's shared library, to be compared with too; NULL: not */
+    const char *runtime;
 } qn_verify_options;
 #define QN_VERIFY_OPTIONS_INIT                                                                     \
     {                                                                                              \
         QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, NULL                               \
     }
 
-/* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one, and
- * compares every tensor. Where one differs it fails and tells the first; *out, to be freed then too, has it as well.
- * QN_E_UNSUPPORTED, with *out too: the model has no tensor that must be equal, so nothing is proven.
- * The report says how many tensors are equal bit for bit, and how far apart those are that lie behind arithmetic in
- * float. With ONNX Runtime's library it also tells how far that one's results are, and which of its operators make the
- * difference. */
+/* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one,
+ * and compares every tensor. Where one differs it fails and tells the first; *out, to be freed then
+ * too, has it as well. QN_E_UNSUPPORTED, with *out too: the model has no tensor that must be equal,
+ * so nothing is proven. The report says how many tensors are equal bit for bit, and how far apart
+ * those are that lie behind arithmetic in float. With ONNX Runtime's library it also tells how far
+ * that one's results are, and which of its operators make the difference. */
 QN_API QN_MUST_CHECK qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_verify_options *options);
 
@@ -204,15 +245,17 @@ QN_API QN_MUST_CHECK qn_status qn_stats_brief(qn_report **out, qn_context *ctx,
 
 typedef struct qn_lint_options {
     qn_graph_options graph;
-    const char *target; /* NULL: the first */
+    /* NULL: the first */
+    const char *target;
 } qn_lint_options;
 #define QN_LINT_OPTIONS_INIT                                                                       \
     {                                                                                              \
         QN_GRAPH_OPTIONS_INIT, NULL                                                                \
     }
 
-/* What in a quantized model, whoever made it, would not run as integers on the target, and why. The passes run
- * first, so that what they recognize counts as one operator. *findings (may be NULL): how many there are. */
+/* What in a quantized model, whoever made it, would not run as integers on the target, and why. The
+ * passes run first, so that what they recognize counts as one operator. *findings (may be NULL):
+ * how many there are. */
 QN_API QN_MUST_CHECK qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx,
                                              qn_model *model, const qn_lint_options *options);
 
@@ -236,30 +279,40 @@ QN_API QN_MUST_CHECK qn_status qn_convert_model(qn_report **out, qn_context *ctx
 
 typedef struct qn_quantize_file_options {
     qn_quantize_options quantize;
-    const char *save_dir; /* made where it is missing; NULL: "quench_out" */
-    int opset;        /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
-    const char *form; /* as of qn_save_options */
-    int scale_file;   /* write "<save_dir>/<name>_scales.json" as well */
-    int64_t batch;    /* of what is written, where the model leaves it open; 0: stays open */
+    /* Made where it is missing; NULL: "quench_out" */
+    const char *save_dir;
+    /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
+    int opset;
+    /* As of qn_save_options */
+    const char *form;
+    /* Write "<save_dir>/<name>_scales.json" as well */
+    int scale_file;
+    /* Of what is written, where the model leaves it open; 0: stays open */
+    int64_t batch;
 } qn_quantize_file_options;
 #define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
     {                                                                                              \
         QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL, 0, 0                                              \
     }
 
-/* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a goal anew at
- * every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
+/* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a
+ * goal anew at every step that comes nearer to it. QN_E_GOAL as of qn_model_quantize. */
 QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                 const qn_quantize_file_options *options);
 
-/* The file that says bits and method of every node: {"NODE": {"bitwidth": 8, "mode": "mse"}, ...}. */
+/* The file that says bits and method of every node: {"NODE": {"bitwidth": 8, "mode": "mse"},
+ * ...}. */
 typedef struct qn_mix_options {
-    qn_quantize_options quantize; /* bits and method for all; `mix`: a file whose values come before
-                                     these, which is not written over. Data are not needed */
-    const char *save_dir;         /* gets "<name>_mix.json"; NULL: "quench_out" */
-    const char *strategy; /* "initial" (or NULL): as above; "IOhigh": 16 bits next to inputs and
-                                     outputs, 8 between, whatever else says */
-    double ratio;         /* of nodes that get 8 bits with "IOhigh", at least */
+    /* Bits and method for all; `mix`: a file whose values come before these, which is not written
+     * over. Data are not needed */
+    qn_quantize_options quantize;
+    /* Gets "<name>_mix.json"; NULL: "quench_out" */
+    const char *save_dir;
+    /* "initial" (or NULL): as above; "IOhigh": 16 bits next to inputs and outputs, 8 between,
+     * whatever else says */
+    const char *strategy;
+    /* Of nodes that get 8 bits with "IOhigh", at least */
+    double ratio;
 } qn_mix_options;
 #define QN_MIX_OPTIONS_INIT                                                                        \
     {                                                                                              \
@@ -272,35 +325,46 @@ QN_API QN_MUST_CHECK qn_status qn_mix_template(qn_report **out, qn_context *ctx,
 typedef struct qn_function_options {
     qn_graph_options graph;
     qn_function function;
-    int64_t iteration;    /* 0: 1 */
-    const char *save_dir; /* that the function is told */
-    int threads;          /* 0: the context's */
+    /* 0: 1 */
+    int64_t iteration;
+    /* That the function is told */
+    const char *save_dir;
+    /* 0: the context's */
+    int threads;
 } qn_function_options;
 #define QN_FUNCTION_OPTIONS_INIT                                                                   \
     {                                                                                              \
         QN_GRAPH_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}, 0, NULL, 0        \
     }
 
-/* Calls the function once with the model as it is, float or quantized, and tells what it returned. */
+/* Calls the function once with the model as it is, float or quantized, and tells what it
+ * returned. */
 QN_API QN_MUST_CHECK qn_status qn_function_run(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_function_options *options);
 
-/* Quantization by an infer function with several methods and numbers of iterations, each pair a strategy. */
+/* Quantization by an infer function with several methods and numbers of iterations, each pair a
+ * strategy. */
 typedef struct qn_strategies_options {
-    qn_quantize_file_options
-        file; /* of every strategy; its method and number of samples are not used */
+    /* Of every strategy; its method and number of samples are not used */
+    qn_quantize_file_options file;
     qn_function function;
-    const char *const *methods; /* none: the best known */
+    /* None: the best known */
+    const char *const *methods;
     size_t n_methods;
-    const int64_t *iterations; /* none: 1, or, of data, all samples */
+    /* None: 1, or, of data, all samples */
+    const int64_t *iterations;
     size_t n_iterations;
-    const char *
-        cache; /* file or folder that keeps statistics, so that the same job need not run the float model
-                          again; NULL: none, or with several strategies one in save_dir */
-    int64_t class_offset; /* as of qn_eval_options: for data with labels */
-    const char *run_mode; /* that the function is told; NULL: "quant" */
-    int steps;            /* keep the models of all steps in "<save_dir>/steps/" */
-    int dump; /* keep what every layer of both models gives for the first sample in "<save_dir>/dump/" */
+    /* File or folder that keeps statistics, so that the same job need not run the float model
+     * again; NULL: none, or with several strategies one in save_dir */
+    const char *cache;
+    /* As of qn_eval_options: for data with labels */
+    int64_t class_offset;
+    /* That the function is told; NULL: "quant" */
+    const char *run_mode;
+    /* Keep the models of all steps in "<save_dir>/steps/" */
+    int steps;
+    /* Keep what every layer of both models gives for the first sample in "<save_dir>/dump/" */
+    int dump;
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
@@ -308,38 +372,52 @@ typedef struct qn_strategies_options {
             NULL, 0, NULL, 0, NULL, 0, 0                                                           \
     }
 
-/* Calls the function once with the float model and once with every strategy's. The report has them in the order
- * of their loss, |fixed - float| / |float| of what the function returned, in percent; the error of the outputs
- * decides where that says nothing. The best becomes "<save_dir>/<name>_quantize.onnx", the others stand in
- * "<save_dir>/<method>_<iteration>/". A strategy that fails is a row of the report; the call fails where all do. Notes
- * tell where each begins and ends. */
+/* Calls the function once with the float model and once with every strategy's. The report has them
+ * in the order of their loss, |fixed - float| / |float| of what the function returned, in percent;
+ * the error of the outputs decides where that says nothing. The best becomes
+ * "<save_dir>/<name>_quantize.onnx", the others stand in "<save_dir>/<method>_<iteration>/". A
+ * strategy that fails is a row of the report; the call fails where all do. Notes tell where each
+ * begins and ends. */
 QN_API QN_MUST_CHECK qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
                                                  const qn_strategies_options *options);
 
-/* ---- Comparison: two versions of a network, layer by layer --------------------------------------------- */
+/* ---- Comparison: two versions of a network, layer by layer ----------------------------------- */
 
 /* docs/compare.md tells what the measures are and how the files look. */
 typedef struct qn_compare_options {
-    qn_calibrate_options run; /* of models: shapes and samples; data.samples 0: 16 */
-    const char
-        *quant_dir; /* what quantization kept of its layers: see qn_strategies_options.dump */
-    const char *const *sim_dirs; /* likewise of others: such folders, or plain ones of .npy files */
+    /* Of models: shapes and samples; data.samples 0: 16 */
+    qn_calibrate_options run;
+    /* What quantization kept of its layers: see qn_strategies_options.dump */
+    const char *quant_dir;
+    /* Likewise of others: such folders, or plain ones of .npy files */
+    const char *const *sim_dirs;
     size_t n_sim_dirs;
-    const char *const *names; /* patterns of tensors and nodes; none: all */
+    /* Patterns of tensors and nodes; none: all */
+    const char *const *names;
     size_t n_names;
-    const char *const *operators; /* patterns of operators; none: all */
+    /* Patterns of operators; none: all */
+    const char *const *operators;
     size_t n_operators;
-    int64_t first, last;      /* numbers of layers; last -1: to the end */
-    int no_mre, no_cos;       /* measures to leave out of the tables */
-    int rmse, maxdiff, bias;  /* and to have there beside these */
-    const char *sort;         /* of qn_compare_order; NULL: the first */
-    int level;                /* of detail, 0 to 6 */
-    int64_t shown;            /* of the worst layers, and of their histograms */
-    const int64_t *looked_at; /* numbers of layers that histograms are wanted of; */
-    size_t n_looked_at;       /* 0: the worst */
-    int histograms, plot;     /* pictures of distributions; the errors as bars in the tables */
-    const char
-        *save_dir; /* gets compare.csv, compare.json and pictures; NULL: nothing is written */
+    /* Numbers of layers; last -1: to the end */
+    int64_t first, last;
+    /* Measures to leave out of the tables */
+    int no_mre, no_cos;
+    /* And to have there beside these */
+    int rmse, maxdiff, bias;
+    /* Of qn_compare_order; NULL: the first */
+    const char *sort;
+    /* Of detail, 0 to 6 */
+    int level;
+    /* Of the worst layers, and of their histograms */
+    int64_t shown;
+    /* Numbers of layers that histograms are wanted of; */
+    const int64_t *looked_at;
+    /* 0: the worst */
+    size_t n_looked_at;
+    /* Pictures of distributions; the errors as bars in the tables */
+    int histograms, plot;
+    /* Gets compare.csv, compare.json and pictures; NULL: nothing is written */
+    const char *save_dir;
 } qn_compare_options;
 #define QN_COMPARE_OPTIONS_INIT                                                                    \
     {                                                                                              \
@@ -349,27 +427,30 @@ typedef struct qn_compare_options {
 
 /* What layers can be sorted by; NULL past the last. The first is the network's own order. */
 QN_API const char *qn_compare_order(size_t i);
-/* A float model and its quantized version on the same samples: of each layer the error that has come together up to
- * there, and the one that it makes itself of exact inputs; which layers stand out, and what would help them. */
+/* A float model and its quantized version on the same samples: of each layer the error that has
+ * come together up to there, and the one that it makes itself of exact inputs; which layers stand
+ * out, and what would help them. */
 QN_API QN_MUST_CHECK qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real,
                                                  qn_model *quantized,
                                                  const qn_compare_options *options);
-/* The same for what was kept: float against quantized of quant_dir; quantized of quant_dir against one of sim_dirs; one
- * of sim_dirs against another. */
+/* The same for what was kept: float against quantized of quant_dir; quantized of quant_dir against
+ * one of sim_dirs; one of sim_dirs against another. */
 QN_API QN_MUST_CHECK qn_status qn_compare_dumps(qn_report **out, qn_context *ctx,
                                                 const qn_compare_options *options);
 
-/* ---- Run configurations: options of commands in a JSON file ------------------------------------------ */
+/* ---- Run configurations: options of commands in a JSON file ---------------------------------- */
 
-/* {"quant": {"bit-width": 8, "mean": "0 0 0", ...}, "chip": ..., ...}: objects are sections, other members of the
- * file itself are those of section "". */
+/* {"quant": {"bit-width": 8, "mean": "0 0 0", ...}, "chip": ..., ...}: objects are sections, other
+ * members of the file itself are those of section "". */
 typedef struct qn_config qn_config;
 
 typedef struct qn_config_entry {
     const char *key;
-    const char *const *values; /* as they would be typed; a NULL stands between lists of a list */
+    /* As they would be typed; a NULL stands between lists of a list */
+    const char *const *values;
     size_t count;
-    const char *where; /* "file.json:3:5: quant.bit-width", for messages */
+    /* "file.json:3:5: quant.bit-width", for messages */
+    const char *where;
 } qn_config_entry;
 
 QN_API QN_MUST_CHECK qn_status qn_config_load(qn_config **out, qn_context *ctx, const char *path);
@@ -379,8 +460,9 @@ QN_API const char *qn_config_section(const qn_config *config, size_t i);
 /* The i-th entry of a section; 0 past the last. Objects, and lists of them, are no entries. */
 QN_API int qn_config_entry_at(qn_config_entry *out, const qn_config *config, const char *section,
                               size_t i);
-/* The i-th of those objects (that are no sections) and lists of a section; 0 past the last. Its only value is JSON, behind
- * as many lines and blanks as it has before it in the file: what somebody says of a place in it holds for the file. */
+/* The i-th of those objects (that are no sections) and lists of a section; 0 past the last. Its
+ * only value is JSON, behind as many lines and blanks as it has before it in the file: what
+ * somebody says of a place in it holds for the file. */
 QN_API int qn_config_block_at(qn_config_entry *out, const qn_config *config, const char *section,
                               size_t i);
 

@@ -21,14 +21,17 @@ typedef struct bench {
     qn_session *session;
     qn_feed feed;
     double plan_ms, first_ms;
-    double *times; /* of the runs, ascending once measured */
+    /* Of the runs, ascending once measured */
+    double *times;
     size_t n_times, capacity;
-    double *step_ms; /* of all profiled runs together */
-    double last_ms;  /* clock at the end of the last step */
+    /* Of all profiled runs together */
+    double *step_ms;
+    /* Clock at the end of the last step */
+    double last_ms;
     int64_t profiled;
 } bench;
 
-/* ---- Measuring ------------------------------------------------------------------------------------------ */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 static qn_status run_once(bench *b, double *ms)
 {
@@ -99,7 +102,7 @@ static double percentile(const bench *b, double share)
     return b->times[place < 0 ? 0 : (size_t)place];
 }
 
-/* ---- Reporting ------------------------------------------------------------------------------------------ */
+/* ---- Reporting ------------------------------------------------------------------------------- */
 
 static int64_t count_macs(const qn_graph *graph)
 {
@@ -278,7 +281,7 @@ static void add_profile(qn_item *root, const bench *b)
     add_steps(root, b, total);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status bench_prepare(bench *b)
 {

@@ -11,7 +11,8 @@ typedef struct models {
     qn_layer_report c;
     qn_calibrate_options run;
     qn_calibration data;
-    qn_model *quantized; /* passes done */
+    /* Passes done */
+    qn_model *quantized;
     qn_layer_comparison twins;
 } models;
 
@@ -83,7 +84,8 @@ static qn_status check_inputs(const models *m)
     return QN_OK;
 }
 
-/* Constants of a quantized file may be made by nodes: the passes for files find them, and keep what it says. */
+/* Constants of a quantized file may be made by nodes: the passes for files find them, and keep what
+ * it says. */
 static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
 {
     qn_context *ctx = m->c.ctx;

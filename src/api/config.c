@@ -7,7 +7,8 @@
 
 typedef struct entry {
     const char *section;
-    bool block; /* an object or a list of them */
+    /* An object or a list of them */
+    bool block;
     qn_config_entry told;
 } entry;
 
@@ -20,7 +21,7 @@ struct qn_config {
     size_t n_entries;
 };
 
-/* ---- Values as texts ---------------------------------------------------------------------------------- */
+/* ---- Values as texts ------------------------------------------------------------------------- */
 
 /* As few digits as read back to the same number. */
 static const char *format_real(qn_arena *arena, double value)
@@ -86,7 +87,7 @@ static qn_status add_values(const char **values, size_t *count, qn_config *confi
     return QN_OK;
 }
 
-/* ---- Entries -------------------------------------------------------------------------------------------- */
+/* ---- Entries --------------------------------------------------------------------------------- */
 
 static bool holds_objects(const qn_json_place *place)
 {
@@ -123,8 +124,8 @@ static qn_status add_entry(qn_config *config, const char *section, const qn_json
     return QN_OK;
 }
 
-/* Keys of the objects of inputs that are options of the whole, too: entries of a section "input-configs[0]" of their own,
- * which is not listed. */
+/* Keys of the objects of inputs that are options of the whole, too: entries of a section
+ * "input-configs[0]" of their own, which is not listed. */
 static const char *const lifted[] = {"data_dir", "quantize_input_dtype", "mean", "std"};
 
 static size_t count_objects(const qn_json_place *block)
@@ -208,7 +209,7 @@ static qn_status read_document(qn_config *config, const qn_json_document *docume
     return QN_OK;
 }
 
-/* ---- The door --------------------------------------------------------------------------------------------- */
+/* ---- The door -------------------------------------------------------------------------------- */
 
 qn_status qn_config_load(qn_config **out, qn_context *ctx, const char *path)
 {

@@ -21,19 +21,25 @@ typedef struct job {
     qn_infer_outputs outputs;
     qn_plan *plan;
     double plan_ms, run_ms;
-    worker *workers; /* the first is the caller's thread */
+    /* The first is the caller's thread */
+    worker *workers;
     int n_workers;
-    qn_feed_source samples; /* of several workers */
-    pthread_mutex_t lock;   /* of all below, and of the outputs */
-    pthread_cond_t turn;    /* `due` has changed */
-    int64_t next, due;      /* runs to be begun and to be written next */
-    qn_status status;       /* of the first run that failed */
+    /* Of several workers */
+    qn_feed_source samples;
+    /* Of all below, and of the outputs */
+    pthread_mutex_t lock;
+    /* `due` has changed */
+    pthread_cond_t turn;
+    /* Runs to be begun and to be written next */
+    int64_t next, due;
+    /* Of the first run that failed */
+    qn_status status;
 } job;
 
-/* ---- Making ------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
-/* Several runs share the threads among them: none waits for its neighbours inside a run, which costs little
- * while the cores are free and nearly all the time while they are not. */
+/* Several runs share the threads among them: none waits for its neighbours inside a run, which
+ * costs little while the cores are free and nearly all the time while they are not. */
 static int workers_of(const qn_feed *feed, int threads)
 {
     const int64_t runs = feed->samples < 0 ? 1 : (feed->samples + feed->batch - 1) / feed->batch;
@@ -54,8 +60,8 @@ static qn_status make_plan(job *j, const qn_plan_options *options)
     return qn_plan_create_now(&j->plan, ctx, j->feed.model, &plan);
 }
 
-/* Of several workers each has a context of its own, so that none writes what another one reads; the caller's gets the
- * message. */
+/* Of several workers each has a context of its own, so that none writes what another one reads; the
+ * caller's gets the message. */
 static qn_status tell(const job *j, const worker *w, qn_status status)
 {
     qn_context *ctx = j->feed.ctx;
@@ -99,7 +105,7 @@ static void free_workers(job *j)
     qn_free(j->feed.ctx, j->workers);
 }
 
-/* ---- Run after run -------------------------------------------------------------------------------------- */
+/* ---- Run after run --------------------------------------------------------------------------- */
 
 static qn_status run_in_turn(job *j)
 {
@@ -119,7 +125,7 @@ static qn_status run_in_turn(job *j)
     return QN_OK;
 }
 
-/* ---- Runs side by side ------------------------------------------------------------------------------------ */
+/* ---- Runs side by side ----------------------------------------------------------------------- */
 
 static qn_status run_one(job *j, int slot, int64_t run)
 {
@@ -179,7 +185,7 @@ static qn_status run_side_by_side(job *j)
     return QN_OK;
 }
 
-/* ---- The job -------------------------------------------------------------------------------------------- */
+/* ---- The job --------------------------------------------------------------------------------- */
 
 static qn_status run_all(job *j)
 {

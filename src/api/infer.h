@@ -7,16 +7,24 @@
 
 typedef struct qn_infer_output {
     const char *name;
-    char *path;                    /* NULL: not written */
-    qn_npy_writer writer;          /* open from the first run on, of strings at the end */
-    qn_tensor shape;               /* of all runs together */
-    qn_string *strings;            /* of all runs: the longest one of them counts. NULL: none */
-    int64_t n_strings;             /* taken */
-    struct qn_infer_output *parts; /* of a sequence, in place of itself; NULL: it is none */
+    /* NULL: not written */
+    char *path;
+    /* Open from the first run on, of strings at the end */
+    qn_npy_writer writer;
+    /* Of all runs together */
+    qn_tensor shape;
+    /* Of all runs: the longest one of them counts. NULL: none */
+    qn_string *strings;
+    /* Taken */
+    int64_t n_strings;
+    /* Of a sequence, in place of itself; NULL: it is none */
+    struct qn_infer_output *parts;
     size_t n_parts;
-    bool left_out; /* cannot be put together */
+    /* Cannot be put together */
+    bool left_out;
     double least, most, sum;
-    int64_t count; /* of numbers seen */
+    /* Of numbers seen */
+    int64_t count;
 } qn_infer_output;
 
 typedef struct qn_infer_outputs {
@@ -24,15 +32,16 @@ typedef struct qn_infer_outputs {
     qn_infer_output *at;
     size_t count, n_left_out;
     char *folder;
-    size_t made; /* letters of `folder` up to the first part of it that was not there before and has
-                    nothing in it for good; 0: none */
+    /* Letters of `folder` up to the first part of it that was not there before and has nothing in
+     * it for good; 0: none */
+    size_t made;
 } qn_infer_outputs;
 
 /* Makes the folder (NULL: nothing is written) and the names of the files. */
 QN_MUST_CHECK qn_status qn_infer_outputs_init(qn_infer_outputs *out, qn_feed *feed,
                                               const char *folder);
-/* Takes what the session's run of `count` samples gave. An output that does not fit together with those of other
- * runs is left out with a warning; fails where none is left. */
+/* Takes what the session's run of `count` samples gave. An output that does not fit together with
+ * those of other runs is left out with a warning; fails where none is left. */
 QN_MUST_CHECK qn_status qn_infer_outputs_take(qn_infer_outputs *out, const qn_session *session,
                                               int64_t count);
 /* Gives the files their names. */

@@ -6,7 +6,7 @@
 #include "api/infer.h"
 #include "base/folder.h"
 
-/* ---- Names -------------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 /* "<folder>/<name, / as _>.npy" */
 static char *output_path(qn_arena *arena, const char *folder, const char *name)
@@ -82,7 +82,7 @@ qn_status qn_infer_outputs_init(qn_infer_outputs *out, qn_feed *feed, const char
     return folder ? name_files(out, folder) : QN_OK;
 }
 
-/* ---- Contents ------------------------------------------------------------------------------------------- */
+/* ---- Contents -------------------------------------------------------------------------------- */
 
 /* Whether the first axis of what a run of `count` samples gave counts these. */
 static bool has_samples(const qn_feed *feed, const qn_tensor *tensor, int64_t count)

@@ -13,7 +13,8 @@ enum { TYPE_SIZE = 256 };
 
 typedef struct totals {
     int64_t nodes, macs, uncounted, parameters, bytes;
-    int64_t counts[512]; /* nodes by place of their operator in qn_ops */
+    /* Nodes by place of their operator in qn_ops */
+    int64_t counts[512];
     int64_t op_macs[512];
 } totals;
 
@@ -72,7 +73,7 @@ static void count_graph(totals *t, const qn_graph *graph, const qn_graph *closed
     }
 }
 
-/* ---- Tables ------------------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static void add_values(qn_item *parent, const char *key, qn_value *const *values, size_t count)
 {
@@ -131,7 +132,7 @@ static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *clo
     }
 }
 
-/* ---- The report ----------------------------------------------------------------------------------------- */
+/* ---- The report ------------------------------------------------------------------------------ */
 
 static void add_opsets(qn_item *root, const qn_model *model)
 {
@@ -239,9 +240,10 @@ void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int
     }
 }
 
-/* ---- Counting without open dimensions -------------------------------------------------------------------- */
+/* ---- Counting without open dimensions -------------------------------------------------------- */
 
-/* Resolves the arithmetic of shapes, and branches that hang on it, and leaves the other passes out. */
+/* Resolves the arithmetic of shapes, and branches that hang on it, and leaves the other passes
+ * out. */
 static qn_status fold_shapes(qn_model *model)
 {
     const char **skip = qn_alloc_zero(model->ctx, qn_passes_count, sizeof *skip);
@@ -256,8 +258,8 @@ static qn_status fold_shapes(qn_model *model)
     return status;
 }
 
-/* The model with ones for open dimensions and all shapes that follow from that. Ones need not make sense
- * to a model: then *out is NULL. */
+/* The model with ones for open dimensions and all shapes that follow from that. Ones need not make
+ * sense to a model: then *out is NULL. */
 static qn_status make_closed(qn_model **out, qn_context *ctx, qn_model *model,
                              const qn_graph_options *graph, bool optimized)
 {
@@ -285,13 +287,16 @@ qn_status qn_inspect_model(qn_item *root, qn_model *model)
     return status;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 /* The graphs that a report is about. */
 typedef struct graphs {
-    qn_model *plain;     /* inputs bound as asked */
-    qn_model *optimized; /* and the passes done */
-    qn_model *closed;    /* what is shown, with open dimensions bound to 1; NULL: makes no sense */
+    /* Inputs bound as asked */
+    qn_model *plain;
+    /* And the passes done */
+    qn_model *optimized;
+    /* What is shown, with open dimensions bound to 1; NULL: makes no sense */
+    qn_model *closed;
 } graphs;
 
 static qn_status make_graphs(graphs *g, qn_model *model, const qn_inspect_options *o)

@@ -8,7 +8,8 @@
 
 typedef struct job {
     qn_item *table;
-    size_t *counts; /* by rule */
+    /* By rule */
+    size_t *counts;
     size_t all;
 } job;
 
@@ -67,7 +68,8 @@ static qn_status fill(job *j, qn_report *report, qn_model *model, const qn_profi
     return qn_report_finish(report);
 }
 
-/* As for quantization, except that what is quantized already stays so: that is what is looked at. */
+/* As for quantization, except that what is quantized already stays so: that is what is looked
+ * at. */
 static qn_status prepare(qn_model **out, qn_context *ctx, qn_model *model,
                          const qn_graph_options *options)
 {

@@ -1,8 +1,9 @@
 /* qn_verify_files: the reference backend beside the fast ones, tensor by tensor.
  *
- * Plans see the same inputs: the reference; the fast backends with every value to be shown, so that nothing is fused;
- * and the plan that a user gets, whose steps are compared with what they leave behind. The fast ones do so with the
- * threads that were asked for and with one: the reference is what takes the time. */
+ * Plans see the same inputs: the reference; the fast backends with every value to be shown, so that
+ * nothing is fused; and the plan that a user gets, whose steps are compared with what they leave
+ * behind. The fast ones do so with the threads that were asked for and with one: the reference is
+ * what takes the time. */
 #include "compare/reference_values.h"
 #include "executor/feed.h"
 #include "model/prepare.h"
@@ -18,14 +19,18 @@ typedef struct job {
     qn_reference_values truth;
     qn_plan *plans[RUNS];
     qn_session *sessions[RUNS];
-    size_t n_runs; /* without the narrow ones where one thread was asked for */
+    /* Without the narrow ones where one thread was asked for */
+    size_t n_runs;
     qn_session *running;
-    const char *how;           /* it runs, for messages */
-    qn_ort_comparison *beside; /* NULL: ONNX Runtime was not asked for */
-    qn_status status;          /* of comparisons inside a run */
+    /* It runs, for messages */
+    const char *how;
+    /* NULL: ONNX Runtime was not asked for */
+    qn_ort_comparison *beside;
+    /* Of comparisons inside a run */
+    qn_status status;
 } job;
 
-/* ---- What runs tell ----------------------------------------------------------------------------------------- */
+/* ---- What runs tell -------------------------------------------------------------------------- */
 
 static bool observe_all(const void *user, const qn_value *value)
 {
@@ -38,8 +43,8 @@ static qn_status take(void *user, const qn_observation *seen)
     return qn_reference_values_keep(&((job *)user)->truth, seen);
 }
 
-/* Where all values lie in this memory each that may differ becomes the reference's; else what is made of it may
- * differ too. */
+/* Where all values lie in this memory each that may differ becomes the reference's; else what is
+ * made of it may differ too. */
 static bool may_differ(const job *j, const qn_value *value)
 {
     const qn_plan *plan = j->running->plan;
@@ -56,7 +61,8 @@ static qn_status compare(void *user, const qn_observation *seen)
     return qn_reference_values_compare(&j->truth, seen, j->how, may_differ(j, seen->value));
 }
 
-/* What is computed in float inside a group does not show, and all that the group writes may differ. */
+/* What is computed in float inside a group does not show, and all that the group writes may
+ * differ. */
 static bool computes_in_float(const qn_step *step)
 {
     for (int32_t i = 0; i < step->n_nodes; i++) {
@@ -66,7 +72,8 @@ static bool computes_in_float(const qn_step *step)
     return false;
 }
 
-/* What step i of the fused plan has written; values in other memory are compared once they are copied here. */
+/* What step i of the fused plan has written; values in other memory are compared once they are
+ * copied here. */
 static void compare_step(void *user, size_t i)
 {
     job *j = user;
@@ -83,7 +90,7 @@ static void compare_step(void *user, size_t i)
     }
 }
 
-/* ---- The job -------------------------------------------------------------------------------------------------- */
+/* ---- The job --------------------------------------------------------------------------------- */
 
 static qn_status make_plans(job *j, const qn_plan_options *options)
 {

@@ -1,4 +1,5 @@
-/* qn_compare_dumps: layers that were kept as files, ours with an index or anybody's by their names. */
+/* qn_compare_dumps: layers that were kept as files, ours with an index or anybody's by their
+ * names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +10,15 @@
 
 typedef struct dumps {
     qn_layer_report c;
-    qn_dump_side sides[2]; /* left, right */
-    qn_dump_side single;   /* of the same dump as the right one; no files: not known */
-    const qn_dump_file **right, **exact; /* [left files]: the one beside it; NULL: none */
+    /* Left, right */
+    qn_dump_side sides[2];
+    /* Of the same dump as the right one; no files: not known */
+    qn_dump_side single;
+    /* [left files]: the one beside it; NULL: none */
+    const qn_dump_file **right, **exact;
 } dumps;
 
-/* ---- Two files ------------------------------------------------------------------------------------------------ */
+/* ---- Two files ------------------------------------------------------------------------------- */
 
 /* A foreign tool may have the integers themselves where the index tells what these stand for. */
 static qn_status find_numbers(qn_tensor *out, qn_arena *arena, const qn_tensor *tensor,
@@ -106,7 +110,7 @@ static qn_status compare_files(dumps *d, qn_compare_row *row, const qn_dump_file
     return status;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------ */
+/* ---- All of them ----------------------------------------------------------------------------- */
 
 /* All layers are wanted. */
 static bool is_whole(const qn_compare_options *o)
@@ -178,7 +182,7 @@ static qn_status make_rows(dumps *d)
     return QN_OK;
 }
 
-/* ---- Which folders ------------------------------------------------------------------------------------------------ */
+/* ---- Which folders --------------------------------------------------------------------------- */
 
 static qn_status open_side(dumps *d, qn_dump_side *out, const char *folder, qn_compared_side side,
                            bool optional)

@@ -12,11 +12,12 @@ typedef struct reading {
     qn_context *ctx;
     qn_arena *arena;
     const qn_dump_choice *choice;
-    const char *folder; /* that has the index or the sides */
+    /* That has the index or the sides */
+    const char *folder;
     qn_dump_side *out;
 } reading;
 
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static const char *stem_of(qn_arena *arena, const char *path)
 {
@@ -59,7 +60,7 @@ const qn_dump_file *qn_dump_match(const qn_dump_side *side, const qn_dump_file *
     return NULL;
 }
 
-/* ---- A plain folder ------------------------------------------------------------------------------------------------ */
+/* ---- A plain folder -------------------------------------------------------------------------- */
 
 static qn_status read_folder(reading *r, const char *folder)
 {
@@ -84,7 +85,7 @@ static qn_status read_folder(reading *r, const char *folder)
     return QN_OK;
 }
 
-/* ---- An index ---------------------------------------------------------------------------------------------------------- */
+/* ---- An index -------------------------------------------------------------------------------- */
 
 static qn_status read_type(qn_dump_file *f, const qn_json_place *place)
 {
@@ -176,7 +177,7 @@ static qn_status read_index(reading *r, const char *path)
     return QN_OK;
 }
 
-/* ---- Which of them ------------------------------------------------------------------------------------------------------- */
+/* ---- Which of them --------------------------------------------------------------------------- */
 
 static bool is_file(const char *path)
 {

@@ -6,25 +6,33 @@
 
 typedef struct qn_dump_file {
     int64_t index;
-    const char *name;        /* of the tensor, or of the file where no index tells it */
-    const char *node, *op;   /* "": not known */
-    const char *path, *stem; /* stem: name of the file without its ending */
-    qn_dtype dtype;          /* as of qn_compare_row */
+    /* Of the tensor, or of the file where no index tells it */
+    const char *name;
+    /* "": not known */
+    const char *node, *op;
+    /* Stem: name of the file without its ending */
+    const char *path, *stem;
+    /* As of qn_compare_row */
+    qn_dtype dtype;
     float scale;
     int64_t zero;
     bool through, balanced;
 } qn_dump_file;
 
 typedef struct qn_dump_side {
-    const char *folder; /* in which the files are; NULL: not opened */
+    /* In which the files are; NULL: not opened */
+    const char *folder;
     qn_dump_file *files;
     size_t count;
 } qn_dump_side;
 
 typedef struct qn_dump_choice {
-    const char *folder;    /* a dump, a folder that has one, or just one of .npy files */
-    qn_compared_side side; /* of a dump */
-    bool optional;         /* a dump without that side has no files of it */
+    /* A dump, a folder that has one, or just one of .npy files */
+    const char *folder;
+    /* Of a dump */
+    qn_compared_side side;
+    /* A dump without that side has no files of it */
+    bool optional;
 } qn_dump_choice;
 
 /* All lives as long as the arena. */

@@ -7,10 +7,10 @@
 #include "pass/qdq_nodes.h"
 #include "run/session.h"
 
-/* ---- Which tensors -------------------------------------------------------------------------------------------- */
+/* ---- Which tensors --------------------------------------------------------------------------- */
 
-/* The tensor that the node makes integers of: the one that the name of these tells, since a Relu in between may
- * have gone, or else the one that it reads. */
+/* The tensor that the node makes integers of: the one that the name of these tells, since a Relu in
+ * between may have gone, or else the one that it reads. */
 static const char *quantized_name(qn_arena *arena, const qn_node *node)
 {
     const char *name = node->out[0]->name;
@@ -95,7 +95,7 @@ static qn_status make_twins(qn_layer_comparison *s, const qn_graph *real, const 
     return QN_OK;
 }
 
-/* ---- Numbers and the integers that stand for them ----------------------------------------------------------------- */
+/* ---- Numbers and the integers that stand for them -------------------------------------------- */
 
 /* Where a tensor has one number for each index of an axis. */
 typedef struct spread {
@@ -153,7 +153,8 @@ static int64_t rest_of(const spread *s, int64_t i)
     return s->count > 1 ? s->inner - i % s->inner : BLOCK;
 }
 
-/* How many numbers from i on, of a block at most, have one scale and one factor: nothing is looked up for each. */
+/* How many numbers from i on, of a block at most, have one scale and one factor: nothing is looked
+ * up for each. */
 static int64_t run_at(const meaning *m, int64_t i, int64_t count)
 {
     return QN_MIN(QN_MIN(count - i, BLOCK),
@@ -200,7 +201,7 @@ static void scale_floats(float *out, const meaning *m, const float *x, int64_t c
     }
 }
 
-/* ---- Values as they pass ---------------------------------------------------------------------------------------- */
+/* ---- Values as they pass --------------------------------------------------------------------- */
 
 static size_t bytes_of(const qn_tensor *tensor)
 {
@@ -290,7 +291,8 @@ static void put_exact(qn_layer_comparison *s, const meaning *m, const qn_observa
     convert(s->scratch[0], seen, true);
 }
 
-/* A plan of the quantized network may call something else by the name of a tensor that it has no more. */
+/* A plan of the quantized network may call something else by the name of a tensor that it has no
+ * more. */
 static bool is_same(const qn_compared_tensor *p, const qn_tensor *tensor)
 {
     if (!p->real.data || !is_plain(tensor) || !same_shape(&p->real, tensor))
@@ -318,7 +320,7 @@ static qn_status meet_fixed(void *user, const qn_observation *seen)
     return QN_OK;
 }
 
-/* ---- The whole ---------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static bool is_named(const void *user, const qn_value *value)
 {

@@ -1,4 +1,5 @@
-/* A float network and the quantized one side by side: what every tensor is in both, sample by sample. */
+/* A float network and the quantized one side by side: what every tensor is in both, sample by
+ * sample. */
 #ifndef QN_LAYER_COMPARISON_H
 #define QN_LAYER_COMPARISON_H
 
@@ -7,23 +8,32 @@
 
 /* A tensor that nodes of both networks compute. */
 typedef struct qn_compared_tensor {
-    const char *name, *node, *op; /* in the float graph */
-    const char *fixed; /* its name in the quantized one: of the integers, or of the floats */
-    qn_dtype dtype;    /* of the integers; QN_UNDEFINED: it is float there too */
-    const qn_tensor *scale, *zero; /* of them; zero may be NULL */
-    int32_t axis;                  /* of the scales, where there are several */
-    const float *factor; /* that channels are divided by in the quantized network; NULL: none */
+    /* In the float graph */
+    const char *name, *node, *op;
+    /* Its name in the quantized one: of the integers, or of the floats */
+    const char *fixed;
+    /* Of the integers; QN_UNDEFINED: it is float there too */
+    qn_dtype dtype;
+    /* Of them; zero may be NULL */
+    const qn_tensor *scale, *zero;
+    /* Of the scales, where there are several */
+    int32_t axis;
+    /* That channels are divided by in the quantized network; NULL: none */
+    const float *factor;
     int64_t n_factors;
     int32_t factor_axis;
-    bool through; /* the function that reads it does not care for all of its values */
-    qn_tensor
-        real;    /* of the sample at hand, row-major; data NULL: the float plan does not have it */
-    size_t room; /* bytes there */
-    bool met;    /* the quantized plan of the sample at hand had it */
+    /* The function that reads it does not care for all of its values */
+    bool through;
+    /* Of the sample at hand, row-major; data NULL: the float plan does not have it */
+    qn_tensor real;
+    /* Bytes there */
+    size_t room;
+    /* The quantized plan of the sample at hand had it */
+    bool met;
 } qn_compared_tensor;
 
-/* Which network: in SINGLE each layer of the quantized one reads the float network's values, as integers where it
- * wants these. */
+/* Which network: in SINGLE each layer of the quantized one reads the float network's values, as
+ * integers where it wants these. */
 typedef enum qn_compared_side {
     QN_SIDE_FLOAT,
     QN_SIDE_QUANTIZED,
@@ -31,36 +41,41 @@ typedef enum qn_compared_side {
     QN_SIDES
 } qn_compared_side;
 
-/* Gets each tensor as it is computed: float32 where it stands for real numbers as integers or floats of 32 bits, else of
- * its own type. Row-major, valid during the call. */
+/* Gets each tensor as it is computed: float32 where it stands for real numbers as integers or
+ * floats of 32 bits, else of its own type. Row-major, valid during the call. */
 typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *twin,
                                         qn_compared_side side, const qn_tensor *rows);
 
 typedef struct qn_layer_comparison {
     qn_context *ctx;
     qn_arena arena;
-    qn_compared_tensor *at; /* in the order of the float graph */
+    /* In the order of the float graph */
+    qn_compared_tensor *at;
     size_t count;
-    qn_names by_name[2]; /* twin of an observed value of each network */
+    /* Twin of an observed value of each network */
+    qn_names by_name[2];
     qn_plan *plan[2];
     qn_session *session[2];
-    void *scratch[2]; /* an observed value row-major, and the numbers that it stands for */
+    /* An observed value row-major, and the numbers that it stands for */
+    void *scratch[2];
     size_t room[2];
     qn_compared_tensor_fn *take;
     void *user;
-    qn_compared_side side; /* at hand */
+    /* At hand */
+    qn_compared_side side;
 } qn_layer_comparison;
 
-/* The twins of two graphs (passes done as for quantization and for a file), only those that are integers unless `all`,
- * and their plans. Direct, so that what is measured does not depend on the number of threads. qn_layer_comparison_close in any
- * case. */
+/* The twins of two graphs (passes done as for quantization and for a file), only those that are
+ * integers unless `all`, and their plans. Direct, so that what is measured does not depend on the
+ * number of threads. qn_layer_comparison_close in any case. */
 QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx,
                                                  qn_model *real, qn_model *quantized,
                                                  const qn_graph_options *graph, bool all);
-/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of channels and such
- * tensors as are cut off where the function behind them does not care. */
+/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of
+ * channels and such tensors as are cut off where the function behind them does not care. */
 #define QN_TENSORS_KEY "quench.tensors"
-/* Factors and other facts that the model's metadata tell, see QN_TENSORS_KEY; done by qn_layer_comparison_open. (twins_told.c) */
+/* Factors and other facts that the model's metadata tell, see QN_TENSORS_KEY; done by
+ * qn_layer_comparison_open. (twins_told.c) */
 QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *twins,
                                                           const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */

@@ -8,7 +8,7 @@
 #include "ops/quantize.h"
 #include "quant/pattern.h"
 
-/* ---- Measuring ---------------------------------------------------------------------------------------------- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 enum { BLOCK = 256 };
 
@@ -92,7 +92,7 @@ qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *
     return QN_OK;
 }
 
-/* ---- Files --------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 static qn_status write_file(const qn_layer_report *c, const char *folder, const char *name,
                             const char *text)
@@ -138,7 +138,7 @@ static qn_status write_all(qn_layer_report *c, const char *folder)
     return qn_layer_report_draw(c, folder);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static bool fits_one(const char *const *patterns, size_t count, const char *a, const char *b)
 {

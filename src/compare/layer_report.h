@@ -1,4 +1,5 @@
-/* Two versions of a network, layer by layer: what was measured, which layers stand out, and how all that is shown. */
+/* Two versions of a network, layer by layer: what was measured, which layers stand out, and how all
+ * that is shown. */
 #ifndef QN_LAYER_REPORT_H
 #define QN_LAYER_REPORT_H
 
@@ -11,19 +12,30 @@ enum { QN_COMPARE_BINS = 64 };
 /* A layer: `left` is the one that is right. */
 typedef struct qn_compare_row {
     int64_t index;
-    const char *name, *node, *op; /* node and op "": not known */
-    qn_dtype dtype;               /* of the integers; QN_UNDEFINED: none */
+    /* Node and op "": not known */
+    const char *name, *node, *op;
+    /* Of the integers; QN_UNDEFINED: none */
+    qn_dtype dtype;
     float scale;
     int64_t zero;
-    bool through;                     /* as of qn_compared_tensor */
-    bool balanced;                    /* channels have factors beside the scale */
-    qn_tensor shape;                  /* data NULL */
-    qn_errors all, single;            /* come together, and its own; single.count 0: not known */
-    double cut;                       /* sum of squares of what lies beyond the integers' ends */
-    bool chosen;                      /* to be shown */
-    bool drawn;                       /* its histogram too */
-    int64_t bins[2][QN_COMPARE_BINS]; /* of left and right, over the range of both */
-    const char *advice;               /* what would help; NULL: nothing needs to be done */
+    /* As of qn_compared_tensor */
+    bool through;
+    /* Channels have factors beside the scale */
+    bool balanced;
+    /* Data NULL */
+    qn_tensor shape;
+    /* Come together, and its own; single.count 0: not known */
+    qn_errors all, single;
+    /* Sum of squares of what lies beyond the integers' ends */
+    double cut;
+    /* To be shown */
+    bool chosen;
+    /* Its histogram too */
+    bool drawn;
+    /* Of left and right, over the range of both */
+    int64_t bins[2][QN_COMPARE_BINS];
+    /* What would help; NULL: nothing needs to be done */
+    const char *advice;
 } qn_compare_row;
 
 /* A layer that only one side has, or that is another thing there. */
@@ -36,17 +48,21 @@ struct qn_layer_report {
     qn_context *ctx;
     const qn_compare_options *options;
     qn_arena arena;
-    const char *left, *right; /* what they are, in words */
+    /* What they are, in words */
+    const char *left, *right;
     int64_t samples;
     qn_compare_row *rows;
     size_t count;
-    qn_compare_row **order; /* [count]: the chosen ones as sorted */
+    /* [count]: the chosen ones as sorted */
+    qn_compare_row **order;
     size_t n_order;
-    qn_compare_row **worst; /* of the chosen ones, the worst first */
+    /* Of the chosen ones, the worst first */
+    qn_compare_row **worst;
     size_t n_worst;
     qn_compare_gap *gaps;
     size_t n_gaps, gaps_capacity;
-    bool drawing; /* the second time: histograms */
+    /* The second time: histograms */
+    bool drawing;
     /* Shows all layers of all samples to qn_layer_report_add. */
     qn_status (*walk)(qn_layer_report *c);
     void *user;
@@ -65,7 +81,8 @@ QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c)
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
-/* What would help a layer of integers, with so much of its own error due to what lies beyond their ends. */
+/* What would help a layer of integers, with so much of its own error due to what lies beyond their
+ * ends. */
 const char *qn_compare_row_advice(const qn_compare_row *row);
 
 /* comparison_tell.c: reports and CSV. `full`: all there is, whatever the options say. */

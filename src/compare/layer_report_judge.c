@@ -8,12 +8,14 @@
 #include "compare/layer_report.h"
 #include "ir/width.h"
 
-/* A layer stands out with an error of its own that is this large, and this many times the one in the middle. */
+/* A layer stands out with an error of its own that is this large, and this many times the one in
+ * the middle. */
 static const double much = 0.02, times = 3;
 
 typedef struct order_row {
     const char *name;
-    double (*of)(const qn_compare_row *row); /* the larger the worse; NULL: the network's order */
+    /* The larger the worse; NULL: the network's order */
+    double (*of)(const qn_compare_row *row);
 } order_row;
 
 static double by_mre(const qn_compare_row *row)
@@ -55,7 +57,7 @@ const char *qn_compare_order(size_t i)
     return i < QN_COUNT_OF(orders) ? orders[i].name : NULL;
 }
 
-/* ---- Sorting -------------------------------------------------------------------------------------------------- */
+/* ---- Sorting --------------------------------------------------------------------------------- */
 
 typedef struct sorted {
     double worth;
@@ -101,7 +103,7 @@ static qn_status find_order(const order_row **out, const qn_layer_report *c)
     return qn_fail(c->ctx, QN_E_OPTION, "layers cannot be sorted by '%s', but by %s", name, list);
 }
 
-/* ---- Advice ----------------------------------------------------------------------------------------------------- */
+/* ---- Advice ---------------------------------------------------------------------------------- */
 
 const char *qn_compare_row_advice(const qn_compare_row *row)
 {

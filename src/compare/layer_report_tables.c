@@ -9,11 +9,12 @@
 
 enum { DECIMALS = 6, BAR = 24 };
 
-/* ---- Columns ------------------------------------------------------------------------------------------------ */
+/* ---- Columns --------------------------------------------------------------------------------- */
 
 /* The tables of options, --rmse and the like, in which a measure stands. */
 typedef struct measure {
-    const char *key, *single_key; /* single_key NULL: told of the whole error only */
+    /* single_key NULL: told of the whole error only */
+    const char *key, *single_key;
     double (*of)(const qn_errors *e);
     bool (*is_on)(const qn_compare_options *o);
 } measure;
@@ -73,7 +74,7 @@ static const char *type_words(const qn_compare_row *row)
     return row->dtype == QN_UNDEFINED ? "float" : qn_dtype_name(row->dtype);
 }
 
-/* ---- Reports ------------------------------------------------------------------------------------------------- */
+/* ---- Reports --------------------------------------------------------------------------------- */
 
 static void tell_measures(qn_item *item, const qn_layer_report *c, const qn_compare_row *row,
                           bool full)
@@ -204,7 +205,7 @@ qn_status qn_layer_report_describe(qn_report *report, const qn_layer_report *c, 
     return qn_report_finish(report);
 }
 
-/* ---- CSV ------------------------------------------------------------------------------------------------------- */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 /* In quotes, those inside doubled. */
 static void add_text(qn_text *out, const char *text)

@@ -9,7 +9,7 @@
 enum { FAR = 64 }; /* nodes that are looked through */
 static const double share_of_part = 0.4;
 
-/* ---- Along an axis back to a Concat --------------------------------------------------------------------------- */
+/* ---- Along an axis back to a Concat ---------------------------------------------------------- */
 
 typedef struct place {
     const qn_value *value;
@@ -114,7 +114,7 @@ void qn_output_groups_find(qn_output_groups *out, const qn_value *output)
     }
 }
 
-/* ---- Sums --------------------------------------------------------------------------------------------------------- */
+/* ---- Sums ------------------------------------------------------------------------------------ */
 
 static void add(qn_group_sums *sums, size_t at, double real, double error)
 {

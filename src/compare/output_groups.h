@@ -1,5 +1,5 @@
-/* Noise of outputs part by part: a detector's boxes are numbers of hundreds and its scores of less than one, and an
- * error that spoils all scores is nothing beside the boxes. */
+/* Noise of outputs part by part: a detector's boxes are numbers of hundreds and its scores of less
+ * than one, and an error that spoils all scores is nothing beside the boxes. */
 #ifndef QN_OUTPUT_GROUPS_H
 #define QN_OUTPUT_GROUPS_H
 
@@ -10,8 +10,10 @@ enum { QN_MOST_GROUPS = 8 };
 /* Of an output: what a Concat before it puts together along the axis. */
 typedef struct qn_output_groups {
     int32_t axis;
-    size_t count;                 /* 0: the output is one thing */
-    int64_t ends[QN_MOST_GROUPS]; /* along the axis; the last one is its length */
+    /* 0: the output is one thing */
+    size_t count;
+    /* Along the axis; the last one is its length */
+    int64_t ends[QN_MOST_GROUPS];
 } qn_output_groups;
 
 /* Of several axes with a Concat, the shortest: that of boxes and scores, not that of places. */
@@ -27,12 +29,12 @@ void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *parts, const
                        const qn_tensor *fixed, double scale);
 /* sqrt(noise / signal) of the whole. */
 double qn_group_sums_whole(const qn_group_sums *sums);
-/* The larger one of that and of 0.4 times what the worst part has: detectors whose scores have a noise of 0.3 still
- * detect nearly as well as in float. */
+/* The larger one of that and of 0.4 times what the worst part has: detectors whose scores have a
+ * noise of 0.3 still detect nearly as well as in float. */
 double qn_group_sums_worst(const qn_group_sums *sums);
 
-/* What an output may have before layers are mended; and what is told, since mended networks, judged by few samples, may
- * come out a little above the first. */
+/* What an output may have before layers are mended; and what is told, since mended networks, judged
+ * by few samples, may come out a little above the first. */
 #define QN_MOST_NOISE 0.125
 #define QN_WARNED_NOISE 0.1875
 

@@ -7,7 +7,7 @@
 #include "ops/eval.h"
 #include "ops/op.h"
 
-/* ---- What can be compared bit for bit ------------------------------------------------------------------- */
+/* ---- What can be compared bit for bit -------------------------------------------------------- */
 
 bool qn_reference_is_loose(const qn_node *node)
 {
@@ -81,7 +81,7 @@ const qn_reference_value *qn_reference_value_of(const qn_reference_values *truth
     return qn_names_get(&truth->by_name, value->name);
 }
 
-/* ---- Values in rows --------------------------------------------------------------------------------------- */
+/* ---- Values in rows -------------------------------------------------------------------------- */
 
 static bool is_plain(const qn_observation *seen)
 {
@@ -137,7 +137,7 @@ qn_status qn_reference_values_keep(qn_reference_values *truth, const qn_observat
     return QN_OK;
 }
 
-/* ---- Comparing ---------------------------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 static bool same_shape(const qn_tensor *a, const qn_tensor *b)
 {

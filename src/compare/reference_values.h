@@ -1,15 +1,21 @@
-/* What the reference computes, value by value, and how another plan of the same model compares with it. */
+/* What the reference computes, value by value, and how another plan of the same model compares with
+ * it. */
 #ifndef QN_REFERENCE_VALUES_H
 #define QN_REFERENCE_VALUES_H
 
 #include "run/session.h"
 
 typedef struct qn_reference_value {
-    const char *name, *node; /* of the value and of what computes it */
-    qn_tensor tensor;        /* row-major; data NULL: not computed yet */
-    size_t room;             /* bytes at tensor.data */
-    bool is_float;           /* its node computes in float, in an order that is not fixed */
-    bool behind;             /* that holds of it or of one that it is made from */
+    /* Of the value and of what computes it */
+    const char *name, *node;
+    /* Row-major; data NULL: not computed yet */
+    qn_tensor tensor;
+    /* Bytes at tensor.data */
+    size_t room;
+    /* Its node computes in float, in an order that is not fixed */
+    bool is_float;
+    /* That holds of it or of one that it is made from */
+    bool behind;
     bool compared;
 } qn_reference_value;
 
@@ -22,12 +28,14 @@ typedef struct qn_reference_values {
     /* A value laid out in rows. */
     void *rows;
     size_t rows_size;
-    double
-        float_error; /* largest difference of float values, relative to the largest of the tensor */
-    int64_t differing; /* times that a value differed */
-    struct {           /* the first of them */
+    /* Largest difference of float values, relative to the largest of the tensor */
+    double float_error;
+    /* Times that a value differed */
+    int64_t differing;
+    struct { /* the first of them */
         const qn_reference_value *value;
-        const char *how; /* it was computed */
+        /* It was computed */
+        const char *how;
         int64_t element;
         double got, reference;
     } first;
@@ -40,8 +48,9 @@ void qn_reference_values_free(qn_reference_values *truth);
 /* Keeps a value of the reference. */
 QN_MUST_CHECK qn_status qn_reference_values_keep(qn_reference_values *truth,
                                                  const qn_observation *seen);
-/* Compares a value of another plan, `how` it was computed being part of the message. A loose one may differ a little, and
- * becomes the reference's then: what is computed of it is compared on equal terms. */
+/* Compares a value of another plan, `how` it was computed being part of the message. A loose one
+ * may differ a little, and becomes the reference's then: what is computed of it is compared on
+ * equal terms. */
 QN_MUST_CHECK qn_status qn_reference_values_compare(qn_reference_values *truth,
                                                     const qn_observation *seen, const char *how,
                                                     bool loose);

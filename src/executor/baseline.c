@@ -1,4 +1,5 @@
-/* What the float pass leaves behind: samples for later measurements, and outputs that quantized ones are compared with. */
+/* What the float pass leaves behind: samples for later measurements, and outputs that quantized
+ * ones are compared with. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ void qn_baseline_init(qn_baseline *baseline, qn_context *ctx, size_t n_inputs, s
                               .metric = NAN};
 }
 
-/* ---- Outputs ------------------------------------------------------------------------------------------------------ */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 qn_status qn_baseline_reserve(qn_baseline *baseline, int64_t count, size_t bytes)
 {
@@ -100,7 +101,7 @@ qn_tensor qn_baseline_output(const qn_baseline *baseline, int64_t piece, size_t 
                        .data = p->counts[k] ? values : NULL};
 }
 
-/* ---- Samples ------------------------------------------------------------------------------------------------------ */
+/* ---- Samples --------------------------------------------------------------------------------- */
 
 qn_status qn_baseline_keep_inputs(qn_baseline *baseline, const qn_tensor *inputs)
 {
@@ -183,7 +184,7 @@ void qn_baseline_free(qn_baseline *baseline)
     qn_free(baseline->ctx, baseline->samples);
 }
 
-/* ---- Error ---------------------------------------------------------------------------------------------------------- */
+/* ---- Error ----------------------------------------------------------------------------------- */
 
 qn_status qn_baseline_error_init(qn_baseline_error *e, qn_context *ctx, const qn_baseline *baseline,
                                  const qn_model *model)

@@ -1,9 +1,9 @@
-/* The float baseline: what the float model made of the data, kept for all who measure how far quantized models are from
- * it, and the first samples where nobody could read them again.
+/* The float baseline: what the float model made of the data, kept for all who measure how far
+ * quantized models are from it, and the first samples where nobody could read them again.
  *
- * It is filled in the float pass, by an executor or by a pass over data, piece by piece (a piece is one run of the model);
- * who needs more pieces than were kept computes and adds them. After qn_baseline_finish it is only read, but for
- * qn_baseline_extend. */
+ * It is filled in the float pass, by an executor or by a pass over data, piece by piece (a piece is
+ * one run of the model); who needs more pieces than were kept computes and adds them. After
+ * qn_baseline_finish it is only read, but for qn_baseline_extend. */
 #ifndef QN_BASELINE_H
 #define QN_BASELINE_H
 
@@ -24,12 +24,13 @@ typedef struct qn_baseline_piece {
 typedef struct qn_baseline {
     qn_context *ctx;
     size_t n_inputs, n_outputs;
-    /* [n_samples * n_inputs]: the inputs of the first pieces, for those who measure later; none where a source of data
-     * can give them again. */
+    /* [n_samples * n_inputs]: the inputs of the first pieces, for those who measure later; none
+     * where a source of data can give them again. */
     qn_tensor *samples;
     int64_t n_samples, most_samples, room;
     size_t sample_bytes;
-    /* Outputs of the first pieces; room for most_pieces. Of the pass, and with those that were computed later. */
+    /* Outputs of the first pieces; room for most_pieces. Of the pass, and with those that were
+     * computed later. */
     qn_baseline_piece *pieces;
     int64_t n_pieces, n_known, most_pieces;
     /* Of the function, and what it gave. */
@@ -41,12 +42,13 @@ typedef struct qn_baseline {
 
 enum { QN_BASELINE_SAMPLES = 16 };
 void qn_baseline_init(qn_baseline *baseline, qn_context *ctx, size_t n_inputs, size_t n_outputs);
-/* Room for the outputs of at most `count` pieces (0: any number), each of `bytes`: as many as a limit allows. */
+/* Room for the outputs of at most `count` pieces (0: any number), each of `bytes`: as many as a
+ * limit allows. */
 QN_MUST_CHECK qn_status qn_baseline_reserve(qn_baseline *baseline, int64_t count, size_t bytes);
 /* Room for so many pieces in all, whatever they take. Of one that is finished. */
 QN_MUST_CHECK qn_status qn_baseline_extend(qn_baseline *baseline, int64_t count);
-/* Keeps outputs as piece `i`; from any thread, each for another one. `inputs` NULL: nobody will ask whether they are
- * the same again. */
+/* Keeps outputs as piece `i`; from any thread, each for another one. `inputs` NULL: nobody will ask
+ * whether they are the same again. */
 QN_MUST_CHECK qn_status qn_baseline_keep_outputs(qn_baseline *baseline, qn_context *ctx, int64_t i,
                                                  const qn_tensor *inputs,
                                                  const qn_tensor *const *outputs);
@@ -59,7 +61,7 @@ qn_tensor qn_baseline_output(const qn_baseline *baseline, int64_t piece, size_t 
 /* Takes one that was never made (all zero) too. */
 void qn_baseline_free(qn_baseline *baseline);
 
-/* ---- How far outputs are from it ------------------------------------------------------------------------------------ */
+/* ---- How far outputs are from it ------------------------------------------------------------- */
 
 typedef struct qn_baseline_error {
     qn_context *ctx;

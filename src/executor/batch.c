@@ -5,7 +5,7 @@
 
 #include "executor/batch.h"
 
-/* ---- Words ------------------------------------------------------------------------------------------------------ */
+/* ---- Words ----------------------------------------------------------------------------------- */
 
 enum { WORDS = 256 };
 
@@ -27,7 +27,7 @@ static qn_status fail_input(qn_context *ctx, const qn_value_info *info, const qn
                    got, why);
 }
 
-/* ---- Shapes ----------------------------------------------------------------------------------------------------- */
+/* ---- Shapes ---------------------------------------------------------------------------------- */
 
 static qn_status check_shape(qn_context *ctx, const qn_value_info *info, const qn_tensor *given)
 {
@@ -53,7 +53,8 @@ static int64_t ratio(const qn_value_info *info, const qn_tensor *given)
     return info->dims[0] ? given->dims[0] / info->dims[0] : 1;
 }
 
-/* The model's own batch decides; without one every sample is a piece, if all inputs have as many. */
+/* The model's own batch decides; without one every sample is a piece, if all inputs have as
+ * many. */
 static int64_t count_pieces(const qn_value_info *infos, const qn_tensor *given, size_t n)
 {
     int64_t most = 1, samples = 0;
@@ -88,7 +89,7 @@ static qn_status divide(qn_batch_inputs *b, qn_context *ctx, const qn_value_info
     return QN_OK;
 }
 
-/* ---- Types -------------------------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 static bool is_number(qn_dtype dtype)
 {
@@ -205,7 +206,7 @@ static qn_status take_input(qn_batch_inputs *b, qn_context *ctx, const qn_value_
     return convert(&b->tensors[i], b->buffers[i], ctx, info, given);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------------------------------ */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 qn_status qn_batch_take(qn_batch_inputs *b, qn_context *ctx, const qn_value_info *infos,
                         const qn_tensor *given, size_t n_inputs)

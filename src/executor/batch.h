@@ -7,12 +7,17 @@
 
 /* What a forward gives, as the model takes it: `pieces` runs one after the other. */
 typedef struct qn_batch_inputs {
-    qn_tensor *tensors; /* [n_inputs], converted; of all pieces */
-    bool *split;        /* [n_inputs]: dim 0 is divided among the pieces */
-    void **buffers;     /* [n_inputs], for what is converted */
-    size_t *sizes;      /* of them, in bytes */
+    /* [n_inputs], converted; of all pieces */
+    qn_tensor *tensors;
+    /* [n_inputs]: dim 0 is divided among the pieces */
+    bool *split;
+    /* [n_inputs], for what is converted */
+    void **buffers;
+    /* Of them, in bytes */
+    size_t *sizes;
     int64_t pieces;
-    int64_t rows; /* samples: dim 0 of the first input that is split, or that there is */
+    /* Samples: dim 0 of the first input that is split, or that there is */
+    int64_t rows;
 } qn_batch_inputs;
 
 /* Checks and converts. `infos` [n_inputs] is what the model wants, -1 where it takes any size. */

@@ -1,4 +1,5 @@
-/* qn_eval_run: what a model is good for on labelled data, and how far it is from its float original. */
+/* qn_eval_run: what a model is good for on labelled data, and how far it is from its float
+ * original. */
 #include <math.h>
 #include <string.h>
 
@@ -16,8 +17,10 @@ typedef struct player {
     qn_model *model;
     qn_plan *plan;
     qn_session *session;
-    size_t first_output, n_outputs; /* that the task looks at */
-    qn_task_output *outputs;        /* [n_outputs] of a sample */
+    /* That the task looks at */
+    size_t first_output, n_outputs;
+    /* [n_outputs] of a sample */
+    qn_task_output *outputs;
     double run_ms;
 } player;
 
@@ -25,16 +28,18 @@ typedef struct job {
     qn_context *ctx;
     const qn_eval_options *options;
     qn_feed feed;
-    player own, other; /* other.model NULL: there is none */
+    /* Other.model NULL: there is none */
+    player own, other;
     qn_task_options task_options;
     qn_data_options data;
     qn_task *task;
     int64_t done;
     double wall_ms;
-    bool opened; /* feed */
+    /* Feed */
+    bool opened;
 } job;
 
-/* ---- Preparing ---------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
 /* The one that is asked for, or all. */
 static qn_status find_outputs(player *p, const job *j)
@@ -93,7 +98,7 @@ static qn_status prepare(job *j)
     return qn_feed_fill(&j->feed, j->own.plan);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qn_status run_player(player *p, job *j)
 {
@@ -165,7 +170,7 @@ static qn_status run_all(job *j)
     return qn_task_finish(j->task);
 }
 
-/* ---- Telling ------------------------------------------------------------------------------------------------------ */
+/* ---- Telling --------------------------------------------------------------------------------- */
 
 static void tell_model(qn_item *table, const char *name, const job *j, bool of_float)
 {
@@ -190,7 +195,7 @@ static qn_status fill_report(qn_report *report, const job *j)
     return qn_report_finish(report);
 }
 
-/* ---- The job -------------------------------------------------------------------------------------------------------- */
+/* ---- The job --------------------------------------------------------------------------------- */
 
 static qn_status run_pinned(job *j)
 {

@@ -18,7 +18,7 @@ const qn_executor_stage *qn_executor_stage_of(const qn_executor *e)
     return &stages[e->options->stage];
 }
 
-/* ---- Facts ------------------------------------------------------------------------------------------------------ */
+/* ---- Facts ----------------------------------------------------------------------------------- */
 
 const qn_executor_facts *qn_executor_get(const qn_executor *executor)
 {
@@ -67,7 +67,7 @@ const qn_tensor *qn_executor_output(const qn_executor *executor, size_t i)
     return executor->forwards && i < executor->facts.n_outputs ? &executor->outputs[i] : NULL;
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
@@ -184,7 +184,7 @@ static void close_executor(qn_executor *e)
     qn_arena_free(&e->arena);
 }
 
-/* ---- A call of the function ------------------------------------------------------------------------------------------ */
+/* ---- A call of the function ------------------------------------------------------------------ */
 
 static qn_status check_forwards(const qn_executor *e)
 {

@@ -1,4 +1,5 @@
-/* The executor: a model between an infer function, which feeds it, and those who want to know what happened. */
+/* The executor: a model between an infer function, which feeds it, and those who want to know what
+ * happened. */
 #ifndef QN_EXECUTOR_H
 #define QN_EXECUTOR_H
 
@@ -7,29 +8,40 @@
 #include "executor/forward_log.h"
 #include "model/prepare.h"
 
-/* ---- The executor ------------------------------------------------------------------------------------------------ */
+/* ---- The executor ---------------------------------------------------------------------------- */
 
 typedef enum qn_execute { QN_EXECUTE_FLOAT, QN_EXECUTE_QUANTIZED, QN_EXECUTE_INFER } qn_execute;
 
 typedef struct qn_executor_options {
     qn_execute stage;
-    qn_model *model;               /* float: after the passes */
-    const qn_graph_options *graph; /* of its plans */
+    /* Float: after the passes */
+    qn_model *model;
+    /* Of its plans */
+    const qn_graph_options *graph;
     const qn_function *function;
-    int64_t iteration; /* the largest */
+    /* The largest */
+    int64_t iteration;
     const char *save_dir, *run_mode;
-    const char *const *input_types; /* as of qn_quantize_options */
+    /* As of qn_quantize_options */
+    const char *const *input_types;
     size_t n_input_types;
     bool quiet;
-    int threads; /* 0: the context's */
+    /* 0: the context's */
+    int threads;
     qn_fingerprint print;
-    qn_baseline *baseline; /* float: filled; quantized: compared with; else NULL */
-    const int64_t *after;  /* float: forwards after which statistics are wanted, ascending */
+    /* Float: filled; quantized: compared with; else NULL */
+    qn_baseline *baseline;
+    /* Float: forwards after which statistics are wanted, ascending */
+    const int64_t *after;
     size_t n_after;
-    qn_stats **stats;        /* [n_after] of the caller */
-    const char *part;        /* float: file that a pass that was stopped goes on from; NULL: none */
-    qn_fingerprint part_key; /* of all that it depends on */
-    struct qn_item *tell;    /* gets what a built-in function has to tell; NULL: nobody asks */
+    /* [n_after] of the caller */
+    qn_stats **stats;
+    /* Float: file that a pass that was stopped goes on from; NULL: none */
+    const char *part;
+    /* Of all that it depends on */
+    qn_fingerprint part_key;
+    /* Gets what a built-in function has to tell; NULL: nobody asks */
+    struct qn_item *tell;
 } qn_executor_options;
 
 struct qn_executor {
@@ -37,39 +49,57 @@ struct qn_executor {
     const qn_executor_options *options;
     qn_executor_facts facts;
     qn_arena arena;
-    qn_value_info *inputs; /* as forward takes them */
+    /* As forward takes them */
+    qn_value_info *inputs;
     const qn_value **layers;
     qn_batch_runner *runner;
     qn_batch_inputs batch;
-    qn_tensor *outputs; /* [n_outputs] of the last forward */
-    void **buffers;     /* [n_outputs] */
-    size_t *sizes;      /* of them */
-    qn_tensor *parts;   /* [pieces * n_outputs] of a batch of several pieces */
-    size_t *part_sizes; /* bytes that each has memory for */
+    /* [n_outputs] of the last forward */
+    qn_tensor *outputs;
+    /* [n_outputs] */
+    void **buffers;
+    /* Of them */
+    size_t *sizes;
+    /* [pieces * n_outputs] of a batch of several pieces */
+    qn_tensor *parts;
+    /* Bytes that each has memory for */
+    size_t *part_sizes;
     size_t n_parts;
-    int64_t n_kept; /* pieces shown to options->baseline */
+    /* Pieces shown to options->baseline */
+    int64_t n_kept;
     int64_t forwards;
-    qn_baseline_error error; /* quantized */
-    bool stopped;            /* early */
-    bool failed;             /* some call of it did */
-    bool starved;            /* for want of memory: what is half made is not gone on with */
-    qn_forward_log *log;     /* float, where it can be gone on from; else NULL */
-    bool broken;             /* a forward ended in its midst: statistics are of no use */
+    /* Quantized */
+    qn_baseline_error error;
+    /* Early */
+    bool stopped;
+    /* Some call of it did */
+    bool failed;
+    /* For want of memory: what is half made is not gone on with */
+    bool starved;
+    /* Float, where it can be gone on from; else NULL */
+    qn_forward_log *log;
+    /* A forward ended in its midst: statistics are of no use */
+    bool broken;
 };
 
 /* What is done with the model in each stage. */
 typedef struct qn_executor_stage {
     const char *name;
-    bool observes;   /* collects statistics, keeps samples and outputs */
-    bool may_stop;   /* early */
-    qn_purpose plan; /* whose passes its plans get */
+    /* Collects statistics, keeps samples and outputs */
+    bool observes;
+    /* Early */
+    bool may_stop;
+    /* Whose passes its plans get */
+    qn_purpose plan;
 } qn_executor_stage;
 const qn_executor_stage *qn_executor_stage_of(const qn_executor *e);
-/* Writes the log, so that the pass can be gone on with after the last forward. (executor_forward.c) */
+/* Writes the log, so that the pass can be gone on with after the last forward.
+ * (executor_forward.c) */
 QN_MUST_CHECK qn_status qn_executor_write_log(qn_executor *e);
 
-/* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and options->baseline are filled;
- * quantized: *error (may be NULL) gets the outputs' error, NaN where there is none. */
+/* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and
+ * options->baseline are filled; quantized: *error (may be NULL) gets the outputs' error, NaN where
+ * there is none. */
 QN_MUST_CHECK qn_status qn_execute_function(double *metric, double *error, qn_context *ctx,
                                             const qn_executor_options *options);
 

@@ -7,7 +7,7 @@
 
 enum { DEFAULT_BATCH = 8 };
 
-/* ---- What the model wants -------------------------------------------------------------------------------- */
+/* ---- What the model wants -------------------------------------------------------------------- */
 
 /* The shape that the options give the input. */
 static const qn_input_shape *option_shape(const qn_feed *feed, const char *name)
@@ -82,7 +82,7 @@ static qn_status open_files(qn_feed *feed)
     return QN_OK;
 }
 
-/* ---- Samples ------------------------------------------------------------------------------------------ */
+/* ---- Samples --------------------------------------------------------------------------------- */
 
 static qn_status check_batch(qn_feed *feed, size_t i, const qn_dataset_input *data)
 {
@@ -224,7 +224,7 @@ qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed)
     return QN_OK;
 }
 
-/* ---- Random numbers ------------------------------------------------------------------------------------ */
+/* ---- Random numbers -------------------------------------------------------------------------- */
 
 /* Splitmix64: every seed, 0 too, starts a good sequence. */
 static uint64_t next_random(uint64_t *state)
@@ -283,8 +283,8 @@ static qn_status make_random(qn_feed *feed, size_t i, const qn_plan *plan)
     return QN_OK;
 }
 
-/* A last batch that cannot be smaller, because the model fixes it or inputs without samples have its
- * size, is filled up. */
+/* A last batch that cannot be smaller, because the model fixes it or inputs without samples have
+ * its size, is filled up. */
 static bool is_filled(const qn_feed *feed)
 {
     bool fixed = !feed->all_sampled;
@@ -318,7 +318,7 @@ qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan)
     return feed->dataset ? start_loader(feed) : QN_OK;
 }
 
-/* ---- A run's inputs ------------------------------------------------------------------------------------ */
+/* ---- A run's inputs -------------------------------------------------------------------------- */
 
 int64_t qn_feed_count(const qn_feed *feed, int64_t run)
 {

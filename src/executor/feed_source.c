@@ -18,7 +18,8 @@ static qn_status check_slot(const qn_feed_source *s, qn_context *ctx, int slot)
                : qn_fail(ctx, QN_E_INVALID, "samples: slot %d of %d", slot, s->source.slots);
 }
 
-/* Where sample k of a run goes: behind the one before, or, of an input that is one sample, in its place. */
+/* Where sample k of a run goes: behind the one before, or, of an input that is one sample, in its
+ * place. */
 static void places_of(void **out, const qn_feed *feed, void *const *buffers, int64_t k)
 {
     for (size_t i = 0; i < feed->n_in; i++) {

@@ -5,13 +5,15 @@
 #include "calib/calib.h"
 #include "executor/feed.h"
 
-/* The runs of a feed, one sample each unless the model fixes another batch, or random ones where nothing is
- * sampled. */
+/* The runs of a feed, one sample each unless the model fixes another batch, or random ones where
+ * nothing is sampled. */
 typedef struct qn_feed_source {
     qn_sample_source source;
     const qn_feed *feed;
-    qn_tensor *tensors; /* [slots, inputs] */
-    void **buffers;     /* [slots, inputs], of those that are sampled */
+    /* [slots, inputs] */
+    qn_tensor *tensors;
+    /* [slots, inputs], of those that are sampled */
+    void **buffers;
     uint64_t seed;
 } qn_feed_source;
 /* Everything lives as long as the feed. */

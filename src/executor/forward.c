@@ -4,7 +4,7 @@
 #include "calib/collect.h"
 #include "executor/executor.h"
 
-/* ---- Pieces of a batch ------------------------------------------------------------------------------------------- */
+/* ---- Pieces of a batch ----------------------------------------------------------------------- */
 
 static qn_status give_piece(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs)
 {
@@ -117,7 +117,7 @@ static qn_status join_output(qn_executor *e, size_t k)
     return QN_OK;
 }
 
-/* ---- After a forward ---------------------------------------------------------------------------------------------- */
+/* ---- After a forward ------------------------------------------------------------------------- */
 
 static size_t output_bytes(const qn_executor *e)
 {
@@ -156,7 +156,8 @@ static qn_status keep(qn_executor *e)
     return status;
 }
 
-/* The last of the numbers asked for gets the statistics of all forwards, when the function has ended. */
+/* The last of the numbers asked for gets the statistics of all forwards, when the function has
+ * ended. */
 static qn_status note_statistics(qn_executor *e)
 {
     const qn_executor_options *o = e->options;

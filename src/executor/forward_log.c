@@ -14,7 +14,7 @@ static const char magic[] = "qnfwds 1";
 static const size_t most_bytes = (size_t)64 << 20;
 static const double every_ms = 10e3;
 
-/* ---- In memory --------------------------------------------------------------------------------------------------- */
+/* ---- In memory ------------------------------------------------------------------------------- */
 
 void qn_forward_log_clear(qn_forward_log *log)
 {
@@ -41,7 +41,8 @@ void qn_forward_log_close(qn_forward_log *log)
     qn_free(log->ctx, log->stats);
 }
 
-/* What differs from the first on, as random numbers do, begins anew without having lost anything. */
+/* What differs from the first on, as random numbers do, begins anew without having lost
+ * anything. */
 void qn_forward_log_find(const qn_logged_forward **out, qn_forward_log *log, int64_t index,
                          qn_fingerprint print)
 {
@@ -108,7 +109,7 @@ qn_status qn_forward_log_add(qn_forward_log *log, qn_fingerprint print, const qn
     return QN_OK;
 }
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------ */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 bool qn_forward_log_due(const qn_forward_log *log)
 {
@@ -145,7 +146,7 @@ qn_status qn_forward_log_write(qn_forward_log *log, const qn_stats *total, qn_st
     return qn_write_checked(log->ctx, &text, log->path);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static bool get_job(const qn_forward_log *log, qn_byte_reader *in)
 {

@@ -7,11 +7,12 @@
 typedef struct qn_function_row {
     const char *name;
     const char *brief;
-    qn_infer_fn *
-        run; /* NULL: the samples of qn_data_options, or random ones, are read and run side by side */
+    /* NULL: the samples of qn_data_options, or random ones, are read and run side by side */
+    qn_infer_fn *run;
     /* Adds what it depends on besides the model; NULL: nothing that others do not know. */
     qn_status (*print)(qn_fingerprint *print, qn_context *ctx, const qn_function *function);
-    bool random; /* data that were given are not looked at */
+    /* Data that were given are not looked at */
+    bool random;
 } qn_function_row;
 
 /* Makes *function complete; *row is NULL where it was given with its code. */

@@ -17,20 +17,26 @@ typedef struct job {
     qn_context *ctx;
     qn_arena arena;
     qn_input_configs configs;
-    const qn_input_config *config; /* that says what outputs are */
-    bool is_float;                 /* the model at hand */
+    /* That says what outputs are */
+    const qn_input_config *config;
+    /* The model at hand */
+    bool is_float;
     qn_dataset *data;
     qn_loader *loader;
-    int64_t samples, batch; /* to run, and of a forward */
-    bool fill;              /* the model fixes the batch: the last one is filled up */
+    /* To run, and of a forward */
+    int64_t samples, batch;
+    /* The model fixes the batch: the last one is filled up */
+    bool fill;
     qn_tensor *inputs;
     qn_label_place truth;
     qn_detect_options detect;
     qn_task_options task_options;
-    qn_task *task; /* NULL: nobody looks at the outputs */
+    /* NULL: nobody looks at the outputs */
+    qn_task *task;
     bool measured;
     size_t first_output, n_outputs;
-    qn_task_output *outputs; /* [n_outputs] of a sample */
+    /* [n_outputs] of a sample */
+    qn_task_output *outputs;
 } job;
 
 /* Where the fault lies: the block of the file, if there is one. */
@@ -43,7 +49,7 @@ static qn_status blame(const job *j, qn_status status)
                           : qn_fail_within(j->ctx, status, "input-configs");
 }
 
-/* ---- The samples --------------------------------------------------------------------------------------------------- */
+/* ---- The samples ----------------------------------------------------------------------------- */
 
 static qn_status read_configs(qn_input_configs *out, qn_context *ctx, qn_arena *arena,
                               const qn_function *f)
@@ -99,7 +105,8 @@ static qn_picture_shape picture_of(const qn_value_info *info)
     return shape;
 }
 
-/* Whether the model divides and subtracts by itself. Other types than the configuration's count more. */
+/* Whether the model divides and subtracts by itself. Other types than the configuration's count
+ * more. */
 static bool takes_pixels(const job *j, const qn_input_config *c, const qn_value_info *info)
 {
     const qn_executor_options *o = j->e->options;
@@ -201,7 +208,7 @@ static qn_status open_loader(job *j)
     return qn_loader_create(&j->loader, j->ctx, j->data, facts->n_inputs, &options);
 }
 
-/* ---- What is made of the outputs ------------------------------------------------------------------------------------- */
+/* ---- What is made of the outputs ------------------------------------------------------------- */
 
 static qn_status find_outputs(job *j)
 {
@@ -262,7 +269,7 @@ static void use_folders(job *j)
     j->truth = (qn_label_place){.labels = NULL};
 }
 
-/* ---- Running ----------------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qn_status forward(job *j, const qn_batch *batch, int64_t rows)
 {
@@ -313,7 +320,8 @@ static qn_status judge(job *j, const qn_batch *batch, int64_t row, int64_t rows)
     return qn_fail_within(j->ctx, status, "sample '%s'", name);
 }
 
-/* An accuracy of fewer samples than the float model's cannot be compared with it: only what is not measured ends early. */
+/* An accuracy of fewer samples than the float model's cannot be compared with it: only what is not
+ * measured ends early. */
 static qn_status run_samples(job *j)
 {
     const qn_batch *batch = NULL;
@@ -406,7 +414,7 @@ qn_status qn_infer_default(void *user, qn_executor *executor, double *metric)
     return status;
 }
 
-/* ---- What it depends on ------------------------------------------------------------------------------------------------- */
+/* ---- What it depends on ---------------------------------------------------------------------- */
 
 /* Labels that a model made change with every float pass. */
 static qn_status print_config(qn_fingerprint *print, qn_context *ctx, qn_arena *arena,

@@ -1,4 +1,5 @@
-/* The built-in infer function for pictures: classification and detection, as "input-configs" of a run configuration say. */
+/* The built-in infer function for pictures: classification and detection, as "input-configs" of a
+ * run configuration say. */
 #ifndef QN_INFER_DEFAULT_H
 #define QN_INFER_DEFAULT_H
 
@@ -11,16 +12,20 @@ qn_status qn_infer_default(void *user, qn_executor *executor, double *metric);
 QN_MUST_CHECK qn_status qn_infer_default_print(qn_fingerprint *print, qn_context *ctx,
                                                const qn_function *function);
 
-/* ---- Labels (infer_labels.c) ------------------------------------------------------------------------------------ */
+/* ---- Labels (infer_labels.c) ----------------------------------------------------------------- */
 
 typedef struct qn_label_place {
-    const char *labels; /* file or folder to read; NULL: none */
-    const char *made;   /* folder to write them to; NULL: not */
-    bool generated;     /* they are what a model found */
+    /* File or folder to read; NULL: none */
+    const char *labels;
+    /* Folder to write them to; NULL: not */
+    const char *made;
+    /* They are what a model found */
+    bool generated;
 } qn_label_place;
 
-/* Where labels come from: those of people, where there are any; else the float model's outputs, which are written, and
- * which quantized models are measured by. `is_float`: of the model at hand. A quantized one without any fails. */
+/* Where labels come from: those of people, where there are any; else the float model's outputs,
+ * which are written, and which quantized models are measured by. `is_float`: of the model at hand.
+ * A quantized one without any fails. */
 QN_MUST_CHECK qn_status qn_label_place_find(qn_label_place *out, qn_context *ctx, qn_arena *arena,
                                             const qn_input_config *config, bool is_float);
 /* A folder beside that of the samples; NULL when memory is short. */

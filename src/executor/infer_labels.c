@@ -29,7 +29,8 @@ static const char *class_file(qn_arena *arena, const char *path)
 }
 
 typedef struct found {
-    const char *path; /* to read */
+    /* To read */
+    const char *path;
     bool there, generated;
 } found;
 

@@ -18,12 +18,15 @@ struct key_row {
     const char *name;
     key_fn *read;
     size_t offset;
-    double least, most;      /* of numbers */
-    size_t counts;           /* bits: numbers that a list may have; 0: any */
-    const char *const *word; /* that a text may be; NULL: any */
+    /* Of numbers */
+    double least, most;
+    /* Bits: numbers that a list may have; 0: any */
+    size_t counts;
+    /* That a text may be; NULL: any */
+    const char *const *word;
 };
 
-/* ---- Values --------------------------------------------------------------------------------------------------- */
+/* ---- Values ---------------------------------------------------------------------------------- */
 
 static qn_status fail_word(const key_row *row, const qn_json_place *place, const char *text)
 {
@@ -82,7 +85,8 @@ static qn_status read_real(void *field, const reader *r, const key_row *row,
     return get_real(field, row, place);
 }
 
-/* Lists of any depth, one number behind the other: anchors are a list for each grid, or all in one. */
+/* Lists of any depth, one number behind the other: anchors are a list for each grid, or all in
+ * one. */
 static qn_status count_numbers(size_t *count, const qn_json_place *place)
 {
     size_t length = 0;
@@ -146,7 +150,7 @@ static qn_status read_texts(void *field, const reader *r, const key_row *row,
     return QN_OK;
 }
 
-/* ---- Keys -------------------------------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------------------ */
 
 static const char *const colours[] = {"BGR", "RGB", "GRAY", NULL};
 static const char *const formats[] = {"Image", "Numpy", "Bin", NULL};
@@ -206,7 +210,7 @@ static qn_status read_member(qn_input_config *config, const reader *r, const qn_
     return fail_unknown(member);
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_input_config standard(void)
 {
@@ -291,7 +295,7 @@ qn_status qn_input_configs_of(qn_input_configs *out, qn_context *ctx, qn_arena *
     return QN_OK;
 }
 
-/* ---- Steps ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
 /* One number stands for all channels. */
 static void set_numbers(float out[3], const qn_config_numbers *numbers)
@@ -342,7 +346,8 @@ static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const qn_input
     return QN_OK;
 }
 
-/* The short side, then the middle of it; without either the whole picture takes the input's size. */
+/* The short side, then the middle of it; without either the whole picture takes the input's
+ * size. */
 static void set_fit(qn_preprocess *p, const qn_input_config *c, const qn_picture_shape *input)
 {
     if (c->crop.count)

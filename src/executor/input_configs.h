@@ -1,5 +1,6 @@
-/* "input-configs" of a run configuration: where the samples of an input are, how they are made ready, and what is made of
- * the outputs. One object per input; what concerns the outputs stands in the first. */
+/* "input-configs" of a run configuration: where the samples of an input are, how they are made
+ * ready, and what is made of the outputs. One object per input; what concerns the outputs stands in
+ * the first. */
 #ifndef QN_INPUT_CONFIGS_H
 #define QN_INPUT_CONFIGS_H
 
@@ -7,7 +8,8 @@
 
 typedef struct qn_config_numbers {
     const double *at;
-    size_t count; /* 0: not given */
+    /* 0: not given */
+    size_t count;
 } qn_config_numbers;
 
 typedef struct qn_config_texts {
@@ -18,23 +20,34 @@ typedef struct qn_config_texts {
 typedef struct qn_input_config {
     /* Samples */
     const char *data_dir;
-    const char *input_name;  /* NULL: the input at this place */
-    const char *data_format; /* "Image", "Numpy", "Bin"; NULL: as the files tell */
-    const char *data_list;   /* names of the samples to use; NULL: all */
+    /* NULL: the input at this place */
+    const char *input_name;
+    /* "Image", "Numpy", "Bin"; NULL: as the files tell */
+    const char *data_format;
+    /* Names of the samples to use; NULL: all */
+    const char *data_list;
     /* Pictures */
-    bool is_yolo; /* letterbox, and detection instead of classification */
+    /* Letterbox, and detection instead of classification */
+    bool is_yolo;
     const char *color_space;
-    bool augment; /* a letterbox enlarges small pictures */
+    /* A letterbox enlarges small pictures */
+    bool augment;
     qn_config_numbers mean, std;
-    qn_config_numbers fill;         /* of a letterbox */
-    qn_config_numbers resize, crop; /* side, or height and width */
-    const char *letterbox;          /* "centre" or "top-left" */
-    const char *preprocess;         /* instead of all of this; NULL: not given */
-    const char *input_dtype;        /* "uint8": raw pixels */
+    /* Of a letterbox */
+    qn_config_numbers fill;
+    /* Side, or height and width */
+    qn_config_numbers resize, crop;
+    /* "centre" or "top-left" */
+    const char *letterbox;
+    /* Instead of all of this; NULL: not given */
+    const char *preprocess;
+    /* "uint8": raw pixels */
+    const char *input_dtype;
     /* Outputs */
     const char *label_dir;
     bool calculate_acc, draw_box;
-    const char *output_name, *output_kind; /* NULL: all, and by their shapes */
+    /* NULL: all, and by their shapes */
+    const char *output_name, *output_kind;
     int64_t class_offset, max_det, nc;
     double conf_thres, iou_thres, draw_conf;
     qn_config_numbers anchors;

@@ -5,7 +5,7 @@
 #include "model/prepare.h"
 #include "ops/infer.h"
 
-/* ---- Backends ------------------------------------------------------------------------------------------- */
+/* ---- Backends -------------------------------------------------------------------------------- */
 
 enum { MOST_BACKENDS = 8 };
 
@@ -38,7 +38,7 @@ static void forget_declared(const qn_model *model)
     }
 }
 
-/* ---- Other shapes --------------------------------------------------------------------------------------- */
+/* ---- Other shapes ---------------------------------------------------------------------------- */
 
 /* What of the options a plan for other shapes needs. */
 typedef struct recipe {
@@ -114,7 +114,7 @@ static qn_status keep_recipe(qn_plan *plan, const qn_plan_options *options,
     return QN_OK;
 }
 
-/* ---- Telling -------------------------------------------------------------------------------------------- */
+/* ---- Telling --------------------------------------------------------------------------------- */
 
 static size_t steps_of(const qn_plan *plan, const qn_backend *backend)
 {
@@ -166,7 +166,7 @@ static void log_plan(qn_context *ctx, const qn_plan *plan, const int64_t *change
     log_steps(ctx, plan);
 }
 
-/* ---- Making --------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 static const qn_value *open_input(const qn_graph *graph)
 {
@@ -211,8 +211,8 @@ static qn_status plan_now(qn_plan **out, qn_context *ctx, qn_model *model,
     return QN_OK;
 }
 
-/* After a failure of plan_now. Shapes that do not fit may come from open dimensions, which became 1: the
- * message says so, and where nothing else is wrong the plan waits for inputs. */
+/* After a failure of plan_now. Shapes that do not fit may come from open dimensions, which became
+ * 1: the message says so, and where nothing else is wrong the plan waits for inputs. */
 static qn_status plan_later(qn_plan **out, qn_context *ctx, qn_model *model,
                             const qn_graph_options *graph, const qn_plan_config *config,
                             qn_status status)
@@ -274,7 +274,7 @@ qn_status qn_plan_create_now(qn_plan **out, qn_context *ctx, qn_model *model,
     return refuse_deferred(out, ctx);
 }
 
-/* ---- Looking ----------------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 static void planned_type(qn_tensor *out, const qn_plan *plan, int32_t slot)
 {

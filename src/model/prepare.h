@@ -9,8 +9,8 @@
 /* What is known of a value. */
 void qn_value_describe(qn_value_info *out, const qn_value *value);
 
-/* A clone of the model with its inputs shaped as the options say. With `close` the dimensions that stay
- * open become 1. Types are not inferred yet. */
+/* A clone of the model with its inputs shaped as the options say. With `close` the dimensions that
+ * stay open become 1. Types are not inferred yet. */
 QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_model *model,
                                           const qn_graph_options *options, bool close);
 /* The same with the passes of the purpose done; open dimensions stay open. `changes` as of
@@ -22,24 +22,30 @@ QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn
 QN_MUST_CHECK qn_status qn_threads_choose(int *out, qn_context *ctx, int asked);
 /* Says that the value cannot be fed, where it is a constant. */
 QN_MUST_CHECK qn_status qn_fail_if_constant(const qn_graph *graph, const char *name);
-/* Gives a quantized model the form of that name (qn_form_name); another one stays as it is, with a warning. */
+/* Gives a quantized model the form of that name (qn_form_name); another one stays as it is, with a
+ * warning. */
 QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_observe_options {
-    qn_purpose purpose; /* whose passes are done */
-    /* The model went through them already: they are done again only where dimensions that were open then may have a size
-     * now. */
+    /* Whose passes are done */
+    qn_purpose purpose;
+    /* The model went through them already: they are done again only where dimensions that were open
+     * then may have a size now. */
     bool passed;
-    bool direct;            /* as of qn_plan_config */
-    qn_observe_fn *observe; /* must hold for plans of other shapes too: goes by names and types */
-    const void *user;       /* lives longer than the plan and its sessions */
+    /* As of qn_plan_config */
+    bool direct;
+    /* Must hold for plans of other shapes too: goes by names and types */
+    qn_observe_fn *observe;
+    /* Lives longer than the plan and its sessions */
+    const void *user;
 } qn_observe_options;
 /* qn_plan_create with values to observe. */
 QN_MUST_CHECK qn_status qn_plan_create_observed(qn_plan **out, qn_context *ctx, qn_model *model,
                                                 const qn_plan_options *options,
                                                 const qn_observe_options *watch);
-/* qn_plan_create for those who need the steps at once: fails where a plan would wait for the inputs. */
+/* qn_plan_create for those who need the steps at once: fails where a plan would wait for the
+ * inputs. */
 QN_MUST_CHECK qn_status qn_plan_create_now(qn_plan **out, qn_context *ctx, qn_model *model,
                                            const qn_plan_options *options);
 

@@ -9,14 +9,14 @@
 
 #include "base/folder.h"
 
-/* ---- Folders ---------------------------------------------------------------------------------------------------------- */
+/* ---- Folders --------------------------------------------------------------------------------- */
 
 qn_status qn_folder_make(qn_context *ctx, const char *folder)
 {
     return qn_folder_create(ctx, folder, " (--save-dir names another one)");
 }
 
-/* ---- One job at a time -------------------------------------------------------------------------------------------------- */
+/* ---- One job at a time ----------------------------------------------------------------------- */
 
 /* Whoever let go of the lock removed the file: then this one is another. */
 static bool is_still_there(int file, const char *path)
@@ -63,7 +63,7 @@ void qn_folder_lock_drop(qn_folder_lock *lock)
     lock->path = NULL;
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 qn_status qn_folder_file(char **out, qn_arena *arena, const qn_model *model, const char *folder,
                          const char *suffix)

@@ -7,8 +7,8 @@
 /* With the folders above it. */
 QN_MUST_CHECK qn_status qn_folder_make(qn_context *ctx, const char *folder);
 
-/* A folder that is another process's at the moment is refused. The lock is a file "<folder>/.quench.lock", which a
- * process that dies lets go of. */
+/* A folder that is another process's at the moment is refused. The lock is a file
+ * "<folder>/.quench.lock", which a process that dies lets go of. */
 typedef struct qn_folder_lock {
     char *path;
     int file;

@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* ---- The library's table of functions -------------------------------------------------------------------------
- * The library has one entry, which gives a table whose first places never change. These are the places. */
+/* ---- The library's table of functions -----------------------------------------------------------
+ * The library has one entry, which gives a table whose first places never change. These are the
+ * places. */
 
 enum place {
     GET_ERROR_MESSAGE = 2,
@@ -83,7 +84,7 @@ static qn_status check(const qn_ort *ort, outcome *s)
     return failed;
 }
 
-/* ---- Opening ------------------------------------------------------------------------------------------------------ */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static qn_status find_table(qn_ort *ort, const char *library)
 {
@@ -149,7 +150,7 @@ void qn_ort_close(qn_ort *ort)
     qn_free(ort->ctx, ort);
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qn_status make_input(void **out, const qn_ort *ort, const qn_tensor *tensor)
 {

@@ -1,5 +1,5 @@
-/* ONNX Runtime as a witness: its shared library, opened while running, computes the same model beside quench.
- * Nothing of it is needed to build quench or to run it. */
+/* ONNX Runtime as a witness: its shared library, opened while running, computes the same model
+ * beside quench. Nothing of it is needed to build quench or to run it. */
 #ifndef QN_ORT_H
 #define QN_ORT_H
 
@@ -7,8 +7,8 @@
 
 typedef struct qn_ort qn_ort;
 
-/* Opens the library and loads the model with it. Fails with QN_E_UNSUPPORTED where the file is no such library
- * and with QN_E_FORMAT where it refuses the model. */
+/* Opens the library and loads the model with it. Fails with QN_E_UNSUPPORTED where the file is no
+ * such library and with QN_E_FORMAT where it refuses the model. */
 QN_MUST_CHECK qn_status qn_ort_open(qn_ort **out, qn_context *ctx, const char *library,
                                     const char *model_path);
 /* What the library calls itself. */
@@ -16,7 +16,8 @@ const char *qn_ort_version(const qn_ort *ort);
 
 typedef struct qn_ort_run {
     const char *const *in_names;
-    const qn_tensor *in; /* row-major */
+    /* Row-major */
+    const qn_tensor *in;
     size_t n_in;
     const char *const *out_names;
     size_t n_out;

@@ -1,5 +1,6 @@
-/* The model goes to ONNX Runtime as a file of its own, with all tensors of integers as outputs. An operator makes a
- * difference where its result differs and nothing before it does; what follows it only carries that on. */
+/* The model goes to ONNX Runtime as a file of its own, with all tensors of integers as outputs. An
+ * operator makes a difference where its result differs and nothing before it does; what follows it
+ * only carries that on. */
 #include "ort/ort_comparison.h"
 
 #include <math.h>
@@ -18,24 +19,30 @@ enum { SHOWN = 10 };
 
 typedef struct seen_value {
     const qn_value *value;
-    const qn_node *node; /* the operator that its numbers come from */
-    bool is_result;      /* an output of the model, compared as a real number */
+    /* The operator that its numbers come from */
+    const qn_node *node;
+    /* An output of the model, compared as a real number */
+    bool is_result;
     bool compared, differs, own;
     int64_t elements, differing;
-    double most; /* largest difference: in steps, or relative to the largest number of a result */
+    /* Largest difference: in steps, or relative to the largest number of a result */
+    double most;
 } seen_value;
 
 struct qn_ort_comparison {
     qn_context *ctx;
-    qn_model *model; /* a clone with more outputs */
+    /* A clone with more outputs */
+    qn_model *model;
     qn_ort *ort;
-    seen_value *values; /* one per output of the clone */
+    /* One per output of the clone */
+    seen_value *values;
     const char **in_names, **out_names;
-    const qn_reference_values *truth; /* of the run at hand */
+    /* Of the run at hand */
+    const qn_reference_values *truth;
     size_t n_results;
 };
 
-/* ---- Opening -------------------------------------------------------------------------------------------------- */
+/* ---- Opening --------------------------------------------------------------------------------- */
 
 static bool is_integers(const qn_value *value)
 {
@@ -55,7 +62,8 @@ static qn_status expose(qn_graph *graph)
     return QN_OK;
 }
 
-/* Of a Q: what computed the numbers that it rounds; limits and biases belong to the operator before them. */
+/* Of a Q: what computed the numbers that it rounds; limits and biases belong to the operator before
+ * them. */
 static const qn_node *operator_of(const qn_value *value)
 {
     const qn_node *node = value->producer;
@@ -133,7 +141,7 @@ void qn_ort_comparison_close(qn_ort_comparison *b)
     qn_free(b->ctx, b);
 }
 
-/* ---- Comparing -------------------------------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 static void compare(seen_value *s, const qn_tensor *theirs, const qn_tensor *ours)
 {
@@ -165,7 +173,8 @@ static qn_status take(void *user, size_t i, const qn_tensor *theirs)
     return QN_OK;
 }
 
-/* In topological order: a value is soiled by what is before it, or by the difference that was seen of it. */
+/* In topological order: a value is soiled by what is before it, or by the difference that was seen
+ * of it. */
 static void find_own(qn_ort_comparison *b)
 {
     enum { CLEAN, SOILED };
@@ -207,7 +216,7 @@ qn_status qn_ort_comparison_run(qn_ort_comparison *b, const qn_tensor *inputs,
     return QN_OK;
 }
 
-/* ---- Report ----------------------------------------------------------------------------------------------------- */
+/* ---- Report ---------------------------------------------------------------------------------- */
 
 static const char *operator_name(const seen_value *s)
 {

@@ -21,8 +21,8 @@ qn_status qn_output_set_scale(qn_model *model, const char *output, float scale)
     return qn_model_set_metadata(model, key, qn_number_format_float(number, scale));
 }
 
-/* Tools may strip metadata: where the output is the integers of a Q as a D of scale 1 gives them, the scale is that of the
- * Q. 1: it is not so, or another engine's file. */
+/* Tools may strip metadata: where the output is the integers of a Q as a D of scale 1 gives them,
+ * the scale is that of the Q. 1: it is not so, or another engine's file. */
 static double scale_in_graph(const qn_model *model, const char *output)
 {
     const qn_value *value = qn_graph_value(model->graph, output);

@@ -1,7 +1,8 @@
 /* The search behind --max-drop.
  *
- * Layers are ranked by the sensitivity to each alone: the noise of the outputs with that layer quantized and all
- * others float. With n layers there are 2 n states to choose from, each more exact than the one before:
+ * Layers are ranked by the sensitivity to each alone: the noise of the outputs with that layer
+ * quantized and all others float. With n layers there are 2 n states to choose from, each more
+ * exact than the one before:
  *
  *   0 .. n        the first layers of the ranking at 16 bits
  *   n .. 2 n - 1  the first of them float, the others at 16 bits
@@ -68,7 +69,7 @@ static qn_status rank(budget *b)
     return QN_OK;
 }
 
-/* ---- Steps ------------------------------------------------------------------------------------------------ */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
 /* Points of top-1 with labels; else percent of the outputs. */
 static qn_status measure_drop(double *drop, budget *b, const qn_quantized_model *q)
@@ -157,7 +158,7 @@ static qn_status find(budget *b)
     return holds ? bisect(b, fails, state) : QN_OK;
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static bool carry_classes(const qn_feed *feed)
 {

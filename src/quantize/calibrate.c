@@ -1,4 +1,5 @@
-/* qn_calibrate: joins model, data and the collection of statistics; and what is told of statistics. */
+/* qn_calibrate: joins model, data and the collection of statistics; and what is told of
+ * statistics. */
 #include "base/clock.h"
 #include "quantize/calibration.h"
 #include "quantize/nan_check.h"
@@ -9,7 +10,7 @@ typedef struct job {
     double run_ms;
 } job;
 
-/* ---- Telling ------------------------------------------------------------------------------------------------- */
+/* ---- Telling --------------------------------------------------------------------------------- */
 
 static void report_course(qn_item *root, const job *j)
 {
@@ -89,7 +90,7 @@ qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx, qn_m
     return status;
 }
 
-/* ---- Ranges of every tensor ------------------------------------------------------------------------------------ */
+/* ---- Ranges of every tensor ------------------------------------------------------------------ */
 
 static qn_status report_entry(qn_item *table, qn_context *ctx, const qn_stats_entry *entry)
 {

@@ -1,4 +1,5 @@
-/* What calibrating and quantizing have in common: the float graph, its data, and statistics of them. */
+/* What calibrating and quantizing have in common: the float graph, its data, and statistics of
+ * them. */
 #include "quantize/calibration.h"
 
 #include "base/clock.h"
@@ -7,7 +8,7 @@
 #include "quant/observe.h"
 #include "quantize/nan_check.h"
 
-/* ---- The graph -------------------------------------------------------------------------------------------- */
+/* ---- The graph ------------------------------------------------------------------------------- */
 
 qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, qn_model *model,
                               const qn_calibrate_options *options)
@@ -35,7 +36,7 @@ void qn_calibration_close(qn_calibration *c)
     qn_model_free(c->real);
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------- */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 static qn_status open_feed(qn_calibration *c)
 {

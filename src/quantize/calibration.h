@@ -1,5 +1,5 @@
-/* A float graph and its data, for those who calibrate, quantize or compare it: what one of them observes is what the
- * other one would have observed, bit for bit.
+/* A float graph and its data, for those who calibrate, quantize or compare it: what one of them
+ * observes is what the other one would have observed, bit for bit.
  *
  *     qn_calibration_open      the passes
  *     qn_calibration_feed      opens the data (or the driver gives other samples: what an infer function fed)
@@ -33,7 +33,8 @@ typedef struct qn_calibration {
     size_t n_inputs;
     /* Samples run at once. */
     int workers;
-    /* Until it is dropped: with one thread, and the values that a quantized graph would carry observed. */
+    /* Until it is dropped: with one thread, and the values that a quantized graph would carry
+     * observed. */
     qn_plan *plan;
     qn_feed_source samples;
     qn_sample_cache cache;
@@ -49,8 +50,8 @@ QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
 QN_MUST_CHECK qn_status qn_calibration_keep(qn_calibration *c, int64_t most);
 /* A line where the data are random numbers. */
 void qn_calibration_report_data(qn_item *root, const qn_calibration *c);
-/* After qn_calibration_feed. `convergence` may be NULL; `wanted` beyond the statistics of all samples: `after`, `took`, a
- * checkpoint; NULL: nothing. out [wanted->n_after + 1]. */
+/* After qn_calibration_feed. `convergence` may be NULL; `wanted` beyond the statistics of all
+ * samples: `after`, `took`, a checkpoint; NULL: nothing. out [wanted->n_after + 1]. */
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
                                                const qn_calibration *c,
                                                const qn_collect_options *wanted);

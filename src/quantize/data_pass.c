@@ -14,13 +14,16 @@ typedef struct data_pass {
     qn_context *ctx;
     const qn_data_pass_options *options;
     qn_model *model;
-    atomic_llong hits, labelled; /* samples */
+    /* Samples */
+    atomic_llong hits, labelled;
     qn_baseline_error error;
-    int64_t first;           /* piece of the data that the batch at hand begins with */
-    qn_relative_error *sums; /* [pieces of a batch][n_outputs] */
+    /* Piece of the data that the batch at hand begins with */
+    int64_t first;
+    /* [pieces of a batch][n_outputs] */
+    qn_relative_error *sums;
 } data_pass;
 
-/* ---- Hits ------------------------------------------------------------------------------------------------------------ */
+/* ---- Hits ------------------------------------------------------------------------------------ */
 
 /* Output [rows, classes] of a run; whatever else it is has no best class. */
 static qn_status count_hits(data_pass *p, qn_context *ctx, int64_t run, const qn_tensor *output)
@@ -52,7 +55,7 @@ static double hit_rate(data_pass *p)
     return labelled ? 100.0 * (double)atomic_load(&p->hits) / (double)labelled : NAN;
 }
 
-/* ---- The float model ------------------------------------------------------------------------------------------------- */
+/* ---- The float model ------------------------------------------------------------------------- */
 
 static const qn_tensor **outputs_of(qn_context *ctx, const qn_session *session, size_t count)
 {
@@ -75,7 +78,7 @@ static qn_status take_float(void *user, qn_context *ctx, int64_t sample, const q
     return status;
 }
 
-/* ---- Its checkpoint ---------------------------------------------------------------------------------------------------- */
+/* ---- Its checkpoint -------------------------------------------------------------------------- */
 
 static size_t numbers_of(const qn_baseline *baseline, const qn_baseline_piece *piece)
 {
@@ -189,7 +192,7 @@ qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options
     return QN_OK;
 }
 
-/* ---- Another model ---------------------------------------------------------------------------------------------------- */
+/* ---- Another model --------------------------------------------------------------------------- */
 
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {

@@ -22,11 +22,12 @@ typedef struct qn_data_pass_options {
     const char *checkpoint;
 } qn_data_pass_options;
 
-/* Statistics of the float model after the first after[i] runs of the feed, ascending, of which the last is the number
- * of all; fills options->baseline. */
+/* Statistics of the float model after the first after[i] runs of the feed, ascending, of which the
+ * last is the number of all; fills options->baseline. */
 QN_MUST_CHECK qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options,
                                            const int64_t *after, size_t n_after);
-/* The same samples through another model, until the error has settled. Metric or error NaN: there is none. */
+/* The same samples through another model, until the error has settled. Metric or error NaN: there
+ * is none. */
 QN_MUST_CHECK qn_status qn_data_pass_model(double *metric, double *error, qn_model *model,
                                            const qn_data_pass_options *options);
 

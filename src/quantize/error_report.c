@@ -21,7 +21,7 @@ typedef struct errors {
     size_t n_outputs;
 } errors;
 
-/* ---- Values as they pass ------------------------------------------------------------------------------------ */
+/* ---- Values as they pass --------------------------------------------------------------------- */
 
 /* In lanes that do not wait for each other, always the same. */
 static void add_squares(double *signal, double *noise, const float *real, const qn_tensor *rows)
@@ -83,7 +83,7 @@ static qn_status run_samples(errors *c, int64_t most)
     return QN_OK;
 }
 
-/* ---- Reporting ------------------------------------------------------------------------------------------------- */
+/* ---- Reporting ------------------------------------------------------------------------------- */
 
 typedef struct ratio {
     const char *name;

@@ -1,4 +1,5 @@
-/* A float pass: statistics after numbers of forwards, and the float baseline; kept in a file, the cache. */
+/* A float pass: statistics after numbers of forwards, and the float baseline; kept in a file, the
+ * cache. */
 #ifndef QN_FLOAT_PASS_H
 #define QN_FLOAT_PASS_H
 
@@ -6,9 +7,11 @@
 #include "executor/functions.h"
 
 typedef struct qn_float_pass {
-    int64_t *after; /* forwards, or runs of data, ascending */
+    /* Forwards, or runs of data, ascending */
+    int64_t *after;
     size_t n_after;
-    qn_stats **stats; /* [n_after] */
+    /* [n_after] */
+    qn_stats **stats;
     qn_baseline baseline;
 } qn_float_pass;
 
@@ -20,8 +23,8 @@ typedef struct qn_pass_key {
 
 QN_MUST_CHECK qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass,
                                            const qn_pass_key *key, const char *path);
-/* *found false where there is no such file. QN_E_INVALID where it is of something else, with a message that says of
- * what. `after` of the pass is set already and must be the file's. */
+/* *found false where there is no such file. QN_E_INVALID where it is of something else, with a
+ * message that says of what. `after` of the pass is set already and must be the file's. */
 QN_MUST_CHECK qn_status qn_float_pass_load(bool *found, qn_float_pass *pass, qn_context *ctx,
                                            const qn_pass_key *key, const char *path);
 

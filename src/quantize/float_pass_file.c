@@ -13,7 +13,7 @@ static const char magic[] = "qncache1";
 static const char *const part_names[QN_PASS_PARTS] = {"another model", "another infer function",
                                                       "other data", "other options"};
 
-/* ---- Writing ------------------------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static void put_f64(qn_text *out, double x)
 {
@@ -66,7 +66,7 @@ qn_status qn_float_pass_save(qn_context *ctx, const qn_float_pass *pass, const q
     return qn_write_checked(ctx, &text, path);
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static double get_f64(qn_byte_reader *in)
 {

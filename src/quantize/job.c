@@ -1,11 +1,12 @@
-/* The input of a quantization: the float model, what files say, and whether all that is asked for goes together. */
+/* The input of a quantization: the float model, what files say, and whether all that is asked for
+ * goes together. */
 #include "quantize/job.h"
 
 #include "base/cpu.h"
 #include "quant/existing_encodings.h"
 #include "quantize/nan_check.h"
 
-/* ---- Files ------------------------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* The file says what for and how it was made. */
 static qn_status open_scales(qn_quantize_job *j)
@@ -54,7 +55,7 @@ static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
     return status;
 }
 
-/* ---- Checks ----------------------------------------------------------------------------------------------------- */
+/* ---- Checks ---------------------------------------------------------------------------------- */
 
 static qn_status check_dynamic(const qn_quantize_job *j)
 {
@@ -132,7 +133,7 @@ static void warn_of_saturation(const qn_quantize_job *j)
                s->profile->name);
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static bool has_data(const qn_calibrate_options *o)
 {

@@ -4,9 +4,10 @@
  *                        ├─ qn_quantize_rules ─► tables ─ qn_quantize_finish ─► qn_quantized_model
  *  qn_quantize_settings ─┘   (qn_quantize_make does both)
  *
- * The input (the float model after its passes, samples, statistics, what files say) is opened once by qn_job_open and
- * completed by whoever finds the statistics; from then on it is only read: searches, strategies and threads share it.
- * Settings are a value that searches copy and vary. A qn_quantized_model owns all that was made of both. */
+ * The input (the float model after its passes, samples, statistics, what files say) is opened once
+ * by qn_job_open and completed by whoever finds the statistics; from then on it is only read:
+ * searches, strategies and threads share it. Settings are a value that searches copy and vary. A
+ * qn_quantized_model owns all that was made of both. */
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
@@ -54,10 +55,12 @@ typedef struct qn_quantized_model {
     qn_quantize_settings settings;
 } qn_quantized_model;
 
-/* A copy of the float model and what the rules say of it; no integers yet. qn_quantized_model_free in any case. */
+/* A copy of the float model and what the rules say of it; no integers yet. qn_quantized_model_free
+ * in any case. */
 QN_MUST_CHECK qn_status qn_quantize_rules(qn_quantized_model *out, const qn_quantize_input *input,
                                           const qn_quantize_settings *settings);
-/* Makes integers of what qn_quantize_rules left; only parameters, no rules, may have been changed in between. */
+/* Makes integers of what qn_quantize_rules left; only parameters, no rules, may have been changed
+ * in between. */
 QN_MUST_CHECK qn_status qn_quantize_finish(qn_quantized_model *q, const qn_quantize_input *input);
 QN_MUST_CHECK qn_status qn_quantize_make(qn_quantized_model *out, const qn_quantize_input *input,
                                          const qn_quantize_settings *settings);
@@ -74,7 +77,7 @@ QN_MUST_CHECK qn_status qn_quantized_model_write_scales(qn_output_file **out,
                                                         const qn_quantized_model *q,
                                                         const char *path);
 
-/* ---- The owner of an input --------------------------------------------------------------------------------------- */
+/* ---- The owner of an input ------------------------------------------------------------------- */
 
 typedef struct qn_quantize_job {
     qn_context *ctx;
@@ -88,8 +91,8 @@ typedef struct qn_quantize_job {
     qn_quantized_model ruled;
 } qn_quantize_job;
 
-/* Passes and rules, and checks that what is asked for goes together; no sample is read. The options must outlive it.
- * qn_job_free in any case. */
+/* Passes and rules, and checks that what is asked for goes together; no sample is read. The options
+ * must outlive it. qn_job_free in any case. */
 QN_MUST_CHECK qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
                                     const qn_quantize_options *options, bool listing);
 void qn_job_free(qn_quantize_job *j);

@@ -1,4 +1,5 @@
-/* Times of layers, float beside integer; layers that integers make slower stay float where asked. */
+/* Times of layers, float beside integer; layers that integers make slower stay float where
+ * asked. */
 #include "quantize/layer_times.h"
 
 #include <string.h>
@@ -16,12 +17,15 @@ static const double SLOW_RATIO = 1.1, SLOW_SHARE = 0.01;
 typedef struct runner {
     qn_plan *plan;
     qn_session *session;
-    double *step_ms; /* the least of each step */
-    double whole_ms; /* the least of a run */
-    double last_ms;  /* clock at the end of the last step */
+    /* The least of each step */
+    double *step_ms;
+    /* The least of a run */
+    double whole_ms;
+    /* Clock at the end of the last step */
+    double last_ms;
 } runner;
 
-/* ---- Running ---------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void note_step(void *user, size_t step)
 {
@@ -73,10 +77,10 @@ static qn_status run_both(runner r[2], const qn_quantize_input *input)
     return status;
 }
 
-/* ---- Layers ----------------------------------------------------------------------------------------------- */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
-/* The value that a step writes, by its name in the float graph; NULL where it writes none of its own (or the
- * arena is full, and then its time counts to the next). */
+/* The value that a step writes, by its name in the float graph; NULL where it writes none of its
+ * own (or the arena is full, and then its time counts to the next). */
 static const char *value_of(qn_arena *arena, const runner *r, size_t step)
 {
     const qn_step *s = &r->plan->steps[step];
@@ -107,7 +111,8 @@ static qn_status real_layers(qn_names *by_value, qn_layer_times *times, qn_conte
     return QN_OK;
 }
 
-/* What the quantized model does on the way to a value that the float one has is part of its layer. */
+/* What the quantized model does on the way to a value that the float one has is part of its
+ * layer. */
 static void add_integers(const qn_names *by_value, qn_layer_times *times, const runner *r)
 {
     double before = 0;
@@ -122,7 +127,8 @@ static void add_integers(const qn_names *by_value, qn_layer_times *times, const 
     }
 }
 
-/* Layers of the float plan that the other has no value of become part of the next that it has one of. */
+/* Layers of the float plan that the other has no value of become part of the next that it has one
+ * of. */
 static void join_layers(qn_layer_times *times)
 {
     double before = 0;
@@ -152,7 +158,7 @@ static qn_status make_layers(qn_layer_times *times, qn_context *ctx, const runne
     return status;
 }
 
-/* ---- Measuring -------------------------------------------------------------------------------------------- */
+/* ---- Measuring ------------------------------------------------------------------------------- */
 
 static qn_status measure(qn_layer_times *times, const qn_quantize_input *input,
                          const qn_quantized_model *quantized, runner r[2])
@@ -210,7 +216,7 @@ void qn_layer_times_report(qn_item *root, const qn_layer_times *times)
     }
 }
 
-/* ---- The fastest mix -------------------------------------------------------------------------------------- */
+/* ---- The fastest mix ------------------------------------------------------------------------- */
 
 /* The patterns there are and the slow layers' values; *added of them. */
 static qn_status add_slow(qn_quant_settings *rules, size_t *added, const qn_layer_times *times,

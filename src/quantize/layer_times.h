@@ -6,31 +6,34 @@
 
 /* The steps of both plans that lead to the same value. */
 typedef struct qn_layer_time {
-    const char *value; /* its name in the float graph */
-    const char *node;  /* that writes it there */
+    /* Its name in the float graph */
+    const char *value;
+    /* That writes it there */
+    const char *node;
     double real_ms, integer_ms;
 } qn_layer_time;
 
 typedef struct qn_layer_times {
     qn_arena arena;
-    double real_ms, integer_ms; /* of a whole run, the fastest seen */
+    /* Of a whole run, the fastest seen */
+    double real_ms, integer_ms;
     qn_layer_time *layers;
     size_t n_layers;
 } qn_layer_times;
 
-/* Runs the float and the quantized model on a sample in turn and takes their steps' times. qn_layer_times_free in any
- * case. */
+/* Runs the float and the quantized model on a sample in turn and takes their steps' times.
+ * qn_layer_times_free in any case. */
 QN_MUST_CHECK qn_status qn_layer_times_measure(qn_layer_times *out, const qn_quantize_input *input,
                                                const qn_quantized_model *quantized);
 void qn_layer_times_free(qn_layer_times *times);
-/* Whether integers cost a layer noticeably more than floats: by a tenth, and by more than a hundredth of the
- * whole run. */
+/* Whether integers cost a layer noticeably more than floats: by a tenth, and by more than a
+ * hundredth of the whole run. */
 bool qn_layer_is_slow(const qn_layer_times *times, const qn_layer_time *layer);
 /* The times of whole runs, and the slow layers. */
 void qn_layer_times_report(qn_item *root, const qn_layer_times *times);
 
-/* Leaves slow layers float, as long as that makes the whole faster. *made is then the fastest model seen, and *times its
- * times; the arena has its settings' strings. */
+/* Leaves slow layers float, as long as that makes the whole faster. *made is then the fastest model
+ * seen, and *times its times; the arena has its settings' strings. */
 QN_MUST_CHECK qn_status qn_faster_layers_search(qn_layer_times *times, qn_quantized_model *made,
                                                 const qn_quantize_input *input, qn_arena *arena);
 

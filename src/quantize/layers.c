@@ -7,7 +7,7 @@
 
 #include "quant/weighted_node.h"
 
-/* ---- Layers ----------------------------------------------------------------------------------------------- */
+/* ---- Layers ---------------------------------------------------------------------------------- */
 
 static bool starts_layer(const qn_quant_node *n)
 {
@@ -130,7 +130,7 @@ qn_status qn_layers_find(qn_layers *out, const qn_search *s)
     return find_edges(out, layer_of);
 }
 
-/* ---- Settings --------------------------------------------------------------------------------------------- */
+/* ---- Settings -------------------------------------------------------------------------------- */
 
 typedef struct patterns {
     const char **at;
@@ -202,7 +202,7 @@ qn_status qn_layers_make(qn_quantized_model *out, const qn_layers *l)
     return qn_quantize_make(out, l->search->input, &settings);
 }
 
-/* ---- Sensitivity -------------------------------------------------------------------------------------------------- */
+/* ---- Sensitivity ----------------------------------------------------------------------------- */
 
 static qn_status measure_layer(qn_layer *layer, const qn_layers *l, qn_output_check *check)
 {

@@ -1,5 +1,5 @@
-/* The layers of a network that is being quantized: how sensitive the outputs are to each, and models in which the most
- * sensitive ones get more bits or stay float. */
+/* The layers of a network that is being quantized: how sensitive the outputs are to each, and
+ * models in which the most sensitive ones get more bits or stay float. */
 #ifndef QN_LAYERS_H
 #define QN_LAYERS_H
 
@@ -8,13 +8,19 @@
 /* A multiply-accumulate node and what follows it up to the next ones. */
 typedef struct qn_layer {
     const char *node;
-    const char **values; /* that its nodes write: patterns that fit them alone */
+    /* That its nodes write: patterns that fit them alone */
+    const char **values;
     size_t n_values;
-    double sensitivity; /* noise of the outputs with this layer quantized and all others float */
-    double work;        /* multiply-accumulates and numbers written, of one sample */
-    int bits;           /* 16, 32: float; 0: as asked */
-    bool min_max;       /* the ranges of its values are all that was seen */
-    size_t place;       /* among the layers in the network's order: layers may be sorted */
+    /* Noise of the outputs with this layer quantized and all others float */
+    double sensitivity;
+    /* Multiply-accumulates and numbers written, of one sample */
+    double work;
+    /* 16, 32: float; 0: as asked */
+    int bits;
+    /* The ranges of its values are all that was seen */
+    bool min_max;
+    /* Among the layers in the network's order: layers may be sorted */
+    size_t place;
 } qn_layer;
 
 /* The layer at place `to` reads what that at place `from` writes. */
@@ -32,9 +38,11 @@ typedef struct qn_layers {
     size_t n_edges;
 } qn_layers;
 
-/* Of the search's tables, as the rules left them: before its first model is made. They live as long as its arena. */
+/* Of the search's tables, as the rules left them: before its first model is made. They live as long
+ * as its arena. */
 QN_MUST_CHECK qn_status qn_layers_find(qn_layers *out, const qn_search *s);
-/* Measures how sensitive the outputs are to each layer, on the samples that the search's check uses. */
+/* Measures how sensitive the outputs are to each layer, on the samples that the search's check
+ * uses. */
 QN_MUST_CHECK qn_status qn_layers_measure(qn_layers *l, qn_output_check *check);
 /* The most sensitive first; by name where two are alike. */
 void qn_layers_sort(qn_layers *l);

@@ -1,4 +1,5 @@
-/* What the metadata of a quantized file say: the tool, its settings and the data, nothing of the way that these came. */
+/* What the metadata of a quantized file say: the tool, its settings and the data, nothing of the
+ * way that these came. */
 #include <stdio.h>
 #include <string.h>
 
@@ -79,8 +80,9 @@ static qn_status describe_mix(qn_model *model, const qn_mix *mix)
     return text.length ? describe_text(model, "quench.widths", &text) : QN_OK;
 }
 
-/* What a reader must know to see the float network's numbers in a tensor's integers: factors of channels, and that it
- * is cut off where what is behind it, a function or a Softmax, does not care. */
+/* What a reader must know to see the float network's numbers in a tensor's integers: factors of
+ * channels, and that it is cut off where what is behind it, a function or a Softmax, does not
+ * care. */
 static qn_json *describe_value(const qn_quant_value *v, bool through)
 {
     qn_json *row = qn_json_object(), *list = qn_json_array();

@@ -9,9 +9,11 @@ typedef struct template_job {
     qn_quantize_job job;
     qn_context *ctx;
     qn_arena arena;
-    qn_mix *base; /* NULL: none */
+    /* NULL: none */
+    qn_mix *base;
     qn_mix_template_options wish;
-    const char *path; /* to be written */
+    /* To be written */
+    const char *path;
 } template_job;
 
 static qn_status choose_strategy(bool *int16_ends, qn_context *ctx, const char *strategy)
@@ -41,7 +43,7 @@ static qn_status make_wish(template_job *t, const qn_mix_options *o)
     return choose_strategy(&t->wish.int16_ends, ctx, o->strategy);
 }
 
-/* ---- Report ----------------------------------------------------------------------------------------------------- */
+/* ---- Report ---------------------------------------------------------------------------------- */
 
 static void report_widths(qn_item *root, const template_job *t)
 {
@@ -79,7 +81,7 @@ static void report_changes(qn_item *root, const template_job *t)
     }
 }
 
-/* ---- The whole -------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status write_file(const template_job *t)
 {

@@ -1,13 +1,15 @@
 /* Where 8 bits are too few.
  *
- * The noise of the outputs is measured on the first samples. Where it is small, as with most networks, that is all.
- * Else the sensitivity to every layer is: the noise with that layer alone quantized. The layers that it is largest for
- * stay float, as few as bring the noise down and no more than a share of the network's work. A layer of integers between such ones stays
- * float too, if the share allows it: integers for it alone cost more time than they win. Nothing of it depends on time
- * measured, so the same data give the same file.
+ * The noise of the outputs is measured on the first samples. Where it is small, as with most
+ * networks, that is all. Else the sensitivity to every layer is: the noise with that layer alone
+ * quantized. The layers that it is largest for stay float, as few as bring the noise down and no
+ * more than a share of the network's work. A layer of integers between such ones stays float too,
+ * if the share allows it: integers for it alone cost more time than they win. Nothing of it depends
+ * on time measured, so the same data give the same file.
  *
- * A chip has no float layers. There other methods are tried first, and then 16 bits, where it has them, for as many
- * layers as it takes: nobody gets a network that has lost its results without having asked for it. */
+ * A chip has no float layers. There other methods are tried first, and then 16 bits, where it has
+ * them, for as many layers as it takes: nobody gets a network that has lost its results without
+ * having asked for it. */
 #include "quantize/mixed_precision.h"
 
 #include <stdlib.h>
@@ -17,8 +19,9 @@
 
 enum { CHECKED = 4, MEASURED = 16 }; /* samples */
 
-/* What a remedy is: bits of a layer that 8 are too few for (32: float), the noise beside signal that outputs should come
- * down to, and the share of the network's work that may have it. A chip's short tables leave more noise in 16 bits. */
+/* What a remedy is: bits of a layer that 8 are too few for (32: float), the noise beside signal
+ * that outputs should come down to, and the share of the network's work that may have it. A chip's
+ * short tables leave more noise in 16 bits. */
 typedef struct limits {
     int bits;
     double noise, work;
@@ -49,7 +52,7 @@ static int by_place(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-/* ---- The layers that outputs are most sensitive to ---------------------------------------------------------------- */
+/* ---- The layers that outputs are most sensitive to ------------------------------------------- */
 
 static double work_left(const qn_layers *l)
 {
@@ -113,7 +116,7 @@ static qn_status find_fewest(qn_layers *l, qn_output_check *check)
     return QN_OK;
 }
 
-/* ---- Islands of integers -------------------------------------------------------------------------------------- */
+/* ---- Islands of integers --------------------------------------------------------------------- */
 
 /* All that the layer at the place reads and all that read it are float. */
 static bool is_island(const qn_layers *l, size_t place)
@@ -142,7 +145,7 @@ static void sink_islands(qn_layers *l)
     }
 }
 
-/* ---- Other methods ------------------------------------------------------------------------------------------- */
+/* ---- Other methods --------------------------------------------------------------------------- */
 
 static qn_status check_model(double *noise, qn_search *s, const qn_quantized_model *q)
 {
@@ -180,7 +183,7 @@ static qn_status try_methods(double *noise, qn_quantized_model *best, qn_search 
     return QN_OK;
 }
 
-/* ---- Rules of mixed widths ------------------------------------------------------------------------------------- */
+/* ---- Rules of mixed widths ------------------------------------------------------------------- */
 
 static bool raise_node(qn_layers *l, const qn_quant_node *n)
 {
@@ -232,7 +235,7 @@ static qn_status obey_rules(qn_layers *l)
     return QN_OK;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
 {

@@ -5,7 +5,7 @@
 
 #include "pass/softmax_masks.h"
 
-/* ---- Constants ------------------------------------------------------------------------------------------------- */
+/* ---- Constants ------------------------------------------------------------------------------- */
 
 /* A choice may have NaN on the side that is never taken. */
 static bool computes(const qn_node *node)
@@ -28,7 +28,7 @@ qn_status qn_nan_check(qn_context *ctx, const qn_graph *graph)
     return QN_OK;
 }
 
-/* ---- Data ------------------------------------------------------------------------------------------------------ */
+/* ---- Data ------------------------------------------------------------------------------------ */
 
 /* The value that the message is about leads to nothing but Softmax. */
 static bool is_about_mask(const char *message, const qn_graph *graph, const bool *marked)

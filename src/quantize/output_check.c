@@ -10,9 +10,10 @@
 
 enum { PREFIX_BYTES = 128 << 20 }; /* of values in between */
 
-/* ---- Samples side by side ------------------------------------------------------------------------------------- */
+/* ---- Samples side by side -------------------------------------------------------------------- */
 
-/* One model run on samples. Functions are called by several threads at once, each for another sample. */
+/* One model run on samples. Functions are called by several threads at once, each for another
+ * sample. */
 typedef struct model_run {
     qn_output_check *check;
     /* What is run, and what it is a part of: the same, unless it begins at kept values. */
@@ -87,7 +88,7 @@ static qn_status run_model(model_run *r)
     return status;
 }
 
-/* ---- The float model ------------------------------------------------------------------------------------------ */
+/* ---- The float model ------------------------------------------------------------------------- */
 
 qn_status qn_output_check_open(qn_output_check *out, qn_context *ctx, const qn_calibration *data,
                                qn_baseline *baseline)
@@ -147,7 +148,7 @@ qn_status qn_output_check_use(qn_output_check *o, int64_t samples)
     return complete(o);
 }
 
-/* ---- Values in between ---------------------------------------------------------------------------------------- */
+/* ---- Values in between ----------------------------------------------------------------------- */
 
 /* Memory for the prefixes of every sample, with the shapes that the graph gives them. */
 static qn_status make_room(qn_output_check *o, const qn_graph *graph)
@@ -215,7 +216,7 @@ qn_status qn_output_check_use_prefixes(qn_output_check *o, int64_t samples)
     return status;
 }
 
-/* ---- Quantized ones --------------------------------------------------------------------------------------------- */
+/* ---- Quantized ones -------------------------------------------------------------------------- */
 
 /* Begins where the first integers are, if there are values kept from there. */
 static qn_status run_behind_prefixes(model_run *r)

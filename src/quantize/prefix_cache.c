@@ -8,20 +8,25 @@
 
 enum { MOST_CUTS = 8 };
 
-/* ---- Where a graph is narrow ---------------------------------------------------------------------------------- */
+/* ---- Where a graph is narrow ----------------------------------------------------------------- */
 
 /* A place between two nodes of the graph. */
 typedef struct gap {
-    double way;  /* of the whole way through the graph, 0 to 1: half by work, half by layers */
-    size_t live; /* bytes of values from before that are read behind */
-    bool fit;    /* a layer begins behind it */
+    /* Of the whole way through the graph, 0 to 1: half by work, half by layers */
+    double way;
+    /* Bytes of values from before that are read behind */
+    size_t live;
+    /* A layer begins behind it */
+    bool fit;
 } gap;
 
 typedef struct survey {
     qn_graph *graph;
-    gap *gaps; /* [nodes], each behind a node */
+    /* [nodes], each behind a node */
+    gap *gaps;
     size_t n;
-    uint32_t *last; /* [values]: of the last node that reads each */
+    /* [values]: of the last node that reads each */
+    uint32_t *last;
 } survey;
 
 /* Bytes of a value that can be kept; 0: of another kind. */
@@ -96,7 +101,7 @@ static qn_status look_around(survey *s, qn_arena *arena, qn_graph *graph)
     return QN_OK;
 }
 
-/* ---- Choosing ------------------------------------------------------------------------------------------------- */
+/* ---- Choosing -------------------------------------------------------------------------------- */
 
 /* The narrowest gap of the k-th of `cuts` stretches of the way; s->n: none. */
 static size_t narrowest(const survey *s, size_t k, size_t cuts)
@@ -171,7 +176,7 @@ qn_status qn_prefix_cache_choose(qn_prefix_cache *starts, qn_model **out, qn_are
     return status;
 }
 
-/* ---- Cutting -------------------------------------------------------------------------------------------------- */
+/* ---- Cutting --------------------------------------------------------------------------------- */
 
 static bool is_quantizing(const qn_op *op)
 {
@@ -179,8 +184,8 @@ static bool is_quantizing(const qn_op *op)
            op == &qn_op_DynamicQuantizeLinear;
 }
 
-/* Functions may have been written out for a target, with numbers of their own; whoever changes weights or channels has
- * other tensors. */
+/* Functions may have been written out for a target, with numbers of their own; whoever changes
+ * weights or channels has other tensors. */
 static bool is_same_constant(const qn_value *value, const qn_graph *real)
 {
     const qn_value *known = qn_graph_value(real, value->name);

@@ -1,4 +1,5 @@
-/* What the refinements are worth: the error of the outputs with all of them, and with all but one. */
+/* What the refinements are worth: the error of the outputs with all of them, and with all but
+ * one. */
 #include <math.h>
 
 #include "quant/refinement.h"
@@ -6,7 +7,7 @@
 
 enum { PROOF_SAMPLES = 4 };
 
-/* ---- One after the other ----------------------------------------------------------------------------------------- */
+/* ---- One after the other --------------------------------------------------------------------- */
 
 static qn_status measure_without(double *error, const qn_quantize_result *result, qn_search *s,
                                  size_t which)

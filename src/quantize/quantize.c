@@ -27,7 +27,7 @@ const char *qn_method_name(size_t i)
     return i < qn_methods_count ? qn_methods[i]->name : NULL;
 }
 
-/* ---- Listing --------------------------------------------------------------------------------------------------- */
+/* ---- Listing --------------------------------------------------------------------------------- */
 
 static void list_nodes(qn_item *root, const qn_quantizer *q)
 {

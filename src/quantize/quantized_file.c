@@ -12,7 +12,7 @@
 
 enum { FIRST_OPSET = 13 };
 
-/* ---- Saving ----------------------------------------------------------------------------------------------------- */
+/* ---- Saving ---------------------------------------------------------------------------------- */
 
 /* That has QuantizeLinear for all integers of the model. */
 static int first_opset(const qn_model *model, const char *form)
@@ -74,7 +74,7 @@ qn_status qn_quantized_save(void *user, qn_model *model)
                                                            : save(file, model);
 }
 
-/* ---- Report ----------------------------------------------------------------------------------------------------- */
+/* ---- Report ---------------------------------------------------------------------------------- */
 
 static int64_t file_size(const char *path)
 {

@@ -1,4 +1,5 @@
-/* A quantized model on its way to a file: the opset that it needs, the types of its inputs, and what is reported of it. */
+/* A quantized model on its way to a file: the opset that it needs, the types of its inputs, and
+ * what is reported of it. */
 #ifndef QN_QUANTIZED_FILE_H
 #define QN_QUANTIZED_FILE_H
 
@@ -10,12 +11,18 @@
 typedef struct qn_quantized_file {
     qn_context *ctx;
     const char *path;
-    const char *form;                  /* NULL: the default */
-    int asked;                         /* opset; 0: the least that has a form for every node */
-    const qn_quant_settings *settings; /* that say the types of its inputs; NULL: as they are */
-    int64_t batch;                     /* where the model leaves it open; 0: stays open */
-    const char *original;              /* file that is not to be written over; NULL: none */
-    int opset;                         /* that was written */
+    /* NULL: the default */
+    const char *form;
+    /* Opset; 0: the least that has a form for every node */
+    int asked;
+    /* That say the types of its inputs; NULL: as they are */
+    const qn_quant_settings *settings;
+    /* Where the model leaves it open; 0: stays open */
+    int64_t batch;
+    /* File that is not to be written over; NULL: none */
+    const char *original;
+    /* That was written */
+    int opset;
 } qn_quantized_file;
 /* A qn_model_fn. */
 QN_MUST_CHECK qn_status qn_quantized_save(void *file, qn_model *model);

@@ -21,7 +21,7 @@ typedef struct repair {
     double now;
 } repair;
 
-/* ---- Errors of the layers' own ---------------------------------------------------------------------------------- */
+/* ---- Errors of the layers' own --------------------------------------------------------------- */
 
 static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_side side,
                       const qn_tensor *rows)
@@ -80,7 +80,7 @@ static qn_status measure_layers(repair *f, qn_quantized_model *made)
     return status;
 }
 
-/* ---- Remedies ---------------------------------------------------------------------------------------------------- */
+/* ---- Remedies -------------------------------------------------------------------------------- */
 
 static qn_layer *worst_left(const repair *f, const bool *tried)
 {

@@ -1,4 +1,5 @@
-/* What is reported of a quantization: nodes, times, errors of outputs and tensors, refinements, what stayed float. */
+/* What is reported of a quantization: nodes, times, errors of outputs and tensors, refinements,
+ * what stayed float. */
 #ifndef QN_QUANTIZE_REPORT_H
 #define QN_QUANTIZE_REPORT_H
 
@@ -11,7 +12,8 @@ QN_MUST_CHECK qn_status qn_quantize_report(qn_item *root, qn_quantize_result *re
                                            const qn_layer_times *times);
 /* How many nodes there are, and how many of integers. */
 void qn_node_counts_report(qn_item *root, const qn_quantizer *q);
-/* error_report.c: both models on the first samples: error of every output, signal-to-noise ratio of the worst tensors. */
+/* error_report.c: both models on the first samples: error of every output, signal-to-noise ratio of
+ * the worst tensors. */
 QN_MUST_CHECK qn_status qn_error_report(qn_item *root, qn_quantize_result *result,
                                         const qn_quantize_input *input, int64_t samples);
 

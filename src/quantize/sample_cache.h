@@ -1,4 +1,5 @@
-/* Samples that are read once and kept, as many as a limit allows: for those who run the same data again and again. */
+/* Samples that are read once and kept, as many as a limit allows: for those who run the same data
+ * again and again. */
 #ifndef QN_SAMPLE_CACHE_H
 #define QN_SAMPLE_CACHE_H
 
@@ -7,13 +8,15 @@
 #include "calib/calib.h"
 
 typedef struct qn_sample_cache {
-    qn_sample_source source; /* for whoever reads */
+    /* For whoever reads */
+    qn_sample_source source;
     qn_context *ctx;
     const qn_sample_source *inner;
     size_t n_inputs;
     /* Samples from this one on are not kept; qn_sample_cache_open says all are. */
     int64_t most;
-    _Atomic(qn_tensor *) *samples; /* [count], each [n_inputs]; NULL: not kept */
+    /* [count], each [n_inputs]; NULL: not kept */
+    _Atomic(qn_tensor *) *samples;
     atomic_size_t bytes;
 } qn_sample_cache;
 

@@ -45,7 +45,7 @@ void qn_search_close(qn_search *s)
     qn_output_check_free(&s->check);
 }
 
-/* ---- Which searches ---------------------------------------------------------------------------------------------- */
+/* ---- Which searches -------------------------------------------------------------------------- */
 
 static qn_status check_runs(const qn_quantize_input *input)
 {

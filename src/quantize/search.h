@@ -1,14 +1,16 @@
 /* What the searches of a quantization share, and the searches.
  *
- * A search is a function of settings: it makes models of variations of them, looks how far their outputs are from the
- * float model's, and leaves the best model with its settings in the result. All searches share one input, one float
- * baseline and one cache of samples. Which run, and in which order, says qn_quantize_decide. */
+ * A search is a function of settings: it makes models of variations of them, looks how far their
+ * outputs are from the float model's, and leaves the best model with its settings in the result.
+ * All searches share one input, one float baseline and one cache of samples. Which run, and in
+ * which order, says qn_quantize_decide. */
 #ifndef QN_SEARCH_H
 #define QN_SEARCH_H
 
 #include "quantize/output_check.h"
 
-/* A refinement: error of the outputs without and with it, where that was asked for and there are data. */
+/* A refinement: error of the outputs without and with it, where that was asked for and there are
+ * data. */
 typedef struct qn_proof_row {
     /* From statistics. */
     qn_refined estimated;
@@ -49,8 +51,8 @@ typedef struct qn_search {
     qn_item *report;
 } qn_search;
 
-/* `ruled` (may be NULL) has the rules of the settings, and is taken; else they are applied. qn_search_close in any
- * case. */
+/* `ruled` (may be NULL) has the rules of the settings, and is taken; else they are applied.
+ * qn_search_close in any case. */
 QN_MUST_CHECK qn_status qn_search_open(qn_search *out, const qn_quantize_input *input,
                                        const qn_quantize_settings *settings,
                                        qn_quantized_model *ruled, qn_baseline *baseline);
@@ -58,12 +60,12 @@ QN_MUST_CHECK qn_status qn_search_open(qn_search *out, const qn_quantize_input *
 QN_MUST_CHECK qn_status qn_search_make_first(qn_quantized_model *out, qn_search *s);
 void qn_search_close(qn_search *s);
 
-/* The model that the options ask for, with all refinements: from here the searches below are called. QN_E_GOAL as of
- * qn_accuracy_budget_search. */
+/* The model that the options ask for, with all refinements: from here the searches below are
+ * called. QN_E_GOAL as of qn_accuracy_budget_search. */
 QN_MUST_CHECK qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s);
 
-/* prove_refinements.c: measures what each refinement of the model at hand is worth on the first samples, and leaves out
- * factors of channels that do harm: then the model is made anew. */
+/* prove_refinements.c: measures what each refinement of the model at hand is worth on the first
+ * samples, and leaves out factors of channels that do harm: then the model is made anew. */
 QN_MUST_CHECK qn_status qn_refinements_prove(qn_quantize_result *result, qn_search *s);
 void qn_refinements_report(qn_item *root, const qn_quantize_result *result,
                            const qn_quantize_input *input);

@@ -11,7 +11,7 @@
 #include "quantize/strategies.h"
 #include "quantize/traces.h"
 
-/* ---- What is asked for --------------------------------------------------------------------------------------------------- */
+/* ---- What is asked for ----------------------------------------------------------------------- */
 
 static int64_t most_iterations(const qn_strategies *r)
 {
@@ -41,7 +41,8 @@ static qn_status check_options(qn_strategies *r)
     return QN_OK;
 }
 
-/* A single strategy is not, unless a function or a cache makes the float pass something of its own. */
+/* A single strategy is not, unless a function or a cache makes the float pass something of its
+ * own. */
 static bool is_judged(const qn_strategies *r)
 {
     const qn_quantize_options *q = &r->base;
@@ -76,7 +77,7 @@ static qn_status prepare(qn_strategies *r)
     return QN_OK;
 }
 
-/* ---- The result ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- The result ------------------------------------------------------------------------------ */
 
 static int by_worth(const void *a, const void *b)
 {
@@ -126,7 +127,8 @@ static qn_status report_strategies(qn_strategies *r)
     return QN_OK;
 }
 
-/* Statistics without data leave nothing to run either model on; of several strategies nobody asked how fast they are. */
+/* Statistics without data leave nothing to run either model on; of several strategies nobody asked
+ * how fast they are. */
 static qn_status finish_model(qn_strategies *r, const qn_quantize_input *input)
 {
     const bool fastest = input->options->fastest != 0;
@@ -143,8 +145,8 @@ static qn_status finish_model(qn_strategies *r, const qn_quantize_input *input)
     return status;
 }
 
-/* The last word, since a search for speed may have changed the model. The folder of the best goes, unless something
- * else is in it. */
+/* The last word, since a search for speed may have changed the model. The folder of the best goes,
+ * unless something else is in it. */
 static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
 {
     char *path = NULL;
@@ -160,8 +162,8 @@ static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
     return QN_OK;
 }
 
-/* The scales are complete before the model takes its place, so that whatever fails before leaves an older pair as it
- * was. */
+/* The scales are complete before the model takes its place, so that whatever fails before leaves an
+ * older pair as it was. */
 static qn_status save_both(qn_strategies *r, qn_quantized_file *file)
 {
     qn_output_file *scales;
@@ -206,10 +208,10 @@ static qn_status finish(qn_strategies *r)
     return r->best->status == QN_E_GOAL ? qn_fail(r->ctx, QN_E_GOAL, "%s", r->best->why) : QN_OK;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
-/* Reading a picture takes as long as running a small network on it: searches read the first samples again and again,
- * strategies all of them. */
+/* Reading a picture takes as long as running a small network on it: searches read the first samples
+ * again and again, strategies all of them. */
 static qn_status keep_samples(qn_strategies *r)
 {
     enum { SEARCHED = 64 };

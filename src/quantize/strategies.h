@@ -1,10 +1,11 @@
-/* The one driver of quantizations: a list of strategies (a method and a number of iterations each) of which the best one
- * is the result; a list of one is what most people ask for.
+/* The one driver of quantizations: a list of strategies (a method and a number of iterations each)
+ * of which the best one is the result; a list of one is what most people ask for.
  *
  *     qn_job_open ─► data ─► qn_strategies_list ─► statistics ─► qn_strategies_try ─► report, files
  *
- * All strategies share the input of the job and one float pass. Shared by strategies.c, which begins and ends,
- * strategy_pass.c, which lists them and finds the statistics, and strategy_work.c, which makes and measures them. */
+ * All strategies share the input of the job and one float pass. Shared by strategies.c, which
+ * begins and ends, strategy_pass.c, which lists them and finds the statistics, and strategy_work.c,
+ * which makes and measures them. */
 #ifndef QN_STRATEGIES_H
 #define QN_STRATEGIES_H
 
@@ -49,7 +50,8 @@ typedef struct qn_strategies {
     qn_quantize_job job;
     qn_float_pass pass;
     qn_pass_files files;
-    /* Each is run on all data and reported with its loss; else there is one, and it is the result as it is. */
+    /* Each is run on all data and reported with its loss; else there is one, and it is the result
+     * as it is. */
     bool judged;
     qn_strategy *at;
     size_t count;
@@ -72,19 +74,20 @@ static inline int64_t qn_strategies_batch(const qn_strategies *r)
     return r->function.batch_size > 0 ? r->function.batch_size : 1;
 }
 
-/* ---- strategy_pass.c -------------------------------------------------------------------------------------------------- */
+/* ---- strategy_pass.c ------------------------------------------------------------------------- */
 
 /* Names every pair of method and number of iterations, and the cache. The data are open. */
 QN_MUST_CHECK qn_status qn_strategies_list(qn_strategies *r);
-/* Whether statistics come from running the float model: not those of files, nor where all scales are known. */
+/* Whether statistics come from running the float model: not those of files, nor where all scales
+ * are known. */
 bool qn_strategies_need_pass(const qn_strategies *r);
-/* Fills r->pass: from a file of statistics, from the cache, or by running the float model; what was kept of that serves
- * all that measure later. */
+/* Fills r->pass: from a file of statistics, from the cache, or by running the float model; what was
+ * kept of that serves all that measure later. */
 QN_MUST_CHECK qn_status qn_strategies_statistics(qn_strategies *r);
 qn_data_pass_options qn_strategies_data_pass(qn_strategies *r);
 qn_executor_options qn_strategies_executor(qn_strategies *r, qn_execute stage, qn_model *model);
 
-/* ---- strategy_work.c -------------------------------------------------------------------------------------------------- */
+/* ---- strategy_work.c ------------------------------------------------------------------------- */
 
 /* What the strategy's model is made from; *own get its options, and must live as long. */
 qn_quantize_input qn_strategies_input(const qn_strategies *r, const qn_strategy *s,

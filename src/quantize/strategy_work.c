@@ -12,10 +12,11 @@ typedef struct worker {
     qn_context *ctx;
     /* For the strings of settings. */
     qn_arena *arena;
-    int threads, slot; /* of the data's source */
+    /* Of the data's source */
+    int threads, slot;
 } worker;
 
-/* ---- A strategy ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- A strategy ------------------------------------------------------------------------------ */
 
 qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path,
                                      const qn_quant_settings *settings)
@@ -40,7 +41,8 @@ qn_quantize_input qn_strategies_input(const qn_strategies *r, const qn_strategy 
     return input;
 }
 
-/* The first strategy takes the rules that the job has applied; who works side by side applies them. */
+/* The first strategy takes the rules that the job has applied; who works side by side applies
+ * them. */
 static qn_status decide(qn_quantize_result *out, const worker *w, const qn_quantize_input *input,
                         const qn_quantize_settings *settings)
 {
@@ -148,20 +150,23 @@ static qn_status try_strategy(const worker *w, qn_strategy *s)
     return s->status == QN_E_CANCELLED || s->status == QN_E_NOMEM ? s->status : QN_OK;
 }
 
-/* ---- Side by side ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Side by side ---------------------------------------------------------------------------- */
 
-/* Making a model is work for one thread mostly, and so is running it with one sample after the other: with data each
- * strategy is one thread's from its beginning to its end. */
+/* Making a model is work for one thread mostly, and so is running it with one sample after the
+ * other: with data each strategy is one thread's from its beginning to its end. */
 typedef struct crew {
     qn_strategies *r;
-    pthread_mutex_t lock; /* of what follows, of the log, and of the strategies' list */
+    /* Of what follows, of the log, and of the strategies' list */
+    pthread_mutex_t lock;
     size_t next;
-    qn_status status; /* that ends everything */
+    /* That ends everything */
+    qn_status status;
 } crew;
 
 typedef struct side {
     crew *all;
-    worker worker; /* with a context of its own */
+    /* With a context of its own */
+    worker worker;
     qn_arena arena;
     pthread_t thread;
     bool started;
@@ -266,7 +271,8 @@ static qn_status run_one_by_one(qn_strategies *r)
     return QN_OK;
 }
 
-/* Whether a model is run while it is made: that takes the samples for itself, and may write to the report. */
+/* Whether a model is run while it is made: that takes the samples for itself, and may write to the
+ * report. */
 static bool runs_early(const qn_strategies *r)
 {
     const qn_quantize_options *o = &r->base;

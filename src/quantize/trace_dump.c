@@ -1,5 +1,5 @@
-/* What every layer gives for the first sample: in the float model, in the quantized one, and in the quantized one when it
- * reads the float model's values. */
+/* What every layer gives for the first sample: in the float model, in the quantized one, and in the
+ * quantized one when it reads the float model's values. */
 #include <string.h>
 
 #include "base/json.h"
@@ -15,10 +15,11 @@ typedef struct dump {
     qn_arena arena;
     const char *folder;
     qn_layer_comparison comparison;
-    bool (*saved)[QN_SIDES]; /* [comparison.count] */
+    /* [comparison.count] */
+    bool (*saved)[QN_SIDES];
 } dump;
 
-/* ---- Files ------------------------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* "<side>/0003_<name>.npy"; file systems have limits that names of tensors do not have. */
 static const char *file_of(dump *d, const qn_compared_tensor *tensor, int side)
@@ -46,7 +47,7 @@ static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_
     return qn_tensor_save(d->ctx, rows, path);
 }
 
-/* ---- The index ---------------------------------------------------------------------------------------------------- */
+/* ---- The index ------------------------------------------------------------------------------- */
 
 static bool describe_integers(qn_json *row, qn_context *ctx, const qn_compared_tensor *tensor)
 {
@@ -107,7 +108,7 @@ static qn_status write_index(dump *d)
     return status;
 }
 
-/* ---- The whole ------------------------------------------------------------------------------------------------------ */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status make_folders(dump *d, const char *folder)
 {

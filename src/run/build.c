@@ -5,7 +5,7 @@
 
 #include "run/builder.h"
 
-/* ---- Steps ------------------------------------------------------------------------------------------ */
+/* ---- Steps ----------------------------------------------------------------------------------- */
 
 /* The claim with its lists, so that the kernel can be prepared when all nodes are claimed. */
 static qn_claim *claim_keep(qn_plan *plan, const qn_claim *claim)
@@ -66,8 +66,8 @@ qn_status qn_build_step(qn_step **out, qn_builder *b, const qn_claim *claim)
     return QN_OK;
 }
 
-/* Weights that were packed and that nobody reads at run time leave memory at once, so that model and
- * packed copy never stand side by side. */
+/* Weights that were packed and that nobody reads at run time leave memory at once, so that model
+ * and packed copy never stand side by side. */
 static void release_packed(qn_builder *b, const qn_claim *claim)
 {
     for (int32_t n = 0; n < claim->n_nodes; n++) {
@@ -125,7 +125,7 @@ static qn_status prepare_steps(qn_builder *b)
     return QN_OK;
 }
 
-/* ---- Recording a claim -------------------------------------------------------------------------------- */
+/* ---- Recording a claim ----------------------------------------------------------------------- */
 
 static void mark_taken(qn_builder *b, const qn_claim *claim)
 {
@@ -209,7 +209,7 @@ static qn_status claim_node(qn_builder *b, qn_node *node)
     return qn_node_fail(node, QN_E_UNSUPPORTED, "no backend of this build can run it");
 }
 
-/* ---- The whole graph ------------------------------------------------------------------------------------ */
+/* ---- The whole graph ------------------------------------------------------------------------- */
 
 /* Room for the claims: the widest node and what fusion may add. */
 static qn_status claim_room(qn_builder *b)
@@ -309,9 +309,9 @@ static int by_step(const void *a, const void *b)
     return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* A value is complete after the step that was the newest when its slot was made: the one that writes it,
- * or, where no step does (views, a Concat of placed parts), one behind those that write its parts. Its
- * memory is alive then. */
+/* A value is complete after the step that was the newest when its slot was made: the one that
+ * writes it, or, where no step does (views, a Concat of placed parts), one behind those that write
+ * its parts. Its memory is alive then. */
 static qn_status list_observed(qn_builder *b)
 {
     qn_plan *plan = b->plan;

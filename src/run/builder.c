@@ -188,10 +188,10 @@ bool qn_build_dies(const qn_claim *claim, const qn_value *value)
            group_dies(claim, slot->root, value);
 }
 
-/* ---- Parts placed in a whole --------------------------------------------------------------------------- */
+/* ---- Parts placed in a whole ----------------------------------------------------------------- */
 
-/* Bytes of a sample of the slot `root` that the claim's inputs fill, each lying `offset` after the place
- * that the claim wants for it; SIZE_MAX where they want it in two places. */
+/* Bytes of a sample of the slot `root` that the claim's inputs fill, each lying `offset` after the
+ * place that the claim wants for it; SIZE_MAX where they want it in two places. */
 static size_t filled(const qn_claim *claim, int32_t root, size_t offset)
 {
     size_t bytes = 0;

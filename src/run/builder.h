@@ -7,8 +7,10 @@
 
 /* What the builder knows of a value, found through value->mark. */
 typedef struct qn_planned {
-    int32_t slot;    /* its first slot, -1: not computed yet */
-    int32_t pending; /* reads by nodes not yet taken, and 1 for a graph output */
+    /* Its first slot, -1: not computed yet */
+    int32_t slot;
+    /* Reads by nodes not yet taken, and 1 for a graph output */
+    int32_t pending;
     bool observed;
 } qn_planned;
 
@@ -16,11 +18,16 @@ struct qn_builder {
     qn_plan *plan;
     qn_graph *graph;
     const qn_plan_config *config;
-    qn_planned *planned; /* one per value of the graph */
-    bool *taken;         /* one per node, by node->mark */
-    size_t backend;      /* being asked */
-    size_t wanted;       /* bytes of weights that could not be had; 0: none were refused */
-    qn_node **nodes;     /* room for the claim being made */
+    /* One per value of the graph */
+    qn_planned *planned;
+    /* One per node, by node->mark */
+    bool *taken;
+    /* Being asked */
+    size_t backend;
+    /* Bytes of weights that could not be had; 0: none were refused */
+    size_t wanted;
+    /* Room for the claim being made */
+    qn_node **nodes;
     qn_claim_value *in, *out;
 };
 
@@ -36,11 +43,11 @@ int32_t qn_build_own_space(const qn_builder *builder);
 
 /* One node has packed this constant, and nobody reads it while running. */
 bool qn_build_is_packed(const qn_builder *builder, const qn_value *value);
-/* Makes the claim the plan's newest step; its slots are still open. The claim's state belongs to the
- * plan from here on, also on failure. */
+/* Makes the claim the plan's newest step; its slots are still open. The claim's state belongs to
+ * the plan from here on, also on failure. */
 QN_MUST_CHECK qn_status qn_build_step(qn_step **out, qn_builder *builder, const qn_claim *claim);
 
-/* ---- Slots (slots.c) ---------------------------------------------------------------------------------- */
+/* ---- Slots (slots.c) ------------------------------------------------------------------------- */
 
 /* A slot for a value that is there before the first step: a constant or an input. */
 QN_MUST_CHECK qn_status qn_slot_add_ready(qn_builder *builder, const qn_value *value,
@@ -49,7 +56,8 @@ QN_MUST_CHECK qn_status qn_slot_add_ready(qn_builder *builder, const qn_value *v
 typedef struct qn_wanted {
     int32_t space;
     qn_layout layout;
-    bool strided; /* else with samples side by side */
+    /* Else with samples side by side */
+    bool strided;
 } qn_wanted;
 /* The slot of `value` that is so: there already, or made by a view, a conversion, a copy. */
 QN_MUST_CHECK qn_status qn_slot_find(int32_t *out, qn_builder *builder, const qn_value *value,

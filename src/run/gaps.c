@@ -28,7 +28,7 @@ void qn_gaps_free(qn_gaps *gaps)
     qn_arena_free(&gaps->arena);
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------------- */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
 /* The first run that ends at `address` or behind it. */
 static size_t first_reaching(const qn_gap_runs *runs, size_t address)
@@ -83,7 +83,7 @@ static qn_status add_run(qn_gaps *gaps, qn_gap_runs *runs, run added)
     return QN_OK;
 }
 
-/* ---- The tree of times ----------------------------------------------------------------------------------- */
+/* ---- The tree of times ----------------------------------------------------------------------- */
 
 /* Two nodes of each level at most. */
 enum { MOST = 2 * 8 * sizeof(size_t) };

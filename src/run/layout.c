@@ -35,7 +35,8 @@ bool qn_layout_alike(qn_layout a, qn_layout b, const qn_tensor *shape)
     return area_of(shape) == 1;
 }
 
-/* In a sample channel c begins at offset_of, in elements, and its positions follow `step_of` apart. */
+/* In a sample channel c begins at offset_of, in elements, and its positions follow `step_of`
+ * apart. */
 static int64_t offset_of(qn_layout layout, int64_t c, int64_t area)
 {
     const int64_t b = layout.block;
@@ -90,7 +91,8 @@ static void copy_bytes(char *to, const char *from, size_t size, const int64_t st
         memcpy(to + (size_t)(i * steps[0]) * size, from + (size_t)(i * steps[1]) * size, size);
 }
 
-/* All channels of a few positions at a time, so that what lies beside each other is used while it is near. */
+/* All channels of a few positions at a time, so that what lies beside each other is used while it
+ * is near. */
 static void convert_sample(char *to, qn_layout to_layout, const char *from, qn_layout from_layout,
                            const qn_tensor *shape)
 {

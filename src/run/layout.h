@@ -6,15 +6,19 @@
 #include "ir/tensor.h"
 
 typedef enum qn_layout_kind {
-    QN_LAYOUT_ROWS,         /* row-major */
-    QN_LAYOUT_BLOCKED,      /* [N, C/b, spatial..., b]: oneDNN's nChw8c, nChw16c; C is padded up to
-                               a multiple of b, and the padding always holds zeros */
-    QN_LAYOUT_CHANNELS_LAST /* [N, spatial..., C] */
+    /* Row-major */
+    QN_LAYOUT_ROWS,
+    /* [N, C/b, spatial..., b]: oneDNN's nChw8c, nChw16c; C is padded up to a multiple of b, and the
+     * padding always holds zeros */
+    QN_LAYOUT_BLOCKED,
+    /* [N, spatial..., C] */
+    QN_LAYOUT_CHANNELS_LAST
 } qn_layout_kind;
 
 typedef struct qn_layout {
     uint8_t kind;
-    uint8_t block; /* b of QN_LAYOUT_BLOCKED, else 0 */
+    /* b of QN_LAYOUT_BLOCKED, else 0 */
+    uint8_t block;
 } qn_layout;
 
 #define QN_ROWS ((qn_layout){QN_LAYOUT_ROWS, 0})
@@ -32,7 +36,8 @@ bool qn_layout_alike(qn_layout a, qn_layout b, const qn_tensor *shape);
 typedef struct qn_laid_out {
     void *data;
     qn_layout layout;
-    size_t stride; /* bytes from one sample to the next */
+    /* Bytes from one sample to the next */
+    size_t stride;
 } qn_laid_out;
 /* Copies between any two layouts, zeroing the padding of the target. Plain C: backends bring faster
  * ways of their own. */

@@ -55,12 +55,13 @@ static qn_status place_space(qn_plan *plan, const placed *order, size_t count, i
     return status;
 }
 
-/* ---- Lanes --------------------------------------------------------------------------------------------- */
+/* ---- Lanes ----------------------------------------------------------------------------------- */
 
-/* Threads share a batch by samples: of two, one works on the first half of every value and the other on
- * the second. A line of memory that one core has written comes slowly to another, so values that take
- * turns at the same memory, a lane, have their middles at one address and every core keeps its side. Where
- * values also lie in other memory than the host's, it is not the cores that do most. */
+/* Threads share a batch by samples: of two, one works on the first half of every value and the
+ * other on the second. A line of memory that one core has written comes slowly to another, so
+ * values that take turns at the same memory, a lane, have their middles at one address and every
+ * core keeps its side. Where values also lie in other memory than the host's, it is not the cores
+ * that do most. */
 static bool wants_lanes(const qn_plan *plan, const placed *order, size_t count)
 {
     if (plan->threads < 2 || plan->n_spaces > 1 || count == 0)
@@ -82,7 +83,8 @@ static qn_status choose_lanes(const qn_plan *plan, placed *order, size_t count)
     return status;
 }
 
-/* middles: [count], of the lanes. Leaves the addresses as they are where lanes need much more memory. */
+/* middles: [count], of the lanes. Leaves the addresses as they are where lanes need much more
+ * memory. */
 static void place_lanes(qn_plan *plan, const placed *order, size_t *middles, size_t count)
 {
     qn_plan_space *host = &plan->spaces[QN_HOST];
@@ -102,7 +104,7 @@ static void place_lanes(qn_plan *plan, const placed *order, size_t *middles, siz
     host->arena_bytes = bytes;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------- */
+/* ---- The whole ------------------------------------------------------------------------------- */
 
 size_t qn_plan_arena_bytes(const qn_plan *plan)
 {

@@ -6,10 +6,14 @@
 #include "run/backend.h"
 
 typedef enum qn_place {
-    QN_PLACE_CONSTANT, /* shape.data of the slot */
-    QN_PLACE_INPUT,    /* the caller's memory, another one each run */
-    QN_PLACE_ARENA,    /* `address` in the session's arena */
-    QN_PLACE_DYNAMIC   /* shape depends on contents: allocated while running */
+    /* Shape.data of the slot */
+    QN_PLACE_CONSTANT,
+    /* The caller's memory, another one each run */
+    QN_PLACE_INPUT,
+    /* `address` in the session's arena */
+    QN_PLACE_ARENA,
+    /* Shape depends on contents: allocated while running */
+    QN_PLACE_DYNAMIC
 } qn_place;
 
 enum { QN_HOST = 0 }; /* the first of a plan's spaces */
@@ -17,37 +21,52 @@ enum { QN_HOST = 0 }; /* the first of a plan's spaces */
 /* One value in one layout in one memory space. */
 typedef struct qn_slot {
     const qn_value *value;
-    int32_t space;   /* of the plan's */
-    qn_tensor shape; /* dims where they are known; rank -1 of a dynamic value */
+    /* Of the plan's */
+    int32_t space;
+    /* Dims where they are known; rank -1 of a dynamic value */
+    qn_tensor shape;
     qn_layout layout;
     qn_place place;
-    size_t bytes;   /* with samples side by side */
-    size_t stride;  /* bytes from one sample (index of dim 0) to the next */
-    bool together;  /* some step needs the samples side by side */
-    int32_t root;   /* slot whose memory it lies in; itself unless a view */
-    size_t offset;  /* inside the root */
-    int32_t first;  /* step that writes it, -1: there from the start */
-    int32_t last;   /* last step that reads it or a view of it */
-    size_t address; /* in the arena of its space, of a root */
+    /* With samples side by side */
+    size_t bytes;
+    /* Bytes from one sample (index of dim 0) to the next */
+    size_t stride;
+    /* Some step needs the samples side by side */
+    bool together;
+    /* Slot whose memory it lies in; itself unless a view */
+    int32_t root;
+    /* Inside the root */
+    size_t offset;
+    /* Step that writes it, -1: there from the start */
+    int32_t first;
+    /* Last step that reads it or a view of it */
+    int32_t last;
+    /* In the arena of its space, of a root */
+    size_t address;
 } qn_slot;
 
 typedef struct qn_step {
     const qn_backend *backend;
-    int32_t space; /* of the backend, among the plan's */
+    /* Of the backend, among the plan's */
+    int32_t space;
     const qn_kernel *kernel;
     void *state;
-    qn_node **nodes; /* the group; none for a layout conversion */
+    /* The group; none for a layout conversion */
+    qn_node **nodes;
     int32_t n_nodes;
-    int32_t *in, *out; /* slots; -1: left out */
+    /* Slots; -1: left out */
+    int32_t *in, *out;
     int32_t n_in, n_out;
     size_t scratch;
-    qn_claim *claim; /* while the plan is made */
+    /* While the plan is made */
+    qn_claim *claim;
 } qn_step;
 
 /* A value that sessions show to whoever watches, as soon as it is there. */
 typedef struct qn_observed {
     int32_t slot;
-    int32_t step; /* after which it is complete; -1: from the start */
+    /* After which it is complete; -1: from the start */
+    int32_t step;
 } qn_observed;
 
 typedef struct qn_slots {
@@ -57,7 +76,8 @@ typedef struct qn_slots {
 
 /* What a session needs in one memory space. */
 typedef struct qn_plan_space {
-    const qn_space *space; /* NULL: the host's */
+    /* NULL: the host's */
+    const qn_space *space;
     size_t arena_bytes, scratch_bytes;
 } qn_plan_space;
 
@@ -66,28 +86,38 @@ typedef qn_status qn_sibling_fn(qn_plan **out, qn_context *ctx, const qn_plan *p
                                 const qn_tensor *inputs);
 
 struct qn_plan {
-    qn_context *ctx; /* of its maker; only for freeing */
+    /* Of its maker; only for freeing */
+    qn_context *ctx;
     atomic_int references;
     qn_arena arena;
-    qn_model *model; /* the plan's own, passes done */
+    /* The plan's own, passes done */
+    qn_model *model;
     int threads;
-    const qn_backend **backends; /* ends with NULL */
-    void **shared;               /* one per backend, see qn_build_shared */
-    qn_plan_space *spaces;       /* of the backends, the host's first */
+    /* Ends with NULL */
+    const qn_backend **backends;
+    /* One per backend, see qn_build_shared */
+    void **shared;
+    /* Of the backends, the host's first */
+    qn_plan_space *spaces;
     size_t n_spaces;
     qn_slots slots;
     qn_step *steps;
     size_t n_steps, steps_capacity;
-    int32_t *inputs, *outputs; /* slots, in the graph's order */
-    qn_observed *observed;     /* in the order of steps */
+    /* Slots, in the graph's order */
+    int32_t *inputs, *outputs;
+    /* In the order of steps */
+    qn_observed *observed;
     size_t n_observed;
     size_t weight_bytes;
-    void **weights; /* packed, see qn_build_alloc_weights */
+    /* Packed, see qn_build_alloc_weights */
+    void **weights;
     size_t n_weights, weights_capacity;
-    qn_sibling_fn *sibling; /* set by whoever chose passes and backends; NULL: no other shapes */
-    const void *recipe;     /* what `sibling` goes by */
-    const char
-        *deferred; /* why it has no steps: every run needs a sibling; NULL: a plan like any */
+    /* Set by whoever chose passes and backends; NULL: no other shapes */
+    qn_sibling_fn *sibling;
+    /* What `sibling` goes by */
+    const void *recipe;
+    /* Why it has no steps: every run needs a sibling; NULL: a plan like any */
+    const char *deferred;
 };
 
 /* Says which values of a graph are to be observed. */
@@ -95,18 +125,20 @@ typedef bool qn_observe_fn(const void *user, const qn_value *value);
 
 typedef struct qn_plan_config {
     int threads;
-    const qn_backend *const *backends; /* preferred first, ends with NULL */
+    /* Preferred first, ends with NULL */
+    const qn_backend *const *backends;
     /* Sums are taken in one order, whatever the batch and the number of threads: no Winograd. */
     bool direct;
-    qn_observe_fn *observe; /* NULL: nothing */
+    /* NULL: nothing */
+    qn_observe_fn *observe;
     const void *observe_user;
 } qn_plan_config;
 
-/* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from here
- * on, also on failure. */
+/* Plans the model's main graph, whose types must be inferred. The model belongs to the plan from
+ * here on, also on failure. */
 QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_plan_config *config);
-/* A plan that leaves the planning to its siblings, because the shapes of the inputs must be known. `why`
- * is the message for those who cannot wait. The model as of qn_plan_build. */
+/* A plan that leaves the planning to its siblings, because the shapes of the inputs must be known.
+ * `why` is the message for those who cannot wait. The model as of qn_plan_build. */
 QN_MUST_CHECK qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
                                       const char *why);
 qn_plan *qn_plan_retain(qn_plan *plan);

@@ -3,7 +3,7 @@
 #include <omp.h>
 #include <string.h>
 
-/* ---- Addresses -------------------------------------------------------------------------------------- */
+/* ---- Addresses ------------------------------------------------------------------------------- */
 
 static void slot_address(qn_session *s, size_t i)
 {
@@ -71,7 +71,7 @@ static qn_status bind_steps(qn_session *s)
     return QN_OK;
 }
 
-/* ---- Making ------------------------------------------------------------------------------------------- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 /* Memory is short: which value or step is to blame. */
 static qn_status fail_memory(const qn_session *s, size_t space)
@@ -203,7 +203,7 @@ void qn_session_free(qn_session *s)
     qn_free(ctx, s);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qn_status check_inputs(const qn_session *s, const qn_tensor *inputs, size_t n_inputs)
 {

@@ -1,4 +1,5 @@
-/* Where values lie: slots, conversions between layouts and memory spaces, views, parts placed in a whole. */
+/* Where values lie: slots, conversions between layouts and memory spaces, views, parts placed in a
+ * whole. */
 #include <string.h>
 
 #include "run/builder.h"
@@ -59,10 +60,10 @@ qn_status qn_slot_add_ready(qn_builder *b, const qn_value *value, qn_place place
     return align_constant(b, &slot->shape, value->name);
 }
 
-/* ---- Views and conversions ----------------------------------------------------------------------------- */
+/* ---- Views and conversions ------------------------------------------------------------------- */
 
-/* With `strided` the view's samples are parts of the input's, at the same distance; else the view needs
- * the input as it is now. */
+/* With `strided` the view's samples are parts of the input's, at the same distance; else the view
+ * needs the input as it is now. */
 static void make_view(qn_builder *b, int32_t out, int32_t in, size_t offset, bool strided)
 {
     qn_slot *view = &b->plan->slots.at[out];
@@ -79,7 +80,8 @@ static void make_view(qn_builder *b, int32_t out, int32_t in, size_t offset, boo
 }
 
 typedef struct conversion {
-    qn_laid_out from, to; /* without data */
+    /* Without data */
+    qn_laid_out from, to;
 } conversion;
 
 static qn_status convert_prepare(qn_claim *claim)
@@ -216,7 +218,7 @@ qn_status qn_slot_output(int32_t *out, qn_builder *b, const qn_value *value)
     return QN_OK;
 }
 
-/* ---- What a claim reads and writes --------------------------------------------------------------------- */
+/* ---- What a claim reads and writes ----------------------------------------------------------- */
 
 qn_status qn_slot_inputs(int32_t *slots, qn_builder *b, const qn_claim *claim)
 {

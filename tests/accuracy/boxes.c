@@ -1,5 +1,6 @@
-/* boxes LABELS [most]: mean average precision of boxes from stdin, lines "picture NAME WIDTH HEIGHT" and, behind
- * the picture they are in, "CLASS SCORE X Y WIDTH HEIGHT". Prints mAP50, mAP50-95 and the classes with labels. */
+/* boxes LABELS [most]: mean average precision of boxes from stdin, lines "picture NAME WIDTH
+ * HEIGHT" and, behind the picture they are in, "CLASS SCORE X Y WIDTH HEIGHT". Prints mAP50,
+ * mAP50-95 and the classes with labels. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@ typedef struct work {
     qn_box_labels *labels;
     qn_average_precision precision;
     qn_boxes found, truth;
-    char name[256]; /* of the picture at hand */
+    /* Of the picture at hand */
+    char name[256];
     qn_picture_place place;
 } work;
 

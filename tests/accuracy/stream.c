@@ -1,5 +1,5 @@
-/* stream MODEL IN.npy OUT.npy: runs silero's voice detector over chunks [count, 1, samples], each with the
- * state that the one before has left, and writes the probabilities [count]. */
+/* stream MODEL IN.npy OUT.npy: runs silero's voice detector over chunks [count, 1, samples], each
+ * with the state that the one before has left, and writes the probabilities [count]. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* pixels: reads lines "picture<tab>preprocessing<tab>out.npy" from stdin and writes each picture's numbers
- * [height][width][channels]. For every line it prints "ok" or "error: " and the message. */
+/* pixels: reads lines "picture<tab>preprocessing<tab>out.npy" from stdin and writes each picture's
+ * numbers [height][width][channels]. For every line it prints "ok" or "error: " and the message. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Stands in for libFuzzer where it is absent: runs every file of the folders (or files) named on the
- * command line through the target once, so that the corpora are ordinary tests. */
+/* Stands in for libFuzzer where it is absent: runs every file of the folders (or files) named on
+ * the command line through the target once, so that the corpora are ordinary tests. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* The first byte chooses what the rest is: a YOLO label file, COCO's JSON, or the outputs of a detector: how many
- * there are, each one's shape, and numbers that are repeated as often as the shapes need. */
+/* The first byte chooses what the rest is: a YOLO label file, COCO's JSON, or the outputs of a
+ * detector: how many there are, each one's shape, and numbers that are repeated as often as the
+ * shapes need. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void read_labels(qn_context *ctx, const uint8_t *data, size_t size, bool 
     remove(path);
 }
 
-/* ---- Outputs ------------------------------------------------------------------------------------------------ */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 enum { MOST_OUTPUTS = 4, MOST_NUMBERS = 1 << 14 };
 

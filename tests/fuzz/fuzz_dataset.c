@@ -1,5 +1,5 @@
-/* The first byte chooses what the rest is: a file of samples (of a kind that is named, or to be found out), a
- * list of files, or the classes of a data set. What can be opened can be read. */
+/* The first byte chooses what the rest is: a file of samples (of a kind that is named, or to be
+ * found out), a list of files, or the classes of a data set. What can be opened can be read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The first byte chooses: a picture's decoder and whether it is turned, or, from 4 on, a text that describes
- * preprocessing, which then is done to a small picture. */
+/* The first byte chooses: a picture's decoder and whether it is turned, or, from 4 on, a text that
+ * describes preprocessing, which then is done to a small picture. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The first byte chooses: a .npy file, or a .npz archive of which one array is wanted. What can be read has
- * elements that can be read. */
+/* The first byte chooses: a .npy file, or a .npz archive of which one array is wanted. What can be
+ * read has elements that can be read. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* Loads a model, infers its shapes once more, lints it for every target, runs the passes and plans it for the
- * reference backend. An input that begins with '#' is in text format, where mutations keep the structure of the file intact. */
+/* Loads a model, infers its shapes once more, lints it for every target, runs the passes and plans
+ * it for the reference backend. An input that begins with '#' is in text format, where mutations
+ * keep the structure of the file intact. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,8 +42,8 @@ static void lint(qn_context *ctx, qn_model *model)
     }
 }
 
-/* A model that loads need not have a plan: its shapes may depend on inputs in a way that does not fit.
- * But it must say why. */
+/* A model that loads need not have a plan: its shapes may depend on inputs in a way that does not
+ * fit. But it must say why. */
 static void plan(qn_context *ctx, qn_model *model)
 {
     qn_plan_options options = QN_PLAN_OPTIONS_INIT;

@@ -1,5 +1,5 @@
-/* A scale file of a small graph: two convolutions with a Relu between them. What is taken must be usable:
- * the nodes are inserted, and the scales written again are taken again. */
+/* A scale file of a small graph: two convolutions with a Relu between them. What is taken must be
+ * usable: the nodes are inserted, and the scales written again are taken again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
-/* A statistics file. Its seal is put right first, or nothing behind it would ever be reached; two bytes in its
- * place choose what is asked of one entry: searches for ranges are slow, and all of them for every input
- * would leave few inputs. What reads back must answer, merge, and be written as the bytes that it was read
- * from. */
+/* A statistics file. Its seal is put right first, or nothing behind it would ever be reached; two
+ * bytes in its place choose what is asked of one entry: searches for ranges are slow, and all of
+ * them for every input would leave few inputs. What reads back must answer, merge, and be written
+ * as the bytes that it was read from. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* roundtrip IN.onnx OUT.onnx [OPSET [EXTERNAL_FROM]]: reads a model and writes it. Exit codes as the
- * command's: 3 where something is not supported. */
+/* roundtrip IN.onnx OUT.onnx [OPSET [EXTERNAL_FROM]]: reads a model and writes it. Exit codes as
+ * the command's: 3 where something is not supported. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,9 +5,9 @@
  * Every folder below the roots is loaded, planned, run and compared. LIST names the folders that
  * cannot pass, one "name reason..." a line: those must be refused with a message; one that passes
  * must leave the list. A reason that begins with "shape-only" lets a folder run whose elements are
- * random: its outputs are compared by type and shape. A wrong answer fails the test whatever the list says, and so do fewer
- * than LEAST passes. BACKEND is a backend's name, or "all" for the order of the build. Exit code 77:
- * there is no such root. */
+ * random: its outputs are compared by type and shape. A wrong answer fails the test whatever the
+ * list says, and so do fewer than LEAST passes. BACKEND is a backend's name, or "all" for the order
+ * of the build. Exit code 77: there is no such root. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -27,12 +27,14 @@ typedef struct folder_run {
     qn_context *ctx;
     const char *folder, *backend;
     bool shape_only;
-    double relative, absolute; /* tolerances */
-    double noise;              /* of the tensor being compared */
+    /* Tolerances */
+    double relative, absolute;
+    /* Of the tensor being compared */
+    double noise;
     char message[QN_ERROR_SIZE];
 } folder_run;
 
-/* ---- Comparing ---------------------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 /* Types with few bits get the width of a few steps of their own. */
 static double tolerance(const folder_run *run, qn_dtype dtype)
@@ -123,7 +125,7 @@ static bool same(folder_run *run, const char *what, const qn_tensor *got, const 
     return true;
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 typedef struct values {
     qn_tensor at[MOST_VALUES];
@@ -171,7 +173,7 @@ static qn_status values_read(values *v, folder_run *run, qn_arena *arena, const 
     return QN_OK;
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static qn_status compare_outputs(folder_run *run, qn_model *model, const qn_session *session,
                                  const values *wanted, outcome *result)
@@ -278,10 +280,11 @@ static outcome run_folder(folder_run *run)
     return sets == 0 ? WRONG : result;
 }
 
-/* ---- The list -------------------------------------------------------------------------------------------- */
+/* ---- The list -------------------------------------------------------------------------------- */
 
 typedef struct tally {
-    const char *list; /* text of the list file */
+    /* Text of the list file */
+    const char *list;
     int passed, listed, failed, shape_only;
 } tally;
 

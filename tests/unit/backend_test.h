@@ -1,6 +1,7 @@
-/* Small graphs made in C, run by the reference backend and by the one that users get, and compared. Every
- * case is made from a seed, which is printed when it fails; QUENCH_SEED in the environment runs just that
- * one, QUENCH_CASES other numbers of them, and QUENCH_SAVE names a file that gets the last case's model. */
+/* Small graphs made in C, run by the reference backend and by the one that users get, and compared.
+ * Every case is made from a seed, which is printed when it fails; QUENCH_SEED in the environment
+ * runs just that one, QUENCH_CASES other numbers of them, and QUENCH_SAVE names a file that gets
+ * the last case's model. */
 #ifndef QN_BACKEND_TEST_H
 #define QN_BACKEND_TEST_H
 
@@ -25,7 +26,8 @@ typedef struct fixture {
     qn_context *ctx;
     qn_model *model;
     qn_graph *graph;
-    uint32_t state; /* of the random numbers */
+    /* Of the random numbers */
+    uint32_t state;
 } fixture;
 
 static inline fixture fixture_begin(uint32_t seed)
@@ -129,7 +131,7 @@ static inline void add_output(fixture *f, qn_value *value)
         assert_int_equal(qn_graph_add_output(f->graph, value), QN_OK);
 }
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct outcome {
     qn_plan *plan;
@@ -181,7 +183,8 @@ static inline bool lacks_backend(const char *name)
     return true;
 }
 
-/* What main returns of a program that tests kernels of this backend and nothing else; 77: skipped. */
+/* What main returns of a program that tests kernels of this backend and nothing else; 77:
+ * skipped. */
 #define RUN_TESTS_OF(backend, tests)                                                               \
     (lacks_backend(backend) ? 77 : cmocka_run_group_tests(tests, NULL, NULL))
 

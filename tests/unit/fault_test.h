@@ -1,4 +1,5 @@
-/* A job that is done again and again, with another allocation failing each time. cmocka.h comes first. */
+/* A job that is done again and again, with another allocation failing each time. cmocka.h comes
+ * first. */
 #ifndef QN_FAULT_TEST_H
 #define QN_FAULT_TEST_H
 
@@ -11,7 +12,8 @@ enum { FAULT_NUMBERS = 10 };
 typedef struct fault_result {
     qn_status status;
     char message[256];
-    float numbers[FAULT_NUMBERS]; /* that the job gives, the same each time that it is done */
+    /* That the job gives, the same each time that it is done */
+    float numbers[FAULT_NUMBERS];
 } fault_result;
 
 typedef fault_result fault_attempt(fault *f, const void *user);

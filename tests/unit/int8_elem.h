@@ -1,5 +1,5 @@
-/* What tests of integer kernels that are no multiply-accumulate begin and end with: tensors of 8 or 16 bits, channels
- * last or row-major, with scales and zero points. */
+/* What tests of integer kernels that are no multiply-accumulate begin and end with: tensors of 8 or
+ * 16 bits, channels last or row-major, with scales and zero points. */
 #ifndef QN_INT8_ELEM_H
 #define QN_INT8_ELEM_H
 
@@ -41,7 +41,8 @@ static inline qn_value *scale_of(fixture *f, qn_dtype dtype)
     return add_scales(f, 0, scale_size(dtype));
 }
 
-/* A tensor [N, C, H, W], often channels last: out of a pool that changes nothing, which works so. */
+/* A tensor [N, C, H, W], often channels last: out of a pool that changes nothing, which works
+ * so. */
 static inline qn_value *image(fixture *f, qn_dtype dtype)
 {
     const int64_t dims[] = {1 + pick(f, 2), channels(f), 1 + pick(f, 9), 1 + pick(f, 9)};

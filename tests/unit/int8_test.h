@@ -1,4 +1,5 @@
-/* Graphs of 8- and 16-bit integers for backend_test.h: the fast backends must give the reference's bits. */
+/* Graphs of 8- and 16-bit integers for backend_test.h: the fast backends must give the reference's
+ * bits. */
 #ifndef QN_INT8_TEST_H
 #define QN_INT8_TEST_H
 

@@ -21,8 +21,10 @@ typedef struct bench {
     qn_model *model;
     qn_node *node;
     qn_arena arena;
-    const qn_tensor *fed[8]; /* one per graph input */
-    const qn_tensor *out[8]; /* one per graph output, after bench_run */
+    /* One per graph input */
+    const qn_tensor *fed[8];
+    /* One per graph output, after bench_run */
+    const qn_tensor *out[8];
 } bench;
 
 static inline int bench_setup(void **state)

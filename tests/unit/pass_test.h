@@ -19,7 +19,7 @@
 #include "ops/versions.h"
 #include "pass/pass.h"
 
-/* ---- Building ------------------------------------------------------------------------------------------ */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 typedef struct fixture {
     qn_context *ctx;
@@ -102,7 +102,7 @@ static inline qn_value *any_image(fixture *f)
     return input(f, "x", 4, DIMS(2, 4, 5, 6));
 }
 
-/* ---- Checking -------------------------------------------------------------------------------------------- */
+/* ---- Checking -------------------------------------------------------------------------------- */
 
 static inline size_t pass_index(const char *name)
 {
@@ -158,8 +158,8 @@ static inline size_t count_op(const qn_graph *graph, const qn_op *op)
     return count;
 }
 
-/* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass left
- * out it must not. The result stays. Ends the fixture. */
+/* `pass` must change the graph to `nodes` nodes of which one is `left` (NULL: any); with the pass
+ * left out it must not. The result stays. Ends the fixture. */
 static inline void check_pass(fixture *f, qn_value *y, const char *pass, size_t nodes,
                               const qn_op *left)
 {

@@ -59,7 +59,8 @@ static const qn_proto_schema all = {"All", all_fields, QN_COUNT_OF(all_fields)};
 typedef struct memory {
     uint8_t data[1 << 16];
     size_t size;
-    size_t direct; /* largest piece in one write */
+    /* Largest piece in one write */
+    size_t direct;
 } memory;
 
 static inline qn_status memory_write(void *user, const void *data, size_t size)

@@ -1,4 +1,5 @@
-/* Small graphs of pairs, QuantizeLinear and DequantizeLinear, around operators: for tests of what becomes of them. */
+/* Small graphs of pairs, QuantizeLinear and DequantizeLinear, around operators: for tests of what
+ * becomes of them. */
 #ifndef QN_QDQ_TEST_H
 #define QN_QDQ_TEST_H
 
@@ -6,7 +7,7 @@
 #include "ops/resize.h"
 #include "pass_test.h"
 
-/* ---- Quantized graphs -------------------------------------------------------------------------------------- */
+/* ---- Quantized graphs ------------------------------------------------------------------------ */
 
 typedef struct meaning {
     qn_dtype dtype;
@@ -48,7 +49,7 @@ static inline void finish(fixture *f, qn_value *y, meaning m)
 
 static const int64_t image[4] = {1, 4, 6, 6}, matrix[2] = {3, 8};
 
-/* ---- Cases --------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 static inline void conv_relu(fixture *f)
 {
@@ -76,7 +77,8 @@ static inline void conv_to_float(fixture *f)
     assert_int_equal(qn_graph_add_output(f->graph, apply(f, &qn_op_Conv, 2, x, w)), QN_OK);
 }
 
-/* Filters that have a scale each, that of the first so small that its bias in units does not fit into int32. */
+/* Filters that have a scale each, that of the first so small that its bias in units does not fit
+ * into int32. */
 static inline void conv_units(fixture *f, bool dead)
 {
     const int64_t filters[4] = {8, 4, 3, 3}, eight[1] = {8};
@@ -325,9 +327,12 @@ static inline void unrounded_functions(fixture *f)
 static const struct {
     const char *name;
     void (*build)(fixture *f);
-    const qn_op *integer; /* what must be there once */
-    size_t nodes;         /* left in the graph */
-    double step;          /* the result's: how far it may be off, and a half more */
+    /* What must be there once */
+    const qn_op *integer;
+    /* Left in the graph */
+    size_t nodes;
+    /* The result's: how far it may be off, and a half more */
+    double step;
 } cases[] = {
     {"Conv, Relu", conv_relu, &qn_op_QLinearConv, 3, 0.03},
     {"Conv, Clip", conv_clip, &qn_op_Clip, 4, 0.06},

@@ -1,5 +1,6 @@
-/* Memory runs out at every single allocation between a file and its result, and between a model and the
- * quantized one: each time there is an error with a message, no crash, and nothing is left behind. */
+/* Memory runs out at every single allocation between a file and its result, and between a model and
+ * the quantized one: each time there is an error with a message, no crash, and nothing is left
+ * behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,15 +19,17 @@ static float numbers[28 * 28];
 typedef struct subject subject;
 typedef qn_status job_fn(qn_report **out, qn_context *ctx, qn_model *model, const subject *s);
 
-/* A model, an input for it, of which it makes FAULT_NUMBERS numbers, how to plan it, how to quantize it; or a
- * job to do with it. */
+/* A model, an input for it, of which it makes FAULT_NUMBERS numbers, how to plan it, how to
+ * quantize it; or a job to do with it. */
 struct subject {
     const char *path, *backend;
     qn_tensor input;
     qn_quantize_options options;
     job_fn *job;
-    const char *folder; /* that it writes to */
-    long stride;        /* as of fault_each */
+    /* That it writes to */
+    const char *folder;
+    /* As of fault_each */
+    long stride;
 };
 
 static void run_session(fault_result *r, qn_context *ctx, qn_plan *plan, const qn_tensor *input)
@@ -199,7 +202,7 @@ static void quantizing(void **state)
                      &(subject){.path = "examples/fashion.onnx", .options = one_sample()});
 }
 
-/* ---- By an infer function -------------------------------------------------------------------------------------- */
+/* ---- By an infer function -------------------------------------------------------------------- */
 
 /* What failed may be tried again, as scripts do that catch what is raised. */
 static qn_status feed(void *user, qn_executor *executor, double *metric)
@@ -251,7 +254,7 @@ static void trying_strategies(void **state)
     free(folder);
 }
 
-/* ---- By the built-in one ------------------------------------------------------------------------------------- */
+/* ---- By the built-in one --------------------------------------------------------------------- */
 
 /* 28 x 28 pixels of three bytes. */
 static void write_picture(const char *folder, const char *name)
@@ -327,7 +330,7 @@ static void quantizing_dynamically(void **state)
     every_allocation(load_and_quantize, &s);
 }
 
-/* ---- Mixed widths ------------------------------------------------------------------------------------------------ */
+/* ---- Mixed widths ---------------------------------------------------------------------------- */
 
 /* With 16 bits at the ends, into a folder. */
 static qn_status make_template(qn_report **out, qn_context *ctx, qn_model *model, const subject *s)

@@ -55,8 +55,8 @@ static void make_images(float raw[PIXELS], float normalized[PIXELS], double mean
     }
 }
 
-/* Pixels in, the same scores out as for pixels that were normalized before; the first convolution is padded, so
- * that the shift cannot go into it. */
+/* Pixels in, the same scores out as for pixels that were normalized before; the first convolution
+ * is padded, so that the shift cannot go into it. */
 static void normalized_inside(void **state)
 {
     fixture *f = *state;
@@ -73,7 +73,8 @@ static void normalized_inside(void **state)
     qn_model_free(edited);
 }
 
-/* Quantized with its normalization it computes with integers all the way: Q behind the input, then no float. */
+/* Quantized with its normalization it computes with integers all the way: Q behind the input, then
+ * no float. */
 static void normalized_integers(void **state)
 {
     fixture *f = *state;

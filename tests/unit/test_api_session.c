@@ -218,8 +218,9 @@ static void short_memory(void **state)
     assert_int_equal(f.live, 0);
 }
 
-/* Runs of shapes that were seen before ask the allocator for nothing: `until` counts what is asked for. The
- * scratch memory of reference kernels grows in the first round and is put together in the second. */
+/* Runs of shapes that were seen before ask the allocator for nothing: `until` counts what is asked
+ * for. The scratch memory of reference kernels grows in the first round and is put together in the
+ * second. */
 static void nothing_allocated(void **state)
 {
     static const char *const backends[] = {NULL, "ref"};

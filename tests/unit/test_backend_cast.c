@@ -1,9 +1,10 @@
-/* Cast has the bits of the reference kernel, for every half and for numbers near the borders of rounding. */
+/* Cast has the bits of the reference kernel, for every half and for numbers near the borders of
+ * rounding. */
 #include "backend_test.h"
 #include "ops/eval.h"
 
-/* Every upper half of a float's bits with lower halves at and next to where halves round, so every exponent, NaN,
- * infinity and denormal number. */
+/* Every upper half of a float's bits with lower halves at and next to where halves round, so every
+ * exponent, NaN, infinity and denormal number. */
 static const uint16_t lows[] = {0x0000, 0x0001, 0x0fff, 0x1000, 0x1001, 0x7fff,
                                 0x8000, 0x8001, 0xefff, 0xf000, 0xf001, 0xffff};
 enum { LOWS = (int)QN_COUNT_OF(lows), HALVES = 65536, FLOATS = HALVES * LOWS };

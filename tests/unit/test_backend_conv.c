@@ -4,7 +4,7 @@
 
 #include "base/cpu.h"
 
-/* ---- What stands behind ------------------------------------------------------------------------------ */
+/* ---- What stands behind ---------------------------------------------------------------------- */
 
 static qn_value *activation(fixture *f, qn_value *x)
 {
@@ -61,7 +61,7 @@ static qn_value *follow(fixture *f, qn_value *x, qn_value *ready)
     return x;
 }
 
-/* ---- Convolutions -------------------------------------------------------------------------------------- */
+/* ---- Convolutions ---------------------------------------------------------------------------- */
 
 typedef struct conv {
     int64_t samples, channels, filters, groups, spatial;
@@ -69,7 +69,8 @@ typedef struct conv {
     bool transposed;
 } conv;
 
-/* So that sums stay near 1, whatever their length: what follows would magnify rounding errors else. */
+/* So that sums stay near 1, whatever their length: what follows would magnify rounding errors
+ * else. */
 static qn_value *tame(qn_value *weights, int64_t length)
 {
     float *w = (float *)weights->data->data;
@@ -170,7 +171,8 @@ static double depthwise_case(uint32_t seed)
     return worst;
 }
 
-/* Kernels of 1x1 without strides: any number of filters and places, whole tiles and rests of them, some with a border. */
+/* Kernels of 1x1 without strides: any number of filters and places, whole tiles and rests of them,
+ * some with a border. */
 static conv random_pointwise(fixture *f)
 {
     conv c = {.samples = 1 + pick(f, 3), .groups = 1, .spatial = 2, .kernel = 1, .stride = 1};
@@ -259,7 +261,7 @@ static double transposed_case(uint32_t seed)
     return worst;
 }
 
-/* ---- Products --------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 static double matmul_case(uint32_t seed)
 {
@@ -305,7 +307,7 @@ static double gemm_case(uint32_t seed)
     return worst;
 }
 
-/* ---- Pools --------------------------------------------------------------------------------------------------- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 static double pool_case(uint32_t seed)
 {

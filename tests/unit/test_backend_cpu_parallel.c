@@ -1,4 +1,5 @@
-/* Work shared among threads: everything is done, nothing twice, and parts are neither short nor uneven. */
+/* Work shared among threads: everything is done, nothing twice, and parts are neither short nor
+ * uneven. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,7 +14,8 @@ enum { MOST = 1000, THREADS = 100 };
 
 typedef struct tally {
     atomic_int done[MOST];
-    atomic_int parts, wrong; /* wrong: parts by threads or of lengths that cannot be */
+    /* Wrong: parts by threads or of lengths that cannot be */
+    atomic_int parts, wrong;
     int64_t threads, shortest, longest;
 } tally;
 
@@ -80,8 +82,8 @@ static void test_items(void **state)
     }
 }
 
-/* Parts differ by one item at most, have `least` items where every thread can have one such, and each thread
- * has as many of them. */
+/* Parts differ by one item at most, have `least` items where every thread can have one such, and
+ * each thread has as many of them. */
 static void test_parts(void **state)
 {
     static const int64_t leasts[] = {1, 4, 48, MOST + 1};

@@ -1,4 +1,5 @@
-/* Which convolutions of integers take Winograd's form: by size, channels and largest sum of weights. */
+/* Which convolutions of integers take Winograd's form: by size, channels and largest sum of
+ * weights. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

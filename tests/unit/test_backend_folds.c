@@ -1,9 +1,9 @@
-/* Reductions, normalizations by a group's own numbers, ArgMax and ArgMin, IsNaN and IsInf: against the
- * reference, over all sets of axes, with infinities and what is no number, and with the same bits for any number
- * of threads. */
+/* Reductions, normalizations by a group's own numbers, ArgMax and ArgMin, IsNaN and IsInf: against
+ * the reference, over all sets of axes, with infinities and what is no number, and with the same
+ * bits for any number of threads. */
 #include "backend_test.h"
 
-/* ---- Inputs ------------------------------------------------------------------------------------------------- */
+/* ---- Inputs ---------------------------------------------------------------------------------- */
 
 static int64_t random_dims(fixture *f, int64_t *dims, int32_t rank)
 {
@@ -16,7 +16,8 @@ static int64_t random_dims(fixture *f, int64_t *dims, int32_t rank)
     return count;
 }
 
-/* Numbers of [-1, 1]; `odd` in a thousand are infinite or no number. Few different ones where `coarse`. */
+/* Numbers of [-1, 1]; `odd` in a thousand are infinite or no number. Few different ones where
+ * `coarse`. */
 static qn_tensor random_input(fixture *f, const qn_value *x, int64_t odd, bool coarse)
 {
     static const float strange[] = {INFINITY, -INFINITY, NAN};
@@ -64,7 +65,7 @@ static void check(fixture *f, const char *kernel, qn_tensor in, double tolerance
     free(in.data);
 }
 
-/* ---- Reductions ------------------------------------------------------------------------------------------------ */
+/* ---- Reductions ------------------------------------------------------------------------------ */
 
 static const qn_op *const reductions[] = {
     &qn_op_ReduceL1,  &qn_op_ReduceL2,       &qn_op_ReduceLogSum, &qn_op_ReduceLogSumExp,
@@ -125,7 +126,8 @@ static void test_long_groups(void **state)
     }
 }
 
-/* Sums that floats would lose: a large number and many small ones, and squares beyond what a float holds. */
+/* Sums that floats would lose: a large number and many small ones, and squares beyond what a float
+ * holds. */
 static void test_exact(void **state)
 {
     static const struct {
@@ -151,7 +153,7 @@ static void test_exact(void **state)
     }
 }
 
-/* ---- Normalizations ---------------------------------------------------------------------------------------------- */
+/* ---- Normalizations -------------------------------------------------------------------------- */
 
 static double channel_norm_case(uint32_t seed)
 {
@@ -269,7 +271,8 @@ static void test_scale_by_row(void **state)
     fixture_end(&f);
 }
 
-/* Rows of one number, and rows far from 0 beside what they differ by: their mean must not be rounded away. */
+/* Rows of one number, and rows far from 0 beside what they differ by: their mean must not be
+ * rounded away. */
 static void test_flat_rows(void **state)
 {
     enum { LENGTH = 771 };
@@ -309,7 +312,7 @@ static void test_norms(void **state)
     run_cases(log_softmax_case, 100, 0);
 }
 
-/* ---- Arguments and predicates ---------------------------------------------------------------------------------------- */
+/* ---- Arguments and predicates ---------------------------------------------------------------- */
 
 static double arg_case(uint32_t seed)
 {
@@ -353,7 +356,7 @@ static void test_predicates(void **state)
     }
 }
 
-/* ---- Threads ----------------------------------------------------------------------------------------------------------- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 /* The bits of a sum and of a norm, by 1 + seed % 3 threads. */
 static void run_threads(float *out, uint32_t seed, int64_t set, const qn_op *op)

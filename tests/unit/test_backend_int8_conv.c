@@ -1,13 +1,16 @@
 /* Convolutions of 8- and 16-bit integers against the reference, bit for bit: random shapes, odd
- * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused behind. */
+ * channels, groups, dilations, uneven pads, zero points anywhere, extreme sums, and what is fused
+ * behind. */
 #include "int8_follow.h"
 
 typedef struct conv {
     qn_dtype x, w, y;
     int64_t samples, channels, filters, groups;
     int64_t size[2], kernel[2], stride[2], dilation[2], pads[4];
-    bool w_zero, by_filter; /* weights have zero points; parameters for each filter */
-    bool floats;            /* for results */
+    /* Weights have zero points; parameters for each filter */
+    bool w_zero, by_filter;
+    /* For results */
+    bool floats;
 } conv;
 
 static conv random_conv(fixture *f)
@@ -76,7 +79,7 @@ static qn_value *conv_input(fixture *f, const conv *c)
     return add_byte_input(f, c->x, 4, dims);
 }
 
-/* ---- Cases ----------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 static double conv_case(uint32_t seed)
 {
@@ -95,7 +98,8 @@ static double conv_case(uint32_t seed)
     return count;
 }
 
-/* Arithmetic behind a float result, in the layout that it has: what is added repeats along some dims. */
+/* Arithmetic behind a float result, in the layout that it has: what is added repeats along some
+ * dims. */
 static double float_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
@@ -127,8 +131,8 @@ static double padded_case(fixture *f, conv *c)
     return count;
 }
 
-/* As networks have them: many channels and short rows, of which windows left and right see padding, and work
- * enough to be cut into pieces. */
+/* As networks have them: many channels and short rows, of which windows left and right see padding,
+ * and work enough to be cut into pieces. */
 static double layer_case(uint32_t seed)
 {
     static const int64_t sizes[] = {6, 7, 13, 14, 15, 28};
@@ -253,8 +257,8 @@ static double transposed_case(uint32_t seed)
     return count;
 }
 
-/* Windows that are all padding but for a few elements, of sizes whose products no integer holds: left to the reference
- * where a copy of what they see would be out of all proportion. */
+/* Windows that are all padding but for a few elements, of sizes whose products no integer holds:
+ * left to the reference where a copy of what they see would be out of all proportion. */
 static double far_case(uint32_t seed)
 {
     static const int64_t far[] = {5, 300, 4000, (1 << 22) - 1, (1 << 23) - 1};
@@ -298,7 +302,8 @@ static double chain_case(uint32_t seed)
     return count;
 }
 
-/* Several of one map and joined; some of them are bytes of another type, or read by somebody else. */
+/* Several of one map and joined; some of them are bytes of another type, or read by somebody
+ * else. */
 static double join_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);

@@ -4,7 +4,7 @@
 #include "ops/qlinear.h"
 #include "ops/resize.h"
 
-/* ---- One operand ------------------------------------------------------------------------------------------------ */
+/* ---- One operand ----------------------------------------------------------------------------- */
 
 static double one_requantize(uint32_t seed)
 {
@@ -72,7 +72,7 @@ static double one_fake(uint32_t seed)
     return finish(&f, result_of(add_node(&f, &qn_op_DequantizeLinear, 3, in)), "fake quant");
 }
 
-/* ---- Two operands ------------------------------------------------------------------------------------------------- */
+/* ---- Two operands ---------------------------------------------------------------------------- */
 
 /* Something of another narrow type that broadcasts to x. */
 static qn_value *partner(fixture *f, const qn_value *x)
@@ -146,7 +146,7 @@ static double one_prelu(uint32_t seed)
     return finish(&f, limited(&f, y), "int prelu");
 }
 
-/* ---- Windows and means ------------------------------------------------------------------------------------------------ */
+/* ---- Windows and means ----------------------------------------------------------------------- */
 
 static void random_window(fixture *f, qn_window_attrs *a, const qn_value *x)
 {
@@ -205,7 +205,7 @@ static double one_mean(uint32_t seed)
     return finish(&f, limited(&f, result_of(node)), "int mean");
 }
 
-/* ---- Movements ---------------------------------------------------------------------------------------------------------- */
+/* ---- Movements ------------------------------------------------------------------------------- */
 
 static double one_concat(uint32_t seed)
 {
@@ -302,7 +302,8 @@ static double one_transpose(uint32_t seed)
     return finish(&f, y, NULL);
 }
 
-/* [N, C, W] to [N, W, C] and back: of rank 3 one permutation leads into channels last and out of it. */
+/* [N, C, W] to [N, W, C] and back: of rank 3 one permutation leads into channels last and out of
+ * it. */
 static double one_turn(uint32_t seed)
 {
     static const int64_t perm[] = {0, 2, 1};
@@ -347,7 +348,7 @@ static double one_resize(uint32_t seed)
     return finish(&f, limited(&f, result_of(node)), linear ? "int linear" : "int nearest");
 }
 
-/* ---- Rows --------------------------------------------------------------------------------------------------------------- */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 static qn_value *matrix(fixture *f, qn_dtype dtype)
 {

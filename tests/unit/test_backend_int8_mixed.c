@@ -1,11 +1,13 @@
-/* Integer convolutions of which sums need more than 32 bits, and those between floats, against the reference, bit for
- * bit. */
+/* Integer convolutions of which sums need more than 32 bits, and those between floats, against the
+ * reference, bit for bit. */
 #include "int8_test.h"
 
 typedef struct layer {
-    qn_dtype x, w, y; /* y: QN_FLOAT32 for ConvIntegerToFloat */
+    /* y: QN_FLOAT32 for ConvIntegerToFloat */
+    qn_dtype x, w, y;
     int64_t channels, filters, groups, kernel, stride;
-    int64_t most; /* of the weights' magnitudes; 0: all of the type's range */
+    /* Of the weights' magnitudes; 0: all of the type's range */
+    int64_t most;
 } layer;
 
 /* Weights of magnitudes up to `most`, nothing but that one of it in some filters. */
@@ -73,9 +75,10 @@ static qn_value *image(fixture *f, const layer *l)
     return add_byte_input(f, l->x, 4, dims);
 }
 
-/* ---- Sums beyond 32 bits --------------------------------------------------------------------------------------- */
+/* ---- Sums beyond 32 bits --------------------------------------------------------------------- */
 
-/* All numbers the least of their type: farthest from the middle of the range, where kernels begin. */
+/* All numbers the least of their type: farthest from the middle of the range, where kernels
+ * begin. */
 static qn_value *least(fixture *f, qn_value *x)
 {
     const qn_dtype dtype = x->type.dtype;
@@ -88,7 +91,8 @@ static qn_value *least(fixture *f, qn_value *x)
     return result_of(add_node(f, &qn_op_Clip, 3, in));
 }
 
-/* Weights of 8 and 16 bits from tiny to the largest: sums take one step or hundreds before they would overflow. */
+/* Weights of 8 and 16 bits from tiny to the largest: sums take one step or hundreds before they
+ * would overflow. */
 static double long_case(uint32_t seed)
 {
     static const qn_dtype maps[] = {QN_UINT16, QN_INT16, QN_UINT16, QN_INT16, QN_UINT8};
@@ -114,7 +118,7 @@ static double long_case(uint32_t seed)
     return count;
 }
 
-/* ---- Between floats ---------------------------------------------------------------------------------------------- */
+/* ---- Between floats -------------------------------------------------------------------------- */
 
 /* A function that rounds nothing, or as the reference does. */
 static qn_value *function(fixture *f, qn_value *x)

@@ -1,5 +1,6 @@
-/* Products of 8- and 16-bit integers against the reference, bit for bit: Gemm, MatMul by constants and of two computed
- * matrices, of random shapes with zero points anywhere, and what is fused behind. */
+/* Products of 8- and 16-bit integers against the reference, bit for bit: Gemm, MatMul by constants
+ * and of two computed matrices, of random shapes with zero points anywhere, and what is fused
+ * behind. */
 #include "int8_follow.h"
 
 typedef struct product {
@@ -32,7 +33,8 @@ static qn_value *column_zeros(fixture *f, const product *p)
 }
 
 typedef struct sides {
-    int32_t rank; /* of a */
+    /* Of a */
+    int32_t rank;
     const int64_t *a, *b;
 } sides;
 
@@ -109,7 +111,8 @@ static double biased_case(uint32_t seed)
     return count;
 }
 
-/* A scale of results for which many sums lie halfway: then every rounding of the multiplier is seen. */
+/* A scale of results for which many sums lie halfway: then every rounding of the multiplier is
+ * seen. */
 static qn_value *halving_scale(fixture *f, const qn_value *a, const qn_value *b)
 {
     qn_tensor *tensor = constant_tensor(f, QN_FLOAT32, 0, NULL);

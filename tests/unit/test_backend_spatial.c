@@ -1,4 +1,5 @@
-/* GridSample and RoiAlign against the reference, with points and regions that lie outside or nowhere. */
+/* GridSample and RoiAlign against the reference, with points and regions that lie outside or
+ * nowhere. */
 #include "int8_test.h"
 #include "ops/grid_sample.h"
 #include "ops/roi.h"

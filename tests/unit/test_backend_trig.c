@@ -1,4 +1,5 @@
-/* Trigonometric functions and Sign: floats of every size against the reference, in units of the last place. */
+/* Trigonometric functions and Sign: floats of every size against the reference, in units of the
+ * last place. */
 #include "backend_test.h"
 #include "base/cpu.h"
 
@@ -12,8 +13,8 @@ static int64_t place_of(float x)
     return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
 }
 
-/* Every 2^14th pattern of bits, so every exponent, infinities and what is no number; then numbers near multiples of
- * pi / 2, of which sine and cosine leave little, and plain ones. */
+/* Every 2^14th pattern of bits, so every exponent, infinities and what is no number; then numbers
+ * near multiples of pi / 2, of which sine and cosine leave little, and plain ones. */
 static void fill(float *x)
 {
     for (uint32_t i = 0; i < COUNT; i++) {

@@ -1,5 +1,5 @@
-/* Views, parts placed in a whole, memory used again in place, and chains of element-wise nodes: random
- * graphs that split, join, slice and reshape between convolutions, against the reference. */
+/* Views, parts placed in a whole, memory used again in place, and chains of element-wise nodes:
+ * random graphs that split, join, slice and reshape between convolutions, against the reference. */
 #include "backend_test.h"
 
 enum { MOST = 24 };
@@ -40,7 +40,7 @@ static qn_value *convolve(fixture *f, qn_value *x, int64_t filters, int64_t kern
     return result_of(node);
 }
 
-/* ---- Moves ---------------------------------------------------------------------------------------------- */
+/* ---- Moves ----------------------------------------------------------------------------------- */
 
 static void split(pool *p, qn_value *x)
 {
@@ -124,9 +124,10 @@ static void pad(pool *p, qn_value *x)
     put(p, result_of(add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in)));
 }
 
-/* ---- Element-wise ----------------------------------------------------------------------------------------- */
+/* ---- Element-wise ---------------------------------------------------------------------------- */
 
-/* Something that broadcasts to x: constant or computed, in one of the ways that kernels tell apart. */
+/* Something that broadcasts to x: constant or computed, in one of the ways that kernels tell
+ * apart. */
 static qn_value *operand(pool *p, qn_value *x)
 {
     fixture *f = &p->f;
@@ -165,7 +166,7 @@ static void compute(pool *p, qn_value *x)
     put(p, x);
 }
 
-/* ---- Graphs ------------------------------------------------------------------------------------------------ */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static void grow(pool *p)
 {
@@ -212,7 +213,7 @@ static void test_graphs(void **state)
     run_cases(graph_case, 300, 2e-5);
 }
 
-/* ---- Functions ----------------------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 /* Every element on its own: what is small must be as exact as what is large. */
 static void check_function(const qn_op *op, float least, float most)

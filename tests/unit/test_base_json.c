@@ -1,4 +1,5 @@
-/* JSON as it is read: every message names file, line, column and the way to the item; floats survive. */
+/* JSON as it is read: every message names file, line, column and the way to the item; floats
+ * survive. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +24,13 @@ static qn_context *context(void)
     return ctx;
 }
 
-/* ---- What does not parse -------------------------------------------------------------------------------- */
+/* ---- What does not parse --------------------------------------------------------------------- */
 
 static void refused(void **state)
 {
     static const struct {
-        const char *text, *message; /* how it begins */
+        /* How it begins */
+        const char *text, *message;
     } cases[] = {
         {"", "f.json:1:1: '[' or '{' expected near end of file"},
         {"{\n  \"a\": 1,\n  \"a\": 2}", "f.json:3:5: duplicate object key near '\"a\"'"},
@@ -70,7 +72,7 @@ static void too_deep(void **state)
     qn_context_free(ctx);
 }
 
-/* ---- What does not fit ----------------------------------------------------------------------------------- */
+/* ---- What does not fit ----------------------------------------------------------------------- */
 
 static const char sample[] = "\xef\xbb\xbf{\"x\": {\"scale\" : [1, 2.5,\n\"t\\\"[\", {}], "
                              "\"conv/1\":true},\n \"n\": -7, \"big\": 1e300}";
@@ -121,7 +123,8 @@ static void places(void **state)
     qn_context_free(ctx);
 }
 
-/* A file whose "fat" members are left out; what is said of others names the places that they have in the file. */
+/* A file whose "fat" members are left out; what is said of others names the places that they have
+ * in the file. */
 static void without_a_key(void **state)
 {
     static const char text[] =
@@ -191,7 +194,7 @@ static void members_in_order(void **state)
     qn_context_free(ctx);
 }
 
-/* ---- Numbers that come back ------------------------------------------------------------------------------- */
+/* ---- Numbers that come back ------------------------------------------------------------------ */
 
 enum { NUMBERS = 4096 };
 

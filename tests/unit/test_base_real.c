@@ -24,7 +24,8 @@ typedef double function(double x);
 typedef struct subject {
     const char *name;
     function *ours, *theirs;
-    double low, high; /* where they are compared */
+    /* Where they are compared */
+    double low, high;
 } subject;
 
 static const subject subjects[] = {

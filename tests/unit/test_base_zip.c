@@ -27,7 +27,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- A writer of small archives ----------------------------------------------------------------------- */
+/* ---- A writer of small archives -------------------------------------------------------------- */
 
 /* What an entry claims of itself; the rest follows from its contents. */
 typedef struct member {
@@ -37,7 +37,8 @@ typedef struct member {
     bool deflated;
     bool zip64;
     unsigned flags;
-    uint64_t claimed; /* instead of the size; 0: the truth */
+    /* Instead of the size; 0: the truth */
+    uint64_t claimed;
 } member;
 
 typedef struct archive {
@@ -142,7 +143,7 @@ static archive *made(const member *members, size_t count, bool zip64)
     return a;
 }
 
-/* ---- Tests -------------------------------------------------------------------------------------------- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static uint8_t zeros[200000];
 static const uint8_t words[] = "some words, some words, some words";

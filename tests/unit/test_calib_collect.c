@@ -1,5 +1,5 @@
-/* A collection that is interrupted, paused, cut into stages or short of memory gives the same bytes, or a
- * message. */
+/* A collection that is interrupted, paused, cut into stages or short of memory gives the same
+ * bytes, or a message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@
 static const char *const model_path = "examples/fashion.onnx";
 enum { SAMPLES = 24, PIXELS = 28 * 28 };
 
-/* ---- Samples --------------------------------------------------------------------------------------------- */
+/* ---- Samples --------------------------------------------------------------------------------- */
 
 typedef struct pictures {
     float data[SAMPLES][PIXELS];
@@ -107,7 +107,7 @@ static void assert_same(job *j, const qn_stats *a, const qn_stats *b)
     remove(second);
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------------------- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static pictures shared;
 

@@ -160,7 +160,8 @@ static void far_outlier(void **unused)
     forget(&b);
 }
 
-/* As behind a sigmoid whose input is small: all lie around 0.5 but one, which alone tells what is cut off behind it. */
+/* As behind a sigmoid whose input is small: all lie around 0.5 but one, which alone tells what is
+ * cut off behind it. */
 static void narrow_hill(void **unused)
 {
     bench b;

@@ -1,4 +1,5 @@
-/* The counting kernels of every instruction set that this machine has, beside the plain ones: the same bits. */
+/* The counting kernels of every instruction set that this machine has, beside the plain ones: the
+ * same bits. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

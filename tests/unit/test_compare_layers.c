@@ -1,5 +1,5 @@
-/* Two versions of a network: the pictures decode, and memory that runs out at any allocation leaves a message and nothing
- * else. */
+/* Two versions of a network: the pictures decode, and memory that runs out at any allocation leaves
+ * a message and nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -51,7 +51,7 @@ static int remove_dump(void **state)
     return system(command);
 }
 
-/* ---- Both ways ------------------------------------------------------------------------------------------------- */
+/* ---- Both ways ------------------------------------------------------------------------------- */
 
 static qn_status compare_models(qn_report **out, qn_context *ctx, const qn_compare_options *options)
 {
@@ -103,7 +103,7 @@ static void memory_of_dumps(void **state)
     fault_each(attempt, &(bool){true}, 0);
 }
 
-/* ---- Orders ------------------------------------------------------------------------------------------------------ */
+/* ---- Orders ---------------------------------------------------------------------------------- */
 
 static void unknown_order_names_all(void **state)
 {
@@ -120,7 +120,7 @@ static void unknown_order_names_all(void **state)
     qn_context_free(ctx);
 }
 
-/* ---- Pictures --------------------------------------------------------------------------------------------------- */
+/* ---- Pictures -------------------------------------------------------------------------------- */
 
 static void pictures_decode(void **state)
 {

@@ -5,7 +5,8 @@
 
 enum { BOXES = 4, SCORES = 3, CHANNELS = BOXES + SCORES, PIXELS = 6 };
 
-/* Boxes and scores together, pixels along one axis, and that one in front: an output [PIXELS, CHANNELS, 1]. */
+/* Boxes and scores together, pixels along one axis, and that one in front: an output [PIXELS,
+ * CHANNELS, 1]. */
 static qn_value *detector(fixture *f)
 {
     const int64_t boxes[4] = {1, BOXES, 2, 3}, scores[4] = {1, SCORES, 2, 3};

@@ -61,8 +61,8 @@ static void test_integers(void **state)
     close_scene(&s);
 }
 
-/* Arithmetic in float has no fixed order: a difference is measured, not counted, and what follows reads the reference's
- * numbers. */
+/* Arithmetic in float has no fixed order: a difference is measured, not counted, and what follows
+ * reads the reference's numbers. */
 static void test_floats(void **state)
 {
     float rows[8] = {1, 2, 3, 4, 5, 6, 7, 8};

@@ -61,7 +61,7 @@ static qn_status load(qn_tensor **out, int version, const char *header, const vo
     return qn_tensor_load(out, ctx, path, NULL);
 }
 
-/* ---- Reading --------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static void orders(void **state)
 {
@@ -211,7 +211,7 @@ static void odd_bools(void **state)
     qn_tensor_free(t);
 }
 
-/* ---- Writing --------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static void every_type_comes_back(void **state)
 {
@@ -273,7 +273,7 @@ static void not_to_be_written(void **state)
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
-/* ---- Raw -------------------------------------------------------------------------------------------------- */
+/* ---- Raw ------------------------------------------------------------------------------------- */
 
 static void raw(void **state)
 {

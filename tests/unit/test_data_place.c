@@ -1,4 +1,5 @@
-/* Where pictures lie in the inputs made of them: a mark in the picture is found where the place says. */
+/* Where pictures lie in the inputs made of them: a mark in the picture is found where the place
+ * says. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

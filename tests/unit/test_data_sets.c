@@ -1,5 +1,5 @@
-/* Data sets of every kind: what they count, read, call and class; the loader's order; memory that runs out at
- * every single allocation. */
+/* Data sets of every kind: what they count, read, call and class; the loader's order; memory that
+ * runs out at every single allocation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 #include "fault.h"
 #include "files_test.h"
 
-/* ---- Files ------------------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* A BMP file, all of one colour; rows fill whole words. */
 static void write_sized(const char *name, uint8_t width, uint8_t height, const uint8_t pixel[3])
@@ -80,7 +80,7 @@ static int remove_files(void **state)
     return folder_remove();
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------ */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 static const qn_value_info picture_input = {"x", QN_FLOAT32, 4, {-1, 3, -1, -1}, {NULL}};
 static const qn_value_info grey_input = {"x", QN_FLOAT32, 4, {-1, 1, -1, -1}, {NULL}};
@@ -154,7 +154,7 @@ static void readers(void **state)
     check_set(&(want){.data = "raw", .input = &vector_input}, 2, (float[]){1, 4}, NULL);
 }
 
-/* ---- What is wrong -------------------------------------------------------------------------------------------- */
+/* ---- What is wrong --------------------------------------------------------------------------- */
 
 static void refuse(const want *w, const char *message)
 {
@@ -312,7 +312,7 @@ static void presets(void **state)
     }
 }
 
-/* ---- The loader ---------------------------------------------------------------------------------------------- */
+/* ---- The loader ------------------------------------------------------------------------------ */
 
 static void check_loader(int threads)
 {
@@ -379,7 +379,7 @@ static void loader_failure(void **state)
     write_picture("flat/m.bmp", 7, 8, 9);
 }
 
-/* ---- Memory ----------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static qn_status attempt(fault *f, const want *w, char *message)
 {

@@ -1,4 +1,5 @@
-/* Infer functions: what forward takes and gives, when it asks to stop, and what comes of the numbers returned. */
+/* Infer functions: what forward takes and gives, when it asks to stop, and what comes of the
+ * numbers returned. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -27,13 +28,14 @@ static void end(fixture *f)
     qn_context_free(f->ctx);
 }
 
-/* ---- Functions ------------------------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 typedef struct calls {
     int float_forwards, fixed_forwards;
     qn_dtype dtype;
     int64_t batch;
-    double value; /* of all elements; NAN: noise */
+    /* Of all elements; NAN: noise */
+    double value;
     double metric;
 } calls;
 
@@ -90,7 +92,7 @@ static qn_status run(char **report_text, fixture *f, calls *c, int64_t iteration
     return status;
 }
 
-/* ---- Types and shapes ---------------------------------------------------------------------------------------------- */
+/* ---- Types and shapes ------------------------------------------------------------------------ */
 
 static void types_without_loss_are_taken(void **state)
 {
@@ -132,9 +134,10 @@ static void batches_are_divided(void **state)
     end(&f);
 }
 
-/* ---- What comes of it ------------------------------------------------------------------------------------------------ */
+/* ---- What comes of it ------------------------------------------------------------------------ */
 
-/* Every forward is like the others: the error has settled after six, and the float pass goes on to its end. */
+/* Every forward is like the others: the error has settled after six, and the float pass goes on to
+ * its end. */
 static void forwards_stop_when_the_error_has_settled(void **state)
 {
     fixture f = network(1);

@@ -42,7 +42,7 @@ static loaded written(const fixture *f, loaded *l, int opset, size_t external_fr
     return again;
 }
 
-/* ---- Comparing ---------------------------------------------------------------------------------------- */
+/* ---- Comparing ------------------------------------------------------------------------------- */
 
 static void same_text(const char *a, const char *b)
 {
@@ -119,7 +119,7 @@ static void free_again(loaded *l)
     qn_context_free(l->ctx);
 }
 
-/* ---- Tests ---------------------------------------------------------------------------------------------- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static const char everything[] =
     "ir_version: 8 producer_name: 'p' producer_version: '1' domain: 'd' model_version: 7\n"

@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-/* ---- Functions ------------------------------------------------------------------------------------- */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
 static void test_functions_are_inlined(void **state)
 {
@@ -100,7 +100,7 @@ static void test_functions_cannot_explode(void **state)
     free(text);
 }
 
-/* ---- Subgraphs ------------------------------------------------------------------------------------- */
+/* ---- Subgraphs ------------------------------------------------------------------------------- */
 
 #define BOOL(name) "{ name: '" name "' type { tensor_type { elem_type: 9 shape { } } } } "
 #define BRANCH(which, body) "attribute { name: '" which "' type: GRAPH g { name: 'b' " body " } }"

@@ -4,7 +4,7 @@
 #include "fault.h"
 #include "ops/op.h"
 
-/* ---- Graphs ---------------------------------------------------------------------------------------- */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static void test_small_graph(void **state)
 {
@@ -188,7 +188,7 @@ static void test_newer_opsets(void **state)
     expect_failure(text, QN_E_UNSUPPORTED, "opset 99, newer than 23: node 'n' (Relu)");
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------------- */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void test_bad_structure(void **state)
 {
@@ -280,7 +280,8 @@ static void test_contradictions(void **state)
                    QN_E_FORMAT, "initializer 'w': raw data and typed data are both there");
 }
 
-/* -1 is what some exporters write for a size that is not known; other numbers below 0 mean nothing. */
+/* -1 is what some exporters write for a size that is not known; other numbers below 0 mean
+ * nothing. */
 static void test_negative_dimensions(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static void test_ranges_without_end(void **state)
     expect_failure(RANGE("7", "int64_data", "0", "1", "0"), QN_E_INVALID, endless);
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void test_every_allocation_may_fail(void **state)
 {

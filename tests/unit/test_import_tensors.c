@@ -5,11 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Element types ------------------------------------------------------------------------------------ */
+/* ---- Element types --------------------------------------------------------------------------- */
 
 typedef struct element_case {
     qn_dtype dtype;
-    const char *raw, *typed; /* the same three elements */
+    /* The same three elements */
+    const char *raw, *typed;
     uint8_t memory[48];
 } element_case;
 
@@ -183,7 +184,7 @@ static void test_strings(void **state)
     unload(&l);
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------------------ */
+/* ---- Refusals -------------------------------------------------------------------------------- */
 
 static void test_bad_tensors(void **state)
 {
@@ -228,13 +229,14 @@ static void test_bad_tensors(void **state)
     }
 }
 
-/* ---- Sparse ---------------------------------------------------------------------------------------------- */
+/* ---- Sparse ---------------------------------------------------------------------------------- */
 
 static void test_sparse(void **state)
 {
     (void)state;
     static const struct {
-        const char *indices, *dims, *message; /* NULL: values 5 and 6 go to 1 and 5 of [2, 3] */
+        /* NULL: values 5 and 6 go to 1 and 5 of [2, 3] */
+        const char *indices, *dims, *message;
     } cases[] = {
         {"dims: 2 data_type: 7 int64_data: [1, 5]", "dims: [2, 3]", NULL},
         {"dims: [2, 2] data_type: 7 int64_data: [0, 1, 1, 2]", "dims: [2, 3]", NULL},
@@ -269,7 +271,7 @@ static void test_sparse(void **state)
     }
 }
 
-/* ---- External -------------------------------------------------------------------------------------------- */
+/* ---- External -------------------------------------------------------------------------------- */
 
 typedef struct folder {
     char root[64], model[128], data[128], outside[128], link[128];
@@ -390,7 +392,7 @@ static void test_bad_external(void **state)
     }
 }
 
-/* ---- Large files ------------------------------------------------------------------------------------------ */
+/* ---- Large files ----------------------------------------------------------------------------- */
 
 static size_t put_length(uint8_t *out, uint8_t tag, uint64_t length)
 {
@@ -402,7 +404,8 @@ static size_t put_length(uint8_t *out, uint8_t tag, uint64_t length)
     return size;
 }
 
-/* A model of 2.5 GB, almost all of it a hole in the file; what comes behind the tensor is read too. */
+/* A model of 2.5 GB, almost all of it a hole in the file; what comes behind the tensor is read
+ * too. */
 static void test_beyond_2_gb(void **state)
 {
     folder *f = *state;
@@ -440,7 +443,7 @@ static void test_beyond_2_gb(void **state)
     qn_model_free(model);
 }
 
-/* ---- Values of their own ---------------------------------------------------------------------------------- */
+/* ---- Values of their own --------------------------------------------------------------------- */
 
 static void test_values(void **state)
 {

@@ -1,6 +1,7 @@
-/* Every operator on random inputs and attributes, in the latest and in older forms: it may refuse them,
- * it may not crash, and what it computes must have the type and shape that inference promised. `test_ops_hostile SEED ROUNDS NAME`
- * repeats or lengthens a run, of all operators or of one. */
+/* Every operator on random inputs and attributes, in the latest and in older forms: it may refuse
+ * them, it may not crash, and what it computes must have the type and shape that inference
+ * promised. `test_ops_hostile SEED ROUNDS NAME` repeats or lengthens a run, of all operators or of
+ * one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ static uint64_t seed = 1, state;
 static int rounds = 60;
 static const char *only; /* one operator's name */
 
-/* ---- Random things --------------------------------------------------------------------------------------- */
+/* ---- Random things --------------------------------------------------------------------------- */
 
 static uint64_t draw(void) /* xorshift64* */
 {
@@ -67,7 +68,7 @@ static qn_dtype random_dtype(uint32_t set)
     }
 }
 
-/* ---- A node ---------------------------------------------------------------------------------------------- */
+/* ---- A node ---------------------------------------------------------------------------------- */
 
 /* All memory of a round; large requests fail, as they would on a small machine. */
 static void *small_allocate(void *user, size_t size)
@@ -93,10 +94,12 @@ typedef struct subject {
     qn_context *ctx;
     qn_model *model;
     qn_node *node;
-    int32_t rank; /* of the shape that most inputs share */
+    /* Of the shape that most inputs share */
+    int32_t rank;
     int64_t dims[QN_MAX_RANK];
     qn_dtype letters[128];
-    const qn_tensor *fed[16]; /* one per graph input */
+    /* One per graph input */
+    const qn_tensor *fed[16];
 } subject;
 
 static void *take(subject *s, size_t count, size_t size)
@@ -284,7 +287,7 @@ static void make_node(subject *s, const qn_op *op, int opset)
     }
 }
 
-/* ---- The test ------------------------------------------------------------------------------------------------ */
+/* ---- The test -------------------------------------------------------------------------------- */
 
 /* What was promised must have come. */
 static void check_outputs(const qn_graph *graph, const qn_tensor *const *out)

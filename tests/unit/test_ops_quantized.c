@@ -1,5 +1,5 @@
-/* What quantized operators mean: each beside its float operator over the dequantized input. The integer
- * result may differ by the rounding of the last step, half a unit, and by nothing else. */
+/* What quantized operators mean: each beside its float operator over the dequantized input. The
+ * integer result may differ by the rounding of the last step, half a unit, and by nothing else. */
 #include "int8_test.h"
 #include "ops/qlinear.h"
 #include "ops/resize.h"
@@ -7,8 +7,10 @@
 /* Outputs of the graph: the float result, and the integer one dequantized with y. */
 typedef struct subject {
     fixture f;
-    qn_value *x, *x_scale, *x_zero; /* uint8 */
-    qn_value *y_scale, *y_zero;     /* int8 */
+    /* uint8 */
+    qn_value *x, *x_scale, *x_zero;
+    /* int8 */
+    qn_value *y_scale, *y_zero;
 } subject;
 
 static subject begin(uint32_t seed, int32_t rank, const int64_t *dims, float y_scale)
@@ -34,7 +36,8 @@ static qn_value *real_input(subject *s)
     return dequantized(&s->f, s->x, s->x_scale, s->x_zero);
 }
 
-/* The largest difference, in units of y's scale, once the float result is limited to what y can say. */
+/* The largest difference, in units of y's scale, once the float result is limited to what y can
+ * say. */
 static double finish(subject *s, qn_value *real, qn_value *quantized)
 {
     fixture *f = &s->f;
@@ -61,7 +64,7 @@ static double finish(subject *s, qn_value *real, qn_value *quantized)
     return worst;
 }
 
-/* ---- Subjects -------------------------------------------------------------------------------------------- */
+/* ---- Subjects -------------------------------------------------------------------------------- */
 
 static double one_transposed(uint32_t seed)
 {

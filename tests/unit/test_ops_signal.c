@@ -5,7 +5,8 @@
 
 enum { MOST = 2100, LINES = 3 };
 
-/* One, prime and square lengths, products of small factors, primes too large for a factor, and twice those. */
+/* One, prime and square lengths, products of small factors, primes too large for a factor, and
+ * twice those. */
 static const int64_t lengths[] = {1,  2,  3,  4,  5,   6,   7,   8,   9,   12,  16,   25,   36,
                                   61, 67, 71, 97, 128, 134, 210, 400, 512, 961, 1000, 1009, 2048};
 

@@ -1,5 +1,5 @@
-/* What the reference kernels compute where it is easy to get wrong. Numbers by hand, from the operators'
- * definitions. */
+/* What the reference kernels compute where it is easy to get wrong. Numbers by hand, from the
+ * operators' definitions. */
 #include "ops_test.h"
 
 #include "ops/nn_attrs.h"
@@ -16,7 +16,7 @@ static void binary(bench *b, const qn_op *op, const qn_tensor *x, const qn_tenso
     bench_feed(b, 1, y);
 }
 
-/* ---- Integers -------------------------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 TEST(division_never_traps)
 {
@@ -104,7 +104,7 @@ TEST(large_unsigned_numbers_compare)
     expect(b, 0, QN_BOOL, DIMS(1), VALUES(1));
 }
 
-/* ---- Floats ------------------------------------------------------------------------------------------------------ */
+/* ---- Floats ---------------------------------------------------------------------------------- */
 
 TEST(maximum_keeps_nan)
 {
@@ -154,7 +154,7 @@ TEST(half_precision_is_rounded_once)
     expect(b, 0, QN_FLOAT16, DIMS(1), VALUES(1 + 0x1p-9));
 }
 
-/* ---- Casts --------------------------------------------------------------------------------------------------------- */
+/* ---- Casts ----------------------------------------------------------------------------------- */
 
 static void cast(bench *b, const qn_tensor *x, qn_dtype to)
 {
@@ -230,7 +230,7 @@ TEST(text_as_numbers)
     assert_int_equal(out[3], 1000);
 }
 
-/* ---- Windows -------------------------------------------------------------------------------------------------------- */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 TEST(average_counts_pads_but_not_what_lies_behind)
 {
@@ -318,7 +318,7 @@ TEST(strides_begin_with_one)
     expect_failure(b, "strides");
 }
 
-/* ---- Quantization ------------------------------------------------------------------------------------------------------ */
+/* ---- Quantization ---------------------------------------------------------------------------- */
 
 TEST(ties_go_to_even_and_ends_saturate)
 {
@@ -352,7 +352,7 @@ TEST(requantization_rounds_once_in_float)
     assert_int_equal(qn_requantize(1e30f, 1, 3, bytes), 255);
 }
 
-/* ---- The rest ------------------------------------------------------------------------------------------------------------ */
+/* ---- The rest -------------------------------------------------------------------------------- */
 
 TEST(sums_over_nothing)
 {

@@ -6,7 +6,7 @@
 #define TEST(name) static void name(void **state)
 #define START bench *b = *state
 
-/* ---- Up ----------------------------------------------------------------------------------------------------- */
+/* ---- Up -------------------------------------------------------------------------------------- */
 
 TEST(add_aligned_at_an_axis)
 {
@@ -166,7 +166,7 @@ TEST(roi_align_half_a_pixel_off)
     expect(b, 0, QN_FLOAT32, DIMS(1, 1, 1, 1), VALUES(1.5)); /* 1.0 with half_pixel */
 }
 
-/* ---- Up and back -------------------------------------------------------------------------------------------------- */
+/* ---- Up and back ----------------------------------------------------------------------------- */
 
 TEST(clip_limits)
 {
@@ -225,7 +225,7 @@ TEST(gemm_without_c_gets_one_back)
     expect(b, 0, QN_FLOAT32, DIMS(1, 1), VALUES(6));
 }
 
-/* ---- What cannot go back -------------------------------------------------------------------------------------------- */
+/* ---- What cannot go back --------------------------------------------------------------------- */
 
 static void expect_refusal(bench *b, int to, const char *part)
 {

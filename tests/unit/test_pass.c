@@ -1,5 +1,5 @@
-/* Every pass does what it says, keeps what is computed, and can be left out by its name. Each case is a
- * small graph; it is evaluated node by node before and after. */
+/* Every pass does what it says, keeps what is computed, and can be left out by its name. Each case
+ * is a small graph; it is evaluated node by node before and after. */
 #include <float.h>
 #include <time.h>
 
@@ -25,7 +25,7 @@ static qn_value *normalize(fixture *f, qn_value *x, int64_t channels)
                  weights(f, 1, DIMS(channels)), weights(f, 1, DIMS(channels)), variance);
 }
 
-/* ---- The passes --------------------------------------------------------------------------------------------- */
+/* ---- The passes ------------------------------------------------------------------------------ */
 
 static void folds_batchnorm_forward(void **state)
 {
@@ -254,7 +254,8 @@ static void merges_what_is_equal_only(void **state)
     check_pass(&f, y, "merge-common", 3 + 4 + 6, NULL);
 }
 
-/* Time must not grow with the square of the nodes: of many that read one value, and of a long chain. */
+/* Time must not grow with the square of the nodes: of many that read one value, and of a long
+ * chain. */
 static void takes_many_nodes(void **state)
 {
     enum { MANY = 20000, SECONDS = 4 };
@@ -305,7 +306,8 @@ static void lowers_einsum(void **state)
 {
     static const struct {
         const char *equation;
-        int64_t a[4], b[4]; /* dims, 0 behind the last */
+        /* Dims, 0 behind the last */
+        int64_t a[4], b[4];
         size_t nodes;
     } rows[] = {{"bhid,bhjd->bhij", {2, 3, 4, 5}, {2, 3, 6, 5}, 5},
                 {"bhij,bhjd->bihd", {2, 3, 4, 5}, {2, 3, 5, 6}, 5},

@@ -23,7 +23,8 @@ static void half_model(fixture *f, qn_dtype half)
     assert_int_equal(qn_graph_add_output(f->graph, z), QN_OK);
 }
 
-/* Conv and Relu in float32, with a Cast at x, at y, and before the one that was there, which reads halves. */
+/* Conv and Relu in float32, with a Cast at x, at y, and before the one that was there, which reads
+ * halves. */
 static void check_widened(const qn_graph *graph, qn_dtype half)
 {
     const qn_node *relu = graph->outputs[0]->producer->in[0]->producer;

@@ -1,5 +1,5 @@
-/* The pass qdq-to-integer: what stands between DequantizeLinear and QuantizeLinear becomes the integer operator that
- * docs/numerics.md names, and stays within one step of the float result. */
+/* The pass qdq-to-integer: what stands between DequantizeLinear and QuantizeLinear becomes the
+ * integer operator that docs/numerics.md names, and stays within one step of the float result. */
 #include "qdq_test.h"
 
 static void test_cases(void **state)

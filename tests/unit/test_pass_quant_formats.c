@@ -44,7 +44,8 @@ static const qn_tensor *result_of(fixture *f, qn_arena *arena, size_t c, const c
     return evaluate(f, arena, f->graph);
 }
 
-/* Operators of integers, there and back, give what Q and D give; float operators are off by a step where a sum is. */
+/* Operators of integers, there and back, give what Q and D give; float operators are off by a step
+ * where a sum is. */
 static void test_forms(void **state)
 {
     static const char *const ways[5][3] = {
@@ -68,13 +69,15 @@ static void test_forms(void **state)
     }
 }
 
-/* What the file holds: operators of ONNX Runtime where there are any, else Q and D around those of float. */
+/* What the file holds: operators of ONNX Runtime where there are any, else Q and D around those of
+ * float. */
 static void test_operators(void **state)
 {
     static const struct {
         void (*build)(fixture *f);
         const qn_op *op;
-        size_t pairs; /* Q that are left: the input's, and those around a float operator */
+        /* Q that are left: the input's, and those around a float operator */
+        size_t pairs;
     } rows[] = {
         {conv_relu, &qn_op_QLinearConv, 1},
         {conv_clip, &qn_op_Clip, 1},
@@ -119,13 +122,13 @@ static void test_no_fake(void **state)
     end(&f);
 }
 
-/* ---- Operators of integers that other tools write ---------------------------------------------------------------- */
+/* ---- Operators of integers that other tools write -------------------------------------------- */
 
 /* The largest step of the results below. */
 static const double a_step = 0.1;
 
-/* Raised, it is off by a step at most; lowered again it gives the numbers that it gave before. `stays`: it is not
- * raised. */
+/* Raised, it is off by a step at most; lowered again it gives the numbers that it gave before.
+ * `stays`: it is not raised. */
 static void assert_raised(void (*build)(fixture *f), const char *name, bool stays)
 {
     const qn_pass_options options = {0};

@@ -1,4 +1,5 @@
-/* Functions that files spell as several nodes are recognized in every spelling, and nothing else is. */
+/* Functions that files spell as several nodes are recognized in every spelling, and nothing else
+ * is. */
 #include "pass_test.h"
 
 static void recognizes_silu(void **state)
@@ -34,8 +35,10 @@ static void recognizes_gelu(void **state)
 
 /* How a file may spell LayerNormalization. */
 typedef struct norm_spelling {
-    bool multiplies;                                         /* squares by Mul, not by Pow */
-    enum { DIVIDES, RECIPROCAL, ONE_OVER, POWER, HALF } way; /* in which d meets the deviation */
+    /* Squares by Mul, not by Pow */
+    bool multiplies;
+    /* In which d meets the deviation */
+    enum { DIVIDES, RECIPROCAL, ONE_OVER, POWER, HALF } way;
     enum { NO_SCALE, ONES, SCALE, EARLY_SCALE } scale;
     bool bias;
 } norm_spelling;
@@ -140,7 +143,8 @@ static void recognizes_limits(void **state)
     }
 }
 
-/* Limits per channel, limits that leave nothing as it is, more than two, and what somebody else reads as well. */
+/* Limits per channel, limits that leave nothing as it is, more than two, and what somebody else
+ * reads as well. */
 static void keeps_what_is_no_limit(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-/* What passes recognize in a file's spelling of a function is that function only while its constants leave
- * the shape of the input as it is. Each spelling is built with every one of its constants in turn shaped so
- * that it makes the result larger: the passes must not change what is computed. */
+/* What passes recognize in a file's spelling of a function is that function only while its
+ * constants leave the shape of the input as it is. Each spelling is built with every one of its
+ * constants in turn shaped so that it makes the result larger: the passes must not change what is
+ * computed. */
 #include "pass_test.h"
 
 static const struct shape {
@@ -15,9 +16,12 @@ static const struct shape {
 
 typedef struct speller {
     fixture f;
-    int constants;             /* made so far */
-    int special;               /* the one of them that has the shape */
-    const struct shape *shape; /* the others are single numbers */
+    /* Made so far */
+    int constants;
+    /* The one of them that has the shape */
+    int special;
+    /* The others are single numbers */
+    const struct shape *shape;
 } speller;
 
 static qn_value *constant(speller *s, double x)
@@ -44,7 +48,7 @@ static qn_value *binary(speller *s, const qn_op *op, qn_value *x, double c)
     return apply(&s->f, op, 2, x, constant(s, c));
 }
 
-/* ---- Spellings ---------------------------------------------------------------------------------------- */
+/* ---- Spellings ------------------------------------------------------------------------------- */
 
 static qn_value *swish(speller *s)
 {
@@ -191,7 +195,7 @@ static const struct spelling {
     {between_transposes, "cancel-transposes"},
 };
 
-/* ---- Checking ------------------------------------------------------------------------------------------- */
+/* ---- Checking -------------------------------------------------------------------------------- */
 
 static void assert_same_shape(const qn_tensor *a, const qn_tensor *b)
 {

@@ -149,7 +149,7 @@ static void test_large_spans_go_out_directly(void **state)
     free(out);
 }
 
-/* ---- Hostile input ----------------------------------------------------------------------------- */
+/* ---- Hostile input --------------------------------------------------------------------------- */
 
 static qn_status parse_copy(qn_context *ctx, const uint8_t *data, size_t size)
 {

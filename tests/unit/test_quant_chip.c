@@ -2,7 +2,7 @@
 #include "pass_test.h"
 #include "quench.h"
 
-/* ---- Names ------------------------------------------------------------------------------------------------------ */
+/* ---- Names ----------------------------------------------------------------------------------- */
 
 static void chips_are_known_by_their_full_names(void **state)
 {
@@ -56,12 +56,12 @@ static void one_chip_has_8_bits_only(void **state)
     }
 }
 
-/* ---- Outputs ---------------------------------------------------------------------------------------------------- */
+/* ---- Outputs --------------------------------------------------------------------------------- */
 
 enum { FILTERS = 8, CHANNELS = 3 };
 
-/* x -> Conv -> Relu (output "seen") -> Conv -> Sigmoid (output "y"); beside it a Concat of both ("joined"), and the best
- * channel ("best"). */
+/* x -> Conv -> Relu (output "seen") -> Conv -> Sigmoid (output "y"); beside it a Concat of both
+ * ("joined"), and the best channel ("best"). */
 static fixture network(void)
 {
     static const char *const names[] = {"seen", "y", "joined", "best"};
@@ -146,7 +146,8 @@ static int64_t run(double *values, fixture *f, qn_model *model, size_t output)
     return count;
 }
 
-/* "seen" and "y" are integers with a scale; the Concat's parts have scales of their own, and an index has none. */
+/* "seen" and "y" are integers with a scale; the Concat's parts have scales of their own, and an
+ * index has none. */
 static void outputs_are_integers_with_a_scale(void **state)
 {
     enum { MOST = 2 * FILTERS * 64 };

@@ -1,5 +1,5 @@
-/* What operators say of quantization (`quench ops`) is what the quantizer makes of them, and what it makes of those that
- * files spell in several ways. */
+/* What operators say of quantization (`quench ops`) is what the quantizer makes of them, and what
+ * it makes of those that files spell in several ways. */
 #include "pass_test.h"
 #include "quant/quant_classes.h"
 
@@ -40,7 +40,7 @@ static void operators_tell_the_truth(void **state)
     qn_context_free(f.ctx);
 }
 
-/* ---- One operator between two convolutions ---------------------------------------------------------------------- */
+/* ---- One operator between two convolutions --------------------------------------------------- */
 
 static qn_value *convolve(fixture *f, qn_value *x)
 {

@@ -1,4 +1,5 @@
-/* Pairs at outputs, types of inputs, one scale for what is put together, limits around LayerNormalization, short tables. */
+/* Pairs at outputs, types of inputs, one scale for what is put together, limits around
+ * LayerNormalization, short tables. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -71,7 +72,7 @@ static qn_quantized written(const qn_model *model, const char *name)
     return read_by(value->users[0]->out[0]);
 }
 
-/* ---- Files with pairs ---------------------------------------------------------------------------------------------- */
+/* ---- Files with pairs ------------------------------------------------------------------------ */
 
 static float constant(const qn_value *value)
 {
@@ -100,7 +101,7 @@ static void outputs_keep_their_ends(void **state)
     }
 }
 
-/* ---- Float beside integers --------------------------------------------------------------------------------------- */
+/* ---- Float beside integers ------------------------------------------------------------------- */
 
 /* What is there in float is read before it is rounded; what integers computed is not. */
 static void floats_are_read_as_they_are(void **state)
@@ -120,7 +121,8 @@ static void floats_are_read_as_they_are(void **state)
     end(&f);
 }
 
-/* A target that rounds the last product rounds it to what the Relu leaves: the network's output tells its range. */
+/* A target that rounds the last product rounds it to what the Relu leaves: the network's output
+ * tells its range. */
 static void last_products_end_where_limits_do(void **state)
 {
     fixture f = begin();
@@ -137,7 +139,7 @@ static void last_products_end_where_limits_do(void **state)
     end(&f);
 }
 
-/* ---- Weights ------------------------------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 /* Two products with 255 must fit 16 bits together: no weight is beyond 64, and some reach it. */
 static void weights_have_half_the_range(void **state)
@@ -188,7 +190,7 @@ static void sums_of_products_are_integers(void **state)
     end(&f);
 }
 
-/* ---- Inputs --------------------------------------------------------------------------------------------------------- */
+/* ---- Inputs ---------------------------------------------------------------------------------- */
 
 /* Without a Q in front: the input is the integer, whoever reads it, with a scale of its own. */
 static void inputs_have_types(void **state)
@@ -311,9 +313,10 @@ static void wrong_types_are_refused(void **state)
     end(&f);
 }
 
-/* ---- One scale ------------------------------------------------------------------------------------------------------ */
+/* ---- One scale ------------------------------------------------------------------------------- */
 
-/* A part that others read too has its own scale unless one is asked for; so has one behind an Unsqueeze. */
+/* A part that others read too has its own scale unless one is asked for; so has one behind an
+ * Unsqueeze. */
 static void parts_share_a_scale(void **state)
 {
     (void)state;
@@ -337,7 +340,7 @@ static void parts_share_a_scale(void **state)
     }
 }
 
-/* ---- Limits --------------------------------------------------------------------------------------------------------- */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 static void norms_are_limited(void **state)
 {
@@ -361,7 +364,7 @@ static void norms_are_limited(void **state)
     }
 }
 
-/* ---- Tables --------------------------------------------------------------------------------------------------------- */
+/* ---- Tables ---------------------------------------------------------------------------------- */
 
 static int64_t entry(const qn_tensor *table, int64_t i)
 {

@@ -161,7 +161,8 @@ static qn_value *dynamic(fixture *f)
 static const struct {
     const char *name;
     qn_value *(*build)(fixture *f);
-    const char *target, *rule; /* NULL: nothing is found */
+    /* NULL: nothing is found */
+    const char *target, *rule;
 } cases[] = {
     {"clean", clean, "quench", NULL},
     {"clean", clean, "ort", NULL},
@@ -195,7 +196,8 @@ static const struct {
 typedef struct found {
     size_t count;
     char first[32];
-    bool has_large; /* a message says that int32 is too small */
+    /* A message says that int32 is too small */
+    bool has_large;
 } found;
 
 static void take(void *user, const qn_lint_finding *finding)

@@ -1,4 +1,5 @@
-/* Mix files: what they must say, the rules over widths, and templates that obey them. Each case is a small graph. */
+/* Mix files: what they must say, the rules over widths, and templates that obey them. Each case is
+ * a small graph. */
 #include <stdio.h>
 
 #include "pass_test.h"
@@ -100,7 +101,7 @@ static void must_hold(const char *message)
         fail_msg("%s", message);
 }
 
-/* ---- Rules 1 to 4 ------------------------------------------------------------------------------------------------- */
+/* ---- Rules 1 to 4 ---------------------------------------------------------------------------- */
 
 static void members_are_complete(void **state)
 {
@@ -133,7 +134,8 @@ static void members_are_complete(void **state)
     end(&f);
 }
 
-/* What is part of a node or moves numbers is no member, and one all the same has no effect; widths go along. */
+/* What is part of a node or moves numbers is no member, and one all the same has no effect; widths
+ * go along. */
 static void parts_have_no_width(void **state)
 {
     fixture f = begin();
@@ -163,7 +165,7 @@ static void parts_have_no_width(void **state)
     end(&f);
 }
 
-/* ---- Rules 5 to 8 ------------------------------------------------------------------------------------------------- */
+/* ---- Rules 5 to 8 ---------------------------------------------------------------------------- */
 
 static void norms_have_their_neighbours_width(void **state)
 {
@@ -245,7 +247,7 @@ static void norms_before_concat_are_not_wider(void **state)
     end(&f);
 }
 
-/* ---- Templates ---------------------------------------------------------------------------------------------------- */
+/* ---- Templates ------------------------------------------------------------------------------- */
 
 static int bits_of(const qn_quantizer *q, const char *name)
 {

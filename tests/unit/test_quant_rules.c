@@ -1,4 +1,5 @@
-/* Which nodes become integer, which values get parameters, who shares them. Each case is a small graph. */
+/* Which nodes become integer, which values get parameters, who shares them. Each case is a small
+ * graph. */
 #include "ops/resize.h"
 #include "pass_test.h"
 #include "quant/params.h"
@@ -63,8 +64,8 @@ static void relu_belongs_to_its_convolution(void **state)
     end(&f, q);
 }
 
-/* Functions of one number that follow each other are one, wherever their constants stand; to a target without tables
- * they are not. */
+/* Functions of one number that follow each other are one, wherever their constants stand; to a
+ * target without tables they are not. */
 static void functions_follow_each_other(void **state)
 {
     static const char *const targets[] = {"quench", "qdq-generic"};
@@ -321,7 +322,8 @@ static void weights_know_their_channels(void **state)
     end(&f, NULL);
 }
 
-/* ONNX Runtime has integer convolutions only with integer results, and Sigmoid, but no other function. */
+/* ONNX Runtime has integer convolutions only with integer results, and Sigmoid, but no other
+ * function. */
 static void runtime_wants_rounded_results(void **state)
 {
     (void)state;
@@ -340,7 +342,8 @@ static void runtime_wants_rounded_results(void **state)
     }
 }
 
-/* Behind a pair it makes what it cannot run of a cubic Resize and of a pool whose windows have gaps. */
+/* Behind a pair it makes what it cannot run of a cubic Resize and of a pool whose windows have
+ * gaps. */
 static void runtime_reads_some_in_float(void **state)
 {
     static const int64_t two[2] = {2, 2};

@@ -151,7 +151,7 @@ static void refused(void **state)
     end(&f, q);
 }
 
-/* ---- Recovery ------------------------------------------------------------------------------------------------ */
+/* ---- Recovery -------------------------------------------------------------------------------- */
 
 /* As many last filters as make more than a small tail, which would stay float. */
 enum { WILD = 8, LAST = 16 };
@@ -176,7 +176,8 @@ static void build_wild(fixture *f)
     finish(f, c);
 }
 
-/* A part of a Concat that is 400 times as large as the other, which no factor gets through; both count alike. */
+/* A part of a Concat that is 400 times as large as the other, which no factor gets through; both
+ * count alike. */
 static void build_uneven(fixture *f)
 {
     qn_value *x = input(f, "x", 4, DIMS(1, 3, 12, 12)), *large = window(f, x, WILD, 3, 1);

@@ -63,7 +63,8 @@ static double width_of(const qn_model *model, const char *name)
     return (double)qn_quantized_scale(&q, 0) * (double)(all.max - all.min);
 }
 
-/* How far a mask reaches down changes nothing, and what is left for the others is a few times their own width. */
+/* How far a mask reaches down changes nothing, and what is left for the others is a few times their
+ * own width. */
 static void depth_of_masks_does_not_count(void **state)
 {
     static const float lows[] = {-1e4F, -3.4e38F, -INFINITY};
@@ -93,7 +94,8 @@ static void depth_of_masks_does_not_count(void **state)
     }
 }
 
-/* A mask that reaches no further than the bound is a summand like any other: the range is the method's. */
+/* A mask that reaches no further than the bound is a summand like any other: the range is the
+ * method's. */
 static void positions_are_no_masks(void **state)
 {
     double widths[2];
@@ -132,7 +134,8 @@ static void others_see_the_mask(void **state)
     end(&f);
 }
 
-/* The constant is told, not what was computed with it; dynamic quantization has no other occasion to notice. */
+/* The constant is told, not what was computed with it; dynamic quantization has no other occasion
+ * to notice. */
 static void weights_of_nan_are_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Networks for which 8 bits are too few: the layer that does the harm stays float, and the rest gets integers. */
+/* Networks for which 8 bits are too few: the layer that does the harm stays float, and the rest
+ * gets integers. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -16,8 +17,8 @@ static qn_value *convolve(fixture *f, qn_value *x, qn_value *w, const char *name
     return y;
 }
 
-/* x [1, 2, 8, 8] -> two channels of which the first is `factor` times as large as the second -> their difference
- * with the first made as small again -> two large convolutions. */
+/* x [1, 2, 8, 8] -> two channels of which the first is `factor` times as large as the second ->
+ * their difference with the first made as small again -> two large convolutions. */
 static fixture network(float factor)
 {
     const int64_t dims[4] = {1, 2, 8, 8}, one[4] = {2, 2, 1, 1}, large[4] = {32, 2, 3, 3},
@@ -111,7 +112,8 @@ static void alike_channels_need_nothing(void **state)
     assert_false(got.mended);
 }
 
-/* The layer that reads the channels which differ; the one before it is an island then, and float too. */
+/* The layer that reads the channels which differ; the one before it is an island then, and float
+ * too. */
 static void harmful_layers_stay_float(void **state)
 {
     told got;
@@ -131,8 +133,8 @@ static void harmful_layers_stay_float_for_every_target(void **state)
     }
 }
 
-/* A chip computes all layers with integers: of 16 bits where 8 are too few and it has them, and else it is said that
- * results are lost. */
+/* A chip computes all layers with integers: of 16 bits where 8 are too few and it has them, and
+ * else it is said that results are lost. */
 static void chips_have_integers(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The numbers in a quantized graph: what becomes of dead channels, large biases, shared weights and mixed widths. */
+/* The numbers in a quantized graph: what becomes of dead channels, large biases, shared weights and
+ * mixed widths. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 /* More than a small tail, which would stay float. */
 enum { FILTERS = 8, CHANNELS = 3, TAPS = 9 };
 
-/* ---- Building --------------------------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------- */
 
 static qn_value *image(fixture *f)
 {
@@ -59,7 +60,7 @@ static void end(fixture *f, qn_model *quantized)
     qn_context_free(f->ctx);
 }
 
-/* ---- Looking ---------------------------------------------------------------------------------------------------- */
+/* ---- Looking --------------------------------------------------------------------------------- */
 
 static const qn_node *convolution(const qn_model *model, const char *name)
 {
@@ -124,7 +125,7 @@ static const char *target_at(size_t i)
     return i < targets ? qn_target_name(i) : qn_chip_name(i - targets);
 }
 
-/* ---- Dead channels, large biases ------------------------------------------------------------------------------- */
+/* ---- Dead channels, large biases ------------------------------------------------------------- */
 
 /* A channel whose weights are all 0 gives its bias: small ones in front of a coarse input too. */
 static void dead_channels_keep_their_bias(void **state)
@@ -177,9 +178,10 @@ static void large_biases_fit(void **state)
     end(&f, quantized);
 }
 
-/* ---- Shared weights --------------------------------------------------------------------------------------------- */
+/* ---- Shared weights -------------------------------------------------------------------------- */
 
-/* Readers with inputs of other sizes: the integers of the weights are the same, each bias is in units of its own input. */
+/* Readers with inputs of other sizes: the integers of the weights are the same, each bias is in
+ * units of its own input. */
 static void shared_weights_have_one_scale(void **state)
 {
     fixture f = begin();
@@ -208,7 +210,8 @@ static void shared_weights_have_one_scale(void **state)
     end(&f, quantized);
 }
 
-/* One kind of weights for channels that differ by 100 before and behind: no factor may go into them for one reader only. */
+/* One kind of weights for channels that differ by 100 before and behind: no factor may go into them
+ * for one reader only. */
 static void shared_weights_take_no_factors(void **state)
 {
     fixture f = begin();
@@ -251,7 +254,7 @@ static void constant_parts_are_copied(void **state)
     }
 }
 
-/* ---- Mixed widths ----------------------------------------------------------------------------------------------- */
+/* ---- Mixed widths ---------------------------------------------------------------------------- */
 
 static void assert_types(const qn_node *node, qn_dtype input, qn_dtype weight)
 {
@@ -272,7 +275,8 @@ static int64_t count_requantize(fixture *f, qn_model *quantized)
     return count;
 }
 
-/* a (8) -> b (16) -> c (8), and a -> d (8): what b reads and writes has 16 bits, what c and d read is made 8 again. */
+/* a (8) -> b (16) -> c (8), and a -> d (8): what b reads and writes has 16 bits, what c and d read
+ * is made 8 again. */
 static void widths_meet(void **state)
 {
     static const char *const wide[] = {"b=16"};
@@ -317,7 +321,7 @@ static void widths_meet(void **state)
     assert_true(errors[1] < 1.1 * errors[0]); /* the 8 bits behind it are as fine as before */
 }
 
-/* ---- What is told ------------------------------------------------------------------------------------------------ */
+/* ---- What is told ---------------------------------------------------------------------------- */
 
 static void write_samples(char path[64], qn_context *ctx)
 {
@@ -331,7 +335,8 @@ static void write_samples(char path[64], qn_context *ctx)
     assert_int_equal(qn_tensor_save(ctx, &tensor, path), QN_OK);
 }
 
-/* The layer that reads channels which differ by 1000 is most of the work: it cannot stay float, and that is said. */
+/* The layer that reads channels which differ by 1000 is most of the work: it cannot stay float, and
+ * that is said. */
 static void what_cannot_be_mended_is_said(void **state)
 {
     char path[64], *text;

@@ -1,5 +1,5 @@
-/* Runs that start from kept values: only values that the float network computes are taken, and the results are those of
- * the whole run. */
+/* Runs that start from kept values: only values that the float network computes are taken, and the
+ * results are those of the whole run. */
 #include "quantize/prefix_cache.h"
 
 #include "ops/clone.h"

@@ -1,5 +1,6 @@
-/* A cancel is answered inside a reference kernel that takes long, not only between nodes. It comes with the
- * first memory that the kernel asks for: after the check before the node, before the work. */
+/* A cancel is answered inside a reference kernel that takes long, not only between nodes. It comes
+ * with the first memory that the kernel asks for: after the check before the node, before the
+ * work. */
 #include "backend_test.h"
 
 static qn_context *to_cancel; /* at the next allocation */

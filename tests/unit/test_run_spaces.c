@@ -1,11 +1,12 @@
-/* A backend whose values lie in memory of its own: the planner copies them there and back, and refuses one
- * that cannot. The "device" is ordinary memory in which every byte is inverted, so that who reads it as the
- * host's, or the host's as its own, gets nonsense; its kernels also check that they got nothing else. */
+/* A backend whose values lie in memory of its own: the planner copies them there and back, and
+ * refuses one that cannot. The "device" is ordinary memory in which every byte is inverted, so that
+ * who reads it as the host's, or the host's as its own, gets nonsense; its kernels also check that
+ * they got nothing else. */
 #include "backend/ref/ref.h"
 #include "backend_test.h"
 #include "ops/clone.h"
 
-/* ---- The device ------------------------------------------------------------------------------------------ */
+/* ---- The device ------------------------------------------------------------------------------ */
 
 enum { MOST_BLOCKS = 16 };
 
@@ -64,7 +65,7 @@ static void store(const qn_tensor *tensor, int64_t i, float x)
     memcpy((char *)tensor->data + i * 4, &bits, 4);
 }
 
-/* ---- Its kernels ------------------------------------------------------------------------------------------ */
+/* ---- Its kernels ----------------------------------------------------------------------------- */
 
 static qn_status device_run(const void *state, void *bound, const qn_step_io *io)
 {
@@ -125,7 +126,7 @@ static qn_status device_convert(qn_claim *claim)
 static const qn_backend device_backend = {
     .name = "fake", .claim = device_claim, .space = &device, .convert = device_convert};
 
-/* ---- Graphs ------------------------------------------------------------------------------------------------ */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static bool observe_all(const void *user, const qn_value *value)
 {
@@ -133,8 +134,8 @@ static bool observe_all(const void *user, const qn_value *value)
     return !value->data;
 }
 
-/* Sigmoid stays on the host. x is read in both spaces, and so is relu(x); the sum goes from device to device
- * and back. */
+/* Sigmoid stays on the host. x is read in both spaces, and so is relu(x); the sum goes from device
+ * to device and back. */
 static fixture make_graph(void)
 {
     const int64_t dims[] = {2, 3, 4};

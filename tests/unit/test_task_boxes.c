@@ -68,7 +68,7 @@ static void expect_box(const fixture *f, size_t i, const double want[6])
     }
 }
 
-/* ---- Forms ------------------------------------------------------------------------------------------------ */
+/* ---- Forms ----------------------------------------------------------------------------------- */
 
 static void yolov8(void **state)
 {
@@ -200,7 +200,7 @@ static void refusals(void **state)
     assert_int_equal(qn_box_decoder_decode(&f->boxes, &f->reading), QN_E_UNSUPPORTED);
 }
 
-/* ---- Boxes ------------------------------------------------------------------------------------------------ */
+/* ---- Boxes ----------------------------------------------------------------------------------- */
 
 static void add(fixture *f, double x, double score, int32_t kind)
 {

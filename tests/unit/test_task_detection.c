@@ -1,5 +1,5 @@
-/* Label files, and the task of detection from outputs to numbers and drawn pictures; memory that runs out at every
- * single allocation. */
+/* Label files, and the task of detection from outputs to numbers and drawn pictures; memory that
+ * runs out at every single allocation. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 static const qn_picture_place place = {.width = 200, .height = 100};
 
-/* ---- Files ------------------------------------------------------------------------------------------------ */
+/* ---- Files ----------------------------------------------------------------------------------- */
 
 /* A grey BMP of 32 x 32. */
 static void write_picture(const char *name)
@@ -59,7 +59,7 @@ static int remove_files(void **state)
     return folder_remove();
 }
 
-/* ---- Labels ----------------------------------------------------------------------------------------------- */
+/* ---- Labels ---------------------------------------------------------------------------------- */
 
 static void expect_box(const qn_box *box, int32_t kind, const double want[4])
 {
@@ -168,9 +168,10 @@ static void bad_coco_files(void **state)
     qn_context_free(ctx);
 }
 
-/* ---- The task --------------------------------------------------------------------------------------------- */
+/* ---- The task -------------------------------------------------------------------------------- */
 
-/* One class, eight boxes: x, y, width, height, score. In the picture of 32 x 32 the first is what a.txt wants. */
+/* One class, eight boxes: x, y, width, height, score. In the picture of 32 x 32 the first is what
+ * a.txt wants. */
 static float output[5][8] = {{8, 20}, {8, 20}, {8, 6}, {8, 6}, {0.9F, 0.4F}};
 
 static qn_status add_samples(qn_task *task, const qn_dataset *data)

@@ -94,7 +94,8 @@ static const struct {
 
 /* What the claims of one plan share. */
 typedef struct budget {
-    int64_t model, spent; /* bytes: of all constants; beyond them, on weights in Winograd's form */
+    /* Bytes: of all constants; beyond them, on weights in Winograd's form */
+    int64_t model, spent;
 } budget;
 
 static qn_status budget_of(budget **out, qn_builder *builder)

@@ -6,14 +6,14 @@
 
 extern const qn_backend qn_backend_cpu;
 
-/* Weights in Winograd's form are four times as large: they may take `added` bytes more than plain ones where that is
- * little, or as long as all of a plan's add no more than this share of the model. Not in plans that compute directly:
- * those are there for their results, not for speed. */
+/* Weights in Winograd's form are four times as large: they may take `added` bytes more than plain
+ * ones where that is little, or as long as all of a plan's add no more than this share of the
+ * model. Not in plans that compute directly: those are there for their results, not for speed. */
 QN_MUST_CHECK qn_status qn_cpu_allows_winograd(bool *out, qn_builder *builder, int64_t added,
                                                double share);
 
-/* Between row-major, channels-last and this machine's blocked layout, of float32; between the first two
- * also of 8 and 16 bits. (convert.c, q_convert.c) */
+/* Between row-major, channels-last and this machine's blocked layout, of float32; between the first
+ * two also of 8 and 16 bits. (convert.c, q_convert.c) */
 QN_MUST_CHECK qn_status qn_convert_layout(qn_claim *claim);
 QN_MUST_CHECK qn_status qn_convert_integers(qn_claim *claim, const qn_tensor *shape);
 
@@ -27,8 +27,8 @@ static inline qn_strides qn_claim_strides(const qn_claim *claim)
                         (int64_t)(claim->out[0].stride / sizeof(float))};
 }
 
-/* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or leaves
- * *taken false. */
+/* One function per row of the table in cpu.c: takes the claim's node, perhaps with others, or
+ * leaves *taken false. */
 typedef qn_status qn_claim_fn(bool *taken, qn_claim *claim);
 
 /* The node's in[0] is float32, no constant, of known dims and not empty, and out[0] is wanted. */
@@ -50,7 +50,8 @@ qn_claim_fn qn_claim_pad_blocks;
 
 /* Softmax, LayerNormalization and RMSNormalization of float32. (softmax_norm.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
-/* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c, normalization.c) */
+/* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c,
+ * normalization.c) */
 qn_claim_fn qn_claim_reduce;
 qn_claim_fn qn_claim_channel_norm, qn_claim_lp_norm, qn_claim_mean_variance_norm,
     qn_claim_log_softmax;
@@ -77,8 +78,8 @@ qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float,
 /* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 
-/* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c, q_pool.c,
- * int8_softmax_norm.c, int16_softmax_norm.c, q_resize.c) */
+/* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c,
+ * q_pool.c, int8_softmax_norm.c, int16_softmax_norm.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;
 qn_claim_fn qn_claim_q_clip, qn_claim_q_table, qn_claim_q_requantize;
 qn_claim_fn qn_claim_q_add, qn_claim_q_multiply, qn_claim_q_prelu;

@@ -22,11 +22,12 @@ void qn_parallel(int threads, int64_t count, int64_t alone, qn_range_fn *fn, con
     }
 }
 
-/* ---- Items ----------------------------------------------------------------------------------------------- */
+/* ---- Items ----------------------------------------------------------------------------------- */
 
 enum { MOST_SHARES = 64, LINE = 64 };
 
-/* What a thread has not begun: items [first, last), in one 16-bit number, so that nobody takes one twice. */
+/* What a thread has not begun: items [first, last), in one 16-bit number, so that nobody takes one
+ * twice. */
 typedef struct share {
     alignas(LINE) _Atomic uint64_t range;
 } share;
@@ -75,7 +76,7 @@ void qn_parallel_items(int threads, int64_t count, qn_item_fn *fn, const void *w
     }
 }
 
-/* ---- Parts ----------------------------------------------------------------------------------------------- */
+/* ---- Parts ----------------------------------------------------------------------------------- */
 
 typedef struct parts {
     qn_part_fn *fn;

@@ -12,10 +12,10 @@ static int64_t padded(int64_t channels, qn_layout layout)
     return layout.block ? (channels + layout.block - 1) / layout.block * layout.block : channels;
 }
 
-/* ---- What oneDNN is asked for ------------------------------------------------------------------------ */
+/* ---- What oneDNN is asked for ---------------------------------------------------------------- */
 
-/* Layouts in which a convolution may work. With `whole` the channels are rounded up to whole blocks, the
- * padding being channels with zero weights: some kernels know no rest. */
+/* Layouts in which a convolution may work. With `whole` the channels are rounded up to whole
+ * blocks, the padding being channels with zero weights: some kernels know no rest. */
 typedef struct choice {
     qn_layout src, dst;
     bool whole;
@@ -91,7 +91,7 @@ static void spec_of(qn_dnnl_step *s, const qn_geometry *g, const choice *c, bool
     window_of(spec, g);
 }
 
-/* ---- Claiming --------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static bool is_depthwise(const qn_geometry *g)
 {

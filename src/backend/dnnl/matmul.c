@@ -12,9 +12,11 @@ static const qn_kernel matmul_kernel = QN_DNNL_KERNEL("dnnl matmul");
 typedef struct product {
     int32_t rank;
     int64_t a[QN_PRIM_RANK], b[QN_PRIM_RANK], y[QN_PRIM_RANK];
-    bool a_swapped, b_swapped; /* columns run slower than rows in memory */
+    /* Columns run slower than rows in memory */
+    bool a_swapped, b_swapped;
     float alpha, beta;
-    const qn_tensor *bias; /* one number per column */
+    /* One number per column */
+    const qn_tensor *bias;
 } product;
 
 static void tensor_of(qn_prim_tensor *out, int32_t rank, const int64_t *dims, bool swapped)
@@ -35,7 +37,8 @@ static void spec_of(qn_dnnl_step *s, const product *p)
     tensor_of(&spec->src, p->rank, p->a, p->a_swapped);
     tensor_of(&spec->dst, p->rank, p->y, false);
     tensor_of(&s->plain, p->rank, p->b, p->b_swapped);
-    /* oneDNN is at its peak with rows as they are, so weights are copied, or turned, and not packed. */
+    /* oneDNN is at its peak with rows as they are, so weights are copied, or turned, and not
+     * packed. */
     tensor_of(&spec->weights, p->rank, p->b, p->b_swapped && !s->weights);
     if (p->bias) {
         int64_t dims[QN_PRIM_RANK];
@@ -45,7 +48,7 @@ static void spec_of(qn_dnnl_step *s, const product *p)
     }
 }
 
-/* ---- MatMul ---------------------------------------------------------------------------------------------- */
+/* ---- MatMul ---------------------------------------------------------------------------------- */
 
 /* The batch as oneDNN wants it: one list of dims with 1 where an operand repeats. */
 static bool batch_of(product *p, const qn_tensor *a, const qn_tensor *b, const qn_matmul *g)
@@ -94,7 +97,7 @@ static bool matmul_product(product *p, const qn_tensor *a, const qn_tensor *b)
     return true;
 }
 
-/* ---- Bias -------------------------------------------------------------------------------------------------- */
+/* ---- Bias ------------------------------------------------------------------------------------ */
 
 /* One float for each of `columns`, the same for all rows. */
 static bool is_bias(const qn_tensor *c, int64_t columns)
@@ -127,7 +130,7 @@ static qn_status copy_bias(qn_dnnl_step *s, const qn_claim *claim, const product
     return QN_OK;
 }
 
-/* ---- Claiming ----------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static bool operands(qn_tensor *a, qn_tensor *b, const qn_claim *claim)
 {

@@ -42,7 +42,8 @@ static qn_status finish(bool *taken, qn_dnnl_step *s, qn_claim *claim, const qn_
     return status;
 }
 
-/* The last window may reach beyond the pads where sizes are rounded up: oneDNN is told of more pads. */
+/* The last window may reach beyond the pads where sizes are rounded up: oneDNN is told of more
+ * pads. */
 static bool window_of(qn_prim_spec *spec, const qn_geometry *g)
 {
     bool reaches_beyond = false;

@@ -51,7 +51,7 @@ void qn_prim_engine_free(qn_prim_engine *engine)
     qn_free(engine->ctx, engine);
 }
 
-/* ---- Finding -------------------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 static void window_of(qn_onednn_window *out, const qn_prim_spec *spec)
 {
@@ -128,10 +128,10 @@ static dnnl_status_t find_fast(qn_prim *prim, const qn_prim_spec *spec, bool lat
     return dnnl_unimplemented;
 }
 
-/* oneDNN's convolutions begin their sums with the bias, so that every step is rounded at its magnitude;
- * where inputs are of one sign and the bias takes their mean away again, that is several times the
- * error of sums that begin with 0 and get the bias last. A post with a tensor costs some microseconds
- * of preparation in each run: only where it does not show. */
+/* oneDNN's convolutions begin their sums with the bias, so that every step is rounded at its
+ * magnitude; where inputs are of one sign and the bias takes their mean away again, that is several
+ * times the error of sums that begin with 0 and get the bias last. A post with a tensor costs some
+ * microseconds of preparation in each run: only where it does not show. */
 static bool is_worth_late_bias(const qn_prim_spec *spec)
 {
     enum { LEAST_MACS = 1 << 20 };
@@ -183,7 +183,7 @@ qn_status qn_prim_compile(qn_prim *prim)
                  "make a primitive");
 }
 
-/* ---- Weights ---------------------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 static size_t query_bytes(const qn_prim *prim, dnnl_query_t what)
 {
@@ -251,14 +251,15 @@ qn_status qn_prim_pack(const qn_prim *prim, void *to, const qn_prim_tensor *plai
     return check(prim->ctx, status, "pack weights");
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------ */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 struct qn_prim_run {
     qn_context *ctx;
     const qn_prim *prim;
     dnnl_stream_t stream;
     dnnl_exec_arg_t args[MOST_ARGS];
-    size_t from[MOST_ARGS]; /* where in qn_prim_data its address stands */
+    /* Where in qn_prim_data its address stands */
+    size_t from[MOST_ARGS];
     const void *at[MOST_ARGS];
     int n_args;
 };

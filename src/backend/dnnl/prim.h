@@ -1,4 +1,5 @@
-/* Primitives of oneDNN: what to compute on which tensors, made once a plan, bound once a session. */
+/* Primitives of oneDNN: what to compute on which tensors, made once a plan, bound once a
+ * session. */
 #ifndef QN_PRIM_H
 #define QN_PRIM_H
 
@@ -17,21 +18,27 @@ typedef enum qn_prim_kind {
     QN_PRIM_DECONV,
     QN_PRIM_MATMUL,
     QN_PRIM_MAX_POOL,
-    QN_PRIM_AVERAGE_POOL,        /* over what lies inside */
-    QN_PRIM_AVERAGE_POOL_PADDED, /* pads count as zeros */
+    /* Over what lies inside */
+    QN_PRIM_AVERAGE_POOL,
+    /* Pads count as zeros */
+    QN_PRIM_AVERAGE_POOL_PADDED,
     QN_PRIM_LRN
 } qn_prim_kind;
 
 enum { QN_PRIM_RANK = 6, QN_PRIM_SPATIAL = 3, QN_PRIM_POSTS = 4 };
 
 typedef enum qn_prim_format {
-    QN_PRIM_LAYOUT, /* as `layout` says */
-    QN_PRIM_STEPS,  /* as `steps` says, floats along each dim */
-    QN_PRIM_ANY     /* oneDNN chooses: weights that are packed */
+    /* As `layout` says */
+    QN_PRIM_LAYOUT,
+    /* As `steps` says, floats along each dim */
+    QN_PRIM_STEPS,
+    /* oneDNN chooses: weights that are packed */
+    QN_PRIM_ANY
 } qn_prim_format;
 
 typedef struct qn_prim_tensor {
-    int32_t rank; /* 0: there is none */
+    /* 0: there is none */
+    int32_t rank;
     int64_t dims[QN_PRIM_RANK];
     qn_prim_format format;
     qn_layout layout;
@@ -40,8 +47,10 @@ typedef struct qn_prim_tensor {
 
 typedef struct qn_prim_post {
     qn_stage stage;
-    bool is_sum;            /* ADD of what lies in dst */
-    qn_prim_tensor operand; /* where the stage has one and is no sum */
+    /* ADD of what lies in dst */
+    bool is_sum;
+    /* Where the stage has one and is no sum */
+    qn_prim_tensor operand;
 } qn_prim_post;
 
 typedef struct qn_prim_spec {
@@ -76,7 +85,8 @@ QN_MUST_CHECK qn_status qn_prim_pack(const qn_prim *prim, void *to, const qn_pri
 typedef struct qn_prim_data {
     const void *src, *weights, *bias;
     void *dst, *scratch;
-    const void *operands[QN_PRIM_POSTS]; /* by post */
+    /* By post */
+    const void *operands[QN_PRIM_POSTS];
 } qn_prim_data;
 
 QN_MUST_CHECK qn_status qn_prim_bind(qn_prim_run **out, qn_context *ctx, const qn_prim *prim,

@@ -2,13 +2,14 @@
 
 #include <string.h>
 
-/* ---- Descriptors ------------------------------------------------------------------------------------ */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static dnnl_format_tag_t tag_of(qn_layout layout, int32_t rank)
 {
     static const struct {
         qn_layout layout;
-        dnnl_format_tag_t by_rank[3]; /* of 3, 4 and 5 */
+        /* Of 3, 4 and 5 */
+        dnnl_format_tag_t by_rank[3];
     } tags[] = {
         {{QN_LAYOUT_ROWS, 0}, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
         {{QN_LAYOUT_CHANNELS_LAST, 0}, {dnnl_acb, dnnl_acdb, dnnl_acdeb}},
@@ -55,20 +56,28 @@ void qn_prim_tensors_drop(qn_onednn_tensors *t)
     qn_md_drop(&t->dst);
 }
 
-/* ---- Posts -------------------------------------------------------------------------------------------- */
+/* ---- Posts ----------------------------------------------------------------------------------- */
 
 typedef enum post_form {
     POST_NONE,
-    POST_ZERO,   /* alpha 0 */
-    POST_A,      /* alpha a */
-    POST_A_B,    /* alpha a, beta b */
-    POST_ONE_A,  /* alpha 1, beta a */
-    POST_GATE,   /* a x + b, then within 0 and 1 */
-    POST_HARD,   /* hard swish */
-    POST_OPERAND /* a second tensor */
+    /* Alpha 0 */
+    POST_ZERO,
+    /* Alpha a */
+    POST_A,
+    /* Alpha a, beta b */
+    POST_A_B,
+    /* Alpha 1, beta a */
+    POST_ONE_A,
+    /* A x + b, then within 0 and 1 */
+    POST_GATE,
+    /* Hard swish */
+    POST_HARD,
+    /* A second tensor */
+    POST_OPERAND
 } post_form;
 
-/* Functions that need an exponential are not here: oneDNN's cost more inside than a pass of our own. */
+/* Functions that need an exponential are not here: oneDNN's cost more inside than a pass of our
+ * own. */
 static const struct {
     post_form form;
     dnnl_alg_kind_t alg;

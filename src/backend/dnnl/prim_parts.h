@@ -1,4 +1,5 @@
-/* What a primitive is made of, in oneDNN's own terms: descriptors of its tensors, and what it does behind the product. */
+/* What a primitive is made of, in oneDNN's own terms: descriptors of its tensors, and what it does
+ * behind the product. */
 #ifndef QN_PRIM_PARTS_H
 #define QN_PRIM_PARTS_H
 
@@ -13,7 +14,8 @@ void qn_prim_tensors_drop(qn_onednn_tensors *t);
 
 /* Where the posts of a spec, and the bias, stand among oneDNN's own: a stage can be two of them. */
 typedef struct qn_prim_posts {
-    int bias; /* -1: an argument of the primitive */
+    /* -1: an argument of the primitive */
+    int bias;
     struct {
         bool has_operand;
         int index;

@@ -32,7 +32,7 @@ qn_status qn_dnnl_step_find(qn_dnnl_step *s, const qn_claim *claim)
     return qn_prim_find(&s->prim, qn_build_context(claim->builder), engine, &s->spec);
 }
 
-/* ---- The tail as posts ----------------------------------------------------------------------------------- */
+/* ---- The tail as posts ----------------------------------------------------------------------- */
 
 /* The first stage adds a value that ends here: the primitive adds to its memory instead. */
 static bool is_sum(const qn_dnnl_step *s, const qn_claim *claim, const qn_stage *stage)
@@ -125,7 +125,7 @@ qn_status qn_dnnl_step_finish(qn_dnnl_step *s, qn_claim *claim, const qn_kernel 
     return QN_OK;
 }
 
-/* ---- Kernel ----------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 static size_t dense_stride(const qn_prim_tensor *t)
 {
@@ -182,7 +182,8 @@ qn_status qn_dnnl_step_prepare(qn_claim *claim)
 }
 
 typedef struct bound {
-    int64_t count; /* of runs[] made */
+    /* Of runs[] made */
+    int64_t count;
     qn_prim_run *runs[];
 } bound;
 

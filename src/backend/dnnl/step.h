@@ -1,5 +1,5 @@
-/* A step that is one primitive of oneDNN and the element-wise nodes behind it: what convolutions, matrix
- * products and pools have in common. */
+/* A step that is one primitive of oneDNN and the element-wise nodes behind it: what convolutions,
+ * matrix products and pools have in common. */
 #ifndef QN_DNNL_STEP_H
 #define QN_DNNL_STEP_H
 
@@ -9,17 +9,25 @@
 typedef struct qn_dnnl_step {
     qn_prim_spec spec;
     qn_prim *prim;
-    const qn_tensor *weights; /* constant, to be packed as `plain` says; NULL: input 1, or none */
+    /* Constant, to be packed as `plain` says; NULL: input 1, or none */
+    const qn_tensor *weights;
     qn_prim_tensor plain;
     void *packed;
-    float *bias;    /* as spec.bias wants it, or NULL */
-    bool is_padded; /* channels are rounded up to whole blocks */
-    qn_node *extra; /* the next node, which is in the primitive already (a bias), or NULL */
-    float alpha;    /* of a product: its result is multiplied by this */
+    /* As spec.bias wants it, or NULL */
+    float *bias;
+    /* Channels are rounded up to whole blocks */
+    bool is_padded;
+    /* The next node, which is in the primitive already (a bias), or NULL */
+    qn_node *extra;
+    /* Of a product: its result is multiplied by this */
+    float alpha;
     qn_tail tail;
-    int32_t n_fused;                      /* stages of the tail that are posts of the primitive */
-    int32_t post_operands[QN_PRIM_POSTS]; /* by post: operand of the tail, -1: none */
-    bool has_tail;                        /* the layout of the result is one for chains */
+    /* Stages of the tail that are posts of the primitive */
+    int32_t n_fused;
+    /* By post: operand of the tail, -1: none */
+    int32_t post_operands[QN_PRIM_POSTS];
+    /* The layout of the result is one for chains */
+    bool has_tail;
     /* Samples lie apart: the primitive computes one and is run once for each. */
     int64_t repeats;
     size_t src_stride, dst_stride, operand_strides[QN_PRIM_POSTS];
@@ -31,9 +39,9 @@ QN_MUST_CHECK qn_status qn_dnnl_engine(qn_prim_engine **out, qn_builder *builder
 QN_MUST_CHECK qn_status qn_dnnl_step_create(qn_dnnl_step **out, const qn_claim *claim);
 /* Looks for a primitive for step->spec; step->prim stays NULL where there is none. */
 QN_MUST_CHECK qn_status qn_dnnl_step_find(qn_dnnl_step *step, const qn_claim *claim);
-/* With step->prim found: takes element-wise nodes behind the claim's node into it, as posts where oneDNN
- * can, and gives the claim its inputs, its output and its kernel. Input 0 of the node is the source;
- * input 1 is read while running where there are weights that are not constant. */
+/* With step->prim found: takes element-wise nodes behind the claim's node into it, as posts where
+ * oneDNN can, and gives the claim its inputs, its output and its kernel. Input 0 of the node is the
+ * source; input 1 is read while running where there are weights that are not constant. */
 QN_MUST_CHECK qn_status qn_dnnl_step_finish(qn_dnnl_step *step, qn_claim *claim,
                                             const qn_kernel *kernel);
 

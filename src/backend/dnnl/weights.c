@@ -4,9 +4,10 @@
 #include "backend/cpu/float/kernels.h"
 #include "backend/dnnl/step.h"
 
-/* ---- Packed by oneDNN -------------------------------------------------------------------------------- */
+/* ---- Packed by oneDNN ------------------------------------------------------------------------ */
 
-/* All of `from`, which lies as `plain` says, at the beginning of each dim of a larger dense tensor. */
+/* All of `from`, which lies as `plain` says, at the beginning of each dim of a larger dense
+ * tensor. */
 static void spread_weights(float *to, const qn_prim_tensor *whole, const qn_prim_tensor *plain,
                            const char *from)
 {
@@ -23,8 +24,8 @@ static void spread_weights(float *to, const qn_prim_tensor *whole, const qn_prim
     }
 }
 
-/* The weights where oneDNN can read them: files have them at any address, and channels rounded up to
- * whole blocks are zeros that no file has. *copy is freed by the caller. */
+/* The weights where oneDNN can read them: files have them at any address, and channels rounded up
+ * to whole blocks are zeros that no file has. *copy is freed by the caller. */
 static qn_status reachable_weights(float **copy, qn_prim_tensor *plain, const qn_dnnl_step *s,
                                    qn_context *ctx)
 {
@@ -61,10 +62,10 @@ static qn_status pack(qn_dnnl_step *s, qn_context *ctx)
     return status;
 }
 
-/* ---- Matrices ------------------------------------------------------------------------------------------ */
+/* ---- Matrices -------------------------------------------------------------------------------- */
 
-/* Bytes after which pages of the file are given back: a large matrix and its copy should not stand in
- * memory side by side. */
+/* Bytes after which pages of the file are given back: a large matrix and its copy should not stand
+ * in memory side by side. */
 enum { SLICE = 1 << 20 };
 
 static void copy_rows(char *to, const qn_dnnl_step *s, const qn_claim *claim)

@@ -5,14 +5,16 @@
 #include "ops/eval.h"
 #include "ops/infer.h"
 
-/* ---- One session's state of a step ---------------------------------------------------------------- */
+/* ---- One session's state of a step ----------------------------------------------------------- */
 
 /* Scratch and outputs of unknown size come from arenas that keep their memory from run to run. */
 typedef struct bound {
-    qn_eval eval; /* first: kernels hand it back */
+    /* First: kernels hand it back */
+    qn_eval eval;
     const qn_step_io *io;
     qn_arena kept, scratch;
-    qn_tensor *results; /* one per output, of kernels that allocate */
+    /* One per output, of kernels that allocate */
+    qn_tensor *results;
     qn_tensor **result_pointers;
 } bound;
 
@@ -38,12 +40,14 @@ static qn_status bound_graph(qn_eval *self, const qn_graph *body, const qn_tenso
     return qn_graph_eval(outputs, self->ctx, &b->kept, body, &args);
 }
 
-/* ---- The kernel ------------------------------------------------------------------------------------ */
+/* ---- The kernel ------------------------------------------------------------------------------ */
 
 typedef struct state {
     const qn_node *node;
-    bool planned; /* all outputs have their memory in the plan */
-    bool wanted;  /* there is an output that somebody reads */
+    /* All outputs have their memory in the plan */
+    bool planned;
+    /* There is an output that somebody reads */
+    bool wanted;
 } state;
 
 /* What the kernel allocated goes where the plan wants it: into planned memory when the shape was
@@ -72,7 +76,8 @@ static qn_status deliver(bound *b, const bool *known)
 
 typedef struct ref_bound {
     bound b;
-    bool *known; /* one per output: its shape was known when the plan was made */
+    /* One per output: its shape was known when the plan was made */
+    bool *known;
 } ref_bound;
 
 static qn_status ref_run(const void *opaque, void *own, const qn_step_io *io)
@@ -154,8 +159,8 @@ static qn_status ref_claim(bool *taken, qn_claim *claim)
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
     s->node = claim->node;
-    /* What the file declares is no promise: where the inputs do not tell the outputs' shapes, they are
-     * inferred again in every run. */
+    /* What the file declares is no promise: where the inputs do not tell the outputs' shapes, they
+     * are inferred again in every run. */
     if (!(claim->node->op->flags & QN_OP_ALLOCATES))
         QN_TRY(qn_node_is_certain(&s->planned, claim->node));
     for (int32_t o = 0; o < claim->node->n_out; o++)

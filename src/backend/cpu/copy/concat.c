@@ -1,5 +1,5 @@
-/* Concat, QLinearConcat and Split: parts lie in the whole from the start where they can, else they are
- * copied; quantized ones of another scale are requantized on the way. */
+/* Concat, QLinearConcat and Split: parts lie in the whole from the start where they can, else they
+ * are copied; quantized ones of another scale are requantized on the way. */
 #include "backend/cpu/copy/parts.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/elementwise/tail.h"
@@ -14,8 +14,10 @@ typedef struct state {
     const qn_q_kernels *kernels;
     int32_t n_parts;
     struct part {
-        bool skip;    /* lies there already */
-        bool changes; /* is requantized */
+        /* Lies there already */
+        bool skip;
+        /* Is requantized */
+        bool changes;
         qn_q_cast cast;
         size_t offset;
         qn_rectangle rectangle;
@@ -34,7 +36,8 @@ static bool keeps_last(const qn_claim *claim, const qn_value *value)
            qn_build_layout(claim->builder, value).kind == QN_LAYOUT_CHANNELS_LAST;
 }
 
-/* One layout for the whole and its parts: blocked if some input is and every cut is between blocks. */
+/* One layout for the whole and its parts: blocked if some input is and every cut is between
+ * blocks. */
 static bool cuts_everywhere(const qn_axis *a, qn_value *const *parts, int32_t count, int64_t axis,
                             int64_t total)
 {
@@ -67,7 +70,7 @@ static qn_status state_make(state **out, const qn_claim *claim, int32_t n_parts)
     return QN_OK;
 }
 
-/* ---- Requantized parts ---------------------------------------------------------------------------------------- */
+/* ---- Requantized parts ----------------------------------------------------------------------- */
 
 typedef struct change_work {
     const state *s;
@@ -98,7 +101,7 @@ static void change(const state *s, const struct part *part, void *to, const void
                 change_range, &w);
 }
 
-/* ---- Concat ------------------------------------------------------------------------------------------------ */
+/* ---- Concat ---------------------------------------------------------------------------------- */
 
 static qn_status concat_prepare(qn_claim *claim)
 {
@@ -258,7 +261,7 @@ qn_status qn_claim_q_concat(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Split -------------------------------------------------------------------------------------------------- */
+/* ---- Split ----------------------------------------------------------------------------------- */
 
 static qn_status split_prepare(qn_claim *claim)
 {

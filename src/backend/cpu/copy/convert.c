@@ -12,8 +12,10 @@ typedef struct state {
     const qn_kernels *kernels;
     qn_layout from, to;
     int64_t samples, channels, area;
-    qn_strides stride;     /* from sample to sample */
-    int64_t bands, blocks; /* of positions and of channels */
+    /* From sample to sample */
+    qn_strides stride;
+    /* Of positions and of channels */
+    int64_t bands, blocks;
 } state;
 
 typedef struct work {
@@ -22,8 +24,8 @@ typedef struct work {
     const float *x;
 } work;
 
-/* Where channel c of position p lies, in floats, and how far the next position is. Channels of a block
- * lie side by side except in rows, where they are `area` apart. */
+/* Where channel c of position p lies, in floats, and how far the next position is. Channels of a
+ * block lie side by side except in rows, where they are `area` apart. */
 static int64_t offset_of(const state *s, qn_layout layout, int64_t c, int64_t p, int64_t *step)
 {
     switch ((qn_layout_kind)layout.kind) {

@@ -1,4 +1,5 @@
-/* Pad with constants, row-major or of integers channels last: the border is filled, the inside copied row by row. */
+/* Pad with constants, row-major or of integers channels last: the border is filled, the inside
+ * copied row by row. */
 #include <string.h>
 
 #include "backend/cpu/copy/parts.h"
@@ -10,10 +11,14 @@
 #include "ops/tensor_attrs.h"
 
 typedef struct pad_state {
-    int64_t start;                /* of the inside, in elements of the output */
-    int64_t strides[QN_MAX_RANK]; /* of the output */
-    uint8_t value[16];            /* one element */
-    bool last;                    /* dims in the order [N, spatial..., C] */
+    /* Of the inside, in elements of the output */
+    int64_t start;
+    /* Of the output */
+    int64_t strides[QN_MAX_RANK];
+    /* One element */
+    uint8_t value[16];
+    /* Dims in the order [N, spatial..., C] */
+    bool last;
 } pad_state;
 
 static qn_status pad_run(const void *state, void *bound, const qn_step_io *io)

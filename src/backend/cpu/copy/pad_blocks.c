@@ -10,9 +10,11 @@
 enum { RANK = 4 };
 
 typedef struct state {
-    int64_t in[RANK], out[RANK], begin[RANK]; /* dims, and what stands before them */
+    /* Dims, and what stands before them */
+    int64_t in[RANK], out[RANK], begin[RANK];
     int64_t block;
-    qn_strides stride; /* from sample to sample */
+    /* From sample to sample */
+    qn_strides stride;
 } state;
 
 typedef struct work {
@@ -21,8 +23,8 @@ typedef struct work {
     const float *x;
 } work;
 
-/* Lanes of one place of block `block` of the result: channels from `c` of the input on, some of which
- * may not be there. x: that place of block 0 of the input. */
+/* Lanes of one place of block `block` of the result: channels from `c` of the input on, some of
+ * which may not be there. x: that place of block 0 of the input. */
 static void pad_lanes(const state *s, float *y, const float *x, int64_t c, int64_t plane)
 {
     const int64_t b = s->block;
@@ -80,10 +82,10 @@ static qn_status pad_run(const void *opaque, void *bound, const qn_step_io *io)
 
 static const qn_kernel pad_kernel = {.name = "pad", .prepare = pad_prepare, .run = pad_run};
 
-/* ---- Claim ---------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
-/* The pads of all dims, none of which cuts and none along the samples; false where they are not constant
- * or the border is not 0. */
+/* The pads of all dims, none of which cuts and none along the samples; false where they are not
+ * constant or the border is not 0. */
 static bool pads_of(state *s, const qn_node *node)
 {
     const qn_value *value = node->n_in > 2 ? node->in[2] : NULL;

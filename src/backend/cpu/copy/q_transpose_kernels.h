@@ -30,8 +30,9 @@ static void transpose_tile(uint8_t *y, const uint8_t *x, int64_t y_step, int64_t
         _mm_storeu_si128((__m128i *)(void *)(y + i * y_step), a[i]);
 }
 
-/* Fewer rows than a tile has, columns side by side: they are stored as if they had 16 bytes each, from the first one
- * on, up to the last that have room for it. Returns how many columns are done. */
+/* Fewer rows than a tile has, columns side by side: they are stored as if they had 16 bytes each,
+ * from the first one on, up to the last that have room for it. Returns how many columns are
+ * done. */
 static int64_t transpose_few(uint8_t *y, const uint8_t *x, int64_t x_step, int64_t rows,
                              int64_t columns)
 {

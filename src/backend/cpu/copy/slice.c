@@ -1,5 +1,5 @@
-/* Slice: a view where the part is one piece in every sample, else a copy, in the layout that the input
- * has where the cuts allow it. Slices of slices are one. */
+/* Slice: a view where the part is one piece in every sample, else a copy, in the layout that the
+ * input has where the cuts allow it. Slices of slices are one. */
 #include <string.h>
 
 #include "backend/cpu/copy/parts.h"
@@ -10,7 +10,7 @@
 #include "backend/cpu/parallel.h"
 #include "ops/move.h"
 
-/* ---- Ranges ------------------------------------------------------------------------------------------------ */
+/* ---- Ranges ---------------------------------------------------------------------------------- */
 
 static bool lists_of(const qn_tensor **lists, const qn_node *node)
 {
@@ -52,16 +52,20 @@ void qn_slice_compose(qn_slice_range *ranges, const qn_slice_range *inner, int32
     }
 }
 
-/* ---- Copy --------------------------------------------------------------------------------------------------- */
+/* ---- Copy ------------------------------------------------------------------------------------ */
 
 typedef struct state {
     int32_t rank;
     qn_slice_range ranges[QN_MAX_RANK];
-    int64_t dims[QN_MAX_RANK];    /* of the result, in units */
-    int64_t strides[QN_MAX_RANK]; /* walk through the input, in units */
+    /* Of the result, in units */
+    int64_t dims[QN_MAX_RANK];
+    /* Walk through the input, in units */
+    int64_t strides[QN_MAX_RANK];
     int64_t start;
-    int64_t y_stride; /* units from sample to sample of the result */
-    size_t unit;      /* bytes that stay together: an element, or a vector of the layout */
+    /* Units from sample to sample of the result */
+    int64_t y_stride;
+    /* Bytes that stay together: an element, or a vector of the layout */
+    size_t unit;
 } state;
 
 typedef struct work {
@@ -143,7 +147,7 @@ static qn_status slice_run(const void *opaque, void *bound, const qn_step_io *io
 
 static const qn_kernel slice_kernel = {.name = "slice", .prepare = slice_prepare, .run = slice_run};
 
-/* ---- Claim ---------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 /* The one axis that is cut, in steps of 1; -1: there are several, or none. */
 static int32_t cut_axis(const state *s, const qn_tensor *x)

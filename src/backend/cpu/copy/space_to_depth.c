@@ -1,5 +1,5 @@
-/* Slices of one image that a Concat joins along the channels, as in the focus layer of detectors: one
- * pass writes them straight into blocks of channels. */
+/* Slices of one image that a Concat joins along the channels, as in the focus layer of detectors:
+ * one pass writes them straight into blocks of channels. */
 #include <string.h>
 
 #include "backend/cpu/copy/slices.h"
@@ -13,8 +13,10 @@ enum { RANK = 4, MOST_PARTS = 16, MOST_LANES = 16, COLUMNS = 64 };
 
 typedef struct state {
     const qn_kernels *kernels;
-    int64_t samples, channels, height, width; /* of the result */
-    qn_strides stride;                        /* from sample to sample */
+    /* Of the result */
+    int64_t samples, channels, height, width;
+    /* From sample to sample */
+    qn_strides stride;
     /* Channel c of the result at (0, 0), in floats of a sample; steps down and across. */
     struct {
         int64_t first, down, across;
@@ -91,17 +93,18 @@ static qn_status gather_run(const void *opaque, void *bound, const qn_step_io *i
 static const qn_kernel gather_kernel = {
     .name = "space to depth", .prepare = gather_prepare, .run = gather_run};
 
-/* ---- Finding --------------------------------------------------------------------------------------------- */
+/* ---- Finding --------------------------------------------------------------------------------- */
 
 /* The slices between the image and the Concat. */
 typedef struct found {
     qn_node *concat;
-    qn_slice_range parts[MOST_PARTS][RANK]; /* by input of the Concat */
+    /* By input of the Concat */
+    qn_slice_range parts[MOST_PARTS][RANK];
     bool has[MOST_PARTS];
 } found;
 
-/* The slice `node`, whose input is cut out of the image by `before`, and those behind it: every path must
- * end in the one Concat. */
+/* The slice `node`, whose input is cut out of the image by `before`, and those behind it: every
+ * path must end in the one Concat. */
 static bool follow(found *f, qn_claim *claim, qn_node *node, const qn_slice_range *before)
 {
     qn_slice_range ranges[RANK], inner[RANK];

@@ -10,12 +10,18 @@
 enum { TILE = 16, ALONE_BELOW = 8192 };
 
 typedef struct transpose_state {
-    int32_t rank;                 /* after joining */
-    int64_t dims[QN_MAX_RANK];    /* of the output */
-    int64_t strides[QN_MAX_RANK]; /* of the input, in elements, along the output's dims */
-    size_t size;                  /* of an element */
-    int32_t transposed;           /* output dim along which the input is contiguous */
-    int64_t items;                /* rows, or tiles of the turned plane in all the rest */
+    /* After joining */
+    int32_t rank;
+    /* Of the output */
+    int64_t dims[QN_MAX_RANK];
+    /* Of the input, in elements, along the output's dims */
+    int64_t strides[QN_MAX_RANK];
+    /* Of an element */
+    size_t size;
+    /* Output dim along which the input is contiguous */
+    int32_t transposed;
+    /* Rows, or tiles of the turned plane in all the rest */
+    int64_t items;
 } transpose_state;
 
 typedef struct transpose_work {
@@ -24,7 +30,7 @@ typedef struct transpose_work {
     const char *x;
 } transpose_work;
 
-/* ---- Rows ------------------------------------------------------------------------------------------------ */
+/* ---- Rows ------------------------------------------------------------------------------------ */
 
 static void rows_range(const void *opaque, int64_t first, int64_t last)
 {
@@ -41,7 +47,7 @@ static void rows_range(const void *opaque, int64_t first, int64_t last)
     }
 }
 
-/* ---- Tiles: output [.., a, .., b] with the input contiguous along a --------------------------------------- */
+/* ---- Tiles: output [.., a, .., b] with the input contiguous along a -------------------------- */
 
 #define TRANSPOSE(T)                                                                               \
     static void transpose_##T(char *y, int64_t y_step, const char *x, int64_t x_step,              \
@@ -74,7 +80,8 @@ static void transpose(const transpose_state *s, char *y, int64_t y_step, const c
         transpose_uint8_t(y, y_step, x, x_step, rows, columns);
 }
 
-/* Item: a band of TILE places along the turned dim, for one place of all other dims but the last. */
+/* Item: a band of TILE places along the turned dim, for one place of all other dims but the
+ * last. */
 static void tiles_range(const void *opaque, int64_t first, int64_t last)
 {
     const transpose_work *w = opaque;
@@ -113,7 +120,7 @@ static qn_status transpose_run(const void *state, void *bound, const qn_step_io 
 
 static const qn_kernel transpose_kernel = {.name = "transpose", .run = transpose_run};
 
-/* ---- Claim -------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 /* Joins output dims that follow each other in the input too, and drops those of 1. */
 static void join(transpose_state *s, const qn_tensor *in, const qn_transpose_attrs *a)
@@ -151,7 +158,8 @@ static void count_items(transpose_state *s)
         s->items *= d == s->transposed ? (s->dims[d] + TILE - 1) / TILE : s->dims[d];
 }
 
-/* Integers that are channels last need not move to become [N, spatial..., C], nor the other way round. */
+/* Integers that are channels last need not move to become [N, spatial..., C], nor the other way
+ * round. */
 static bool only_renames(qn_layout *from, qn_layout *to, const qn_claim *claim, const qn_tensor *x)
 {
     const qn_transpose_attrs *a = claim->node->attrs;

@@ -10,7 +10,8 @@ enum { ALONE_BELOW = 32768 }; /* elements for which waking the other threads doe
 typedef struct arg_state {
     qn_arg_fn *const *fns;
     int64_t width;
-    int64_t outer, n, inner; /* x as [outer, n, inner] */
+    /* x as [outer, n, inner] */
+    int64_t outer, n, inner;
 } arg_state;
 
 typedef struct arg_work {

@@ -1,5 +1,5 @@
-/* Attention without masks and caches. Where Q, K and V are split off one tensor along its last axis, the
- * Split belongs to the step: the kernel reads them where they lie. */
+/* Attention without masks and caches. Where Q, K and V are split off one tensor along its last
+ * axis, the Split belongs to the step: the kernel reads them where they lie. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
@@ -12,8 +12,10 @@ enum { Q, K, V, PARTS };
 
 /* Where the heads of one operand lie, in floats. */
 typedef struct operand {
-    int32_t in;     /* of the step */
-    int64_t offset; /* of the first element */
+    /* Of the step */
+    int32_t in;
+    /* Of the first element */
+    int64_t offset;
     int64_t batch, head, row;
 } operand;
 
@@ -23,7 +25,8 @@ typedef struct attention_state {
     int64_t queries, keys, size, value_size;
     float scale;
     operand parts[PARTS], y;
-    int64_t scratch; /* floats of one thread */
+    /* Floats of one thread */
+    int64_t scratch;
 } attention_state;
 
 typedef struct work {
@@ -70,7 +73,7 @@ static qn_status attention_run(const void *state, void *bound, const qn_step_io 
 
 static const qn_kernel attention_kernel = {.name = "attention", .run = attention_run};
 
-/* ---- Claim ------------------------------------------------------------------------------------------------ */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 static bool is_plain(const qn_node *node)
 {

@@ -1,5 +1,6 @@
-/* GlobalAveragePool of floats that lie channels last, as integer convolutions leave them: pixels are added one
- * after another in doubles, all channels side by side: the reference's bits on every machine. */
+/* GlobalAveragePool of floats that lie channels last, as integer convolutions leave them: pixels
+ * are added one after another in doubles, all channels side by side: the reference's bits on every
+ * machine. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/parallel.h"
 
@@ -7,7 +8,8 @@ enum { CHANNELS = 64 }; /* of an item */
 
 typedef struct state {
     int64_t samples, channels, area, chunks;
-    int64_t x_stride; /* bytes from sample to sample */
+    /* Bytes from sample to sample */
+    int64_t x_stride;
 } state;
 
 typedef struct work {

@@ -1,6 +1,6 @@
-/* GridSample of float32: for a block of points the elements that each is made of, and their weights, are worked out
- * once; then every channel sums them up. Taps that lie outside are zeros: they count as another element with weight 0,
- * unless that makes no number of a sum. */
+/* GridSample of float32: for a block of points the elements that each is made of, and their
+ * weights, are worked out once; then every channel sums them up. Taps that lie outside are zeros:
+ * they count as another element with weight 0, unless that makes no number of a sum. */
 #include "ops/grid_sample.h"
 
 #include <math.h>
@@ -12,19 +12,27 @@
 
 enum {
     MOST_SPATIAL = 3,
-    MOST_TAPS = 64,       /* four along each of three axes */
-    BLOCK_TAPS = 1024,    /* of all points of a block */
-    ALONE_BELOW = 1 << 14 /* taps of all channels that one thread does by itself */
+    /* Four along each of three axes */
+    MOST_TAPS = 64,
+    /* Of all points of a block */
+    BLOCK_TAPS = 1024,
+    /* Taps of all channels that one thread does by itself */
+    ALONE_BELOW = 1 << 14
 };
 
 typedef struct grid_state {
     const qn_grid_attrs *attrs;
     int32_t spatial;
-    int64_t dims[MOST_SPATIAL]; /* of X */
-    int64_t channels, plane;    /* plane: elements of X in one channel */
-    int64_t points;             /* of one sample */
-    int64_t taps, block;        /* of a point that lies inside; points of a block */
-    int64_t blocks;             /* of one sample */
+    /* Of X */
+    int64_t dims[MOST_SPATIAL];
+    /* Plane: elements of X in one channel */
+    int64_t channels, plane;
+    /* Of one sample */
+    int64_t points;
+    /* Of a point that lies inside; points of a block */
+    int64_t taps, block;
+    /* Of one sample */
+    int64_t blocks;
 } grid_state;
 
 typedef struct grid_work {
@@ -37,7 +45,8 @@ typedef struct grid_work {
 /* Tap k of point p stands at p * taps + k. */
 typedef struct block {
     int64_t points;
-    bool whole; /* no tap of any point is missing */
+    /* No tap of any point is missing */
+    bool whole;
     int32_t at[BLOCK_TAPS];
     float weight[BLOCK_TAPS];
     uint8_t count[BLOCK_TAPS];

@@ -1,5 +1,5 @@
-/* The kernels of one instruction set: compiled from the same sources (the *_kernels.h files), chosen
- * when a plan is made. */
+/* The kernels of one instruction set: compiled from the same sources (the *_kernels.h files),
+ * chosen when a plan is made. */
 #ifndef QN_CPU_KERNELS_H
 #define QN_CPU_KERNELS_H
 
@@ -14,29 +14,38 @@ typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *
 
 /* Parameters of a normalization over rows; bias may be NULL. */
 typedef struct qn_norm_row {
-    const float *scale, *bias; /* [n] */
+    /* [n] */
+    const float *scale, *bias;
     float epsilon;
-    bool centered; /* the mean is taken out */
+    /* The mean is taken out */
+    bool centered;
 } qn_norm_row;
 
 /* How the elements of a group are joined; `shift` is the group's. (reduction.h) */
 typedef enum qn_reduction {
     QN_REDUCTION_SUM,
-    QN_REDUCTION_ABS,       /* sum of |x| */
-    QN_REDUCTION_SQUARE,    /* sum of x^2 */
-    QN_REDUCTION_DEVIATION, /* sum of (x - shift)^2 */
-    QN_REDUCTION_EXP,       /* sum of e^(x - shift) */
+    /* Sum of |x| */
+    QN_REDUCTION_ABS,
+    /* Sum of x^2 */
+    QN_REDUCTION_SQUARE,
+    /* Sum of (x - shift)^2 */
+    QN_REDUCTION_DEVIATION,
+    /* Sum of e^(x - shift) */
+    QN_REDUCTION_EXP,
     QN_REDUCTION_PRODUCT,
-    QN_REDUCTION_MAX, /* what is no number is the largest and the smallest */
+    /* What is no number is the largest and the smallest */
+    QN_REDUCTION_MAX,
     QN_REDUCTION_MIN,
     QN_REDUCTIONS
 } qn_reduction;
 
 /* Reduces x[r * result_step + k * step] for k < n into totals[r], for r < count. */
 typedef struct qn_reduction_block {
-    double *totals; /* [count], with room for whole vectors */
+    /* [count], with room for whole vectors */
+    double *totals;
     const float *x;
-    const float *shift; /* [count]; NULL: none */
+    /* [count]; NULL: none */
+    const float *shift;
     int64_t count, result_step;
     int64_t n, step;
 } qn_reduction_block;
@@ -44,11 +53,13 @@ typedef void qn_reduction_fn(const qn_reduction_block *block);
 
 /* y = (x - centre) * factor + bias */
 typedef struct qn_center {
-    const float *centre, *factor, *bias; /* one for a row, one for each lane */
+    /* One for a row, one for each lane */
+    const float *centre, *factor, *bias;
 } qn_center;
 typedef void qn_center_fn(float *y, const float *x, int64_t n, const qn_center *center);
 
-/* Which of the elements that are equally good: the first or the last. What is no number is the best. */
+/* Which of the elements that are equally good: the first or the last. What is no number is the
+ * best. */
 typedef enum qn_arg { QN_ARG_MAX, QN_ARG_MAX_LAST, QN_ARG_MIN, QN_ARG_MIN_LAST, QN_ARGS } qn_arg;
 /* For each of `count` rows, or lanes, of n elements that are `stride` floats apart. */
 typedef struct qn_arg_block {
@@ -61,16 +72,19 @@ enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
 
 /* One head of attention; strides in floats from row to row. */
 typedef struct qn_attention_head {
-    const float *q, *k, *v; /* [queries, size], [keys, size], [keys, value_size] */
-    float *y;               /* [queries, value_size] */
+    /* [queries, size], [keys, size], [keys, value_size] */
+    const float *q, *k, *v;
+    /* [queries, value_size] */
+    float *y;
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
     float scale;
-    float *scratch; /* (size + 4) * keys, rounded up to whole vectors */
+    /* (size + 4) * keys, rounded up to whole vectors */
+    float *scratch;
 } qn_attention_head;
 
-/* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most `width`
- * of each. With `fill` the rest of y's `width` lanes becomes 0. */
+/* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most
+ * `width` of each. With `fill` the rest of y's `width` lanes becomes 0. */
 typedef struct qn_transpose_tile {
     float *y;
     const float *x;
@@ -93,25 +107,32 @@ typedef enum qn_cast_type {
     QN_CAST_TYPES
 } qn_cast_type;
 
-/* Rows of numbers times a matrix M [depth, panels * panel], which is packed as [panels, depth, panel]; a panel is
- * QN_PANEL_VECTORS vectors of columns. */
+/* Rows of numbers times a matrix M [depth, panels * panel], which is packed as [panels, depth,
+ * panel]; a panel is QN_PANEL_VECTORS vectors of columns. */
 enum { QN_PANEL_VECTORS = 2 };
 typedef struct qn_product {
-    float *y; /* [rows, panels * panel]: the products are added to what is there */
+    /* [rows, panels * panel]: the products are added to what is there */
+    float *y;
     int64_t y_stride;
-    const float *const *x; /* one pointer a row, to `depth` numbers */
+    /* One pointer a row, to `depth` numbers */
+    const float *const *x;
     const float *m;
     int64_t rows, depth, panels;
 } qn_product;
 
 /* One step of one item of a recurrent node, from the sums of its gates. */
 typedef struct qn_gates {
-    const float *sums; /* of each gate, `pitch` apart */
+    /* Of each gate, `pitch` apart */
+    const float *sums;
     int64_t pitch;
-    const float *recurrent; /* GRU_LINEAR: what the reset gate is for */
-    const float *h;         /* the state before, not read by LSTM and RNN */
-    float *next;            /* the state behind; GRU_RESET: the state as the reset gate leaves it */
-    float *c;               /* LSTM */
+    /* GRU_LINEAR: what the reset gate is for */
+    const float *recurrent;
+    /* The state before, not read by LSTM and RNN */
+    const float *h;
+    /* The state behind; GRU_RESET: the state as the reset gate leaves it */
+    float *next;
+    /* LSTM */
+    float *c;
 } qn_gates;
 /* Units [first, last), whole vectors. */
 typedef void qn_gates_fn(const qn_gates *step, int64_t first, int64_t last);
@@ -126,28 +147,37 @@ typedef enum qn_cell_fn {
 } qn_cell_fn;
 
 struct qn_kernels {
-    int width;             /* of a vector, and the channel block of blocked layouts */
-    qn_map_fn *const *map; /* by qn_fn */
+    /* Of a vector, and the channel block of blocked layouts */
+    int width;
+    /* By qn_fn */
+    qn_map_fn *const *map;
     void (*transpose)(const qn_transpose_tile *transpose);
-    const qn_winograd_kernels *wino;          /* NULL: none */
-    const qn_pointwise_kernels *pointwise;    /* NULL: none */
-    qn_depthwise_fn *const (*depthwise)[2];   /* by kernel (3, 5) and stride (1, 2); NULL: none */
-    qn_cast_fn *const (*cast)[QN_CAST_TYPES]; /* from, to; NULL: none */
-    qn_cast_fn *is_nan;                       /* float to bool */
-    qn_cast_fn *const (*is_inf)[2];           /* by negative and positive; NULL: none */
+    /* NULL: none */
+    const qn_winograd_kernels *wino;
+    /* NULL: none */
+    const qn_pointwise_kernels *pointwise;
+    /* By kernel (3, 5) and stride (1, 2); NULL: none */
+    qn_depthwise_fn *const (*depthwise)[2];
+    /* From, to; NULL: none */
+    qn_cast_fn *const (*cast)[QN_CAST_TYPES];
+    /* Float to bool */
+    qn_cast_fn *is_nan;
+    /* By negative and positive; NULL: none */
+    qn_cast_fn *const (*is_inf)[2];
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
     /* At most `width` lanes side by side; their elements are `stride` floats apart. */
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
     void (*attend)(const qn_attention_head *head);
     void (*product)(const qn_product *product);
-    qn_gates_fn *const *gates; /* by qn_cell_fn */
+    /* By qn_cell_fn */
+    qn_gates_fn *const *gates;
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
-    qn_reduction_fn *const (
-        *reduction)[2]; /* by qn_reduction; rows (step is 1), lanes (result_step is 1) */
+    /* By qn_reduction; rows (step is 1), lanes (result_step is 1) */
+    qn_reduction_fn *const (*reduction)[2];
     qn_center_fn *center_row, *center_lanes;
-    qn_arg_fn *const (
-        *arg)[2]; /* by qn_arg; rows (stride is 1), lanes (count of them at most `width`) */
+    /* By qn_arg; rows (stride is 1), lanes (count of them at most `width`) */
+    qn_arg_fn *const (*arg)[2];
     /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
     float (*peak)(int64_t rounds);
 };

@@ -1,6 +1,7 @@
-/* Normalizations by a group's own numbers, of float32: InstanceNormalization, GroupNormalization, LpNormalization,
- * MeanVarianceNormalization, LogSoftmax. y = (x - centre) * factor + bias, for some with a scale and a bias by
- * channel. (LayerNormalization, which has them by element, and Softmax are in softmax_norm.c.) */
+/* Normalizations by a group's own numbers, of float32: InstanceNormalization, GroupNormalization,
+ * LpNormalization, MeanVarianceNormalization, LogSoftmax. y = (x - centre) * factor + bias, for
+ * some with a scale and a bias by channel. (LayerNormalization, which has them by element, and
+ * Softmax are in softmax_norm.c.) */
 #include <float.h>
 #include <math.h>
 
@@ -9,7 +10,7 @@
 #include "ops/move.h"
 #include "ops/reduce.h"
 
-/* ---- Factors, from the last reduction of n elements --------------------------------------------------------------- */
+/* ---- Factors, from the last reduction of n elements ------------------------------------------ */
 
 static double by_spread(double total, double n, double epsilon)
 {
@@ -46,7 +47,8 @@ static double by_one(double total, double n, double epsilon)
 
 typedef struct norm_kind {
     const qn_reduction *reductions;
-    int rounds; /* 2: the first one finds the centre */
+    /* 2: the first one finds the centre */
+    int rounds;
     bool is_log;
     double (*factor)(double total, double n, double epsilon);
 } norm_kind;
@@ -60,21 +62,23 @@ static const norm_kind norm_1_kind = {sizes, 1, false, by_norm_1};
 static const norm_kind norm_2_kind = {squares, 1, false, by_norm_2};
 static const norm_kind log_kind = {exponentials, 2, true, by_one};
 
-/* ---- Kernel ------------------------------------------------------------------------------------------------------ */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct norms_state {
     qn_reduction_plan plan;
     const norm_kind *kind;
     double epsilon;
-    int64_t groups, each,
-        area; /* of a sample, channels of a group, elements of a channel; 0: no scales */
+    /* Of a sample, channels of a group, elements of a channel; 0: no scales */
+    int64_t groups, each, area;
 } norms_state;
 
 typedef struct norms_work {
     const norms_state *state;
     float *y;
-    const float *scales, *biases;  /* by channel */
-    float *centre, *factor, *bias; /* by group */
+    /* By channel */
+    const float *scales, *biases;
+    /* By group */
+    float *centre, *factor, *bias;
 } norms_work;
 
 static void norms_complete(const qn_reduction_job *job, int round, const double *totals,
@@ -164,7 +168,7 @@ static qn_status norms_run(const void *state, void *bound, const qn_step_io *io)
 
 static const qn_kernel norms_kernel = {.name = "norm", .run = norms_run};
 
-/* ---- Claims -------------------------------------------------------------------------------------------------------- */
+/* ---- Claims ---------------------------------------------------------------------------------- */
 
 static qn_status take(bool *taken, qn_claim *claim, const norms_state *found)
 {

@@ -1,5 +1,5 @@
-/* Multiply-adds without memory, as many as the registers allow to be under way at once: what the core can
- * do at most. Included once per instruction set. */
+/* Multiply-adds without memory, as many as the registers allow to be under way at once: what the
+ * core can do at most. Included once per instruction set. */
 #ifndef QN_CPU_PEAK_KERNELS_H
 #define QN_CPU_PEAK_KERNELS_H
 

@@ -1,6 +1,7 @@
-/* LSTM, GRU and RNN with the usual activations, of constant weights. All items of a batch go through a step together.
- * The products with the sequence, which wait for nothing, are done for a few steps at once; those with the state
- * follow step by step. Gates are padded to whole panels, whose weights are 0. */
+/* LSTM, GRU and RNN with the usual activations, of constant weights. All items of a batch go
+ * through a step together. The products with the sequence, which wait for nothing, are done for a
+ * few steps at once; those with the state follow step by step. Gates are padded to whole panels,
+ * whose weights are 0. */
 #include "ops/recurrent.h"
 
 #include <math.h>
@@ -15,15 +16,18 @@ enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 enum { IN_X, IN_LENGTHS, IN_H, IN_C }; /* of the claim */
 enum { Y, Y_H, Y_C, OUTPUTS };
 enum {
-    ALONE_BELOW = 1 << 16, /* products of weights that one thread does by itself */
-    ROWS_AT_ONCE = 64      /* of the sequence */
+    /* Products of weights that one thread does by itself */
+    ALONE_BELOW = 1 << 16,
+    /* Of the sequence */
+    ROWS_AT_ONCE = 64
 };
 
 /* What differs between the cells. */
 typedef struct cell {
     const qn_op *op;
     int64_t gates;
-    int32_t activations; /* of one direction; the first row of an operator has its default */
+    /* Of one direction; the first row of an operator has its default */
+    int32_t activations;
     qn_squash usual[3];
     qn_cell_fn finish;
 } cell;
@@ -42,28 +46,41 @@ typedef struct recurrent_state {
     int64_t gates;
     qn_cell_fn finish;
     int64_t steps, batch, inputs, hidden;
-    int64_t panel, panels; /* of one gate */
-    int64_t pitch;         /* panels * panel: `hidden` with what pads it */
-    int64_t chunk;         /* steps whose products with the sequence are done at once */
+    /* Of one gate */
+    int64_t panel, panels;
+    /* panels * panel: `hidden` with what pads it */
+    int64_t pitch;
+    /* Steps whose products with the sequence are done at once */
+    int64_t chunk;
     int32_t directions;
-    bool backwards;               /* the first direction */
-    float *weights_x, *weights_h; /* per direction: [gates * panels, inputs or hidden, panel] */
-    float *bias;                  /* per direction: [gates, pitch] */
-    float *bias_h;                /* GRU_LINEAR, per direction: [pitch] of the state's product */
+    /* The first direction */
+    bool backwards;
+    /* Per direction: [gates * panels, inputs or hidden, panel] */
+    float *weights_x, *weights_h;
+    /* Per direction: [gates, pitch] */
+    float *bias;
+    /* GRU_LINEAR, per direction: [pitch] of the state's product */
+    float *bias_h;
 } recurrent_state;
 
-/* ---- Running ---------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 /* One direction of a run. */
 typedef struct direction {
     const recurrent_state *state;
     int32_t number;
-    const int32_t *lengths; /* [batch]; NULL: all steps */
-    float *h, *next, *c;    /* [batch, pitch] */
-    float *extra;       /* [batch, pitch]: GRU: h as the reset gate leaves it; GRU_LINEAR: R h */
-    float *sums;        /* [chunk, batch, gates, pitch] */
-    const float **rows; /* [chunk, batch] of the sequence */
-    const float **h_rows, **extra_rows; /* [batch] */
+    /* [batch]; NULL: all steps */
+    const int32_t *lengths;
+    /* [batch, pitch] */
+    float *h, *next, *c;
+    /* [batch, pitch]: GRU: h as the reset gate leaves it; GRU_LINEAR: R h */
+    float *extra;
+    /* [chunk, batch, gates, pitch] */
+    float *sums;
+    /* [chunk, batch] of the sequence */
+    const float **rows;
+    /* [batch] */
+    const float **h_rows, **extra_rows;
 } direction;
 
 static bool goes_on(const direction *d, int64_t step, int64_t b)
@@ -81,9 +98,11 @@ static int64_t time_of(const direction *d, int64_t step, int64_t b)
 
 typedef struct work {
     const direction *d;
-    int64_t rows; /* project_range: of d->rows */
+    /* project_range: of d->rows */
+    int64_t rows;
     int64_t step;
-    float *sums; /* of the step: [batch, gates, pitch] */
+    /* Of the step: [batch, gates, pitch] */
+    float *sums;
 } work;
 
 /* The sums begin as biases and W x; panels of all gates. */
@@ -106,8 +125,8 @@ static void project_range(const void *opaque, int64_t first, int64_t last)
     s->kernels->product(&product);
 }
 
-/* The state's part of the sums of one gate. That of a GRU's fresh state is for the state behind the reset gate, or, when
- * it is linear, stays apart until that gate is known. */
+/* The state's part of the sums of one gate. That of a GRU's fresh state is for the state behind the
+ * reset gate, or, when it is linear, stays apart until that gate is known. */
 static void recur(const work *w, int64_t gate, int64_t first, int64_t last)
 {
     const direction *d = w->d;
@@ -208,7 +227,7 @@ static void project(const direction *d, const qn_step_io *io, int64_t first, int
                 ALONE_BELOW / (s->panel * s->inputs * w.rows) + 1, project_range, &w);
 }
 
-/* ---- States and results ----------------------------------------------------------------------------------- */
+/* ---- States and results ---------------------------------------------------------------------- */
 
 static void begin(float *to, const direction *d, const qn_tensor *from)
 {
@@ -314,7 +333,7 @@ static size_t scratch_of(const recurrent_state *s)
            rows * (chunk + 2) * sizeof(float *);
 }
 
-/* ---- Packing ---------------------------------------------------------------------------------------------- */
+/* ---- Packing --------------------------------------------------------------------------------- */
 
 /* W or R of one direction, [gates, hidden, depth], as panels */
 static void pack(float *to, const recurrent_state *s, const qn_tensor *from, int64_t d,
@@ -372,7 +391,7 @@ static qn_status recurrent_prepare(qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Claim ------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 static qn_value *input(const qn_node *node, int32_t i)
 {

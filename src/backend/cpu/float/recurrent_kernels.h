@@ -7,14 +7,16 @@
 
 enum {
     PANEL = QN_PANEL_VECTORS * VEC_WIDTH,
-    GROUP_PANELS = 4,                      /* that one row meets at a time */
-    TILE_PANELS = VEC_WIDTH == 16 ? 2 : 1, /* that four rows meet at a time */
+    /* That one row meets at a time */
+    GROUP_PANELS = 4,
+    /* That four rows meet at a time */
+    TILE_PANELS = VEC_WIDTH == 16 ? 2 : 1,
     TILE_VECTORS = GROUP_PANELS * QN_PANEL_VECTORS,
     TILE_ROWS = 4
 };
 
-/* y += M x for `rows` rows and `panels` panels, numbers that the compiler knows: the sums stay in registers. Every
- * sum goes through the depth in order, so that it does not depend on the tile. */
+/* y += M x for `rows` rows and `panels` panels, numbers that the compiler knows: the sums stay in
+ * registers. Every sum goes through the depth in order, so that it does not depend on the tile. */
 VEC_INLINE void product_tile(const qn_product *p, int64_t row, int64_t panel, int rows, int panels)
 {
     const int vectors = panels * QN_PANEL_VECTORS;
@@ -67,7 +69,7 @@ static void product(const qn_product *p)
         product_group(p, panel, 1);
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------------------ */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* c = f * c + i * tanh(g), h = o * tanh(c); gates i, o, f, g */
 static void lstm_gates(const qn_gates *s, int64_t first, int64_t last)

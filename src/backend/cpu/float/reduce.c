@@ -11,7 +11,8 @@ typedef struct reduction {
     int rounds;
     qn_reduction reductions[2];
     bool is_mean;
-    double (*result)(double total); /* NULL: the total itself */
+    /* NULL: the total itself */
+    double (*result)(double total);
 } reduction;
 
 static const reduction reductions[] = {
@@ -27,7 +28,7 @@ static const reduction reductions[] = {
     {&qn_op_ReduceSumSquare, 1, {QN_REDUCTION_SQUARE}, false, NULL},
 };
 
-/* ---- Kernel -------------------------------------------------------------------------------------------------- */
+/* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct reduce_state {
     qn_reduction_plan plan;

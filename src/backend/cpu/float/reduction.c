@@ -6,15 +6,21 @@
 #include "ops/move.h"
 
 enum {
-    ITEM = 16384,         /* elements that make an item worth its while */
-    PART = 32768,         /* elements of a part */
-    MOST_PARTS = 64,      /* of a group */
-    ENOUGH_ITEMS = 32,    /* to share without parts */
-    ALONE_BELOW = 131072, /* elements for which waking the other threads does not pay */
-    MORE_ROUNDS = 8       /* two rounds: an element is that much more work */
+    /* Elements that make an item worth its while */
+    ITEM = 16384,
+    /* Elements of a part */
+    PART = 32768,
+    /* Of a group */
+    MOST_PARTS = 64,
+    /* To share without parts */
+    ENOUGH_ITEMS = 32,
+    /* Elements for which waking the other threads does not pay */
+    ALONE_BELOW = 131072,
+    /* Two rounds: an element is that much more work */
+    MORE_ROUNDS = 8
 };
 
-/* ---- Plan --------------------------------------------------------------------------------------------------- */
+/* ---- Plan ------------------------------------------------------------------------------------ */
 
 static void axes_add(qn_reduction_axes *a, int64_t dim, int64_t step, bool joins)
 {
@@ -37,7 +43,8 @@ static int64_t whole_vectors(int64_t count)
     return (count + 15) / 16 * 16; /* of every instruction set */
 }
 
-/* Rows: as many as make an item. Lanes: pieces of rows that are long enough to be read one after another. */
+/* Rows: as many as make an item. Lanes: pieces of rows that are long enough to be read one after
+ * another. */
 static int64_t tile_of(const qn_reduction_plan *p)
 {
     const int64_t wanted = ITEM / p->reduced.count + 1;
@@ -80,7 +87,7 @@ size_t qn_reduction_scratch(const qn_reduction_plan *p)
                          : (size_t)(p->items * p->parts * whole_vectors(p->tile)) * sizeof(double);
 }
 
-/* ---- Pieces -------------------------------------------------------------------------------------------------- */
+/* ---- Pieces ---------------------------------------------------------------------------------- */
 
 /* Floats from the start to the element with this number. */
 static int64_t offset_of(const qn_reduction_axes *a, int64_t number)
@@ -96,7 +103,8 @@ static qn_reduction_piece piece_of(const qn_reduction_plan *p, int64_t item, int
         p->reduced.count * part / p->parts, p->reduced.count * (part + 1) / p->parts};
 }
 
-/* From position `from` to the end of its row, or of the piece, whose first result begins at `start`. */
+/* From position `from` to the end of its row, or of the piece, whose first result begins at
+ * `start`. */
 static qn_reduction_run run_at(const qn_reduction_plan *p, const qn_reduction_piece *piece,
                                int64_t start, int64_t from)
 {
@@ -139,7 +147,7 @@ static void apply_piece(const qn_reduction_job *job, const qn_reduction_piece *p
     }
 }
 
-/* ---- Items with whole groups: all rounds while they are in the cache ------------------------------------------- */
+/* ---- Items with whole groups: all rounds while they are in the cache ------------------------- */
 
 static void do_items(const void *opaque, int64_t first, int64_t last)
 {
@@ -156,7 +164,7 @@ static void do_items(const void *opaque, int64_t first, int64_t last)
     }
 }
 
-/* ---- Items in parts: round by round ------------------------------------------------------------------------------ */
+/* ---- Items in parts: round by round ---------------------------------------------------------- */
 
 typedef struct round_work {
     const qn_reduction_job *job;

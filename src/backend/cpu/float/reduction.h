@@ -1,11 +1,12 @@
-/* Reductions: the elements of a row-major float32 tensor joined along some of its axes, each group to one number.
- * Reductions are nothing else; normalizations reduction first and then go over the elements once more.
+/* Reductions: the elements of a row-major float32 tensor joined along some of its axes, each group
+ * to one number. Reductions are nothing else; normalizations reduction first and then go over the
+ * elements once more.
  *
- * Neighbouring axes that are all kept, or all reduced, go as one. The innermost kept one and the innermost
- * reduced one are what kernels see: either the elements of a group are side by side (rows), or the groups are
- * (lanes). The others are walked. An item of work is a tile of results along the innermost kept axis; where
- * items are few and groups long, groups are cut into parts, at places that depend on the shape alone, so that
- * any number of threads gives the same bits. */
+ * Neighbouring axes that are all kept, or all reduced, go as one. The innermost kept one and the
+ * innermost reduced one are what kernels see: either the elements of a group are side by side
+ * (rows), or the groups are (lanes). The others are walked. An item of work is a tile of results
+ * along the innermost kept axis; where items are few and groups long, groups are cut into parts, at
+ * places that depend on the shape alone, so that any number of threads gives the same bits. */
 #ifndef QN_CPU_REDUCTION_H
 #define QN_CPU_REDUCTION_H
 
@@ -17,8 +18,8 @@ enum { QN_REDUCTION_TILE = 512 }; /* results of an item, at most */
 /* Axes that go together, innermost first. */
 typedef struct qn_reduction_axes {
     int32_t rank;
-    int64_t dims[QN_MAX_RANK],
-        steps[QN_MAX_RANK]; /* steps in floats; dims[0] is 1 where rank is 0 */
+    /* Steps in floats; dims[0] is 1 where rank is 0 */
+    int64_t dims[QN_MAX_RANK], steps[QN_MAX_RANK];
     int64_t count;
 } qn_reduction_axes;
 
@@ -26,7 +27,8 @@ typedef struct qn_reduction_plan {
     const qn_kernels *kernels;
     qn_reduction_axes kept, reduced;
     bool by_lanes;
-    int64_t tile, tiles; /* results of an item, items along kept.dims[0] */
+    /* Results of an item, items along kept.dims[0] */
+    int64_t tile, tiles;
     int64_t items, parts;
 } qn_reduction_plan;
 
@@ -39,8 +41,10 @@ typedef struct qn_reduction_piece {
 } qn_reduction_piece;
 /* A run of positions along the innermost reduced axis. */
 typedef struct qn_reduction_run {
-    int64_t offset; /* into the tensor, of the first result's first element */
-    int64_t from;   /* position of it */
+    /* Into the tensor, of the first result's first element */
+    int64_t offset;
+    /* Position of it */
+    int64_t from;
     int64_t n;
 } qn_reduction_run;
 
@@ -48,7 +52,8 @@ typedef struct qn_reduction_run {
 typedef struct qn_reduction_job {
     const qn_reduction_plan *plan;
     const float *x;
-    const float *shift; /* by result: for reductions that want one */
+    /* By result: for reductions that want one */
+    const float *shift;
     const qn_reduction *reductions;
     int rounds;
     /* Makes results [first, first + count) of the totals of a round. */
@@ -57,8 +62,10 @@ typedef struct qn_reduction_job {
     /* NULL, or the last turn: once for every run. */
     void (*apply)(const struct qn_reduction_job *job, const qn_reduction_piece *piece,
                   const qn_reduction_run *run);
-    const void *user; /* what finish and apply want to know */
-    double *partial;  /* qn_reduction_scratch bytes */
+    /* What finish and apply want to know */
+    const void *user;
+    /* qn_reduction_scratch bytes */
+    double *partial;
 } qn_reduction_job;
 
 size_t qn_reduction_scratch(const qn_reduction_plan *plan);

@@ -1,4 +1,5 @@
-/* Reductions of rows, and of lanes that lie side by side. Totals of sums and products are doubles. */
+/* Reductions of rows, and of lanes that lie side by side. Totals of sums and products are
+ * doubles. */
 #ifndef QN_CPU_REDUCTION_KERNELS_H
 #define QN_CPU_REDUCTION_KERNELS_H
 
@@ -9,9 +10,9 @@
 
 enum { REDUCE_ROWS = 8 }; /* of lanes, at a time */
 
-/* ---- How values are joined --------------------------------------------------------------------------------------
- * A few values meet in their own type, then join a total; at the end lanes and totals become one. What is no number
- * stays. */
+/* ---- How values are joined ----------------------------------------------------------------------
+ * A few values meet in their own type, then join a total; at the end lanes and totals become one.
+ * What is no number stays. */
 
 /* Doubles. */
 VEC_INLINE vecd meet_add(vecd a, vecd b)
@@ -100,7 +101,7 @@ VEC_INLINE double total_smaller(double a, double b)
     return b < a || isnan(b) ? b : a;
 }
 
-/* ---- Totals, which are doubles in memory: these hold every float ------------------------------------------------- */
+/* ---- Totals, which are doubles in memory: these hold every float ----------------------------- */
 
 VEC_INLINE vecd total_set_vecd(float x)
 {
@@ -132,7 +133,7 @@ VEC_INLINE vecd vecd_square(vecd a)
     return vecd_mul(a, a);
 }
 
-/* ---- Loops --------------------------------------------------------------------------------------------------------- */
+/* ---- Loops ----------------------------------------------------------------------------------- */
 
 /* Rows shorter than a vector, turned so that they are lanes, `VEC_WIDTH` of them at a time. */
 static void reduce_transposed(const qn_reduction_block *b, qn_reduction_fn *lanes)
@@ -149,9 +150,9 @@ static void reduce_transposed(const qn_reduction_block *b, qn_reduction_fn *lane
     }
 }
 
-/* VALUE is what element x counts as, of type V; totals are of type T and begin with START. NEUTRAL is an element
- * that changes nothing, for what is left of the last vector. Lanes: a few rows at a time, so that memory is read as
- * it lies. */
+/* VALUE is what element x counts as, of type V; totals are of type T and begin with START. NEUTRAL
+ * is an element that changes nothing, for what is left of the last vector. Lanes: a few rows at a
+ * time, so that memory is read as it lies. */
 #define REDUCE(NAME, V, T, JOIN, START, NEUTRAL, VALUE)                                            \
     VEC_INLINE V value_##NAME(vec x, vec shift)                                                    \
     {                                                                                              \
@@ -244,7 +245,7 @@ static qn_reduction_fn *const reductions[QN_REDUCTIONS][2] = {
     REDUCE_ROW(SUM), REDUCE_ROW(ABS),     REDUCE_ROW(SQUARE), REDUCE_ROW(DEVIATION),
     REDUCE_ROW(EXP), REDUCE_ROW(PRODUCT), REDUCE_ROW(MAX),    REDUCE_ROW(MIN)};
 
-/* ---- Normalizing: y = (x - centre) * factor + bias ----------------------------------------------------------------- */
+/* ---- Normalizing: y = (x - centre) * factor + bias ------------------------------------------- */
 
 VEC_INLINE vec center(vec x, vec centre, vec factor, vec bias)
 {

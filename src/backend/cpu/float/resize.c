@@ -9,10 +9,12 @@
 enum { ALONE_BELOW = 8192 };
 
 typedef struct resize_state {
-    int64_t planes; /* of all samples: [H, W, lanes] each */
+    /* Of all samples: [H, W, lanes] each */
+    int64_t planes;
     int64_t in_h, in_w, out_h, out_w, lanes;
     int32_t taps_h, taps_w;
-    int64_t *index_h, *index_w; /* [out, taps] */
+    /* [out, taps] */
+    int64_t *index_h, *index_w;
     float *weight_h, *weight_w;
 } resize_state;
 
@@ -79,7 +81,7 @@ static qn_status resize_run(const void *state, void *bound, const qn_step_io *io
     return QN_OK;
 }
 
-/* ---- Claim -------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 static bool can_take(const qn_claim *claim, const qn_tensor *in, const qn_tensor *out)
 {

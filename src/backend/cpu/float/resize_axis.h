@@ -5,14 +5,15 @@
 #include "ops/resize.h"
 #include "run/backend.h"
 
-/* Inputs roi, scales and sizes of the node stand from `roi` on. Only H and W change, by nearest or linear,
- * in a way that constants say. */
+/* Inputs roi, scales and sizes of the node stand from `roi` on. Only H and W change, by nearest or
+ * linear, in a way that constants say. */
 bool qn_resize_is_plain(const qn_node *node, int32_t roi, const qn_tensor *in,
                         const qn_tensor *out);
 
 typedef struct qn_resize_taps_of {
     int32_t taps;
-    int64_t *index; /* [out, taps] */
+    /* [out, taps] */
+    int64_t *index;
     float *weight;
 } qn_resize_taps_of;
 /* Of input 0 and output 0 of the claim's first node. */

@@ -1,5 +1,6 @@
-/* RoiAlign of float32. Since the samples of a cell are a grid, their weights are products of weights along y and along
- * x: samples that meet the same element along an axis become one tap, and all channels use the same taps. */
+/* RoiAlign of float32. Since the samples of a cell are a grid, their weights are products of
+ * weights along y and along x: samples that meet the same element along an axis become one tap, and
+ * all channels use the same taps. */
 #include "ops/roi.h"
 
 #include <math.h>
@@ -16,13 +17,17 @@ enum {
 typedef struct roi_state {
     const qn_node *node;
     const qn_roi_attrs *attrs;
-    int64_t images, channels, height, width; /* X */
-    int64_t regions, rows, columns;          /* Y */
-    size_t scratch;                          /* bytes of one thread */
+    /* X */
+    int64_t images, channels, height, width;
+    /* Y */
+    int64_t regions, rows, columns;
+    /* Bytes of one thread */
+    size_t scratch;
 } roi_state;
 
-/* An element that samples lie next to. `weight` is the sum of their weights, by the number of samples; of the maximum it
- * is the largest, and `low` the smallest, with which a negative element is largest. */
+/* An element that samples lie next to. `weight` is the sum of their weights, by the number of
+ * samples; of the maximum it is the largest, and `low` the smallest, with which a negative element
+ * is largest. */
 typedef struct tap {
     int64_t at;
     float weight, low;
@@ -32,11 +37,14 @@ typedef struct tap {
 typedef struct axis {
     int64_t size, room;
     tap *taps;
-    int64_t *counts; /* of taps, per cell */
-    bool *outside;   /* per cell: a sample counts as 0, or there is none */
+    /* Of taps, per cell */
+    int64_t *counts;
+    /* Per cell: a sample counts as 0, or there is none */
+    bool *outside;
 } axis;
 
-/* Two of every element: those whose weight is 0 stay apart, since 0 times infinity must not get lost. */
+/* Two of every element: those whose weight is 0 stay apart, since 0 times infinity must not get
+ * lost. */
 static int64_t room_of(int64_t size)
 {
     return 2 * size;
@@ -58,7 +66,7 @@ static axis axis_open(char **block, int64_t size, int64_t cells)
     return a;
 }
 
-/* ---- Taps ------------------------------------------------------------------------------------------------- */
+/* ---- Taps ------------------------------------------------------------------------------------ */
 
 /* Samples go along the axis, so that a tap of the same element is among the last ones. */
 static void add_tap(tap *taps, int64_t *count, int64_t at, float weight, bool max)
@@ -93,7 +101,7 @@ static void find_taps(axis *a, const qn_roi_samples *samples, int64_t cell, bool
         taps[i].weight /= (float)samples->count;
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------------------ */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 static float cell_mean(const float *plane, const axis *down, const axis *across, int64_t y,
                        int64_t x)
@@ -129,7 +137,7 @@ static float cell_max(const float *plane, const axis *down, const axis *across, 
     return most;
 }
 
-/* ---- Running ---------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct roi_work {
     const roi_state *state;

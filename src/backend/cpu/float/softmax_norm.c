@@ -12,11 +12,12 @@ static int64_t rows_alone(int64_t n)
     return ALONE_BELOW / n + 1;
 }
 
-/* ---- Softmax --------------------------------------------------------------------------------------------- */
+/* ---- Softmax --------------------------------------------------------------------------------- */
 
 typedef struct softmax_state {
     const qn_kernels *kernels;
-    int64_t outer, n, inner; /* x as [outer, n, inner] */
+    /* x as [outer, n, inner] */
+    int64_t outer, n, inner;
 } softmax_state;
 
 typedef struct softmax_work {
@@ -78,7 +79,7 @@ qn_status qn_claim_softmax(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- LayerNormalization, RMSNormalization ------------------------------------------------------------------ */
+/* ---- LayerNormalization, RMSNormalization ---------------------------------------------------- */
 
 typedef struct norm_state {
     const qn_kernels *kernels;
@@ -127,7 +128,8 @@ static bool is_row(const qn_tensor *p, const qn_tensor *x, int32_t axis)
     return qn_tensor_count(p) == qn_dims_product(x->dims, axis, x->rank);
 }
 
-/* Scale and bias of exactly the normalized dims; statistics as outputs are left to the reference. */
+/* Scale and bias of exactly the normalized dims; statistics as outputs are left to the
+ * reference. */
 static bool fits_norm(const qn_claim *claim, const qn_tensor *x, int32_t axis)
 {
     const qn_node *node = claim->node;

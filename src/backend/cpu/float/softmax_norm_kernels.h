@@ -80,7 +80,8 @@ static void softmax_lanes(float *y, const float *x, int64_t n, int64_t stride, i
                         count);
 }
 
-/* Rows far from 0 whose elements are close to each other would lose everything to the rounding of their mean:
+/* Rows far from 0 whose elements are close to each other would lose everything to the rounding of
+ * their mean:
  *
  *   d = (x - x[0]) - mean of (x - x[0])
  *
@@ -104,7 +105,8 @@ VEC_INLINE row_centre find_centre(const float *x, int64_t n)
     return (row_centre){first, vec_set(vec_sum(sum) / (float)n)};
 }
 
-/* d / sqrt(mean of d^2 + epsilon) * scale + bias, with d = x - mean, or x where it is not centered */
+/* d / sqrt(mean of d^2 + epsilon) * scale + bias, with d = x - mean, or x where it is not
+ * centered */
 static void norm_row(float *y, const float *x, int64_t n, const qn_norm_row *norm)
 {
     const row_centre centre =

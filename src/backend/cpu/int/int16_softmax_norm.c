@@ -1,5 +1,5 @@
-/* QLinearSoftmax and QLayerNormalization where a side has 16 bits: rows are read, computed as floats and
- * quantized. Formulas: docs/numerics.md. */
+/* QLinearSoftmax and QLayerNormalization where a side has 16 bits: rows are read, computed as
+ * floats and quantized. Formulas: docs/numerics.md. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -12,11 +12,14 @@ enum { PARTS = 16 }; /* items of a run, each with scratch of its own */
 
 typedef struct state {
     const qn_q_kernels *kernels;
-    int64_t lines, n, inner; /* lines of n elements that are `inner` apart */
+    /* Lines of n elements that are `inner` apart */
+    int64_t lines, n, inner;
     int64_t y_size;
     qn_q_side from;
-    qn_q_cast to;          /* from the floats of a line */
-    const uint32_t *table; /* of softmax, by the distance from the largest */
+    /* From the floats of a line */
+    qn_q_cast to;
+    /* Of softmax, by the distance from the largest */
+    const uint32_t *table;
     float x_scale, epsilon;
     bool has_beta;
 } state;
@@ -28,7 +31,8 @@ typedef struct work {
     const float *gamma, *beta;
 } work;
 
-/* A line while it is computed: numbers, then floats in their place, then results of up to 16 bits. */
+/* A line while it is computed: numbers, then floats in their place, then results of up to 16
+ * bits. */
 typedef struct line {
     int32_t *numbers;
     float *floats;
@@ -158,7 +162,7 @@ static qn_status norm_run(const void *opaque, void *bound, const qn_step_io *io)
 static const qn_kernel softmax_kernel = {.name = "int16 softmax", .run = softmax_run};
 static const qn_kernel norm_kernel = {.name = "int16 layer norm", .run = norm_run};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 /* Which inputs hold scale and zero point of x and y. */
 static qn_status begin(state **out, qn_tensor *shape, const qn_claim *claim, const int32_t at[4])

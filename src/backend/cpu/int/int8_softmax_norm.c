@@ -9,8 +9,10 @@
 
 typedef struct state {
     const qn_q_kernels *kernels;
-    int64_t rows, n, part; /* part: rows of an item */
-    int64_t inner, bands;  /* softmax of [outer, n, inner]: a "row" is a band of columns */
+    /* Part: rows of an item */
+    int64_t rows, n, part;
+    /* Softmax of [outer, n, inner]: a "row" is a band of columns */
+    int64_t inner, bands;
     uint32_t table[256];
     qn_q_softmax softmax;
     qn_q_norm norm;
@@ -21,14 +23,17 @@ typedef struct work {
     const state *s;
     const uint8_t *x;
     uint8_t *y;
-    uint32_t *scratch; /* [items, n] of softmax */
+    /* [items, n] of softmax */
+    uint32_t *scratch;
     qn_q_norm norm;
 } work;
 
 enum {
-    PARTS = 16, /* items of a run at most, each with scratch of its own */
+    /* Items of a run at most, each with scratch of its own */
+    PARTS = 16,
     COLUMNS = 64,
-    LANES = 16 /* of the widest vector */
+    /* Of the widest vector */
+    LANES = 16
 };
 
 static void cut(state *s)
@@ -46,7 +51,7 @@ static bool is_bytes(qn_tensor *shape, const qn_claim *claim)
            qn_tensor_count(shape) > 0;
 }
 
-/* ---- Softmax --------------------------------------------------------------------------------------------------- */
+/* ---- Softmax --------------------------------------------------------------------------------- */
 
 static void softmax_row(const work *w, int64_t r, uint32_t *scratch)
 {
@@ -118,7 +123,7 @@ qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- LayerNormalization ---------------------------------------------------------------------------------------- */
+/* ---- LayerNormalization ---------------------------------------------------------------------- */
 
 static void norm_range(const void *opaque, int64_t first, int64_t last)
 {

@@ -89,7 +89,8 @@ static void softmax(uint8_t *y, const uint8_t *x, int64_t n, const qn_q_softmax 
     });
 }
 
-/* At most QI_LANES of the columns. Lanes beyond the last one read zeros, whose largest is zero as well. */
+/* At most QI_LANES of the columns. Lanes beyond the last one read zeros, whose largest is zero as
+ * well. */
 Q_INLINE void softmax_vector(uint8_t *y, const uint8_t *x, const qn_q_columns *columns,
                              const qn_q_softmax *s, uint32_t *e, int64_t lanes)
 {

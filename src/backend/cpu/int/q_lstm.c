@@ -1,5 +1,5 @@
-/* com.microsoft's DynamicQuantizeLSTM of constant weights: both products on integer tiles, that of the sequence for
- * all its steps at once; the gates are the reference's own. */
+/* com.microsoft's DynamicQuantizeLSTM of constant weights: both products on integer tiles, that of
+ * the sequence for all its steps at once; the gates are the reference's own. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -10,7 +10,8 @@
 enum { GATES = 4, X_IN = 0, H_IN = 1, C_IN = 2, OUTPUTS = 3 };
 
 typedef struct direction {
-    qn_q_product x, h; /* [time * batch, inputs] and [1, hidden] by [.., columns] */
+    /* [time * batch, inputs] and [1, hidden] by [.., columns] */
+    qn_q_product x, h;
     qn_dlstm cell;
 } direction;
 
@@ -24,7 +25,7 @@ typedef struct state {
     size_t x_at, h_at, x_sums_at, h_sums_at, state_at, cell_at, work_at, product_at;
 } state;
 
-/* ---- Running ---------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void *at(const qn_step_io *io, size_t offset)
 {
@@ -109,7 +110,7 @@ static qn_status lstm_run(const void *opaque, void *bound, const qn_step_io *io)
     return QN_OK;
 }
 
-/* ---- Preparing -------------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
 static const qn_tensor *constant(const qn_node *node, int32_t i)
 {
@@ -221,7 +222,7 @@ static qn_status lstm_prepare(qn_claim *claim)
 static const qn_kernel lstm_kernel = {
     .name = "dynamic int8 lstm", .prepare = lstm_prepare, .run = lstm_run};
 
-/* ---- Claiming --------------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 /* Everything but the sequence and the states is constant, and all items are of one length. */
 static bool is_wanted(const qn_node *node)

@@ -6,7 +6,7 @@
 #include "ops/move.h"
 #include "ops/qlinear.h"
 
-/* ---- Windows: [N, H, W, C] ----------------------------------------------------------------------------------- */
+/* ---- Windows: [N, H, W, C] ------------------------------------------------------------------- */
 
 enum { MOST_TAPS = 1024 };
 
@@ -14,8 +14,10 @@ typedef struct pool_state {
     const qn_q_kernels *kernels;
     qn_geometry g;
     bool mean, with_pads;
-    int64_t size;   /* bytes of an element */
-    qn_q_cast cast; /* of means: the scale waits for the number of taps */
+    /* Bytes of an element */
+    int64_t size;
+    /* Of means: the scale waits for the number of taps */
+    qn_q_cast cast;
     double x_scale, y_scale;
     int32_t flip;
 } pool_state;
@@ -26,7 +28,8 @@ typedef struct pool_work {
     uint8_t *y;
 } pool_work;
 
-/* Places that the window at output place `at` has inside: [*first, *last) of its kernel elements. */
+/* Places that the window at output place `at` has inside: [*first, *last) of its kernel
+ * elements. */
 static void inside(int64_t *first, int64_t *last, const qn_geometry *g, int d, int64_t at)
 {
     const int64_t start = at * g->stride[d] - g->pad_begin[d], step = g->dilation[d];
@@ -46,8 +49,8 @@ static int64_t padded(const qn_geometry *g, int d, int64_t at)
     return QN_MIN(g->kernel[d], (g->in[d] + g->pad_end[d] - start + step - 1) / step);
 }
 
-/* The taps of a row's windows: [top, low) of the kernel's rows. Windows that lie in the map from left to right
- * have the same offsets, from the window's own place on. */
+/* The taps of a row's windows: [top, low) of the kernel's rows. Windows that lie in the map from
+ * left to right have the same offsets, from the window's own place on. */
 typedef struct pool_row {
     int64_t row, top, low;
     int64_t offsets[MOST_TAPS], n;
@@ -226,14 +229,15 @@ qn_status qn_claim_q_average_pool(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Means of x as [outer, n, inner] over n ------------------------------------------------------------------------ */
+/* ---- Means of x as [outer, n, inner] over n -------------------------------------------------- */
 
 typedef struct mean_state {
     const qn_q_kernels *kernels;
     qn_q_cast cast;
     int64_t outer, n, inner;
     int64_t x_size, y_size;
-    int64_t part, parts; /* of inner that one item does */
+    /* Of inner that one item does */
+    int64_t part, parts;
 } mean_state;
 
 typedef struct mean_work {
@@ -350,7 +354,8 @@ qn_status qn_claim_q_reduce_mean(bool *taken, qn_claim *claim)
         !qn_build_shape(&y, claim->builder, node->out[0]) ||
         !qn_qreduce_axes(marks, node->attrs, x.rank))
         return QN_OK;
-    /* Channels last only where all of the image goes: what is left is [N, C], however it is called. */
+    /* Channels last only where all of the image goes: what is left is [N, C], however it is
+     * called. */
     bool image = x.rank > 2 && !marks[0] && !marks[1];
     for (int32_t d = 2; d < x.rank; d++)
         image = image && marks[d];

@@ -1,5 +1,5 @@
-/* Resize of 8- and 16-bit integers along H and W: nearest as a copy, linear as QLinearResize; channels last
- * where the input is, and linear always. */
+/* Resize of 8- and 16-bit integers along H and W: nearest as a copy, linear as QLinearResize;
+ * channels last where the input is, and linear always. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -10,10 +10,13 @@
 typedef struct state {
     const qn_q_kernels *kernels;
     bool linear;
-    int64_t planes; /* [H, W] of pixels each */
+    /* [H, W] of pixels each */
+    int64_t planes;
     int64_t in_h, in_w, out_h, out_w;
-    int64_t pixel;              /* bytes that stay together */
-    int64_t *index_h, *index_w; /* [out], of linear [out, 2] */
+    /* Bytes that stay together */
+    int64_t pixel;
+    /* [out], of linear [out, 2] */
+    int64_t *index_h, *index_w;
     float *weight_h, *weight_w;
     qn_q_cast cast;
 } state;
@@ -78,7 +81,7 @@ static qn_status resize_run(const void *opaque, void *bound, const qn_step_io *i
     return QN_OK;
 }
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 /* An axis that has one tap gets a second that adds nothing. */
 static qn_status two_taps(qn_resize_taps_of *taps, const qn_claim *claim, int64_t out)

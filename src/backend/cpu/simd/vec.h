@@ -1,6 +1,6 @@
-/* A vector of floats in the instruction set that the including file is compiled for: AVX-512, AVX2 or
- * what the compiler assumes anyway. VEC_WIDTH is also the channel block of the layout that kernels of
- * that instruction set work in.
+/* A vector of floats in the instruction set that the including file is compiled for: AVX-512, AVX2
+ * or what the compiler assumes anyway. VEC_WIDTH is also the channel block of the layout that
+ * kernels of that instruction set work in.
  *
  * Of two operands of which one is no number, vec_min and vec_max give the second one. */
 #ifndef QN_CPU_VEC_H
@@ -24,8 +24,8 @@ typedef __m512 vec;
 typedef __mmask16 vec_mask;
 #define VEC_INLINE static inline __attribute__((always_inline))
 #define VEC_NAME(name) name##_avx512
-/* Before the loop over a block's channels in a matrix product. With few registers the compiler moves sums from one to
- * another where it unrolls such a loop, which costs 4 % of the time. */
+/* Before the loop over a block's channels in a matrix product. With few registers the compiler
+ * moves sums from one to another where it unrolls such a loop, which costs 4 % of the time. */
 #define VEC_ROLLED
 
 VEC_INLINE vec vec_load(const float *p)

@@ -1,5 +1,5 @@
-/* The doubles of one vector of floats, in the same order of lanes: for sums of many numbers and for what
- * cancels. */
+/* The doubles of one vector of floats, in the same order of lanes: for sums of many numbers and for
+ * what cancels. */
 #ifndef QN_CPU_VEC_DOUBLE_H
 #define QN_CPU_VEC_DOUBLE_H
 
@@ -8,7 +8,8 @@
 #if defined(__AVX512F__)
 
 typedef struct vecd {
-    __m512d low, high; /* lanes 0-7 and 8-15 */
+    /* Lanes 0-7 and 8-15 */
+    __m512d low, high;
 } vecd;
 
 VEC_INLINE vecd vecd_of(vec a)

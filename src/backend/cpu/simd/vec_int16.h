@@ -1,4 +1,5 @@
-/* What products of 16-bit numbers need beyond vec_int32.h: dot products of 16-bit numbers, and exact sums beyond 32 bits.
+/* What products of 16-bit numbers need beyond vec_int32.h: dot products of 16-bit numbers, and
+ * exact sums beyond 32 bits.
  *
  * Those are held in doubles (qd: as many as qi has lanes), which hold every integer up to 2^53: all
  * additions are exact, and the only rounding is the last one, to float. */
@@ -20,7 +21,8 @@ Q_INLINE qi qi_dot_int16(qi sum, qi x, qi w)
 /* Beyond all numbers of 16 bits, zero points included. */
 #define QD_MOST 0x1p22
 
-/* Of each instruction set: half of qd, the integers of that half, and how qi and qf are divided into halves. */
+/* Of each instruction set: half of qd, the integers of that half, and how qi and qf are divided
+ * into halves. */
 #if defined(__AVX512F__)
 #define Q_MM(name) _mm512_##name
 enum { QD_HALF = 8 };

@@ -1,5 +1,5 @@
-/* A vector of 32-bit sums in the instruction set that the including file is compiled for, and the dot
- * product that adds to it.
+/* A vector of 32-bit sums in the instruction set that the including file is compiled for, and the
+ * dot product that adds to it.
  *
  *   with VNNI   4 bytes a lane: uint8 times int8
  *   else        2 numbers of 16 bit a lane: bytes are widened first, since the instruction that multiplies
@@ -54,9 +54,9 @@ Q_INLINE void qi_store_bytes(uint8_t *p, qi a, int64_t count)
     else
         memcpy(p, &four, (size_t)count);
 }
-/* a * b + c rounded once. |a| < 2^17, so a * b is exact in double. Their sum is rounded to odd there, which
- * leaves enough for the rounding to float to be the only one that counts: where something was lost (rest),
- * towards zero and then the last bit set. */
+/* a * b + c rounded once. |a| < 2^17, so a * b is exact in double. Their sum is rounded to odd
+ * there, which leaves enough for the rounding to float to be the only one that counts: where
+ * something was lost (rest), towards zero and then the last bit set. */
 Q_INLINE __m128 fma_rounded_once(__m128d a, __m128d b, __m128d c)
 {
     const __m128d p = _mm_mul_pd(a, b), s = _mm_add_pd(p, c), t = _mm_sub_pd(s, p);

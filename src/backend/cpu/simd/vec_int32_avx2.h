@@ -20,8 +20,8 @@ Q_INLINE qi qi_set(int32_t x)
 {
     return _mm256_set1_epi32(x);
 }
-/* The sum is in a register here. Compilers add the products of unrolled steps to each other first, where they may, and
- * run out of registers. */
+/* The sum is in a register here. Compilers add the products of unrolled steps to each other first,
+ * where they may, and run out of registers. */
 #define Q_ADD_NOW(sum) __asm__("" : "+x"(sum))
 Q_INLINE qi qi_add(qi a, qi b)
 {

@@ -56,8 +56,8 @@ Q_INLINE qi qi_madd(qi a, qi b) /* pairs of 16 bit */
 {
     return _mm512_madd_epi16(a, b);
 }
-/* 16 bits of a and b in turns, the first and the second half of every 128 bits; qi_unmix brings lanes that
- * were computed from the two back in order. */
+/* 16 bits of a and b in turns, the first and the second half of every 128 bits; qi_unmix brings
+ * lanes that were computed from the two back in order. */
 Q_INLINE qi qi_mix_low(qi a, qi b)
 {
     return _mm512_unpacklo_epi16(a, b);
@@ -157,8 +157,10 @@ Q_INLINE qf qf_rint(qf a) /* the same as floats */
 
 /* Bytes: min(max(saturated(a + zero), low), high) ^ flip, all of a, then of b, c and d. */
 typedef struct qi_limits {
-    qi zero;      /* 16 bit */
-    qi low, high; /* uint8 */
+    /* 16 bit */
+    qi zero;
+    /* uint8 */
+    qi low, high;
     qi flip;
 } qi_limits;
 Q_INLINE qi_limits qi_limits_set(int16_t zero, uint8_t low, uint8_t high, uint8_t flip)

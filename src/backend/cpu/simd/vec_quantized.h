@@ -1,6 +1,6 @@
-/* What element-wise kernels need beyond vec_int32.h: numbers of 8 or 16 bits as lanes. Signed ones are read as
- * unsigned with the top bit turned, which shifts them by half the range; the zero point is shifted alike, so
- * that one code serves both. */
+/* What element-wise kernels need beyond vec_int32.h: numbers of 8 or 16 bits as lanes. Signed ones
+ * are read as unsigned with the top bit turned, which shifts them by half the range; the zero point
+ * is shifted alike, so that one code serves both. */
 #ifndef QN_CPU_VEC_QUANTIZED_H
 #define QN_CPU_VEC_QUANTIZED_H
 
@@ -163,7 +163,7 @@ Q_INLINE qf qf_load_first(const float *p, int64_t count)
 }
 #endif
 
-/* ---- Vectors of bytes: QB_BYTES of them, or the first `count` ------------------------------------------- */
+/* ---- Vectors of bytes: QB_BYTES of them, or the first `count` -------------------------------- */
 
 #if defined(__AVX512F__)
 enum { QB_BYTES = 64 };
@@ -293,7 +293,7 @@ Q_INLINE void qb_store(uint8_t *p, qb a, int64_t count)
 }
 #endif
 
-/* ---- Numbers of 8 or 16 bits as lanes ---------------------------------------------------------------------- */
+/* ---- Numbers of 8 or 16 bits as lanes -------------------------------------------------------- */
 
 /* The first `count` numbers from element i on, unsigned. */
 Q_INLINE qi qi_load_integers(const void *p, int64_t i, bool is_int16, int64_t count)

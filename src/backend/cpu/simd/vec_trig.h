@@ -1,5 +1,5 @@
-/* Trigonometric and hyperbolic functions of vectors, and their inverses: polynomials of least largest error
- * behind a reduction of the argument, a few units in the last place. */
+/* Trigonometric and hyperbolic functions of vectors, and their inverses: polynomials of least
+ * largest error behind a reduction of the argument, a few units in the last place. */
 #ifndef QN_CPU_VEC_TRIG_H
 #define QN_CPU_VEC_TRIG_H
 
@@ -18,13 +18,14 @@ VEC_INLINE vec vec_odd(vec x, const float *c, int degree)
     return vec_fma(vec_mul(x, z), vec_polynomial(z, c, degree), x);
 }
 
-/* ---- Sine, cosine, tangent ---------------------------------------------------------------------------------- */
+/* ---- Sine, cosine, tangent ------------------------------------------------------------------- */
 
 /* Where |x| is not below it n needs more than 20 bits, and n pi / 2 is not exact in doubles. */
 #define TRIG_FAR 1048576.0f
 
-/* x = (4 k + quadrant) pi / 2 + rest with |rest| <= pi / 4 and a quadrant of -2 .. 2. The first part of pi / 2
- * has 33 bits, so that its multiples are exact and what is left of x near one of them is, too. */
+/* x = (4 k + quadrant) pi / 2 + rest with |rest| <= pi / 4 and a quadrant of -2 .. 2. The first
+ * part of pi / 2 has 33 bits, so that its multiples are exact and what is left of x near one of
+ * them is, too. */
 VEC_INLINE vec trig_reduce(vec *quadrant, vec x)
 {
     const vecd a = vecd_of(x), n = vecd_round(vecd_mul(a, vecd_set(0x1.45f306dc9c883p-1)));
@@ -54,7 +55,8 @@ VEC_INLINE vec_mask trig_is_odd(vec n)
     return vec_less(vec_floor(half), half);
 }
 
-/* Numbers too large for trig_reduce, infinity and what is no number go one by one through the C library. */
+/* Numbers too large for trig_reduce, infinity and what is no number go one by one through the C
+ * library. */
 VEC_INLINE vec_mask trig_is_far(vec x)
 {
     return vec_less(vec_pick(vec_set(0), vec_set(1), vec_less(vec_abs(x), vec_set(TRIG_FAR))),
@@ -105,9 +107,10 @@ VEC_INLINE vec vec_tan(vec x)
     return vec_any(trig_is_far(x)) ? trig_far(y, x, tan) : y;
 }
 
-/* ---- Their inverses ------------------------------------------------------------------------------------------- */
+/* ---- Their inverses -------------------------------------------------------------------------- */
 
-/* atan(x) = pi / 4 + atan((x - 1) / (x + 1)) = pi / 2 + atan(-1 / x): an argument of at most tan(pi / 8) */
+/* atan(x) = pi / 4 + atan((x - 1) / (x + 1)) = pi / 2 + atan(-1 / x): an argument of at most tan(pi
+ * / 8) */
 VEC_INLINE vec vec_atan(vec x)
 {
     static const float c[] = {-0.333333164f, 0.199984834f, -0.142437384f, 0.105951361f,
@@ -162,7 +165,7 @@ VEC_INLINE vec vec_acos(vec x)
     return vec_pick(within, beyond, far);
 }
 
-/* ---- Hyperbolic functions --------------------------------------------------------------------------------------- */
+/* ---- Hyperbolic functions -------------------------------------------------------------------- */
 
 /* e^|x| / 2 by a square, which overflows where sinh and cosh do. */
 VEC_INLINE vec trig_half_exp(vec x)

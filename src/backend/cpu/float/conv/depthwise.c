@@ -8,19 +8,21 @@
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/parallel.h"
 
-/* A 1x1 convolution behind it is computed on rows that are still in the cache, so that its input is never
- * in memory as a whole. */
+/* A 1x1 convolution behind it is computed on rows that are still in the cache, so that its input is
+ * never in memory as a whole. */
 typedef struct state {
     qn_depthwise d;
     int64_t block, kernel, channels;
     qn_depthwise_fn *row;
     bool split_channels;
     const qn_tensor *weights, *bias;
-    qn_pointwise *then; /* NULL: none */
-    int64_t at_once;    /* rows before `then` takes them */
+    /* NULL: none */
+    qn_pointwise *then;
+    /* Rows before `then` takes them */
+    int64_t at_once;
 } state;
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct work {
     const state *s;
@@ -33,7 +35,8 @@ typedef struct work {
 typedef struct part {
     float *y;
     const float *x, *r;
-    int64_t y_step; /* floats from block to block, as in r */
+    /* Floats from block to block, as in r */
+    int64_t y_step;
     int64_t first, last;
 } part;
 
@@ -123,7 +126,7 @@ static qn_status depthwise_run(const void *opaque, void *bound, const qn_step_io
     return QN_OK;
 }
 
-/* ---- Running with a 1x1 convolution behind it ---------------------------------------------------------- */
+/* ---- Running with a 1x1 convolution behind it ------------------------------------------------ */
 
 /* Floats of the rows between the two, which every thread has for itself. */
 static int64_t between(const state *s)
@@ -184,7 +187,7 @@ static qn_status separable_run(const void *opaque, void *bound, const qn_step_io
     return QN_OK;
 }
 
-/* ---- Preparing ------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
 /* weights: [channels, 1, kernel, kernel] at any address, to [blocks, kernel, kernel, b] */
 static void pack(float *out, const state *s)
@@ -227,7 +230,7 @@ static const qn_kernel depthwise_kernel = {
 static const qn_kernel separable_kernel = {
     .name = "separable", .prepare = depthwise_prepare, .run = separable_run};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static bool is_wanted(const qn_geometry *g)
 {
@@ -254,8 +257,8 @@ static void describe(state *s, const qn_geometry *g)
                           .stride_down = g->stride[0]};
 }
 
-/* Takes the 1x1 convolution behind it, where threads share both by rows, and where its weights are so few
- * that reading them for some rows at a time costs less than the map between the two. */
+/* Takes the 1x1 convolution behind it, where threads share both by rows, and where its weights are
+ * so few that reading them for some rows at a time costs less than the map between the two. */
 static qn_status take_pointwise(state *s, qn_claim *claim)
 {
     enum { MOST_WEIGHTS = 1 << 16 };

@@ -12,13 +12,15 @@ typedef struct depthwise_window {
     int64_t y0, y1, x0, x1;
 } depthwise_window;
 
-/* A line of outputs on its way. Sizes of kernels and groups are parameters of their own, so that they are
- * constants wherever these functions are inlined. */
+/* A line of outputs on its way. Sizes of kernels and groups are parameters of their own, so that
+ * they are constants wherever these functions are inlined. */
 typedef struct depthwise_line {
     const qn_depthwise *d;
     const qn_depthwise_row *row;
-    const float *x;          /* the input's line under the first row of the kernel; column 0 */
-    depthwise_window window; /* as wide as the kernel */
+    /* The input's line under the first row of the kernel; column 0 */
+    const float *x;
+    /* As wide as the kernel */
+    depthwise_window window;
 } depthwise_line;
 
 /* `count` outputs from `at` on, whose windows are inside from left to right. */

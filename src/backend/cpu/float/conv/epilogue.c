@@ -16,8 +16,8 @@ static bool is_known(const qn_stage *stage)
     }
 }
 
-/* The first stages of the tail that fit into `f`; returns how many. `padded`: the result has padding
- * that must stay 0. */
+/* The first stages of the tail that fit into `f`; returns how many. `padded`: the result has
+ * padding that must stay 0. */
 static int32_t take_stages(qn_epilogue_fused *f, const qn_tail *t, bool padded)
 {
     int32_t taken = 0;

@@ -7,10 +7,10 @@
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/parallel.h"
 
-/* ---- Computing ------------------------------------------------------------------------------------------- */
+/* ---- Computing ------------------------------------------------------------------------------- */
 
-/* Long sums are sums of shorter ones, which keeps rounding errors small. The order is always the same, and
- * the bias comes last. */
+/* Long sums are sums of shorter ones, which keeps rounding errors small. The order is always the
+ * same, and the bias comes last. */
 static void compute_tile(const qn_pointwise *p, qn_pointwise_tile *t)
 {
     enum { CHANNELS = 256, WIDEST = 16 };
@@ -116,10 +116,10 @@ int64_t qn_pointwise_places(int64_t channels)
     return QN_MAX(CACHE_BYTES / (channels * (int64_t)sizeof(float)), LEAST);
 }
 
-/* ---- Preparing ------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
-/* One block of filters: rows of [filters, channels] in `band`, to [channel_blocks * b, b] whose rows stand
- * `step` floats apart. */
+/* One block of filters: rows of [filters, channels] in `band`, to [channel_blocks * b, b] whose
+ * rows stand `step` floats apart. */
 static void pack_block(float *to, const qn_pointwise *p, const float *band, int64_t rows,
                        int64_t step)
 {
@@ -172,9 +172,9 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
     return pack(p, ctx);
 }
 
-/* Of maps of few places the kernel would fill few registers, and read the weights again for every sample; of one such map
- * it waits for nothing but the weights. Few channels come row-major. `alone`: a sample by itself may be computed in another
- * way. */
+/* Of maps of few places the kernel would fill few registers, and read the weights again for every
+ * sample; of one such map it waits for nothing but the weights. Few channels come row-major.
+ * `alone`: a sample by itself may be computed in another way. */
 static bool is_wanted(const qn_geometry *g, bool alone)
 {
     enum { FEW_PLACES = 8, FEW_CHANNELS = 8 };
@@ -215,11 +215,12 @@ bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_
     return true;
 }
 
-/* ---- A step of its own ------------------------------------------------------------------------------------- */
+/* ---- A step of its own ----------------------------------------------------------------------- */
 
 typedef struct state {
     qn_pointwise p;
-    int64_t x_stride; /* floats from sample to sample */
+    /* Floats from sample to sample */
+    int64_t x_stride;
 } state;
 
 typedef struct work {

@@ -41,7 +41,8 @@ VEC_INLINE void pointwise_sums(vec sums[2][POINTWISE_PLACES], const qn_pointwise
     }
 }
 
-/* Functions of a few instructions, which nearly every network has behind a convolution, in registers. */
+/* Functions of a few instructions, which nearly every network has behind a convolution, in
+ * registers. */
 #define POINTWISE_STEP(name)                                                                       \
     if (s->fn == QN_FN_##name)                                                                     \
         POINTWISE_EACH(p, places) sums[p] = apply_##name(sums[p], a, b, b);

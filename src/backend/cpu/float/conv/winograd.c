@@ -7,7 +7,7 @@
 #include "backend/cpu/geometry.h"
 #include "backend/cpu/parallel.h"
 
-/* ---- Weights --------------------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 /* Rows of G: 1, x, x^2 at every point, over the product of its distances to the others. */
 static void transform_matrix(double g[QN_WINOGRAD_IN][3])
@@ -51,9 +51,11 @@ static size_t weight_floats(const qn_winograd *w, int64_t block)
 typedef struct packing {
     const qn_winograd *w;
     float *to;
-    const char *weights; /* [filters, channels, 3, 3] at any address */
+    /* [filters, channels, 3, 3] at any address */
+    const char *weights;
     int64_t channels, block;
-    double (*matrix)[3]; /* [QN_WINOGRAD_IN] */
+    /* [QN_WINOGRAD_IN] */
+    double (*matrix)[3];
 } packing;
 
 static void pack_filters(const void *opaque, int64_t first, int64_t last)
@@ -74,7 +76,7 @@ static void pack_filters(const void *opaque, int64_t first, int64_t last)
     }
 }
 
-/* ---- Running ------------------------------------------------------------------------------------------------ */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct run {
     const qn_winograd *w;
@@ -186,7 +188,7 @@ static void run_shared(const run *r, int threads)
     }
 }
 
-/* ---- Claim ---------------------------------------------------------------------------------------------------- */
+/* ---- Claim ----------------------------------------------------------------------------------- */
 
 typedef struct state {
     qn_winograd wino;
@@ -297,7 +299,8 @@ static int64_t added_bytes(const qn_geometry *g)
     return (QN_WINOGRAD_XI - 9) * g->channels * g->filters * (int64_t)sizeof(float);
 }
 
-/* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few tiles. */
+/* The rule: 3x3, no strides, enough channels to fill vectors and a map that is more than a few
+ * tiles. */
 static bool is_fit(const qn_geometry *g)
 {
     for (int d = 0; d < 2; d++) {

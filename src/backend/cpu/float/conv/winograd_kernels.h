@@ -48,7 +48,7 @@ VEC_INLINE void wino_to_output(vec *o, const vec *m)
     o[3] = vec_fma(ppp, odd_p, vec_fma(qqq, odd_q, m[5]));
 }
 
-/* ---- Input ------------------------------------------------------------------------------------------- */
+/* ---- Input ----------------------------------------------------------------------------------- */
 
 /* One tile; its rows lie `row` floats apart. */
 VEC_INLINE void wino_input_tile(float *v, int64_t xi_step, const float *x, int64_t row)
@@ -104,7 +104,7 @@ static void wino_input(const qn_winograd *w, float *v, int64_t xi_step, const fl
     }
 }
 
-/* ---- Products ------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 VEC_INLINE void wino_block(const qn_winograd_product *p, int tiles, int blocks)
 {
@@ -163,7 +163,7 @@ static void wino_product(const qn_winograd_product *p)
     }
 }
 
-/* ---- Output ------------------------------------------------------------------------------------------------ */
+/* ---- Output ---------------------------------------------------------------------------------- */
 
 VEC_INLINE void wino_output_tile(const qn_winograd *w, const qn_winograd_result *to, const float *m,
                                  int64_t offset, int64_t rows, int64_t columns)

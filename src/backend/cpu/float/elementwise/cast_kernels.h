@@ -1,5 +1,5 @@
-/* Elements of one type from those of another, with the bits of the reference kernel: loops without branches,
- * which the compiler turns into vectors. */
+/* Elements of one type from those of another, with the bits of the reference kernel: loops without
+ * branches, which the compiler turns into vectors. */
 #ifndef QN_CPU_CAST_KERNELS_H
 #define QN_CPU_CAST_KERNELS_H
 
@@ -17,7 +17,7 @@
             y[i] = expression;                                                                     \
     }
 
-/* ---- Halves --------------------------------------------------------------------------------------------------- */
+/* ---- Halves ---------------------------------------------------------------------------------- */
 
 static inline uint32_t cast_bits(float x)
 {
@@ -35,7 +35,8 @@ static inline float cast_float(uint32_t bits)
 
 enum { CAST_SIGN = 0x8000, CAST_INFINITY = 0x7c00, CAST_NAN = 0x7e00, CAST_BF16_NAN = 0x7fc0 };
 
-/* The exponent moves from 5 to 8 bits; the product makes denormal halves normal. NaN loses its sign. */
+/* The exponent moves from 5 to 8 bits; the product makes denormal halves normal. NaN loses its
+ * sign. */
 static inline float cast_from_f16(uint16_t half)
 {
     const uint32_t magnitude = half & (CAST_SIGN - 1u), sign = (uint32_t)(half & CAST_SIGN) << 16;
@@ -74,7 +75,7 @@ CAST_LOOP(bf16_to_f32, float, uint16_t, cast_from_bf16(x[i]))
 CAST_LOOP(f32_to_f16, uint16_t, float, cast_to_f16(x[i]))
 CAST_LOOP(f32_to_bf16, uint16_t, float, cast_to_bf16(x[i]))
 
-/* ---- Integers -------------------------------------------------------------------------------------------------- */
+/* ---- Integers -------------------------------------------------------------------------------- */
 
 #define CAST_FROM_INTEGERS(from, X)                                                                \
     CAST_LOOP(from##_to_f32, float, X, (float)x[i])                                                \
@@ -89,7 +90,7 @@ CAST_FROM_INTEGERS(u8, uint8_t)
 CAST_FROM_INTEGERS(i32, int32_t)
 CAST_FROM_INTEGERS(i64, int64_t)
 
-/* ---- Floats to integers ------------------------------------------------------------------------------------------
+/* ---- Floats to integers -------------------------------------------------------------------------
  * Runs of numbers that 32 bits hold are truncated; others, and NaN, go the way of the reference. */
 
 enum { CAST_RUN = 256 };
@@ -133,7 +134,7 @@ CAST_FITS(f64, double)
 CAST_FROM_FLOATS(f32, float, QN_FLOAT32)
 CAST_FROM_FLOATS(f64, double, QN_FLOAT64)
 
-/* ---- Predicates ------------------------------------------------------------------------------------------------ */
+/* ---- Predicates ------------------------------------------------------------------------------ */
 
 CAST_LOOP(f32_is_nan, uint8_t, float, x[i] != x[i])
 CAST_LOOP(f32_is_infinite, uint8_t, float, fabsf(x[i]) == INFINITY)

@@ -5,8 +5,10 @@
 #include "backend/cpu/float/kernels.h"
 
 enum {
-    CHUNK = 1024,       /* floats that go through all stages while they are in the first cache */
-    ALONE_BELOW = 16384 /* floats for which waking the other threads does not pay */
+    /* Floats that go through all stages while they are in the first cache */
+    CHUNK = 1024,
+    /* Floats for which waking the other threads does not pay */
+    ALONE_BELOW = 16384
 };
 
 bool qn_stage_keeps_zero(const qn_stage *s)
@@ -74,8 +76,8 @@ static void run_range(const run *r, int64_t n, int64_t p, int64_t first, int64_t
         run_chunk(r, n, p, at, QN_MIN(chunk, last - at));
 }
 
-/* Share `id` of `count` threads: a range of positions in all planes, so that every thread works on the
- * part of the map that it computed before. Where planes are short, a range of planes. */
+/* Share `id` of `count` threads: a range of positions in all planes, so that every thread works on
+ * the part of the map that it computed before. Where planes are short, a range of planes. */
 static void run_share(const run *r, int64_t id, int64_t count)
 {
     const qn_chain *c = r->chain;

@@ -1,6 +1,7 @@
-/* Chains of element-wise functions in one loop over memory: x -> f1 -> f2 ... Each stage is a function
- * of functions.def, perhaps with an operand (a residual, a factor per channel). Used by itself for
- * element-wise nodes, and behind convolutions and matrix products for what these do not fuse. */
+/* Chains of element-wise functions in one loop over memory: x -> f1 -> f2 ... Each stage is a
+ * function of functions.def, perhaps with an operand (a residual, a factor per channel). Used by
+ * itself for element-wise nodes, and behind convolutions and matrix products for what these do not
+ * fuse. */
 #ifndef QN_CPU_CHAIN_H
 #define QN_CPU_CHAIN_H
 
@@ -17,9 +18,12 @@ typedef enum qn_fn {
 
 /* How an operand goes along with x, which is [samples, planes, length]. */
 typedef enum qn_spread {
-    QN_SPREAD_FULL,  /* element by element along `length` */
-    QN_SPREAD_LANES, /* one vector of the layout's block, again and again */
-    QN_SPREAD_ONE    /* one number */
+    /* Element by element along `length` */
+    QN_SPREAD_FULL,
+    /* One vector of the layout's block, again and again */
+    QN_SPREAD_LANES,
+    /* One number */
+    QN_SPREAD_ONE
 } qn_spread;
 
 enum { QN_MOST_STAGES = 12, QN_MOST_OPERANDS = 6 };
@@ -27,7 +31,8 @@ enum { QN_MOST_STAGES = 12, QN_MOST_OPERANDS = 6 };
 typedef struct qn_stage {
     qn_fn fn;
     float a, b, c;
-    int32_t operand; /* index, -1: none */
+    /* Index, -1: none */
+    int32_t operand;
 } qn_stage;
 
 /* 0 stays 0, where the operand is 0 too. */
@@ -35,7 +40,8 @@ bool qn_stage_keeps_zero(const qn_stage *stage);
 
 typedef struct qn_operand {
     qn_spread spread;
-    int64_t sample_stride, plane_stride; /* floats */
+    /* Floats */
+    int64_t sample_stride, plane_stride;
 } qn_operand;
 
 typedef struct qn_kernels qn_kernels;
@@ -47,7 +53,8 @@ typedef struct qn_chain {
      * of the last plane are channels, and the others are kept 0. Elsewhere lanes = tail = 1. */
     int64_t samples, planes, length;
     int64_t lanes, tail;
-    int64_t x_stride, y_stride; /* floats */
+    /* Floats */
+    int64_t x_stride, y_stride;
     qn_stage stages[QN_MOST_STAGES];
     int32_t n_stages;
     qn_operand operands[QN_MOST_OPERANDS];

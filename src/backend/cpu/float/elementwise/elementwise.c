@@ -1,4 +1,5 @@
-/* Element-wise nodes by themselves: one loop for a whole chain, in whatever layout its input has. */
+/* Element-wise nodes by themselves: one loop for a whole chain, in whatever layout its input
+ * has. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/elementwise/tail.h"
 
@@ -25,8 +26,8 @@ static qn_status begin(bool *taken, qn_tail *t, qn_claim *claim, int32_t side, q
     return *taken ? qn_tail_take(taken, t, claim, claim->node) : QN_OK;
 }
 
-/* The blocked layout when one of the inputs has it, since what follows wants it too; else the one in which
- * kernels of integers leave their results. */
+/* The blocked layout when one of the inputs has it, since what follows wants it too; else the one
+ * in which kernels of integers leave their results. */
 static qn_status begin_any(bool *taken, qn_tail *t, qn_claim *claim)
 {
     const int32_t sides = QN_MIN(claim->node->n_explicit, 2);

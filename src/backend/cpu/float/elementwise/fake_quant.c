@@ -1,5 +1,6 @@
-/* A QuantizeLinear that only feeds the DequantizeLinear of the same parameters: the float that comes out
- * is clamp(rint(x / scale), low - zero, high - zero) * scale, computed in one pass in any layout. */
+/* A QuantizeLinear that only feeds the DequantizeLinear of the same parameters: the float that
+ * comes out is clamp(rint(x / scale), low - zero, high - zero) * scale, computed in one pass in any
+ * layout. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -11,7 +12,8 @@ enum { CHUNK = 1024, ALONE_BELOW = 16 }; /* floats of an item; items that one th
 typedef struct quant_state {
     qn_map_fn *map;
     qn_stage stage;
-    int64_t count; /* floats, padding included: zero stays zero */
+    /* Floats, padding included: zero stays zero */
+    int64_t count;
 } quant_state;
 
 typedef struct quant_work {

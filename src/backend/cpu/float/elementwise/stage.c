@@ -15,7 +15,7 @@ static bool number_of(float *out, const qn_value *value)
     return true;
 }
 
-/* ---- One input -------------------------------------------------------------------------------------- */
+/* ---- One input ------------------------------------------------------------------------------- */
 
 typedef bool set_fn(qn_stage *s, const qn_node *node);
 
@@ -147,7 +147,7 @@ static const struct unary_row {
     {&qn_op_ThresholdedRelu, QN_FN_THRESHOLD, set_alpha_beta},
 };
 
-/* ---- Two inputs -------------------------------------------------------------------------------------- */
+/* ---- Two inputs ------------------------------------------------------------------------------ */
 
 /* The function where x is the first input and where it is the second, with a tensor and with one
  * number (parameter a) on the other side. QN_FN_COUNT: none. */

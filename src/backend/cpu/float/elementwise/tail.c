@@ -34,7 +34,7 @@ bool qn_tail_begin(qn_tail *t, const qn_claim *claim, qn_value *x, qn_layout lay
     return true;
 }
 
-/* ---- Geometry ------------------------------------------------------------------------------------------- */
+/* ---- Geometry -------------------------------------------------------------------------------- */
 
 /* x in a blocked layout: [N, blocks, area * block]. */
 static void blocked_geometry(qn_tail *t)
@@ -117,7 +117,7 @@ static bool rows_geometry(qn_tail *t)
     return true;
 }
 
-/* ---- Operands --------------------------------------------------------------------------------------------- */
+/* ---- Operands -------------------------------------------------------------------------------- */
 
 static bool same_dims(const qn_tensor *a, const qn_tensor *b)
 {
@@ -249,7 +249,7 @@ static bool channels_add(qn_tail *t, float *numbers)
     return false;
 }
 
-/* ---- Growing ------------------------------------------------------------------------------------------------ */
+/* ---- Growing --------------------------------------------------------------------------------- */
 
 /* A factor and then a sum are one stage. */
 static void add_stage(qn_tail *t, const qn_stage *stage)
@@ -356,7 +356,7 @@ void qn_tail_close(qn_tail *t, qn_claim *claim)
     qn_claim_out(claim, t->out, t->layout)->strided = strided;
 }
 
-/* ---- Preparing and running -------------------------------------------------------------------------------- */
+/* ---- Preparing and running ------------------------------------------------------------------- */
 
 static int64_t floats(size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* Element-wise nodes that a claim takes behind its own: x -> stages -> out. Convolutions and matrix
- * products fuse what they can of the stages and leave the others to the chain; an element-wise node by
- * itself is nothing but a tail. */
+ * products fuse what they can of the stages and leave the others to the chain; an element-wise node
+ * by itself is nothing but a tail. */
 #ifndef QN_CPU_TAIL_H
 #define QN_CPU_TAIL_H
 
@@ -8,24 +8,33 @@
 #include "run/backend.h"
 
 typedef struct qn_tail_operand {
-    qn_value *value; /* NULL: numbers */
-    int32_t in;      /* of the claim, where value is set */
-    float *numbers;  /* constants per channel, with the layout's padding */
+    /* NULL: numbers */
+    qn_value *value;
+    /* Of the claim, where value is set */
+    int32_t in;
+    /* Constants per channel, with the layout's padding */
+    float *numbers;
     qn_layout layout;
-    int64_t steps[QN_MAX_RANK]; /* unblocked: floats along each of `dims`, 0 where it repeats */
+    /* Unblocked: floats along each of `dims`, 0 where it repeats */
+    int64_t steps[QN_MAX_RANK];
 } qn_tail_operand;
 
 typedef struct qn_tail {
-    qn_tensor shape; /* of x and of all that follows */
+    /* Of x and of all that follows */
+    qn_tensor shape;
     qn_layout layout;
-    int64_t dims[QN_MAX_RANK];                  /* of x in the order of memory, unblocked */
-    qn_value *x, *out;                          /* before the first stage and after the last */
-    qn_chain chain;                             /* stages; geometry once prepared */
-    qn_tail_operand operands[QN_MOST_OPERANDS]; /* as many as chain.n_operands */
+    /* Of x in the order of memory, unblocked */
+    int64_t dims[QN_MAX_RANK];
+    /* Before the first stage and after the last */
+    qn_value *x, *out;
+    /* Stages; geometry once prepared */
+    qn_chain chain;
+    /* As many as chain.n_operands */
+    qn_tail_operand operands[QN_MOST_OPERANDS];
 } qn_tail;
 
-/* A tail without stages behind `x`, which has (or gets from the claim) this layout. Blocked ones must be
- * qn_layout_native. False when its shape or type is not for chains. */
+/* A tail without stages behind `x`, which has (or gets from the claim) this layout. Blocked ones
+ * must be qn_layout_native. False when its shape or type is not for chains. */
 bool qn_tail_begin(qn_tail *tail, const qn_claim *claim, qn_value *x, qn_layout layout);
 /* Takes `node`, which reads the tail's end, into tail and claim; *taken false: it does not fit. */
 QN_MUST_CHECK qn_status qn_tail_take(bool *taken, qn_tail *tail, qn_claim *claim, qn_node *node);
@@ -34,7 +43,8 @@ QN_MUST_CHECK qn_status qn_tail_grow(qn_tail *tail, qn_claim *claim);
 /* Adds the operands to the claim's inputs, behind those that are there, and the end as out[0]. */
 void qn_tail_close(qn_tail *tail, qn_claim *claim);
 
-/* In the kernel's prepare: the geometry. x is input `x_in` of the claim, or -1: what lies in out[0]. */
+/* In the kernel's prepare: the geometry. x is input `x_in` of the claim, or -1: what lies in
+ * out[0]. */
 void qn_tail_prepare(qn_tail *tail, const qn_claim *claim, int32_t x_in);
 /* The operands' data for one run. */
 void qn_tail_data(const float **data, const qn_tail *tail, const qn_step_io *io);

@@ -1,5 +1,6 @@
-/* Convolutions and products of 8- and 16-bit integers on the tiles of q_mac.h: the shape, the packed weights and the
- * walk over them. A product of matrices is a convolution of one row of pixels by a kernel of one element. */
+/* Convolutions and products of 8- and 16-bit integers on the tiles of q_mac.h: the shape, the
+ * packed weights and the walk over them. A product of matrices is a convolution of one row of
+ * pixels by a kernel of one element. */
 #ifndef QN_CPU_Q_CONV_H
 #define QN_CPU_Q_CONV_H
 
@@ -23,7 +24,8 @@ typedef enum qn_q_conv_algorithm {
 /* Rows and columns of a tile of QN_Q_CONV_WINOGRAD. */
 enum { QN_Q_WINOGRAD_OUT = 4 };
 
-/* Maps and the patches on them. Of a pair the first number is for the direction down, the second across. */
+/* Maps and the patches on them. Of a pair the first number is for the direction down, the second
+ * across. */
 typedef struct qn_q_conv_grid {
     int64_t samples, height, width, out_height, out_width;
     int64_t kernel[2], stride[2], dilation[2];
@@ -73,13 +75,14 @@ typedef struct qn_q_conv_plan {
     int64_t vectors, blocks;
     /* Padding adds nothing to the sums: rows outside the map are left out. */
     bool skips_padding;
-    /* Rows of the map are copied before tiles read them, with padding or as other numbers; how many pixels such a
-     * row has. */
+    /* Rows of the map are copied before tiles read them, with padding or as other numbers; how many
+     * pixels such a row has. */
     bool copies;
     int64_t copy_width;
     /* Rows of outputs that are computed at once. */
     int64_t band;
-    /* The shares of the work, at most one for each thread, and the pieces into which each of them is cut. */
+    /* The shares of the work, at most one for each thread, and the pieces into which each of them
+     * is cut. */
     int64_t filter_parts, row_parts;
     int64_t block_cuts, row_cuts;
 } qn_q_conv_plan;
@@ -100,8 +103,8 @@ typedef struct qn_q_conv_tiles {
     /* The segments of a whole patch, as many for each of its rows, and the steps of all of them. */
     const qn_mac_segment *segments;
     int64_t n_segments, steps;
-    /* Pixels that do not stand side by side in the map: how many a row has, and elements from row to row and from
-     * pixel to pixel; else 0. */
+    /* Pixels that do not stand side by side in the map: how many a row has, and elements from row
+     * to row and from pixel to pixel; else 0. */
     int64_t across, apart[2];
 } qn_q_conv_tiles;
 
@@ -123,8 +126,8 @@ typedef struct qn_q_conv_winograd {
 
 typedef struct qn_q_conv {
     qn_q_conv_shape shape;
-    /* How the elements of the map are stored. Where the zero point is known only while running, each run has a
-     * copy of its own (q_product.c). */
+    /* How the elements of the map are stored. Where the zero point is known only while running,
+     * each run has a copy of its own (q_product.c). */
     qn_mac_source source;
     qn_q_conv_weight_info weight_info;
     qn_q_conv_memory memory;
@@ -140,12 +143,16 @@ typedef struct qn_q_conv {
     };
 } qn_q_conv;
 
-/* Weight `k` of filter `f` (of all groups), without its zero point: k counts [channel][down][across]. */
+/* Weight `k` of filter `f` (of all groups), without its zero point: k counts
+ * [channel][down][across]. */
 typedef struct qn_q_weights {
     const uint8_t *data;
-    bool is_signed, is_int16; /* wide: 16 bits */
-    bool by_column;           /* data is [k, filters] instead of [filters, k] */
-    const int32_t *zeros;     /* by filter */
+    /* Wide: 16 bits */
+    bool is_signed, is_int16;
+    /* Data is [k, filters] instead of [filters, k] */
+    bool by_column;
+    /* By filter */
+    const int32_t *zeros;
 } qn_q_weights;
 
 /* Pieces of `size` that cover `count`. */
@@ -158,7 +165,8 @@ static inline int64_t qn_q_conv_seen(const qn_q_conv_grid *g, int d, int64_t out
 {
     return (out - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] + 1;
 }
-/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of q_winograd.h, the most. */
+/* Rows of outputs that go together: in pairs where they are narrow, or as high as tiles of
+ * q_winograd.h, the most. */
 enum { QN_Q_UNIT = 2, QN_Q_UNIT_MOST = QN_Q_WINOGRAD_OUT };
 static inline int64_t qn_q_conv_unit(const qn_q_conv *c)
 {
@@ -199,8 +207,8 @@ static inline int64_t qn_q_conv_length(const qn_q_conv *c)
 qn_q_conv qn_q_conv_of_rows(int64_t rows, int64_t k, int64_t columns);
 /* Its sums fit int32 and its sizes are of this world. */
 bool qn_q_conv_fits(const qn_q_conv *c);
-/* Chooses kernels, algorithm and order for so many threads. All that stands before `plan` in qn_q_conv must be set, and
- * mac.epilogue but for its numbers. */
+/* Chooses kernels, algorithm and order for so many threads. All that stands before `plan` in
+ * qn_q_conv must be set, and mac.epilogue but for its numbers. */
 QN_MUST_CHECK qn_status qn_q_conv_make_plan(qn_q_conv *c, qn_builder *builder, int64_t threads);
 /* The part of it that depthwise convolutions need. (q_conv_depthwise.c) */
 QN_MUST_CHECK qn_status qn_q_depthwise_plan(qn_q_conv *c, qn_builder *builder);
@@ -217,8 +225,8 @@ bool qn_q_weights_fit(const qn_q_weights *w, int64_t filters, int64_t length, in
 int64_t qn_q_weights_largest(const qn_q_weights *w, int64_t filters, int64_t length);
 /* All of them are above -2^15 and below 2^15. */
 bool qn_q_weights_balanced(const qn_q_weights *w, int64_t filters, int64_t length);
-/* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as tiles read
- * it is x - zero + this. The number that padding has there. */
+/* What the zero point of a map adds to a sum, for each unit of the sum of its weights: the map as
+ * tiles read it is x - zero + this. The number that padding has there. */
 static inline int32_t qn_q_conv_padding(const qn_q_conv *c)
 {
     const qn_mac_source *s = &c->source;
@@ -246,11 +254,13 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);
 size_t qn_q_conv_scratch(const qn_q_conv *c);
 
 typedef struct qn_q_conv_data {
-    const uint8_t *x, *r; /* r NULL: no residual */
+    /* r NULL: no residual */
+    const uint8_t *x, *r;
     uint8_t *y, *scratch;
 } qn_q_conv_data;
 void qn_q_conv_run(const qn_q_conv *c, const qn_q_conv_data *data, int threads);
-/* The shares of it, at most one for each thread of the plan, to be run in any order but not twice at a time. */
+/* The shares of it, at most one for each thread of the plan, to be run in any order but not twice
+ * at a time. */
 int64_t qn_q_conv_parts(const qn_q_conv *c);
 void qn_q_conv_run_part(const qn_q_conv *c, const qn_q_conv_data *data, int64_t part);
 

@@ -23,8 +23,8 @@ bool qn_q_band_in_pairs(const qn_q_conv *c)
     return c->plan.algorithm == QN_Q_CONV_DEPTHWISE && c->plan.kernels->depth_tiles;
 }
 
-/* There is slack behind the copy, since the last step of a segment reads whole groups of bytes, and depthwise runs read
- * whole blocks. */
+/* There is slack behind the copy, since the last step of a segment reads whole groups of bytes, and
+ * depthwise runs read whole blocks. */
 size_t qn_q_band_copy_bytes(const qn_q_conv *c)
 {
     enum { SLACK = 256 };

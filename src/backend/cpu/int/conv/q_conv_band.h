@@ -1,5 +1,5 @@
-/* Bands: a few rows of outputs of one sample that are computed at once, and the rows of the map that they see, which
- * are copied first where the tiles cannot read the map as it is. */
+/* Bands: a few rows of outputs of one sample that are computed at once, and the rows of the map
+ * that they see, which are copied first where the tiles cannot read the map as it is. */
 #ifndef QN_CPU_Q_CONV_BAND_H
 #define QN_CPU_Q_CONV_BAND_H
 
@@ -12,8 +12,8 @@ typedef struct qn_q_band {
     uint8_t *y;
     /* The sums that Winograd's inner product subtracts, by pixel. */
     const int32_t *pair_sums;
-    /* The first patch of the first row begins x_first bytes from x (before it, where that patch is all padding), that
-     * of the next row x_row bytes later. */
+    /* The first patch of the first row begins x_first bytes from x (before it, where that patch is
+     * all padding), that of the next row x_row bytes later. */
     int64_t x_first, x_row;
     /* Rows of outputs. */
     int64_t first, count;
@@ -36,8 +36,8 @@ int64_t qn_q_band_row_bytes(const qn_q_conv *c);
 bool qn_q_band_in_pairs(const qn_q_conv *c);
 /* Bytes of the longest copy; 0 where none is needed. */
 size_t qn_q_band_copy_bytes(const qn_q_conv *c);
-/* Copies what band `b` sees of the sample at `x`, and points b to the copy. `row` is the band's first one, of all
- * samples. Memory for the sums of the inner product follows the copy. */
+/* Copies what band `b` sees of the sample at `x`, and points b to the copy. `row` is the band's
+ * first one, of all samples. Memory for the sums of the inner product follows the copy. */
 void qn_q_band_make(qn_q_band *b, const qn_q_conv *c, const uint8_t *x, qn_q_band_copy *to,
                     int64_t row);
 

@@ -1,5 +1,5 @@
-/* Convolutions whose results a Concat joins by channels, in one step: each writes its part of every pixel, and
- * the threads meet once. */
+/* Convolutions whose results a Concat joins by channels, in one step: each writes its part of every
+ * pixel, and the threads meet once. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/int/conv/q_layer.h"
 #include "backend/cpu/int/elementwise/q_elementwise.h"
@@ -12,13 +12,15 @@ typedef struct join {
     int32_t n_parts;
     struct part {
         qn_q_layer *layer;
-        int64_t offset; /* bytes into a pixel */
-        size_t scratch; /* bytes into the step's */
+        /* Bytes into a pixel */
+        int64_t offset;
+        /* Bytes into the step's */
+        size_t scratch;
     } parts[MOST_PARTS];
     int64_t shares;
 } join;
 
-/* ---- Running ------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct work {
     const join *j;
@@ -65,7 +67,7 @@ static qn_status join_prepare(qn_claim *claim)
 static const qn_kernel join_kernel = {
     .name = "int8 convs", .prepare = join_prepare, .run = join_run};
 
-/* ---- Claiming -------------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static bool is_tail(const qn_node *node)
 {

@@ -1,5 +1,5 @@
-/* Depthwise convolutions of integers: runs of outputs (qn_depthwise_run in q_mac.h), or tiles over pairs of rows
- * (qn_depthwise_phase). */
+/* Depthwise convolutions of integers: runs of outputs (qn_depthwise_run in q_mac.h), or tiles over
+ * pairs of rows (qn_depthwise_phase). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Where patches are side by side a row of outputs is one run, whatever the channels; else a pixel is. */
+/* Where patches are side by side a row of outputs is one run, whatever the channels; else a pixel
+ * is. */
 static void choose_runs(qn_q_conv *c)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
@@ -31,7 +32,8 @@ static void choose_runs(qn_q_conv *c)
         QN_MIN(c->depthwise.depth.period, qn_q_pieces(c->depthwise.depth.count, block));
 }
 
-/* The pair of rows that a row of the kernel lies in, where patches begin with row `phase` of the first pair. */
+/* The pair of rows that a row of the kernel lies in, where patches begin with row `phase` of the
+ * first pair. */
 static int64_t pair_of(const qn_q_conv *c, int64_t phase, int64_t row)
 {
     return (phase + row * c->shape.grid.dilation[0]) / 2;
@@ -87,8 +89,8 @@ qn_status qn_q_depthwise_plan(qn_q_conv *c, qn_builder *builder)
     return QN_OK;
 }
 
-/* Channel of a block that lane `lane` of vector `vector` sums. Mixing puts neighbours of 16 bytes into one
- * lane of 128 bits: four vectors of four channels each, or two of 16 bits. */
+/* Channel of a block that lane `lane` of vector `vector` sums. Mixing puts neighbours of 16 bytes
+ * into one lane of 128 bits: four vectors of four channels each, or two of 16 bits. */
 static int64_t mixed(const qn_mac_kernels *k, int64_t vector, int64_t lane)
 {
     const int64_t vectors = k->depth_block / k->lanes;
@@ -123,8 +125,8 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
     return sum;
 }
 
-/* The weights of one channel for patches of a phase, from the place of its lane of the first segment on; what is none of
- * the kernel's stays 0. */
+/* The weights of one channel for patches of a phase, from the place of its lane of the first
+ * segment on; what is none of the kernel's stays 0. */
 static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
                          int64_t channel)
 {

@@ -77,11 +77,16 @@ typedef struct packer {
     const qn_q_conv *c;
     const qn_q_weights *w;
     int64_t filter;
-    uint8_t *to;  /* its lane of the first step */
-    int64_t step; /* bytes from step to step */
-    int64_t dot;  /* products of a step: 2 or 4 */
-    int64_t sum;  /* of its weights */
-    int64_t size; /* the same of their magnitudes */
+    /* Its lane of the first step */
+    uint8_t *to;
+    /* Bytes from step to step */
+    int64_t step;
+    /* Products of a step: 2 or 4 */
+    int64_t dot;
+    /* Of its weights */
+    int64_t sum;
+    /* The same of their magnitudes */
+    int64_t size;
 } packer;
 
 static void put(packer *p, int64_t place, int32_t x)

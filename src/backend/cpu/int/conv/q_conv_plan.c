@@ -33,8 +33,8 @@ static int64_t least_band(int64_t rows, int64_t unit)
     return QN_MIN(rows, unit);
 }
 
-/* The least that a thread copies, padding included, is not out of all proportion to the map. The form is not chosen
- * yet: the highest band counts, and the row more that depthwise tiles have. */
+/* The least that a thread copies, padding included, is not out of all proportion to the map. The
+ * form is not chosen yet: the highest band counts, and the row more that depthwise tiles have. */
 static bool copies_fit(const qn_q_conv *c)
 {
     const double most = 0x1p30;
@@ -79,7 +79,7 @@ int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
                : -1;
 }
 
-/* ---- Shape ------------------------------------------------------------------------------------------------ */
+/* ---- Shape ----------------------------------------------------------------------------------- */
 
 /* No patch sees padding. */
 static bool is_inside(const qn_q_conv_grid *g)
@@ -112,8 +112,8 @@ static bool is_whole(const qn_q_conv_grid *g)
            g->out_height == g->height;
 }
 
-/* Winograd's inner product pays where what is subtracted serves many filters and sums are long enough to be worth
- * smaller tiles, and is right where nothing overflows. */
+/* Winograd's inner product pays where what is subtracted serves many filters and sums are long
+ * enough to be worth smaller tiles, and is right where nothing overflows. */
 static bool takes_inner_product(const qn_q_conv *c, int64_t pixels)
 {
     enum { FILTERS = 32, CHANNELS = 128, LENGTH = 16384 };
@@ -124,8 +124,8 @@ static bool takes_inner_product(const qn_q_conv *c, int64_t pixels)
            pixels > c->plan.kernels->patches_by_4;
 }
 
-/* Where patches are pixels the rows mean nothing: pixels are counted off in rows as long as a tile, all
- * about as long. Those between them are left out by the copy that widens the others. */
+/* Where patches are pixels the rows mean nothing: pixels are counted off in rows as long as a tile,
+ * all about as long. Those between them are left out by the copy that widens the others. */
 static void count_off(qn_q_conv *c)
 {
     const qn_q_conv_grid *from = &c->shape.grid;
@@ -163,10 +163,10 @@ static void choose_blocks(qn_q_conv *c)
     c->plan.blocks = qn_q_pieces(filters, qn_q_conv_block_filters(c));
 }
 
-/* ---- Segments ----------------------------------------------------------------------------------------------- */
+/* ---- Segments -------------------------------------------------------------------------------- */
 
-/* Patches left and right are to leave out what they see of the padding: this pays where rows are short, and segments
- * of single elements of the kernel are long enough. */
+/* Patches left and right are to leave out what they see of the padding: this pays where rows are
+ * short, and segments of single elements of the kernel are long enough. */
 static bool leaves_out(const qn_q_conv *c)
 {
     enum { CHANNELS = 64 };
@@ -226,10 +226,10 @@ static bool must_copy(const qn_q_conv *c)
            !(is_inside(g) || (is_pixel(g) && c->plan.skips_padding));
 }
 
-/* ---- Shares -------------------------------------------------------------------------------------------------- */
+/* ---- Shares ---------------------------------------------------------------------------------- */
 
-/* What splitting the filters costs beside the work, in hundredths of it: the map is read by all, and two
- * threads write to one line of the cache where their filters share it. */
+/* What splitting the filters costs beside the work, in hundredths of it: the map is read by all,
+ * and two threads write to one line of the cache where their filters share it. */
 static int64_t split_cost(const qn_q_conv *c, int64_t parts, bool heavy)
 {
     enum { LINE = 64, READING = 10, SHARING = 15 };
@@ -269,8 +269,9 @@ static void choose_parts(qn_q_conv *c, int64_t threads)
     }
 }
 
-/* Shares are cut into pieces, so that threads can help each other: of some microseconds each, what it takes to
- * fetch a piece being nothing beside it. Weights that do not fit the second cache are to be read once. */
+/* Shares are cut into pieces, so that threads can help each other: of some microseconds each, what
+ * it takes to fetch a piece being nothing beside it. Weights that do not fit the second cache are
+ * to be read once. */
 static void choose_cuts(qn_q_conv *c)
 {
     enum { PIECE = 3000 * 1000, MOST_PIECES = 8 };
@@ -292,8 +293,8 @@ static void choose_cuts(qn_q_conv *c)
         p->block_cuts = QN_MAX(QN_MIN(blocks, wanted / p->row_cuts), 1);
 }
 
-/* A band has as many rows as the second cache holds with room for weights; more where they would be copied again for
- * every piece of the filters. */
+/* A band has as many rows as the second cache holds with room for weights; more where they would be
+ * copied again for every piece of the filters. */
 static void choose_band(qn_q_conv *c)
 {
     qn_q_conv_plan *p = &c->plan;
@@ -310,9 +311,10 @@ static void choose_band(qn_q_conv *c)
     p->band = QN_MIN(band, g->out_height);
 }
 
-/* ---- Algorithm ----------------------------------------------------------------------------------------------- */
+/* ---- Algorithm ------------------------------------------------------------------------------- */
 
-/* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the last tap. */
+/* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the
+ * last tap. */
 static bool is_depthwise(const qn_q_conv *c)
 {
     enum { WIDE_TAPS = 256 };

@@ -1,4 +1,5 @@
-/* How a convolution of integers is run: shares of threads, their pieces, bands of rows, blocks of filters, tiles. */
+/* How a convolution of integers is run: shares of threads, their pieces, bands of rows, blocks of
+ * filters, tiles. */
 #include "backend/cpu/int/conv/q_conv_band.h"
 #include "backend/cpu/int/conv/q_winograd.h"
 #include "backend/cpu/parallel.h"
@@ -8,12 +9,14 @@ typedef struct work {
     const qn_q_conv_data *data;
 } work;
 
-/* ---- Tiles ----------------------------------------------------------------------------------------------- */
+/* ---- Tiles ----------------------------------------------------------------------------------- */
 
 /* One block of filters over the rows of a band. */
 typedef struct block {
-    qn_mac_tile tile; /* weights and parameters */
-    int64_t x, y;     /* bytes to its channels and its filters, in a pixel */
+    /* Weights and parameters */
+    qn_mac_tile tile;
+    /* Bytes to its channels and its filters, in a pixel */
+    int64_t x, y;
     int64_t vectors;
     qn_mac_fn *const *fns;
 } block;
@@ -47,7 +50,8 @@ static block block_of(const qn_q_conv *c, int64_t index)
     return b;
 }
 
-/* Elements [*first, *last) of the kernel, along dim d, that are to be summed for output place `at`. */
+/* Elements [*first, *last) of the kernel, along dim d, that are to be summed for output place
+ * `at`. */
 static void inside(int64_t *first, int64_t *last, const qn_q_conv *c, int d, int64_t at)
 {
     const qn_q_conv_grid *g = &c->plan.grid;
@@ -184,7 +188,7 @@ static void run_patches(const qn_q_conv *c, const qn_q_band *b, const block *k)
     }
 }
 
-/* ---- Depthwise -------------------------------------------------------------------------------------------- */
+/* ---- Depthwise ------------------------------------------------------------------------------- */
 
 /* The columns of one row in tiles of about the same size. */
 static void run_depth_tiles(const qn_q_conv *c, const qn_q_band *b, int64_t row)
@@ -223,7 +227,7 @@ static void run_depth_runs(const qn_q_conv *c, const qn_q_band *b, int64_t row)
                                b->x + row * b->x_row + i * c->depthwise.x_run);
 }
 
-/* ---- Algorithms ------------------------------------------------------------------------------------------------- */
+/* ---- Algorithms ------------------------------------------------------------------------------ */
 
 /* Blocks [first, last) of the filters over a band; own: the thread's memory. */
 typedef void run_fn(const qn_q_conv *c, const qn_q_band *b, const int64_t blocks[2],
@@ -266,7 +270,7 @@ static run_fn *const run_algorithm[] = {[QN_Q_CONV_PATCHES] = run_blocks,
                                         [QN_Q_CONV_DEPTHWISE] = run_depthwise,
                                         [QN_Q_CONV_WINOGRAD] = run_winograd};
 
-/* ---- Shares ------------------------------------------------------------------------------------------------ */
+/* ---- Shares ---------------------------------------------------------------------------------- */
 
 static void look_up(const qn_q_epilogue *f, uint8_t *y, int64_t bytes)
 {

@@ -1,5 +1,5 @@
-/* What is known of packed weights of 8 and 16 bits beside a map of 16 (q_mac.h): how many steps a sum of 32 bits takes,
- * and whether the totals are near 0. */
+/* What is known of packed weights of 8 and 16 bits beside a map of 16 (q_mac.h): how many steps a
+ * sum of 32 bits takes, and whether the totals are near 0. */
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
-/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters for every phase, a
- * place among `stride` neighbours of the output, behind which the phases are put side by side:
+/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters
+ * for every phase, a place among `stride` neighbours of the output, behind which the phases are put
+ * side by side:
  *
  *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]      along both dims
  *
@@ -17,14 +18,18 @@ typedef struct phases {
 } phases;
 
 typedef struct state {
-    qn_q_layer layer; /* first: the layer's functions see it */
+    /* First: the layer's functions see it */
+    qn_q_layer layer;
     phases dims[2];
-    int64_t groups, filters, size; /* filters of a group; bytes of a result */
-    int64_t phase_bytes, y_stride; /* of one sample: with phases apart, and as it leaves */
-    size_t phase_offset;           /* in the scratch memory */
+    /* Filters of a group; bytes of a result */
+    int64_t groups, filters, size;
+    /* Of one sample: with phases apart, and as it leaves */
+    int64_t phase_bytes, y_stride;
+    /* In the scratch memory */
+    size_t phase_offset;
 } state;
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 typedef struct work {
     const state *s;
@@ -32,8 +37,8 @@ typedef struct work {
     uint8_t *to;
 } work;
 
-/* The pixels of one row that phase `down` has, of pixels [group][phase down][phase across][filter]. Neighbours across of
- * a group lie side by side already. */
+/* The pixels of one row that phase `down` has, of pixels [group][phase down][phase across][filter].
+ * Neighbours across of a group lie side by side already. */
 static void shuffle_row(uint8_t *to, const state *s, const uint8_t *from, int64_t down)
 {
     const phases *across = &s->dims[1];
@@ -103,7 +108,7 @@ static const qn_kernel deconv_kernels[] = {
     {.name = "int8 deconv", .prepare = deconv_prepare, .run = deconv_run},
     {.name = "int16 deconv", .prepare = deconv_prepare, .run = deconv_run}};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static void make_phases(phases *p, const qn_geometry *g, int d)
 {
@@ -146,7 +151,8 @@ static void spread_kernel(uint8_t *to, const state *s, const uint8_t *from, cons
     }
 }
 
-/* [group][phase down][phase across][filter][channel][down][across] of [group][channel][filter][down][across]. */
+/* [group][phase down][phase across][filter][channel][down][across] of
+ * [group][channel][filter][down][across]. */
 static qn_status spread_weights(state *s, const qn_claim *claim)
 {
     const qn_tensor *w = claim->node->in[3]->data, *zeros = claim->node->in[5]->data;

@@ -1,5 +1,5 @@
-/* QLinearConvTranspose of every channel by itself, as the depthwise convolution by the turned kernel of a map that
- * holds the pixels of x `stride` apart, with zero points between. */
+/* QLinearConvTranspose of every channel by itself, as the depthwise convolution by the turned
+ * kernel of a map that holds the pixels of x `stride` apart, with zero points between. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -7,10 +7,14 @@
 #include "backend/cpu/parallel.h"
 
 typedef struct state {
-    qn_q_layer layer;         /* first: the layer's functions see it */
-    int64_t stride[2], width; /* of x */
-    int64_t pixel, x_stride;  /* bytes */
-    size_t map_offset;        /* in the scratch memory */
+    /* First: the layer's functions see it */
+    qn_q_layer layer;
+    /* Of x */
+    int64_t stride[2], width;
+    /* Bytes */
+    int64_t pixel, x_stride;
+    /* In the scratch memory */
+    size_t map_offset;
 } state;
 
 typedef struct work {
@@ -19,7 +23,7 @@ typedef struct work {
     uint8_t *to;
 } work;
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void fill_zeros(uint8_t *to, const qn_mac_source *x, int64_t bytes)
 {
@@ -81,7 +85,7 @@ static const qn_kernel kernels[] = {
     {.name = "int8 deconv", .prepare = depth_prepare, .run = depth_run},
     {.name = "int16 deconv", .prepare = depth_prepare, .run = depth_run}};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 /* Elements of each kernel in the other order. */
 static qn_status flip_weights(state *s, const qn_claim *claim)

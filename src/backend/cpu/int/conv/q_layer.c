@@ -6,7 +6,7 @@
 #include "backend/cpu/int/elementwise/q_elementwise.h"
 #include "ops/quantize.h"
 
-/* ---- Preparing --------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
 static const qn_tensor *constant(const qn_node *node, int32_t i)
 {
@@ -26,7 +26,8 @@ static int64_t filter_of(const qn_q_layer *l, int64_t filter)
                      : filter;
 }
 
-/* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then the sum begins with it. */
+/* f32(acc) + f32(bias) is acc + bias where both and their sum are exact in float: then the sum
+ * begins with it. */
 static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 {
     return c->shape.kind != QN_MAC_INT8 || c->packed.reach[at] + fabs(bias) <= 0x1p24;
@@ -34,7 +35,8 @@ static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 
 /* What bias and multipliers are made of. */
 typedef struct layer_numbers {
-    const qn_tensor *scales, *bias; /* of the filters; bias may be NULL */
+    /* Of the filters; bias may be NULL */
+    const qn_tensor *scales, *bias;
     float x_scale, y_scale;
 } layer_numbers;
 
@@ -176,7 +178,7 @@ qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io)
     return QN_OK;
 }
 
-/* ---- Claiming ----------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static bool is_single(const qn_node *node, int32_t i)
 {
@@ -184,7 +186,8 @@ static bool is_single(const qn_node *node, int32_t i)
     return i < 0 || i >= node->n_in || !node->in[i] || (data && qn_tensor_count(data) == 1);
 }
 
-/* int32, and int64 of a reasonable size where a side has 16 bits: then the bias is part of an exact sum. */
+/* int32, and int64 of a reasonable size where a side has 16 bits: then the bias is part of an exact
+ * sum. */
 static bool is_bias(const qn_tensor *bias, bool is_int16)
 {
     const double most = 0x1p50;
@@ -228,7 +231,8 @@ qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim, const qn_q_
     return QN_OK;
 }
 
-/* Kernels by runs read 16-bit numbers as they are: weights of 8 bits become such where that takes little memory. */
+/* Kernels by runs read 16-bit numbers as they are: weights of 8 bits become such where that takes
+ * little memory. */
 static bool takes_int16_weights(const qn_q_conv *c, const qn_q_weights *w)
 {
     enum { FEW = 1 << 20 };

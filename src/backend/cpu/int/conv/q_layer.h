@@ -1,5 +1,5 @@
-/* A node that multiplies and accumulates 8- or 16-bit integers with constant weights, with what is fused behind it:
- * the kernel that all claims of such nodes share. */
+/* A node that multiplies and accumulates 8- or 16-bit integers with constant weights, with what is
+ * fused behind it: the kernel that all claims of such nodes share. */
 #ifndef QN_CPU_Q_LAYER_H
 #define QN_CPU_Q_LAYER_H
 
@@ -15,27 +15,33 @@ typedef struct qn_q_layer {
     qn_q_tail tail;
     const qn_node *node;
     qn_q_ports ports;
-    float factor;   /* of the multipliers */
-    bool by_column; /* weights are [k, filters] */
+    /* Of the multipliers */
+    float factor;
+    /* Weights are [k, filters] */
+    bool by_column;
     qn_layout layout;
-    int32_t x; /* which input of the claim */
-    /* Of a kernel that reads or puts maps elsewhere (q_conv_transpose.c, q_conv_transpose_depthwise.c), else 0: its weights, whose filters
-     * repeat those of the node's group after `period`, and bytes from one sample of a map to the next. */
+    /* Which input of the claim */
+    int32_t x;
+    /* Of a kernel that reads or puts maps elsewhere (q_conv_transpose.c,
+     * q_conv_transpose_depthwise.c), else 0: its weights, whose filters repeat those of the node's
+     * group after `period`, and bytes from one sample of a map to the next. */
     const uint8_t *weights;
     int64_t period, x_stride, y_stride;
 } qn_q_layer;
 
-/* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant parameters. Then
- * the shape of conv, layout and by_column have to be set. */
+/* Starts a layer for the claim's node; *out NULL where it is not one of integers with constant
+ * parameters. Then the shape of conv, layout and by_column have to be set. */
 QN_MUST_CHECK qn_status qn_q_layer_create(qn_q_layer **out, const qn_claim *claim,
                                           const qn_q_ports *ports);
 /* The same for a QLinearConv of two dimensions, complete. (q_conv_claim.c) */
 QN_MUST_CHECK qn_status qn_q_conv_create(qn_q_layer **out, const qn_claim *claim);
-/* The first half of qn_q_layer_claim: adds x and what can be fused to the claim; *fits: the sums do. */
+/* The first half of qn_q_layer_claim: adds x and what can be fused to the claim; *fits: the sums
+ * do. */
 QN_MUST_CHECK qn_status qn_q_layer_open(bool *fits, qn_q_layer *layer, qn_claim *claim);
 /* Packs weights and makes parameters; *scratch: bytes that qn_q_conv_run needs. */
 QN_MUST_CHECK qn_status qn_q_layer_pack(size_t *scratch, qn_q_layer *layer, qn_claim *claim);
-/* Takes the node and what can be fused, where the sums fit. kernels: for 8 bits, and where a side has 16. */
+/* Takes the node and what can be fused, where the sums fit. kernels: for 8 bits, and where a side
+ * has 16. */
 QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_layer *layer,
                                          const qn_kernel kernels[2]);
 
@@ -43,8 +49,8 @@ QN_MUST_CHECK qn_status qn_q_layer_claim(bool *taken, qn_claim *claim, qn_q_laye
 qn_status qn_q_layer_prepare(qn_claim *claim);
 qn_status qn_q_layer_run(const void *state, void *bound, const qn_step_io *io);
 
-/* Claims a QLinearConvTranspose of every channel by itself for `base`, a layer of it; *taken false: it is of another
- * kind. (q_conv_transpose_depthwise.c) */
+/* Claims a QLinearConvTranspose of every channel by itself for `base`, a layer of it; *taken false:
+ * it is of another kind. (q_conv_transpose_depthwise.c) */
 QN_MUST_CHECK qn_status qn_q_conv_transpose_depthwise(bool *taken, qn_claim *claim,
                                                       const qn_q_layer *base, const qn_geometry *g);
 

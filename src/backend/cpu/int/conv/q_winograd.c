@@ -4,7 +4,7 @@
 
 #include "backend/cpu/parallel.h"
 
-/* ---- Choice ------------------------------------------------------------------------------------------------ */
+/* ---- Choice ---------------------------------------------------------------------------------- */
 
 static int64_t tiles_across(const qn_q_conv *c)
 {
@@ -28,8 +28,8 @@ static int64_t weight_bytes(const qn_q_conv *c) /* of a block */
     return QN_Q_WINOGRAD_XI * padded_channels(c) * block_filters(c) * 2;
 }
 
-/* The rule compares what both forms take, in products: a transform is worth some tens of them for each number, and
- * so is a byte of weights that comes from far away. */
+/* The rule compares what both forms take, in products: a transform is worth some tens of them for
+ * each number, and so is a byte of weights that comes from far away. */
 bool qn_q_winograd_wanted(const qn_q_conv *c)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
@@ -73,7 +73,7 @@ size_t qn_q_winograd_scratch(const qn_q_conv *c)
                     (padded_channels(c) * 2 + block_filters(c) * 4));
 }
 
-/* ---- Weights ------------------------------------------------------------------------------------------------- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 typedef struct work {
     const qn_q_conv *c;
@@ -138,7 +138,7 @@ qn_status qn_q_winograd_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weigh
     return QN_OK;
 }
 
-/* ---- Running -------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 /* Tiles [first, first + count) of a band, row by row. */
 typedef struct batch {
@@ -166,8 +166,8 @@ static void transform_inputs(const batch *b)
     }
 }
 
-/* M of one block, a few tiles at once: for one xi after the other, so that its weights stay in the first cache,
- * or for all of them where that holds them anyway. */
+/* M of one block, a few tiles at once: for one xi after the other, so that its weights stay in the
+ * first cache, or for all of them where that holds them anyway. */
 static void multiply(const batch *b, int64_t block)
 {
     enum { FEW_CHANNELS = 32 };

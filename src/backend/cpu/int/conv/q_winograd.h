@@ -1,6 +1,7 @@
-/* Winograd's convolution of integers with 3x3 kernels, exact: tiles of 4x4 outputs from 6x6 inputs, 36
- * multiplications for each channel and filter where the direct form has 144. For instruction sets that
- * multiply numbers of 16 bits (vec_int32.h); where bytes are multiplied the direct form is faster.
+/* Winograd's convolution of integers with 3x3 kernels, exact: tiles of 4x4 outputs from 6x6 inputs,
+ * 36 multiplications for each channel and filter where the direct form has 144. For instruction
+ * sets that multiply numbers of 16 bits (vec_int32.h); where bytes are multiplied the direct form
+ * is faster.
  *
  *   V = B' d B           of every input tile d, without its zero point: |V| <= 100 * 255 < 2^15
  *   U = (K G) g (K G)'   of every kernel g; K makes the fractions of G whole: |U| <= 49 * 255 < 2^15
@@ -14,9 +15,10 @@
  *        0  2 -1 -2  1  0             1 -2  4
  *        0  4  0 -5  0  1             0  0  3
  *
- * Sums of M and Y wrap, which loses nothing as long as what they stand for is small: Y / 9 modulo 2^32 is a
- * multiplication by the inverse of 9, and an arithmetic shift by 6 bits then leaves the output itself where
- * that has at most 26 bits. So a filter must have 255 * sum |g| < 2^25: seen to when a form is chosen. */
+ * Sums of M and Y wrap, which loses nothing as long as what they stand for is small: Y / 9 modulo
+ * 2^32 is a multiplication by the inverse of 9, and an arithmetic shift by 6 bits then leaves the
+ * output itself where that has at most 26 bits. So a filter must have 255 * sum |g| < 2^25: seen to
+ * when a form is chosen. */
 #ifndef QN_CPU_Q_WINOGRAD_H
 #define QN_CPU_Q_WINOGRAD_H
 
@@ -27,34 +29,44 @@ enum { QN_Q_WINOGRAD_IN = 6, QN_Q_WINOGRAD_XI = 36, QN_Q_WINOGRAD_VECTORS = 2 };
 /* One tile of the map as qn_mac_kernels.copy makes it. */
 typedef struct qn_q_winograd_input {
     const uint8_t *x;
-    int64_t row, pixel; /* bytes to the next one */
-    uint8_t *v;         /* [xi][channels], xi_step bytes apart */
+    /* Bytes to the next one */
+    int64_t row, pixel;
+    /* [xi][channels], xi_step bytes apart */
+    uint8_t *v;
     int64_t xi_step;
-    int64_t channels; /* whole vectors: what stands behind the last one is multiplied by zero */
+    /* Whole vectors: what stands behind the last one is multiplied by zero */
+    int64_t channels;
 } qn_q_winograd_input;
 
 /* One tile of a block of filters. tile.y and .r: of the first output. */
 typedef struct qn_q_winograd_output {
-    const uint8_t *m; /* [xi][vector][lane], xi_step bytes apart */
+    /* [xi][vector][lane], xi_step bytes apart */
+    const uint8_t *m;
     int64_t xi_step;
-    int64_t y_row, r_row; /* bytes to the next row */
+    /* Bytes to the next row */
+    int64_t y_row, r_row;
     int64_t rows, columns;
     qn_mac_tile tile;
 } qn_q_winograd_output;
 
 /* Products of a few tiles by a block of filters, for some xi in a row. */
 typedef struct qn_q_winograd_product {
-    const uint8_t *v, *u; /* u: [xi][step][vector][lane][2] */
+    /* u: [xi][step][vector][lane][2] */
+    const uint8_t *v, *u;
     uint8_t *m;
-    int64_t xi;          /* how many */
-    int64_t v_xi, m_xi;  /* bytes from one to the next */
-    int64_t tile, steps; /* bytes from tile to tile of v; pairs of channels */
+    /* How many */
+    int64_t xi;
+    /* Bytes from one to the next */
+    int64_t v_xi, m_xi;
+    /* Bytes from tile to tile of v; pairs of channels */
+    int64_t tile, steps;
 } qn_q_winograd_product;
 typedef void qn_q_winograd_product_fn(const qn_q_winograd_product *p);
 
 struct qn_q_winograd_kernels {
     void (*input)(const qn_q_winograd_input *in);
-    qn_q_winograd_product_fn *const *products; /* by tiles - 1 */
+    /* By tiles - 1 */
+    qn_q_winograd_product_fn *const *products;
     void (*output)(const qn_mac *mac, const qn_q_winograd_output *out);
 };
 
@@ -72,7 +84,8 @@ typedef struct qn_q_winograd_band {
     const uint8_t *x, *r;
     uint8_t *y, *scratch;
     int64_t rows;
-    bool seen_before; /* it was the last one with this scratch memory */
+    /* It was the last one with this scratch memory */
+    bool seen_before;
 } qn_q_winograd_band;
 /* Blocks [first, last) of the filters over a band. */
 void qn_q_winograd_run(const qn_q_conv *c, const qn_q_winograd_band *band, const int64_t blocks[2]);

@@ -1,4 +1,5 @@
-/* QLinearAdd, QLinearMul and QPRelu with any broadcast: dims that both operands walk alike are one. */
+/* QLinearAdd, QLinearMul and QPRelu with any broadcast: dims that both operands walk alike are
+ * one. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -12,13 +13,19 @@ typedef enum operation { SUM, PRODUCT, SLOPES } operation;
 typedef struct state {
     const qn_q_kernels *kernels;
     operation how;
-    qn_q_pair pair;                 /* of a sum or product */
-    qn_q_slopes slopes;             /* of QPRelu, whose second operand has them */
-    int64_t y_size, a_size, b_size; /* bytes of an element */
-    int32_t rank;                   /* of the dims outside the rows, joined */
-    int64_t dims[QN_MAX_RANK];      /* the last two are rows and their width */
+    /* Of a sum or product */
+    qn_q_pair pair;
+    /* Of QPRelu, whose second operand has them */
+    qn_q_slopes slopes;
+    /* Bytes of an element */
+    int64_t y_size, a_size, b_size;
+    /* Of the dims outside the rows, joined */
+    int32_t rank;
+    /* The last two are rows and their width */
+    int64_t dims[QN_MAX_RANK];
     int64_t a[QN_MAX_RANK], b[QN_MAX_RANK];
-    int64_t outer, chunk, chunks; /* items: `chunk` rows or elements of a row each */
+    /* Items: `chunk` rows or elements of a row each */
+    int64_t outer, chunk, chunks;
 } state;
 
 typedef struct work {
@@ -27,7 +34,7 @@ typedef struct work {
     const uint8_t *a, *b;
 } work;
 
-/* ---- Running --------------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static void run_rows(const state *s, uint8_t *y, const uint8_t *a, const uint8_t *b,
                      const qn_q_rows *rows)
@@ -79,7 +86,7 @@ static const qn_kernel binary_kernels[] = {[SUM] = {.name = "int add", .run = bi
                                            [PRODUCT] = {.name = "int mul", .run = binary_run},
                                            [SLOPES] = {.name = "int prelu", .run = binary_run}};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 /* Dims of x as part of `rank` dims, in the order of memory: [N, spatial..., C] where last. */
 static void in_order(int64_t *dims, const qn_tensor *x, int32_t rank, bool last)

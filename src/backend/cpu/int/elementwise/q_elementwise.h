@@ -1,5 +1,5 @@
-/* Integer kernels that are no multiply-accumulate, and what their claims share. Formulas: docs/numerics.md;
- * every kernel gives the reference's bits on every instruction set. */
+/* Integer kernels that are no multiply-accumulate, and what their claims share. Formulas:
+ * docs/numerics.md; every kernel gives the reference's bits on every instruction set. */
 #ifndef QN_CPU_Q_ELEMENTWISE_H
 #define QN_CPU_Q_ELEMENTWISE_H
 
@@ -8,9 +8,12 @@
 
 /* How a kernel reads a tensor of 8 or 16 bits: x = (stored ^ flip) - zero, all unsigned. */
 typedef struct qn_q_side {
-    int32_t flip;  /* the top bit of signed types, else 0 */
-    int32_t zero;  /* shifted by the same */
-    bool is_int16; /* 16 bits */
+    /* The top bit of signed types, else 0 */
+    int32_t flip;
+    /* Shifted by the same */
+    int32_t zero;
+    /* 16 bits */
+    bool is_int16;
 } qn_q_side;
 
 /* rint(x * scale) or, of quantize, rint(x / scale), limited, as numbers of 8 or 16 bits. */
@@ -18,29 +21,35 @@ typedef struct qn_q_cast {
     qn_q_side from;
     float scale;
     qn_q_round round;
-    bool is_int16;    /* the result has 16 bits */
-    bool fixed_point; /* in fixed point: x * scale is exact */
+    /* The result has 16 bits */
+    bool is_int16;
+    /* In fixed point: x * scale is exact */
+    bool fixed_point;
 } qn_q_cast;
 
-/* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, offset)) of numbers as stored, or the product times
- * a_scale. All have one width. */
+/* a and b to y: the sum fma(a, a_scale, fma(b, b_scale, offset)) of numbers as stored, or the
+ * product times a_scale. All have one width. */
 typedef struct qn_q_pair {
     qn_q_side a, b;
     float a_scale, b_scale, offset;
     qn_q_round round;
-    bool exact; /* in fixed point: nothing is rounded before the result */
+    /* In fixed point: nothing is rounded before the result */
+    bool exact;
 } qn_q_pair;
 
 /* x to y: x where it is not negative, x times a slope below. */
 typedef struct qn_q_slopes {
-    qn_q_cast cast; /* its scale is that of x */
+    /* Its scale is that of x */
+    qn_q_cast cast;
     float y_scale;
 } qn_q_slopes;
 
-/* `rows` rows of `width` elements; a step of 0 uses the same row again. A single operand is one element a row. */
+/* `rows` rows of `width` elements; a step of 0 uses the same row again. A single operand is one
+ * element a row. */
 typedef struct qn_q_rows {
     int64_t rows, width;
-    int64_t a_step, b_step; /* elements from row to row */
+    /* Elements from row to row */
+    int64_t a_step, b_step;
     bool a_single, b_single;
 } qn_q_rows;
 
@@ -51,11 +60,14 @@ typedef struct qn_q_taps {
     int64_t n, step;
 } qn_q_taps;
 
-/* One output row of a linear resize in [.., H, W, C]: two input rows, two taps along W for each position. */
+/* One output row of a linear resize in [.., H, W, C]: two input rows, two taps along W for each
+ * position. */
 typedef struct qn_q_linear {
     const void *top, *low;
-    const int64_t *index; /* [out_w, 2] */
-    const float *weight;  /* [out_w, 2] */
+    /* [out_w, 2] */
+    const int64_t *index;
+    /* [out_w, 2] */
+    const float *weight;
     float top_weight, low_weight;
     int64_t out_w, channels;
 } qn_q_linear;
@@ -63,12 +75,14 @@ typedef struct qn_q_linear {
 typedef struct qn_q_norm {
     qn_q_side from;
     float x_scale, epsilon, y_scale;
-    const float *gamma, *beta; /* [n]; beta NULL: none */
+    /* [n]; beta NULL: none */
+    const float *gamma, *beta;
     qn_q_round round;
 } qn_q_norm;
 
 typedef struct qn_q_softmax {
-    const uint32_t *table; /* by the distance from the largest */
+    /* By the distance from the largest */
+    const uint32_t *table;
     bool is_signed;
     float y_scale;
     qn_q_round round;
@@ -130,7 +144,7 @@ qn_q_look_up_fn *qn_q_look_up_get(void);
 /* By permutations of whole registers. */
 void qn_q_table_vbmi(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
 
-/* ---- For claims ----------------------------------------------------------------------------------------- */
+/* ---- For claims ------------------------------------------------------------------------------ */
 
 #define QN_LAST ((qn_layout){QN_LAYOUT_CHANNELS_LAST, 0})
 
@@ -143,9 +157,11 @@ qn_q_side qn_q_side_of(qn_dtype dtype, int64_t zero);
 void qn_q_cast_fixed_point(qn_q_cast *cast);
 /* All of the type's range. */
 qn_q_round qn_q_round_of(qn_dtype dtype, int64_t zero);
-/* The nodes behind *value that only limit it join the claim; *value becomes the last one's output. */
+/* The nodes behind *value that only limit it join the claim; *value becomes the last one's
+ * output. */
 void qn_q_take_clips(qn_claim *claim, qn_value **value, qn_q_round *round);
-/* The layout in which a tensor of integers is best kept: channels last where it has that already. */
+/* The layout in which a tensor of integers is best kept: channels last where it has that
+ * already. */
 qn_layout qn_q_layout(const qn_claim *claim, const qn_value *value);
 /* Some reader of floats works in blocks of channels (qn_layout_native). */
 bool qn_q_wants_blocks(const qn_value *value);

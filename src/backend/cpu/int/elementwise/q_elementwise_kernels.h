@@ -6,7 +6,8 @@
 #include "backend/cpu/simd/vec_int16.h"
 #include "backend/cpu/simd/vec_quantized.h"
 
-/* Kernels copy their parameters first: the compiler cannot know that results do not overwrite them. */
+/* Kernels copy their parameters first: the compiler cannot know that results do not overwrite
+ * them. */
 
 Q_INLINE qi read_side(const void *p, int64_t i, const qn_q_side *s, bool is_int16, int64_t lanes)
 {
@@ -54,7 +55,7 @@ Q_INLINE void write_whole(void *y, int64_t i, qi x, const qn_q_round *r, bool is
     write_round(y, i, qi_float(x), r, is_int16, lanes);
 }
 
-/* ---- Between float and integers ---------------------------------------------------------------------------- */
+/* ---- Between float and integers -------------------------------------------------------------- */
 
 static void ends(float to[2], const float *x, int64_t n)
 {
@@ -154,7 +155,7 @@ static void requantize(void *y, const void *x, int64_t n, const qn_q_cast *c)
         requantize_as(y, x, n, c, false, false);
 }
 
-/* ---- Two operands -------------------------------------------------------------------------------------------- */
+/* ---- Two operands ---------------------------------------------------------------------------- */
 
 /* A single operand is read once a row. */
 Q_INLINE qi operand(const void *p, int64_t i, const qn_q_side *s, bool is_int16, bool single,
@@ -166,8 +167,8 @@ Q_INLINE qi operand(const void *p, int64_t i, const qn_q_side *s, bool is_int16,
     return qi_set((stored ^ s->flip) - s->zero);
 }
 
-/* What the compiler makes a loop of its own for. `single`: which operand is one number a row; 0: none is.
- * Where both are, the row is one element. */
+/* What the compiler makes a loop of its own for. `single`: which operand is one number a row; 0:
+ * none is. Where both are, the row is one element. */
 typedef struct pair_variant {
     bool sum, is_int16;
     int single;
@@ -259,7 +260,7 @@ static void multiply(void *y, const void *a, const void *b, const qn_q_pair *p, 
         pair_any(y, a, b, p, r, (pair_variant){.sum = false});
 }
 
-/* ---- PRelu ----------------------------------------------------------------------------------------------------- */
+/* ---- PRelu ----------------------------------------------------------------------------------- */
 
 /* What the compiler makes a loop of its own for: 16 bits of x and of y; one slope a row. */
 typedef struct prelu_variant {
@@ -312,7 +313,7 @@ static void prelu(void *y, const void *x, const float *slope, const qn_q_slopes 
         prelu_any(y, x, slope, s, r, (prelu_variant){.from = false});
 }
 
-/* ---- Bytes to bytes -------------------------------------------------------------------------------------------- */
+/* ---- Bytes to bytes -------------------------------------------------------------------------- */
 
 static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const int32_t limits[2])
 {
@@ -325,7 +326,7 @@ static void clip(uint8_t *y, const uint8_t *x, int64_t n, qn_q_side side, const 
     }
 }
 
-/* ---- Windows ------------------------------------------------------------------------------------------------------ */
+/* ---- Windows --------------------------------------------------------------------------------- */
 
 Q_INLINE const uint8_t *tap(const qn_q_taps *t, int64_t i)
 {
@@ -435,7 +436,7 @@ static void mean_row(void *y, const void *x, int64_t n, const qn_q_cast *m)
         write_round(y, 0, qf_set((float)sum * m->scale), &m->round, m->is_int16, 1);
 }
 
-/* ---- Resize ---------------------------------------------------------------------------------------------------------- */
+/* ---- Resize ---------------------------------------------------------------------------------- */
 
 /* The two taps along a row of one position. */
 typedef struct linear_taps {
@@ -480,7 +481,7 @@ static void linear(void *y, const qn_q_linear *l, const qn_q_cast *m)
         linear_as(y, l, m, false);
 }
 
-/* ---- Table ------------------------------------------------------------------------------------------------------------- */
+/* ---- Table ----------------------------------------------------------------------------------- */
 
 const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .ends = ends,

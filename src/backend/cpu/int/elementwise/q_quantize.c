@@ -1,5 +1,6 @@
-/* QuantizeLinear and DequantizeLinear with one scale. Images that are row-major or in blocks become channels last on
- * the way to integers, where convolutions want them so, and those channels last blocks on the way back. */
+/* QuantizeLinear and DequantizeLinear with one scale. Images that are row-major or in blocks become
+ * channels last on the way to integers, where convolutions want them so, and those channels last
+ * blocks on the way back. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -14,9 +15,12 @@ typedef struct state {
     const qn_q_kernels *kernels;
     qn_q_cast cast;
     int64_t count;
-    int64_t channels, area, bands; /* of what is turned, or is or gets in blocks */
-    int64_t block;                 /* channels of a block; 0: none */
-    int64_t stride;                /* floats from one sample in blocks to the next */
+    /* Of what is turned, or is or gets in blocks */
+    int64_t channels, area, bands;
+    /* Channels of a block; 0: none */
+    int64_t block;
+    /* Floats from one sample in blocks to the next */
+    int64_t stride;
 } state;
 
 typedef struct work {
@@ -25,7 +29,7 @@ typedef struct work {
     void *y;
 } work;
 
-/* ---- Quantize ------------------------------------------------------------------------------------------------ */
+/* ---- Quantize -------------------------------------------------------------------------------- */
 
 static void quantize_range(const void *opaque, int64_t first, int64_t last)
 {
@@ -194,7 +198,8 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
                           .round = qn_q_round_of(value->type.dtype, param.zero),
                           .is_int16 = qn_dtype_size(value->type.dtype) == 2};
     const qn_layout given = qn_build_layout(claim->builder, claim->node->in[0]);
-    /* Bytes have no blocks, and are turned more cheaply than floats where some reader wants rows. */
+    /* Bytes have no blocks, and are turned more cheaply than floats where some reader wants
+     * rows. */
     const bool blocked = shape.rank > 2 && qn_layout_same(given, qn_layout_native());
     const bool last = blocked || (shape.rank > 2 && wants_last(value));
     const qn_layout from = given.kind == QN_LAYOUT_BLOCKED && !blocked ? QN_ROWS : given;
@@ -212,7 +217,7 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Dequantize ------------------------------------------------------------------------------------------------ */
+/* ---- Dequantize ------------------------------------------------------------------------------ */
 
 static void dequantize_range(const void *opaque, int64_t first, int64_t last)
 {

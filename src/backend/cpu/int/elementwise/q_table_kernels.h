@@ -5,9 +5,10 @@
 #include "backend/cpu/simd/vec_int32.h"
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-/* 32 indices x. Of the 16 rows of 16 bytes that the table is made of, two at a time are looked up in by the low
- * four bits of x, one by those x whose bit 4 is 0, one by the others: a shuffle gives 0 where bit 7 of its index
- * is set, and adding 0x70 sets it where one of the bits 4 to 6 was. Bits 5, 6 and 7 choose among the eight pairs. */
+/* 32 indices x. Of the 16 rows of 16 bytes that the table is made of, two at a time are looked up
+ * in by the low four bits of x, one by those x whose bit 4 is 0, one by the others: a shuffle gives
+ * 0 where bit 7 of its index is set, and adding 0x70 sets it where one of the bits 4 to 6 was. Bits
+ * 5, 6 and 7 choose among the eight pairs. */
 #define TABLE_ROW(k)                                                                               \
     _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(table + 16 * (k))))
 #define TABLE_PAIR(k)                                                                              \
@@ -26,7 +27,8 @@ Q_INLINE __m256i table_vector(const uint8_t *x, const uint8_t *table)
     return _mm256_blendv_epi8(TABLE_EIGHT(0), TABLE_EIGHT(8), v);
 }
 
-/* The first bytes; returns how many. The last vector may overlap the one before, and y may be x: it is looked up first. */
+/* The first bytes; returns how many. The last vector may overlap the one before, and y may be x: it
+ * is looked up first. */
 static int64_t look_up_vectors(uint8_t *y, const uint8_t *x, int64_t n, const uint8_t *table)
 {
     if (n < 32)

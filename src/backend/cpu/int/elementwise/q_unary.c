@@ -12,11 +12,14 @@ typedef void chunk_fn(const state *s, uint8_t *y, const uint8_t *x, int64_t coun
 struct state {
     const qn_q_kernels *kernels;
     chunk_fn *chunk;
-    int64_t count, x_size, y_size; /* elements, and their bytes */
+    /* Elements, and their bytes */
+    int64_t count, x_size, y_size;
     qn_q_cast cast;
     int32_t limits[2];
-    uint8_t table[256];     /* by the byte itself */
-    uint16_t *table_uint16; /* by the number itself, where a side has 16 bits */
+    /* By the byte itself */
+    uint8_t table[256];
+    /* By the number itself, where a side has 16 bits */
+    uint16_t *table_uint16;
     qn_q_look_up_fn *look_up;
 };
 
@@ -73,7 +76,7 @@ static void close_claim(state *s, qn_claim *claim, qn_value *result, const qn_ke
     claim->kernel = kernel;
 }
 
-/* ---- Requantize ---------------------------------------------------------------------------------------------- */
+/* ---- Requantize ------------------------------------------------------------------------------ */
 
 static void requantize_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
 {
@@ -104,7 +107,7 @@ qn_status qn_claim_q_requantize(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Clip ------------------------------------------------------------------------------------------------------ */
+/* ---- Clip ------------------------------------------------------------------------------------ */
 
 static void clip_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
 {
@@ -143,7 +146,7 @@ qn_status qn_claim_q_clip(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- QTable ------------------------------------------------------------------------------------------------------- */
+/* ---- QTable ---------------------------------------------------------------------------------- */
 
 static void table_chunk(const state *s, uint8_t *y, const uint8_t *x, int64_t count)
 {

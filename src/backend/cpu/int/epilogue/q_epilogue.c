@@ -47,7 +47,7 @@ void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero)
     tail->epilogue.is_int16 = qn_dtype_size(dtype) == 2;
 }
 
-/* ---- Growing ------------------------------------------------------------------------------------------------- */
+/* ---- Growing --------------------------------------------------------------------------------- */
 
 /* The operand that is not the result. */
 static qn_value *other_of(const qn_q_tail *tail, const qn_node *node)

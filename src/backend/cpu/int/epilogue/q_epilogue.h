@@ -1,5 +1,6 @@
-/* From sums of products to results: the end of every integer multiply-accumulate kernel, with the nodes
- * behind it that can be done while a sum is still in a register. Every rounding of those nodes is kept. */
+/* From sums of products to results: the end of every integer multiply-accumulate kernel, with the
+ * nodes behind it that can be done while a sum is still in a register. Every rounding of those
+ * nodes is kept. */
 #ifndef QN_CPU_Q_EPILOGUE_H
 #define QN_CPU_Q_EPILOGUE_H
 
@@ -7,14 +8,15 @@
 #include "ops/qfunction.h"
 #include "run/backend.h"
 
-/* rint(x), limited to low..high, which are a type's or a Clip's limits less the zero point; then + zero. */
+/* rint(x), limited to low..high, which are a type's or a Clip's limits less the zero point; then +
+ * zero. */
 typedef struct qn_q_round {
     float low, high;
     int32_t zero;
 } qn_q_round;
 
-/* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by lane. The plan
- * chooses the last that holds.
+/* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by
+ * lane. The plan chooses the last that holds.
  *
  *             for                                          how
  *   BY_LANE   anything                                     a vector at a time, limits before the rounding
@@ -22,14 +24,16 @@ typedef struct qn_q_round {
  *   AT_ONCE   such bytes, with nothing between sum and     the same, from the registers that have the sums,
  *             rounding but multiplier and bias             where those vectors have no bias
  *
- * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to vector. */
+ * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to
+ * vector. */
 typedef enum qn_q_epilogue_path {
     QN_Q_EPILOGUE_BY_LANE,
     QN_Q_EPILOGUE_BY_TILE,
     QN_Q_EPILOGUE_IN_REGISTERS
 } qn_q_epilogue_path;
 
-/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is zero)
+/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is
+ * zero)
  *
  *   floats:   y = v + added[c], Relu of that, or another function (map); else
  *   function: v = what ops/qfunction.h makes of v, with gain and offset
@@ -37,25 +41,32 @@ typedef enum qn_q_epilogue_path {
  *   sum:      a = round(fma(first, its scale, fma(second, its scale, offset))), a being the first or the
  *             second operand and b the other
  *   table:    a = table[a]
- *             y = a
- */
+ *             y = a */
 typedef struct qn_q_epilogue {
-    const float *bias, *scale; /* by filter, up to whole vectors */
-    const float *added;        /* the same, to floats; NULL: nothing */
-    /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are multiplied and
-     * rounded before anything else is done with them; bias[] is 0 and scale[] is 1 then. */
+    /* By filter, up to whole vectors */
+    const float *bias, *scale;
+    /* The same, to floats; NULL: nothing */
+    const float *added;
+    /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are
+     * multiplied and rounded before anything else is done with them; bias[] is 0 and scale[] is 1
+     * then. */
     const double *exact, *exact_bias;
     qn_q_round first, second;
     bool floats, relu, has_sum, r_signed, is_signed;
-    bool is_int16, r_is_int16; /* results, residual of 16 bits */
-    bool bounded; /* no number that is rounded reaches 2^31: limits may be applied behind it */
-    bool usual; /* no function, floats or fixed point; results are all of uint8, its zero point 0 */
+    /* Results, residual of 16 bits */
+    bool is_int16, r_is_int16;
+    /* No number that is rounded reaches 2^31: limits may be applied behind it */
+    bool bounded;
+    /* No function, floats or fixed point; results are all of uint8, its zero point 0 */
+    bool usual;
     qn_q_epilogue_path path;
-    const bool *biased; /* by vector of filters: bias[] has others than zero; NULL: none has */
+    /* By vector of filters: bias[] has others than zero; NULL: none has */
+    const bool *biased;
     bool a_first;
     float a_scale, b_scale, offset;
     bool has_function;
-    qn_qfunction_attrs function; /* gain and offset in units of the result */
+    /* Gain and offset in units of the result */
+    qn_qfunction_attrs function;
     /* By the byte of a, when a band of results is complete; NULL: none. */
     const uint8_t *table;
     void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
@@ -67,10 +78,14 @@ typedef struct qn_q_epilogue {
 /* A plan's side of it: what a claim fuses behind the node that computes the sums. */
 typedef struct qn_q_tail {
     qn_q_epilogue epilogue;
-    int32_t residual; /* which input of the claim; -1: none */
-    bool alone;       /* none may be taken */
-    bool maps;        /* epilogue.map may be used, and floats may be put in blocks */
-    qn_value *out;    /* the last value of the group */
+    /* Which input of the claim; -1: none */
+    int32_t residual;
+    /* None may be taken */
+    bool alone;
+    /* Epilogue.map may be used, and floats may be put in blocks */
+    bool maps;
+    /* The last value of the group */
+    qn_value *out;
 } qn_q_tail;
 
 /* Bytes of a result, and of a number of the residual. */
@@ -87,7 +102,8 @@ static inline int64_t qn_q_epilogue_r_bytes(const qn_q_epilogue *epilogue)
 void qn_q_tail_begin(qn_q_tail *tail, qn_value *value, int64_t zero);
 /* Adds the nodes behind it that can be done here to the claim. */
 QN_MUST_CHECK qn_status qn_q_tail_grow(qn_q_tail *tail, qn_claim *claim, qn_layout layout);
-/* Sets bounded, usual and path: no sum, bias included, is larger than `most`; there are `count` multipliers. */
+/* Sets bounded, usual and path: no sum, bias included, is larger than `most`; there are `count`
+ * multipliers. */
 void qn_q_epilogue_bound(qn_q_epilogue *epilogue, double most, int64_t count);
 /* Parameters in fixed point, in the plan's memory, all 0. */
 typedef struct qn_q_fixed_point {
@@ -108,8 +124,9 @@ static inline bool qn_q_is_byte(const qn_value *value)
 }
 /* Element i of a constant list, or the only one, wherever the file has it. */
 double qn_q_element(const qn_tensor *list, int64_t i);
-/* The ratios of a sum in fixed point; false where zero points are in the way. Products of 8-bit numbers and these, and
- * their sums, have 24 bits at most: fused multiply-adds of floats are exact. */
+/* The ratios of a sum in fixed point; false where zero points are in the way. Products of 8-bit
+ * numbers and these, and their sums, have 24 bits at most: fused multiply-adds of floats are
+ * exact. */
 bool qn_q_fixed_point_ratios(float ratios[2], const double zeros[3]);
 /* A single number that a constant input holds; false where it is none. */
 bool qn_q_number(double *out, const qn_node *node, int32_t i);

@@ -5,22 +5,25 @@
 #include "backend/cpu/int/epilogue/q_function_kernels.h"
 #include "backend/cpu/simd/vec_int16.h"
 
-/* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie `y_step`
- * and `r_step` bytes apart. */
+/* `count` vectors of the same lanes, at sums, sums + step, ..., as floats; results and residual lie
+ * `y_step` and `r_step` bytes apart. */
 typedef struct q_epilogue_lanes {
     const qf *sums;
     int count, step;
     uint8_t *y;
     const uint8_t *r;
     int64_t y_step, r_step;
-    int64_t param, lanes; /* index into bias and scale; how many lanes are real */
+    /* Index into bias and scale; how many lanes are real */
+    int64_t param, lanes;
 } q_epilogue_lanes;
 
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
     qf bias, scale;
-    qf low, high, last_low, last_high; /* of the first and the last rounding */
-    qi zero;                           /* of the last one */
+    /* Of the first and the last rounding */
+    qf low, high, last_low, last_high;
+    /* Of the last one */
+    qi zero;
     qf a_zero, a_scale, b_scale, offset;
 } q_epilogue_constants;
 
@@ -145,7 +148,7 @@ static void epilogue_lanes(const qn_q_epilogue *f, const q_epilogue_lanes *l)
         epilogue_alone(f, l, l->lanes);
 }
 
-/* ---- Whole vectors whose sums are still in registers ------------------------------------------------------ */
+/* ---- Whole vectors whose sums are still in registers ----------------------------------------- */
 
 /* Limits behind the rounding, as bytes: signed results are computed 128 higher. */
 Q_INLINE qi_limits epilogue_limits(const qn_q_epilogue *f)

@@ -1,5 +1,5 @@
-/* The end of tiles whose filters fill all their vectors: sums to bytes or floats, four vectors at a time, with
- * the numbers that all patches share in registers. */
+/* The end of tiles whose filters fill all their vectors: sums to bytes or floats, four vectors at a
+ * time, with the numbers that all patches share in registers. */
 #ifndef QN_CPU_Q_FULL_TILE_KERNELS_H
 #define QN_CPU_Q_FULL_TILE_KERNELS_H
 
@@ -9,18 +9,21 @@
 typedef struct whole {
     const qn_mac *m;
     const qn_mac_tile *t;
-    int patches, first; /* first: of them, from y[0] and r[0] on */
+    /* First: of them, from y[0] and r[0] on */
+    int patches, first;
 } whole;
 
 /* Which loop serves. */
 typedef struct whole_kind {
     int vectors;
-    bool usual; /* no bias to add, all of uint8 without zero point */
+    /* No bias to add, all of uint8 without zero point */
+    bool usual;
     bool a_first;
-    bool function; /* has been done: sums are whole numbers less the zero point */
+    /* Has been done: sums are whole numbers less the zero point */
+    bool function;
 } whole_kind;
 
-/* ---- Patches ------------------------------------------------------------------------------------------------- */
+/* ---- Patches --------------------------------------------------------------------------------- */
 
 /* A patch: its sums, [vectors], and where its results go. */
 typedef struct whole_patch {
@@ -58,10 +61,11 @@ Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
                           bytes);
 }
 
-/* ---- Numbers ---------------------------------------------------------------------------------------------------- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 typedef struct whole_scales {
-    qf bias[4], scale[4]; /* by vector */
+    /* By vector */
+    qf bias[4], scale[4];
 } whole_scales;
 
 Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vectors)
@@ -114,7 +118,7 @@ Q_INLINE void whole_function(qi *to, const whole *w, const qi *sums, int vectors
     function_rounded(to, x, w->patches * vectors, f);
 }
 
-/* ---- Loops ------------------------------------------------------------------------------------------------------ */
+/* ---- Loops ----------------------------------------------------------------------------------- */
 
 Q_INLINE void whole_alone(const whole *w, const qi *sums, whole_kind kind)
 {

@@ -86,8 +86,8 @@ static void function_one(qf *x, const qn_q_epilogue *epilogue)
 
 enum { FUNCTION_VECTORS = 28 }; /* the most of a tile */
 
-/* A sigmoid goes step by step for all vectors: as one chain of operations for each they would wait for
- * themselves, since no processor looks ahead far enough to begin the next but one. */
+/* A sigmoid goes step by step for all vectors: as one chain of operations for each they would wait
+ * for themselves, since no processor looks ahead far enough to begin the next but one. */
 Q_INLINE void function_steps(qi *to, const qf *x, int count, const qn_q_epilogue *epilogue,
                              bool is_swish)
 {

@@ -8,13 +8,13 @@
 #include "backend/cpu/int/mac/int16_run_kernels.h"
 #endif
 
-/* How weights are packed: as bytes, as 16-bit numbers, as 16-bit numbers of high and of low bytes; then the most steps without
- * overflow (q_mac.h). */
+/* How weights are packed: as bytes, as 16-bit numbers, as 16-bit numbers of high and of low bytes;
+ * then the most steps without overflow (q_mac.h). */
 enum { WEIGHTS_INT8, WEIGHTS_INT16, WEIGHTS_SPLIT };
 static const int64_t int16_steps[] = {255, 128, 127};
 
-/* All sums 0: loaded, since the compiler makes a loop of constants a call of memset, and sums that are in
- * memory once stay there. */
+/* All sums 0: loaded, since the compiler makes a loop of constants a call of memset, and sums that
+ * are in memory once stay there. */
 Q_INLINE void int16_clear(qi *sum, const qn_mac *m, int count)
 {
     const qi zero = qi_load(m->start);
@@ -23,8 +23,8 @@ Q_INLINE void int16_clear(qi *sum, const qn_mac *m, int count)
         sum[i] = zero;
 }
 
-/* Adds sums of 32 bits to the totals. Two a total with weights of 16-bit numbers: those of the low bytes, then those
- * of the high ones. */
+/* Adds sums of 32 bits to the totals. Two a total with weights of 16-bit numbers: those of the low
+ * bytes, then those of the high ones. */
 Q_INLINE void int16_flush(qd *totals, const qi *sum, int count, bool is_int16)
 {
 #pragma GCC unroll 28
@@ -165,7 +165,7 @@ enum {
 };
 #endif
 
-/* ---- Depthwise: weights are 16-bit numbers, two taps are mixed so that a lane has both numbers of one channel ------- */
+/* ---- Depthwise: weights are 16-bit numbers, two taps are mixed so that a lane has both numbers */
 
 enum { INT16_DEPTH_VECTORS = 2 };
 
@@ -225,9 +225,10 @@ static void int16_depth_int16(const qn_depthwise_run *d, uint8_t *y, const uint8
     int16_depth(d, y, x, true);
 }
 
-/* ---- Maps as the tiles want them ----------------------------------------------------------------------------- */
+/* ---- Maps as the tiles want them ------------------------------------------------------------- */
 
-/* int16: numbers of 16 bits shifted by half the range where they are unsigned, bytes without zero point. */
+/* int16: numbers of 16 bits shifted by half the range where they are unsigned, bytes without zero
+ * point. */
 static void int16_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source)
 {
     int16_t *is_int16 = (int16_t *)(void *)to;
@@ -246,7 +247,8 @@ static void int16_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn
     }
 }
 
-/* Weights of a step as qn_mac_kernels.pack has them: row `row` is `step` bytes below the one before. */
+/* Weights of a step as qn_mac_kernels.pack has them: row `row` is `step` bytes below the one
+ * before. */
 Q_INLINE int32_t int16_weight(const uint8_t *from, int64_t i, const qn_mac_source *source)
 {
     const uint16_t *as_int16 = (const uint16_t *)(const void *)from;

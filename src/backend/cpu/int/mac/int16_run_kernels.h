@@ -1,8 +1,8 @@
-/* The tiles of int16_mac_kernels.h by runs of steps (q_mac.h), for instruction sets with few registers: one product and one
- * sum where splitting the weights takes two of both.
+/* The tiles of int16_mac_kernels.h by runs of steps (q_mac.h), for instruction sets with few
+ * registers: one product and one sum where splitting the weights takes two of both.
  *
- * At the end of a run the upper half of a sum goes to another one, which lies in memory, and the lower half stays:
- * total = 65536 * high + low. */
+ * At the end of a run the upper half of a sum goes to another one, which lies in memory, and the
+ * lower half stays: total = 65536 * high + low. */
 #ifndef QN_CPU_INT16_RUN_KERNELS_H
 #define QN_CPU_INT16_RUN_KERNELS_H
 
@@ -72,7 +72,7 @@ Q_INLINE void run_sums(qi *low, qi *high, const qn_mac *m, const qn_mac_tile *t,
         low[i] = sum[i];
 }
 
-/* ---- Ends -------------------------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 Q_INLINE qf run_float(const qn_mac *m, qi low, qi high, int64_t param)
 {

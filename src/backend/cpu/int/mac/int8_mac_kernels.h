@@ -22,8 +22,8 @@ Q_INLINE bool mac_skips(mac_size size, int i)
            (size.skip == MAC_LASTS && i == half - 1);
 }
 
-/* One segment. Weights are fetched ahead: they come from far away, and the processor by itself does not look
- * beyond a page. */
+/* One segment. Weights are fetched ahead: they come from far away, and the processor by itself does
+ * not look beyond a page. */
 Q_INLINE void mac_segment(qi *sum, mac_groups g, const uint8_t *weights, const int64_t steps[2],
                           mac_size size)
 {
@@ -114,8 +114,8 @@ Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_t
     }
 }
 
-/* The filters of two vectors: those with tiny weights have biases too large for a sum of integers, others of the same
- * layer do not. */
+/* The filters of two vectors: those with tiny weights have biases too large for a sum of integers,
+ * others of the same layer do not. */
 Q_INLINE bool mac_is_unbiased(const qn_q_epilogue *f, int64_t param)
 {
     const int64_t v = param / QI_LANES;
@@ -188,9 +188,10 @@ static qn_mac_fn *const mac_tiles_4[] = {MAC_TILES_BY_4(MAC_ROW, 4)};
 #include "backend/cpu/int/mac/int8_inner_product_kernels.h"
 #endif
 
-/* ---- Maps as the tiles want them ----------------------------------------------------------------------- */
+/* ---- Maps as the tiles want them ------------------------------------------------------------- */
 
-/* uint8 for VNNI, where int8 is shifted up by 128 and so is its zero point; else 16 bits without it. */
+/* uint8 for VNNI, where int8 is shifted up by 128 and so is its zero point; else 16 bits without
+ * it. */
 static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source)
 {
 #if defined(__AVX512VNNI__)

@@ -1,4 +1,5 @@
-/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_phase) of what is widened. */
+/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_phase) of
+ * what is widened. */
 #ifndef QN_CPU_Q_DEPTHWISE_KERNELS_H
 #define QN_CPU_Q_DEPTHWISE_KERNELS_H
 
@@ -6,8 +7,8 @@
 #include "backend/cpu/int/epilogue/q_full_tile_kernels.h"
 
 #if defined(__AVX512VNNI__)
-/* A block is 64 channels. Four taps are mixed so that a lane has all four bytes of one channel; vector v has
- * channels 4v..4v+3 of every 16, just as packing wants them back. */
+/* A block is 64 channels. Four taps are mixed so that a lane has all four bytes of one channel;
+ * vector v has channels 4v..4v+3 of every 16, just as packing wants them back. */
 enum { DEPTH_VECTORS = 4 };
 
 Q_INLINE void depth_sums(qi *sums, const qn_depthwise_run *d, const uint8_t *x, int64_t block)

@@ -1,38 +1,41 @@
-/* Integer multiply-accumulate over patches of channels-last maps, without turning the map into a matrix.
+/* Integer multiply-accumulate over patches of channels-last maps, without turning the map into a
+ * matrix.
  *
  * A patch is a few segments of neighbouring bytes of the map (the rows of the kernel, or its single
- * elements); all patches have the same segments, at a distance from the patch's first byte. A tile is a
- * few patches by one block of filters: its sums stay in registers while the kernel walks along the segments,
- * four bytes of every patch a step:
+ * elements); all patches have the same segments, at a distance from the patch's first byte. A tile
+ * is a few patches by one block of filters: its sums stay in registers while the kernel walks along
+ * the segments, four bytes of every patch a step:
  *
  *   sums[patch][filter] += dot(bytes of the patch, weights of the filter)
  *
- * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened to 16
- * bits; see vec_int32.h.
+ * Weights are packed as [block][step][vector][lane][dot]. The map is uint8 (with VNNI) or widened
+ * to 16 bits; see vec_int32.h.
  *
- * Where multiplications are dear, Winograd's inner product needs half of them. With the numbers a and b of two steps
- * of a patch, and u and v of a filter:
+ * Where multiplications are dear, Winograd's inner product needs half of them. With the numbers a
+ * and b of two steps of a patch, and u and v of a filter:
  *
  *   dot(a, u) + dot(b, v) = dot(a + v, b + u) - dot(a, b) - dot(u, v)
  *
- * The last sum is part of what sums begin with; that of dot(a, b) is made once for each patch, whatever the filters
- * (int8_inner_product_kernels.h). Sums may wrap on the way.
+ * The last sum is part of what sums begin with; that of dot(a, b) is made once for each patch,
+ * whatever the filters (int8_inner_product_kernels.h). Sums may wrap on the way.
  *
- * Where a side has 16 bits (int16_mac_kernels.h) the map is int16, shifted by the middle of its range (x = s +
- * 2^15 for uint16), and two products are summed a lane and step. Sums of 32 bits are added to doubles before
- * they can overflow:
+ * Where a side has 16 bits (int16_mac_kernels.h) the map is int16, shifted by the middle of its
+ * range (x = s + 2^15 for uint16), and two products are summed a lane and step. Sums of 32 bits are
+ * added to doubles before they can overflow:
  *
  *   weights of 8 bits    |s w| <= 2^15 * 2^7 = 2^22: at most 255 steps, 255 * 2 * 2^22 < 2^31
  *   weights of 16 bits   w = 256 h + l, -128 <= h <= 127, 0 <= l <= 255, two sums: |s l| <= 2^15 * 255, at
  *                        most 128 steps, 128 * 2 * 2^15 * 255 < 2^31; together 256 * sum(s h) + sum(s l)
  *   less a zero point    17 bits, split when they are packed: -256 <= h <= 255, at most 127 steps
  *
- * Without AVX-512 weights of up to 16 bits are not split but summed in runs of steps (int16_run_kernels.h), as many as a
- * block's own weights allow: behind a run 16 bits of a sum are left, and 2^16 + 2^15 * sum(|w|) <= 2^31. Two
- * weights above -2^15 always fit, and so do QN_MAC_RUN steps of 8-bit ones.
+ * Without AVX-512 weights of up to 16 bits are not split but summed in runs of steps
+ * (int16_run_kernels.h), as many as a block's own weights allow: behind a run 16 bits of a sum are
+ * left, and 2^16 + 2^15 * sum(|w|) <= 2^31. Two weights above -2^15 always fit, and so do
+ * QN_MAC_RUN steps of 8-bit ones.
  *
- * A double holds every integer up to 2^53, and no sum of 65,536 products with its bias (limited to 2^50)
- * reaches that: all is exact up to the rounding to float, f32(acc + bias) of docs/numerics.md. */
+ * A double holds every integer up to 2^53, and no sum of 65,536 products with its bias (limited to
+ * 2^50) reaches that: all is exact up to the rounding to float, f32(acc + bias) of
+ * docs/numerics.md. */
 #ifndef QN_CPU_Q_MAC_H
 #define QN_CPU_Q_MAC_H
 
@@ -45,32 +48,46 @@ enum { QN_MAC_RUN = 255 };                        /* the most steps of a run */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
 
 typedef struct qn_mac_segment {
-    int64_t offset, steps; /* bytes from the patch's first one; groups of four bytes */
-    int edge; /* the side at which the outermost patch sees padding here, which adds nothing; else 0 */
+    /* Bytes from the patch's first one; groups of four bytes */
+    int64_t offset, steps;
+    /* The side at which the outermost patch sees padding here, which adds nothing; else 0 */
+    int edge;
 } qn_mac_segment;
 
 typedef struct qn_mac {
-    int64_t x_step, y_step, r_step; /* bytes from one patch of a row to the next */
-    int64_t y_vector;               /* the same from one vector of filters to the next */
-    const int32_t *start;           /* by filter: what sums begin with */
-    double *begin;                  /* the same where a side has 16 bits, bias included; start: 0 */
-    const int32_t *near[2]; /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
+    /* Bytes from one patch of a row to the next */
+    int64_t x_step, y_step, r_step;
+    /* The same from one vector of filters to the next */
+    int64_t y_vector;
+    /* By filter: what sums begin with */
+    const int32_t *start;
+    /* The same where a side has 16 bits, bias included; start: 0 */
+    double *begin;
+    /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
+    const int32_t *near[2];
     qn_q_epilogue epilogue;
 } qn_mac;
 
-/* Up to QN_MAC_PATCHES patches: the first half of them (rounded up) side by side from x[0] on, the rest
- * from x[1] on, so that a tile can be a piece of one row or whole rows of two. y: results, r: residual. */
+/* Up to QN_MAC_PATCHES patches: the first half of them (rounded up) side by side from x[0] on, the
+ * rest from x[1] on, so that a tile can be a piece of one row or whole rows of two. y: results, r:
+ * residual. */
 typedef struct qn_mac_tile {
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
-    const int32_t *pair_sums[2]; /* by patch: the sum of dot(a, b); of halved products only */
+    /* By patch: the sum of dot(a, b); of halved products only */
+    const int32_t *pair_sums[2];
     const qn_mac_segment *segments;
     int64_t n_segments;
-    const uint8_t *weights; /* of the first segment on */
-    const uint8_t *runs;    /* by step, the same: how long a run from there on is; NULL: the most */
-    int64_t param, filters; /* of the block: index into start, bias and scale; how many are real */
-    int edges;              /* sides that its outermost patches, or those of both rows, stand at */
-    bool two;               /* rows */
+    /* Of the first segment on */
+    const uint8_t *weights;
+    /* By step, the same: how long a run from there on is; NULL: the most */
+    const uint8_t *runs;
+    /* Of the block: index into start, bias and scale; how many are real */
+    int64_t param, filters;
+    /* Sides that its outermost patches, or those of both rows, stand at */
+    int edges;
+    /* Rows */
+    bool two;
 } qn_mac_tile;
 
 typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
@@ -78,73 +95,101 @@ typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
 /* How the elements of a map are stored. */
 typedef struct qn_mac_source {
     bool is_signed;
-    int32_t zero;  /* the zero point */
-    bool is_int16; /* 16 bits */
+    /* The zero point */
+    int32_t zero;
+    /* 16 bits */
+    bool is_int16;
 } qn_mac_source;
 
 /* Which numbers are multiplied. */
 typedef enum qn_mac_kind {
-    QN_MAC_INT8,          /* both of 8 bits */
-    QN_MAC_INT16_BY_INT8, /* a map of 16 bits by weights of 8 */
-    QN_MAC_INT16,         /* any map by weights of 16 */
-    QN_MAC_INT16_SPLIT    /* any map by weights of 17 */
+    /* Both of 8 bits */
+    QN_MAC_INT8,
+    /* A map of 16 bits by weights of 8 */
+    QN_MAC_INT16_BY_INT8,
+    /* Any map by weights of 16 */
+    QN_MAC_INT16,
+    /* Any map by weights of 17 */
+    QN_MAC_INT16_SPLIT
 } qn_mac_kind;
 
-/* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks, and is the
- * sum over `taps`: bytes from the output's own place in the map to the elements of its patch. Maps are in
- * the form of qn_mac_kernels.copy. */
+/* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks,
+ * and is the sum over `taps`: bytes from the output's own place in the map to the elements of its
+ * patch. Maps are in the form of qn_mac_kernels.copy. */
 typedef struct qn_depthwise_run {
-    const int64_t *taps; /* whole groups of `dot` */
+    /* Whole groups of `dot` */
+    const int64_t *taps;
     int64_t n_taps;
-    const uint8_t *weights; /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
-    const int32_t *start;   /* [period][vector][lane] */
-    const double *begin;    /* where a side has 16 bits, in the order of the channels */
-    int64_t period;         /* blocks */
-    int64_t count;          /* outputs of a run */
-    qn_q_epilogue epilogue; /* bias and scale: [period][vector][lane] */
+    /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
+    const uint8_t *weights;
+    /* [period][vector][lane] */
+    const int32_t *start;
+    /* Where a side has 16 bits, in the order of the channels */
+    const double *begin;
+    /* Blocks */
+    int64_t period;
+    /* Outputs of a run */
+    int64_t count;
+    /* Bias and scale: [period][vector][lane] */
+    qn_q_epilogue epilogue;
 } qn_depthwise_run;
 typedef void qn_depthwise_run_fn(const qn_depthwise_run *depth, uint8_t *y, const uint8_t *x);
 
-/* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the order of
- * the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a lane has two numbers
- * of its channel. Segments are single columns of the kernel in such a pair; a row of the pair that is none of
- * the kernel's has weights of 0. They are not the same for patches that begin with the upper row of a pair and
- * with the lower one. */
+/* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the
+ * order of the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a
+ * lane has two numbers of its channel. Segments are single columns of the kernel in such a pair; a
+ * row of the pair that is none of the kernel's has weights of 0. They are not the same for patches
+ * that begin with the upper row of a pair and with the lower one. */
 typedef struct qn_depthwise_phase {
     const qn_mac_segment *segments;
     int64_t n_segments;
-    const uint8_t
-        *weights; /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+    /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+    const uint8_t *weights;
 } qn_depthwise_phase;
 
 typedef struct qn_q_winograd_kernels qn_q_winograd_kernels; /* q_winograd.h */
 
 typedef struct qn_mac_kernels {
-    int lanes, dot;   /* filters a vector; products a lane and step */
-    int weight_bytes; /* of a lane and step */
-    int vectors;      /* most of a block */
-    int patches;      /* most patches of a tile with blocks of up to two vectors */
-    int patches_by_4; /* the same with blocks of four */
-    bool reads_int16; /* maps have 16 bits as tiles read them */
-    bool by_runs;     /* of steps; weights of 16 bits are above -2^15 */
+    /* Filters a vector; products a lane and step */
+    int lanes, dot;
+    /* Of a lane and step */
+    int weight_bytes;
+    /* Most of a block */
+    int vectors;
+    /* Most patches of a tile with blocks of up to two vectors */
+    int patches;
+    /* The same with blocks of four */
+    int patches_by_4;
+    /* Maps have 16 bits as tiles read them */
+    bool reads_int16;
+    /* Of steps; weights of 16 bits are above -2^15 */
+    bool by_runs;
     /* `count` elements in the form that tiles read. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
-    /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row` bytes
-     * apart. NULL: for constant weights only. */
+    /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row`
+     * bytes apart. NULL: for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    qn_depthwise_run_fn *depth;    /* NULL: tiles only */
-    int depth_block;               /* channels of a block: all lanes of some vectors */
-    qn_mac_fn *const *depth_tiles; /* by patches - 1; NULL: runs */
-    int depth_patches;             /* most of those */
+    /* NULL: tiles only */
+    qn_depthwise_run_fn *depth;
+    /* Channels of a block: all lanes of some vectors */
+    int depth_block;
+    /* By patches - 1; NULL: runs */
+    qn_mac_fn *const *depth_tiles;
+    /* Most of those */
+    int depth_patches;
     /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
     void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
                  const qn_mac_source *source);
-    qn_mac_fn *const *tiles[3];        /* by log2 of the vectors of a block, then by patches - 1 */
-    const qn_q_winograd_kernels *wino; /* NULL: none, or not faster */
+    /* By log2 of the vectors of a block, then by patches - 1 */
+    qn_mac_fn *const *tiles[3];
+    /* NULL: none, or not faster */
+    const qn_q_winograd_kernels *wino;
     /* Winograd's inner product, for blocks of two vectors. NULL: none, or not faster. */
-    qn_mac_fn *const *inner_product; /* by patches - 1 */
-    int inner_product_patches;       /* most of a tile */
+    /* By patches - 1 */
+    qn_mac_fn *const *inner_product;
+    /* Most of a tile */
+    int inner_product_patches;
     /* The sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
     void (*pair_sums)(int32_t *pair_sums, const uint8_t *x, int64_t pixels, int64_t channels);
 } qn_mac_kernels;

@@ -15,8 +15,8 @@ enum { MAC_PATCHES = 5, MAC_PATCHES_BY_4 = 2 };
 /* Tiles that are worth a loop of their own for segments that leave patches out: the widest. */
 #define MAC_SKIPS(patches, vectors) ((vectors) == 2 && (patches) >= MAC_PATCHES / 2)
 
-/* A tile's patches in four groups, so that every one is at most three steps from a pointer: the halves of
- * the tile, each in halves. */
+/* A tile's patches in four groups, so that every one is at most three steps from a pointer: the
+ * halves of the tile, each in halves. */
 typedef struct mac_groups {
     const uint8_t *at[4];
 } mac_groups;

@@ -1,5 +1,5 @@
-/* DynamicQuantizeLinear, and the products of what it makes with constant weights: MatMulInteger with the nodes
- * that bring its sums back to floats, and MatMulIntegerToFloat. */
+/* DynamicQuantizeLinear, and the products of what it makes with constant weights: MatMulInteger
+ * with the nodes that bring its sums back to floats, and MatMulIntegerToFloat. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/int/elementwise/q_elementwise.h"
 #include "backend/cpu/int/matmul/q_product.h"
@@ -7,7 +7,7 @@
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 
-/* ---- DynamicQuantizeLinear ------------------------------------------------------------------------------------- */
+/* ---- DynamicQuantizeLinear ------------------------------------------------------------------- */
 
 typedef struct quantizer {
     const qn_q_kernels *kernels;
@@ -18,7 +18,8 @@ typedef struct quantize_work {
     const quantizer *s;
     const float *x;
     uint8_t *y;
-    float (*ends)[2]; /* by chunk */
+    /* By chunk */
+    float (*ends)[2];
     qn_q_cast cast;
 } quantize_work;
 
@@ -91,24 +92,33 @@ qn_status qn_claim_q_dynamic(bool *taken, qn_claim *claim)
     return QN_OK;
 }
 
-/* ---- Products -------------------------------------------------------------------------------------------------- */
+/* ---- Products -------------------------------------------------------------------------------- */
 
 /* What is multiplied, by which values. */
 typedef struct operands {
-    const qn_tensor *w, *w_zero; /* w_zero NULL: 0 */
-    qn_value *x, *x_zero;        /* x_zero NULL: 0 */
-    qn_value *x_scale;           /* NULL: `scale` has all */
-    const qn_tensor *w_scale;    /* goes with x_scale */
-    qn_value *scale;             /* of both, for all columns or each */
-    const qn_tensor *bias;       /* float, for all columns or each; NULL: none */
+    /* w_zero NULL: 0 */
+    const qn_tensor *w, *w_zero;
+    /* x_zero NULL: 0 */
+    qn_value *x, *x_zero;
+    /* NULL: `scale` has all */
+    qn_value *x_scale;
+    /* Goes with x_scale */
+    const qn_tensor *w_scale;
+    /* Of both, for all columns or each */
+    qn_value *scale;
+    /* Float, for all columns or each; NULL: none */
+    const qn_tensor *bias;
 } operands;
 
 typedef struct state {
     operands of;
     qn_q_product product;
-    int32_t zero_in, scale_in; /* inputs of the claim; -1: none */
-    const float *w_scale;      /* by parameter; NULL: the scale has all */
-    size_t scale_bytes;        /* of scratch */
+    /* Inputs of the claim; -1: none */
+    int32_t zero_in, scale_in;
+    /* By parameter; NULL: the scale has all */
+    const float *w_scale;
+    /* Of scratch */
+    size_t scale_bytes;
 } state;
 
 static int32_t zero_of(const state *s, const qn_step_io *io)
@@ -177,7 +187,7 @@ static qn_status product_prepare(qn_claim *claim)
 static const qn_kernel product_kernel = {
     .name = "dynamic int8 matmul", .prepare = product_prepare, .run = product_run};
 
-/* ---- Claiming -------------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static const qn_tensor *constant(const qn_value *value)
 {

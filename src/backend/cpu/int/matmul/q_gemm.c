@@ -1,4 +1,5 @@
-/* QGemm, QLinearMatMul and QMatMul with constant weights: rows of A are pixels, its columns channels. */
+/* QGemm, QLinearMatMul and QMatMul with constant weights: rows of A are pixels, its columns
+ * channels. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/int/conv/q_layer.h"
 #include "ops/nn_attrs.h"

@@ -1,4 +1,5 @@
-/* QLinearMatMul of two computed matrices: B is packed when it is there, one product of the batch a time. */
+/* QLinearMatMul of two computed matrices: B is packed when it is there, one product of the batch a
+ * time. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -10,12 +11,14 @@
 #include "ops/quantize.h"
 
 typedef struct state {
-    qn_q_conv conv; /* of one product; weights and start are of the run */
+    /* Of one product; weights and start are of the run */
+    qn_q_conv conv;
     qn_matmul shape;
     qn_q_tail tail;
     qn_mac_source b;
     float multiplier;
-    bool fixed_point; /* in fixed point */
+    /* In fixed point */
+    bool fixed_point;
     /* Of one product; start: doubles of the sums' beginnings (begin_bytes), then integers. */
     size_t weight_bytes, begin_bytes, start_bytes, scratch;
 } state;
@@ -25,7 +28,7 @@ typedef struct work {
     const qn_step_io *io;
 } work;
 
-/* ---- Running --------------------------------------------------------------------------------------------- */
+/* ---- Running --------------------------------------------------------------------------------- */
 
 static int64_t size_of(const qn_mac_source *source)
 {
@@ -141,7 +144,7 @@ static qn_status matmul_run(const void *opaque, void *bound, const qn_step_io *i
     return QN_OK;
 }
 
-/* ---- Preparing ------------------------------------------------------------------------------------------- */
+/* ---- Preparing ------------------------------------------------------------------------------- */
 
 static size_t in_lines(size_t bytes)
 {
@@ -193,7 +196,7 @@ static const qn_kernel matmul_kernels[] = {
     {.name = "int8 matmul", .prepare = matmul_prepare, .run = matmul_run},
     {.name = "int16 matmul", .prepare = matmul_prepare, .run = matmul_run}};
 
-/* ---- Claiming ---------------------------------------------------------------------------------------------- */
+/* ---- Claiming -------------------------------------------------------------------------------- */
 
 static qn_mac_source source_of(const qn_value *value, int64_t zero)
 {

@@ -11,8 +11,10 @@
 typedef struct qn_q_product {
     qn_q_conv conv;
     int64_t columns;
-    const int32_t *sums; /* of weights, by parameter */
-    size_t start, own;   /* bytes of scratch: for first sums, for the convolution */
+    /* Of weights, by parameter */
+    const int32_t *sums;
+    /* Bytes of scratch: for first sums, for the convolution */
+    size_t start, own;
 } qn_q_product;
 
 /* The shape. conv.mac.epilogue may get `added` and `relu` before it is packed. */
