@@ -57,6 +57,23 @@ for line in 'struct qn_a {\n    int y;\n};' 'typedef enum qn_a { QN_X } qn_a;' '
     expect fail "types: $line" python3 "$here/types.py" "$types"
 done
 
+# fields: 25 are allowed, inner ones counted; options and tables of kernels may have more; the list has no stale names
+fields="$box/fields"
+mkdir -p "$fields/src/ir" "$fields/tests/lint"
+numbers() { seq -s ';' 1 "$1" | sed 's/[0-9][0-9]*/int a&/g'; }
+printf 'struct qn_a { %s; int b, c[2]; int (*f)(int, int); };\n' "$(numbers 22)" >"$fields/src/ir/a.h"
+expect pass "fields: 25" python3 "$here/fields.py" "$fields"
+printf 'struct qn_a { %s; struct { int b, c; } s; union { int d; }; };\n' "$(numbers 23)" >"$fields/src/ir/b.h"
+expect fail "fields: inner ones" python3 "$here/fields.py" "$fields"
+printf 'typedef struct { %s; } qn_b;\n' "$(numbers 26)" >"$fields/src/ir/b.h"
+expect fail "fields: 26" python3 "$here/fields.py" "$fields"
+echo qn_b >"$fields/tests/lint/fields.txt"
+expect pass "fields: in the list" python3 "$here/fields.py" "$fields"
+printf 'typedef struct qn_b_kernels { %s; } qn_b_kernels;\n' "$(numbers 26)" >"$fields/src/ir/b.h"
+expect fail "fields: a stale name" python3 "$here/fields.py" "$fields"
+: >"$fields/tests/lint/fields.txt"
+expect pass "fields: kernels" python3 "$here/fields.py" "$fields"
+
 # transcripts: every line can be read, and says what comes out
 transcript() { env QUENCH=/bin/true python3 "$here/../cli/transcript.py" "$box/t.txt"; }
 printf '$ echo a\n> a\n' >"$box/t.txt"

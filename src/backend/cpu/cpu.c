@@ -1,3 +1,4 @@
+/* The backend of own kernels: the table of operators and the functions that claim them. */
 #include "backend/cpu/cpu.h"
 
 #include "backend/cpu/float/peak.h"

@@ -1,3 +1,4 @@
+/* Sizes of convolutions and pools, read from a claim's node. */
 #include "backend/cpu/geometry.h"
 
 #include "ops/window.h"

@@ -1,3 +1,4 @@
+/* Work shared among the threads of a plan. */
 #include "backend/cpu/parallel.h"
 
 #include <omp.h>

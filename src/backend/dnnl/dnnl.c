@@ -1,3 +1,4 @@
+/* The oneDNN backend: which operator is claimed by which function. */
 #include "backend/dnnl/dnnl.h"
 
 #include "backend/cpu/float/peak.h"

@@ -1,3 +1,4 @@
+/* oneDNN's descriptors and primitives behind one interface for its versions 2 and 3. */
 #include "backend/dnnl/onednn.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Primitives of oneDNN with what is fused behind them: created, bound to memory, run. */
 #include "backend/dnnl/prim.h"
 
 #include <string.h>

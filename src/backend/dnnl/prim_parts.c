@@ -1,3 +1,4 @@
+/* Parts of oneDNN's primitives: descriptors of memory and what is fused behind a result. */
 #include "backend/dnnl/prim_parts.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* What all steps of the oneDNN backend share: the engine, claims, arguments. */
 #include "backend/dnnl/step.h"
 
 #include <string.h>

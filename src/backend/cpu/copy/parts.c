@@ -1,3 +1,4 @@
+/* Parts of a tensor along one axis: where they lie, and their copies. */
 #include "backend/cpu/copy/parts.h"
 
 #include <omp.h>

@@ -1,3 +1,4 @@
+/* The table of float kernels of the best instruction set there is. */
 #include "backend/cpu/float/kernels.h"
 
 #include "base/cpu.h"

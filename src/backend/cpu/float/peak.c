@@ -1,3 +1,4 @@
+/* The measured peak of the cores: multiply-adds a second. */
 #include "backend/cpu/float/peak.h"
 
 #include "backend/cpu/float/kernels.h"

@@ -1,3 +1,4 @@
+/* Reductions and normalizations of float32: groups, tiles and parts shared among threads. */
 #include "backend/cpu/float/reduction.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
 /* Reductions: the elements of a row-major float32 tensor joined along some of its axes, each group
- * to one number. Reductions are nothing else; normalizations reduction first and then go over the
- * elements once more.
+ * to one number. The Reduce operators are nothing else; normalizations reduce first and then go
+ * over the elements once more.
  *
  * Neighbouring axes that are all kept, or all reduced, go as one. The innermost kept one and the
  * innermost reduced one are what kernels see: either the elements of a group are side by side
- * (rows), or the groups are (lanes). The others are walked. An item of work is a tile of results
+ * (rows), or the groups are (lanes). Loops go over the others. An item of work is a tile of results
  * along the innermost kept axis; where items are few and groups long, groups are cut into parts, at
  * places that depend on the shape alone, so that any number of threads gives the same bits. */
 #ifndef QN_CPU_REDUCTION_H

@@ -1,3 +1,4 @@
+/* Taps of Resize along one axis, worked out when a plan is made. */
 #include "backend/cpu/float/resize_axis.h"
 
 static const qn_value *input(const qn_node *node, int32_t i)

@@ -2,8 +2,8 @@
  * dot product that adds to it.
  *
  *   with VNNI   4 bytes a lane: uint8 times int8
- *   else        2 numbers of 16 bit a lane: bytes are widened first, since the instruction that multiplies
- *               bytes saturates
+ *   else        2 numbers of 16 bits a lane: bytes are widened first, since the instruction that
+ *               multiplies bytes saturates
  *
  * Both are exact. qi: integers, qf: the same lanes as floats. */
 #ifndef QN_CPU_VEC_INT32_H

@@ -1,3 +1,4 @@
+/* Depthwise convolutions of float32 in blocks of channels: claims, rows shared among threads. */
 #include "backend/cpu/float/conv/depthwise.h"
 
 #include <string.h>

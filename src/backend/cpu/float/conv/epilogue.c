@@ -1,3 +1,4 @@
+/* What own float convolutions take behind them, and what of that their kernels do themselves. */
 #include "backend/cpu/float/conv/epilogue.h"
 
 /* The functions of epilogue_kernels.h. */

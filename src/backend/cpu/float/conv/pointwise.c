@@ -1,3 +1,4 @@
+/* Convolutions of float32 with 1x1 kernels in blocks of channels: claims, packed weights, tiles. */
 #include "backend/cpu/float/conv/pointwise.h"
 
 #include <string.h>

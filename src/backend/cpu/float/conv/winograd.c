@@ -1,3 +1,4 @@
+/* Winograd's convolution of float32: claims, transformed weights, batches of tiles. */
 #include "backend/cpu/float/conv/winograd.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Chains of element-wise functions: one loop over memory, shared among threads. */
 #include "backend/cpu/float/elementwise/chain.h"
 
 #include <omp.h>

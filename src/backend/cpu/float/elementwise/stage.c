@@ -1,3 +1,4 @@
+/* Element-wise operators as stages of a chain: which function each one is. */
 #include "backend/cpu/float/elementwise/stage.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Element-wise nodes behind another one's result: which are taken, and how they are run. */
 #include "backend/cpu/float/elementwise/tail.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
-/* QLinearConvTranspose, with a float result too, as a convolution of stride 1 with a set of filters
- * for every phase, a place among `stride` neighbours of the output, behind which the phases are put
- * side by side:
+/* QLinearConvTranspose as a convolution of stride 1 with a set of filters for every phase.
  *
- *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]      along both dims
+ * A phase is a place among `stride` neighbours of the output; behind the convolution the phases are
+ * put side by side. Along both dims:
  *
- * The patch is all d that some phase has; others have no weights there. */
+ *   output s q + r = sum over k with r + pad - k dilation = s d of x[q + d] w[k]
+ *
+ * The patch is all d that some phase has; others have no weights there. The result may be float. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"

@@ -1,3 +1,4 @@
+/* Nodes that multiply integers by constant weights: claims, parameters, the kernel they share. */
 #include "backend/cpu/int/conv/q_layer.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Winograd's convolution of integers: choice, transformed weights, batches of tiles. */
 #include "backend/cpu/int/conv/q_winograd.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Winograd's convolution of integers with 3x3 kernels, exact: tiles of 4x4 outputs from 6x6 inputs,
- * 36 multiplications for each channel and filter where the direct form has 144. For instruction
- * sets that multiply numbers of 16 bits (vec_int32.h); where bytes are multiplied the direct form
- * is faster.
+ * 36 multiplications for each channel and filter where the direct algorithm has 144. It is for
+ * instruction sets that multiply numbers of 16 bits (vec_int32.h); where bytes are multiplied the
+ * direct algorithm is faster.
  *
  *   V = B' d B           of every input tile d, without its zero point: |V| <= 100 * 255 < 2^15
- *   U = (K G) g (K G)'   of every kernel g; K makes the fractions of G whole: |U| <= 49 * 255 < 2^15
+ *   U = (K G) g (K G)'   of every kernel g; K makes fractions of G whole: |U| <= 49 * 255 < 2^15
  *   M = V U              for each of the 36 numbers xi of a tile a product over the channels
  *   Y = (A K')' M (A K') 576 times the outputs; A K' has powers of two only
  *

@@ -1,3 +1,4 @@
+/* What claims of integer operators share, and the choice of their kernels. */
 #include "backend/cpu/int/elementwise/q_elementwise.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Which nodes behind a product its epilogue takes, and the parameters of the epilogue. */
 #include "backend/cpu/int/epilogue/q_epilogue.h"
 
 #include <math.h>
@@ -101,14 +102,14 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
                                    qn_dtype_size(b->type.dtype) == 2))
         return false;
     f->has_sum = true;
-    f->r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
-    f->r_is_int16 = qn_dtype_size(b->type.dtype) == 2;
+    f->sum.r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
+    f->sum.r_is_int16 = qn_dtype_size(b->type.dtype) == 2;
     f->is_signed = node->out[0]->type.dtype == QN_INT8;
     f->is_int16 = qn_dtype_size(node->out[0]->type.dtype) == 2;
-    f->a_first = a == 0;
-    f->a_scale = ratios[a];
-    f->b_scale = ratios[1 - a];
-    f->offset = qn_sum_fixed(
+    f->sum.a_first = a == 0;
+    f->sum.a_scale = ratios[a];
+    f->sum.b_scale = ratios[1 - a];
+    f->sum.offset = qn_sum_fixed(
         ratios, (const int64_t[3]){(int64_t)zeros[0], (int64_t)zeros[1], (int64_t)zeros[2]});
     f->second = qn_q_round_of(node->out[0]->type.dtype, 0);
     return true;
@@ -207,7 +208,7 @@ static qn_q_epilogue_path path_of(const qn_q_epilogue *f)
 {
     if (f->floats)
         return QN_Q_EPILOGUE_BY_TILE;
-    if (!f->bounded || f->is_int16 || f->r_is_int16)
+    if (!f->bounded || f->is_int16 || f->sum.r_is_int16)
         return QN_Q_EPILOGUE_BY_LANE;
     return f->has_function || f->has_sum || f->exact ? QN_Q_EPILOGUE_BY_TILE
                                                      : QN_Q_EPILOGUE_IN_REGISTERS;
@@ -216,10 +217,9 @@ static qn_q_epilogue_path path_of(const qn_q_epilogue *f)
 void qn_q_epilogue_bound(qn_q_epilogue *epilogue, double most, int64_t count)
 {
     const double limit = 0x1p30;
-    epilogue->bounded = !epilogue->has_sum ||
-                        512 * (fabs((double)epilogue->a_scale) + fabs((double)epilogue->b_scale)) +
-                                fabs((double)epilogue->offset) <
-                            limit;
+    const qn_q_epilogue_sum *sum = &epilogue->sum;
+    const double scales = fabs((double)sum->a_scale) + fabs((double)sum->b_scale);
+    epilogue->bounded = !epilogue->has_sum || 512 * scales + fabs((double)sum->offset) < limit;
     for (int64_t i = 0; i < count; i++) /* no number is not bounded either */
         epilogue->bounded = epilogue->bounded && most * fabs((double)epilogue->scale[i]) < limit;
     const qn_q_round *end = epilogue->has_sum ? &epilogue->second : &epilogue->first;
@@ -258,7 +258,7 @@ void qn_q_fixed_point_set(qn_q_epilogue *epilogue, const qn_q_fixed_point *fixed
 void qn_q_tail_close(const qn_q_tail *tail, qn_claim *claim, qn_layout layout)
 {
     qn_claim_out(claim, tail->out, layout)->strided = layout.kind != QN_LAYOUT_ROWS;
-    if (tail->residual >= 0 && tail->epilogue.r_is_int16 == tail->epilogue.is_int16 &&
+    if (tail->residual >= 0 && tail->epilogue.sum.r_is_int16 == tail->epilogue.is_int16 &&
         claim->in[tail->residual].value != claim->in[0].value &&
         qn_build_dies(claim, claim->in[tail->residual].value))
         claim->in_place = tail->residual;

@@ -18,11 +18,11 @@ typedef struct qn_q_round {
 /* How whole tiles of sums of 8-bit products end; those with fewer filters than lanes always end by
  * lane. The plan chooses the last that holds.
  *
- *             for                                          how
- *   BY_LANE   anything                                     a vector at a time, limits before the rounding
- *   BY_TILE   floats, or bytes from bytes, bounded         four vectors at a time, limits as bytes are packed
- *   AT_ONCE   such bytes, with nothing between sum and     the same, from the registers that have the sums,
- *             rounding but multiplier and bias             where those vectors have no bias
+ *   BY_LANE        for anything: a vector at a time, limits before the rounding
+ *   BY_TILE        for floats, or bytes from bytes, bounded: four vectors at a time, limits as bytes
+ *                  are packed
+ *   IN_REGISTERS   for such bytes with nothing between sum and rounding but multiplier and bias: the
+ *                  same, from the registers that have the sums, where those vectors have no bias
  *
  * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to
  * vector. */
@@ -32,45 +32,55 @@ typedef enum qn_q_epilogue_path {
     QN_Q_EPILOGUE_IN_REGISTERS
 } qn_q_epilogue_path;
 
-/* acc: the sum, t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of acc bias[] is
- * zero)
+/* A residual that is added: round(fma(first, its scale, fma(second, its scale, offset))), where a
+ * is the result of the product and b the residual. */
+typedef struct qn_q_epilogue_sum {
+    /* The first operand is a, else b. */
+    bool a_first;
+    float a_scale, b_scale, offset;
+    /* The type of the residual: signed; of 16 bits. */
+    bool r_signed, r_is_int16;
+} qn_q_epilogue_sum;
+
+/* What becomes of a sum `acc`: t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of
+ * acc bias[] is zero)
  *
  *   floats:   y = v + added[c], Relu of that, or another function (map); else
  *   function: v = what ops/qfunction.h makes of v, with gain and offset
  *             a = round(v)
- *   sum:      a = round(fma(first, its scale, fma(second, its scale, offset))), a being the first or the
- *             second operand and b the other
+ *   sum:      a = what qn_q_epilogue_sum makes of a and the residual
  *   table:    a = table[a]
  *             y = a */
 typedef struct qn_q_epilogue {
-    /* By filter, up to whole vectors */
+    /* By filter, up to whole vectors. */
     const float *bias, *scale;
-    /* The same, to floats; NULL: nothing */
+    /* The same, added to floats. NULL: nothing. */
     const float *added;
     /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are
      * multiplied and rounded before anything else is done with them; bias[] is 0 and scale[] is 1
      * then. */
     const double *exact, *exact_bias;
     qn_q_round first, second;
-    bool floats, relu, has_sum, r_signed, is_signed;
-    /* Results, residual of 16 bits */
-    bool is_int16, r_is_int16;
-    /* No number that is rounded reaches 2^31: limits may be applied behind it */
+    /* The type of the results: floats; signed; of 16 bits. */
+    bool floats, is_signed, is_int16;
+    bool relu;
+    /* No number that is rounded reaches 2^31: limits may be applied behind the rounding. */
     bool bounded;
-    /* No function, floats or fixed point; results are all of uint8, its zero point 0 */
+    /* There is no function and no fixed point, and results are all of uint8, with the zero point
+     * 0. */
     bool usual;
     qn_q_epilogue_path path;
-    /* By vector of filters: bias[] has others than zero; NULL: none has */
+    /* By vector of filters: bias[] has other numbers than zero. NULL: none has. */
     const bool *biased;
-    bool a_first;
-    float a_scale, b_scale, offset;
+    bool has_sum;
+    qn_q_epilogue_sum sum;
     bool has_function;
-    /* Gain and offset in units of the result */
+    /* Gain and offset are in units of the result. */
     qn_qfunction_attrs function;
-    /* By the byte of a, when a band of results is complete; NULL: none. */
+    /* By the byte of a, applied when a band of results is complete. NULL: none. */
     const uint8_t *table;
     void (*look_up)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
-    /* The same for floats: a function of chain.h; map NULL: none. */
+    /* The same for floats: a function of chain.h. NULL: none. */
     qn_map_fn *map;
     qn_stage stage;
 } qn_q_epilogue;
@@ -78,13 +88,13 @@ typedef struct qn_q_epilogue {
 /* A plan's side of it: what a claim fuses behind the node that computes the sums. */
 typedef struct qn_q_tail {
     qn_q_epilogue epilogue;
-    /* Which input of the claim; -1: none */
+    /* The input of the claim that is the residual; -1: none. */
     int32_t residual;
-    /* None may be taken */
+    /* No residual may be taken. */
     bool alone;
-    /* Epilogue.map may be used, and floats may be put in blocks */
+    /* epilogue.map may be used, and floats may be put in blocks. */
     bool maps;
-    /* The last value of the group */
+    /* The last value of the group. */
     qn_value *out;
 } qn_q_tail;
 
@@ -95,7 +105,7 @@ static inline int64_t qn_q_epilogue_y_bytes(const qn_q_epilogue *epilogue)
 }
 static inline int64_t qn_q_epilogue_r_bytes(const qn_q_epilogue *epilogue)
 {
-    return epilogue->r_is_int16 ? 2 : 1;
+    return epilogue->sum.r_is_int16 ? 2 : 1;
 }
 
 /* Begins behind `value`, a result of floats, or of 8 or 16 bits with this zero point. */

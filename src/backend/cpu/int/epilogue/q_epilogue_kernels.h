@@ -38,9 +38,9 @@ Q_INLINE q_epilogue_constants epilogue_load(const qn_q_epilogue *f, int64_t para
                                   .last_high = qf_set(end->high),
                                   .zero = qi_set(end->zero),
                                   .a_zero = qf_set((float)f->first.zero),
-                                  .a_scale = qf_set(f->a_scale),
-                                  .b_scale = qf_set(f->b_scale),
-                                  .offset = qf_set(f->offset)};
+                                  .a_scale = qf_set(f->sum.a_scale),
+                                  .b_scale = qf_set(f->sum.b_scale),
+                                  .offset = qf_set(f->sum.offset)};
 }
 
 Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
@@ -107,14 +107,14 @@ Q_INLINE void epilogue_store(uint8_t *y, qi a, bool is_int16, int64_t lanes)
 Q_INLINE void epilogue_sums(const qn_q_epilogue *f, const q_epilogue_lanes *l, int64_t lanes)
 {
     const q_epilogue_constants k = epilogue_load(f, l->param);
-    const bool is_signed = f->r_signed, is_int16 = f->is_int16, r_is_int16 = f->r_is_int16;
+    const bool is_signed = f->sum.r_signed, is_int16 = f->is_int16, r_is_int16 = f->sum.r_is_int16;
     for (int i = 0; i < l->count; i++) {
         qf v = epilogue_scaled(&k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
         const qi r = epilogue_residual(l->r + i * l->r_step, is_signed, r_is_int16, lanes);
-        const qf sum = epilogue_add(&k, a, qi_float(r), f->a_first);
+        const qf sum = epilogue_add(&k, a, qi_float(r), f->sum.a_first);
         epilogue_store(l->y + i * l->y_step, epilogue_last(&k, sum), is_int16, lanes);
     }
 }

@@ -143,7 +143,7 @@ Q_INLINE void whole_sum(const whole *w, const qi *sums, whole_kind kind)
     const whole_scales s = whole_load(f, w->t->param, kind.vectors);
     const q_epilogue_constants c = epilogue_load(f, w->t->param);
     const qi_limits limits = epilogue_limits(f);
-    const qi bits = qi_set(f->r_signed ? -1 : 255);
+    const qi bits = qi_set(f->sum.r_signed ? -1 : 255);
     const ptrdiff_t r = (ptrdiff_t)((uintptr_t)w->t->r[0] - (uintptr_t)w->t->y[0]);
     whole_patch next = {sums, w->t->y[0]};
     for (int i = 0; i < w->patches;) {
@@ -198,7 +198,7 @@ Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
         whole_floats(w, sums, vectors, false);
     else if (f->has_function && !f->has_sum)
         whole_alone(w, sums, (whole_kind){vectors, false, false, true});
-    else if (f->has_function && f->a_first)
+    else if (f->has_function && f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, false, true, true});
     else if (f->has_function)
         whole_sum(w, sums, (whole_kind){vectors, false, false, true});
@@ -206,11 +206,11 @@ Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
         whole_alone(w, sums, (whole_kind){vectors, true, false, false});
     else if (!f->has_sum)
         whole_alone(w, sums, (whole_kind){vectors, false, false, false});
-    else if (usual && f->a_first)
+    else if (usual && f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, true, true, false});
     else if (usual)
         whole_sum(w, sums, (whole_kind){vectors, true, false, false});
-    else if (f->a_first)
+    else if (f->sum.a_first)
         whole_sum(w, sums, (whole_kind){vectors, false, true, false});
     else
         whole_sum(w, sums, (whole_kind){vectors, false, false, false});

@@ -106,9 +106,10 @@ Q_INLINE void run_epilogue_int16(const qf *floats, const qn_mac *m, const qn_mac
             const int h = i >= first, in = h ? i - first : i;
             qf x = epilogue_scaled(&k, floats[i * size[1] + v]);
             if (sums) {
-                const qi r =
-                    epilogue_residual(t->r[h] + in * m->r_step + at, f->r_signed, true, QI_LANES);
-                x = epilogue_add(&k, qf_rint(qf_clamp(x, k.low, k.high)), qi_float(r), f->a_first);
+                const qi r = epilogue_residual(t->r[h] + in * m->r_step + at, f->sum.r_signed, true,
+                                               QI_LANES);
+                x = epilogue_add(&k, qf_rint(qf_clamp(x, k.low, k.high)), qi_float(r),
+                                 f->sum.a_first);
             }
             qi_store_uint16(t->y[h] + in * m->y_step + at, epilogue_last(&k, x), QI_LANES);
         }
@@ -135,7 +136,7 @@ Q_INLINE void run_tile(const qn_mac *m, const qn_mac_tile *t, int patches, int v
     else
         for (int i = 0; i < count; i++)
             floats[i] = run_float(m, low[i], high[i], t->param + i % vectors * QI_LANES);
-    if (!f->is_int16 || f->has_function || (f->has_sum && !f->r_is_int16) ||
+    if (!f->is_int16 || f->has_function || (f->has_sum && !f->sum.r_is_int16) ||
         t->filters < vectors * QI_LANES)
         mac_epilogue(floats, m, t, patches, vectors);
     else if (f->has_sum)

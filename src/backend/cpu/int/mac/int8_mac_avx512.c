@@ -1,1 +1,2 @@
+/* Multiply-accumulate tiles of int8 in AVX-512. */
 #include "backend/cpu/int/mac/int8_mac_kernels.h"

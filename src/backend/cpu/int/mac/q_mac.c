@@ -1,3 +1,4 @@
+/* The multiply-accumulate kernels of the best instruction set there is. */
 #include "backend/cpu/int/mac/q_mac.h"
 
 #include "base/cpu.h"

@@ -3,7 +3,7 @@
  *
  * A patch is a few segments of neighbouring bytes of the map (the rows of the kernel, or its single
  * elements); all patches have the same segments, at a distance from the patch's first byte. A tile
- * is a few patches by one block of filters: its sums stay in registers while the kernel walks along
+ * is a few patches by one block of filters: its sums stay in registers while the kernel goes along
  * the segments, four bytes of every patch a step:
  *
  *   sums[patch][filter] += dot(bytes of the patch, weights of the filter)
@@ -24,8 +24,9 @@
  * added to doubles before they can overflow:
  *
  *   weights of 8 bits    |s w| <= 2^15 * 2^7 = 2^22: at most 255 steps, 255 * 2 * 2^22 < 2^31
- *   weights of 16 bits   w = 256 h + l, -128 <= h <= 127, 0 <= l <= 255, two sums: |s l| <= 2^15 * 255, at
- *                        most 128 steps, 128 * 2 * 2^15 * 255 < 2^31; together 256 * sum(s h) + sum(s l)
+ *   weights of 16 bits   w = 256 h + l, -128 <= h <= 127, 0 <= l <= 255, two sums:
+ *                        |s l| <= 2^15 * 255, at most 128 steps, 128 * 2 * 2^15 * 255 < 2^31;
+ *                        together 256 * sum(s h) + sum(s l)
  *   less a zero point    17 bits, split when they are packed: -256 <= h <= 255, at most 127 steps
  *
  * Without AVX-512 weights of up to 16 bits are not split but summed in runs of steps

@@ -1,3 +1,4 @@
+/* Products of bytes whose zero point is known only while running, by constant weights. */
 #include "backend/cpu/int/matmul/q_product.h"
 
 #include "ops/quantize.h"
