@@ -164,7 +164,7 @@ static void outputs_are_integers_with_a_scale(void **state)
             assert_true((o < 2) == (scale != 1));
             const qn_metadata told = integers->metadata;
             integers->metadata = (qn_metadata){NULL, 0}; /* a tool may strip it */
-            assert_true(qn_model_output_scale(integers, o) == scale);
+            assert_true((float)qn_model_output_scale(integers, o) == (float)scale);
             integers->metadata = told;
             for (int64_t i = 0; i < count; i++) {
                 if (o < 2 && (fixed[i] != nearbyint(fixed[i]) || fabs(fixed[i]) >= 1 << (bits - 1)))
