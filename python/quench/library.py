@@ -7,6 +7,8 @@ OK, INVALID, CANCELLED = 0, 4, 6
 
 
 class Tensor(ctypes.Structure):
+    """qn_tensor"""
+
     _fields_ = [
         ("dtype", ctypes.c_int),
         ("rank", ctypes.c_int32),
@@ -16,6 +18,8 @@ class Tensor(ctypes.Structure):
 
 
 class ValueInfo(ctypes.Structure):
+    """qn_value_info"""
+
     _fields_ = [
         ("name", ctypes.c_char_p),
         ("dtype", ctypes.c_int),
@@ -26,10 +30,14 @@ class ValueInfo(ctypes.Structure):
 
 
 class LayerInfo(ctypes.Structure):
+    """qn_layer_info"""
+
     _fields_ = [("node", ctypes.c_char_p), ("output", ValueInfo)]
 
 
 class Facts(ctypes.Structure):
+    """qn_executor_facts"""
+
     _fields_ = [
         ("iteration", ctypes.c_int64),
         ("batch_size", ctypes.c_int64),

@@ -13,16 +13,16 @@ typedef struct models {
     qn_calibration data;
     /* Passes done */
     qn_model *quantized;
-    qn_layer_comparison twins;
+    qn_layer_comparison comparison;
 } models;
 
-static qn_status take(void *user, const qn_compared_tensor *twin, qn_compared_side side,
+static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_side side,
                       const qn_tensor *rows)
 {
     models *m = user;
-    if (side == QN_SIDE_FLOAT || !qn_dtype_is_float(twin->real.dtype))
+    if (side == QN_SIDE_FLOAT || !qn_dtype_is_float(tensor->real.dtype))
         return QN_OK;
-    return qn_layer_report_add(&m->c, &m->c.rows[twin - m->twins.at], &twin->real, rows,
+    return qn_layer_report_add(&m->c, &m->c.rows[tensor - m->comparison.at], &tensor->real, rows,
                                side == QN_SIDE_SINGLE);
 }
 
@@ -35,7 +35,7 @@ static qn_status walk(qn_layer_report *c)
         const qn_tensor *inputs = NULL;
         QN_TRY(qn_check_cancel(c->ctx));
         QN_TRY(source->read(source->user, c->ctx, 0, i, &inputs));
-        QN_TRY(qn_layer_comparison_run(&m->twins, inputs, m->data.n_inputs, !c->drawing));
+        QN_TRY(qn_layer_comparison_run(&m->comparison, inputs, m->data.n_inputs, !c->drawing));
         qn_progress(c->ctx, c->drawing ? "histograms" : "comparison", i + 1, c->samples);
     }
     return QN_OK;
@@ -44,37 +44,37 @@ static qn_status walk(qn_layer_report *c)
 static qn_status make_rows(models *m)
 {
     qn_layer_report *c = &m->c;
-    c->rows = qn_arena_array(&c->arena, m->twins.count + 1, sizeof *c->rows);
+    c->rows = qn_arena_array(&c->arena, m->comparison.count + 1, sizeof *c->rows);
     QN_TRY_ALLOC(c->ctx, c->rows);
-    for (; c->count < m->twins.count; c->count++) {
-        const qn_compared_tensor *twin = &m->twins.at[c->count];
+    for (; c->count < m->comparison.count; c->count++) {
+        const qn_compared_tensor *tensor = &m->comparison.at[c->count];
         qn_compare_row *row = &c->rows[c->count];
         *row = (qn_compare_row){.index = (int64_t)c->count,
-                                .name = twin->name,
-                                .node = twin->node,
-                                .op = twin->op,
-                                .dtype = twin->dtype,
-                                .through = twin->through,
-                                .balanced = twin->factor ||
-                                            (twin->scale && qn_tensor_count(twin->scale) != 1)};
-        if (twin->scale)
-            row->scale = *(const float *)twin->scale->data;
-        if (twin->zero)
-            qn_load_i64(&row->zero, twin->zero->dtype, twin->zero->data, 0, 1);
+                                .name = tensor->name,
+                                .node = tensor->node,
+                                .op = tensor->op,
+                                .dtype = tensor->dtype,
+                                .through = tensor->through,
+                                .balanced = tensor->factor ||
+                                            (tensor->scale && qn_tensor_count(tensor->scale) != 1)};
+        if (tensor->scale)
+            row->scale = *(const float *)tensor->scale->data;
+        if (tensor->zero)
+            qn_load_i64(&row->zero, tensor->zero->dtype, tensor->zero->data, 0, 1);
     }
     return QN_OK;
 }
 
 static qn_status check_inputs(const models *m)
 {
-    const qn_graph *real = m->data.real->graph, *fixed = m->quantized->graph;
-    if (real->n_inputs != fixed->n_inputs)
+    const qn_graph *real = m->data.real->graph, *quantized = m->quantized->graph;
+    if (real->n_inputs != quantized->n_inputs)
         return qn_fail(m->c.ctx, QN_E_INVALID,
                        "the float model has %zu inputs, the quantized one %zu: they are not "
                        "versions of the same network",
-                       real->n_inputs, fixed->n_inputs);
+                       real->n_inputs, quantized->n_inputs);
     for (size_t i = 0; i < real->n_inputs; i++) {
-        const qn_dtype a = real->inputs[i]->type.dtype, b = fixed->inputs[i]->type.dtype;
+        const qn_dtype a = real->inputs[i]->type.dtype, b = quantized->inputs[i]->type.dtype;
         if (a != b)
             return qn_fail(m->c.ctx, QN_E_INVALID,
                            "input '%s' is %s in the float model and %s in the quantized one: both "
@@ -95,10 +95,10 @@ static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
     QN_TRY(check_inputs(m));
     QN_TRY(qn_calibration_feed(&m->data));
     qn_calibration_drop_plan(&m->data);
-    QN_TRY(
-        qn_layer_comparison_open(&m->twins, ctx, m->data.real, m->quantized, &m->data.graph, true));
-    m->twins.take = take;
-    m->twins.user = m;
+    QN_TRY(qn_layer_comparison_open(&m->comparison, ctx, m->data.real, m->quantized, &m->data.graph,
+                                    true));
+    m->comparison.take = take;
+    m->comparison.user = m;
     return make_rows(m);
 }
 
@@ -119,7 +119,7 @@ qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn
     qn_status status = open_models(&m, real, quantized);
     if (status == QN_OK)
         status = qn_layer_report_run(out, &m.c);
-    qn_layer_comparison_close(&m.twins);
+    qn_layer_comparison_close(&m.comparison);
     qn_model_free(m.quantized);
     qn_calibration_close(&m.data);
     qn_arena_free(&m.c.arena);

@@ -26,7 +26,7 @@ static qn_status run(qn_report *report, qn_context *ctx, qn_model *model,
                                          .save_dir = o->save_dir,
                                          .run_mode = "infer",
                                          .threads = o->threads,
-                                         .tell = &report->root};
+                                         .report = &report->root};
     const double start = qn_clock_ms();
     QN_TRY(qn_execute_function(&metric, NULL, ctx, &options));
     if (function.name)

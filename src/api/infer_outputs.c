@@ -1,3 +1,4 @@
+/* Outputs of all runs put together and written. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

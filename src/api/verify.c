@@ -16,7 +16,7 @@ enum { REFERENCE, ALONE, FUSED, ALONE_NARROW, FUSED_NARROW, RUNS };
 
 typedef struct job {
     qn_feed feed;
-    qn_reference_values truth;
+    qn_reference_values reference;
     qn_plan *plans[RUNS];
     qn_session *sessions[RUNS];
     /* Without the narrow ones where one thread was asked for */
@@ -25,7 +25,7 @@ typedef struct job {
     /* It runs, for messages */
     const char *how;
     /* NULL: ONNX Runtime was not asked for */
-    qn_ort_comparison *beside;
+    qn_ort_comparison *ort;
     /* Of comparisons inside a run */
     qn_status status;
 } job;
@@ -40,7 +40,7 @@ static bool observe_all(const void *user, const qn_value *value)
 
 static qn_status take(void *user, const qn_observation *seen)
 {
-    return qn_reference_values_keep(&((job *)user)->truth, seen);
+    return qn_reference_values_keep(&((job *)user)->reference, seen);
 }
 
 /* Where all values lie in this memory each that may differ becomes the reference's; else what is
@@ -48,7 +48,7 @@ static qn_status take(void *user, const qn_observation *seen)
 static bool may_differ(const job *j, const qn_value *value)
 {
     const qn_plan *plan = j->running->plan;
-    const qn_reference_value *known = qn_reference_value_of(&j->truth, value);
+    const qn_reference_value *known = qn_reference_value_of(&j->reference, value);
     bool elsewhere = false;
     for (size_t i = 0; i < plan->slots.count; i++)
         elsewhere = elsewhere || plan->slots.at[i].space != QN_HOST;
@@ -58,7 +58,7 @@ static bool may_differ(const job *j, const qn_value *value)
 static qn_status compare(void *user, const qn_observation *seen)
 {
     job *j = user;
-    return qn_reference_values_compare(&j->truth, seen, j->how, may_differ(j, seen->value));
+    return qn_reference_values_compare(&j->reference, seen, j->how, may_differ(j, seen->value));
 }
 
 /* What is computed in float inside a group does not show, and all that the group writes may
@@ -86,7 +86,7 @@ static void compare_step(void *user, size_t i)
         const qn_observation seen = {slot->value, &session->tensors[step->out[o]], slot->layout,
                                      slot->stride};
         j->status = qn_reference_values_compare(
-            &j->truth, &seen, j->how, computes_in_float(step) || may_differ(j, slot->value));
+            &j->reference, &seen, j->how, computes_in_float(step) || may_differ(j, slot->value));
     }
 }
 
@@ -111,7 +111,7 @@ static qn_status make_plans(job *j, const qn_plan_options *options)
     }
     for (size_t i = 0; i < j->n_runs; i++)
         QN_TRY(qn_session_create(&j->sessions[i], ctx, j->plans[i]));
-    QN_TRY(qn_reference_values_init(&j->truth, ctx, j->plans[REFERENCE]->model->graph));
+    QN_TRY(qn_reference_values_init(&j->reference, ctx, j->plans[REFERENCE]->model->graph));
     return qn_feed_fill(&j->feed, j->plans[FUSED]);
 }
 
@@ -145,8 +145,8 @@ static qn_status verify_all(job *j)
         if (count == 0)
             break;
         QN_TRY(verify_batch(j));
-        if (j->beside)
-            QN_TRY(qn_ort_comparison_run(j->beside, j->feed.tensors, &j->truth));
+        if (j->ort)
+            QN_TRY(qn_ort_comparison_run(j->ort, j->feed.tensors, &j->reference));
         qn_progress(j->feed.ctx, "samples", done + count, samples);
         QN_TRY(qn_check_cancel(j->feed.ctx));
     }
@@ -156,7 +156,7 @@ static qn_status verify_all(job *j)
 /* No tensor that must be equal is no proof that all are. */
 static qn_status judge(const job *j, int64_t exact)
 {
-    const qn_reference_values *t = &j->truth;
+    const qn_reference_values *t = &j->reference;
     if (!exact)
         return qn_fail(
             j->feed.ctx, QN_E_UNSUPPORTED,
@@ -204,7 +204,7 @@ static void report_result(qn_item *root, const qn_reference_values *truth, int64
 
 static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
 {
-    const qn_reference_values *truth = &j->truth;
+    const qn_reference_values *truth = &j->reference;
     int64_t real = 0;
     const char *first_float = NULL;
     *exact = 0;
@@ -225,8 +225,8 @@ static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
         qn_item_text(&report->root, "float_from", first_float);
         qn_item_real(&report->root, "float_error", truth->float_error, 9);
     }
-    if (j->beside)
-        qn_ort_comparison_report(&report->root, j->beside);
+    if (j->ort)
+        qn_ort_comparison_report(&report->root, j->ort);
     else
         qn_item_text(&report->root, "onnx_runtime", "not compared: its library was not named");
     return qn_report_finish(report);
@@ -239,7 +239,7 @@ static qn_status run_job(qn_report **out, qn_report *report, job *j,
     int64_t exact;
     QN_TRY(make_plans(j, &options->plan));
     if (options->runtime)
-        QN_TRY(qn_ort_comparison_open(&j->beside, j->feed.ctx, j->feed.model, options->runtime));
+        QN_TRY(qn_ort_comparison_open(&j->ort, j->feed.ctx, j->feed.model, options->runtime));
     QN_TRY(verify_all(j));
     QN_TRY(fill_report(report, &exact, j));
     *out = report;
@@ -267,8 +267,8 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
         qn_session_free(j.sessions[i]);
         qn_plan_free(j.plans[i]);
     }
-    qn_ort_comparison_close(j.beside);
-    qn_reference_values_free(&j.truth);
+    qn_ort_comparison_close(j.ort);
+    qn_reference_values_free(&j.reference);
     qn_feed_close(&j.feed);
     if (!*out)
         qn_report_free(report);

@@ -9,7 +9,7 @@ typedef enum qn_isa {
     /* What the compiler assumes anyway: SSE2 on x86-64 */
     QN_ISA_BASE,
     QN_ISA_SSE41,
-    /* With FMA */
+    /* AVX2 with FMA. */
     QN_ISA_AVX2,
     /* F, BW, DQ, VL */
     QN_ISA_AVX512,
@@ -21,8 +21,8 @@ typedef enum qn_isa {
  * (oneDNN's own names: SSE41, AVX2, AVX512_CORE, AVX512_CORE_VNNI, ...), so that our kernels and
  * oneDNN's always obey one limit. */
 qn_isa qn_cpu_isa(void);
-/* Whether the CPU multiplies bytes without saturating on the way (VNNI). This is what other engines
- * meet, which do not ask for the limit of ONEDNN_MAX_CPU_ISA. */
+/* Whether the CPU multiplies bytes without saturating on the way (VNNI). This is what ONNX Runtime
+ * meets, which does not ask for the limit of ONEDNN_MAX_CPU_ISA. */
 bool qn_cpu_has_vnni(void);
 
 /* Permutations of bytes (AVX-512 VBMI), which some CPUs of level QN_ISA_VNNI have. */

@@ -248,6 +248,9 @@ typedef struct qn_collect_options {
     /* The axis of channels; NULL: 1, or the last of three dimensions, and none of one. */
     qn_axis_fn *axis;
     const void *axis_user;
+    /* What ends the message about a value that has NaN or infinite elements: a remedy, or NULL.
+     * NULL: no message has one. Called on any thread. */
+    const char *(*remedy)(const qn_value *value);
     /* Sees the outputs of every sample, on the thread that ran it; may be NULL. Messages go to
      * `ctx`. */
     qn_status (*on_sample)(void *user, qn_context *ctx, int64_t sample, const qn_session *session);

@@ -228,6 +228,7 @@ static qn_status worker_init(worker *w, team *crew, int slot)
     w->sampler = (qn_sampler){.ctx = w->ctx,
                               .axis = crew->c.options->axis,
                               .axis_user = crew->c.options->axis_user,
+                              .remedy = crew->c.options->remedy,
                               .extremes = &w->extremes};
     return QN_OK;
 }

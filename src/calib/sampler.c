@@ -1,6 +1,8 @@
 /* One thread's session, whose observed values go into statistics. */
 #include "calib/sampler.h"
 
+#include <stdio.h>
+
 #include "calib/collect.h"
 
 static int32_t axis_of(const qn_sampler *s, const qn_value *value, int32_t rank)
@@ -16,6 +18,18 @@ static qn_status own(const qn_sampler *s, qn_status of_helper)
     return of_helper == QN_OK ? QN_OK : qn_fail_nomem(s->ctx);
 }
 
+/* After NaN or infinite elements: the collection knows the value, so nobody has to read the
+ * message. */
+static qn_status explain(const qn_sampler *s, const qn_value *value)
+{
+    char message[QN_ERROR_SIZE];
+    const char *remedy = s->remedy ? s->remedy(value) : NULL;
+    if (!remedy)
+        return QN_E_INVALID;
+    snprintf(message, sizeof message, "%s", qn_context_error(s->ctx));
+    return qn_fail(s->ctx, QN_E_INVALID, "%s: %s", message, remedy);
+}
+
 static qn_status see(void *user, const qn_observation *seen)
 {
     qn_sampler *s = user;
@@ -27,7 +41,9 @@ static qn_status see(void *user, const qn_observation *seen)
     QN_TRY(qn_stats_entry_get(&entries[0], s->part, name, axis));
     for (int i = 0; i < s->n_helpers; i++)
         QN_TRY(own(s, qn_stats_entry_get(&entries[i + 1], s->helpers[i]->part, name, axis)));
-    QN_TRY(qn_entry_add_shared(&s->accumulators, seen));
+    const qn_status status = qn_entry_add_shared(&s->accumulators, seen);
+    if (status != QN_OK)
+        return status == QN_E_INVALID ? explain(s, seen->value) : status;
     if (!s->extremes)
         return QN_OK;
     return qn_extremes_add(s->extremes, name, qn_accumulator_extremes(s->accumulator), s->sample);

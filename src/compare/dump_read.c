@@ -1,3 +1,4 @@
+/* Layers that lie in a folder as files, with or without an index. */
 #include "compare/dump_read.h"
 
 #include <math.h>

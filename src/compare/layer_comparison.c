@@ -1,7 +1,9 @@
+/* A float network and the quantized one run side by side. */
 #include "compare/layer_comparison.h"
 
 #include <string.h>
 
+#include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 #include "pass/qdq_nodes.h"
@@ -20,9 +22,8 @@ static const char *quantized_name(qn_arena *arena, const qn_node *node)
 
 static bool is_quantize(const qn_node *node)
 {
-    return (node->op == &qn_op_QuantizeLinear || node->op == &qn_op_ms_QuantizeLinear) &&
-           node->n_in >= 2 && node->n_out >= 1 && node->in[0] && node->in[1] && node->out[0] &&
-           !node->in[0]->data && node->in[1]->data;
+    return qn_op_is_quantize(node->op) && node->n_in >= 2 && node->n_out >= 1 && node->in[0] &&
+           node->in[1] && node->out[0] && !node->in[0]->data && node->in[1]->data;
 }
 
 /* The first node that makes integers of each tensor. */
@@ -53,14 +54,14 @@ static void describe_integers(qn_compared_tensor *p, const qn_node *quantize)
     const qn_value *zero = quantize->n_in > 2 ? quantize->in[2] : NULL;
     if ((zero && !zero->data) || !are_parameters(quantize->in[1]->data, zero ? zero->data : NULL))
         return;
-    p->fixed = quantize->out[0]->name;
+    p->quantized_name = quantize->out[0]->name;
     p->dtype = zero ? zero->data->dtype : QN_UINT8;
     p->scale = quantize->in[1]->data;
     p->zero = zero ? zero->data : NULL;
     p->axis = (int32_t)attrs->axis;
 }
 
-static qn_status add_twin(qn_layer_comparison *s, const qn_value *value, const qn_node *quantize)
+static qn_status add_tensor(qn_layer_comparison *s, const qn_value *value, const qn_node *quantize)
 {
     qn_compared_tensor *p = &s->at[s->count++];
     *p = (qn_compared_tensor){
@@ -69,15 +70,15 @@ static qn_status add_twin(qn_layer_comparison *s, const qn_value *value, const q
         .op = value->producer->op->name};
     if (!p->name || !p->node)
         return qn_fail_nomem(s->ctx);
-    p->fixed = p->name;
+    p->quantized_name = p->name;
     if (quantize)
         describe_integers(p, quantize);
     QN_TRY(qn_names_set(&s->by_name[0], p->name, p));
-    return qn_names_set(&s->by_name[1], p->fixed, p);
+    return qn_names_set(&s->by_name[1], p->quantized_name, p);
 }
 
-static qn_status make_twins(qn_layer_comparison *s, const qn_graph *real, const qn_names *integers,
-                            bool all)
+static qn_status list_tensors(qn_layer_comparison *s, const qn_graph *real,
+                              const qn_names *integers, bool all)
 {
     size_t most = 1;
     for (const qn_node *node = real->first; node; node = node->next)
@@ -89,7 +90,7 @@ static qn_status make_twins(qn_layer_comparison *s, const qn_graph *real, const 
             const qn_node *quantize =
                 node->out[i] ? qn_names_get(integers, node->out[i]->name) : NULL;
             if (node->out[i] && (all || quantize))
-                QN_TRY(add_twin(s, node->out[i], quantize));
+                QN_TRY(add_tensor(s, node->out[i], quantize));
         }
     }
     return QN_OK;
@@ -116,7 +117,7 @@ static bool spread_over(spread *out, const qn_tensor *shape, int32_t axis, int64
 }
 
 typedef struct meaning {
-    const qn_compared_tensor *twin;
+    const qn_compared_tensor *tensor;
     spread scales, factors;
     qn_limits limits;
 } meaning;
@@ -124,7 +125,7 @@ typedef struct meaning {
 /* False where the tensor has another shape than the parameters are for. */
 static bool find_meaning(meaning *out, const qn_compared_tensor *p, const qn_tensor *shape)
 {
-    *out = (meaning){.twin = p};
+    *out = (meaning){.tensor = p};
     if (p->dtype != QN_UNDEFINED)
         out->limits = qn_limits_of(p->dtype);
     return (!p->scale || spread_over(&out->scales, shape, p->axis, qn_tensor_count(p->scale))) &&
@@ -133,16 +134,16 @@ static bool find_meaning(meaning *out, const qn_compared_tensor *p, const qn_ten
 
 static float factor_at(const meaning *m, int64_t i)
 {
-    return m->twin->factor ? m->twin->factor[i / m->factors.inner % m->factors.count] : 1.0F;
+    return m->tensor->factor ? m->tensor->factor[i / m->factors.inner % m->factors.count] : 1.0F;
 }
 
 static qn_qparams params_at(const meaning *m, int64_t i)
 {
     const int64_t k = i / m->scales.inner % m->scales.count;
-    qn_qparams q = qn_qparams_of_type(m->twin->dtype);
-    q.scale = ((const float *)m->twin->scale->data)[k];
-    if (m->twin->zero)
-        qn_load_i64(&q.zero, m->twin->zero->dtype, m->twin->zero->data, k, 1);
+    qn_qparams q = qn_qparams_of_type(m->tensor->dtype);
+    q.scale = ((const float *)m->tensor->scale->data)[k];
+    if (m->tensor->zero)
+        qn_load_i64(&q.zero, m->tensor->zero->dtype, m->tensor->zero->data, k, 1);
     return q;
 }
 
@@ -187,7 +188,7 @@ static void quantize(void *out, const meaning *m, const qn_tensor *real)
         n = run_at(m, first, count);
         for (int64_t i = 0; i < n; i++)
             block[i] = qn_quantize(x[first + i] / factor, &q, m->limits);
-        qn_store_i64(out, m->twin->dtype, first, block, n);
+        qn_store_i64(out, m->tensor->dtype, first, block, n);
     }
 }
 
@@ -264,7 +265,7 @@ static qn_status find_numbers(qn_tensor *out, qn_layer_comparison *s, const mean
                               const qn_tensor *rows)
 {
     const int64_t count = qn_tensor_count(rows);
-    const qn_compared_tensor *p = m->twin;
+    const qn_compared_tensor *p = m->tensor;
     *out = *rows;
     if (p->dtype == QN_UNDEFINED && (!p->factor || rows->dtype != QN_FLOAT32))
         return QN_OK;
@@ -281,7 +282,7 @@ static qn_status find_numbers(qn_tensor *out, qn_layer_comparison *s, const mean
 /* What the float network has, in the place of what the quantized one computed. */
 static void put_exact(qn_layer_comparison *s, const meaning *m, const qn_observation *seen)
 {
-    const qn_compared_tensor *p = m->twin;
+    const qn_compared_tensor *p = m->tensor;
     if (p->dtype != QN_UNDEFINED)
         quantize(s->scratch[0], m, &p->real);
     else if (p->factor && p->real.dtype == QN_FLOAT32)
@@ -301,7 +302,7 @@ static bool is_same(const qn_compared_tensor *p, const qn_tensor *tensor)
                                     : tensor->dtype == p->dtype && p->real.dtype == QN_FLOAT32;
 }
 
-static qn_status meet_fixed(void *user, const qn_observation *seen)
+static qn_status meet_quantized(void *user, const qn_observation *seen)
 {
     qn_layer_comparison *s = user;
     qn_compared_tensor *p = qn_names_get(&s->by_name[1], seen->value->name);
@@ -351,7 +352,7 @@ qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx, qn
     qn_names_init(&integers, ctx);
     qn_status status = list_integers(&integers, &out->arena, quantized->graph);
     if (status == QN_OK)
-        status = make_twins(out, real->graph, &integers, all);
+        status = list_tensors(out, real->graph, &integers, all);
     qn_names_free(&integers);
     if (status == QN_OK)
         status = qn_layer_comparison_read_metadata(out, quantized);
@@ -364,7 +365,7 @@ qn_status qn_layer_comparison_run(qn_layer_comparison *s, const qn_tensor *input
                                   bool single)
 {
     const qn_session_hooks real = {.user = s, .seen = keep_real},
-                           fixed = {.user = s, .seen = meet_fixed};
+                           fixed = {.user = s, .seen = meet_quantized};
     for (size_t i = 0; i < s->count; i++)
         s->at[i].met = false;
     QN_TRY(qn_session_run_hooked(s->session[0], inputs, n_inputs, &real));

@@ -11,7 +11,7 @@ typedef struct qn_compared_tensor {
     /* In the float graph */
     const char *name, *node, *op;
     /* Its name in the quantized one: of the integers, or of the floats */
-    const char *fixed;
+    const char *quantized_name;
     /* Of the integers; QN_UNDEFINED: it is float there too */
     qn_dtype dtype;
     /* Of them; zero may be NULL */
@@ -43,7 +43,7 @@ typedef enum qn_compared_side {
 
 /* Gets each tensor as it is computed: float32 where it stands for real numbers as integers or
  * floats of 32 bits, else of its own type. Row-major, valid during the call. */
-typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *twin,
+typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *tensor,
                                         qn_compared_side side, const qn_tensor *rows);
 
 typedef struct qn_layer_comparison {
@@ -52,7 +52,7 @@ typedef struct qn_layer_comparison {
     /* In the order of the float graph */
     qn_compared_tensor *at;
     size_t count;
-    /* Twin of an observed value of each network */
+    /* Tensor of an observed value of each network */
     qn_names by_name[2];
     qn_plan *plan[2];
     qn_session *session[2];
@@ -65,22 +65,23 @@ typedef struct qn_layer_comparison {
     qn_compared_side side;
 } qn_layer_comparison;
 
-/* The twins of two graphs (passes done as for quantization and for a file), only those that are
- * integers unless `all`, and their plans. Direct, so that what is measured does not depend on the
- * number of threads. qn_layer_comparison_close in any case. */
+/* The tensors that two graphs have in common (passes done as for quantization and for a file), only
+ * those that are integers unless `all`, and their plans. Direct, so that what is measured does not
+ * depend on the number of threads. qn_layer_comparison_close in any case. */
 QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx,
                                                  qn_model *real, qn_model *quantized,
                                                  const qn_graph_options *graph, bool all);
 /* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of
  * channels and such tensors as are cut off where the function behind them does not care. */
 #define QN_TENSORS_KEY "quench.tensors"
-/* Factors and other facts that the model's metadata tell, see QN_TENSORS_KEY; done by
+/* Factors and other facts that the model's metadata have, see QN_TENSORS_KEY; done by
  * qn_layer_comparison_open. (twins_told.c) */
-QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *twins,
+QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *comparison,
                                                           const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */
-QN_MUST_CHECK qn_status qn_layer_comparison_run(qn_layer_comparison *twins, const qn_tensor *inputs,
-                                                size_t n_inputs, bool single);
-void qn_layer_comparison_close(qn_layer_comparison *twins);
+QN_MUST_CHECK qn_status qn_layer_comparison_run(qn_layer_comparison *comparison,
+                                                const qn_tensor *inputs, size_t n_inputs,
+                                                bool single);
+void qn_layer_comparison_close(qn_layer_comparison *comparison);
 
 #endif

@@ -1,3 +1,4 @@
+/* A comparison of layers: measured, chosen, sorted, written. */
 #include "compare/layer_report.h"
 
 #include <math.h>

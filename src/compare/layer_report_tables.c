@@ -76,8 +76,8 @@ static const char *type_words(const qn_compare_row *row)
 
 /* ---- Reports --------------------------------------------------------------------------------- */
 
-static void tell_measures(qn_item *item, const qn_layer_report *c, const qn_compare_row *row,
-                          bool full)
+static void report_measures(qn_item *item, const qn_layer_report *c, const qn_compare_row *row,
+                            bool full)
 {
     bool singles = false;
     for (size_t i = 0; i < c->count; i++)
@@ -93,7 +93,7 @@ static void tell_measures(qn_item *item, const qn_layer_report *c, const qn_comp
     }
 }
 
-static void tell_details(qn_item *item, const qn_compare_row *row, int level)
+static void report_details(qn_item *item, const qn_compare_row *row, int level)
 {
     char words[256];
     const qn_errors *e = &row->all;
@@ -130,7 +130,7 @@ static const char *bar_of(char out[BAR + 1], const qn_layer_report *c, const qn_
     return out;
 }
 
-static void tell_layers(qn_item *root, const qn_layer_report *c, bool full)
+static void report_layers(qn_item *root, const qn_layer_report *c, bool full)
 {
     char bar[BAR + 1];
     qn_item *table = qn_item_table(root, "layers");
@@ -142,8 +142,8 @@ static void tell_layers(qn_item *root, const qn_layer_report *c, bool full)
         qn_item_text(item, "tensor", row->name);
         if (full)
             qn_item_text(item, "node", row->node);
-        tell_measures(item, c, row, full);
-        tell_details(item, row, full ? 6 : c->options->level);
+        report_measures(item, c, row, full);
+        report_details(item, row, full ? 6 : c->options->level);
         if (full)
             qn_item_text(item, "advice", row->advice ? row->advice : "");
         else
@@ -153,7 +153,7 @@ static void tell_layers(qn_item *root, const qn_layer_report *c, bool full)
     }
 }
 
-static void tell_worst(qn_item *root, const qn_layer_report *c)
+static void report_worst(qn_item *root, const qn_layer_report *c)
 {
     const size_t shown = (size_t)QN_MAX(QN_MIN((int64_t)c->n_worst, c->options->shown), 0);
     qn_item *table = qn_item_table(root, "worst_layers");
@@ -171,7 +171,7 @@ static void tell_worst(qn_item *root, const qn_layer_report *c)
     }
 }
 
-static void tell_gaps(qn_item *root, const qn_layer_report *c)
+static void report_gaps(qn_item *root, const qn_layer_report *c)
 {
     if (!c->n_gaps)
         return;
@@ -198,10 +198,10 @@ qn_status qn_layer_report_describe(qn_report *report, const qn_layer_report *c, 
     if (c->options->save_dir && !full)
         qn_item_text(root, "files", c->options->save_dir);
     if (level >= 1)
-        tell_worst(root, c);
+        report_worst(root, c);
     if (level >= 2)
-        tell_layers(root, c, full);
-    tell_gaps(root, c);
+        report_layers(root, c, full);
+    report_gaps(root, c);
     return qn_report_finish(report);
 }
 

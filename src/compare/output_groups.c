@@ -1,3 +1,4 @@
+/* What an output is put together from, and the noise of each group. */
 #include "compare/output_groups.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include "quant/quant.h"
 
 enum { FAR = 64 }; /* nodes that are looked through */
-static const double share_of_part = 0.4;
+static const double share_of_group = 0.4;
 
 /* ---- Along an axis back to a Concat ---------------------------------------------------------- */
 
@@ -122,32 +123,32 @@ static void add(qn_group_sums *sums, size_t at, double real, double error)
     sums->noise[at] += error * error;
 }
 
-/* Elements that lie together in one part: the axis at one index, and all behind it. */
-static int64_t run_length(const qn_output_groups *parts, const qn_tensor *t)
+/* Elements that lie together in one group: the axis at one index, and all behind it. */
+static int64_t run_length(const qn_output_groups *groups, const qn_tensor *t)
 {
     int64_t length = 1;
-    for (int32_t i = parts->axis + 1; i < t->rank; i++)
+    for (int32_t i = groups->axis + 1; i < t->rank; i++)
         length *= t->dims[i];
     return length;
 }
 
-void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *parts, const qn_tensor *real,
-                       const qn_tensor *fixed, double scale)
+void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *groups, const qn_tensor *real,
+                       const qn_tensor *quantized, double scale)
 {
-    const int64_t count = qn_tensor_count(fixed), run = run_length(parts, fixed);
-    const int64_t whole = parts->count ? parts->ends[parts->count - 1] : 1;
-    const bool fits =
-        parts->count && parts->axis < fixed->rank && run > 0 && fixed->dims[parts->axis] == whole;
-    size_t part = 0;
+    const int64_t count = qn_tensor_count(quantized), run = run_length(groups, quantized);
+    const int64_t whole = groups->count ? groups->ends[groups->count - 1] : 1;
+    const bool fits = groups->count && groups->axis < quantized->rank && run > 0 &&
+                      quantized->dims[groups->axis] == whole;
+    size_t group = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double x = qn_tensor_f64(real, i), error = qn_tensor_f64(fixed, i) * scale - x;
+        const double x = qn_tensor_f64(real, i), error = qn_tensor_f64(quantized, i) * scale - x;
         add(sums, 0, x, error);
         if (!fits)
             continue;
         const int64_t index = i / run % whole;
-        for (part = index ? part : 0; index >= parts->ends[part];)
-            part++;
-        add(sums, part + 1, x, error);
+        for (group = index ? group : 0; index >= groups->ends[group];)
+            group++;
+        add(sums, group + 1, x, error);
     }
 }
 
@@ -165,6 +166,6 @@ double qn_group_sums_worst(const qn_group_sums *sums)
 {
     double worst = ratio(sums, 0);
     for (size_t i = 1; i <= QN_MOST_GROUPS; i++)
-        worst = fmax(worst, share_of_part * ratio(sums, i));
+        worst = fmax(worst, share_of_group * ratio(sums, i));
     return worst;
 }

@@ -1,3 +1,4 @@
+/* Values of the reference, and those of other plans compared with them. */
 #include "compare/reference_values.h"
 
 #include <math.h>
@@ -21,64 +22,64 @@ bool qn_reference_is_loose(const qn_node *node)
     return false;
 }
 
-static bool behind_float(const qn_reference_values *truth, const qn_node *node)
+static bool behind_float(const qn_reference_values *reference, const qn_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         const qn_reference_value *in =
-            node->in[i] ? qn_names_get(&truth->by_name, node->in[i]->name) : NULL;
+            node->in[i] ? qn_names_get(&reference->by_name, node->in[i]->name) : NULL;
         if (in && in->behind)
             return true;
     }
     return qn_reference_is_loose(node);
 }
 
-qn_status qn_reference_values_init(qn_reference_values *truth, qn_context *ctx,
+qn_status qn_reference_values_init(qn_reference_values *reference, qn_context *ctx,
                                    const qn_graph *graph)
 {
     size_t count = 0;
-    *truth = (qn_reference_values){.ctx = ctx};
-    qn_arena_init(&truth->arena, &ctx->allocator);
-    qn_names_init(&truth->by_name, ctx);
+    *reference = (qn_reference_values){.ctx = ctx};
+    qn_arena_init(&reference->arena, &ctx->allocator);
+    qn_names_init(&reference->by_name, ctx);
     for (const qn_node *node = graph->first; node; node = node->next)
         count += (size_t)node->n_out;
-    truth->values = qn_arena_array(&truth->arena, count + 1, sizeof *truth->values);
-    QN_TRY_ALLOC(ctx, truth->values);
+    reference->values = qn_arena_array(&reference->arena, count + 1, sizeof *reference->values);
+    QN_TRY_ALLOC(ctx, reference->values);
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const bool behind = behind_float(truth, node);
+        const bool behind = behind_float(reference, node);
         for (int32_t o = 0; o < node->n_out; o++) {
-            qn_reference_value *value = &truth->values[truth->count];
+            qn_reference_value *value = &reference->values[reference->count];
             if (!node->out[o])
                 continue;
             *value = (qn_reference_value){
-                .name =
-                    qn_arena_text(&truth->arena, node->out[o]->name, strlen(node->out[o]->name)),
-                .node = qn_arena_text(&truth->arena, node->name, strlen(node->name)),
+                .name = qn_arena_text(&reference->arena, node->out[o]->name,
+                                      strlen(node->out[o]->name)),
+                .node = qn_arena_text(&reference->arena, node->name, strlen(node->name)),
                 .is_float = qn_reference_is_loose(node),
                 .behind = behind};
             if (!value->name || !value->node)
                 return qn_fail_nomem(ctx);
-            truth->count++;
-            QN_TRY(qn_names_set(&truth->by_name, value->name, value));
+            reference->count++;
+            QN_TRY(qn_names_set(&reference->by_name, value->name, value));
         }
     }
     return QN_OK;
 }
 
-void qn_reference_values_free(qn_reference_values *truth)
+void qn_reference_values_free(qn_reference_values *reference)
 {
-    if (!truth->ctx)
+    if (!reference->ctx)
         return;
-    for (size_t i = 0; i < truth->count; i++)
-        qn_free(truth->ctx, truth->values[i].tensor.data);
-    qn_free(truth->ctx, truth->rows);
-    qn_names_free(&truth->by_name);
-    qn_arena_free(&truth->arena);
+    for (size_t i = 0; i < reference->count; i++)
+        qn_free(reference->ctx, reference->values[i].tensor.data);
+    qn_free(reference->ctx, reference->rows);
+    qn_names_free(&reference->by_name);
+    qn_arena_free(&reference->arena);
 }
 
-const qn_reference_value *qn_reference_value_of(const qn_reference_values *truth,
+const qn_reference_value *qn_reference_value_of(const qn_reference_values *reference,
                                                 const qn_value *value)
 {
-    return qn_names_get(&truth->by_name, value->name);
+    return qn_names_get(&reference->by_name, value->name);
 }
 
 /* ---- Values in rows -------------------------------------------------------------------------- */
@@ -88,12 +89,12 @@ static bool is_plain(const qn_observation *seen)
     return seen->tensor->dtype < QN_SEQUENCE && seen->tensor->dtype != QN_STRING;
 }
 
-static qn_status grow(qn_reference_values *truth, void **block, size_t *room, size_t size)
+static qn_status grow(qn_reference_values *reference, void **block, size_t *room, size_t size)
 {
     if (size <= *room)
         return QN_OK;
-    void *larger = qn_realloc(truth->ctx, *block, *room, size);
-    QN_TRY_ALLOC(truth->ctx, larger);
+    void *larger = qn_realloc(reference->ctx, *block, *room, size);
+    QN_TRY_ALLOC(reference->ctx, larger);
     *block = larger;
     *room = size;
     return QN_OK;
@@ -124,13 +125,13 @@ static void from_rows(const qn_observation *seen, void *rows)
         qn_layout_convert(&to, &from, seen->tensor);
 }
 
-qn_status qn_reference_values_keep(qn_reference_values *truth, const qn_observation *seen)
+qn_status qn_reference_values_keep(qn_reference_values *reference, const qn_observation *seen)
 {
-    qn_reference_value *value = qn_names_get(&truth->by_name, seen->value->name);
+    qn_reference_value *value = qn_names_get(&reference->by_name, seen->value->name);
     if (!value || !is_plain(seen))
         return QN_OK;
     void *data = value->tensor.data;
-    QN_TRY(grow(truth, &data, &value->room, QN_MAX(bytes_of(seen->tensor), 1)));
+    QN_TRY(grow(reference, &data, &value->room, QN_MAX(bytes_of(seen->tensor), 1)));
     value->tensor = *seen->tensor;
     value->tensor.data = data;
     to_rows(data, seen);
@@ -145,23 +146,23 @@ static bool same_shape(const qn_tensor *a, const qn_tensor *b)
            memcmp(a->dims, b->dims, (size_t)QN_MAX(a->rank, 0) * sizeof *a->dims) == 0;
 }
 
-static void tell(qn_reference_values *truth, const qn_reference_value *value, int64_t i,
-                 const char *how)
+static void note_difference(qn_reference_values *reference, const qn_reference_value *value,
+                            int64_t i, const char *how)
 {
-    const qn_tensor got = {value->tensor.dtype, 0, {0}, truth->rows};
-    if (truth->differing++)
+    const qn_tensor got = {value->tensor.dtype, 0, {0}, reference->rows};
+    if (reference->differing++)
         return;
-    truth->first.value = value;
-    truth->first.how = how;
-    truth->first.element = i;
-    truth->first.got = qn_tensor_f64(&got, i);
-    truth->first.reference = qn_tensor_f64(&value->tensor, i);
+    reference->first.value = value;
+    reference->first.how = how;
+    reference->first.element = i;
+    reference->first.got = qn_tensor_f64(&got, i);
+    reference->first.reference = qn_tensor_f64(&value->tensor, i);
 }
 
 /* Float values behind arithmetic without a fixed order may differ a little. */
-static void note_error(qn_reference_values *truth, const qn_reference_value *value)
+static void note_error(qn_reference_values *reference, const qn_reference_value *value)
 {
-    const qn_tensor got = {value->tensor.dtype, 0, {0}, truth->rows};
+    const qn_tensor got = {value->tensor.dtype, 0, {0}, reference->rows};
     const int64_t count = qn_tensor_count(&value->tensor);
     double error = 0, largest = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -170,34 +171,35 @@ static void note_error(qn_reference_values *truth, const qn_reference_value *val
         largest = fmax(largest, fabs(x));
     }
     if (largest > 0)
-        truth->float_error = fmax(truth->float_error, error / largest);
+        reference->float_error = fmax(reference->float_error, error / largest);
 }
 
-qn_status qn_reference_values_compare(qn_reference_values *truth, const qn_observation *seen,
+qn_status qn_reference_values_compare(qn_reference_values *reference, const qn_observation *seen,
                                       const char *how, bool loose)
 {
-    qn_reference_value *value = qn_names_get(&truth->by_name, seen->value->name);
+    qn_reference_value *value = qn_names_get(&reference->by_name, seen->value->name);
     if (!value || !value->tensor.data || !is_plain(seen))
         return QN_OK;
     if (!same_shape(&value->tensor, seen->tensor))
-        return qn_fail(truth->ctx, QN_E_INVALID,
+        return qn_fail(reference->ctx, QN_E_INVALID,
                        "tensor '%s' of node '%s', %s: the reference gives it another shape",
                        value->name, value->node, how);
     const size_t size = qn_dtype_size(value->tensor.dtype);
-    QN_TRY(grow(truth, &truth->rows, &truth->rows_size, QN_MAX(bytes_of(seen->tensor), 1)));
-    to_rows(truth->rows, seen);
+    QN_TRY(grow(reference, &reference->rows, &reference->rows_size,
+                QN_MAX(bytes_of(seen->tensor), 1)));
+    to_rows(reference->rows, seen);
     value->compared = true;
-    if (memcmp(truth->rows, value->tensor.data, bytes_of(seen->tensor)) == 0)
+    if (memcmp(reference->rows, value->tensor.data, bytes_of(seen->tensor)) == 0)
         return QN_OK;
     if (loose) {
-        note_error(truth, value);
+        note_error(reference, value);
         from_rows(seen, value->tensor.data);
         return QN_OK;
     }
     for (int64_t i = 0; i < qn_tensor_count(seen->tensor); i++) {
         const size_t at = (size_t)i * size;
-        if (memcmp((char *)truth->rows + at, (char *)value->tensor.data + at, size) != 0) {
-            tell(truth, value, i, how);
+        if (memcmp((char *)reference->rows + at, (char *)value->tensor.data + at, size) != 0) {
+            note_difference(reference, value, i, how);
             break;
         }
     }

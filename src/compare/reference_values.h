@@ -42,22 +42,22 @@ typedef struct qn_reference_values {
 } qn_reference_values;
 
 /* For all values that nodes of the graph compute. qn_reference_values_free in any case. */
-QN_MUST_CHECK qn_status qn_reference_values_init(qn_reference_values *truth, qn_context *ctx,
+QN_MUST_CHECK qn_status qn_reference_values_init(qn_reference_values *reference, qn_context *ctx,
                                                  const qn_graph *graph);
-void qn_reference_values_free(qn_reference_values *truth);
+void qn_reference_values_free(qn_reference_values *reference);
 /* Keeps a value of the reference. */
-QN_MUST_CHECK qn_status qn_reference_values_keep(qn_reference_values *truth,
+QN_MUST_CHECK qn_status qn_reference_values_keep(qn_reference_values *reference,
                                                  const qn_observation *seen);
 /* Compares a value of another plan, `how` it was computed being part of the message. A loose one
  * may differ a little, and becomes the reference's then: what is computed of it is compared on
  * equal terms. */
-QN_MUST_CHECK qn_status qn_reference_values_compare(qn_reference_values *truth,
+QN_MUST_CHECK qn_status qn_reference_values_compare(qn_reference_values *reference,
                                                     const qn_observation *seen, const char *how,
                                                     bool loose);
 /* Float results that are no copies and do not come from integers alone. */
 bool qn_reference_is_loose(const qn_node *node);
 /* What is known of the value; NULL: nothing. */
-const qn_reference_value *qn_reference_value_of(const qn_reference_values *truth,
+const qn_reference_value *qn_reference_value_of(const qn_reference_values *reference,
                                                 const qn_value *value);
 
 #endif

@@ -1,10 +1,10 @@
-/* What the metadata of a quantized file tell of its tensors: see QN_TENSORS_KEY. */
+/* What the metadata of a quantized file say of its tensors: see QN_TENSORS_KEY. */
 #include <string.h>
 
 #include "base/json.h"
 #include "compare/layer_comparison.h"
 
-static qn_status take_factors(qn_layer_comparison *s, qn_compared_tensor *twin,
+static qn_status take_factors(qn_layer_comparison *s, qn_compared_tensor *tensor,
                               const qn_json_place *row)
 {
     qn_json_place list, axis;
@@ -22,9 +22,9 @@ static qn_status take_factors(qn_layer_comparison *s, qn_compared_tensor *twin,
         const qn_json_place item = qn_json_element(&list, i);
         QN_TRY(qn_json_get_float(&factor[i], &item));
     }
-    twin->factor = factor;
-    twin->n_factors = (int64_t)count;
-    twin->factor_axis = (int32_t)where;
+    tensor->factor = factor;
+    tensor->n_factors = (int64_t)count;
+    tensor->factor_axis = (int32_t)where;
     return QN_OK;
 }
 
@@ -34,12 +34,12 @@ static qn_status take_all(qn_layer_comparison *s, const qn_json_document *docume
     qn_json_place row, through;
     void *iterator = NULL;
     while (qn_json_next(&row, &root, &iterator)) {
-        qn_compared_tensor *twin = qn_names_get(&s->by_name[0], row.key);
-        if (!twin)
+        qn_compared_tensor *tensor = qn_names_get(&s->by_name[0], row.key);
+        if (!tensor)
             continue;
-        QN_TRY(take_factors(s, twin, &row));
+        QN_TRY(take_factors(s, tensor, &row));
         if (qn_json_find(&through, &row, "through"))
-            QN_TRY(qn_json_get_bool(&twin->through, &through));
+            QN_TRY(qn_json_get_bool(&tensor->through, &through));
     }
     return QN_OK;
 }
@@ -49,20 +49,20 @@ static qn_status take_outputs(qn_layer_comparison *s, const qn_model *quantized)
 {
     const qn_graph *graph = quantized->graph;
     for (size_t i = 0; i < graph->n_outputs; i++) {
-        qn_compared_tensor *twin = qn_names_get(&s->by_name[0], graph->outputs[i]->name);
+        qn_compared_tensor *tensor = qn_names_get(&s->by_name[0], graph->outputs[i]->name);
         const double scale = qn_model_output_scale(quantized, i);
-        if (!twin || twin->dtype != QN_UNDEFINED || scale == 1)
+        if (!tensor || tensor->dtype != QN_UNDEFINED || scale == 1)
             continue;
         float *factor = qn_arena_alloc(&s->arena, sizeof *factor);
         QN_TRY_ALLOC(s->ctx, factor);
         *factor = (float)scale;
-        twin->factor = factor;
-        twin->n_factors = 1;
+        tensor->factor = factor;
+        tensor->n_factors = 1;
     }
     return QN_OK;
 }
 
-static qn_status read_told(qn_layer_comparison *s, const char *text)
+static qn_status read_metadata(qn_layer_comparison *s, const char *text)
 {
     qn_json_document *document = NULL;
     QN_TRY(qn_json_read(&document, s->ctx, text, strlen(text), QN_TENSORS_KEY));
@@ -76,7 +76,7 @@ qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *s, const qn_mod
     qn_status status = take_outputs(s, quantized);
     for (size_t i = 0; i < quantized->metadata.count && status == QN_OK; i++) {
         if (strcmp(quantized->metadata.at[i].key, QN_TENSORS_KEY) == 0)
-            status = read_told(s, quantized->metadata.at[i].value);
+            status = read_metadata(s, quantized->metadata.at[i].value);
     }
     if (status == QN_OK || !quantized->path)
         return status;

@@ -1,3 +1,4 @@
+/* An executor made, and the function called with it. */
 #include "executor/executor.h"
 
 #include <math.h>

@@ -41,7 +41,7 @@ typedef struct qn_executor_options {
     /* Of all that it depends on */
     qn_fingerprint part_key;
     /* Gets what a built-in function has to tell; NULL: nobody asks */
-    struct qn_item *tell;
+    struct qn_item *report;
 } qn_executor_options;
 
 struct qn_executor {

@@ -1,3 +1,4 @@
+/* Files, samples and random numbers as inputs of a model. */
 #include "executor/feed.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* The built-in infer function for pictures. */
 #include "executor/infer_default.h"
 
 #include <math.h>
@@ -340,7 +341,7 @@ static qn_status run_samples(job *j)
 static void tell(const job *j, double *metric)
 {
     qn_task_metric m[QN_TASK_METRICS];
-    qn_item *root = j->e->options->tell;
+    qn_item *root = j->e->options->report;
     const char *labels = j->truth.generated ? "generated" : "given";
     qn_task_metrics(m, j->task, false);
     if (j->measured)

@@ -1,3 +1,4 @@
+/* "input-configs" read from JSON. */
 #include "executor/input_configs.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* Input shapes bound, passes done. */
 #include "model/prepare.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Folders made and locked, and names of files in them. */
 #include "model/save_dir.h"
 
 #include <errno.h>

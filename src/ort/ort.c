@@ -1,3 +1,4 @@
+/* ONNX Runtime's shared library, opened while running. */
 #include "ort/ort.h"
 
 #include <dlfcn.h>

@@ -13,6 +13,7 @@
 #include "ops/clone.h"
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "pass/qdq_to_integer.h"
 
 enum { SHOWN = 10 };
@@ -38,7 +39,7 @@ struct qn_ort_comparison {
     seen_value *values;
     const char **in_names, **out_names;
     /* Of the run at hand */
-    const qn_reference_values *truth;
+    const qn_reference_values *reference;
     size_t n_results;
 };
 
@@ -68,7 +69,7 @@ static const qn_node *operator_of(const qn_value *value)
 {
     const qn_node *node = value->producer;
     while (node && node->n_in && node->in[0] && node->in[0]->producer &&
-           (qn_is_quantize(node) || node->op == &qn_op_Relu || node->op == &qn_op_Clip))
+           (qn_is_quantize(node) || qn_op_is_limit(node->op)))
         node = node->in[0]->producer;
     return node;
 }
@@ -163,7 +164,7 @@ static qn_status take(void *user, size_t i, const qn_tensor *theirs)
 {
     qn_ort_comparison *b = user;
     seen_value *s = &b->values[i];
-    const qn_reference_value *ours = qn_names_get(&b->truth->by_name, s->value->name);
+    const qn_reference_value *ours = qn_names_get(&b->reference->by_name, s->value->name);
     const qn_tensor *t = ours ? &ours->tensor : NULL;
     s->differs = false;
     if (!t || !t->data || t->dtype != theirs->dtype || t->rank != theirs->rank ||
@@ -200,7 +201,7 @@ static void find_own(qn_ort_comparison *b)
 }
 
 qn_status qn_ort_comparison_run(qn_ort_comparison *b, const qn_tensor *inputs,
-                                const qn_reference_values *truth)
+                                const qn_reference_values *reference)
 {
     const qn_graph *graph = b->model->graph;
     const qn_ort_run run = {.in_names = b->in_names,
@@ -210,7 +211,7 @@ qn_status qn_ort_comparison_run(qn_ort_comparison *b, const qn_tensor *inputs,
                             .n_out = graph->n_outputs,
                             .seen = take,
                             .user = b};
-    b->truth = truth;
+    b->reference = reference;
     QN_TRY(qn_ort_compute(b->ort, &run));
     find_own(b);
     return QN_OK;

@@ -12,10 +12,11 @@ typedef struct qn_ort_comparison qn_ort_comparison;
 QN_MUST_CHECK qn_status qn_ort_comparison_open(qn_ort_comparison **out, qn_context *ctx,
                                                qn_model *model, const char *library);
 /* Computes it with these inputs and compares with what the reference has computed of them. */
-QN_MUST_CHECK qn_status qn_ort_comparison_run(qn_ort_comparison *beside, const qn_tensor *inputs,
-                                              const qn_reference_values *truth);
+QN_MUST_CHECK qn_status qn_ort_comparison_run(qn_ort_comparison *comparison,
+                                              const qn_tensor *inputs,
+                                              const qn_reference_values *reference);
 /* How far the results are, and which operators make the difference. */
-void qn_ort_comparison_report(qn_item *root, const qn_ort_comparison *beside);
-void qn_ort_comparison_close(qn_ort_comparison *beside);
+void qn_ort_comparison_report(qn_item *root, const qn_ort_comparison *comparison);
+void qn_ort_comparison_close(qn_ort_comparison *comparison);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/eval.h"
+#include "ops/kinds.h"
 
 /* A weight's taps in one: [dims 0, dims 1] of the weights. */
 struct qn_smooth_reader {
@@ -111,24 +112,35 @@ static void fold_taps(qn_smooth_reader *r, const float *w, int threads)
         fold_row(r, o, w + o * size);
 }
 
+/* All arrays of a reader, in one block per type. */
+static bool take_arrays(qn_smooth_reader *r, qn_arena *arena)
+{
+    const qn_weighted_node *m = &r->layer;
+    const size_t places = (size_t)(m->w->dims[0] * m->w->dims[1]);
+    const size_t filters = (size_t)m->filters, channels = (size_t)m->channels;
+    float *f = qn_arena_array(arena, 2 * places + filters, sizeof *f);
+    double *d = qn_arena_array(arena, 3 * filters + 3 * channels, sizeof *d);
+    if (!f || !d)
+        return false;
+    r->square = f;
+    r->most = r->square + places;
+    r->row = r->most + places;
+    r->sums = d;
+    r->peaks = r->sums + filters;
+    r->signal = r->peaks + filters;
+    r->power = r->signal + filters;
+    r->by = r->power + channels;
+    r->noise = r->by + channels;
+    return true;
+}
+
 static qn_status open_reading(qn_smooth_reader *r, qn_smooth_error *e, const qn_smooth_member *at)
 {
     qn_context *ctx = e->q->ctx;
     const qn_weighted_node *m = &r->layer;
     float *w;
     r->at = *at;
-    const size_t places = (size_t)(m->w->dims[0] * m->w->dims[1]);
-    r->square = qn_arena_array(&e->arena, places, sizeof *r->square);
-    r->most = qn_arena_array(&e->arena, places, sizeof *r->most);
-    r->row = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->row);
-    r->sums = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->sums);
-    r->peaks = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->peaks);
-    r->signal = qn_arena_array(&e->arena, (size_t)m->filters, sizeof *r->signal);
-    r->power = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->power);
-    r->by = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->by);
-    r->noise = qn_arena_array(&e->arena, (size_t)m->channels, sizeof *r->noise);
-    if (!r->square || !r->most || !r->row || !r->sums || !r->peaks || !r->power || !r->by ||
-        !r->noise || !r->signal)
+    if (!take_arrays(r, &e->arena))
         return qn_fail_nomem(ctx);
     for (int64_t c = 0; c < m->channels; c++) {
         const double by = r->input->factor ? (double)r->input->factor[c] : 1;
@@ -170,7 +182,7 @@ static qn_status find_before(qn_smooth_error *e)
     if (e->region->norm || !per_tensor(e, m) || !qn_quant_node_of(e->q, m->node)->integer)
         return QN_OK;
     const qn_value *x = m->node->in[0];
-    const bool window = m->node->op == &qn_op_Conv || m->node->op == &qn_op_ConvTranspose;
+    const bool window = qn_op_is_convolution(m->node->op);
     const qn_stats_entry *known = qn_smooth_entry(e->stats, x, window ? 1 : x->type.rank - 1);
     const float *by = qn_quant_value_of(e->q, x)->factor;
     for (int64_t c = 0; known && c < known->channels; c++)

@@ -113,9 +113,8 @@ qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
         collect.checkpoint = c->options->checkpoint;
     collect.axis = qn_channel_axis;
     collect.model = c->print;
-    const qn_status status = qn_collect(out, convergence, c->plan, c->ctx, c->source, &collect);
-    if (status != QN_OK)
-        return qn_nan_explain(c->ctx, c->real->graph, status);
+    collect.remedy = qn_nan_remedy;
+    QN_TRY(qn_collect(out, convergence, c->plan, c->ctx, c->source, &collect));
     qn_zero_inputs_warn(c->ctx, c->real->graph, out[collect.n_after]);
     return QN_OK;
 }

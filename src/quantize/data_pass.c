@@ -1,3 +1,4 @@
+/* Models run on all samples of data, side by side. */
 #include "quantize/data_pass.h"
 
 #include <math.h>

@@ -1,7 +1,5 @@
+/* Constants and data that are no numbers. */
 #include "quantize/nan_check.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #include "pass/softmax_masks.h"
 
@@ -30,36 +28,29 @@ qn_status qn_nan_check(qn_context *ctx, const qn_graph *graph)
 
 /* ---- Data ------------------------------------------------------------------------------------ */
 
-/* The value that the message is about leads to nothing but Softmax. */
-static bool is_about_mask(const char *message, const qn_graph *graph, const bool *marked)
+/* An input of the graph has no producer, but somebody reads it. */
+static const qn_graph *graph_of(const qn_value *value)
 {
-    bool found = false;
-    for (size_t i = 0; i < graph->n_values && !found; i++) {
-        char start[256];
-        const int length =
-            snprintf(start, sizeof start, "tensor '%s' has NaN", graph->values[i]->name);
-        found = marked[i] && length > 0 && (size_t)length < sizeof start && strstr(message, start);
-    }
-    return found;
+    const qn_node *node = value->producer  ? value->producer
+                          : value->n_users ? value->users[0]
+                                           : NULL;
+    return node ? node->graph : NULL;
 }
 
-qn_status qn_nan_explain(qn_context *ctx, const qn_graph *graph, qn_status status)
+const char *qn_nan_remedy(const qn_value *value)
 {
-    char message[QN_ERROR_SIZE];
-    if (status != QN_E_INVALID)
-        return status;
-    bool *marked = qn_alloc_zero(ctx, graph->n_values + 1, sizeof *marked);
+    const qn_graph *graph = graph_of(value);
+    bool *marked = graph ? qn_alloc_zero(graph->ctx, graph->n_values + 1, sizeof *marked) : NULL;
+    bool is_mask = false;
     if (!marked)
-        return status;
+        return NULL;
     qn_softmax_masks_mark(marked, graph);
-    snprintf(message, sizeof message, "%s", qn_context_error(ctx));
-    if (is_about_mask(message, graph, marked))
-        status = qn_fail(ctx, status,
-                         "%s: a mask in front of a Softmax has to be finite; -10000 in the place "
-                         "of -inf gives the same results",
-                         message);
-    qn_free(ctx, marked);
-    return status;
+    for (size_t i = 0; i < graph->n_values && !is_mask; i++)
+        is_mask = marked[i] && graph->values[i] == value;
+    qn_free(graph->ctx, marked);
+    return is_mask ? "a mask in front of a Softmax has to be finite; -10000 in the place of -inf "
+                     "gives the same results"
+                   : NULL;
 }
 
 void qn_zero_inputs_warn(qn_context *ctx, const qn_graph *graph, const qn_stats *stats)

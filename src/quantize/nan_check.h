@@ -1,5 +1,5 @@
-/* What is no number, or says nothing, in a model and its data: told by the name of what is to be
- * mended. */
+/* What is no number, or says nothing, in a model and its data: reported by the name of what is to
+ * be repaired. */
 #ifndef QN_NAN_CHECK_H
 #define QN_NAN_CHECK_H
 
@@ -8,9 +8,9 @@
 /* Fails, naming it, where a constant that is computed with has NaN elements: nothing behind it is a
  * number. */
 QN_MUST_CHECK qn_status qn_nan_check(qn_context *ctx, const qn_graph *graph);
-/* Says what to do where statistics failed for infinite numbers in front of a Softmax: a mask.
- * Returns the status. */
-QN_MUST_CHECK qn_status qn_nan_explain(qn_context *ctx, const qn_graph *graph, qn_status status);
+/* What to do about a value with infinite elements that leads to nothing but a Softmax: it is a
+ * mask. NULL: it leads elsewhere. For qn_collect_options. */
+const char *qn_nan_remedy(const qn_value *value);
 /* Warns of inputs of which nothing but zeros was seen. */
 void qn_zero_inputs_warn(qn_context *ctx, const qn_graph *graph, const qn_stats *stats);
 

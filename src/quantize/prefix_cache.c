@@ -1,3 +1,4 @@
+/* Where quantized copies of a float graph can start from kept values. */
 #include "quantize/prefix_cache.h"
 
 #include <string.h>
@@ -136,40 +137,40 @@ static size_t mark_live(survey *s, size_t cuts)
     return all;
 }
 
-static qn_status choose(qn_prefix_cache *starts, qn_arena *arena, qn_graph *graph, size_t bytes)
+static qn_status choose(qn_prefix_cache *prefixes, qn_arena *arena, qn_graph *graph, size_t bytes)
 {
     survey s;
     size_t cuts = MOST_CUTS;
     QN_TRY(look_around(&s, arena, graph));
     while (cuts && mark_live(&s, cuts) > bytes)
         cuts--;
-    starts->names = qn_arena_array(arena, graph->n_values + 1, sizeof *starts->names);
-    QN_TRY_ALLOC(graph->ctx, starts->names);
+    prefixes->names = qn_arena_array(arena, graph->n_values + 1, sizeof *prefixes->names);
+    QN_TRY_ALLOC(graph->ctx, prefixes->names);
     for (size_t i = 0; cuts && i < graph->n_values; i++) {
         qn_value *v = graph->values[i];
         if (!v->mark)
             continue;
         char *name = qn_arena_text(arena, v->name, strlen(v->name));
         QN_TRY_ALLOC(graph->ctx, name);
-        starts->names[starts->count++] = name;
+        prefixes->names[prefixes->count++] = name;
         QN_TRY(qn_graph_add_output(graph, v));
     }
     return QN_OK;
 }
 
-qn_status qn_prefix_cache_choose(qn_prefix_cache *starts, qn_model **out, qn_arena *arena,
+qn_status qn_prefix_cache_choose(qn_prefix_cache *prefixes, qn_model **out, qn_arena *arena,
                                  qn_model *real, const qn_graph_options *options, size_t bytes)
 {
     qn_context *ctx = real->ctx;
-    *starts = (qn_prefix_cache){.count = 0};
+    *prefixes = (qn_prefix_cache){.count = 0};
     QN_TRY(qn_prepare_shapes(out, ctx, real, options, true));
     qn_status status = qn_graph_infer((*out)->graph);
     const bool known = status == QN_OK;
     if (known)
-        status = choose(starts, arena, (*out)->graph, bytes);
+        status = choose(prefixes, arena, (*out)->graph, bytes);
     else if (status == QN_E_FORMAT || status == QN_E_INVALID)
         status = QN_OK; /* dimensions that are open and are not 1 */
-    if (status == QN_OK && starts->count)
+    if (status == QN_OK && prefixes->count)
         return QN_OK;
     qn_model_free(*out);
     *out = NULL;
@@ -220,12 +221,12 @@ static qn_status start_from(qn_graph *graph, qn_value *value, const qn_tensor *t
     return qn_value_replace(&done, value, input);
 }
 
-static qn_status cut(size_t *used, size_t *n_used, qn_graph *graph, const qn_prefix_cache *starts,
+static qn_status cut(size_t *used, size_t *n_used, qn_graph *graph, const qn_prefix_cache *prefixes,
                      const qn_tensor *tensors)
 {
     qn_pass_context pass = {.ctx = graph->ctx, .graph = graph};
-    for (size_t i = 0; i < starts->count; i++) {
-        qn_value *value = qn_graph_value(graph, starts->names[i]);
+    for (size_t i = 0; i < prefixes->count; i++) {
+        qn_value *value = qn_graph_value(graph, prefixes->names[i]);
         if (!value || !value->mark || !value->producer || value->is_output || !value->n_users)
             continue;
         QN_TRY(start_from(graph, value, &tensors[i]));
@@ -235,13 +236,13 @@ static qn_status cut(size_t *used, size_t *n_used, qn_graph *graph, const qn_pre
 }
 
 qn_status qn_prefix_cache_cut(qn_model **out, size_t *used, size_t *n_used,
-                              const qn_prefix_cache *starts, qn_model *const models[2],
+                              const qn_prefix_cache *prefixes, qn_model *const models[2],
                               const qn_tensor *tensors)
 {
     *n_used = 0;
     QN_TRY(qn_model_clone(out, models[1]->ctx, models[1]));
     mark_same((*out)->graph, models[0]->graph);
-    const qn_status status = cut(used, n_used, (*out)->graph, starts, tensors);
+    const qn_status status = cut(used, n_used, (*out)->graph, prefixes, tensors);
     if (status == QN_OK)
         return QN_OK;
     qn_model_free(*out);

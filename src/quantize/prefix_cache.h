@@ -15,14 +15,14 @@ typedef struct qn_prefix_cache {
 /* Chooses values, as evenly spread as `bytes` allow, of the float model with the inputs that the
  * options say. The names are of `arena`; *out is a copy of the model with the values as outputs
  * behind its own ones. No values and no model where the shapes are not known. */
-QN_MUST_CHECK qn_status qn_prefix_cache_choose(qn_prefix_cache *starts, qn_model **out,
+QN_MUST_CHECK qn_status qn_prefix_cache_choose(qn_prefix_cache *prefixes, qn_model **out,
                                                qn_arena *arena, qn_model *real,
                                                const qn_graph_options *options, size_t bytes);
 /* A copy of the quantized model that has those values as inputs, behind its own ones, which are
- * what the float model makes them: used[i] is the place among the starts of the i-th one. `used`
+ * what the float model makes them: used[i] is the place among the prefixes of the i-th one. `used`
  * has room for all. `tensors` tell their types. */
 QN_MUST_CHECK qn_status qn_prefix_cache_cut(qn_model **out, size_t *used, size_t *n_used,
-                                            const qn_prefix_cache *starts,
+                                            const qn_prefix_cache *prefixes,
                                             qn_model *const models[2], const qn_tensor *tensors);
 
 #endif

@@ -16,7 +16,8 @@ import quant
 import runtime
 
 TARGETS = ("quench", "ort", "openvino", "tensorrt", "qdq-generic")
-# Of the largest number: a few integers are rounded the other way.
+# Of the largest number: a few integers are rounded the other way, by a step of 1/127 of it, and the layer behind adds up
+# a few of these.
 LIMIT = 0.03
 RANDOM = np.random.default_rng(0)
 

@@ -15,6 +15,8 @@ import models  # noqa: E402
 IMAGENET = ["-d", models.IMAGENET, "--labels", os.path.join(models.IMAGENET, "labels.txt")]
 CIFAR = os.path.join(models.DATA, "cifar10", "test_first4000.bin.xz")
 
+# Hits are integers that rounding in float does not change: the scores of two classes lie within 1e-5 of each other for
+# one picture in 10,000, and none of these is one on CPUs with and without VNNI.
 # further options, hits among the best and the best five (None: not stated)
 CASES = {
     "resnet50": (IMAGENET, 445, 491),

@@ -29,21 +29,25 @@ CHANCE = 2       # standard errors of what is lost
 # tell as well as thousands whether one is farther from float.
 PORTABLE_SAMPLES = 1000
 PORTABLE_PICTURES = 200  # of 224 x 224
-NEARNESS = 1.15  # of the distance from float that quench has: what another engine may have
+# Of the distance from float that quench has: what another engine may have. Over all samples independent roundings differ
+# by 0.08 at most, on 64 pictures; a scale or an operator that an engine takes for another makes several times the distance.
+NEARNESS = 1.15
 FIRST = {"resnet50": 100, "mobilenet_v1": 100, "squeezenet": 100}  # samples before are for calibration
 SCALE = {"mAP50": 100, "mAP50-95": 100, "words": 100 / 250}        # of a point
-# What NNCF's files reach: KL to float has to be less, agreement at most two pictures worse.
+# What NNCF's files reach: KL to float has to be less, by far on all CPUs. Agreement: on which pictures the best class
+# changes is chance, so that their number is known but for its square root.
 NNCF = {
     "mobilenet_v1": (0.0284, 96.75),
     "squeezenet": (0.0110, 96.50),
     "resnet50": (0.0150, 97.75),
 }
-TWO_PICTURES = 0.5
-# Agreement that the files of ONNX Runtime's own tool have; those for other engines must not have less.
+# Agreement that the files of ONNX Runtime's own tool have; those for other engines must not have less, beside chance.
 RUNTIME = {"mobilenet_v1": 94.75, "squeezenet": 95.25, "resnet50": 97.75}
-# What may be lost beside float, in points of the measure, or what has to be reached.
+# What may be lost beside float, in points of the measure, and one standard error of chance (see chance()): a file whose
+# scales differ in their last digits is another throw of the same dice, and CPUs differ in these.
 DROPS = {"resnet20": ("top-1", 0.2), "se_mobilenet": ("top-1", 0.2), "vit": ("top-1", 0.5),
          "pp_ocr": ("words", 1 * SCALE["words"])}
+# What has to be reached: a point and more below what both kinds of CPU reach (0.44 and 0.45, 0.345 and 0.350).
 LEAST = {"yolov8n": ("mAP50-95", 0.430), "yolox_nano": ("mAP50-95", 0.330)}
 # Files for other targets do not reach 0.3 (docs/quantization.md): what they lose is held.
 TARGET_WORDS = 4 * SCALE["words"]
@@ -71,19 +75,21 @@ def openvino_outputs(path, inputs):
     return np.concatenate([compiled(inputs[i:i + 1])[0] for i in range(len(inputs))])
 
 
-def check_accuracy(name, scores, original, quantized, target=None):
+def check_accuracy(name, scores, original, quantized, truth, judge, target=None):
     wrong = []
     if name in NNCF:
         kl, agreement = distances(original, quantized)
-        most, least = NNCF[name][0], RUNTIME[name] if target else NNCF[name][1] - TWO_PICTURES
-        print(f"KL to float {kl:.4f}, wanted < {most}; agreement {agreement:.2f} %, wanted >= {least}")
+        most, least = NNCF[name][0], RUNTIME[name] if target else NNCF[name][1]
+        least -= (100 - least) / ((100 - least) / 100 * len(original)) ** 0.5
+        print(f"KL to float {kl:.4f}, wanted < {most}; agreement {agreement:.2f} %, wanted >= {least:.2f}")
         if kl >= most or agreement < least:
             wrong.append(f"KL {kl:.4f} and agreement {agreement:.2f} %")
     if name in DROPS:
         key, most = DROPS[name]
         most = TARGET_WORDS if target and key == "words" else most
+        most += CHANCE / 2 * chance(name, {"quench": original, "file": quantized}, truth, judge)["file"]
         drop = (scores["float"][key] - scores["quench"][key]) * SCALE.get(key, 1)
-        print(f"{key} lost: {drop:.2f} points, allowed {most}")
+        print(f"{key} lost: {drop:.2f} points, allowed {most:.2f}")
         if drop > most + 1e-9:
             wrong.append(f"{key} is {drop:.2f} points below float")
     if name in LEAST:
@@ -144,7 +150,7 @@ def check(name):
     inputs, truth, judge = samples_of(name)
     outputs = {"float": float_outputs(name),
                "quench": known.kept_outputs(name, int8.quench_file(name), inputs)}
-    return check_accuracy(name, judged(outputs, truth, judge), outputs["float"], outputs["quench"])
+    return check_accuracy(name, judged(outputs, truth, judge), outputs["float"], outputs["quench"], truth, judge)
 
 
 def make_file(name):
@@ -247,7 +253,7 @@ def check_target(name, target):
                target: engine(path, inputs)}
     scores = judged(outputs, truth, judge)
     return check_accuracy(name, {"float": scores["float"], "quench": scores[target]}, outputs["float"],
-                          outputs[target], target)
+                          outputs[target], truth, judge, target)
 
 
 def check_wide(name):
@@ -259,6 +265,7 @@ def check_wide(name):
     hits = [judge(values, truth)["top-1"] * len(truth) / 100 for values in (original, wide)]
     print(f"error with 8 bits {errors[0]:.3g}, with 16 bits {errors[1]:.3g}; "
           f"{hits[0]:.0f} right with float, {hits[1]:.0f} with 16 bits")
+    # 256 times as many steps; tables and clipped ranges leave half of that.
     wrong = [] if errors[1] <= errors[0] / 100 else ["16 bits: more than 1 % of the error of 8 bits"]
     return wrong + ([] if abs(hits[1] - hits[0]) < 1.5 else ["16 bits: other classes than float"])
 
