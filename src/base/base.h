@@ -110,7 +110,7 @@ typedef struct qn_arena_chunk qn_arena_chunk;
 typedef struct qn_arena {
     qn_allocator allocator;
     qn_arena_chunk *chunks;
-    /* Of the newest chunk */
+    /* The bytes of the newest chunk that are used. */
     size_t used;
 } qn_arena;
 

@@ -1,3 +1,4 @@
+/* Contexts: failures with their message, log, progress, cancellation. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* What this CPU can do, under the limit of ONEDNN_MAX_CPU_ISA. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/cpu.h"
 

@@ -9,7 +9,7 @@ typedef enum qn_isa {
     /* What the compiler assumes anyway: SSE2 on x86-64 */
     QN_ISA_BASE,
     QN_ISA_SSE41,
-    /* With FMA */
+    /* AVX2 with FMA. */
     QN_ISA_AVX2,
     /* F, BW, DQ, VL */
     QN_ISA_AVX512,

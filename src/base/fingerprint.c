@@ -1,3 +1,4 @@
+/* Fingerprints of bytes, equal on every machine. */
 #include "base/fingerprint.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* 128 bits that tell contents apart: not for secrets, but for noticing that a file is of another
- * model or other data. The same on every machine. */
+/* 128 bits that differ where contents do: not for secrets, but for noticing that a file is of
+ * another model or other data. The same on every machine. */
 #ifndef QN_FINGERPRINT_H
 #define QN_FINGERPRINT_H
 

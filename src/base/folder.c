@@ -1,3 +1,4 @@
+/* Folders looked for and made. */
 #include "base/folder.h"
 
 #include <errno.h>

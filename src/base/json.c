@@ -1,3 +1,4 @@
+/* JSON values and files, over jansson. */
 #include "base/json.h"
 
 #include <jansson.h>

@@ -25,9 +25,9 @@ QN_MUST_CHECK qn_status qn_json_write_line(char **out, qn_context *ctx, const qn
 void qn_json_free(qn_json *json);
 
 /* ---- Reading ------------------------------------------------------------------------------------
- * Whatever is wrong with a document, its text or what it says, is told with file, line, column and
- * the way to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number". Status
- * QN_E_FORMAT. */
+ * Whatever is wrong with a document, its text or what it says, is reported with file, line, column
+ * and the way to the item: "scales.json:12:17: tensors.conv1.scale[3]: is a text, not a number".
+ * Status QN_E_FORMAT. */
 
 enum { QN_JSON_DEPTH = 64, QN_JSON_BYTES = 64 << 20, QN_JSON_SLIM_BYTES = 512 << 20 };
 
@@ -49,11 +49,11 @@ void qn_json_document_free(qn_json_document *document);
 typedef struct qn_json_place {
     const qn_json_document *document;
     const qn_json *item;
-    /* NULL: the whole document */
+    /* The place that it lies in; NULL: it is the whole document. */
     const struct qn_json_place *parent;
-    /* In an object; NULL: in a list */
+    /* The key in an object; NULL: it lies in a list. */
     const char *key;
-    /* In a list */
+    /* The index in a list. */
     size_t index;
 } qn_json_place;
 

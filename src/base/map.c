@@ -1,3 +1,4 @@
+/* Files mapped for reading, and files that appear when they are complete. */
 #define _DEFAULT_SOURCE /* madvise: POSIX's own call is allowed to do nothing, and glibc's does */
 #include "base/map.h"
 

@@ -7,7 +7,7 @@
 typedef struct qn_map {
     const uint8_t *data;
     size_t size;
-    /* Of the file */
+    /* The device and the number of the file. */
     uint64_t device, number;
 } qn_map;
 
@@ -18,8 +18,8 @@ QN_MUST_CHECK qn_status qn_map_open(qn_map *out, qn_context *ctx, const char *pa
 void qn_map_close(qn_map *map);
 /* Whether the map is of the file that is at `path` now. */
 bool qn_map_is_of(const qn_map *map, const char *path);
-/* Tells the system that the pages of [data, data + size) inside the map are not needed any more:
- * they leave the resident set and come back from the file when touched. */
+/* Lets the system know that the pages of [data, data + size) inside the map are not needed any
+ * more: they leave the resident set and come back from the file when touched. */
 void qn_map_release_pages(const qn_map *map, const void *data, size_t size);
 
 /* A file that appears under its name only when it is complete: written to "<path>.tmp-<pid>-<n>" in

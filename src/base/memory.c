@@ -1,3 +1,4 @@
+/* Allocation through the context, growing arrays, arenas. */
 #include "base/memory.h"
 
 #include <limits.h>

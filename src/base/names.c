@@ -1,3 +1,4 @@
+/* A hash map from text to pointer. */
 #include "base/names.h"
 
 #include <string.h>

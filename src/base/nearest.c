@@ -1,3 +1,4 @@
+/* The word that somebody meant, and lists of words for messages. */
 #include "base/nearest.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Numbers read from text and written as text, whatever the locale. */
 #include "base/number.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* Threads of the pool pinned to cores. */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "base/pin.h"
 

@@ -1,3 +1,4 @@
+/* Functions of real numbers with the same bits on every machine. */
 #include "base/real.h"
 
 #include <math.h>

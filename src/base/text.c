@@ -1,3 +1,4 @@
+/* Text that grows. */
 #include "base/text.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 #include "pass/qdq_nodes.h"
@@ -21,9 +22,8 @@ static const char *quantized_name(qn_arena *arena, const qn_node *node)
 
 static bool is_quantize(const qn_node *node)
 {
-    return (node->op == &qn_op_QuantizeLinear || node->op == &qn_op_ms_QuantizeLinear) &&
-           node->n_in >= 2 && node->n_out >= 1 && node->in[0] && node->in[1] && node->out[0] &&
-           !node->in[0]->data && node->in[1]->data;
+    return qn_op_is_quantize(node->op) && node->n_in >= 2 && node->n_out >= 1 && node->in[0] &&
+           node->in[1] && node->out[0] && !node->in[0]->data && node->in[1]->data;
 }
 
 /* The first node that makes integers of each tensor. */

@@ -74,7 +74,7 @@ QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *
                                             bool single);
 /* A layer that cannot be compared. */
 QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
-/* With rows and walk set: measures, chooses, sorts, tells and writes the files. */
+/* With rows and walk set: measures, chooses, sorts, reports and writes the files. */
 QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c);
 
 /* comparison_judge.c: what stands out. Fills order, worst and the rows' advice. */

@@ -133,15 +133,15 @@ static int64_t run_length(const qn_output_groups *groups, const qn_tensor *t)
 }
 
 void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *groups, const qn_tensor *real,
-                       const qn_tensor *fixed, double scale)
+                       const qn_tensor *quantized, double scale)
 {
-    const int64_t count = qn_tensor_count(fixed), run = run_length(groups, fixed);
+    const int64_t count = qn_tensor_count(quantized), run = run_length(groups, quantized);
     const int64_t whole = groups->count ? groups->ends[groups->count - 1] : 1;
-    const bool fits = groups->count && groups->axis < fixed->rank && run > 0 &&
-                      fixed->dims[groups->axis] == whole;
+    const bool fits = groups->count && groups->axis < quantized->rank && run > 0 &&
+                      quantized->dims[groups->axis] == whole;
     size_t group = 0;
     for (int64_t i = 0; i < count; i++) {
-        const double x = qn_tensor_f64(real, i), error = qn_tensor_f64(fixed, i) * scale - x;
+        const double x = qn_tensor_f64(real, i), error = qn_tensor_f64(quantized, i) * scale - x;
         add(sums, 0, x, error);
         if (!fits)
             continue;

@@ -24,17 +24,17 @@ typedef struct qn_group_sums {
     double signal[QN_MOST_GROUPS + 1], noise[QN_MOST_GROUPS + 1];
 } qn_group_sums;
 
-/* Adds an output of one run, as many numbers on both sides; scale: of the fixed one. */
+/* Adds an output of one run, as many numbers on both sides; scale: of the quantized one. */
 void qn_group_sums_add(qn_group_sums *sums, const qn_output_groups *groups, const qn_tensor *real,
-                       const qn_tensor *fixed, double scale);
+                       const qn_tensor *quantized, double scale);
 /* sqrt(noise / signal) of the whole. */
 double qn_group_sums_whole(const qn_group_sums *sums);
 /* The larger one of that and of 0.4 times what the worst group has: detectors whose scores have a
  * noise of 0.3 still detect nearly as well as in float. */
 double qn_group_sums_worst(const qn_group_sums *sums);
 
-/* What an output may have before layers are mended; and what is told, since mended networks, judged
- * by few samples, may come out a little above the first. */
+/* The noise an output may have before layers get more bits or stay float; and what people are warned of: networks of
+ * mixed precision, judged by few samples, may come out a little above the first. */
 #define QN_MOST_NOISE 0.125
 #define QN_WARNED_NOISE 0.1875
 

@@ -1,3 +1,4 @@
+/* Models written as ONNX files: what goes where, and which opsets are needed. */
 #include "export/onnx.h"
 
 #include <string.h>
@@ -172,7 +173,7 @@ static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *p
     qn_map map;
     QN_TRY_ALLOC(export->ctx, entry);
     if (qn_map_open(&map, export->ctx, path) != QN_OK)
-        return QN_OK; /* one that cannot be read tells nothing */
+        return QN_OK; /* one that cannot be read says nothing */
     *out = holds(&map, entry);
     qn_map_close(&map);
     return QN_OK;
@@ -294,7 +295,7 @@ static int own_opset(const qn_model *model)
     return QN_LATEST_OPSET;
 }
 
-static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
+static qn_status downgraded_clone(qn_model **out, qn_context *ctx, qn_model *model, int opset)
 {
     QN_TRY(qn_model_clone(out, ctx, model));
     const qn_status status = qn_onnx_downgrade(*out, opset);
@@ -309,10 +310,10 @@ static qn_status lowered_clone(qn_model **out, qn_context *ctx, qn_model *model,
 static qn_status choose_opset(qn_model **out, int *opset, qn_context *ctx, qn_model *model)
 {
     if (*opset)
-        return lowered_clone(out, ctx, model, *opset);
+        return downgraded_clone(out, ctx, model, *opset);
     qn_status status = QN_E_UNSUPPORTED;
     for (*opset = own_opset(model); status == QN_E_UNSUPPORTED; ++*opset) {
-        status = lowered_clone(out, ctx, model, *opset);
+        status = downgraded_clone(out, ctx, model, *opset);
         if (status != QN_E_UNSUPPORTED || *opset == QN_LATEST_OPSET)
             break;
     }

@@ -14,17 +14,17 @@ typedef struct qn_onnx_external {
 
 typedef struct qn_onnx_export {
     qn_context *ctx;
-    /* A clone, lowered to `opset` */
+    /* The clone, downgraded to `opset`. */
     qn_model *model;
     int opset;
     qn_proto_tree tree;
-    /* Of values, by their marks */
+    /* The names of values, by their marks. */
     const char **names;
     size_t n_names, names_capacity;
     int64_t ir_version;
     /* External data: everything from external_from bytes on, SIZE_MAX: nothing. */
     size_t external_from;
-    /* Of the data file, relative to the model's folder */
+    /* The name of the data file, relative to the model's folder. */
     const char *data_name;
     qn_onnx_external_data *external;
     size_t n_external, external_capacity;

@@ -1,3 +1,4 @@
+/* A model taken back to an older opset. */
 #include <string.h>
 
 #include "export/onnx.h"
@@ -39,7 +40,7 @@ static qn_status lower_node(qn_node *node, int opset)
     return qn_node_downgrade(&node, (int)qn_onnx_domain_version(model, node->op->domain, opset));
 }
 
-/* Rules put nodes of the latest form beside a node, which have their own turn: a mark tells which
+/* Rules put nodes of the latest form beside a node, which have their own turn: a mark says which
  * had it. */
 static qn_status lower_graph(qn_graph *graph, int opset)
 {

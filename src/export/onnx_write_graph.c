@@ -1,3 +1,4 @@
+/* Graphs written as ONNX messages. */
 #include <string.h>
 
 #include "export/onnx.h"

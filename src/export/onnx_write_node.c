@@ -1,3 +1,4 @@
+/* Nodes and their attributes written as ONNX messages. */
 #include <string.h>
 
 #include "export/onnx.h"

@@ -1,3 +1,4 @@
+/* Tensors and types written as ONNX messages. */
 #include <stdio.h>
 #include <string.h>
 

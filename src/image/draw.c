@@ -1,3 +1,4 @@
+/* Lines, areas and letters drawn into pictures. */
 #include "image/draw.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@ typedef struct qn_importer {
     /* What options call it, and what people do. */
     const char *name, *title;
     /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else
-     * NULL. It reads only what tells files apart: a broken file may be recognized, or not. */
+     * NULL. It reads only what files differ in: a broken file may be recognized, or not. */
     const char *(*detect)(const qn_model_source *source);
     /* Makes a graph as graph.h wants it, every operator in its latest form. Messages need not name
      * the path. NULL: models of this framework cannot be read yet. */
@@ -45,7 +45,7 @@ QN_MUST_CHECK qn_status qn_import_keep_map(qn_model *model, qn_map *map);
 
 /* Reads an ONNX file and the external data it names. The graph comes out as graph.h wants it:
  * sorted, every operator in its latest form, model-local functions inlined, Constant nodes and
- * sparse initializers turned into plain constants, types inferred as far as the file tells. An
+ * sparse initializers turned into plain constants, types inferred as far as the file has them. An
  * initializer that is also listed as an input is a constant. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import_onnx(qn_model **out, qn_context *ctx, const char *path);
 /* The same from memory, which must outlive the model. External data is refused. */

@@ -1,3 +1,4 @@
+/* The table of element types. */
 #include "ir/dtype.h"
 
 #include <string.h>

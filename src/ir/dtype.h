@@ -38,7 +38,7 @@ typedef struct qn_dtype_info {
     const char *npy;
     /* Bytes of an element in memory */
     uint8_t size;
-    /* Of an element in a file, packed below 8 */
+    /* The bits of an element in a file; those below 8 are packed. */
     uint8_t bits;
     qn_dtype_kind kind;
     const qn_minifloat *minifloat;

@@ -1,3 +1,4 @@
+/* Elements of every type loaded and stored as doubles and integers. */
 #include <math.h>
 #include <string.h>
 

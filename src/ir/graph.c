@@ -1,3 +1,4 @@
+/* Models, graphs, values and nodes: made, looked up and edited. */
 #include "ir/graph.h"
 
 #include <string.h>

@@ -28,43 +28,43 @@ typedef struct qn_metadata {
 } qn_metadata;
 
 struct qn_value {
-    /* Unique in its graph */
+    /* The name is unique in its graph. */
     const char *name;
-    /* Or NULL */
+    /* It may be NULL. */
     const char *doc;
     qn_metadata metadata;
     qn_graph *graph;
-    /* What inference knows by now; of a graph input, what the file says */
+    /* What inference knows by now; of a graph input, what the file says. */
     qn_type type;
-    /* What the file says of it, or NULL */
+    /* What the file says of the type, or NULL. */
     const qn_type *declared;
-    /* Contents of a constant (initializer, folded node), else NULL */
+    /* The contents of a constant (initializer, folded node), else NULL. */
     const qn_tensor *data;
-    /* NULL: graph input, constant or capture */
+    /* The node that computes it; a graph input, constant or capture has none. */
     qn_node *producer;
     int32_t producer_slot;
-    /* One entry per input slot that reads it; order means nothing */
+    /* The nodes that read it, one entry per input slot; their order means nothing. */
     qn_node **users;
     size_t n_users, users_capacity;
-    /* Stands in graph->inputs */
+    /* It stands in graph->inputs. */
     bool is_input;
-    /* Stands in graph->outputs: has a reader outside */
+    /* It stands in graph->outputs: it has a reader outside. */
     bool is_output;
-    /* A value of the enclosing graph */
+    /* It stands for a value of the enclosing graph. */
     bool is_capture;
-    /* Free for the algorithm at work; no meaning between algorithms */
+    /* The mark is free for the algorithm at work and means nothing between algorithms. */
     uint32_t mark;
     qn_qparams *qparams;
 };
 
 struct qn_node {
-    /* Unique in its graph; made up when the file has none */
+    /* The name is unique in its graph; it is made up when the file has none. */
     const char *name;
-    /* Or NULL */
+    /* It may be NULL. */
     const char *doc;
     qn_metadata metadata;
     const qn_op *op;
-    /* The operator's own struct, see op.h */
+    /* The attributes are the operator's own struct, see op.h. */
     void *attrs;
     qn_graph *graph;
     qn_node *prev, *next;
@@ -83,12 +83,12 @@ typedef struct qn_capture {
 
 struct qn_graph {
     qn_context *ctx;
-    /* The model's */
+    /* The arena is the model's. */
     qn_arena *arena;
     qn_model *model;
     const char *name, *doc;
     qn_metadata metadata;
-    /* Of a subgraph, else NULL */
+    /* The node that a subgraph belongs to, else NULL. */
     qn_node *owner;
     qn_node *first, *last;
     size_t n_nodes;
@@ -96,19 +96,19 @@ struct qn_graph {
     size_t n_inputs, n_outputs, inputs_capacity, outputs_capacity;
     qn_capture *captures;
     size_t n_captures, captures_capacity;
-    /* All, removed ones too */
+    /* All values, removed ones too. */
     qn_value **values;
     size_t n_values, values_capacity;
-    /* Values */
+    /* Values by their names. */
     qn_names by_name;
-    /* Nodes */
+    /* Nodes by their names. */
     qn_names node_names;
-    /* For made-up names */
+    /* The number of the last name that was made up. */
     uint64_t serial;
 };
 
 typedef struct qn_opset {
-    /* "" is ONNX's own */
+    /* ONNX's own domain is "". */
     const char *domain;
     int64_t version;
 } qn_opset;
@@ -118,15 +118,15 @@ typedef struct qn_opset {
 struct qn_model {
     qn_context *ctx;
     atomic_int references;
-    /* Of a clone: the model whose tensors it shares; kept alive by it */
+    /* The model whose tensors a clone shares, kept alive by it; else NULL. */
     qn_model *origin;
     qn_arena arena;
     qn_graph *graph;
-    /* Or NULL */
+    /* It may be NULL. */
     const char *path;
     int64_t ir_version, model_version;
     const char *producer, *producer_version, *domain, *doc;
-    /* As read */
+    /* The opsets of the file. */
     qn_opset *opsets;
     size_t n_opsets;
     qn_metadata metadata;

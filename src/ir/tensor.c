@@ -1,3 +1,4 @@
+/* Tensors and types: sizes, copies, comparisons. */
 #include "ir/tensor.h"
 
 #include <stdio.h>

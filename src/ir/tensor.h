@@ -23,12 +23,12 @@ typedef enum qn_type_kind {
 typedef struct qn_type qn_type;
 struct qn_type {
     qn_type_kind kind;
-    /* Of a tensor, or of a map's keys; QN_UNDEFINED: not known */
+    /* The element type of a tensor, or the type of a map's keys; QN_UNDEFINED: it is not known. */
     qn_dtype dtype;
-    /* Of a tensor; -1: not known */
+    /* The rank of a tensor; -1: it is not known. */
     int32_t rank;
     qn_dim dims[QN_MAX_RANK];
-    /* Of a sequence, an optional or a map's values */
+    /* The type within a sequence or an optional, or of a map's values. */
     const qn_type *element;
     /* Contents of a small integer tensor of rank 0 or 1, as far as they are known: shapes being
      * computed by the graph itself. NULL, or one per element. Unlike a dim, a known element may be

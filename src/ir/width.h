@@ -56,7 +56,7 @@ static inline int64_t qn_width_count(const qn_width *width)
 {
     return INT64_C(1) << width->bits;
 }
-/* Finer than what calibration can tell apart: nothing of a range is cut off, and other data may go
+/* Finer than what calibration resolves: nothing of a range is cut off, and other data may go
  * beyond it. */
 static inline bool qn_width_is_fine(const qn_width *width)
 {

@@ -31,14 +31,14 @@ static const qn_port ports_out[] = {{"Y", 'T', QN_SET_FLOAT, 0},
                                     {"present_value", 'V', QN_SET_FLOAT, QN_OPTIONAL},
                                     {"qk_matmul_output", 'T', QN_SET_FLOAT, QN_OPTIONAL}};
 
-static qn_status lower_24(qn_node **node)
+static qn_status downgrade_24(qn_node **node)
 {
     if ((*node)->n_explicit > LENGTHS && (*node)->in[LENGTHS])
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "nonpad_kv_seqlen came with opset 24");
     return QN_OK;
 }
 
-static const qn_version_rule versions[] = {{24, NULL, lower_24}};
+static const qn_version_rule versions[] = {{24, NULL, downgrade_24}};
 
 /* ---- Inference ------------------------------------------------------------------------------- */
 

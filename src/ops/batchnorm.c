@@ -34,8 +34,8 @@ static qn_status upgrade_6(qn_node **node)
     return QN_OK;
 }
 
-/* The older form must tell which inputs may be overwritten: none. */
-static qn_status lower_6(qn_node **node)
+/* The older form must name the inputs that may be overwritten: none. */
+static qn_status downgrade_6(qn_node **node)
 {
     static const int64_t none[5] = {0};
     ((qn_batchnorm_attrs *)(*node)->attrs)->consumed_inputs = (qn_ints){none, 5};
@@ -48,7 +48,7 @@ static qn_status upgrade_7(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_7(qn_node **node)
+static qn_status downgrade_7(qn_node **node)
 {
     ((qn_batchnorm_attrs *)(*node)->attrs)->is_test = 1;
     return QN_OK;
@@ -91,26 +91,26 @@ static qn_status upgrade_14(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_14(qn_node **node)
+static qn_status downgrade_14(qn_node **node)
 {
     qn_batchnorm_attrs *a = (*node)->attrs;
     if (a->training_mode)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 14");
-    QN_TRY(qn_lower_one_type(*node, 3, 14));
-    return qn_lower_one_type(*node, 4, 14);
+    QN_TRY(qn_downgrade_one_type(*node, 3, 14));
+    return qn_downgrade_one_type(*node, 4, 14);
 }
 
-static qn_status lower_15(qn_node **node)
+static qn_status downgrade_15(qn_node **node)
 {
-    QN_TRY(qn_lower_one_type(*node, 1, 15));
-    return qn_lower_one_type(*node, 2, 15);
+    QN_TRY(qn_downgrade_one_type(*node, 1, 15));
+    return qn_downgrade_one_type(*node, 2, 15);
 }
 
-static const qn_version_rule versions[] = {{6, upgrade_6, lower_6},
-                                           {7, upgrade_7, lower_7},
+static const qn_version_rule versions[] = {{6, upgrade_6, downgrade_6},
+                                           {7, upgrade_7, downgrade_7},
                                            {9, upgrade_9, NULL},
-                                           {14, upgrade_14, lower_14},
-                                           {15, NULL, lower_15}};
+                                           {14, upgrade_14, downgrade_14},
+                                           {15, NULL, downgrade_15}};
 
 /* ---- Inference ------------------------------------------------------------------------------- */
 

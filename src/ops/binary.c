@@ -115,10 +115,10 @@ static qn_status pow_eval(qn_eval *self)
 
 static qn_status pow_downgrade(qn_node **node)
 {
-    return qn_lower_one_type(*node, 1, 12);
+    return qn_downgrade_one_type(*node, 1, 12);
 }
 
-static const qn_version_rule pow_versions[] = {{7, qn_upgrade_broadcast, qn_lower_broadcast},
+static const qn_version_rule pow_versions[] = {{7, qn_upgrade_broadcast, qn_downgrade_broadcast},
                                                {12, NULL, pow_downgrade}};
 
 const qn_op qn_op_Pow = {.name = "Pow",

@@ -32,8 +32,8 @@ static qn_status clip_downgrade(qn_node **node)
 {
     clip_attrs *a = (*node)->attrs;
     double low = (double)-INFINITY, high = (double)INFINITY;
-    QN_TRY(qn_lower_number(&high, *node, 2));
-    QN_TRY(qn_lower_number(&low, *node, 1));
+    QN_TRY(qn_downgrade_number(&high, *node, 2));
+    QN_TRY(qn_downgrade_number(&low, *node, 1));
     *a = (clip_attrs){(float)low, (float)high};
     return qn_node_resize_inputs(*node, 1);
 }

@@ -1,3 +1,4 @@
+/* Copies of models: the structure is copied, tensors are shared. */
 #include "ops/clone.h"
 
 #include <string.h>

@@ -104,7 +104,7 @@ static qn_status split_downgrade(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
         return qn_node_resize_inputs(*node, 1);
-    return qn_lower_ints(*node, &((qn_split_attrs *)(*node)->attrs)->split, 1);
+    return qn_downgrade_ints(*node, &((qn_split_attrs *)(*node)->attrs)->split, 1);
 }
 
 /* Opset 18: without lengths, num_outputs must say how many parts there are. */
@@ -117,7 +117,7 @@ static qn_status split_upgrade_count(qn_node **node)
 }
 
 /* Older forms cannot say that the last part is shorter. */
-static qn_status split_lower_count(qn_node **node)
+static qn_status split_downgrade_count(qn_node **node)
 {
     qn_split_attrs *a = (*node)->attrs;
     const qn_type *type = &(*node)->in[0]->type;
@@ -133,7 +133,7 @@ static qn_status split_lower_count(qn_node **node)
 }
 
 static const qn_version_rule split_versions[] = {{13, split_upgrade, split_downgrade},
-                                                 {18, split_upgrade_count, split_lower_count}};
+                                                 {18, split_upgrade_count, split_downgrade_count}};
 
 /* Length of part o; false when not known. Parts without given lengths are even, the last may be
  * shorter. */

@@ -36,7 +36,7 @@ static qn_status upgrade_7(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_7(qn_node **node)
+static qn_status downgrade_7(qn_node **node)
 {
     ((dropout_attrs *)(*node)->attrs)->is_test = 1;
     return QN_OK;
@@ -74,7 +74,7 @@ static qn_status upgrade_12(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_12(qn_node **node)
+static qn_status downgrade_12(qn_node **node)
 {
     dropout_attrs *a = (*node)->attrs;
     double ratio = 0.5, training = 0;
@@ -82,16 +82,16 @@ static qn_status lower_12(qn_node **node)
         return qn_node_fail(
             *node, QN_E_UNSUPPORTED,
             "before opset 12 nothing says what the mask is where nothing is dropped");
-    QN_TRY(qn_lower_number(&training, *node, 2));
+    QN_TRY(qn_downgrade_number(&training, *node, 2));
     if (training != 0)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "training_mode came with opset 12");
-    QN_TRY(qn_lower_number(&ratio, *node, 1));
+    QN_TRY(qn_downgrade_number(&ratio, *node, 1));
     *a = (dropout_attrs){.seed = QN_ABSENT, .ratio = (float)ratio};
     return qn_node_resize_inputs(*node, 1);
 }
 
 static const qn_version_rule dropout_versions[] = {
-    {7, upgrade_7, lower_7}, {10, upgrade_10, NULL}, {12, upgrade_12, lower_12}};
+    {7, upgrade_7, downgrade_7}, {10, upgrade_10, NULL}, {12, upgrade_12, downgrade_12}};
 
 /* ---- Inference and kernel -------------------------------------------------------------------- */
 

@@ -24,7 +24,7 @@ enum {
 
 /* One direction. */
 typedef struct qn_dlstm {
-    /* Without weights and bias */
+    /* The cell, whose weights and bias are not set. */
     qn_cell cell;
     /* Of W and R: [4 * hidden] */
     const float *scale[2];

@@ -1,3 +1,4 @@
+/* Broadcasting, and reference kernels that work element by element. */
 #include "ops/elementwise.h"
 
 enum { BLOCK = 256 }; /* elements converted at a time */

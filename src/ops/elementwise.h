@@ -9,7 +9,7 @@
 typedef double qn_unary_f64(double x, const void *attrs);
 typedef int64_t qn_unary_i64(int64_t x, const void *attrs);
 typedef double qn_binary_f64(double a, double b, const void *attrs);
-/* uint64 comes as its bits; `is_unsigned` tells where that matters (compare, divide, shift). */
+/* uint64 comes as its bits; `is_unsigned` is set where that matters (compare, divide, shift). */
 typedef int64_t qn_binary_i64(int64_t a, int64_t b, bool is_unsigned, const void *attrs);
 
 /* out[i] = f(in0[i]); integers go through `g`, or through `f` where g is NULL. */

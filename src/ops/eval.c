@@ -1,3 +1,4 @@
+/* The tools with which reference kernels make outputs and fail. */
 #include "ops/eval.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Nodes evaluated outside a plan, with the reference kernels. */
 #include <string.h>
 
 #include "ops/eval.h"

@@ -1,3 +1,4 @@
+/* Functions written as smaller operators, for opsets that lack them. */
 #include "ops/expand.h"
 
 #include <math.h>

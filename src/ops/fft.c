@@ -1,3 +1,4 @@
+/* Discrete Fourier transforms of any length. */
 #include "ops/fft.h"
 
 #include <math.h>

@@ -56,7 +56,7 @@ static void take_attr(qn_fingerprint *print, const qn_node *node, const qn_attr_
     case QN_ATTR_STRINGS: take_strings(print, field); break;
     case QN_ATTR_TENSOR: qn_fingerprint_tensor(print, *(const qn_tensor *const *)field); break;
     case QN_ATTR_GRAPH: take_graph(print, *(const qn_graph *const *)field); break;
-    case QN_ATTR_TYPE: break; /* tells nothing that the other inputs do not */
+    case QN_ATTR_TYPE: break; /* nothing that the other inputs do not have */
     }
 }
 

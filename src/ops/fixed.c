@@ -1,3 +1,4 @@
+/* Requantization in fixed point: multipliers and shifts of ratios. */
 #include "ops/fixed.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@ typedef struct qn_grid_attrs {
 /* The elements along one axis that a point lies between. */
 enum { QN_GRID_MOST_TAPS = 4 };
 typedef struct qn_grid_taps {
-    /* Without those outside, which are 0 */
+    /* The samples inside; those outside are 0. */
     int count;
     int64_t at[QN_GRID_MOST_TAPS];
     double weight[QN_GRID_MOST_TAPS];

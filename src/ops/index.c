@@ -1,3 +1,4 @@
+/* Indices into tensors: checked, and walked along an axis. */
 #include "ops/index.h"
 
 #include "ops/infer.h"

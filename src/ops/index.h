@@ -20,14 +20,14 @@ enum { QN_INDEX_PART = 256 };
 typedef struct qn_index_walk {
     /* Indices behind the part, of all rows */
     int64_t left;
-    /* Of the part */
+    /* The number of elements of the part. */
     int64_t count;
     /* The elements of data that the part names */
     int64_t at[QN_INDEX_PART];
     /* How to go on. */
     const qn_tensor *indices;
     int64_t axis, dim;
-    /* Of data */
+    /* The strides of the data. */
     int64_t strides[QN_MAX_RANK];
 } qn_index_walk;
 /* axis may be negative. */

@@ -1,3 +1,4 @@
+/* The tools with which operators infer types, dims and contents. */
 #include "ops/infer.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Inference of nodes and of whole graphs, subgraphs included. */
 #include <string.h>
 
 #include "ops/infer.h"

@@ -1,3 +1,4 @@
+/* What Loop and Scan share: types that go round, and iterations. */
 #include "ops/iterate.h"
 
 #include <string.h>

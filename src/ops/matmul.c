@@ -216,22 +216,22 @@ static qn_status gemm_upgrade_7(qn_node **node)
     return QN_OK;
 }
 
-static qn_status gemm_lower_7(qn_node **node)
+static qn_status gemm_downgrade_7(qn_node **node)
 {
     ((qn_gemm_attrs *)(*node)->attrs)->broadcast = 1;
     return QN_OK;
 }
 
 /* Before opset 11 there had to be a C. */
-static qn_status gemm_lower_11(qn_node **node)
+static qn_status gemm_downgrade_11(qn_node **node)
 {
     if ((*node)->n_in > 2 && (*node)->in[2])
         return QN_OK;
     return qn_upgrade_number(*node, 0, 2);
 }
 
-static const qn_version_rule gemm_versions[] = {{7, gemm_upgrade_7, gemm_lower_7},
-                                                {11, NULL, gemm_lower_11}};
+static const qn_version_rule gemm_versions[] = {{7, gemm_upgrade_7, gemm_downgrade_7},
+                                                {11, NULL, gemm_downgrade_11}};
 
 static qn_status gemm_infer(qn_infer *self)
 {

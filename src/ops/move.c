@@ -1,3 +1,4 @@
+/* Elements copied between a dense tensor and strided places. */
 #include "ops/move.h"
 
 #include <string.h>

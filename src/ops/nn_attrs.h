@@ -34,7 +34,7 @@ typedef struct qn_cast_attrs {
     /* qn_dtype; QN_ABSENT in CastLike */
     int64_t to;
     int64_t saturate;
-    /* Of float8e8m0: up, down, nearest */
+    /* How float8e8m0 is rounded: up, down or to the nearest. */
     int64_t round_mode;
     /* Before opset 6: "FLOAT" */
     const char *to_name;
@@ -50,7 +50,7 @@ typedef struct qn_gemm_attrs {
 /* QuantizeLinear, DequantizeLinear. */
 typedef struct qn_quantize_attrs {
     int64_t axis, block_size;
-    /* qn_dtype, 0: as the inputs tell */
+    /* The qn_dtype of the result; 0: that of the inputs. */
     int64_t output_dtype, precision;
     int64_t saturate;
 } qn_quantize_attrs;

@@ -1,3 +1,4 @@
+/* Nodes of an operator: made, with their attributes; their failures. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What an operator is: one `const qn_op` object, named by its row in ops.def. Everything that the
- * rest of the house knows of an operator is in this struct; nobody switches over operator names.
+ * rest of the house knows of an operator is in this struct, kinds of operators are in kinds.h.
  *
  * The graph holds every node in one form, that of opset QN_LATEST_OPSET. Nodes of older files are
  * brought there by the operator's `versions` rules, and taken back by them for writing. */
@@ -16,25 +16,25 @@
 /* ---- Attributes ------------------------------------------------------------------------------ */
 
 typedef enum qn_attr_kind {
-    /* int64_t */
+    /* The field is an int64_t. */
     QN_ATTR_INT,
-    /* Float */
+    /* The field is a float. */
     QN_ATTR_FLOAT,
-    /* Const char *, NULL when absent */
+    /* The field is a const char *, NULL when absent. */
     QN_ATTR_STRING,
-    /* int64_t: index into `words`, from a string attribute */
+    /* The field is an int64_t, an index into `words`; files have a string. */
     QN_ATTR_ENUM,
-    /* qn_ints */
+    /* The field is a qn_ints. */
     QN_ATTR_INTS,
-    /* qn_floats */
+    /* The field is a qn_floats. */
     QN_ATTR_FLOATS,
-    /* qn_strings */
+    /* The field is a qn_strings. */
     QN_ATTR_STRINGS,
-    /* Const qn_tensor *, NULL when absent */
+    /* The field is a const qn_tensor *, NULL when absent. */
     QN_ATTR_TENSOR,
-    /* qn_graph *, NULL when absent */
+    /* The field is a qn_graph *, NULL when absent. */
     QN_ATTR_GRAPH,
-    /* Const qn_type *, NULL when absent */
+    /* The field is a const qn_type *, NULL when absent. */
     QN_ATTR_TYPE
 } qn_attr_kind;
 
@@ -59,17 +59,17 @@ typedef struct qn_attr_spec {
     const char *name;
     qn_attr_kind kind;
     size_t offset;
-    /* Also the index of an enum's default */
+    /* The default of an integer; of an enumeration the index of its word. */
     int64_t int_default;
     float float_default;
     const char *string_default;
-    /* Of an enum, ending with NULL */
+    /* The words of an enumeration, ending with NULL. */
     const char *const *words;
-    /* Opset that brought it; older forms mean its default */
+    /* The opset that brought it; older forms mean its default. */
     int since;
-    /* Opset that dropped it; 0: still there */
+    /* The opset that dropped it; 0: it is still there. */
     int until;
-    /* Opset from which on it must be given, 1: always; 0: optional */
+    /* The opset from which on it must be given; 1: always, 0: it is optional. */
     int required;
 } qn_attr_spec;
 
@@ -105,9 +105,9 @@ typedef struct qn_attr_spec {
 /* ---- Inputs and outputs ---------------------------------------------------------------------- */
 
 enum {
-    /* May be left out */
+    /* The port may be left out. */
     QN_OPTIONAL = 1,
-    /* The last one: any number of these */
+    /* The last port stands for any number of inputs or outputs. */
     QN_VARIADIC = 2
 };
 
@@ -126,16 +126,16 @@ typedef struct qn_port {
 typedef struct qn_infer qn_infer;
 struct qn_infer {
     qn_context *ctx;
-    /* For elements and nested types of the outputs */
+    /* Elements and nested types of the outputs are allocated here. */
     qn_arena *arena;
     const qn_node *node;
     const void *attrs;
     int32_t n_in, n_out;
-    /* NULL: left out */
+    /* An input is NULL where it is left out. */
     const qn_type *const *in;
     /* Contents of inputs that are constant, else NULL */
     const qn_tensor *const *data;
-    /* To be filled; NULL: not wanted. They start out unknown. */
+    /* The types to be filled, unknown at first; NULL where an output is not wanted. */
     qn_type *const *out;
     /* Infers a subgraph of the node from the types of its inputs (in->n_inputs of them); its
      * captures are taken care of. NULL where the caller cannot. */
@@ -154,9 +154,9 @@ struct qn_eval {
     const qn_node *node;
     const void *attrs;
     int32_t n_in, n_out;
-    /* NULL: left out */
+    /* An input is NULL where it is left out. */
     const qn_tensor *const *in;
-    /* NULL: not wanted */
+    /* An output is NULL where it is not wanted. */
     qn_tensor *const *out;
     /* Memory that lives as long as the outputs, and memory that ends with the call; both 64-byte
      * aligned, not zeroed, NULL when short. */
@@ -203,7 +203,7 @@ typedef struct qn_version_rule {
 
 #define QN_NO_OPSET INT_MAX /* of a type rule: no opset has it, only graphs inside quench do */
 
-/* Element types (QN_SET_...) that came with an opset: lowering a node that has one fails. Types
+/* Element types (QN_SET_...) that came with an opset: downgrading a node that has one fails. Types
  * that were new to all of ONNX then (bfloat16 in 13) need no row: versions.c has them. The rule is
  * not about ports that take nothing else (indices, beside data that may have been integers later
  * only). */

@@ -1,3 +1,4 @@
+/* Elements of tensors compared and sorted. */
 #include "ops/order.h"
 
 #include <string.h>

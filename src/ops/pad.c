@@ -59,8 +59,8 @@ static qn_status pad_downgrade(qn_node **node)
     qn_pad_attrs *a = (*node)->attrs;
     double value = 0;
     if ((*node)->n_in > 2 && (*node)->in[2])
-        QN_TRY(qn_lower_number(&value, *node, 2));
-    QN_TRY(qn_lower_ints(*node, &a->pads, 1));
+        QN_TRY(qn_downgrade_number(&value, *node, 2));
+    QN_TRY(qn_downgrade_ints(*node, &a->pads, 1));
     a->value = (float)value;
     return qn_node_resize_inputs(*node, 1);
 }

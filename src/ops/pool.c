@@ -108,7 +108,7 @@ static qn_status lp_eval(qn_eval *self)
     return eval_windows(self, lp);
 }
 
-/* ---- MaxPool: also tells where the largest element was --------------------------------------- */
+/* ---- MaxPool: also where the largest element was --------------------------------------------- */
 
 /* Index of a position in its plane when the first dimension runs fastest. */
 static int64_t column_major(const qn_window *w, int64_t position)
@@ -197,7 +197,7 @@ static bool is_left_out(const qn_window *w, int32_t d)
 }
 
 /* Older opsets can leave it out along all axes, by rounding down, or along none. */
-static qn_status pool_lower_22(qn_node **node)
+static qn_status pool_downgrade_22(qn_node **node)
 {
     qn_window_attrs *a = (*node)->attrs;
     const qn_type *x = &(*node)->in[0]->type;
@@ -220,17 +220,18 @@ static qn_status pool_lower_22(qn_node **node)
     return QN_OK;
 }
 
-static qn_status max_lower_8(qn_node **node)
+static qn_status max_downgrade_8(qn_node **node)
 {
     if ((*node)->n_out > 1 && (*node)->out[1])
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "indices came with opset 8");
     return QN_OK;
 }
 
-static const qn_version_rule max_versions[] = {{8, NULL, max_lower_8}, {22, NULL, pool_lower_22}};
+static const qn_version_rule max_versions[] = {{8, NULL, max_downgrade_8},
+                                               {22, NULL, pool_downgrade_22}};
 static const qn_version_rule lp_versions[] = {{2, qn_lp_upgrade, qn_lp_downgrade},
-                                              {22, NULL, pool_lower_22}};
-static const qn_version_rule average_versions[] = {{22, NULL, pool_lower_22}};
+                                              {22, NULL, pool_downgrade_22}};
+static const qn_version_rule average_versions[] = {{22, NULL, pool_downgrade_22}};
 
 const qn_op qn_op_AveragePool = {.name = "AveragePool",
                                  .domain = "",

@@ -1,3 +1,4 @@
+/* Unary functions of integers as tables. */
 #include "ops/qfunction.h"
 
 #include "ops/quantize.h"

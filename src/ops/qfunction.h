@@ -26,7 +26,7 @@ typedef enum qn_qfunction_kind {
 typedef struct qn_qfunction_attrs {
     int64_t kind;
     float alpha, beta;
-    /* Of the result, in float */
+    /* What the result is multiplied with, and what is then added, in float. */
     float gain, offset;
 } qn_qfunction_attrs;
 

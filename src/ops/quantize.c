@@ -207,7 +207,7 @@ static const qn_port quantize_in[] = {{"x", '\0', WIDE_SET, 0},
                                       {"y_zero_point", '\0', NARROW_SET, QN_OPTIONAL}};
 static const qn_port quantize_out[] = {{"y", '\0', NARROW_SET, 0}};
 
-/* The zero point has the type of the result; without it output_dtype tells, else it is uint8. */
+/* The zero point has the type of the result; without it output_dtype counts, else it is uint8. */
 static qn_status quantize_infer(qn_infer *self)
 {
     const qn_quantize_attrs *a = self->attrs;
@@ -315,7 +315,7 @@ static const qn_type_rule type_rules[] = {{19, QN_SET(QN_FLOAT16) | QN_SET(QN_BF
                                           {21, QN_SET(QN_INT16) | QN_SET(QN_UINT16)}};
 
 /* Before opset 13 there was one scale for the whole tensor. */
-static qn_status lower_13(qn_node **node)
+static qn_status downgrade_13(qn_node **node)
 {
     const qn_type *scale = &(*node)->in[1]->type;
     const bool single = scale->rank == 0 || (scale->rank == 1 && scale->dims[0].value == 1);
@@ -325,21 +325,21 @@ static qn_status lower_13(qn_node **node)
     return QN_OK;
 }
 
-static qn_status quantize_lower_19(qn_node **node)
+static qn_status quantize_downgrade_19(qn_node **node)
 {
     if ((*node)->in[1]->type.dtype == QN_INT32)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "integer scales came with opset 19");
     return QN_OK;
 }
 
-static qn_status quantize_lower_23(qn_node **node)
+static qn_status quantize_downgrade_23(qn_node **node)
 {
-    return qn_lower_one_type(*node, 1, 23);
+    return qn_downgrade_one_type(*node, 1, 23);
 }
 
 static const qn_version_rule quantize_versions[] = {
-    {13, NULL, lower_13}, {19, NULL, quantize_lower_19}, {23, NULL, quantize_lower_23}};
-static const qn_version_rule dequantize_versions[] = {{13, NULL, lower_13}};
+    {13, NULL, downgrade_13}, {19, NULL, quantize_downgrade_19}, {23, NULL, quantize_downgrade_23}};
+static const qn_version_rule dequantize_versions[] = {{13, NULL, downgrade_13}};
 
 #define LINEAR(id, NAME, DOMAIN, SINCE, f, SPECS, OLDER, BRIEF)                                    \
     const qn_op qn_op_##id = {.name = NAME,                                                        \

@@ -149,9 +149,9 @@ static inline int64_t qn_mean(int64_t sum, int64_t count, const qn_qparams *from
 /* ---- Multiply-accumulate: from an exact sum of products to integers -------------------------- */
 
 typedef struct qn_mac_end {
-    /* NULL: none */
+    /* The bias; NULL: there is none. */
     const qn_tensor *bias;
-    /* As of qn_mac_is_wide */
+    /* What qn_mac_is_wide says. */
     bool wide;
     qn_qparams y;
     qn_limits range;

@@ -1,3 +1,4 @@
+/* Random numbers: the generator of numpy, whose seeds ONNX's tests use. */
 #include "ops/random.h"
 
 #include <math.h>

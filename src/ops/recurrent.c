@@ -310,14 +310,14 @@ static qn_status upgrade_7(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_7(qn_node **node)
+static qn_status downgrade_7(qn_node **node)
 {
     const bool wanted = (*node)->n_out > 0 && (*node)->out[0];
     ((qn_recurrent_attrs *)(*node)->attrs)->output_sequence = wanted;
     return QN_OK;
 }
 
-static const qn_version_rule versions[] = {{7, upgrade_7, lower_7}};
+static const qn_version_rule versions[] = {{7, upgrade_7, downgrade_7}};
 
 #define RECURRENT(Name, k, IN, OUT, BRIEF)                                                         \
     static qn_status Name##_infer(qn_infer *self)                                                  \

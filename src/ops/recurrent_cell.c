@@ -1,3 +1,4 @@
+/* The cells of RNN, GRU and LSTM: activations and one step. */
 #include <ctype.h>
 #include <math.h>
 #include <string.h>

@@ -318,7 +318,7 @@ static qn_status axes_upgrade(qn_node **node)
 static qn_status axes_downgrade(qn_node **node)
 {
     qn_reduce_attrs *a = (*node)->attrs;
-    QN_TRY(qn_lower_ints(*node, &a->axes, 1));
+    QN_TRY(qn_downgrade_ints(*node, &a->axes, 1));
     if (a->axes.count)
         a->noop_with_empty_axes = 0; /* says nothing where there are axes */
     return QN_OK;

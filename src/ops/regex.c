@@ -42,7 +42,7 @@ static const struct {
     {'B', NULL, "\\B"},
 };
 
-/* What \letter is, or NULL; then *literal tells whether the letter stands for itself. */
+/* What \letter is, or NULL; then *literal says whether the letter stands for itself. */
 static const char *escape_of(char letter, bool inside, bool *literal)
 {
     const bool word = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||

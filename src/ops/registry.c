@@ -1,3 +1,4 @@
+/* The table of all operators, and the search in it. */
 #include <string.h>
 
 #include "ops/op.h"

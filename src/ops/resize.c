@@ -101,7 +101,7 @@ static qn_status resize_downgrade(qn_node **node)
 }
 
 /* Before opset 13 roi and scales could be empty, not left out. */
-static qn_status resize_lower_13(qn_node **node)
+static qn_status resize_downgrade_13(qn_node **node)
 {
     const int64_t none[1] = {0};
     const qn_type type = qn_type_tensor(QN_FLOAT32, 1, none);
@@ -121,7 +121,7 @@ static qn_status resize_lower_13(qn_node **node)
 }
 
 static const qn_version_rule resize_versions[] = {{11, resize_upgrade, resize_downgrade},
-                                                  {13, NULL, resize_lower_13}};
+                                                  {13, NULL, resize_downgrade_13}};
 
 /* ---- Scales and sizes ------------------------------------------------------------------------ */
 

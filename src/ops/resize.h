@@ -60,7 +60,7 @@ QN_MUST_CHECK qn_status qn_upsample_of_resize(qn_value **out, qn_node *resize);
 
 typedef struct qn_resize_run {
     const qn_tensor *in, *out;
-    /* Of in */
+    /* The strides of the input. */
     int64_t strides[QN_MAX_RANK];
     qn_resize_axis axes[QN_MAX_RANK];
     /* [out, taps] of each axis */

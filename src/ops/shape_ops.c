@@ -1,4 +1,4 @@
-/* Operators that tell or change a shape and leave the elements in their order. */
+/* Operators that give or change a shape and leave the elements in their order. */
 #include <string.h>
 
 #include "ops/infer.h"
@@ -119,7 +119,7 @@ static qn_status reshape_upgrade(qn_node **node)
 
 static qn_status reshape_downgrade(qn_node **node)
 {
-    return qn_lower_ints(*node, &((reshape_attrs *)(*node)->attrs)->shape, 1);
+    return qn_downgrade_ints(*node, &((reshape_attrs *)(*node)->attrs)->shape, 1);
 }
 
 static const qn_version_rule reshape_versions[] = {{5, reshape_upgrade, reshape_downgrade}};

@@ -117,7 +117,7 @@ static qn_status dft_downgrade(qn_node **node)
 {
     double axis = -2;
     if ((*node)->n_in > 2 && (*node)->in[2])
-        QN_TRY(qn_lower_number(&axis, *node, 2));
+        QN_TRY(qn_downgrade_number(&axis, *node, 2));
     ((dft_attrs *)(*node)->attrs)->axis = (int64_t)axis;
     return QN_OK;
 }

@@ -34,16 +34,16 @@ static qn_status slice_upgrade(qn_node **node)
     return a->axes.at ? qn_upgrade_ints(*node, &a->axes, 3) : QN_OK;
 }
 
-/* From the last slot down, since lowering one cuts it off. */
+/* From the last slot down, since a downgraded one is cut off. */
 static qn_status slice_downgrade(qn_node **node)
 {
     slice_attrs *a = (*node)->attrs;
     if ((*node)->n_in > 4 && (*node)->in[4])
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "steps need opset 10");
     if ((*node)->n_in > 3 && (*node)->in[3])
-        QN_TRY(qn_lower_ints(*node, &a->axes, 3));
-    QN_TRY(qn_lower_ints(*node, &a->ends, 2));
-    return qn_lower_ints(*node, &a->starts, 1);
+        QN_TRY(qn_downgrade_ints(*node, &a->axes, 3));
+    QN_TRY(qn_downgrade_ints(*node, &a->ends, 2));
+    return qn_downgrade_ints(*node, &a->starts, 1);
 }
 
 static const qn_version_rule slice_versions[] = {{10, slice_upgrade, slice_downgrade}};

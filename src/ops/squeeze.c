@@ -29,7 +29,7 @@ static qn_status axes_downgrade(qn_node **node)
 {
     if ((*node)->n_in < 2 || !(*node)->in[1])
         return qn_node_resize_inputs(*node, 1);
-    return qn_lower_ints(*node, &((axes_attrs *)(*node)->attrs)->axes, 1);
+    return qn_downgrade_ints(*node, &((axes_attrs *)(*node)->attrs)->axes, 1);
 }
 
 static const qn_version_rule axes_versions[] = {{13, axes_upgrade, axes_downgrade}};

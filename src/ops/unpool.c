@@ -13,7 +13,7 @@ static const qn_port ports_in[] = {{"X", 'T', QN_SET_FLOAT, 0},
                                    {"output_shape", '\0', QN_SET(QN_INT64), QN_OPTIONAL}};
 static const qn_port ports_out[] = {{"output", 'T', QN_SET_FLOAT, 0}};
 
-/* The shape that MaxPool had as its input, as far as the attributes tell. */
+/* The shape that MaxPool had as its input, as far as the attributes have it. */
 static bool pooled_dims(qn_window *w, qn_dim *dims, const qn_window_attrs *a, int32_t rank,
                         const qn_dim *x)
 {

@@ -62,12 +62,12 @@ static qn_status upsample_upgrade(qn_node **node)
     return qn_node_set_input(*node, 2, scales);
 }
 
-static qn_status upsample_lower_9(qn_node **node)
+static qn_status upsample_downgrade_9(qn_node **node)
 {
-    return qn_lower_floats(*node, &((upsample_attrs *)(*node)->attrs)->scales, 1);
+    return qn_downgrade_floats(*node, &((upsample_attrs *)(*node)->attrs)->scales, 1);
 }
 
-static qn_status upsample_lower_7(qn_node **node)
+static qn_status upsample_downgrade_7(qn_node **node)
 {
     upsample_attrs *a = (*node)->attrs;
     const qn_floats scales = a->scales;
@@ -81,7 +81,7 @@ static qn_status upsample_lower_7(qn_node **node)
 }
 
 static const qn_version_rule upsample_versions[] = {
-    {7, NULL, upsample_lower_7}, {9, NULL, upsample_lower_9}, {10, upsample_upgrade, NULL}};
+    {7, NULL, upsample_downgrade_7}, {9, NULL, upsample_downgrade_9}, {10, upsample_upgrade, NULL}};
 
 qn_status qn_upsample_of_resize(qn_value **out, qn_node *node)
 {

@@ -6,7 +6,7 @@
 
 static const qn_type_rule order_types[] = {{12, QN_SET_INT}};
 /* Opset 8 brought the broadcast. */
-static const qn_version_rule versions[] = {{8, NULL, qn_lower_same_shapes}};
+static const qn_version_rule versions[] = {{8, NULL, qn_downgrade_same_shapes}};
 
 static const qn_port number_in[] = {{"data_0", 'T', QN_SET_NUMBER, QN_VARIADIC}};
 static const qn_port number_out[] = {{"result", 'T', QN_SET_NUMBER, 0}};

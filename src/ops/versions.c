@@ -1,3 +1,4 @@
+/* Nodes brought from an opset to the latest one, and back. */
 #include "ops/versions.h"
 
 #include <string.h>
@@ -148,7 +149,7 @@ qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot)
     return put_input(node, slot, value);
 }
 
-qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot)
+qn_status qn_downgrade_ints(qn_node *node, qn_ints *field, int32_t slot)
 {
     const qn_tensor *data;
     QN_TRY(constant_input(&data, node, slot));
@@ -162,7 +163,7 @@ qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot)
     return drop_input(node, slot);
 }
 
-qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t slot)
+qn_status qn_downgrade_floats(qn_node *node, qn_floats *field, int32_t slot)
 {
     const qn_tensor *data;
     QN_TRY(constant_input(&data, node, slot));
@@ -186,7 +187,7 @@ qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot)
     return put_input(node, slot, constant);
 }
 
-qn_status qn_lower_number(double *value, qn_node *node, int32_t slot)
+qn_status qn_downgrade_number(double *value, qn_node *node, int32_t slot)
 {
     const qn_tensor *data;
     QN_TRY(constant_input(&data, node, slot));
@@ -346,7 +347,7 @@ static qn_status narrow(qn_node *node, int32_t first, int32_t last)
 }
 
 /* The older form can say that B is one element, or that it has dims of A that follow each other. */
-qn_status qn_lower_broadcast(qn_node **node)
+qn_status qn_downgrade_broadcast(qn_node **node)
 {
     qn_broadcast_attrs *a = (*node)->attrs;
     const qn_type *x = &(*node)->in[0]->type, *y = &(*node)->in[1]->type;
@@ -372,9 +373,10 @@ qn_status qn_lower_broadcast(qn_node **node)
     return last - first < y->rank ? narrow(*node, first, last) : QN_OK;
 }
 
-const qn_version_rule qn_broadcast_versions[1] = {{7, qn_upgrade_broadcast, qn_lower_broadcast}};
+const qn_version_rule qn_broadcast_versions[1] = {
+    {7, qn_upgrade_broadcast, qn_downgrade_broadcast}};
 
-qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset)
+qn_status qn_downgrade_one_type(const qn_node *node, int32_t slot, int opset)
 {
     if (node->in[slot]->type.dtype == node->in[0]->type.dtype)
         return QN_OK;
@@ -383,7 +385,7 @@ qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset)
                         node->in[slot]->name, node->in[0]->name, opset);
 }
 
-qn_status qn_lower_same_shapes(qn_node **node)
+qn_status qn_downgrade_same_shapes(qn_node **node)
 {
     const qn_type *first = &(*node)->in[0]->type;
     for (int32_t i = 1; i < (*node)->n_explicit; i++) {

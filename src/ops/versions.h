@@ -8,12 +8,12 @@
 /* An attribute that became input `slot`: `field` of node->attrs is moved there, and back (which
  * fails where the input is not constant). */
 QN_MUST_CHECK qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
-QN_MUST_CHECK qn_status qn_lower_ints(qn_node *node, qn_ints *field, int32_t slot);
+QN_MUST_CHECK qn_status qn_downgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
 /* Of floats, back only. */
-QN_MUST_CHECK qn_status qn_lower_floats(qn_node *node, qn_floats *field, int32_t slot);
+QN_MUST_CHECK qn_status qn_downgrade_floats(qn_node *node, qn_floats *field, int32_t slot);
 /* The same for one number that became a scalar input; it gets the element type of input 0. */
 QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);
-QN_MUST_CHECK qn_status qn_lower_number(double *value, qn_node *node, int32_t slot);
+QN_MUST_CHECK qn_status qn_downgrade_number(double *value, qn_node *node, int32_t slot);
 
 /* Rules of types that many operators have. */
 extern const qn_type_rule qn_float8_21[1];
@@ -34,11 +34,11 @@ extern const qn_version_rule qn_broadcast_versions[1];
 #define QN_BROADCAST_BEFORE_7                                                                      \
     QN_ATTRS(qn_broadcast_specs, qn_broadcast_attrs), QN_VERSIONS(qn_broadcast_versions)
 QN_MUST_CHECK qn_status qn_upgrade_broadcast(qn_node **node);
-QN_MUST_CHECK qn_status qn_lower_broadcast(qn_node **node);
+QN_MUST_CHECK qn_status qn_downgrade_broadcast(qn_node **node);
 /* Input `slot` may have another element type than input 0 since `opset`: fails where it has. */
-QN_MUST_CHECK qn_status qn_lower_one_type(const qn_node *node, int32_t slot, int opset);
+QN_MUST_CHECK qn_status qn_downgrade_one_type(const qn_node *node, int32_t slot, int opset);
 /* A `downgrade` to opsets in which all inputs had to have one shape. */
-QN_MUST_CHECK qn_status qn_lower_same_shapes(qn_node **node);
+QN_MUST_CHECK qn_status qn_downgrade_same_shapes(qn_node **node);
 
 /* Whether the node has output `slot` and somebody reads it. */
 bool qn_node_is_read(const qn_node *node, int32_t slot);

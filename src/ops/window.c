@@ -1,3 +1,4 @@
+/* The geometry of windows: convolutions and pools. */
 #include "ops/window.h"
 
 #include <math.h>

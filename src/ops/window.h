@@ -19,7 +19,7 @@ typedef struct qn_window {
     char problem[128];
 } qn_window;
 
-/* The window of a convolution or pool over input dims in[rank]. `kernel` NULL: kernel_shape tells.
+/* The window of a convolution or pool over input dims in[rank]. `kernel` NULL: kernel_shape has it.
  * Unknown input dims give unknown output dims and pads of 0 where they depend on them. */
 bool qn_window_resolve(qn_window *out, const qn_window_attrs *attrs, int32_t rank, const qn_dim *in,
                        const int64_t *kernel);

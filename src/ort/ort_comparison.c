@@ -13,6 +13,7 @@
 #include "ops/clone.h"
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "pass/qdq_to_integer.h"
 
 enum { SHOWN = 10 };
@@ -68,7 +69,7 @@ static const qn_node *operator_of(const qn_value *value)
 {
     const qn_node *node = value->producer;
     while (node && node->n_in && node->in[0] && node->in[0]->producer &&
-           (qn_is_quantize(node) || node->op == &qn_op_Relu || node->op == &qn_op_Clip))
+           (qn_is_quantize(node) || qn_op_is_limit(node->op)))
         node = node->in[0]->producer;
     return node;
 }

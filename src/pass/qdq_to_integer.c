@@ -4,6 +4,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 #include "pass/qdq_to_integer.h"
@@ -16,12 +17,12 @@
 
 bool qn_is_quantize(const qn_node *node)
 {
-    return node && (node->op == &qn_op_QuantizeLinear || node->op == &qn_op_ms_QuantizeLinear);
+    return node && qn_op_is_quantize(node->op);
 }
 
 bool qn_is_dequantize(const qn_node *node)
 {
-    return node && (node->op == &qn_op_DequantizeLinear || node->op == &qn_op_ms_DequantizeLinear);
+    return node && qn_op_is_dequantize(node->op);
 }
 
 static qn_status zero_constant(qn_value **out, qn_graph *graph, qn_dtype dtype)
@@ -210,7 +211,7 @@ static qn_status sink_clips(qn_pass_context *self)
     for (qn_node *node = self->graph->last, *before; node; node = before) {
         bool done = false;
         before = node->prev;
-        if (node->op == &qn_op_Relu || node->op == &qn_op_Clip)
+        if (qn_op_is_limit(node->op))
             QN_TRY(sink_clip(&done, node, self->ort_only));
         self->changes += done;
     }

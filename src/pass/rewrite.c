@@ -5,6 +5,7 @@
 
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "ops/versions.h"
 
 /* Inputs of a node to be folded. */
@@ -86,7 +87,7 @@ bool qn_match_limits(double limits[2], const qn_node *node)
         if (node->in[i] && !qn_match_number(node->in[i], &limits[i - 1]))
             return false;
     }
-    return node->op == &qn_op_Relu || node->op == &qn_op_Clip;
+    return qn_op_is_limit(node->op);
 }
 
 qn_status qn_rewrite_bypass(bool *done, qn_node *node, qn_value *fresh)

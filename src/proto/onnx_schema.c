@@ -1,3 +1,4 @@
+/* ONNX's messages as schema tables, made of onnx_schema.def. */
 #include "proto/onnx_schema.h"
 
 static const qn_proto_enum_value attribute_type_values[] = {

@@ -64,15 +64,15 @@ typedef struct qn_proto_field {
     uint32_t number;
     qn_proto_kind kind;
     qn_proto_label label;
-    /* Of kind MESSAGE */
+    /* The schema of a message. */
     const qn_proto_schema *message;
-    /* Of kind ENUM; the text format needs it */
+    /* The names of an enumeration, which the text format needs. */
     const qn_proto_enum *names;
 } qn_proto_field;
 
 struct qn_proto_schema {
     const char *name;
-    /* By ascending number */
+    /* The fields by ascending number. */
     const qn_proto_field *fields;
     size_t count;
 };
@@ -86,7 +86,7 @@ typedef struct qn_proto_slot qn_proto_slot; /* one field that is present, with a
 
 typedef struct qn_proto_message {
     const qn_proto_schema *schema;
-    /* By ascending field number */
+    /* The fields that are present, by ascending number. */
     qn_proto_slot *slots;
     uint32_t count;
     uint32_t capacity;

@@ -1,3 +1,4 @@
+/* Where written messages go: small pieces are collected. */
 #include "proto/sink.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Messages read from protobuf's text format. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>

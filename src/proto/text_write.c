@@ -1,3 +1,4 @@
+/* Messages written in protobuf's text format. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* The tree of messages: built, and asked for fields. */
 #include "proto/tree.h"
 
 #include <assert.h>

@@ -12,7 +12,7 @@
  *   message                  message, messages */
 struct qn_proto_slot {
     uint32_t number;
-    /* Of the schema's fields */
+    /* The row of the schema's fields. */
     uint16_t row;
     uint16_t capacity_log2;
     size_t count;

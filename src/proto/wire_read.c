@@ -1,3 +1,4 @@
+/* Messages read from protobuf's wire format. */
 #include <stdarg.h>
 #include <stdio.h>
 

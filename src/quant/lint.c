@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ops/eval.h"
+#include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
 #include "pass/qdq_to_integer.h"
@@ -95,7 +96,7 @@ static const qn_node *last_of(const lint *l, const qn_node **limit)
     for (;;) {
         const qn_value *out = result_of(last);
         const qn_node *user = out ? qn_value_only_user(out) : NULL;
-        const bool is_limit = user && (user->op == &qn_op_Relu || user->op == &qn_op_Clip);
+        const bool is_limit = user && qn_op_is_limit(user->op);
         if (!user || (!is_limit && !qn_rule_is_bias(user)))
             return last;
         if (is_limit)

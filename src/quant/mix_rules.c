@@ -2,6 +2,8 @@
  * those who choose them. */
 #include "quant/mix.h"
 
+#include "ops/kinds.h"
+
 enum { FIRST_RULE = 5 };
 
 /* ---- Neighbours ------------------------------------------------------------------------------ */
@@ -100,8 +102,7 @@ static qn_status bind_found(qn_mix_constraints *bonds, const search *s, int rule
 
 static bool is_recurrent_or_norm(const qn_node *node)
 {
-    return node->op == &qn_op_RNN || node->op == &qn_op_LSTM || node->op == &qn_op_GRU ||
-           node->op == &qn_op_LayerNormalization;
+    return qn_op_is_recurrent(node->op) || node->op == &qn_op_LayerNormalization;
 }
 
 /* Rules 5 and 6. A node that stays float has no width, but those around it must agree all the

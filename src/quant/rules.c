@@ -1,6 +1,7 @@
 /* Which nodes compute with integers, and which values are integers then. */
 #include "ops/eval.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
 #include "pass/unary_function.h"
@@ -176,7 +177,7 @@ static const qn_quant_node *product_of(const qn_quantizer *q, const qn_quant_nod
 static bool is_read_by_breaker(const qn_value *value)
 {
     const qn_node *limit = qn_value_only_user(value);
-    if (limit && limit->out[0] && (limit->op == &qn_op_Relu || limit->op == &qn_op_Clip))
+    if (limit && limit->out[0] && qn_op_is_limit(limit->op))
         value = limit->out[0];
     for (size_t u = 0; u < value->n_users; u++) {
         if (qn_quant_class_breaks_in_ort(value->users[u]))

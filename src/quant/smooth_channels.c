@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ops/eval.h"
+#include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/resize.h"
 #include "ops/tensor_attrs.h"
@@ -65,8 +66,7 @@ static bool find_source(qn_smooth_region *s, qn_value *value)
         s->norm = value->producer;
         s->channels = s->norm->in[1]->data->dims[0];
     } else if (find_product(&s->layer, value)) {
-        const bool window =
-            s->layer.node->op == &qn_op_Conv || s->layer.node->op == &qn_op_ConvTranspose;
+        const bool window = qn_op_is_convolution(s->layer.node->op);
         s->values[0].axis = window ? 1 : rank - 1;
         s->channels = s->layer.filters;
         if (!has_own_weights(s->layer.node, 1) || !has_own_bias(&s->layer))
@@ -193,7 +193,7 @@ static const struct {
 static bool add_reader(qn_smooth_region *s, const qn_smooth_member *from, qn_node *node)
 {
     qn_weighted_node layer;
-    const bool window = node->op == &qn_op_Conv || node->op == &qn_op_ConvTranspose;
+    const bool window = qn_op_is_convolution(node->op);
     const qn_gemm_attrs *gemm = node->op == &qn_op_Gemm ? node->attrs : NULL;
     if (!qn_weighted_node_of(&layer, node) || (gemm && gemm->transA) || !has_own_weights(node, 1) ||
         from->axis != (window ? 1 : from->value->type.rank - 1) ||

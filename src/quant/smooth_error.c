@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ops/eval.h"
+#include "ops/kinds.h"
 
 /* A weight's taps in one: [dims 0, dims 1] of the weights. */
 struct qn_smooth_reader {
@@ -181,7 +182,7 @@ static qn_status find_before(qn_smooth_error *e)
     if (e->region->norm || !per_tensor(e, m) || !qn_quant_node_of(e->q, m->node)->integer)
         return QN_OK;
     const qn_value *x = m->node->in[0];
-    const bool window = m->node->op == &qn_op_Conv || m->node->op == &qn_op_ConvTranspose;
+    const bool window = qn_op_is_convolution(m->node->op);
     const qn_stats_entry *known = qn_smooth_entry(e->stats, x, window ? 1 : x->type.rank - 1);
     const float *by = qn_quant_value_of(e->q, x)->factor;
     for (int64_t c = 0; known && c < known->channels; c++)

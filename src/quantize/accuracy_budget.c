@@ -18,7 +18,7 @@
 
 #include "executor/eval.h"
 
-enum { RANKED = 8, DROPPED = 64 }; /* samples */
+enum { RANKED = 8, DROPPED = QN_SEARCHED_SAMPLES }; /* samples */
 
 typedef struct budget {
     qn_search *search;

@@ -37,6 +37,9 @@ void qn_quantize_result_move(qn_quantize_result *to, qn_quantize_result *from);
 /* Takes one that was never made (all zero) too. */
 void qn_quantize_result_free(qn_quantize_result *result);
 
+/* The first samples of the data: more no search looks at. */
+enum { QN_SEARCHED_SAMPLES = 64 };
+
 typedef struct qn_search {
     const qn_quantize_input *input;
     /* As asked for; searches vary copies. */

@@ -214,11 +214,10 @@ static qn_status finish(qn_strategies *r)
  * again and again, strategies all of them. */
 static qn_status keep_samples(qn_strategies *r)
 {
-    enum { SEARCHED = 64 };
     qn_calibration *data = &r->job.data;
     if (!data->fed || !data->with_data)
         return QN_OK;
-    return qn_calibration_keep(data, r->count > 1 ? data->source->count : SEARCHED);
+    return qn_calibration_keep(data, r->count > 1 ? data->source->count : QN_SEARCHED_SAMPLES);
 }
 
 static bool has_data(const qn_calibrate_options *o)

@@ -197,13 +197,12 @@ static qn_status check_cache(const qn_strategies *r)
 
 qn_data_pass_options qn_strategies_data_pass(qn_strategies *r)
 {
-    enum { SEARCHED = 64 }; /* samples that searches look at, at most */
     return (qn_data_pass_options){.ctx = r->ctx,
                                   .calibration = &r->job.data,
                                   .baseline = &r->pass.baseline,
                                   .labelled = r->judged && r->base.calibrate.data.labels,
                                   .class_offset = r->o->class_offset,
-                                  .most_pieces = r->judged ? INT64_MAX : SEARCHED,
+                                  .most_pieces = r->judged ? INT64_MAX : QN_SEARCHED_SAMPLES,
                                   .threads = r->job.data.workers};
 }
 

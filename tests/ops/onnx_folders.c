@@ -36,10 +36,13 @@ typedef struct folder_run {
 
 /* ---- Comparing ------------------------------------------------------------------------------- */
 
-/* Types with few bits get the width of a few steps of their own. */
+/* Types with few bits get the width of a few steps of their own: the expected numbers were rounded
+ * to the type behind every node, quench's behind the last one. Of 31808 causal attentions in
+ * float16, whose answer has about eight roundings of half a step, numpy's was up to 1.9e-3 off the
+ * exact one. */
 static double tolerance(const folder_run *run, qn_dtype dtype)
 {
-    const double steps = dtype == QN_BFLOAT16 ? 1.6e-2 : dtype == QN_FLOAT16 ? 2e-3 : 0;
+    const double steps = dtype == QN_BFLOAT16 ? 1.6e-2 : dtype == QN_FLOAT16 ? 4e-3 : 0;
     return fmax(run->relative, steps);
 }
 

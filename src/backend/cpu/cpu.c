@@ -95,7 +95,7 @@ static const struct {
 
 /* What the claims of one plan share. */
 typedef struct budget {
-    /* Bytes: of all constants; beyond them, on weights in Winograd's form */
+    /* Bytes: of all constants; beyond them, on weights in Winograd's form. */
     int64_t model, spent;
 } budget;
 

@@ -6,9 +6,10 @@
 
 extern const qn_backend qn_backend_cpu;
 
-/* Weights in Winograd's form are four times as large: they may take `added` bytes more than plain
- * ones where that is little, or as long as all of a plan's add no more than this share of the
- * model. Not in plans that compute directly: those are there for their results, not for speed. */
+/* Weights as Winograd's algorithm has them are four times as large: they may take `added` bytes
+ * more than plain ones where that is little, or as long as all of a plan's add no more than this
+ * share of the model. Not in plans that compute directly: those are there for their results, not
+ * for speed. */
 QN_MUST_CHECK qn_status qn_cpu_allows_winograd(bool *out, qn_builder *builder, int64_t added,
                                                double share);
 

@@ -8,11 +8,11 @@
 enum { QN_SPATIAL = 3 };
 
 typedef struct qn_geometry {
-    /* Spatial: 2 or 3 */
+    /* Spatial: 2 or 3. */
     int32_t rank;
-    /* Of the input */
+    /* Of the input. */
     int64_t samples, channels;
-    /* Filters: channels of the output */
+    /* Filters: channels of the output. */
     int64_t filters, groups;
     int64_t in[QN_SPATIAL], out[QN_SPATIAL];
     int64_t kernel[QN_SPATIAL], stride[QN_SPATIAL], dilation[QN_SPATIAL];

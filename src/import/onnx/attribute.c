@@ -1,3 +1,4 @@
+/* Attributes of ONNX nodes into the operators' structs. */
 #include <string.h>
 
 #include "import/onnx/onnx.h"

@@ -1,3 +1,4 @@
+/* ONNX graphs: initializers, inputs, nodes, outputs. */
 #include <string.h>
 
 #include "import/onnx/onnx.h"

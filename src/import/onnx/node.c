@@ -1,3 +1,4 @@
+/* ONNX nodes into nodes of the graph. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -12,7 +12,7 @@ typedef struct qn_onnx_import {
     qn_arena *arena;
     /* NULL when only a value is read */
     qn_model *model;
-    /* Of external data; NULL: there is none */
+    /* The folder of external data; NULL: there is none. */
     const char *folder;
     /* The bytes of the file; they outlive the model, the tree does not */
     qn_string input;
@@ -27,7 +27,7 @@ typedef struct qn_onnx_import {
     qn_names functions;
     /* Nodes that came out of functions */
     size_t inlined;
-    /* Of functions and subgraphs in one another */
+    /* How deep functions and subgraphs lie in one another. */
     int depth;
     /* Stands for an optional input that a function's caller left out */
     qn_value absent;
@@ -74,7 +74,7 @@ typedef struct qn_onnx_argument {
 typedef struct qn_onnx_call {
     const struct qn_onnx_call *caller;
     const qn_proto_message *function;
-    /* Of the names of inner values and nodes */
+    /* What the names of inner values and nodes begin with. */
     const char *prefix;
     /* Outputs of the function -> their names at the caller's */
     qn_names renamed;
@@ -86,7 +86,7 @@ typedef struct qn_onnx_call {
  * graph, not its names). */
 struct qn_onnx_scope {
     qn_onnx_import *import;
-    /* Of a subgraph: where captured values come from */
+    /* The scope that captured values of a subgraph come from. */
     qn_onnx_scope *parent;
     qn_graph *graph;
     /* Name in the file -> qn_value */

@@ -1,3 +1,4 @@
+/* Sparse ONNX tensors into dense ones. */
 #include <string.h>
 
 #include "import/onnx/onnx.h"

@@ -1,3 +1,4 @@
+/* ONNX tensors: raw and typed contents. */
 #include <string.h>
 
 #include "import/onnx/onnx.h"

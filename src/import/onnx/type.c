@@ -1,3 +1,4 @@
+/* Names, types and metadata of ONNX files. */
 #include <string.h>
 
 #include "import/onnx/onnx.h"

@@ -1,3 +1,4 @@
+/* Nodes of older opsets brought to their latest form, with inference on the way. */
 #include "import/onnx/onnx.h"
 #include "ops/infer.h"
 

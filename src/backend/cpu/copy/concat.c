@@ -14,9 +14,9 @@ typedef struct state {
     const qn_q_kernels *kernels;
     int32_t n_parts;
     struct part {
-        /* Lies there already */
+        /* Lies there already. */
         bool skip;
-        /* Is requantized */
+        /* Is requantized. */
         bool changes;
         qn_q_cast cast;
         size_t offset;

@@ -1,4 +1,4 @@
-/* Conversions between layouts: tiles of channels by positions are turned. */
+/* Conversions between layouts: tiles of channels by positions are transposed. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -12,9 +12,9 @@ typedef struct state {
     const qn_kernels *kernels;
     qn_layout from, to;
     int64_t samples, channels, area;
-    /* From sample to sample */
+    /* From sample to sample. */
     qn_strides stride;
-    /* Of positions and of channels */
+    /* Of positions and of channels. */
     int64_t bands, blocks;
 } state;
 

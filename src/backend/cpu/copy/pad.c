@@ -11,13 +11,13 @@
 #include "ops/tensor_attrs.h"
 
 typedef struct pad_state {
-    /* Of the inside, in elements of the output */
+    /* Of the inside, in elements of the output. */
     int64_t start;
-    /* Of the output */
+    /* Of the output. */
     int64_t strides[QN_MAX_RANK];
-    /* One element */
+    /* One element. */
     uint8_t value[16];
-    /* Dims in the order [N, spatial..., C] */
+    /* Dims in the order [N, spatial..., C]. */
     bool last;
 } pad_state;
 

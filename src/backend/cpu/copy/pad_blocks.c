@@ -10,10 +10,10 @@
 enum { RANK = 4 };
 
 typedef struct state {
-    /* Dims, and what stands before them */
+    /* Dims, and what stands before them. */
     int64_t in[RANK], out[RANK], begin[RANK];
     int64_t block;
-    /* From sample to sample */
+    /* From sample to sample. */
     qn_strides stride;
 } state;
 

@@ -26,7 +26,7 @@ void qn_dims_last(int64_t *dims, const int64_t *rows, int32_t rank);
 typedef struct qn_rectangle {
     int64_t planes, rows;
     size_t width;
-    /* Distances in bytes */
+    /* Distances in bytes. */
     size_t to_plane, to_row, from_plane, from_row;
 } qn_rectangle;
 void qn_copy_rectangle(void *to, const void *from, const qn_rectangle *r, int threads);

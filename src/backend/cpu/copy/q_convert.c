@@ -9,7 +9,7 @@ typedef struct state {
     const qn_q_kernels *kernels;
     bool to_rows;
     int64_t size, samples, channels, area, bands;
-    /* Bytes from sample to sample */
+    /* Bytes from sample to sample. */
     int64_t from_stride, to_stride;
 } state;
 

@@ -1,4 +1,4 @@
-/* Matrices of bytes and of 16-bit numbers turned: rows become columns. */
+/* Matrices of bytes and of 16-bit numbers transposed: rows become columns. */
 #ifndef QN_CPU_Q_TRANSPOSE_KERNELS_H
 #define QN_CPU_Q_TRANSPOSE_KERNELS_H
 

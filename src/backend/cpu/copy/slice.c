@@ -57,14 +57,14 @@ void qn_slice_compose(qn_slice_range *ranges, const qn_slice_range *inner, int32
 typedef struct state {
     int32_t rank;
     qn_slice_range ranges[QN_MAX_RANK];
-    /* Of the result, in units */
+    /* Of the result, in units. */
     int64_t dims[QN_MAX_RANK];
-    /* Walk through the input, in units */
+    /* Walk through the input, in units. */
     int64_t strides[QN_MAX_RANK];
     int64_t start;
-    /* Units from sample to sample of the result */
+    /* Units from sample to sample of the result. */
     int64_t y_stride;
-    /* Bytes that stay together: an element, or a vector of the layout */
+    /* Bytes that stay together: an element, or a vector of the layout. */
     size_t unit;
 } state;
 

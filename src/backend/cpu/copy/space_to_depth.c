@@ -13,9 +13,9 @@ enum { RANK = 4, MOST_PARTS = 16, MOST_LANES = 16, COLUMNS = 64 };
 
 typedef struct state {
     const qn_kernels *kernels;
-    /* Of the result */
+    /* Of the result. */
     int64_t samples, channels, height, width;
-    /* From sample to sample */
+    /* From sample to sample. */
     qn_strides stride;
     /* Channel c of the result at (0, 0), in floats of a sample; steps down and across. */
     struct {
@@ -98,7 +98,7 @@ static const qn_kernel gather_kernel = {
 /* The slices between the image and the Concat. */
 typedef struct found {
     qn_node *concat;
-    /* By input of the Concat */
+    /* By input of the Concat. */
     qn_slice_range parts[MOST_PARTS][RANK];
     bool has[MOST_PARTS];
 } found;

@@ -1,5 +1,5 @@
 /* Transpose of row-major tensors: dims that stay together are one dim, then either rows are copied
- * whole or tiles are turned. */
+ * whole or tiles are transposed. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -10,17 +10,17 @@
 enum { TILE = 16, ALONE_BELOW = 8192 };
 
 typedef struct transpose_state {
-    /* After joining */
+    /* After joining. */
     int32_t rank;
-    /* Of the output */
+    /* Of the output. */
     int64_t dims[QN_MAX_RANK];
-    /* Of the input, in elements, along the output's dims */
+    /* Of the input, in elements, along the output's dims. */
     int64_t strides[QN_MAX_RANK];
-    /* Of an element */
+    /* Of an element. */
     size_t size;
-    /* Output dim along which the input is contiguous */
+    /* Output dim along which the input is contiguous. */
     int32_t transposed;
-    /* Rows, or tiles of the turned plane in all the rest */
+    /* Rows, or tiles of the transposed plane in all the rest. */
     int64_t items;
 } transpose_state;
 
@@ -80,7 +80,7 @@ static void transpose(const transpose_state *s, char *y, int64_t y_step, const c
         transpose_uint8_t(y, y_step, x, x_step, rows, columns);
 }
 
-/* Item: a band of TILE places along the turned dim, for one place of all other dims but the
+/* Item: a band of TILE places along the transposed dim, for one place of all other dims but the
  * last. */
 static void tiles_range(const void *opaque, int64_t first, int64_t last)
 {

@@ -1,4 +1,4 @@
-/* Tiles turned in registers. */
+/* Tiles transposed in registers. */
 #ifndef QN_CPU_TRANSPOSE_KERNELS_H
 #define QN_CPU_TRANSPOSE_KERNELS_H
 

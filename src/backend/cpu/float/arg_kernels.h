@@ -57,7 +57,7 @@ VEC_INLINE int64_t arg_across(arg_best best, bool max, bool last)
     return (int64_t)fabsf(vec_largest(kept));
 }
 
-/* Rows shorter than a vector, turned so that they are lanes. */
+/* Rows shorter than a vector, transposed so that they are lanes. */
 static void arg_transposed(const qn_arg_block *b, qn_arg_fn *lanes)
 {
     float transposed[VEC_WIDTH * VEC_WIDTH];

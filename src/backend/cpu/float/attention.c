@@ -12,9 +12,9 @@ enum { Q, K, V, PARTS };
 
 /* Where the heads of one operand lie, in floats. */
 typedef struct operand {
-    /* Of the step */
+    /* Of the step. */
     int32_t in;
-    /* Of the first element */
+    /* Of the first element. */
     int64_t offset;
     int64_t batch, head, row;
 } operand;
@@ -25,7 +25,7 @@ typedef struct attention_state {
     int64_t queries, keys, size, value_size;
     float scale;
     operand parts[PARTS], y;
-    /* Floats of one thread */
+    /* Floats of one thread. */
     int64_t scratch;
 } attention_state;
 

@@ -1,5 +1,5 @@
-/* softmax(Q K' * scale) V of one head. Keys are turned once, so that scores of neighbouring keys
- * are neighbouring lanes; four queries at a time share every load. */
+/* softmax(Q K' * scale) V of one head. Keys are transposed once, so that scores of neighbouring
+ * keys are neighbouring lanes; four queries at a time share every load. */
 #ifndef QN_CPU_ATTENTION_KERNELS_H
 #define QN_CPU_ATTENTION_KERNELS_H
 
@@ -8,7 +8,7 @@
 
 enum { QUERIES = 4 };
 
-/* turned[d][s] = k[s][d] * scale, rows padded to whole vectors with zeros */
+/* transposed[d][s] = k[s][d] * scale, rows padded to whole vectors with zeros */
 static void transpose_keys(float *transposed, const qn_attention_head *h, int64_t padded)
 {
     memset(transposed, 0, (size_t)(h->size * padded) * sizeof *transposed);

@@ -8,7 +8,7 @@ enum { CHANNELS = 64 }; /* of an item */
 
 typedef struct state {
     int64_t samples, channels, area, chunks;
-    /* Bytes from sample to sample */
+    /* Bytes from sample to sample. */
     int64_t x_stride;
 } state;
 

@@ -12,26 +12,26 @@
 
 enum {
     MOST_SPATIAL = 3,
-    /* Four along each of three axes */
+    /* Four along each of three axes. */
     MOST_TAPS = 64,
-    /* Of all points of a block */
+    /* Of all points of a block. */
     BLOCK_TAPS = 1024,
-    /* Taps of all channels that one thread does by itself */
+    /* Taps of all channels that one thread does by itself. */
     ALONE_BELOW = 1 << 14
 };
 
 typedef struct grid_state {
     const qn_grid_attrs *attrs;
     int32_t spatial;
-    /* Of X */
+    /* Of X. */
     int64_t dims[MOST_SPATIAL];
-    /* Plane: elements of X in one channel */
+    /* Plane: elements of X in one channel. */
     int64_t channels, plane;
-    /* Of one sample */
+    /* Of one sample. */
     int64_t points;
-    /* Of a point that lies inside; points of a block */
+    /* Of a point that lies inside; points of a block. */
     int64_t taps, block;
-    /* Of one sample */
+    /* Of one sample. */
     int64_t blocks;
 } grid_state;
 
@@ -45,7 +45,7 @@ typedef struct grid_work {
 /* Tap k of point p stands at p * taps + k. */
 typedef struct block {
     int64_t points;
-    /* No tap of any point is missing */
+    /* No tap of any point is missing. */
     bool whole;
     int32_t at[BLOCK_TAPS];
     float weight[BLOCK_TAPS];

@@ -14,10 +14,10 @@ typedef void qn_map_fn(float *y, const float *x, int64_t count, const qn_stage *
 
 /* Parameters of a normalization over rows; bias may be NULL. */
 typedef struct qn_norm_row {
-    /* [n] */
+    /* [n]. */
     const float *scale, *bias;
     float epsilon;
-    /* The mean is taken out */
+    /* The mean is taken out. */
     bool centered;
 } qn_norm_row;
 
@@ -26,14 +26,14 @@ typedef enum qn_reduction {
     QN_REDUCTION_SUM,
     /* Sum of |x| */
     QN_REDUCTION_ABS,
-    /* Sum of x^2 */
+    /* Sum of x^2. */
     QN_REDUCTION_SQUARE,
-    /* Sum of (x - shift)^2 */
+    /* Sum of (x - shift)^2. */
     QN_REDUCTION_DEVIATION,
-    /* Sum of e^(x - shift) */
+    /* Sum of e^(x - shift). */
     QN_REDUCTION_EXP,
     QN_REDUCTION_PRODUCT,
-    /* What is no number is the largest and the smallest */
+    /* What is no number is the largest and the smallest. */
     QN_REDUCTION_MAX,
     QN_REDUCTION_MIN,
     QN_REDUCTIONS
@@ -41,10 +41,10 @@ typedef enum qn_reduction {
 
 /* Reduces x[r * result_step + k * step] for k < n into totals[r], for r < count. */
 typedef struct qn_reduction_block {
-    /* [count], with room for whole vectors */
+    /* [count], with room for whole vectors. */
     double *totals;
     const float *x;
-    /* [count]; NULL: none */
+    /* [count]; NULL: none. */
     const float *shift;
     int64_t count, result_step;
     int64_t n, step;
@@ -53,7 +53,7 @@ typedef void qn_reduction_fn(const qn_reduction_block *block);
 
 /* y = (x - centre) * factor + bias */
 typedef struct qn_center {
-    /* One for a row, one for each lane */
+    /* One for a row, one for each lane. */
     const float *centre, *factor, *bias;
 } qn_center;
 typedef void qn_center_fn(float *y, const float *x, int64_t n, const qn_center *center);
@@ -72,9 +72,9 @@ enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
 
 /* One head of attention; strides in floats from row to row. */
 typedef struct qn_attention_head {
-    /* [queries, size], [keys, size], [keys, value_size] */
+    /* [queries, size], [keys, size], [keys, value_size]. */
     const float *q, *k, *v;
-    /* [queries, value_size] */
+    /* [queries, value_size]. */
     float *y;
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
@@ -83,8 +83,8 @@ typedef struct qn_attention_head {
     float *scratch;
 } qn_attention_head;
 
-/* A tile that is turned: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at most
- * `width` of each. With `fill` the rest of y's `width` lanes becomes 0. */
+/* A tile that is transposed: y[c * y_step + r] = x[r * x_step + c] for r < rows, c < columns, at
+ * most `width` of each. With `fill` the rest of y's `width` lanes becomes 0. */
 typedef struct qn_transpose_tile {
     float *y;
     const float *x;
@@ -111,10 +111,10 @@ typedef enum qn_cast_type {
  * panel]; a panel is QN_PANEL_VECTORS vectors of columns. */
 enum { QN_PANEL_VECTORS = 2 };
 typedef struct qn_product {
-    /* [rows, panels * panel]: the products are added to what is there */
+    /* [rows, panels * panel]: the products are added to what is there. */
     float *y;
     int64_t y_stride;
-    /* One pointer a row, to `depth` numbers */
+    /* One pointer a row, to `depth` numbers. */
     const float *const *x;
     const float *m;
     int64_t rows, depth, panels;
@@ -122,16 +122,16 @@ typedef struct qn_product {
 
 /* One step of one item of a recurrent node, from the sums of its gates. */
 typedef struct qn_gates {
-    /* Of each gate, `pitch` apart */
+    /* Of each gate, `pitch` apart. */
     const float *sums;
     int64_t pitch;
-    /* GRU_LINEAR: what the reset gate is for */
+    /* GRU_LINEAR: what the reset gate is for. */
     const float *recurrent;
-    /* The state before, not read by LSTM and RNN */
+    /* The state before, not read by LSTM and RNN. */
     const float *h;
-    /* The state behind; GRU_RESET: the state as the reset gate leaves it */
+    /* The state behind; GRU_RESET: the state as the reset gate leaves it. */
     float *next;
-    /* LSTM */
+    /* LSTM. */
     float *c;
 } qn_gates;
 /* Units [first, last), whole vectors. */
@@ -147,22 +147,22 @@ typedef enum qn_cell_fn {
 } qn_cell_fn;
 
 struct qn_kernels {
-    /* Of a vector, and the channel block of blocked layouts */
+    /* Of a vector, and the channel block of blocked layouts. */
     int width;
-    /* By qn_fn */
+    /* By qn_fn. */
     qn_map_fn *const *map;
     void (*transpose)(const qn_transpose_tile *transpose);
-    /* NULL: none */
+    /* NULL: none. */
     const qn_winograd_kernels *wino;
-    /* NULL: none */
+    /* NULL: none. */
     const qn_pointwise_kernels *pointwise;
-    /* By kernel (3, 5) and stride (1, 2); NULL: none */
+    /* By kernel (3, 5) and stride (1, 2); NULL: none. */
     qn_depthwise_fn *const (*depthwise)[2];
-    /* From, to; NULL: none */
+    /* From, to; NULL: none. */
     qn_cast_fn *const (*cast)[QN_CAST_TYPES];
-    /* Float to bool */
+    /* Float to bool. */
     qn_cast_fn *is_nan;
-    /* By negative and positive; NULL: none */
+    /* By negative and positive; NULL: none. */
     qn_cast_fn *const (*is_inf)[2];
     /* y, x: [rows, n] */
     void (*softmax_rows)(float *y, const float *x, int64_t rows, int64_t n);
@@ -170,13 +170,13 @@ struct qn_kernels {
     void (*softmax_lanes)(float *y, const float *x, int64_t n, int64_t stride, int64_t count);
     void (*attend)(const qn_attention_head *head);
     void (*product)(const qn_product *product);
-    /* By qn_cell_fn */
+    /* By qn_cell_fn. */
     qn_gates_fn *const *gates;
     void (*norm_rows)(float *y, const float *x, int64_t rows, int64_t n, const qn_norm_row *norm);
-    /* By qn_reduction; rows (step is 1), lanes (result_step is 1) */
+    /* By qn_reduction; rows (step is 1), lanes (result_step is 1). */
     qn_reduction_fn *const (*reduction)[2];
     qn_center_fn *center_row, *center_lanes;
-    /* By qn_arg; rows (stride is 1), lanes (count of them at most `width`) */
+    /* By qn_arg; rows (stride is 1), lanes (count of them at most `width`). */
     qn_arg_fn *const (*arg)[2];
     /* QN_PEAK_CHAINS vectors of multiply-adds a round, and nothing else: the core's peak. */
     float (*peak)(int64_t rounds);

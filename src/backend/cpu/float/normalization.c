@@ -68,16 +68,16 @@ typedef struct norms_state {
     qn_reduction_plan plan;
     const norm_kind *kind;
     double epsilon;
-    /* Of a sample, channels of a group, elements of a channel; 0: no scales */
+    /* Of a sample, channels of a group, elements of a channel; 0: no scales. */
     int64_t groups, each, area;
 } norms_state;
 
 typedef struct norms_work {
     const norms_state *state;
     float *y;
-    /* By channel */
+    /* By channel. */
     const float *scales, *biases;
-    /* By group */
+    /* By group. */
     float *centre, *factor, *bias;
 } norms_work;
 

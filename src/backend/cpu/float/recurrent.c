@@ -16,9 +16,9 @@ enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLES };
 enum { IN_X, IN_LENGTHS, IN_H, IN_C }; /* of the claim */
 enum { Y, Y_H, Y_C, OUTPUTS };
 enum {
-    /* Products of weights that one thread does by itself */
+    /* Products of weights that one thread does by itself. */
     ALONE_BELOW = 1 << 16,
-    /* Of the sequence */
+    /* Of the sequence. */
     ROWS_AT_ONCE = 64
 };
 
@@ -26,7 +26,7 @@ enum {
 typedef struct cell {
     const qn_op *op;
     int64_t gates;
-    /* Of one direction; the first row of an operator has its default */
+    /* Of one direction; the first row of an operator has its default. */
     int32_t activations;
     qn_squash usual[3];
     qn_cell_fn finish;
@@ -46,20 +46,20 @@ typedef struct recurrent_state {
     int64_t gates;
     qn_cell_fn finish;
     int64_t steps, batch, inputs, hidden;
-    /* Of one gate */
+    /* Of one gate. */
     int64_t panel, panels;
     /* panels * panel: `hidden` with what pads it */
     int64_t pitch;
-    /* Steps whose products with the sequence are done at once */
+    /* Steps whose products with the sequence are done at once. */
     int64_t chunk;
     int32_t directions;
-    /* The first direction */
+    /* The first direction. */
     bool backwards;
-    /* Per direction: [gates * panels, inputs or hidden, panel] */
+    /* Per direction: [gates * panels, inputs or hidden, panel]. */
     float *weights_x, *weights_h;
-    /* Per direction: [gates, pitch] */
+    /* Per direction: [gates, pitch]. */
     float *bias;
-    /* GRU_LINEAR, per direction: [pitch] of the state's product */
+    /* GRU_LINEAR, per direction: [pitch] of the state's product. */
     float *bias_h;
 } recurrent_state;
 
@@ -69,17 +69,17 @@ typedef struct recurrent_state {
 typedef struct direction {
     const recurrent_state *state;
     int32_t number;
-    /* [batch]; NULL: all steps */
+    /* [batch]; NULL: all steps. */
     const int32_t *lengths;
-    /* [batch, pitch] */
+    /* [batch, pitch]. */
     float *h, *next, *c;
-    /* [batch, pitch]: GRU: h as the reset gate leaves it; GRU_LINEAR: R h */
+    /* [batch, pitch]: GRU: h as the reset gate leaves it; GRU_LINEAR: R h. */
     float *extra;
-    /* [chunk, batch, gates, pitch] */
+    /* [chunk, batch, gates, pitch]. */
     float *sums;
-    /* [chunk, batch] of the sequence */
+    /* [chunk, batch] of the sequence. */
     const float **rows;
-    /* [batch] */
+    /* [batch]. */
     const float **h_rows, **extra_rows;
 } direction;
 
@@ -101,7 +101,7 @@ typedef struct work {
     /* project_range: of d->rows */
     int64_t rows;
     int64_t step;
-    /* Of the step: [batch, gates, pitch] */
+    /* Of the step: [batch, gates, pitch]. */
     float *sums;
 } work;
 

@@ -11,7 +11,7 @@ typedef struct reduction {
     int rounds;
     qn_reduction reductions[2];
     bool is_mean;
-    /* NULL: the total itself */
+    /* NULL: the total itself. */
     double (*result)(double total);
 } reduction;
 

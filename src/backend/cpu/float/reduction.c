@@ -7,17 +7,17 @@
 #include "ops/move.h"
 
 enum {
-    /* Elements that make an item worth its while */
+    /* Elements that make an item worth its while. */
     ITEM = 16384,
-    /* Elements of a part */
+    /* Elements of a part. */
     PART = 32768,
-    /* Of a group */
+    /* Of a group. */
     MOST_PARTS = 64,
-    /* To share without parts */
+    /* To share without parts. */
     ENOUGH_ITEMS = 32,
-    /* Elements for which waking the other threads does not pay */
+    /* Elements for which waking the other threads does not pay. */
     ALONE_BELOW = 131072,
-    /* Two rounds: an element is that much more work */
+    /* Two rounds: an element is that much more work. */
     MORE_ROUNDS = 8
 };
 

@@ -18,7 +18,7 @@ enum { QN_REDUCTION_TILE = 512 }; /* results of an item, at most */
 /* Axes that go together, innermost first. */
 typedef struct qn_reduction_axes {
     int32_t rank;
-    /* Steps in floats; dims[0] is 1 where rank is 0 */
+    /* Steps in floats; dims[0] is 1 where rank is 0. */
     int64_t dims[QN_MAX_RANK], steps[QN_MAX_RANK];
     int64_t count;
 } qn_reduction_axes;
@@ -27,7 +27,7 @@ typedef struct qn_reduction_plan {
     const qn_kernels *kernels;
     qn_reduction_axes kept, reduced;
     bool by_lanes;
-    /* Results of an item, items along kept.dims[0] */
+    /* Results of an item, items along kept.dims[0]. */
     int64_t tile, tiles;
     int64_t items, parts;
 } qn_reduction_plan;
@@ -41,9 +41,9 @@ typedef struct qn_reduction_piece {
 } qn_reduction_piece;
 /* A run of positions along the innermost reduced axis. */
 typedef struct qn_reduction_run {
-    /* Into the tensor, of the first result's first element */
+    /* Into the tensor, of the first result's first element. */
     int64_t offset;
-    /* Position of it */
+    /* Position of it. */
     int64_t from;
     int64_t n;
 } qn_reduction_run;
@@ -52,7 +52,7 @@ typedef struct qn_reduction_run {
 typedef struct qn_reduction_job {
     const qn_reduction_plan *plan;
     const float *x;
-    /* By result: for reductions that want one */
+    /* By result: for reductions that want one. */
     const float *shift;
     const qn_reduction *reductions;
     int rounds;
@@ -62,7 +62,7 @@ typedef struct qn_reduction_job {
     /* NULL, or the last turn: once for every run. */
     void (*apply)(const struct qn_reduction_job *job, const qn_reduction_piece *piece,
                   const qn_reduction_run *run);
-    /* What finish and apply want to know */
+    /* What finish and apply want to know. */
     const void *user;
     /* qn_reduction_scratch bytes */
     double *partial;

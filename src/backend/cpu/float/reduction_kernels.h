@@ -135,7 +135,7 @@ VEC_INLINE vecd vecd_square(vecd a)
 
 /* ---- Loops ----------------------------------------------------------------------------------- */
 
-/* Rows shorter than a vector, turned so that they are lanes, `VEC_WIDTH` of them at a time. */
+/* Rows shorter than a vector, transposed so that they are lanes, `VEC_WIDTH` of them at a time. */
 static void reduce_transposed(const qn_reduction_block *b, qn_reduction_fn *lanes)
 {
     float transposed[VEC_WIDTH * VEC_WIDTH];

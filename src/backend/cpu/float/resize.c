@@ -9,11 +9,11 @@
 enum { ALONE_BELOW = 8192 };
 
 typedef struct resize_state {
-    /* Of all samples: [H, W, lanes] each */
+    /* Of all samples: [H, W, lanes] each. */
     int64_t planes;
     int64_t in_h, in_w, out_h, out_w, lanes;
     int32_t taps_h, taps_w;
-    /* [out, taps] */
+    /* [out, taps]. */
     int64_t *index_h, *index_w;
     float *weight_h, *weight_w;
 } resize_state;

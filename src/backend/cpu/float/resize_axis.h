@@ -12,7 +12,7 @@ bool qn_resize_is_plain(const qn_node *node, int32_t roi, const qn_tensor *in,
 
 typedef struct qn_resize_taps_of {
     int32_t taps;
-    /* [out, taps] */
+    /* [out, taps]. */
     int64_t *index;
     float *weight;
 } qn_resize_taps_of;

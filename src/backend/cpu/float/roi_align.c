@@ -21,7 +21,7 @@ typedef struct roi_state {
     int64_t images, channels, height, width;
     /* Y */
     int64_t regions, rows, columns;
-    /* Bytes of one thread */
+    /* Bytes of one thread. */
     size_t scratch;
 } roi_state;
 
@@ -37,9 +37,9 @@ typedef struct tap {
 typedef struct axis {
     int64_t size, room;
     tap *taps;
-    /* Of taps, per cell */
+    /* Of taps, per cell. */
     int64_t *counts;
-    /* Per cell: a sample counts as 0, or there is none */
+    /* Per cell: a sample counts as 0, or there is none. */
     bool *outside;
 } axis;
 

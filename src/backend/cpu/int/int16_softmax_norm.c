@@ -12,13 +12,13 @@ enum { PARTS = 16 }; /* items of a run, each with scratch of its own */
 
 typedef struct state {
     const qn_q_kernels *kernels;
-    /* Lines of n elements that are `inner` apart */
+    /* Lines of n elements that are `inner` apart. */
     int64_t lines, n, inner;
     int64_t y_size;
     qn_q_side from;
-    /* From the floats of a line */
+    /* From the floats of a line. */
     qn_q_cast to;
-    /* Of softmax, by the distance from the largest */
+    /* Of softmax, by the distance from the largest. */
     const uint32_t *table;
     float x_scale, epsilon;
     bool has_beta;

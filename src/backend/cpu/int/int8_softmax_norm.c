@@ -9,9 +9,9 @@
 
 typedef struct state {
     const qn_q_kernels *kernels;
-    /* Part: rows of an item */
+    /* Part: rows of an item. */
     int64_t rows, n, part;
-    /* Softmax of [outer, n, inner]: a "row" is a band of columns */
+    /* Softmax of [outer, n, inner]: a "row" is a band of columns. */
     int64_t inner, bands;
     uint32_t table[256];
     qn_q_softmax softmax;
@@ -23,16 +23,16 @@ typedef struct work {
     const state *s;
     const uint8_t *x;
     uint8_t *y;
-    /* [items, n] of softmax */
+    /* [items, n] of softmax. */
     uint32_t *scratch;
     qn_q_norm norm;
 } work;
 
 enum {
-    /* Items of a run at most, each with scratch of its own */
+    /* Items of a run at most, each with scratch of its own. */
     PARTS = 16,
     COLUMNS = 64,
-    /* Of the widest vector */
+    /* Of the widest vector. */
     LANES = 16
 };
 

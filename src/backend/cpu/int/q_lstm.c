@@ -10,7 +10,7 @@
 enum { GATES = 4, X_IN = 0, H_IN = 1, C_IN = 2, OUTPUTS = 3 };
 
 typedef struct direction {
-    /* [time * batch, inputs] and [1, hidden] by [.., columns] */
+    /* [time * batch, inputs] and [1, hidden] by [.., columns]. */
     qn_q_product x, h;
     qn_dlstm cell;
 } direction;

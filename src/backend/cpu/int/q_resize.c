@@ -10,12 +10,12 @@
 typedef struct state {
     const qn_q_kernels *kernels;
     bool linear;
-    /* [H, W] of pixels each */
+    /* [H, W] of pixels each. */
     int64_t planes;
     int64_t in_h, in_w, out_h, out_w;
-    /* Bytes that stay together */
+    /* Bytes that stay together. */
     int64_t pixel;
-    /* [out], of linear [out, 2] */
+    /* [out], of linear [out, 2]. */
     int64_t *index_h, *index_w;
     float *weight_h, *weight_w;
     qn_q_cast cast;

@@ -8,7 +8,7 @@
 #if defined(__AVX512F__)
 
 typedef struct vecd {
-    /* Lanes 0-7 and 8-15 */
+    /* Lanes 0-7 and 8-15. */
     __m512d low, high;
 } vecd;
 

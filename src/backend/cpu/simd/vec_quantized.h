@@ -1,6 +1,6 @@
 /* What element-wise kernels need beyond vec_int32.h: numbers of 8 or 16 bits as lanes. Signed ones
- * are read as unsigned with the top bit turned, which shifts them by half the range; the zero point
- * is shifted alike, so that one code serves both. */
+ * are read as unsigned with the top bit inverted, which shifts them by half the range; the zero
+ * point is shifted alike, so that one code serves both. */
 #ifndef QN_CPU_VEC_QUANTIZED_H
 #define QN_CPU_VEC_QUANTIZED_H
 

@@ -17,9 +17,9 @@ typedef struct state {
     qn_depthwise_fn *row;
     bool split_channels;
     const qn_tensor *weights, *bias;
-    /* NULL: none */
+    /* NULL: none. */
     qn_pointwise *then;
-    /* Rows before `then` takes them */
+    /* Rows before `then` takes them. */
     int64_t at_once;
 } state;
 
@@ -36,7 +36,7 @@ typedef struct work {
 typedef struct part {
     float *y;
     const float *x, *r;
-    /* Floats from block to block, as in r */
+    /* Floats from block to block, as in r. */
     int64_t y_step;
     int64_t first, last;
 } part;

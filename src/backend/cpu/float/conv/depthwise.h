@@ -9,11 +9,11 @@ typedef struct qn_depthwise {
     int64_t samples, blocks;
     int64_t height, width, out_height, out_width;
     int64_t pad_top, pad_left, stride_down;
-    /* Floats from sample to sample */
+    /* Floats from sample to sample. */
     int64_t x_stride;
-    /* [blocks, kernel, kernel, b] */
+    /* [blocks, kernel, kernel, b]. */
     const float *weights;
-    /* [blocks * b] */
+    /* [blocks * b]. */
     const float *bias;
     qn_epilogue end;
 } qn_depthwise;
@@ -23,7 +23,7 @@ typedef struct qn_depthwise {
 typedef struct qn_depthwise_row {
     float *y;
     const float *x, *r, *weights, *bias;
-    /* Rows that will be read and written next but a few */
+    /* Rows that will be read and written next but a few. */
     const float *x_soon, *y_soon;
     int64_t row;
 } qn_depthwise_row;

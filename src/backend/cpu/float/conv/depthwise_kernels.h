@@ -17,13 +17,13 @@ typedef struct depthwise_window {
 typedef struct depthwise_line {
     const qn_depthwise *d;
     const qn_depthwise_row *row;
-    /* The input's line under the first row of the kernel; column 0 */
+    /* The input's line under the first row of the kernel; column 0. */
     const float *x;
-    /* As wide as the kernel */
+    /* As wide as the kernel. */
     depthwise_window window;
 } depthwise_line;
 
-/* `count` outputs from `at` on, whose windows are inside from left to right. */
+/* `count` outputs from `at` on, whose patches are inside from left to right. */
 VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel, int stride,
                                 int count)
 {
@@ -62,7 +62,7 @@ VEC_INLINE void depthwise_group(const depthwise_line *l, int64_t at, int kernel,
         vec_store(l->row->y + (at + g) * VEC_WIDTH, sums[g]);
 }
 
-/* One output whose window reaches over the edge; x: the input under the kernel's corner. */
+/* One output whose patch reaches over the edge; x: the input under the kernel's corner. */
 VEC_INLINE void depthwise_edge(const depthwise_line *l, const float *x, int64_t at,
                                depthwise_window window, int kernel)
 {
@@ -90,7 +90,7 @@ VEC_INLINE void depthwise_edges(const depthwise_line *l, int64_t first, int64_t 
     }
 }
 
-/* Outputs [first, last), whose windows are inside, in groups. */
+/* Outputs [first, last), whose patches are inside, in groups. */
 VEC_INLINE void depthwise_inside(const depthwise_line *l, int64_t first, int64_t last, int kernel,
                                  int stride, int group)
 {

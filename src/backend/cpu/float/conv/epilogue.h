@@ -25,7 +25,7 @@ typedef struct qn_epilogue_fused {
     qn_epilogue_step steps[QN_EPILOGUE_STEPS];
     int32_t n_steps;
     qn_residual residual;
-    /* Of the tail: the residual; -1: none */
+    /* Of the tail: the residual; -1: none. */
     int32_t operand;
 } qn_epilogue_fused;
 
@@ -33,9 +33,9 @@ typedef struct qn_epilogue_fused {
 typedef struct qn_epilogue {
     qn_epilogue_fused fused;
     qn_tail tail;
-    /* Stages that are in `fused` */
+    /* Stages that are in `fused`. */
     int32_t n_fused;
-    /* Floats from sample to sample, of the result and the residual */
+    /* Floats from sample to sample, of the result and the residual. */
     int64_t y_stride, r_stride;
 } qn_epilogue;
 

@@ -220,7 +220,7 @@ bool qn_pointwise_describe(qn_pointwise *p, const qn_builder *builder, const qn_
 
 typedef struct state {
     qn_pointwise p;
-    /* Floats from sample to sample */
+    /* Floats from sample to sample. */
     int64_t x_stride;
 } state;
 

@@ -16,41 +16,41 @@ typedef struct qn_pointwise_tile {
     const float *x, *r;
     /* x of the tile after this one */
     const float *next;
-    /* [channel_blocks * b, blocks, b] */
+    /* [channel_blocks * b, blocks, b]. */
     const float *weights;
-    /* [blocks * b] */
+    /* [blocks * b]. */
     const float *bias;
-    /* Floats from block to block of channels */
+    /* Floats from block to block of channels. */
     int64_t x_step, y_step, r_step;
     int64_t channel_blocks;
     int64_t places;
     int blocks;
-    /* [blocks, places, b] */
+    /* [blocks, places, b]. */
     float *total;
-    /* There are runs before this one, or behind it: y is not written */
+    /* There are runs before this one, or behind it: y is not written. */
     bool has_total, to_total;
 } qn_pointwise_tile;
 
 typedef struct qn_pointwise_kernels {
-    /* Most of a tile, up to QN_POINTWISE_PLACES */
+    /* Most of a tile, up to QN_POINTWISE_PLACES. */
     int places;
     void (*tile)(const qn_pointwise_tile *tile, const qn_epilogue_fused *fused);
 } qn_pointwise_kernels;
 
 typedef struct qn_pointwise {
-    /* Of one map, without its border */
+    /* Of one map, without its border. */
     int64_t samples, places;
-    /* Out: with the border */
+    /* Out: with the border. */
     int64_t width, out_width, pad_left, pad_top, out_places;
     int64_t channels, filters, channel_blocks, filter_blocks, block;
-    /* How threads share it; else by places */
+    /* How threads share it; else by places. */
     bool split_filters;
     const qn_pointwise_kernels *kernels;
-    /* [filters, channels, 1, 1]; bias or NULL */
+    /* [filters, channels, 1, 1]; bias or NULL. */
     const qn_tensor *weights, *constant;
-    /* [filter_blocks / 2, channel_blocks * b, 2, b]; an odd last one [..., 1, b] */
+    /* [filter_blocks / 2, channel_blocks * b, 2, b]; an odd last one [..., 1, b]. */
     float *packed;
-    /* [filter_blocks * b] */
+    /* [filter_blocks * b]. */
     float *bias;
     qn_epilogue end;
 } qn_pointwise;
@@ -58,13 +58,13 @@ typedef struct qn_pointwise {
 /* A part of one sample: places [first, first + count) by pairs [from, to) of filter blocks. The one
  * with the first place makes the border. */
 typedef struct qn_pointwise_part {
-    /* The sample's, as r */
+    /* The sample's, as r. */
     float *y;
-    /* Residual or NULL */
+    /* Residual or NULL. */
     const float *r;
-    /* At `first` */
+    /* At `first`. */
     const float *x;
-    /* Floats from block to block of channels */
+    /* Floats from block to block of channels. */
     int64_t x_step;
     int64_t first, count, from, to;
 } qn_pointwise_part;

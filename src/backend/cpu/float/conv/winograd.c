@@ -52,10 +52,10 @@ static size_t weight_floats(const qn_winograd *w, int64_t block)
 typedef struct packing {
     const qn_winograd *w;
     float *to;
-    /* [filters, channels, 3, 3] at any address */
+    /* [filters, channels, 3, 3] at any address. */
     const char *weights;
     int64_t channels, block;
-    /* [QN_WINOGRAD_IN] */
+    /* [QN_WINOGRAD_IN]. */
     double (*matrix)[3];
 } packing;
 

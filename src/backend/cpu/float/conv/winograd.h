@@ -21,19 +21,19 @@ enum { QN_WINOGRAD_OUT = 4, QN_WINOGRAD_IN = 6, QN_WINOGRAD_XI = 36 };
 typedef struct qn_winograd {
     int64_t height, width, out_height, out_width, pad_top, pad_left;
     int64_t channel_blocks, filter_blocks;
-    /* Tiles: of all samples */
+    /* Tiles: of all samples. */
     int64_t tiles_across, tiles_of_sample, tiles;
-    /* Floats from sample to sample */
+    /* Floats from sample to sample. */
     int64_t x_stride;
-    /* Tiles that are transformed at once */
+    /* Tiles that are transformed at once. */
     int64_t batch;
-    /* Few tiles: threads share V and split the filters */
+    /* Few tiles: threads share V and split the filters. */
     bool split_filters;
-    /* Else: as many for each thread */
+    /* Else: as many for each thread. */
     int64_t batches;
-    /* U: [filter_blocks / 2, xi, channels, 2, b] */
+    /* U: [filter_blocks / 2, xi, channels, 2, b]. */
     const float *weights;
-    /* [filter_blocks * b] */
+    /* [filter_blocks * b]. */
     const float *bias;
     qn_epilogue end;
 } qn_winograd;
@@ -62,7 +62,7 @@ typedef void qn_winograd_output_fn(const qn_winograd *w, const qn_winograd_resul
                                    int64_t first, int64_t last);
 
 typedef struct qn_winograd_kernels {
-    /* Tiles that a product takes at once, best used whole */
+    /* Tiles that a product takes at once, best used whole. */
     int64_t rows;
     qn_winograd_input_fn *input;
     qn_winograd_product_fn *product;

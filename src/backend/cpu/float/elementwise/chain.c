@@ -6,9 +6,9 @@
 #include "backend/cpu/float/kernels.h"
 
 enum {
-    /* Floats that go through all stages while they are in the first cache */
+    /* Floats that go through all stages while they are in the first cache. */
     CHUNK = 1024,
-    /* Floats for which waking the other threads does not pay */
+    /* Floats for which waking the other threads does not pay. */
     ALONE_BELOW = 16384
 };
 

@@ -18,11 +18,11 @@ typedef enum qn_fn {
 
 /* How an operand goes along with x, which is [samples, planes, length]. */
 typedef enum qn_spread {
-    /* Element by element along `length` */
+    /* Element by element along `length`. */
     QN_SPREAD_FULL,
-    /* One vector of the layout's block, again and again */
+    /* One vector of the layout's block, again and again. */
     QN_SPREAD_LANES,
-    /* One number */
+    /* One number. */
     QN_SPREAD_ONE
 } qn_spread;
 
@@ -31,7 +31,7 @@ enum { QN_MOST_STAGES = 12, QN_MOST_OPERANDS = 6 };
 typedef struct qn_stage {
     qn_fn fn;
     float a, b, c;
-    /* Index, -1: none */
+    /* Index, -1: none. */
     int32_t operand;
 } qn_stage;
 
@@ -40,7 +40,7 @@ bool qn_stage_keeps_zero(const qn_stage *stage);
 
 typedef struct qn_operand {
     qn_spread spread;
-    /* Floats */
+    /* Floats. */
     int64_t sample_stride, plane_stride;
 } qn_operand;
 
@@ -53,7 +53,7 @@ typedef struct qn_chain {
      * of the last plane are channels, and the others are kept 0. Elsewhere lanes = tail = 1. */
     int64_t samples, planes, length;
     int64_t lanes, tail;
-    /* Floats */
+    /* Floats. */
     int64_t x_stride, y_stride;
     qn_stage stages[QN_MOST_STAGES];
     int32_t n_stages;

@@ -12,7 +12,7 @@ enum { CHUNK = 1024, ALONE_BELOW = 16 }; /* floats of an item; items that one th
 typedef struct quant_state {
     qn_map_fn *map;
     qn_stage stage;
-    /* Floats, padding included: zero stays zero */
+    /* Floats, padding included: zero stays zero. */
     int64_t count;
 } quant_state;
 

@@ -6,9 +6,9 @@
 #include "ops/op.h"
 
 typedef struct qn_node_stage {
-    /* Operand 0 where it has one */
+    /* Operand 0 where it has one. */
     qn_stage stage;
-    /* The operand; NULL: none */
+    /* The operand; NULL: none. */
     qn_value *other;
 } qn_node_stage;
 

@@ -60,7 +60,7 @@ static void blocked_geometry(qn_tail *t)
     }
 }
 
-/* A run of dims of x through which every operand walks evenly. */
+/* A run of dims of x through which every operand goes evenly. */
 typedef struct group {
     int64_t size;
     int64_t steps[QN_MOST_OPERANDS];

@@ -8,28 +8,28 @@
 #include "run/backend.h"
 
 typedef struct qn_tail_operand {
-    /* NULL: numbers */
+    /* NULL: numbers. */
     qn_value *value;
-    /* Of the claim, where value is set */
+    /* Of the claim, where value is set. */
     int32_t in;
-    /* Constants per channel, with the layout's padding */
+    /* Constants per channel, with the layout's padding. */
     float *numbers;
     qn_layout layout;
-    /* Unblocked: floats along each of `dims`, 0 where it repeats */
+    /* Unblocked: floats along each of `dims`, 0 where it repeats. */
     int64_t steps[QN_MAX_RANK];
 } qn_tail_operand;
 
 typedef struct qn_tail {
-    /* Of x and of all that follows */
+    /* Of x and of all that follows. */
     qn_tensor shape;
     qn_layout layout;
-    /* Of x in the order of memory, unblocked */
+    /* Of x in the order of memory, unblocked. */
     int64_t dims[QN_MAX_RANK];
-    /* Before the first stage and after the last */
+    /* Before the first stage and after the last. */
     qn_value *x, *out;
-    /* Stages; geometry once prepared */
+    /* Stages; geometry once prepared. */
     qn_chain chain;
-    /* As many as chain.n_operands */
+    /* As many as chain.n_operands. */
     qn_tail_operand operands[QN_MOST_OPERANDS];
 } qn_tail;
 

@@ -1,5 +1,5 @@
 /* Convolutions and products of 8- and 16-bit integers on the tiles of q_mac.h: the shape, the
- * packed weights and the walk over them. A product of matrices is a convolution of one row of
+ * packed weights and the loops over them. A product of matrices is a convolution of one row of
  * pixels by a kernel of one element. */
 #ifndef QN_CPU_Q_CONV_H
 #define QN_CPU_Q_CONV_H
@@ -147,11 +147,11 @@ typedef struct qn_q_conv {
  * [channel][down][across]. */
 typedef struct qn_q_weights {
     const uint8_t *data;
-    /* Wide: 16 bits */
+    /* Wide: 16 bits. */
     bool is_signed, is_int16;
-    /* Data is [k, filters] instead of [filters, k] */
+    /* Data is [k, filters] instead of [filters, k]. */
     bool by_column;
-    /* By filter */
+    /* By filter. */
     const int32_t *zeros;
 } qn_q_weights;
 

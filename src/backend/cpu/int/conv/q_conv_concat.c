@@ -12,9 +12,9 @@ typedef struct join {
     int32_t n_parts;
     struct part {
         qn_q_layer *layer;
-        /* Bytes into a pixel */
+        /* Bytes into a pixel. */
         int64_t offset;
-        /* Bytes into the step's */
+        /* Bytes into the step's. */
         size_t scratch;
     } parts[MOST_PARTS];
     int64_t shares;

@@ -77,15 +77,15 @@ typedef struct packer {
     const qn_q_conv *c;
     const qn_q_weights *w;
     int64_t filter;
-    /* Its lane of the first step */
+    /* Its lane of the first step. */
     uint8_t *to;
-    /* Bytes from step to step */
+    /* Bytes from step to step. */
     int64_t step;
-    /* Products of a step: 2 or 4 */
+    /* Products of a step: 2 or 4. */
     int64_t dot;
-    /* Of its weights */
+    /* Of its weights. */
     int64_t sum;
-    /* The same of their magnitudes */
+    /* The same of their magnitudes. */
     int64_t size;
 } packer;
 

@@ -34,7 +34,8 @@ static int64_t least_band(int64_t rows, int64_t unit)
 }
 
 /* The least that a thread copies, padding included, is not out of all proportion to the map. The
- * form is not chosen yet: the highest band counts, and the row more that depthwise tiles have. */
+ * algorithm is not chosen yet: the highest band counts, and the row more that depthwise tiles
+ * have. */
 static bool copies_fit(const qn_q_conv *c)
 {
     const double most = 0x1p30;

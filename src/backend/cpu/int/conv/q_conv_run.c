@@ -13,9 +13,9 @@ typedef struct work {
 
 /* One block of filters over the rows of a band. */
 typedef struct block {
-    /* Weights and parameters */
+    /* Weights and parameters. */
     qn_mac_tile tile;
-    /* Bytes to its channels and its filters, in a pixel */
+    /* Bytes to its channels and its filters, in a pixel. */
     int64_t x, y;
     int64_t vectors;
     qn_mac_fn *const *fns;

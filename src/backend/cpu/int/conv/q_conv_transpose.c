@@ -19,14 +19,14 @@ typedef struct phases {
 } phases;
 
 typedef struct state {
-    /* First: the layer's functions see it */
+    /* First: the layer's functions see it. */
     qn_q_layer layer;
     phases dims[2];
-    /* Filters of a group; bytes of a result */
+    /* Filters of a group; bytes of a result. */
     int64_t groups, filters, size;
-    /* Of one sample: with phases apart, and as it leaves */
+    /* Of one sample: with phases apart, and as it leaves. */
     int64_t phase_bytes, y_stride;
-    /* In the scratch memory */
+    /* In the scratch memory. */
     size_t phase_offset;
 } state;
 

@@ -1,4 +1,4 @@
-/* QLinearConvTranspose of every channel by itself, as the depthwise convolution by the turned
+/* QLinearConvTranspose of every channel by itself, as the depthwise convolution by the flipped
  * kernel of a map that holds the pixels of x `stride` apart, with zero points between. */
 #include <string.h>
 
@@ -7,13 +7,13 @@
 #include "backend/cpu/parallel.h"
 
 typedef struct state {
-    /* First: the layer's functions see it */
+    /* First: the layer's functions see it. */
     qn_q_layer layer;
-    /* Of x */
+    /* Of x. */
     int64_t stride[2], width;
-    /* Bytes */
+    /* Bytes. */
     int64_t pixel, x_stride;
-    /* In the scratch memory */
+    /* In the scratch memory. */
     size_t map_offset;
 } state;
 

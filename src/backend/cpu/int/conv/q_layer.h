@@ -15,16 +15,16 @@ typedef struct qn_q_layer {
     qn_q_tail tail;
     const qn_node *node;
     qn_q_ports ports;
-    /* Of the multipliers */
+    /* All multipliers are multiplied by this (Gemm's alpha). */
     float factor;
-    /* Weights are [k, filters] */
+    /* The weights are [k, filters]. */
     bool by_column;
     qn_layout layout;
-    /* Which input of the claim */
+    /* The input of the claim that is x. */
     int32_t x;
-    /* Of a kernel that reads or puts maps elsewhere (q_conv_transpose.c,
-     * q_conv_transpose_depthwise.c), else 0: its weights, whose filters repeat those of the node's
-     * group after `period`, and bytes from one sample of a map to the next. */
+    /* These are set by kernels that read or put maps elsewhere (q_conv_transpose.c,
+     * q_conv_transpose_depthwise.c), else 0: their weights, whose filters repeat those of the
+     * node's group after `period`, and bytes from one sample of a map to the next. */
     const uint8_t *weights;
     int64_t period, x_stride, y_stride;
 } qn_q_layer;

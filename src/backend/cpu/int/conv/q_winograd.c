@@ -29,8 +29,8 @@ static int64_t weight_bytes(const qn_q_conv *c) /* of a block */
     return QN_Q_WINOGRAD_XI * padded_channels(c) * block_filters(c) * 2;
 }
 
-/* The rule compares what both forms take, in products: a transform is worth some tens of them for
- * each number, and so is a byte of weights that comes from far away. */
+/* The rule compares what both algorithms take, in products: a transform is worth some tens of them
+ * for each number, and so is a byte of weights that comes from far away. */
 bool qn_q_winograd_wanted(const qn_q_conv *c)
 {
     const qn_q_conv_grid *g = &c->shape.grid;

@@ -18,7 +18,7 @@
  * Sums of M and Y wrap, which loses nothing as long as what they stand for is small: Y / 9 modulo
  * 2^32 is a multiplication by the inverse of 9, and an arithmetic shift by 6 bits then leaves the
  * output itself where that has at most 26 bits. So a filter must have 255 * sum |g| < 2^25: seen to
- * when a form is chosen. */
+ * when an algorithm is chosen. */
 #ifndef QN_CPU_Q_WINOGRAD_H
 #define QN_CPU_Q_WINOGRAD_H
 
@@ -29,21 +29,21 @@ enum { QN_Q_WINOGRAD_IN = 6, QN_Q_WINOGRAD_XI = 36, QN_Q_WINOGRAD_VECTORS = 2 };
 /* One tile of the map as qn_mac_kernels.copy makes it. */
 typedef struct qn_q_winograd_input {
     const uint8_t *x;
-    /* Bytes to the next one */
+    /* Bytes to the next one. */
     int64_t row, pixel;
-    /* [xi][channels], xi_step bytes apart */
+    /* [xi][channels], xi_step bytes apart. */
     uint8_t *v;
     int64_t xi_step;
-    /* Whole vectors: what stands behind the last one is multiplied by zero */
+    /* Whole vectors: what stands behind the last one is multiplied by zero. */
     int64_t channels;
 } qn_q_winograd_input;
 
 /* One tile of a block of filters. tile.y and .r: of the first output. */
 typedef struct qn_q_winograd_output {
-    /* [xi][vector][lane], xi_step bytes apart */
+    /* [xi][vector][lane], xi_step bytes apart. */
     const uint8_t *m;
     int64_t xi_step;
-    /* Bytes to the next row */
+    /* Bytes to the next row. */
     int64_t y_row, r_row;
     int64_t rows, columns;
     qn_mac_tile tile;
@@ -54,23 +54,23 @@ typedef struct qn_q_winograd_product {
     /* u: [xi][step][vector][lane][2] */
     const uint8_t *v, *u;
     uint8_t *m;
-    /* How many */
+    /* How many. */
     int64_t xi;
-    /* Bytes from one to the next */
+    /* Bytes from one to the next. */
     int64_t v_xi, m_xi;
-    /* Bytes from tile to tile of v; pairs of channels */
+    /* Bytes from tile to tile of v; pairs of channels. */
     int64_t tile, steps;
 } qn_q_winograd_product;
 typedef void qn_q_winograd_product_fn(const qn_q_winograd_product *p);
 
 struct qn_q_winograd_kernels {
     void (*input)(const qn_q_winograd_input *in);
-    /* By tiles - 1 */
+    /* By tiles - 1. */
     qn_q_winograd_product_fn *const *products;
     void (*output)(const qn_mac *mac, const qn_q_winograd_output *out);
 };
 
-/* The form is right for this shape and faster than the direct one. */
+/* The algorithm is right for this shape and faster than the direct one. */
 bool qn_q_winograd_wanted(const qn_q_conv *c);
 /* Blocks and batches, instead of segments. */
 void qn_q_winograd_plan(qn_q_conv *c);
@@ -84,7 +84,7 @@ typedef struct qn_q_winograd_band {
     const uint8_t *x, *r;
     uint8_t *y, *scratch;
     int64_t rows;
-    /* It was the last one with this scratch memory */
+    /* It was the last one with this scratch memory. */
     bool seen_before;
 } qn_q_winograd_band;
 /* Blocks [first, last) of the filters over a band. */

@@ -1,5 +1,5 @@
-/* QLinearAdd, QLinearMul and QPRelu with any broadcast: dims that both operands walk alike are
- * one. */
+/* QLinearAdd, QLinearMul and QPRelu with any broadcast: dims that both operands go through alike
+ * are one. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -13,18 +13,18 @@ typedef enum operation { SUM, PRODUCT, SLOPES } operation;
 typedef struct state {
     const qn_q_kernels *kernels;
     operation how;
-    /* Of a sum or product */
+    /* Of a sum or product. */
     qn_q_pair pair;
-    /* Of QPRelu, whose second operand has them */
+    /* Of QPRelu, whose second operand has them. */
     qn_q_slopes slopes;
-    /* Bytes of an element */
+    /* Bytes of an element. */
     int64_t y_size, a_size, b_size;
-    /* Of the dims outside the rows, joined */
+    /* Of the dims outside the rows, joined. */
     int32_t rank;
-    /* The last two are rows and their width */
+    /* The last two are rows and their width. */
     int64_t dims[QN_MAX_RANK];
     int64_t a[QN_MAX_RANK], b[QN_MAX_RANK];
-    /* Items: `chunk` rows or elements of a row each */
+    /* Items: `chunk` rows or elements of a row each. */
     int64_t outer, chunk, chunks;
 } state;
 
@@ -107,7 +107,7 @@ static void strides_of(int64_t *strides, const int64_t *dims, const int64_t *out
     }
 }
 
-/* Joins neighbours that both operands walk as one, drops dims of 1, and pads to two dims. */
+/* Joins neighbours that both operands go through as one, drops dims of 1, and pads to two dims. */
 static void join(state *s, const int64_t *dims, const int64_t *a, const int64_t *b, int32_t rank)
 {
     int64_t joined[3][QN_MAX_RANK];
@@ -251,7 +251,7 @@ static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tens
     return QN_ROWS;
 }
 
-/* How both operands are walked; false where the layout has no order for one. */
+/* How loops go over both operands; false where the layout has no order for one. */
 static bool walk(state *s, const qn_tensor *const *shapes, bool last)
 {
     const int32_t rank = shapes[2]->rank;

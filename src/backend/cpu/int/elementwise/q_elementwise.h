@@ -8,9 +8,9 @@
 
 /* How a kernel reads a tensor of 8 or 16 bits: x = (stored ^ flip) - zero, all unsigned. */
 typedef struct qn_q_side {
-    /* The top bit of signed types, else 0 */
+    /* The top bit of signed types, else 0. */
     int32_t flip;
-    /* Shifted by the same */
+    /* Shifted by the same. */
     int32_t zero;
     /* 16 bits */
     bool is_int16;
@@ -21,9 +21,9 @@ typedef struct qn_q_cast {
     qn_q_side from;
     float scale;
     qn_q_round round;
-    /* The result has 16 bits */
+    /* The result has 16 bits. */
     bool is_int16;
-    /* In fixed point: x * scale is exact */
+    /* In fixed point: x * scale is exact. */
     bool fixed_point;
 } qn_q_cast;
 
@@ -33,13 +33,13 @@ typedef struct qn_q_pair {
     qn_q_side a, b;
     float a_scale, b_scale, offset;
     qn_q_round round;
-    /* In fixed point: nothing is rounded before the result */
+    /* In fixed point: nothing is rounded before the result. */
     bool exact;
 } qn_q_pair;
 
 /* x to y: x where it is not negative, x times a slope below. */
 typedef struct qn_q_slopes {
-    /* Its scale is that of x */
+    /* Its scale is that of x. */
     qn_q_cast cast;
     float y_scale;
 } qn_q_slopes;
@@ -48,7 +48,7 @@ typedef struct qn_q_slopes {
  * element a row. */
 typedef struct qn_q_rows {
     int64_t rows, width;
-    /* Elements from row to row */
+    /* Elements from row to row. */
     int64_t a_step, b_step;
     bool a_single, b_single;
 } qn_q_rows;
@@ -64,9 +64,9 @@ typedef struct qn_q_taps {
  * position. */
 typedef struct qn_q_linear {
     const void *top, *low;
-    /* [out_w, 2] */
+    /* [out_w, 2]. */
     const int64_t *index;
-    /* [out_w, 2] */
+    /* [out_w, 2]. */
     const float *weight;
     float top_weight, low_weight;
     int64_t out_w, channels;
@@ -75,13 +75,13 @@ typedef struct qn_q_linear {
 typedef struct qn_q_norm {
     qn_q_side from;
     float x_scale, epsilon, y_scale;
-    /* [n]; beta NULL: none */
+    /* [n]; beta NULL: none. */
     const float *gamma, *beta;
     qn_q_round round;
 } qn_q_norm;
 
 typedef struct qn_q_softmax {
-    /* By the distance from the largest */
+    /* By the distance from the largest. */
     const uint32_t *table;
     bool is_signed;
     float y_scale;

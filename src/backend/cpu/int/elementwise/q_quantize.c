@@ -9,17 +9,17 @@
 #include "backend/cpu/parallel.h"
 #include "ops/nn_attrs.h"
 
-enum { BAND = 512, BLOCK = 16 }; /* positions and channels of a tile that is turned */
+enum { BAND = 512, BLOCK = 16 }; /* positions and channels of a tile that is transposed */
 
 typedef struct state {
     const qn_q_kernels *kernels;
     qn_q_cast cast;
     int64_t count;
-    /* Of what is turned, or is or gets in blocks */
+    /* The map that is transposed, or is or gets in blocks. */
     int64_t channels, area, bands;
-    /* Channels of a block; 0: none */
+    /* Channels of a block; 0: none. */
     int64_t block;
-    /* Floats from one sample in blocks to the next */
+    /* Floats from one sample in blocks to the next. */
     int64_t stride;
 } state;
 
@@ -198,7 +198,7 @@ qn_status qn_claim_q_quantize(bool *taken, qn_claim *claim)
                           .round = qn_q_round_of(value->type.dtype, param.zero),
                           .is_int16 = qn_dtype_size(value->type.dtype) == 2};
     const qn_layout given = qn_build_layout(claim->builder, claim->node->in[0]);
-    /* Bytes have no blocks, and are turned more cheaply than floats where some reader wants
+    /* Bytes have no blocks, and are transposed more cheaply than floats where some reader wants
      * rows. */
     const bool blocked = shape.rank > 2 && qn_layout_same(given, qn_layout_native());
     const bool last = blocked || (shape.rank > 2 && wants_last(value));
@@ -282,7 +282,7 @@ qn_status qn_claim_q_dequantize(bool *taken, qn_claim *claim)
         return QN_OK;
     QN_TRY(state_make(&s, claim, &shape));
     s->cast = (qn_q_cast){.from = qn_q_side_of(shape.dtype, param.zero), .scale = param.scale};
-    /* What leaves the plan is row-major: bytes are turned more cheaply than floats. */
+    /* What leaves the plan is row-major: bytes are transposed more cheaply than floats. */
     const qn_layout layout = node->out[0]->is_output ? QN_ROWS : qn_q_layout(claim, node->in[0]);
     const qn_layout native = qn_layout_native();
     const bool blocked = layout.kind == QN_LAYOUT_CHANNELS_LAST && shape.rank > 2 &&

@@ -12,13 +12,13 @@ typedef void chunk_fn(const state *s, uint8_t *y, const uint8_t *x, int64_t coun
 struct state {
     const qn_q_kernels *kernels;
     chunk_fn *chunk;
-    /* Elements, and their bytes */
+    /* Elements, and their bytes. */
     int64_t count, x_size, y_size;
     qn_q_cast cast;
     int32_t limits[2];
-    /* By the byte itself */
+    /* By the byte itself. */
     uint8_t table[256];
-    /* By the number itself, where a side has 16 bits */
+    /* By the number itself, where a side has 16 bits. */
     uint16_t *table_uint16;
     qn_q_look_up_fn *look_up;
 };

@@ -19,9 +19,9 @@ typedef struct qn_q_round {
  * lane. The plan chooses the last that holds.
  *
  *   BY_LANE        for anything: a vector at a time, limits before the rounding
- *   BY_TILE        for floats, or bytes from bytes, bounded: four vectors at a time, limits as bytes
+ *   BY_TILE        for floats, or bounded bytes from bytes: four vectors at a time, limits as bytes
  *                  are packed
- *   IN_REGISTERS   for such bytes with nothing between sum and rounding but multiplier and bias: the
+ *   IN_REGISTERS   for such bytes if only multiplier and bias are between sum and rounding: the
  *                  same, from the registers that have the sums, where those vectors have no bias
  *
  * Beside it stand `usual`, which spares the limits, and `biased`, which may differ from vector to

@@ -13,16 +13,16 @@ typedef struct q_epilogue_lanes {
     uint8_t *y;
     const uint8_t *r;
     int64_t y_step, r_step;
-    /* Index into bias and scale; how many lanes are real */
+    /* Index into bias and scale; how many lanes are real. */
     int64_t param, lanes;
 } q_epilogue_lanes;
 
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
     qf bias, scale;
-    /* Of the first and the last rounding */
+    /* Of the first and the last rounding. */
     qf low, high, last_low, last_high;
-    /* Of the last one */
+    /* Of the last one. */
     qi zero;
     qf a_zero, a_scale, b_scale, offset;
 } q_epilogue_constants;

@@ -9,17 +9,17 @@
 typedef struct whole {
     const qn_mac *m;
     const qn_mac_tile *t;
-    /* First: of them, from y[0] and r[0] on */
+    /* First: of them, from y[0] and r[0] on. */
     int patches, first;
 } whole;
 
 /* Which loop serves. */
 typedef struct whole_kind {
     int vectors;
-    /* No bias to add, all of uint8 without zero point */
+    /* No bias to add, all of uint8 without zero point. */
     bool usual;
     bool a_first;
-    /* Has been done: sums are whole numbers less the zero point */
+    /* Has been done: sums are whole numbers less the zero point. */
     bool function;
 } whole_kind;
 
@@ -64,7 +64,7 @@ Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 typedef struct whole_scales {
-    /* By vector */
+    /* By vector. */
     qf bias[4], scale[4];
 } whole_scales;
 

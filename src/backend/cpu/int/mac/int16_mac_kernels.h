@@ -66,7 +66,7 @@ Q_INLINE void int16_step(qi *sum, const mac_groups *g, const uint8_t *weights, i
     }
 }
 
-/* The totals of a tile, [patches][vectors]. size: patches, vectors, form of the weights. */
+/* The totals of a tile, [patches][vectors]. size: patches, vectors, type of the weights. */
 Q_INLINE void int16_sums(qd *totals, const qn_mac *m, const qn_mac_tile *t, const int size[3])
 {
     const int count = size[0] * size[1], is_int16 = size[2] != WEIGHTS_INT8;

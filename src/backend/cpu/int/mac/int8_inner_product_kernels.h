@@ -1,4 +1,4 @@
-/* Tiles by Winograd's inner product (q_mac.h) in AVX2. The plain form is bound by the two units
+/* Tiles by Winograd's inner product (q_mac.h) in AVX2. Plain tiles are bound by the two units
  * that multiply; here a fourth of the instructions are multiplications, and all four units have the
  * same to do. Included by int8_mac_kernels.h, behind mac_end. */
 #ifndef QN_CPU_INT8_INNER_PRODUCT_KERNELS_H

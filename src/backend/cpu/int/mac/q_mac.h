@@ -42,161 +42,170 @@
 
 #include "backend/cpu/int/epilogue/q_epilogue.h"
 
-enum { QN_MAC_PATCHES = 14, QN_MAC_VECTORS = 4 }; /* the most of any instruction set */
-enum { QN_MAC_RUN = 255 };                        /* the most steps of a run */
+/* The most of any instruction set. */
+enum { QN_MAC_PATCHES = 14, QN_MAC_VECTORS = 4 };
+/* A run of steps has this many at most. */
+enum { QN_MAC_RUN = 255 };
 
 /* Sides of a map. */
 enum { QN_MAC_LEFT = 1, QN_MAC_RIGHT = 2 };
 
 typedef struct qn_mac_segment {
-    /* Bytes from the patch's first one; groups of four bytes */
+    /* Bytes from the patch's first one, and groups of four bytes. */
     int64_t offset, steps;
-    /* The side at which the outermost patch sees padding here, which adds nothing; else 0 */
+    /* The side at which the outermost patch sees padding here, which adds nothing; else 0. */
     int edge;
 } qn_mac_segment;
 
+/* What all tiles of a convolution have in common. */
 typedef struct qn_mac {
-    /* Bytes from one patch of a row to the next */
+    /* Bytes from one patch of a row to the next: in the map, the results, the residual. */
     int64_t x_step, y_step, r_step;
-    /* The same from one vector of filters to the next */
+    /* Bytes of results from one vector of filters to the next. */
     int64_t y_vector;
-    /* By filter: what sums begin with */
+    /* What the sum of each filter begins with. */
     const int32_t *start;
-    /* The same where a side has 16 bits, bias included; start: 0 */
+    /* The same where a side has 16 bits, with the bias; start holds zeros then. */
     double *begin;
-    /* begin = near[0] + 65536 near[1], no total reaching 2^40; else NULL */
+    /* begin = near[0] + 65536 near[1], where no total reaches 2^40; else NULL. */
     const int32_t *near[2];
     qn_q_epilogue epilogue;
 } qn_mac;
 
-/* Up to QN_MAC_PATCHES patches: the first half of them (rounded up) side by side from x[0] on, the
- * rest from x[1] on, so that a tile can be a piece of one row or whole rows of two. y: results, r:
- * residual. */
+/* Up to QN_MAC_PATCHES patches by one block of filters. The first half of the patches (rounded up)
+ * lies side by side from x[0] on, the rest from x[1] on, so that a tile can be a piece of one row
+ * or whole rows of two. */
 typedef struct qn_mac_tile {
+    /* The map, the residual and the results. */
     const uint8_t *x[2], *r[2];
     uint8_t *y[2];
-    /* By patch: the sum of dot(a, b); of halved products only */
+    /* The sums of dot(a, b) by patch, which Winograd's inner product subtracts. */
     const int32_t *pair_sums[2];
     const qn_mac_segment *segments;
     int64_t n_segments;
-    /* Of the first segment on */
+    /* The block's weights from the first segment on. */
     const uint8_t *weights;
-    /* By step, the same: how long a run from there on is; NULL: the most */
+    /* How many steps a run has that begins at each of these steps. NULL: as many as there may
+     * be. */
     const uint8_t *runs;
-    /* Of the block: index into start, bias and scale; how many are real */
+    /* The block's index into start, bias and scale, and how many of its filters are real. */
     int64_t param, filters;
-    /* Sides that its outermost patches, or those of both rows, stand at */
+    /* The sides of the map at which the outermost patches, or those of both rows, stand. */
     int edges;
-    /* Rows */
+    /* The tile has whole rows of two. */
     bool two;
 } qn_mac_tile;
 
 typedef void qn_mac_fn(const qn_mac *mac, const qn_mac_tile *tile);
 
-/* How the elements of a map are stored. */
+/* How the elements of a map, or of a computed matrix, are stored. */
 typedef struct qn_mac_source {
     bool is_signed;
-    /* The zero point */
+    /* The zero point. */
     int32_t zero;
-    /* 16 bits */
+    /* They have 16 bits, else 8. */
     bool is_int16;
 } qn_mac_source;
 
 /* Which numbers are multiplied. */
 typedef enum qn_mac_kind {
-    /* Both of 8 bits */
+    /* Both sides have 8 bits. */
     QN_MAC_INT8,
-    /* A map of 16 bits by weights of 8 */
+    /* A map of 16 bits is multiplied by weights of 8. */
     QN_MAC_INT16_BY_INT8,
-    /* Any map by weights of 16 */
+    /* Any map is multiplied by weights of 16 bits. */
     QN_MAC_INT16,
-    /* Any map by weights of 17 */
+    /* Any map is multiplied by weights of 17 bits, split into low and high bytes. */
     QN_MAC_INT16_SPLIT
 } qn_mac_kind;
 
-/* Depthwise: every byte of a row of outputs has its own weights, which repeat after some blocks,
- * and is the sum over `taps`: bytes from the output's own place in the map to the elements of its
- * patch. Maps are in the form of qn_mac_kernels.copy. */
+/* A run of outputs of a depthwise convolution: every byte of a row of outputs has its own weights,
+ * which repeat after some blocks, and is a sum over taps. Maps are as qn_mac_kernels.copy makes
+ * them. */
 typedef struct qn_depthwise_run {
-    /* Whole groups of `dot` */
+    /* Bytes from the output's own place in the map to the elements of its patch, in whole groups of
+     * `dot`. */
     const int64_t *taps;
     int64_t n_taps;
-    /* [period][group][vector][lane][dot], lanes as the kernel mixes them */
+    /* [period][group][vector][lane][dot], lanes as the kernel mixes them. */
     const uint8_t *weights;
-    /* [period][vector][lane] */
+    /* What sums begin with: [period][vector][lane]. */
     const int32_t *start;
-    /* Where a side has 16 bits, in the order of the channels */
+    /* The same where a side has 16 bits, in the order of the channels. */
     const double *begin;
-    /* Blocks */
+    /* Blocks after which the weights repeat. */
     int64_t period;
-    /* Outputs of a run */
+    /* Outputs of the run. */
     int64_t count;
-    /* Bias and scale: [period][vector][lane] */
+    /* Its bias and scale are [period][vector][lane]. */
     qn_q_epilogue epilogue;
 } qn_depthwise_run;
 typedef void qn_depthwise_run_fn(const qn_depthwise_run *depth, uint8_t *y, const uint8_t *x);
 
-/* Depthwise in tiles, where bytes are widened: a few pixels by all channels, whose sums lie in the
- * order of the channels. The map is copied in pairs of rows, [pair][pixel][channel][2], so that a
- * lane has two numbers of its channel. Segments are single columns of the kernel in such a pair; a
- * row of the pair that is none of the kernel's has weights of 0. They are not the same for patches
- * that begin with the upper row of a pair and with the lower one. */
+/* Depthwise tiles, for instruction sets that widen bytes: a few pixels by all channels, whose sums
+ * lie in the order of the channels. The map is copied in pairs of rows, [pair][pixel][channel][2],
+ * so that a lane has two numbers of its channel. Segments are single columns of the kernel in such
+ * a pair; a row of the pair that is none of the kernel's has weights of 0. They are not the same
+ * for patches that begin with the upper row of a pair and with the lower one. */
 typedef struct qn_depthwise_phase {
     const qn_mac_segment *segments;
     int64_t n_segments;
-    /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last */
+    /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last. */
     const uint8_t *weights;
 } qn_depthwise_phase;
 
-typedef struct qn_q_winograd_kernels qn_q_winograd_kernels; /* q_winograd.h */
+/* See q_winograd.h. */
+typedef struct qn_q_winograd_kernels qn_q_winograd_kernels;
 
 typedef struct qn_mac_kernels {
-    /* Filters a vector; products a lane and step */
+    /* Filters of a vector; products of a lane and step. */
     int lanes, dot;
-    /* Of a lane and step */
+    /* Bytes of weights of a lane and step. */
     int weight_bytes;
-    /* Most of a block */
+    /* The most vectors of a block. */
     int vectors;
-    /* Most patches of a tile with blocks of up to two vectors */
+    /* The most patches of a tile with blocks of up to two vectors. */
     int patches;
-    /* The same with blocks of four */
+    /* The most patches of a tile with blocks of four. */
     int patches_by_4;
-    /* Maps have 16 bits as tiles read them */
+    /* Tiles read maps as int16. */
     bool reads_int16;
-    /* Of steps; weights of 16 bits are above -2^15 */
+    /* Sums are made by runs of steps; weights of 16 bits are above -2^15. */
     bool by_runs;
-    /* `count` elements in the form that tiles read. */
+    /* Copies `count` elements as tiles read them. */
     void (*copy)(uint8_t *to, const uint8_t *from, int64_t count, const qn_mac_source *source);
-    /* One step of weights for `count` filters, whose `dot` numbers stand below each other, `row`
-     * bytes apart. NULL: for constant weights only. */
+    /* Packs one step of weights for `count` filters, whose `dot` numbers stand below each other,
+     * `row` bytes apart. NULL: the kernels are for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
-    /* NULL: tiles only */
+    /* Runs of depthwise outputs. NULL: there are tiles only. */
     qn_depthwise_run_fn *depth;
-    /* Channels of a block: all lanes of some vectors */
+    /* Channels of a depthwise block: all lanes of some vectors. */
     int depth_block;
-    /* By patches - 1; NULL: runs */
+    /* Depthwise tiles by their number of patches - 1. NULL: there are runs only. */
     qn_mac_fn *const *depth_tiles;
-    /* Most of those */
+    /* The most patches of those. */
     int depth_patches;
-    /* `count` elements of two rows as depth_tiles read them. NULL: a row of zero points. */
+    /* Copies `count` elements of two rows as depth_tiles read them. A row that is NULL has zero
+     * points. */
     void (*pair)(uint8_t *to, const uint8_t *const rows[2], int64_t count,
                  const qn_mac_source *source);
-    /* By log2 of the vectors of a block, then by patches - 1 */
+    /* Tiles by log2 of the vectors of a block, then by their number of patches - 1. */
     qn_mac_fn *const *tiles[3];
-    /* NULL: none, or not faster */
+    /* NULL: there are none, or they are not faster. */
     const qn_q_winograd_kernels *wino;
-    /* Winograd's inner product, for blocks of two vectors. NULL: none, or not faster. */
-    /* By patches - 1 */
+    /* Tiles of Winograd's inner product, for blocks of two vectors, by their number of patches - 1.
+     * NULL: there are none, or they are not faster. */
     qn_mac_fn *const *inner_product;
-    /* Most of a tile */
+    /* The most patches of those. */
     int inner_product_patches;
-    /* The sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
+    /* Makes the sums of dot(a, b) of `pixels` pixels of `channels` numbers each. */
     void (*pair_sums)(int32_t *pair_sums, const uint8_t *x, int64_t pixels, int64_t channels);
 } qn_mac_kernels;
 
-/* The best that CPU and environment allow. `narrow`: weights without zero point fit int8. */
-const qn_mac_kernels *qn_mac_kernels_get(qn_mac_kind kind, bool narrow);
+/* The best kernels that CPU and environment allow. `fit_int8`: the weights without zero points fit
+ * int8, which VNNI needs. */
+const qn_mac_kernels *qn_mac_kernels_get(qn_mac_kind kind, bool fit_int8);
 
 extern const qn_mac_kernels qn_int8_mac_kernels_base, qn_int8_mac_kernels_avx2,
     qn_int8_mac_kernels_avx512, qn_int8_mac_kernels_vnni;

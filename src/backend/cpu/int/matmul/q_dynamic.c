@@ -18,7 +18,7 @@ typedef struct quantize_work {
     const quantizer *s;
     const float *x;
     uint8_t *y;
-    /* By chunk */
+    /* By chunk. */
     float (*ends)[2];
     qn_q_cast cast;
 } quantize_work;
@@ -100,24 +100,24 @@ typedef struct operands {
     const qn_tensor *w, *w_zero;
     /* x_zero NULL: 0 */
     qn_value *x, *x_zero;
-    /* NULL: `scale` has all */
+    /* NULL: `scale` has all. */
     qn_value *x_scale;
-    /* Goes with x_scale */
+    /* Goes with x_scale. */
     const qn_tensor *w_scale;
-    /* Of both, for all columns or each */
+    /* Of both, for all columns or each. */
     qn_value *scale;
-    /* Float, for all columns or each; NULL: none */
+    /* Float, for all columns or each; NULL: none. */
     const qn_tensor *bias;
 } operands;
 
 typedef struct state {
     operands of;
     qn_q_product product;
-    /* Inputs of the claim; -1: none */
+    /* Inputs of the claim; -1: none. */
     int32_t zero_in, scale_in;
-    /* By parameter; NULL: the scale has all */
+    /* By parameter; NULL: the scale has all. */
     const float *w_scale;
-    /* Of scratch */
+    /* Of scratch. */
     size_t scale_bytes;
 } state;
 

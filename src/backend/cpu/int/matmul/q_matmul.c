@@ -11,13 +11,13 @@
 #include "ops/quantize.h"
 
 typedef struct state {
-    /* Of one product; weights and start are of the run */
+    /* Of one product; weights and start are of the run. */
     qn_q_conv conv;
     qn_matmul shape;
     qn_q_tail tail;
     qn_mac_source b;
     float multiplier;
-    /* In fixed point */
+    /* In fixed point. */
     bool fixed_point;
     /* Of one product; start: doubles of the sums' beginnings (begin_bytes), then integers. */
     size_t weight_bytes, begin_bytes, start_bytes, scratch;
