@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "ops/clone.h"
+#include "ops/numerics.h"
 
 /* Protocol buffers end at 2 GB; a little room for what is not a tensor. */
 #define LARGEST_FILE ((uint64_t)2000 << 20)
@@ -51,6 +52,15 @@ static qn_status add_opsets(qn_onnx_export *export, const qn_graph *graph, qn_na
     return QN_OK;
 }
 
+static qn_status add_numerics(qn_onnx_export *export)
+{
+    for (int what = 0; what < QN_NUMERICS_COUNT; what++) {
+        if (qn_model_numerics(export->model, (qn_numerics)what))
+            QN_TRY(add_opset(export, qn_numerics_domain((qn_numerics)what)));
+    }
+    return QN_OK;
+}
+
 static qn_status add_text(qn_onnx_export *export, uint32_t field, const char *text)
 {
     return text ? qn_proto_add_text(&export->tree, &export->tree.root, field, text) : QN_OK;
@@ -64,6 +74,8 @@ static qn_status write_header(qn_onnx_export *export)
     qn_status status = add_opset(export, "");
     if (status == QN_OK)
         status = add_opsets(export, model->graph, &domains);
+    if (status == QN_OK)
+        status = add_numerics(export);
     qn_names_free(&domains);
     QN_TRY(status);
     const bool own = !model->producer;

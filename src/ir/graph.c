@@ -50,6 +50,31 @@ const char *qn_model_metadata(const qn_model *model, const char *key)
     return value;
 }
 
+int64_t qn_model_opset(const qn_model *model, const char *domain)
+{
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        if (strcmp(model->opsets[i].domain, domain) == 0)
+            return model->opsets[i].version;
+    }
+    return 0;
+}
+
+qn_status qn_model_set_opset(qn_model *model, const char *domain, int64_t version)
+{
+    qn_opset *fresh = qn_arena_array(&model->arena, model->n_opsets + 1, sizeof *fresh);
+    size_t count = 0;
+    QN_TRY_ALLOC(model->ctx, fresh);
+    for (size_t i = 0; i < model->n_opsets; i++) {
+        if (strcmp(model->opsets[i].domain, domain) != 0)
+            fresh[count++] = model->opsets[i];
+    }
+    if (version > 0)
+        fresh[count++] = (qn_opset){domain, version};
+    model->opsets = fresh;
+    model->n_opsets = count;
+    return QN_OK;
+}
+
 static void graph_release(qn_graph *graph)
 {
     for (size_t i = 0; i < graph->n_values; i++)

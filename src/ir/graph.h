@@ -169,6 +169,10 @@ qn_model *qn_model_retain(qn_model *model);
 QN_MUST_CHECK qn_status qn_model_set_metadata(qn_model *model, const char *key, const char *value);
 /* NULL: it does not say. */
 const char *qn_model_metadata(const qn_model *model, const char *key);
+/* The version of the domain's operators that the model imports; 0: it imports none. */
+int64_t qn_model_opset(const qn_model *model, const char *domain);
+/* `domain` outlives the model; version 0: the model does not import it any more. */
+QN_MUST_CHECK qn_status qn_model_set_opset(qn_model *model, const char *domain, int64_t version);
 /* A tensor whose contents (not zeroed) can be given back before the model ends: for weights that a
  * pass computes and a backend packs. */
 QN_MUST_CHECK qn_status qn_model_tensor(qn_tensor **out, qn_model *model, const qn_type *type);

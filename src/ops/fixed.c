@@ -2,22 +2,6 @@
 #include "ops/fixed.h"
 
 #include <math.h>
-#include <string.h>
-
-bool qn_node_is_fixed(const qn_node *node)
-{
-    const qn_metadata *said = &node->graph->model->metadata;
-    for (size_t i = 0; i < said->count; i++) {
-        if (strcmp(said->at[i].key, QN_FIXED_KEY) == 0)
-            return strcmp(said->at[i].value, QN_FIXED_WORD) == 0;
-    }
-    return false;
-}
-
-qn_requantization qn_node_requantization(const qn_node *node)
-{
-    return qn_node_is_fixed(node) ? QN_REQUANTIZE_FIXED_POINT : QN_REQUANTIZE_FLOAT;
-}
 
 /* With this shift, or one less where it is rounded up to a bit more. */
 static qn_normal with_shift(double ratio, int32_t shift)

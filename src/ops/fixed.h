@@ -7,7 +7,7 @@
 #ifndef QN_FIXED_H
 #define QN_FIXED_H
 
-#include "ir/qparams.h"
+#include "ops/numerics.h"
 #include "ops/op.h"
 
 /* Bits of the multiplier, and the largest shift. */
@@ -20,12 +20,11 @@ typedef struct qn_normal {
     int32_t shift;
 } qn_normal;
 
-/* What the metadata of a model say where its integers are requantized so: key and value. */
-#define QN_FIXED_KEY "quench.requantize"
-#define QN_FIXED_WORD "fixed"
-/* The node's model says so. */
-bool qn_node_is_fixed(const qn_node *node);
-qn_requantization qn_node_requantization(const qn_node *node);
+/* The node's model is requantized so. */
+static inline bool qn_node_is_fixed(const qn_node *node)
+{
+    return qn_node_requantization(node) == QN_REQUANTIZE_FIXED_POINT;
+}
 
 /* The nearest fixed-point number. Ratios of 2^15 and more become the largest multiplier; 0 and what
  * is no number, 0. */

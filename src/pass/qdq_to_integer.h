@@ -87,11 +87,4 @@ qn_qdq_rule qn_qdq_ort_sigmoid, qn_qdq_ort_leaky_relu;
 /* qdq_to_integer_norms.c: operators that combine many elements. */
 qn_qdq_rule qn_qdq_softmax, qn_qdq_layer_norm, qn_qdq_reduce_mean, qn_qdq_resize;
 
-/* ---- Tables of 16 bits ----------------------------------------------------------------------- */
-
-/* The metadata key of n, where tables have 2^n steps with linear interpolation between
- * (docs/numerics.md). Without it tables have an entry for every number. */
-#define QN_TABLE_BITS_KEY "quench.table_bits"
-enum { QN_TABLE_BITS_MIN = 8, QN_TABLE_BITS_MAX = 12, QN_TABLE_BITS_CHIP = 10 };
-
 #endif

@@ -145,20 +145,9 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
     }
 }
 
-/* The model's QN_TABLE_BITS_KEY; 0: none. */
-static int table_bits(const qn_model *model)
-{
-    const char *text = qn_model_metadata(model, QN_TABLE_BITS_KEY);
-    char *end = NULL;
-    const long bits = text ? strtol(text, &end, 10) : 0;
-    const bool good =
-        text && *text && !*end && bits >= QN_TABLE_BITS_MIN && bits <= QN_TABLE_BITS_MAX;
-    return good ? (int)bits : 0;
-}
-
 /* Keeps the first entry of each of the 2^bits steps, and the very last entry; linear interpolation
  * gives the others. */
-static void straighten(qn_tensor *table, int bits)
+static void interpolate(qn_tensor *table, int bits)
 {
     const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;
     for (int64_t at = 0; at < last; at += step) {
@@ -187,9 +176,9 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
             qn_quantize((float)qn_tensor_f64(mapped, i), &s->y.params, qn_limits_of(dtype));
         qn_store_i64(table->data, dtype, i, &q, 1);
     }
-    const int bits = table_bits(graph->model);
+    const int bits = (int)qn_model_numerics(graph->model, QN_NUMERICS_TABLE_BITS);
     if (bits && mapped->dims[0] > 1 << QN_TABLE_BITS_MAX)
-        straighten(table, bits);
+        interpolate(table, bits);
     return qn_value_constant(out, graph, first->name, table);
 }
 

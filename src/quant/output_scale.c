@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "ops/eval.h"
+#include "ops/numerics.h"
+#include "pass/qdq_to_integer.h"
+#include "pass/rewrite.h"
 
 /* The name of the output follows. */
 static const char prefix[] = "quench.output_scale.";
@@ -15,6 +19,20 @@ qn_status qn_output_set_scale(qn_model *model, const char *output, float scale)
     char number[QN_NUMBER_SIZE];
     QN_TRY_ALLOC(model->ctx, key);
     return qn_model_set_metadata(model, key, qn_number_format_float(number, scale));
+}
+
+/* Tools may strip metadata: where the output is the integers of a Q as a D of scale 1 gives them,
+ * the scale is that of the Q. 1: it is not so, or another engine's file. */
+static double scale_in_graph(const qn_model *model, const char *output)
+{
+    const qn_value *value = qn_graph_value(model->graph, output);
+    const qn_node *d = value ? value->producer : NULL, *q = d ? d->in[0]->producer : NULL;
+    if (!qn_model_numerics(model, QN_NUMERICS_FIXED_POINT) || !qn_is_dequantize(d) ||
+        !qn_is_quantize(q) || !qn_match_is(d->in[1], 1) || !q->in[1]->data ||
+        qn_tensor_count(q->in[1]->data) != 1)
+        return 1;
+    const double scale = qn_tensor_f64(q->in[1]->data, 0);
+    return isfinite(scale) && scale > 0 ? scale : 1;
 }
 
 double qn_output_scale(const qn_model *model, const char *output)
@@ -29,7 +47,7 @@ double qn_output_scale(const qn_model *model, const char *output)
             scale > 0)
             return scale;
     }
-    return 1;
+    return scale_in_graph(model, output);
 }
 
 const char *qn_output_scale_format(char out[QN_OUTPUT_SCALE_TEXT], const qn_model *model,

@@ -136,7 +136,7 @@ typedef struct qn_quant_settings {
     bool unify;
     /* 8-bit weights use half of their range, see qn_params_weight_limits. */
     bool reduce_range;
-    /* The steps of 16-bit tables as a power of two (QN_TABLE_BITS_KEY); 0: a table has every
+    /* The steps of 16-bit tables as a power of two (QN_NUMERICS_TABLE_BITS); 0: a table has every
      * number. */
     int table_bits;
 } qn_quant_settings;

@@ -1,6 +1,7 @@
 /* Reads the head of a scale file: fingerprints, settings, method, refinements. */
 #include <string.h>
 
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"

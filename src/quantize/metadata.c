@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "compare/layer_comparison.h"
-#include "ops/fixed.h"
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "pass/quant_formats.h"
 #include "quant/refinement.h"
@@ -135,9 +135,7 @@ static qn_status describe_tables(qn_model *model, const qn_quantizer *q)
     }
     if (!found || !q->settings.table_bits)
         return QN_OK;
-    char *number = qn_arena_format(&model->arena, "%d", q->settings.table_bits);
-    QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_set_metadata(model, QN_TABLE_BITS_KEY, number);
+    return qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, q->settings.table_bits);
 }
 
 qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quantize_input *input)
@@ -156,11 +154,11 @@ qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quan
     if (s->reduce_range)
         QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
     QN_TRY(describe_patterns(model, "quench.float", s->keep_float, s->n_float));
+    QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_FIXED_POINT, s->profile->fixed_point));
+    QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, 0));
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
-    if (s->profile->fixed_point)
-        QN_TRY(qn_model_set_metadata(model, QN_FIXED_KEY, QN_FIXED_WORD));
     QN_TRY(describe_tensors(model, q->quantizer));
     QN_TRY(describe_percentile(model, &q->settings.params, s->mix));
     QN_TRY(describe_refinements(model, &q->settings.params));

@@ -1,4 +1,5 @@
 /* Settings of a quantization, as the options say them. */
+#include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "quantize/job.h"
 

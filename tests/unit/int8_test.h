@@ -149,7 +149,7 @@ static inline double differing(fixture *f, const char *kernel)
             fill_bytes(f, in[i].data, numbers * (int64_t)size, pick(f, 4) == 0);
     }
     double count = differing_once(f, kernel, in, n_in);
-    assert_int_equal(qn_model_set_metadata(f->model, QN_FIXED_KEY, QN_FIXED_WORD), QN_OK);
+    assert_int_equal(qn_model_set_numerics(f->model, QN_NUMERICS_FIXED_POINT, 1), QN_OK);
     count += differing_once(f, kernel, in, n_in);
     for (size_t i = 0; i < n_in; i++)
         free(in[i].data);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "import/detect.h"
+#include "ops/numerics.h"
 
 static void import_init(qn_onnx_import *import, qn_context *ctx, const qn_proto_schema *schema)
 {
@@ -65,7 +66,8 @@ static qn_status read_header(qn_onnx_import *import)
                         qn_proto_string(root, QN_ONNX_MODEL_PRODUCER_VERSION)));
     QN_TRY(qn_onnx_text(&model->domain, import, qn_proto_string(root, QN_ONNX_MODEL_DOMAIN)));
     QN_TRY(qn_onnx_text(&model->doc, import, qn_proto_string(root, QN_ONNX_MODEL_DOC_STRING)));
-    return qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS);
+    QN_TRY(qn_onnx_metadata(&model->metadata, import, root, QN_ONNX_MODEL_METADATA_PROPS));
+    return qn_model_restore_numerics(model);
 }
 
 /* Shapes that a file declares may be left from other inputs, but who reads an output relies on its
