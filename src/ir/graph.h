@@ -52,8 +52,8 @@ struct qn_value {
     bool is_output;
     /* It stands for a value of the enclosing graph. */
     bool is_capture;
-    /* The number is its place in graph->values for as long as it lives: tables of values are indexed
-     * by it. */
+    /* The number is its place in graph->values for as long as it lives: tables of values are
+     * indexed by it. */
     uint32_t number;
     /* The mark is scratch of the algorithm at work and means nothing between algorithms. */
     uint32_t mark;
@@ -79,8 +79,8 @@ struct qn_node {
      * node's subgraphs capture from this graph (no duplicates). out[i] NULL: output not wanted. */
     int32_t n_in, n_explicit, n_out;
     qn_value **in, **out;
-    /* Below graph->made.numbers, and the same until qn_graph_renumber: tables of nodes are indexed by
-     * it. */
+    /* Below graph->made.numbers, and the same until qn_graph_renumber: tables of nodes are indexed
+     * by it. */
     uint32_t number;
     /* Scratch, as of a value. */
     uint32_t mark;
@@ -209,8 +209,8 @@ void qn_graph_clear_outputs(qn_graph *graph);
 /* Makes `inner` of the subgraph stand for in[slot] of its owner. */
 QN_MUST_CHECK qn_status qn_graph_add_capture(qn_graph *graph, qn_value *inner, int32_t slot);
 
-/* Numbers the nodes from 0 on in the order of the list; made.numbers is n_nodes then. Whoever keeps a
- * table by numbers of a graph is the only one who may. */
+/* Numbers the nodes from 0 on in the order of the list; made.numbers is n_nodes then. Whoever keeps
+ * a table by numbers of a graph is the only one who may. */
 void qn_graph_renumber(qn_graph *graph);
 
 /* ---- Looking --------------------------------------------------------------------------------- */
