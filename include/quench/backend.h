@@ -12,7 +12,7 @@
  * whole that a later Concat makes of it), and the kernels are prepared, in the order of the steps.
  *
  *   plan time      claim, then kernel.prepare   packs weights, compiles; read-only afterwards
- *   session time   kernel.bind                  one caller's state: addresses are fixed from here on
+ *   session time   kernel.bind                  one caller's state: addresses are fixed then
  *   run time       kernel.run                   no allocation, no lock, no parsing
  *
  * A plug-in is a shared object that exports a qn_plugin under the name `qn_plugin_main`. The
