@@ -91,6 +91,7 @@ lint:
 	@tests/lint/run.sh build
 
 format:
+	@python3 tests/lint/comments.py --fix || true
 	@tests/lint/format.sh --fix
 
 clean:

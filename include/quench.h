@@ -17,7 +17,8 @@
  *   a returned pointer is borrowed and lives as long as the object it came from.
  * - Options structs may be NULL (all defaults); set them up with their _INIT macro.
  * - A context serves one thread at a time. A plan is immutable and may be shared by any number of
- *   threads, each with a context and a session of its own. A context outlives what was made with it. */
+ *   threads, each with a context and a session of its own. A context outlives what was made with
+ *   it. */
 #ifndef QUENCH_H
 #define QUENCH_H
 

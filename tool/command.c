@@ -1,3 +1,4 @@
+/* Finds the command of a command line, with the program's own options, and runs it. */
 #include <stdio.h>
 #include <string.h>
 

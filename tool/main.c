@@ -1,3 +1,4 @@
+/* The program `quench`. */
 #include "cli.h"
 
 #if defined(__GLIBC__)

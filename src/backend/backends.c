@@ -1,3 +1,4 @@
+/* The table of backends of this build, in the order in which the planner asks them. */
 #include "backend/ref/ref.h"
 #ifdef QN_BACKEND_CPU
 #include "backend/cpu/cpu.h"

@@ -23,9 +23,9 @@ struct qn_batch_runner {
     /* One-thread sessions; the first belongs to the caller's thread. */
     lane *at;
     /* The session of all threads, whose samples the others' threads help to count. */
-    lane wide;
+    lane all_threads;
     qn_sampler **helpers;
-    qn_plan *narrow_plan, *wide_plan;
+    qn_plan *one_thread_plan, *all_threads_plan;
     qn_stats *total;
     /* Protects all fields below. */
     pthread_mutex_t lock;
@@ -82,7 +82,7 @@ static void run_pieces(lane *l, const qn_batch_pieces *pieces)
     while (runner->status == QN_OK && runner->next < pieces->count) {
         const int64_t piece = runner->next++;
         pthread_mutex_unlock(&runner->lock);
-        const qn_status status = run_piece(l, runner->narrow_plan, pieces, piece);
+        const qn_status status = run_piece(l, runner->one_thread_plan, pieces, piece);
         pthread_mutex_lock(&runner->lock);
         if (status != QN_OK)
             note_failure(l, piece, status);
@@ -90,22 +90,24 @@ static void run_pieces(lane *l, const qn_batch_pieces *pieces)
     pthread_mutex_unlock(&runner->lock);
 }
 
-static qn_status run_wide(qn_batch_runner *runner, const qn_batch_pieces *pieces, int64_t piece)
+static qn_status run_all_threads(qn_batch_runner *runner, const qn_batch_pieces *pieces,
+                                 int64_t piece)
 {
     const qn_batch_runner_options *o = &runner->options;
-    if (!runner->wide_plan)
-        QN_TRY(o->plan(o->user, &runner->wide_plan, runner->n_lanes));
-    const qn_status status = run_piece(&runner->wide, runner->wide_plan, pieces, piece);
-    return status == QN_OK
-               ? QN_OK
-               : qn_fail(runner->ctx, status, "%s", qn_context_error(runner->wide.sampler.ctx));
+    if (!runner->all_threads_plan)
+        QN_TRY(o->plan(o->user, &runner->all_threads_plan, runner->n_lanes));
+    const qn_status status =
+        run_piece(&runner->all_threads, runner->all_threads_plan, pieces, piece);
+    return status == QN_OK ? QN_OK
+                           : qn_fail(runner->ctx, status, "%s",
+                                     qn_context_error(runner->all_threads.sampler.ctx));
 }
 
-static qn_status run_narrow(qn_batch_runner *runner, const qn_batch_pieces *pieces)
+static qn_status run_side_by_side(qn_batch_runner *runner, const qn_batch_pieces *pieces)
 {
     const qn_batch_runner_options *o = &runner->options;
-    if (!runner->narrow_plan)
-        QN_TRY(o->plan(o->user, &runner->narrow_plan, 1));
+    if (!runner->one_thread_plan)
+        QN_TRY(o->plan(o->user, &runner->one_thread_plan, 1));
     runner->next = 0;
     runner->status = QN_OK;
     /* These are the same OpenMP threads that multi-threaded steps use, so that no further threads
@@ -124,8 +126,8 @@ qn_status qn_batch_runner_run(qn_batch_runner *runner, const qn_batch_pieces *pi
     abreast.count -= one_left;
     QN_TRY(qn_check_cancel(runner->ctx));
     if (abreast.count > 0)
-        QN_TRY(run_narrow(runner, &abreast));
-    return one_left ? run_wide(runner, pieces, abreast.count) : QN_OK;
+        QN_TRY(run_side_by_side(runner, &abreast));
+    return one_left ? run_all_threads(runner, pieces, abreast.count) : QN_OK;
 }
 
 /* ---- Statistics ------------------------------------------------------------------------------ */
@@ -154,7 +156,7 @@ qn_status qn_batch_runner_stats(qn_stats **out, qn_batch_runner *runner)
     }
     for (int i = 0; i < runner->n_lanes; i++)
         QN_TRY(gather(runner, &runner->at[i]));
-    QN_TRY(gather(runner, &runner->wide));
+    QN_TRY(gather(runner, &runner->all_threads));
     const qn_stats *total = runner->total;
     QN_TRY(qn_stats_merge(out, runner->ctx, &total, 1));
     qn_stats_sort(*out);
@@ -178,16 +180,17 @@ static qn_status init_lanes(qn_batch_runner *runner)
     QN_TRY_ALLOC(ctx, runner->at);
     runner->helpers = qn_alloc_zero(ctx, (size_t)runner->n_lanes, sizeof *runner->helpers);
     QN_TRY_ALLOC(ctx, runner->helpers);
-    runner->wide.runner = runner;
-    runner->wide.sampler = (qn_sampler){.axis = runner->options.axis, .helpers = runner->helpers};
-    QN_TRY(make_context(&runner->wide.sampler.ctx, runner));
+    runner->all_threads.runner = runner;
+    runner->all_threads.sampler =
+        (qn_sampler){.axis = runner->options.axis, .helpers = runner->helpers};
+    QN_TRY(make_context(&runner->all_threads.sampler.ctx, runner));
     for (int i = 0; i < runner->n_lanes; i++) {
         runner->at[i].runner = runner;
         runner->at[i].slot = i;
         runner->at[i].sampler.axis = runner->options.axis;
         QN_TRY(make_context(&runner->at[i].sampler.ctx, runner));
         if (i > 0)
-            runner->helpers[runner->wide.sampler.n_helpers++] = &runner->at[i].sampler;
+            runner->helpers[runner->all_threads.sampler.n_helpers++] = &runner->at[i].sampler;
     }
     return QN_OK;
 }
@@ -222,12 +225,12 @@ void qn_batch_runner_free(qn_batch_runner *runner)
         return;
     for (int i = 0; runner->at && i < runner->n_lanes; i++)
         close_lane(&runner->at[i]);
-    close_lane(&runner->wide);
+    close_lane(&runner->all_threads);
     qn_free(runner->ctx, runner->at);
     qn_free(runner->ctx, runner->helpers);
     qn_stats_free(runner->total);
-    qn_plan_free(runner->narrow_plan);
-    qn_plan_free(runner->wide_plan);
+    qn_plan_free(runner->one_thread_plan);
+    qn_plan_free(runner->all_threads_plan);
     pthread_mutex_destroy(&runner->lock);
     qn_free(runner->ctx, runner);
 }

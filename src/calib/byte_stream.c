@@ -126,7 +126,7 @@ const char *qn_get_name(qn_byte_reader *in, qn_arena *arena)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-static qn_fingerprint seal_of(const void *data, size_t size)
+static qn_fingerprint checksum_of(const void *data, size_t size)
 {
     qn_fingerprint print = {{0, 0}};
     qn_fingerprint_bytes(&print, data, size);
@@ -136,7 +136,7 @@ static qn_fingerprint seal_of(const void *data, size_t size)
 void qn_put_checksum(qn_text *out)
 {
     if (!out->failed)
-        qn_put_fingerprint(out, seal_of(out->at, out->length));
+        qn_put_fingerprint(out, checksum_of(out->at, out->length));
 }
 
 qn_status qn_get_checked(qn_byte_reader *out, qn_context *ctx, const void *data, size_t size,
@@ -152,7 +152,7 @@ qn_status qn_get_checked(qn_byte_reader *out, qn_context *ctx, const void *data,
     if (size < QN_MAGIC + SEAL)
         return qn_fail(ctx, QN_E_FORMAT, "the file is cut short");
     qn_byte_reader seal = {bytes + size - SEAL, bytes + size, false};
-    if (!qn_fingerprint_same(qn_get_fingerprint(&seal), seal_of(bytes, size - SEAL)))
+    if (!qn_fingerprint_same(qn_get_fingerprint(&seal), checksum_of(bytes, size - SEAL)))
         return qn_fail(ctx, QN_E_FORMAT, "the file is cut short or damaged");
     *out = (qn_byte_reader){bytes + QN_MAGIC, bytes + size - SEAL, false};
     return QN_OK;

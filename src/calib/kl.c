@@ -66,7 +66,7 @@ static double clip_cost(const entropy *e, double clipped, double at_edge, double
 static double divergence(const entropy *e, const cut *c)
 {
     const double all = e->count[e->bins], inside = e->count[c->end] - e->count[c->begin];
-    double told = 0, first = 0, last = 0;
+    double log_sum = 0, first = 0, last = 0;
     if (inside <= 0)
         return INFINITY;
     for (int64_t k = 0; k < c->levels; k++) {
@@ -74,12 +74,12 @@ static double divergence(const entropy *e, const cut *c)
         const int64_t to = c->begin + (c->end - c->begin) * (k + 1) / c->levels;
         const double count = e->count[to] - e->count[from];
         const double share = count > 0 ? count / (e->filled[to] - e->filled[from]) : 0;
-        told += count > 0 ? count * qn_real_log(share) : 0;
+        log_sum += count > 0 ? count * qn_real_log(share) : 0;
         if (from == c->begin)
             first = share;
         last = share;
     }
-    double cost = e->plogp[c->end] - e->plogp[c->begin] - told;
+    double cost = e->plogp[c->end] - e->plogp[c->begin] - log_sum;
     cost += clip_cost(e, e->count[c->begin], e->mass[c->begin], first);
     cost += clip_cost(e, all - e->count[c->end], e->mass[c->end - 1], last);
     return cost / all - qn_real_log(all) + qn_real_log(inside);

@@ -6,7 +6,7 @@
  *   v samples, v entries; for each, in ascending order of names:
  *       v length, name
  *       v samples, count, zeros      f min, max     x sum, sum_min, sum_max
- *       v axis + 1, channels + 1; where there are channels: f min, max  x sum, sum of squares  of each
+ *       v axis + 1, channels + 1; for each channel: f min, max     x sum, sum of squares
  *       v exponent - QN_HISTOGRAM_EXPONENT_MIN + 1 (0: no histogram), then both sides:
  *           v bins up to the last that is not 0; each a varint, zeros as 0 and their number
  *   fingerprint of all before

@@ -20,7 +20,7 @@ struct qn_dataset {
     const int64_t *labels;
 };
 
-/* ---- What sources tell of inputs ------------------------------------------------------------- */
+/* ---- What sources know of inputs ------------------------------------------------------------- */
 
 /* Whether samples fit the model's shape and type, as far as these are known. */
 static bool fits(const qn_value_info *info, const qn_dataset_input *in)

@@ -110,15 +110,15 @@ static qn_status cannot_open(qn_context *ctx, const char *path)
     return qn_fail(ctx, QN_E_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-/* Whether the warning names this skipped file instead of `told`: an image rather than another file,
- * else the first by name. */
-static bool is_worth_telling(const char *path, const char *told)
+/* Whether the warning names this skipped file instead of `named`: an image rather than another
+ * file, else the first by name. */
+static bool is_named_first(const char *path, const char *named)
 {
-    if (!told)
+    if (!named)
         return true;
     const bool image = qn_file_kind_of(path) == QN_FILE_UNDECODABLE;
-    const bool other = qn_file_kind_of(told) == QN_FILE_UNDECODABLE;
-    return image == other ? strcmp(path, told) < 0 : image;
+    const bool other = qn_file_kind_of(named) == QN_FILE_UNDECODABLE;
+    return image == other ? strcmp(path, named) < 0 : image;
 }
 
 static void skip(collection *c, const char *path)
@@ -126,7 +126,7 @@ static void skip(collection *c, const char *path)
     if (qn_path_is_folder(path))
         return;
     c->skipped++;
-    if (is_worth_telling(path, c->first_skipped))
+    if (is_named_first(path, c->first_skipped))
         c->first_skipped = path;
 }
 
@@ -166,7 +166,7 @@ static qn_status collect_class(collection *c, const char *folder, const char *na
         status = within ? collect(c, within, strlen(within), label) : qn_fail_nomem(c->ctx);
     }
     c->skipped += own.skipped;
-    if (own.first_skipped && is_worth_telling(own.first_skipped, c->first_skipped))
+    if (own.first_skipped && is_named_first(own.first_skipped, c->first_skipped))
         c->first_skipped = own.first_skipped;
     collection_free(&own);
     return status;
@@ -235,7 +235,7 @@ static qn_status fail_empty(const collection *c, const char *path)
     return qn_fail(c->ctx, QN_E_INVALID, "%s: the folder has no samples (%s)", path, list);
 }
 
-static void tell_skipped(const collection *c, const char *path)
+static void warn_skipped(const collection *c, const char *path)
 {
     if (!c->skipped)
         return;
@@ -258,7 +258,7 @@ qn_status qn_listing_folder(qn_listing *out, qn_context *ctx, qn_arena *arena, c
     if (status == QN_OK)
         status = check_kind(out, ctx, path);
     if (status == QN_OK)
-        tell_skipped(&c, path);
+        warn_skipped(&c, path);
     collection_free(&c);
     return status;
 }

@@ -1,7 +1,8 @@
 /* A float pass that is not finished, in a file. The same kind of bytes as a statistics file:
  *
- *   "qnfwds 1", key, v numbers of forwards and each of them, 0 or 1 and statistics for each but the last, the statistics
- *   up to now, v forwards and of each print, v outputs and each of them (v type, v rank, v dims, bytes). */
+ *   "qnfwds 1", key, v numbers of forwards and each of them,
+ *   0 or 1 and statistics for each but the last, the statistics up to now,
+ *   v forwards and of each print, v outputs and each of them (v type, v rank, v dims, bytes). */
 #include "executor/forward_log.h"
 
 #include <string.h>

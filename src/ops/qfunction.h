@@ -3,7 +3,7 @@
  * give the same bits:
  *
  *   f            by kind, see qn_qfunction_of
- *   y = clamp(rint(f * gain + offset) + zero)            gain = attribute / scale, offset likewise */
+ *   y = clamp(rint(f * gain + offset) + zero)          gain = attribute / scale, offset likewise */
 #ifndef QN_QFUNCTION_H
 #define QN_QFUNCTION_H
 

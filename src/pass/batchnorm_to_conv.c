@@ -24,7 +24,7 @@ static qn_status make_weights(qn_value *out[2], qn_graph *graph, const qn_affine
     return qn_value_constant(&out[1], graph, NULL, bias);
 }
 
-static qn_status spread(qn_pass_context *self, qn_node *node, qn_arena *arena)
+static qn_status replace_by_conv(qn_pass_context *self, qn_node *node, qn_arena *arena)
 {
     qn_affine affine;
     qn_value *weights[2];
@@ -52,7 +52,7 @@ static qn_status batchnorm_to_conv(qn_pass_context *self)
     for (qn_node *node = self->graph->first, *next; node && status == QN_OK; node = next) {
         next = node->next;
         if (node->op == &qn_op_BatchNormalization)
-            status = spread(self, node, &arena);
+            status = replace_by_conv(self, node, &arena);
         qn_arena_reset(&arena);
     }
     qn_arena_free(&arena);

@@ -16,7 +16,7 @@ static bool is_sum(const qn_node *node)
     return node->n_in > 1;
 }
 
-static qn_status spell_sum(qn_node *node)
+static qn_status sum_to_adds(qn_node *node)
 {
     qn_value *pair[2] = {node->in[0], NULL};
     qn_node *add;
@@ -77,7 +77,7 @@ static bool has_one_slope(const qn_node *node)
     return qn_match_number(node->in[1], &slope) && qn_dtype_is_float(node->in[1]->data->dtype);
 }
 
-static qn_status leak(qn_node *node)
+static qn_status to_leaky_relu(qn_node *node)
 {
     double slope = 0;
     qn_node *fresh;
@@ -95,8 +95,8 @@ static const struct {
     qn_status (*replace)(qn_node *node);
 } rules[] = {
     {&qn_op_Div, divides_by_constant, multiply_instead},
-    {&qn_op_PRelu, has_one_slope, leak},
-    {&qn_op_Sum, is_sum, spell_sum},
+    {&qn_op_PRelu, has_one_slope, to_leaky_relu},
+    {&qn_op_Sum, is_sum, sum_to_adds},
 };
 
 static qn_status canonicalize_elements(qn_pass_context *self)

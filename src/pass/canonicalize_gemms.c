@@ -40,7 +40,7 @@ static bool adds_number(const qn_node *node, int64_t columns)
     return c && qn_tensor_count(c) == 1 && (c->rank == 0 || columns != 1);
 }
 
-static qn_status spread_row(qn_node *node, int64_t columns)
+static qn_status broadcast_row(qn_node *node, int64_t columns)
 {
     qn_value *shape;
     if (!adds_number(node, columns))
@@ -64,7 +64,7 @@ static qn_status transpose_first(qn_node *node)
     return qn_node_set_input(node, 0, made->out[0]);
 }
 
-static bool is_plain(const qn_node *node, int64_t columns)
+static bool is_canonical(const qn_node *node, int64_t columns)
 {
     const qn_gemm_attrs *a = node->attrs;
     return !a->transA && a->alpha == 1 && (a->beta == 1 || !is_constant(node, 2)) &&
@@ -79,11 +79,11 @@ static qn_status canonicalize_gemms(qn_pass_context *self)
             node->in[1]->data->dtype != QN_FLOAT32 || node->in[1]->data->rank != 2)
             continue;
         const int64_t columns = node->in[1]->data->dims[a->transB ? 0 : 1];
-        if (is_plain(node, columns))
+        if (is_canonical(node, columns))
             continue;
         QN_TRY(scale_constant(&a->alpha, node, 1));
         QN_TRY(scale_constant(&a->beta, node, 2));
-        QN_TRY(spread_row(node, columns));
+        QN_TRY(broadcast_row(node, columns));
         QN_TRY(transpose_first(node));
         self->changes++;
     }

@@ -9,7 +9,7 @@
 
 /* This is so far down that no element of a network is noticed beside it, and so far from the end of
  * float that many such numbers can be added. */
-static const float lowest = -1e30F;
+static const float lowest_mask = -1e30F;
 
 /* ---- Ways to a Softmax ----------------------------------------------------------------------- */
 
@@ -61,18 +61,18 @@ void qn_softmax_masks_mark(bool *out, const qn_graph *graph)
 /* ---- Constants ------------------------------------------------------------------------------- */
 
 /* Whether a constant has an element below `lowest`. NaN and +inf stay and are reported as such. */
-static bool is_below(const qn_value *value)
+static bool has_elements_below(const qn_value *value)
 {
     bool found = false;
     if (!value || !value->data || value->data->dtype != QN_FLOAT32)
         return false;
     const int64_t count = qn_tensor_count(value->data);
     for (int64_t i = 0; i < count && !found; i++)
-        found = qn_tensor_f64(value->data, i) < (double)lowest;
+        found = qn_tensor_f64(value->data, i) < (double)lowest_mask;
     return found;
 }
 
-static qn_status raise_constant(qn_value **out, qn_graph *graph, const qn_value *value)
+static qn_status clamp_constant(qn_value **out, qn_graph *graph, const qn_value *value)
 {
     qn_tensor *tensor;
     const qn_type type = qn_type_of(value->data);
@@ -81,14 +81,14 @@ static qn_status raise_constant(qn_value **out, qn_graph *graph, const qn_value 
     QN_TRY(qn_model_tensor(&tensor, graph->model, &type));
     for (int64_t i = 0; i < count; i++) {
         const float x = (float)qn_tensor_f64(value->data, i);
-        ((float *)tensor->data)[i] = x < lowest ? lowest : x;
+        ((float *)tensor->data)[i] = x < lowest_mask ? lowest_mask : x;
     }
     QN_TRY(qn_rewrite_name(&name, graph, value->name, "_finite"));
     return qn_value_constant(out, graph, name, tensor);
 }
 
 /* Input i of the node leads to nothing but a Softmax. */
-static bool is_way(const qn_node *node, int32_t i, const bool *marked)
+static bool leads_to_softmax(const qn_node *node, int32_t i, const bool *marked)
 {
     return node->n_out == 1 && node->out[0] && marked[node->out[0]->mark] && carries(node, i);
 }
@@ -98,21 +98,21 @@ static bool is_way(const qn_node *node, int32_t i, const bool *marked)
 static qn_status replace(qn_node *first, const qn_value *old, const bool *marked)
 {
     qn_value *fresh;
-    QN_TRY(raise_constant(&fresh, first->graph, old));
+    QN_TRY(clamp_constant(&fresh, first->graph, old));
     for (qn_node *node = first; node; node = node->next) {
         for (int32_t i = 0; i < node->n_in; i++) {
-            if (node->in[i] == old && is_way(node, i, marked))
+            if (node->in[i] == old && leads_to_softmax(node, i, marked))
                 QN_TRY(qn_node_set_input(node, i, fresh));
         }
     }
     return QN_OK;
 }
 
-static qn_status raise_masks(qn_pass_context *self, const bool *marked)
+static qn_status clamp_masks(qn_pass_context *self, const bool *marked)
 {
     for (qn_node *node = self->graph->first; node; node = node->next) {
         for (int32_t i = 0; i < node->n_in; i++) {
-            if (!is_way(node, i, marked) || !is_below(node->in[i]))
+            if (!leads_to_softmax(node, i, marked) || !has_elements_below(node->in[i]))
                 continue;
             QN_TRY(replace(node, node->in[i], marked));
             self->changes++;
@@ -126,7 +126,7 @@ static qn_status clamp_softmax_masks(qn_pass_context *self)
     bool *marked = qn_alloc_zero(self->ctx, self->graph->n_values + 1, sizeof *marked);
     QN_TRY_ALLOC(self->ctx, marked);
     qn_softmax_masks_mark(marked, self->graph);
-    const qn_status status = raise_masks(self, marked);
+    const qn_status status = clamp_masks(self, marked);
     qn_free(self->ctx, marked);
     return status;
 }

@@ -153,7 +153,7 @@ static qn_status name_product(qn_value *y, const qn_node *node)
     return qn_value_rename(y, result);
 }
 
-static qn_status lower(qn_node *node, const product *p)
+static qn_status replace_by_matmul(qn_node *node, const product *p)
 {
     const letters order = join(&p->batch, &p->rows, &p->columns);
     int64_t shape[QN_MAX_RANK];
@@ -180,7 +180,7 @@ static qn_status einsum_to_matmul(qn_pass_context *self)
             !read_equation(&p, ((const qn_einsum_attrs *)node->attrs)->equation) ||
             !sort_letters(&p) || !sizes_agree(&p, node))
             continue;
-        QN_TRY(lower(node, &p));
+        QN_TRY(replace_by_matmul(node, &p));
         self->changes++;
     }
     return QN_OK;

@@ -32,7 +32,7 @@ static qn_status keep_parameters(qn_value *value, const qn_quantized *q)
     return QN_OK;
 }
 
-static qn_status take_constant(qn_pass_context *self, qn_node *node)
+static qn_status dequantize_constant(qn_pass_context *self, qn_node *node)
 {
     qn_quantized d = {.value = node->in[0]};
     qn_value *value = node->out[0];
@@ -46,7 +46,7 @@ static qn_status take_constant(qn_pass_context *self, qn_node *node)
 }
 
 /* `node` is a D behind a Q. */
-static qn_status take_pair(qn_pass_context *self, qn_node *node)
+static qn_status remove_qdq(qn_pass_context *self, qn_node *node)
 {
     qn_quantized d = {.value = node->in[0]}, q = {.value = node->in[0]};
     qn_node *before = node->in[0]->producer;
@@ -96,7 +96,7 @@ static bool makes_output(const qn_node *quantize)
 
 /* A Q whose least integer stands for 0 removes negative numbers: other integers need a Clip for
  * that, and float outputs need both limits. */
-static qn_status spell_limit(qn_pass_context *self, qn_node *node)
+static qn_status insert_clip(qn_pass_context *self, qn_node *node)
 {
     qn_quantized q = {.value = node->out[0]};
     qn_qparams *p = NULL;
@@ -130,11 +130,11 @@ static qn_status extract_scales(qn_pass_context *self)
         if (qn_is_quantize(node) && qn_node_reads_constants(node) && !node->out[0]->is_output)
             QN_TRY(qn_rewrite_fold(node));
         else if (qn_is_quantize(node))
-            QN_TRY(spell_limit(self, node));
+            QN_TRY(insert_clip(self, node));
         else if (qn_is_dequantize(node) && qn_node_reads_constants(node))
-            QN_TRY(take_constant(self, node));
+            QN_TRY(dequantize_constant(self, node));
         else if (qn_is_dequantize(node) && qn_is_quantize(node->in[0]->producer))
-            QN_TRY(take_pair(self, node));
+            QN_TRY(remove_qdq(self, node));
     }
     return QN_OK;
 }

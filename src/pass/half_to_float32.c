@@ -34,7 +34,7 @@ static bool takes_floats(const qn_op *op)
 
 /* Casts round, as they are asked to. A table from which rows are taken (Gather) stays as small as
  * it is. */
-static bool can_widen(const qn_node *node)
+static bool can_use_float32(const qn_node *node)
 {
     const qn_op *op = node->op;
     const bool picks = (op->flags & QN_OP_MOVES) && node->in[0] && node->in[0]->data;
@@ -56,7 +56,7 @@ static qn_status finish_cast(qn_node *cast, qn_dtype to)
     return qn_node_infer(cast);
 }
 
-static qn_status widen_input(qn_node *node, int32_t slot)
+static qn_status cast_input(qn_node *node, int32_t slot)
 {
     qn_value *value = node->in[slot];
     const qn_node_spec spec = {.op = &qn_op_Cast, .before = node, .in = {value}, .n_in = 1};
@@ -70,7 +70,7 @@ static qn_status widen_input(qn_node *node, int32_t slot)
 }
 
 /* The name stays with what the node computes, unless callers know it as an output's. */
-static qn_status widen_output(qn_node *node, int32_t slot, qn_dtype half)
+static qn_status cast_output(qn_node *node, int32_t slot, qn_dtype half)
 {
     qn_graph *graph = node->graph;
     qn_value *value = node->out[slot], *wide;
@@ -92,11 +92,11 @@ static qn_status widen_output(qn_node *node, int32_t slot, qn_dtype half)
 
 /* What an output is is known by inference: an attribute may fix it (DequantizeLinear's
  * output_dtype). */
-static qn_status widen(qn_node *node)
+static qn_status use_float32(qn_node *node)
 {
     for (int32_t i = 0; i < node->n_in; i++) {
         if (is_half(node->in[i]))
-            QN_TRY(widen_input(node, i));
+            QN_TRY(cast_input(node, i));
     }
     for (int32_t o = 0; o < node->n_out; o++) {
         if (node->out[o])
@@ -110,7 +110,7 @@ static qn_status widen(qn_node *node)
             continue;
         value->mark = 0;
         if (value->type.dtype == QN_FLOAT32)
-            QN_TRY(widen_output(node, o, half));
+            QN_TRY(cast_output(node, o, half));
     }
     return QN_OK;
 }
@@ -133,9 +133,9 @@ static qn_status half_to_float32(qn_pass_context *self)
         self->graph->values[i]->mark = 0;
     for (qn_node *node = self->graph->first, *next; node; node = next) {
         next = node->next;
-        if (!can_widen(node))
+        if (!can_use_float32(node))
             continue;
-        QN_TRY(widen(node));
+        QN_TRY(use_float32(node));
         self->changes++;
     }
     if (self->changes)

@@ -9,24 +9,24 @@ typedef struct qn_seen_node {
     const char *name;
     const qn_op *op;
     /* A hash of its inputs and outputs. */
-    size_t print;
+    size_t hash;
     /* Still there */
-    bool left;
+    bool remains;
 } qn_seen_node;
 
-static size_t mix(size_t print, const void *item)
+static size_t mix_hash(size_t hash, const void *item)
 {
-    return (print ^ (size_t)(uintptr_t)item) * (size_t)1099511628211u;
+    return (hash ^ (size_t)(uintptr_t)item) * (size_t)1099511628211u;
 }
 
-static size_t print_of(const qn_node *node)
+static size_t hash_of(const qn_node *node)
 {
-    size_t print = 14695981039346656037u;
+    size_t hash = 14695981039346656037u;
     for (int32_t i = 0; i < node->n_in; i++)
-        print = mix(print, node->in[i]);
+        hash = mix_hash(hash, node->in[i]);
     for (int32_t i = 0; i < node->n_out; i++)
-        print = mix(print, node->out[i]);
-    return print;
+        hash = mix_hash(hash, node->out[i]);
+    return hash;
 }
 
 qn_status qn_pass_snapshot_take(qn_pass_snapshot *s, const qn_graph *graph)
@@ -37,7 +37,7 @@ qn_status qn_pass_snapshot_take(qn_pass_snapshot *s, const qn_graph *graph)
     QN_TRY_ALLOC(graph->ctx, s->nodes);
     for (const qn_node *node = graph->first; node; node = node->next) {
         qn_seen_node *seen = &s->nodes[count++];
-        *seen = (qn_seen_node){.name = node->name, .op = node->op, .print = print_of(node)};
+        *seen = (qn_seen_node){.name = node->name, .op = node->op, .hash = hash_of(node)};
         QN_TRY(qn_names_set(&s->by_name, node->name, seen));
     }
     s->count = count;
@@ -50,14 +50,14 @@ void qn_pass_snapshot_report(qn_pass_snapshot *s, const qn_graph *graph,
     for (const qn_node *node = graph->first; node; node = node->next) {
         qn_seen_node *seen = qn_names_get(&s->by_name, node->name);
         if (seen)
-            seen->left = true;
+            seen->remains = true;
         if (!seen)
             observer->changed(observer->user, pass, "added", node->name, node->op);
-        else if (seen->op != node->op || seen->print != print_of(node))
+        else if (seen->op != node->op || seen->hash != hash_of(node))
             observer->changed(observer->user, pass, "changed", node->name, node->op);
     }
     for (size_t i = 0; i < s->count; i++) {
-        if (!s->nodes[i].left)
+        if (!s->nodes[i].remains)
             observer->changed(observer->user, pass, "removed", s->nodes[i].name, s->nodes[i].op);
     }
 }

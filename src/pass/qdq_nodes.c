@@ -36,6 +36,6 @@ size_t qn_qdq_base_length(const char *name)
 {
     static const char tail[] = Q_TAIL OUTPUT_TAIL;
     const size_t length = strlen(name), own = sizeof tail - 1;
-    const bool tells = length > own && strcmp(name + length - own, tail) == 0;
-    return tells ? length - own : length;
+    const bool is_q_result = length > own && strcmp(name + length - own, tail) == 0;
+    return is_q_result ? length - own : length;
 }

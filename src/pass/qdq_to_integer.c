@@ -411,7 +411,7 @@ static const struct {
     {&qn_op_Sigmoid, qn_qdq_ort_sigmoid},
 };
 
-static qn_status lower_node(bool *done, qn_node *node)
+static qn_status apply_rules(bool *done, qn_node *node)
 {
     for (size_t i = 0; i < QN_COUNT_OF(rules) && !*done; i++) {
         if (rules[i].op == node->op)
@@ -421,9 +421,9 @@ static qn_status lower_node(bool *done, qn_node *node)
 }
 
 /* Applies all rules, also those whose operators no file can contain. */
-static qn_status lower_freely(bool *done, qn_node *node)
+static qn_status apply_all_rules(bool *done, qn_node *node)
 {
-    QN_TRY(lower_node(done, node));
+    QN_TRY(apply_rules(done, node));
     if (!*done && node->op == &qn_op_Resize)
         QN_TRY(qn_qdq_resize(done, node));
     if (!*done)
@@ -433,7 +433,7 @@ static qn_status lower_freely(bool *done, qn_node *node)
     return *done || node->op != &qn_op_PRelu ? QN_OK : qn_qdq_prelu(done, node);
 }
 
-static qn_status lower_portably(bool *done, qn_node *node)
+static qn_status apply_ort_rules(bool *done, qn_node *node)
 {
     bool is_portable = false;
     if (qn_is_quantize(node)) {
@@ -447,10 +447,10 @@ static qn_status lower_portably(bool *done, qn_node *node)
         if (portable_rules[i].op == node->op)
             return portable_rules[i].lower(done, node);
     }
-    return lower_node(done, node);
+    return apply_rules(done, node);
 }
 
-static qn_status lower_graph(qn_pass_context *self)
+static qn_status qdq_to_integer(qn_pass_context *self)
 {
     if (self->keep_quantization)
         return QN_OK;
@@ -458,7 +458,7 @@ static qn_status lower_graph(qn_pass_context *self)
     for (qn_node *node = self->graph->first, *before; node;) {
         bool done = false;
         before = node->prev;
-        QN_TRY(self->ort_only ? lower_portably(&done, node) : lower_freely(&done, node));
+        QN_TRY(self->ort_only ? apply_ort_rules(&done, node) : apply_all_rules(&done, node));
         self->changes += done;
         if (!done)
             node = node->next;
@@ -471,4 +471,4 @@ static qn_status lower_graph(qn_pass_context *self)
 const qn_pass qn_pass_qdq_to_integer = {
     .name = "qdq-to-integer",
     .brief = "operators between DequantizeLinear and QuantizeLinear become integer ones",
-    .run = lower_graph};
+    .run = qdq_to_integer};

@@ -147,7 +147,7 @@ static qn_status map_all(qn_tensor **out, qn_arena *arena, const qn_node *first,
 
 /* Keeps the first entry of each of the 2^bits steps, and the very last entry; linear interpolation
  * gives the others. */
-static void straighten(qn_tensor *table, int bits)
+static void interpolate(qn_tensor *table, int bits)
 {
     const int64_t step = table->dims[0] >> bits, last = table->dims[0] - 1;
     for (int64_t at = 0; at < last; at += step) {
@@ -178,7 +178,7 @@ static qn_status make_table(qn_value **out, const qn_node *first, const qn_node 
     }
     const int bits = (int)qn_model_numerics(graph->model, QN_NUMERICS_TABLE_BITS);
     if (bits && mapped->dims[0] > 1 << QN_TABLE_BITS_MAX)
-        straighten(table, bits);
+        interpolate(table, bits);
     return qn_value_constant(out, graph, first->name, table);
 }
 

@@ -94,7 +94,7 @@ qn_status qn_qdq_is_in_ort(bool *found, const qn_node *node)
 
 /* ---- Functions with an operator of their own ------------------------------------------------- */
 
-static qn_status lower_function(bool *done, qn_node *node, const qn_op *op, size_t attrs_size)
+static qn_status replace_function(bool *done, qn_node *node, const qn_op *op, size_t attrs_size)
 {
     qn_qdq_unary p;
     QN_TRY(qn_qdq_find_unary(done, &p, node));
@@ -103,10 +103,10 @@ static qn_status lower_function(bool *done, qn_node *node, const qn_op *op, size
 
 qn_status qn_qdq_ort_sigmoid(bool *done, qn_node *node)
 {
-    return lower_function(done, node, &qn_op_ms_QLinearSigmoid, 0);
+    return replace_function(done, node, &qn_op_ms_QLinearSigmoid, 0);
 }
 
 qn_status qn_qdq_ort_leaky_relu(bool *done, qn_node *node)
 {
-    return lower_function(done, node, &qn_op_ms_QLinearLeakyRelu, node->op->attrs_size);
+    return replace_function(done, node, &qn_op_ms_QLinearLeakyRelu, node->op->attrs_size);
 }

@@ -8,7 +8,7 @@
 #include "ops/quantize.h"
 #include "pass/qdq_to_integer.h"
 
-typedef struct mac {
+typedef struct product_node {
     qn_node *node;
     qn_quantized x, w, y;
     /* A Q stands behind */
@@ -17,10 +17,10 @@ typedef struct mac {
     int64_t filters;
     /* Integers of scale sx * sw; NULL: none */
     qn_value *bias;
-} mac;
+} product_node;
 
 /* The inputs are integers and their scales stand along `axis` of w, where `filters` are counted. */
-static qn_status read_mac(bool *found, mac *m, int64_t axis)
+static qn_status read_product_node(bool *found, product_node *m, int64_t axis)
 {
     const qn_node *node = m->node;
     QN_TRY(qn_qdq_input(found, &m->x, node->in[0]));
@@ -63,7 +63,7 @@ static double bias_of(const numbers *b, int64_t c)
 }
 
 /* Bias c in units of sx * sw[c]: the stored integer where that is its scale. */
-static double bias_units(const mac *m, const numbers *b, int64_t c)
+static double bias_units(const product_node *m, const numbers *b, int64_t c)
 {
     const double unit = (double)m->x.params.scale * (double)qn_quantized_scale(&m->w, c);
     const double scale = bias_scale(b, c), bias = bias_of(b, c);
@@ -73,7 +73,7 @@ static double bias_units(const mac *m, const numbers *b, int64_t c)
 }
 
 /* Weights of filter c are all 0, so that its scale is free. */
-static bool is_dead(const mac *m, int64_t c)
+static bool has_zero_weights(const product_node *m, int64_t c)
 {
     const qn_tensor *w = m->w.value->data;
     int64_t inner = 1;
@@ -93,7 +93,7 @@ static bool is_dead(const mac *m, int64_t c)
 }
 
 /* Scales of weights that are all 0, chosen so that the biases of their filters fit. */
-static qn_status free_scales(mac *m, const numbers *b, double most)
+static qn_status scales_for_biases(product_node *m, const numbers *b, double most)
 {
     qn_graph *graph = m->node->graph;
     const double x_scale = (double)m->x.params.scale;
@@ -112,18 +112,18 @@ static qn_status free_scales(mac *m, const numbers *b, double most)
 }
 
 /* *found false: they do not fit into `most`, and the node stays float. */
-static qn_status fit_bias(bool *found, mac *m, const numbers *b, double most)
+static qn_status fit_bias(bool *found, product_node *m, const numbers *b, double most)
 {
     bool any_dead = false;
     for (int64_t c = 0; c < m->filters && *found; c++) {
         if (fabs(bias_units(m, b, c)) <= most)
             continue;
-        any_dead = *found = isfinite(bias_of(b, c) * bias_scale(b, c)) && is_dead(m, c);
+        any_dead = *found = isfinite(bias_of(b, c) * bias_scale(b, c)) && has_zero_weights(m, c);
     }
-    return *found && any_dead ? free_scales(m, b, most) : QN_OK;
+    return *found && any_dead ? scales_for_biases(m, b, most) : QN_OK;
 }
 
-static qn_status make_bias(bool *found, mac *m, const numbers *b)
+static qn_status make_bias(bool *found, product_node *m, const numbers *b)
 {
     const bool wide = !qn_quantized_is_byte(&m->x) || !qn_quantized_is_byte(&m->w);
     const qn_dtype dtype = wide ? QN_INT64 : QN_INT32;
@@ -143,7 +143,7 @@ static qn_status make_bias(bool *found, mac *m, const numbers *b)
 
 /* Reads factor * value; *found is false where the value is not constant, has another shape or does
  * not fit int32. */
-static qn_status read_bias(bool *found, mac *m, const qn_value *value, float factor)
+static qn_status read_bias(bool *found, product_node *m, const qn_value *value, float factor)
 {
     numbers b = {.data = value ? value->data : NULL, .factor = factor};
     if (!value)
@@ -161,7 +161,7 @@ static qn_status read_bias(bool *found, mac *m, const qn_value *value, float fac
 /* ---- Operators ------------------------------------------------------------------------------- */
 
 /* `op` with a Q behind, `to_float` without. */
-static qn_status replace_conv(const mac *m, const qn_op *op, const qn_op *to_float)
+static qn_status replace_conv(const product_node *m, const qn_op *op, const qn_op *to_float)
 {
     qn_value *const with[9] = {m->x.value, m->x.scale, m->x.zero, m->w.value, m->w.scale,
                                m->w.zero,  m->y.scale, m->y.zero, m->bias};
@@ -177,15 +177,15 @@ static qn_status replace_conv(const mac *m, const qn_op *op, const qn_op *to_flo
 
 qn_status qn_qdq_conv(bool *done, qn_node *node)
 {
-    mac m = {.node = node};
-    QN_TRY(read_mac(done, &m, 0));
+    product_node m = {.node = node};
+    QN_TRY(read_product_node(done, &m, 0));
     if (*done)
         QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, 1));
     return *done ? replace_conv(&m, &qn_op_QLinearConv, &qn_op_qn_ConvIntegerToFloat) : QN_OK;
 }
 
 /* A list for one group becomes one for all `count` filters. */
-static qn_status spread(qn_value **list, const mac *m)
+static qn_status spread(qn_value **list, const product_node *m)
 {
     const qn_tensor *from = (*list)->data;
     const size_t size = qn_dtype_size(from->dtype);
@@ -206,8 +206,8 @@ static qn_status spread(qn_value **list, const mac *m)
 qn_status qn_qdq_conv_transpose(bool *done, qn_node *node)
 {
     const qn_window_attrs *attrs = node->attrs;
-    mac m = {.node = node};
-    QN_TRY(read_mac(done, &m, 1));
+    product_node m = {.node = node};
+    QN_TRY(read_product_node(done, &m, 1));
     m.filters *= attrs->group;
     if (*done)
         QN_TRY(spread(&m.w.scale, &m));
@@ -223,10 +223,10 @@ qn_status qn_qdq_conv_transpose(bool *done, qn_node *node)
 qn_status qn_qdq_gemm(bool *done, qn_node *node)
 {
     const qn_gemm_attrs *attrs = node->attrs;
-    mac m = {.node = node};
+    product_node m = {.node = node};
     if (attrs->alpha != 1.0f)
         return QN_OK;
-    QN_TRY(read_mac(done, &m, attrs->transB ? 0 : 1));
+    QN_TRY(read_product_node(done, &m, attrs->transB ? 0 : 1));
     if (*done)
         QN_TRY(read_bias(done, &m, node->n_in > 2 ? node->in[2] : NULL, attrs->beta));
     if (!*done)
@@ -251,7 +251,7 @@ qn_status qn_qdq_gemm(bool *done, qn_node *node)
 /* ---- MatMul ---------------------------------------------------------------------------------- */
 
 /* Both sides are activations, each with one scale. */
-static qn_status read_product(bool *found, mac *m)
+static qn_status read_product(bool *found, product_node *m)
 {
     QN_TRY(qn_qdq_input(found, &m->x, m->node->in[0]));
     if (*found && m->x.params.axis < 0)
@@ -261,7 +261,7 @@ static qn_status read_product(bool *found, mac *m)
 }
 
 /* A constant added behind the product of a matrix is its bias. */
-static qn_status take_bias(mac *m, qn_node **last)
+static qn_status take_bias(product_node *m, qn_node **last)
 {
     qn_node *add = qn_value_only_user(m->node->out[0]);
     bool found = true;
@@ -277,7 +277,7 @@ static qn_status take_bias(mac *m, qn_node **last)
     return qn_qdq_output(&m->has_y, &m->y, add->out[0]);
 }
 
-static qn_status replace_matmul(const mac *m, qn_node *last)
+static qn_status replace_matmul(const product_node *m, qn_node *last)
 {
     const qn_quantized *y = m->has_y ? &m->y : NULL;
     qn_value *const in[9] = {m->x.value,          m->x.scale,         m->x.zero,
@@ -299,12 +299,12 @@ qn_status qn_qdq_matmul(bool *done, qn_node *node)
 {
     const qn_tensor *w = NULL;
     qn_node *last = node;
-    mac m = {.node = node};
+    product_node m = {.node = node};
     QN_TRY(read_product(done, &m));
     if (!*done) {
         const qn_type *type = &node->in[1]->type;
         if (type->rank == 2)
-            QN_TRY(read_mac(done, &m, 1));
+            QN_TRY(read_product_node(done, &m, 1));
     }
     if (!*done)
         return QN_OK;

@@ -18,7 +18,7 @@
 /* Attributes of the float operator, and what it reads besides. */
 typedef qn_status attrs_fn(qn_node *fresh, const qn_node *node);
 
-typedef struct raised {
+typedef struct qoperator_row {
     const qn_op *from, *to;
     /* Slot of the first (integers, scale, zero point) */
     int32_t first;
@@ -31,7 +31,7 @@ typedef struct raised {
     attrs_fn *attrs;
     /* Whether the float operator can express the node; NULL: it always can. */
     bool (*fits)(const qn_node *node);
-} raised;
+} qoperator_row;
 
 static qn_status same_attrs(qn_node *fresh, const qn_node *node)
 {
@@ -93,7 +93,7 @@ static qn_status reduce_attrs(qn_node *fresh, const qn_node *node)
     return qn_node_set_input(fresh, fresh->n_in - 1, axes);
 }
 
-static const raised rows[] = {
+static const qoperator_row rows[] = {
     {&qn_op_QLinearConv, &qn_op_Conv, 0, 2, 6, 8, same_attrs, NULL},
     {&qn_op_QLinearMatMul, &qn_op_MatMul, 0, 2, 6, -1, no_attrs, NULL},
     {&qn_op_ms_QGemm, &qn_op_Gemm, 0, 2, 7, 6, gemm_attrs, NULL},
@@ -169,7 +169,7 @@ static qn_status read_bias(bool *done, qn_quantized *out, const qn_node *node,
 
 /* Reads all inputs of the float operator; *count 0: floats cannot express the node. */
 static qn_status read_parts(qn_quantized **out, int32_t *count, const qn_node *node,
-                            const raised *row)
+                            const qoperator_row *row)
 {
     const int32_t n = row->parts ? row->parts : (node->n_in - row->first) / 3;
     qn_quantized *parts = qn_arena_array(node->graph->arena, (size_t)n + 1, sizeof *parts);
@@ -188,7 +188,7 @@ static qn_status read_parts(qn_quantized **out, int32_t *count, const qn_node *n
 
 /* The float node in the place of the other, and a Q behind it where that one had a scale for its
  * result. */
-static qn_status take_place(qn_node *fresh, qn_node *node, const raised *row)
+static qn_status take_place(qn_node *fresh, qn_node *node, const qoperator_row *row)
 {
     qn_quantized y = {.value = node->out[0],
                       .scale = qn_qoperator_input(node, row->y),
@@ -207,7 +207,7 @@ static qn_status take_place(qn_node *fresh, qn_node *node, const raised *row)
     return qn_qoperator_quantize(fresh->out[0], &y);
 }
 
-static qn_status raise_row(bool *done, qn_node *node, const raised *row)
+static qn_status replace_by_qdq(bool *done, qn_node *node, const qoperator_row *row)
 {
     qn_quantized *parts;
     qn_node *fresh;
@@ -231,21 +231,21 @@ static qn_status raise_row(bool *done, qn_node *node, const raised *row)
 
 /* ---- The walk -------------------------------------------------------------------------------- */
 
-static qn_status raise_node(bool *done, qn_node *node)
+static qn_status convert_node(bool *done, qn_node *node)
 {
     for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
         if (rows[i].from == node->op)
-            return raise_row(done, node, &rows[i]);
+            return replace_by_qdq(done, node, &rows[i]);
     }
     return qn_qoperator_move_to_qdq(done, node);
 }
 
-static qn_status raise_graph(qn_pass_context *self)
+static qn_status qoperator_to_qdq(qn_pass_context *self)
 {
     for (qn_node *node = self->graph->first, *next; node; node = next) {
         bool done = false;
         next = node->next;
-        QN_TRY(raise_node(&done, node));
+        QN_TRY(convert_node(&done, node));
         self->changes += done;
     }
     return QN_OK;
@@ -254,4 +254,4 @@ static qn_status raise_graph(qn_pass_context *self)
 const qn_pass qn_pass_qoperator_to_qdq = {
     "qoperator-to-qdq",
     "operators of integers become float ones between DequantizeLinear and QuantizeLinear",
-    raise_graph};
+    qoperator_to_qdq};

@@ -49,7 +49,7 @@ static bool only_moves(const qn_node *node)
 }
 
 /* A Pad without a number fills with the integer 0, whatever that stands for. */
-static qn_status spell_pad(qn_node *node, qn_dtype dtype)
+static qn_status set_pad_value(qn_node *node, qn_dtype dtype)
 {
     qn_value *zero;
     if (node->op != &qn_op_Pad || qn_qoperator_input(node, 2))
@@ -60,10 +60,10 @@ static qn_status spell_pad(qn_node *node, qn_dtype dtype)
     return qn_node_set_input(node, 2, zero);
 }
 
-static qn_status raise_inputs(qn_node *node, const qn_quantized *x)
+static qn_status make_inputs_float(qn_node *node, const qn_quantized *x)
 {
     const int32_t moved = node->op == &qn_op_Concat ? node->n_in : 1;
-    QN_TRY(spell_pad(node, x->value->type.dtype));
+    QN_TRY(set_pad_value(node, x->value->type.dtype));
     for (int32_t i = 0; i < node->n_in; i++) {
         qn_quantized part = *x;
         qn_value *real = NULL;
@@ -78,7 +78,7 @@ static qn_status raise_inputs(qn_node *node, const qn_quantized *x)
     return QN_OK;
 }
 
-static qn_status raise_outputs(qn_node *node, const qn_quantized *x)
+static qn_status make_outputs_float(qn_node *node, const qn_quantized *x)
 {
     qn_value **integers = qn_arena_array(node->graph->arena, (size_t)node->n_out, sizeof *integers);
     qn_quantized y = *x;
@@ -105,6 +105,6 @@ qn_status qn_qoperator_move_to_qdq(bool *done, qn_node *node)
     QN_TRY(read_moved(done, &x, node));
     if (!*done)
         return QN_OK;
-    QN_TRY(raise_inputs(node, &x));
-    return raise_outputs(node, &x);
+    QN_TRY(make_inputs_float(node, &x));
+    return make_outputs_float(node, &x);
 }

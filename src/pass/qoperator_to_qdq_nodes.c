@@ -62,7 +62,7 @@ static qn_status add_node(qn_value **out, const qn_op *op, qn_value *x, const qn
 }
 
 /* A D that makes the same of the integers already, put right behind them. */
-static qn_status reuse_real(qn_value **out, const qn_quantized *m)
+static qn_status find_dequantized(qn_value **out, const qn_quantized *m)
 {
     qn_quantized wanted = {.params = qn_qparams_of_type(m->value->type.dtype)};
     const bool known = m->params.axis < 0 && m->scale->data && m->zero && m->zero->data;
@@ -90,7 +90,7 @@ static qn_status reuse_real(qn_value **out, const qn_quantized *m)
 }
 
 /* What people call the float number: tools put one of these behind its name for the integers'. */
-static qn_status real_name(char **out, const qn_value *integers)
+static qn_status float_name(char **out, const qn_value *integers)
 {
     static const char tail[] = "_quantized";
     const size_t length = strlen(integers->name), own = sizeof tail - 1;
@@ -107,7 +107,7 @@ static qn_status real_name(char **out, const qn_value *integers)
 qn_status qn_qoperator_dequantize(qn_value **out, const qn_quantized *m, qn_node *before)
 {
     char *name = NULL;
-    QN_TRY(reuse_real(out, m));
+    QN_TRY(find_dequantized(out, m));
     if (*out)
         return QN_OK;
     const qn_node *producer = m->value->producer;
@@ -116,26 +116,26 @@ qn_status qn_qoperator_dequantize(qn_value **out, const qn_quantized *m, qn_node
                     producer && is_fixed ? producer->next : before));
     if (!m->value->data)
         return QN_OK;
-    QN_TRY(real_name(&name, m->value));
+    QN_TRY(float_name(&name, m->value));
     return qn_value_rename(*out, name);
 }
 
 qn_status qn_qoperator_float_output(qn_node *node, int32_t slot, qn_value *integers)
 {
-    qn_value *real;
+    qn_value *dequantized;
     char *name = NULL;
-    QN_TRY(real_name(&name, integers));
-    QN_TRY(qn_value_create(&real, node->graph, name));
+    QN_TRY(float_name(&name, integers));
+    QN_TRY(qn_value_create(&dequantized, node->graph, name));
     node->out[slot] = NULL;
     integers->producer = NULL;
-    qn_node_set_output(node, slot, real);
+    qn_node_set_output(node, slot, dequantized);
     return QN_OK;
 }
 
-qn_status qn_qoperator_quantize(qn_value *real, const qn_quantized *y)
+qn_status qn_qoperator_quantize(qn_value *dequantized, const qn_quantized *y)
 {
     qn_value *fresh;
-    QN_TRY(add_node(&fresh, &qn_op_QuantizeLinear, real, y, real->producer->next));
+    QN_TRY(add_node(&fresh, &qn_op_QuantizeLinear, dequantized, y, dequantized->producer->next));
     qn_node *quantize = fresh->producer;
     quantize->out[0]->producer = NULL;
     quantize->out[0] = NULL;

@@ -7,7 +7,7 @@
 
 /* Units of sx * sw that a bias may have: half of int32, since sums are added to it; with 16 bits
  * what leaves room for exact sums in doubles. */
-static const double most_units = 0x1p30, most_units_wide = 0x1p46;
+static const double most_units = 0x1p30, most_units_int16 = 0x1p46;
 
 bool qn_params_is_int16(const qn_qparams *x, const qn_qparams *w)
 {
@@ -101,8 +101,8 @@ qn_status qn_bias_settle(qn_layer_encoding *out, qn_quantizer *q, const qn_weigh
 {
     out->filters = m->filters;
     if (x) {
-        const bool wide = qn_params_is_int16(x, out->weights);
-        raise_scales(out->weights, m, (double)x->scale, wide ? most_units_wide : most_units);
+        const bool is_int16 = qn_params_is_int16(x, out->weights);
+        raise_scales(out->weights, m, (double)x->scale, is_int16 ? most_units_int16 : most_units);
     }
     qn_params_replace_zero_scales(out->weights);
     if (!options->correct_bias || !has_means(m, input))

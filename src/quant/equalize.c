@@ -114,7 +114,7 @@ static double make_smaller(search *s)
  * which then have more of the range for themselves. */
 static bool take_smaller(search *s, double *least, double error)
 {
-    bool found = false, better = s->error.beside && !s->region.limited;
+    bool found = false, better = s->error.has_other_channels && !s->region.limited;
     while (better && make_smaller(s) <= 1 / least_factor) {
         const double last = error;
         error = qn_smooth_error_of(&s->error, s->factor);
@@ -124,7 +124,7 @@ static bool take_smaller(search *s, double *least, double error)
     return found;
 }
 
-static bool choose(search *s, qn_refined *told)
+static bool choose(search *s, qn_refined *refined)
 {
     bool found = false;
     for (int64_t c = 0; c < s->region.channels; c++)
@@ -132,7 +132,7 @@ static bool choose(search *s, qn_refined *told)
     const double plain = qn_smooth_error_of(&s->error, s->factor);
     double least = plain * (1 - least_gain);
     for (size_t i = 0; i < QN_COUNT_OF(rules); i++) {
-        const bool changes = rules[i].range > 0 || s->error.beside;
+        const bool changes = rules[i].range > 0 || s->error.has_other_channels;
         if (!changes || !fill(s, &rules[i]))
             continue;
         const double error = qn_smooth_error_of(&s->error, s->factor);
@@ -140,8 +140,8 @@ static bool choose(search *s, qn_refined *told)
         found = take_smaller(s, &least, error) || found;
     }
     if (found) {
-        told->before += plain;
-        told->after += least;
+        refined->before += plain;
+        refined->after += least;
     }
     return found;
 }
@@ -158,7 +158,7 @@ static void close_search(search *s)
     qn_free(ctx, s->best);
 }
 
-static qn_status look(bool *found, search *s, qn_refined *told)
+static qn_status look(bool *found, search *s, qn_refined *refined)
 {
     const size_t channels = (size_t)s->region.channels;
     s->reach = qn_alloc_zero(s->q->ctx, channels, sizeof *s->reach);
@@ -173,7 +173,7 @@ static qn_status look(bool *found, search *s, qn_refined *told)
     if (s->error.n_readings == 0)
         return QN_OK;
     qn_smooth_error_weights(s->weight, &s->error);
-    *found = choose(s, told);
+    *found = choose(s, refined);
     return QN_OK;
 }
 
@@ -202,7 +202,7 @@ static bool is_matrix(const qn_smooth_region *s)
     return matrix;
 }
 
-static qn_status balance_value(bool *found, search *s, qn_value *value)
+static qn_status search_factors(bool *found, search *s, qn_value *value)
 {
     const qn_param_options *o = s->options;
     if (!value || !qn_smooth_region_of(&s->region, value))
@@ -210,10 +210,10 @@ static qn_status balance_value(bool *found, search *s, qn_value *value)
     const bool matrix = is_matrix(&s->region);
     if (matrix ? !o->smooth_channels : !o->equalize)
         return QN_OK;
-    qn_refined *told = &s->q->refined[matrix ? QN_REFINE_SMOOTHING : QN_REFINE_EQUALIZATION];
-    qn_status status = look(found, s, told);
+    qn_refined *refined = &s->q->refined[matrix ? QN_REFINE_SMOOTHING : QN_REFINE_EQUALIZATION];
+    qn_status status = look(found, s, refined);
     if (status == QN_OK && *found) {
-        told->layers += (int64_t)s->error.n_readings;
+        refined->layers += (int64_t)s->error.n_readings;
         status = keep(s->q, s);
     }
     close_search(s);
@@ -235,8 +235,8 @@ qn_status qn_equalize(qn_quantizer *q, const qn_stats *stats, const qn_param_opt
             s.error = (qn_smooth_error){.q = q, .stats = stats, .region = &s.region};
             bool found = false;
             QN_TRY(qn_check_cancel(q->ctx));
-            QN_TRY(balance_value(&found, &s,
-                                 q->nodes[i].node->n_out ? q->nodes[i].node->out[0] : NULL));
+            QN_TRY(search_factors(&found, &s,
+                                  q->nodes[i].node->n_out ? q->nodes[i].node->out[0] : NULL));
             any = any || found;
         }
     }

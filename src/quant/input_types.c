@@ -63,7 +63,7 @@ qn_status qn_input_types_claim(qn_quantizer *q)
 /* ---- Widths ---------------------------------------------------------------------------------- */
 
 /* A node of less bits that reads the value, behind those that move it; NULL: none. */
-static const qn_quant_node *narrow_reader(const qn_quantizer *q, const qn_value *value, int bits)
+static const qn_quant_node *int8_reader(const qn_quantizer *q, const qn_value *value, int bits)
 {
     const qn_quant_node *found = NULL;
     for (const qn_value *next; value && !found; value = next) {
@@ -89,12 +89,12 @@ qn_status qn_input_types_settle(qn_quantizer *q)
         if (v->type == QN_UNDEFINED)
             continue;
         v->bits = qn_dtype_get(v->type)->bits;
-        const qn_quant_node *narrow = narrow_reader(q, value, v->bits);
-        if (narrow)
+        const qn_quant_node *int8 = int8_reader(q, value, v->bits);
+        if (int8)
             return qn_fail(q->ctx, QN_E_OPTION,
                            "input '%s' cannot be int16 (-qid): node '%s', which reads it, has 8 "
                            "bits (-b, -mc)",
-                           value->name, narrow->node->name);
+                           value->name, int8->node->name);
     }
     return QN_OK;
 }

@@ -167,17 +167,17 @@ static qn_node *first_behind(const qn_quantizer *q, const qn_value *value)
 }
 
 /* The same numbers in 8 bits, for readers that do not take 16. */
-static qn_status add_narrow(qn_value **out, const qn_quantizer *q, qn_value *wide,
-                            const qn_value *value)
+static qn_status add_int8_reader(qn_value **out, const qn_quantizer *q, qn_value *int16,
+                                 const qn_value *value)
 {
-    const qn_qparams *narrow = qn_quant_root(q, qn_quant_value_of(q, value))->encoding->int8_params;
+    const qn_qparams *int8 = qn_quant_root(q, qn_quant_value_of(q, value))->encoding->int8_params;
     constants own = {NULL, NULL};
     char *name;
     QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_8bit"));
-    QN_TRY(parameters(&own, q, narrow, name));
-    const place at = {name, wide->producer->next, &own, -1};
-    QN_TRY(add_node(&wide, &qn_op_QuantizeLinear, wide, &at));
-    return add_node(out, &qn_op_DequantizeLinear, wide, &at);
+    QN_TRY(parameters(&own, q, int8, name));
+    const place at = {name, int16->producer->next, &own, -1};
+    QN_TRY(add_node(&int16, &qn_op_QuantizeLinear, int16, &at));
+    return add_node(out, &qn_op_DequantizeLinear, int16, &at);
 }
 
 /* NULL: it was not there when nodes were numbered. */
@@ -187,7 +187,7 @@ static const qn_quant_node *known_node(const qn_quantizer *q, const qn_node *nod
     return known ? &q->nodes[node->mark] : NULL;
 }
 
-static bool wants_narrow(const qn_quantizer *q, const reader *r)
+static bool wants_int8(const qn_quantizer *q, const reader *r)
 {
     const qn_quant_node *n = known_node(q, r->node);
     return n && qn_quant_reads_int8(q, n, r->slot);
@@ -209,14 +209,14 @@ static bool wants_float(const qn_quantizer *q, const reader *r, const qn_value *
 static qn_status connect(const qn_quantizer *q, const reader *readers, size_t count,
                          qn_value *fresh, const qn_value *value)
 {
-    qn_value *narrow = NULL;
+    qn_value *int8 = NULL;
     for (size_t r = 0; r < count; r++) {
         if (wants_float(q, &readers[r], value))
             continue;
-        const bool is_narrow = wants_narrow(q, &readers[r]);
-        if (is_narrow && !narrow)
-            QN_TRY(add_narrow(&narrow, q, fresh, value));
-        QN_TRY(qn_node_set_input(readers[r].node, readers[r].slot, is_narrow ? narrow : fresh));
+        const bool is_int8 = wants_int8(q, &readers[r]);
+        if (is_int8 && !int8)
+            QN_TRY(add_int8_reader(&int8, q, fresh, value));
+        QN_TRY(qn_node_set_input(readers[r].node, readers[r].slot, is_int8 ? int8 : fresh));
     }
     return QN_OK;
 }
@@ -236,7 +236,7 @@ static qn_status shared_parameters(constants *out, qn_quantizer *q, const qn_qua
 
 /* ---- Outputs of a chip's model --------------------------------------------------------------- */
 
-static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
+static bool ends_in_integers(const qn_quantizer *q, const qn_value *value)
 {
     return q->settings.profile->fixed_point && value->is_output && value->producer &&
            q->nodes[value->producer->mark].node == value->producer &&
@@ -246,8 +246,8 @@ static bool ends_fixed(const qn_quantizer *q, const qn_value *value)
 /* Makes a chip's output the integers themselves, whose scale goes into the metadata, or, where
  * outputs are wanted in float, the result of a D. The float value, which had the output's name,
  * gets another one. */
-static qn_status end_fixed(const qn_quantizer *q, qn_value *value, qn_value *integers,
-                           const constants *params)
+static qn_status insert_integer_output(const qn_quantizer *q, qn_value *value, qn_value *integers,
+                                       const constants *params)
 {
     qn_node *before = value->producer, *quantize = integers->producer, *end;
     const int32_t slot = value->producer_slot;
@@ -280,14 +280,14 @@ static qn_status insert_pair(qn_quantizer *q, qn_value *value, const constants *
                              const reader *readers, size_t count)
 {
     const place at = {value->name, first_behind(q, value), own, -1};
-    const bool ends = ends_fixed(q, value);
+    const bool ends = ends_in_integers(q, value);
     qn_value *integers, *real = NULL;
     QN_TRY(add_node(&integers, &qn_op_QuantizeLinear, value, &at));
     if (count || !ends) {
         QN_TRY(add_node(&real, &qn_op_DequantizeLinear, integers, &at));
         QN_TRY(connect(q, readers, count, real, value));
     }
-    return ends ? end_fixed(q, value, integers, own) : QN_OK;
+    return ends ? insert_integer_output(q, value, integers, own) : QN_OK;
 }
 
 static qn_status insert_value(qn_quantizer *q, const qn_quant_value *v)

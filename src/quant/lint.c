@@ -32,8 +32,8 @@ struct qn_lint_rule {
     qn_status (*check)(lint *l);
 };
 
-static void tell(const lint *l, const char *format, ...) QN_PRINTF(2, 3);
-static void tell(const lint *l, const char *format, ...)
+static void report(const lint *l, const char *format, ...) QN_PRINTF(2, 3);
+static void report(const lint *l, const char *format, ...)
 {
     char why[512];
     va_list args;
@@ -131,8 +131,8 @@ static qn_status check_opset(lint *l)
         return QN_OK;
     for (size_t i = 0; i < model->n_opsets; i++) {
         if (*model->opsets[i].domain == 0 && model->opsets[i].version < l->profile->opset)
-            tell(l, "the file has opset %lld, %s wants %d or later for scales per channel",
-                 (long long)model->opsets[i].version, l->profile->name, l->profile->opset);
+            report(l, "the file has opset %lld, %s wants %d or later for scales per channel",
+                   (long long)model->opsets[i].version, l->profile->name, l->profile->opset);
     }
     return QN_OK;
 }
@@ -140,8 +140,8 @@ static qn_status check_opset(lint *l)
 static qn_status check_operators(lint *l)
 {
     if (l->node->op->quant == QN_QUANT_ALREADY && !is_pair_node(l->node) && !l->profile->qoperators)
-        tell(l, "%s reads QuantizeLinear and DequantizeLinear, not operators of integers",
-             l->profile->name);
+        report(l, "%s reads QuantizeLinear and DequantizeLinear, not operators of integers",
+               l->profile->name);
     return QN_OK;
 }
 
@@ -149,10 +149,10 @@ static qn_status check_dynamic(lint *l)
 {
     const qn_node *node = l->node;
     if (node->op == &qn_op_DynamicQuantizeLinear)
-        tell(l, "scales are computed while running");
+        report(l, "scales are computed while running");
     else if (is_pair_node(node) &&
              (!node->in[1]->data || (node->n_in > 2 && node->in[2] && !node->in[2]->data)))
-        tell(l, "its scale or zero point is computed while running");
+        report(l, "its scale or zero point is computed while running");
     return QN_OK;
 }
 
@@ -180,8 +180,8 @@ static qn_status check_width(lint *l)
         return QN_OK;
     const int bits = qn_dtype_get(integers->type.dtype)->bits;
     if (!qn_profile_computes(l->profile, bits))
-        tell(l, "'%s' has %d bits (%s); %s computes with 8 as integers", integers->name, bits,
-             qn_dtype_get(integers->type.dtype)->name, l->profile->name);
+        report(l, "'%s' has %d bits (%s); %s computes with 8 as integers", integers->name, bits,
+               qn_dtype_get(integers->type.dtype)->name, l->profile->name);
     return QN_OK;
 }
 
@@ -194,10 +194,10 @@ static qn_status check_zero(lint *l)
         return QN_OK;
     const qn_dtype dtype = q.value->type.dtype;
     if (dtype == QN_UINT8 || dtype == QN_UINT16)
-        tell(l, "'%s' is unsigned, %s wants signed integers", q.value->name, l->profile->name);
+        report(l, "'%s' is unsigned, %s wants signed integers", q.value->name, l->profile->name);
     else if (q.params.zero != 0)
-        tell(l, "'%s' has zero point %lld, %s wants 0", q.value->name, (long long)q.params.zero,
-             l->profile->name);
+        report(l, "'%s' has zero point %lld, %s wants 0", q.value->name, (long long)q.params.zero,
+               l->profile->name);
     return QN_OK;
 }
 
@@ -207,7 +207,7 @@ static qn_status check_activation_axis(lint *l)
     bool found = false;
     QN_TRY(integers_of(&found, &q, l->node));
     if (found && qn_is_quantize(l->node) && !l->node->in[0]->data && q.params.axis >= 0)
-        tell(l, "'%s' is an activation with scales per channel", q.value->name);
+        report(l, "'%s' is an activation with scales per channel", q.value->name);
     return QN_OK;
 }
 
@@ -228,7 +228,7 @@ static qn_status check_weights(lint *l)
     if (!is_product(l) || !is_dequantized(node->in[0]))
         return QN_OK;
     if (node->in[1]->data) {
-        tell(l, "its weights '%s' are float", node->in[1]->name);
+        report(l, "its weights '%s' are float", node->in[1]->name);
         return QN_OK;
     }
     QN_TRY(qn_qdq_input(&found, &w, node->in[1]));
@@ -236,12 +236,12 @@ static qn_status check_weights(lint *l)
         return QN_OK;
     const int64_t axis = filter_axis(node, w.value->type.rank);
     if (w.params.axis != axis)
-        tell(l, "scales of its weights lie along axis %lld, the filters along %lld",
-             (long long)w.params.axis, (long long)axis);
+        report(l, "scales of its weights lie along axis %lld, the filters along %lld",
+               (long long)w.params.axis, (long long)axis);
     else if (!l->profile->per_channel)
-        tell(l, "its weights have scales per channel, %s wants one scale", l->profile->name);
+        report(l, "its weights have scales per channel, %s wants one scale", l->profile->name);
     else if (node->op == &qn_op_ConvTranspose && !l->profile->per_channel_transposed)
-        tell(l, "%s wants one scale for the weights of ConvTranspose", l->profile->name);
+        report(l, "%s wants one scale for the weights of ConvTranspose", l->profile->name);
     return QN_OK;
 }
 
@@ -254,7 +254,7 @@ static void check_integer_bias(const lint *l, const product *p, const qn_quantiz
     const int64_t count = qn_tensor_count(b->scale->data);
     if (!l->profile->bias_integer) {
         if (l->profile->symmetric)
-            tell(l, "its bias is int32, %s wants it float", l->profile->name);
+            report(l, "its bias is int32, %s wants it float", l->profile->name);
         return;
     }
     if (!qn_quantized_is_byte(&p->x) || !qn_quantized_is_byte(&p->w))
@@ -263,8 +263,8 @@ static void check_integer_bias(const lint *l, const product *p, const qn_quantiz
         const double unit = (double)p->x.params.scale * (double)qn_quantized_scale(&p->w, k);
         const double scale = (double)qn_quantized_scale(b, k);
         if (scale < unit * (1 - 1e-4) || scale > unit * (1 + 1e-4)) {
-            tell(l, "scale %lld of its bias is %.7g, that of input times weights is %.7g",
-                 (long long)k, scale, unit);
+            report(l, "scale %lld of its bias is %.7g, that of input times weights is %.7g",
+                   (long long)k, scale, unit);
             return;
         }
     }
@@ -274,14 +274,14 @@ static void check_integer_bias(const lint *l, const product *p, const qn_quantiz
 static void check_float_bias(const lint *l, const product *p, const qn_tensor *bias)
 {
     if (l->profile->bias_integer)
-        tell(l, "its bias is float, %s wants int32 in units of input times weights",
-             l->profile->name);
+        report(l, "its bias is float, %s wants int32 in units of input times weights",
+               l->profile->name);
     for (int64_t k = 0; k < qn_tensor_count(bias) && l->profile->bias_integer; k++) {
         const double unit = (double)p->x.params.scale * (double)qn_quantized_scale(&p->w, k);
         const double units = qn_tensor_f64(bias, k) / unit;
         if (!(fabs(units) <= INT32_MAX)) {
-            tell(l, "bias %lld is %.3g units of input times weights and does not fit into int32",
-                 (long long)k, units);
+            report(l, "bias %lld is %.3g units of input times weights and does not fit into int32",
+                   (long long)k, units);
             return;
         }
     }
@@ -348,13 +348,13 @@ static qn_status check_inputs(lint *l)
     for (int32_t i = 0; i < l->n_data && wanted; i++) {
         const qn_value *in = i < l->node->n_in ? l->node->in[i] : NULL;
         if (is_activation(l, i) && !is_dequantized(in) && !is_inside(l, in))
-            tell(
+            report(
                 l,
                 "its input '%s' is float: a pair of QuantizeLinear and DequantizeLinear is missing",
                 in->name);
         else if (!is_product(l) && !is_function(l, l->node) && is_float_constant(in) &&
                  count_integers(l))
-            tell(l, "its constant '%s' is float", in->name);
+            report(l, "its constant '%s' is float", in->name);
     }
     return QN_OK;
 }
@@ -366,7 +366,7 @@ static qn_status check_result(lint *l)
                                       : l->quant_class == QN_CLASS_ELEMENTWISE && is_between(l);
     if (wanted && is_able(l) && count_integers(l) && !rounded_by(l) &&
         !is_inside(l, l->node->out[0]))
-        tell(l, "no QuantizeLinear reads its result '%s'", l->node->out[0]->name);
+        report(l, "no QuantizeLinear reads its result '%s'", l->node->out[0]->name);
     return QN_OK;
 }
 
@@ -375,7 +375,7 @@ static qn_status check_kernel(lint *l)
 {
     const qn_quant_rule rule = l->node->op->quant;
     if (is_between(l) && !is_able(l) && rule != QN_QUANT_SHAPE && rule != QN_QUANT_ALREADY)
-        tell(l, "%s computes %s in float", l->profile->name, l->node->op->name);
+        report(l, "%s computes %s in float", l->profile->name, l->node->op->name);
     return QN_OK;
 }
 
@@ -396,10 +396,11 @@ static qn_status check_limit(lint *l)
     const qn_limits range = qn_limits_of(q.value->type.dtype);
     if (qn_quantize((float)limits[0], &q.params, range) > range.min ||
         qn_quantize((float)limits[1], &q.params, range) < range.max)
-        tell(l,
-             "limits of '%s' behind it are not those of the integers, so that %s computes both in "
-             "float",
-             limit->name, l->profile->name);
+        report(
+            l,
+            "limits of '%s' behind it are not those of the integers, so that %s computes both in "
+            "float",
+            limit->name, l->profile->name);
     return QN_OK;
 }
 
@@ -418,7 +419,7 @@ static qn_status check_alike(lint *l)
         bool is_integer = false;
         QN_TRY(qn_qdq_input(&is_integer, &x, l->node->in[i]));
         if (is_integer && !qn_quantized_alike(&x, &y)) {
-            tell(l, "scale or zero point of '%s' differ from its result's", l->node->in[i]->name);
+            report(l, "scale or zero point of '%s' differ from its result's", l->node->in[i]->name);
             break;
         }
     }

@@ -221,8 +221,8 @@ static qn_status fail_unknown(const qn_quantizer *q, const qn_json_place *member
 }
 
 /* Logs the members without effect in one line, with the first few names. */
-static void tell_idle(const qn_quantizer *q, const qn_mix *mix, const char *const *names,
-                      size_t count)
+static void log_idle(const qn_quantizer *q, const qn_mix *mix, const char *const *names,
+                     size_t count)
 {
     enum { SHOWN = 3 };
     char list[256] = "", where[512];
@@ -253,7 +253,7 @@ qn_status qn_mix_check_names(const qn_quantizer *q, const qn_mix *mix, const qn_
             status = fail_unknown(q, &member);
     }
     if (status == QN_OK && n_idle)
-        tell_idle(q, mix, idle, n_idle);
+        log_idle(q, mix, idle, n_idle);
     qn_free(q->ctx, idle);
     return status;
 }

@@ -98,7 +98,7 @@ static bool is_raised(const end_node *n)
 }
 
 /* Gives `n` more bits, and all nodes that the rules tie to it; returns how many those are. */
-static size_t raise_with(ends *e, end_node *n)
+static size_t raise_tied(ends *e, end_node *n)
 {
     size_t count = 1;
     n->maybe = true;
@@ -138,7 +138,7 @@ static qn_status raise_ends(ends *e, double ratio)
     for (size_t i = 0; i < e->q->n_nodes && left; i++) {
         if (order[i]->wide || !qn_mix_is_node(e->q, order[i]->n))
             continue;
-        const size_t more = raise_with(e, order[i]);
+        const size_t more = raise_tied(e, order[i]);
         settle(e, more <= left);
         left -= more <= left ? more : 0;
     }

@@ -103,7 +103,7 @@ static const qn_method *method_behind(const qn_quantizer *q, const qn_value *val
     return method;
 }
 
-static const qn_method *uncut_method(const qn_quantizer *q, const qn_value *value)
+static const qn_method *min_max_method(const qn_quantizer *q, const qn_value *value)
 {
     for (size_t i = 0; i < q->settings.n_min_max; i++) {
         if (strcmp(q->settings.min_max[i], value->name) == 0)
@@ -139,7 +139,7 @@ static const qn_method *method_of(const qn_quantizer *q, const qn_quant_value *r
                                   const qn_param_options *options)
 {
     const qn_value *value = q->values[root->source].value;
-    const qn_method *method = uncut_method(q, value);
+    const qn_method *method = min_max_method(q, value);
     if (method)
         return method;
     if (q->settings.mix && value->producer)
@@ -151,7 +151,7 @@ static const qn_method *method_of(const qn_quantizer *q, const qn_quant_value *r
     return method ? method : options->method;
 }
 
-static bool is_beside_norm(const qn_value *value)
+static bool meets_norm(const qn_value *value)
 {
     bool found = value->producer && value->producer->op == &qn_op_LayerNormalization;
     for (size_t u = 0; u < value->n_users && !found; u++)
@@ -165,7 +165,7 @@ static void limit_range(qn_range *range, const qn_quantizer *q, const qn_quant_v
 {
     bool found = false;
     for (size_t i = 0; i < q->n_values && most > 0 && !found; i++)
-        found = qn_quant_root(q, &q->values[i]) == root && is_beside_norm(q->values[i].value);
+        found = qn_quant_root(q, &q->values[i]) == root && meets_norm(q->values[i].value);
     if (!found)
         return;
     range->min = fmaxf(range->min, (float)-most);
@@ -231,7 +231,7 @@ static qn_status choose_ranges(qn_quantizer *q, const qn_stats *stats,
 
 /* Where channels have factors the range is the least that still has of every channel what it had
  * before. */
-static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value *source,
+static qn_range smoothed_range(const qn_quant_value *root, const qn_quant_value *source,
                                const qn_stats_entry *entry)
 {
     const float *by = source->factor;
@@ -247,8 +247,8 @@ static qn_range balanced_range(const qn_quant_value *root, const qn_quant_value 
 }
 
 /* The method of the first node that reads the 16-bit value in 8 bits. */
-static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_value *root,
-                                      const qn_param_options *options)
+static const qn_method *int8_method(const qn_quantizer *q, const qn_quant_value *root,
+                                    const qn_param_options *options)
 {
     const qn_method *method = NULL;
     for (size_t n = 0; n < q->n_nodes && q->settings.mix && !method; n++) {
@@ -263,9 +263,9 @@ static const qn_method *narrow_method(const qn_quantizer *q, const qn_quant_valu
 }
 
 /* 8 bits have the range that they would have had alone. */
-static qn_status derive_narrow(qn_value_encoding *out, const qn_quantizer *q,
-                               const qn_quant_value *root, const qn_stats_entry *entry,
-                               const qn_param_options *options)
+static qn_status compute_int8_params(qn_value_encoding *out, const qn_quantizer *q,
+                                     const qn_quant_value *root, const qn_stats_entry *entry,
+                                     const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
     qn_range_options wanted = options->range;
@@ -275,7 +275,7 @@ static qn_status derive_narrow(qn_value_encoding *out, const qn_quantizer *q,
     if (entry && root->masked)
         range = qn_softmax_mask_range(root, entry, wanted.bits);
     else if (entry)
-        QN_TRY(qn_stats_range(&range, q->ctx, entry, narrow_method(q, root, options), &wanted));
+        QN_TRY(qn_stats_range(&range, q->ctx, entry, int8_method(q, root, options), &wanted));
     if (root->mask_min < 0)
         range.min = fmaxf(range.min, root->mask_min);
     limit_range(&range, q, root, options->norm_limit);
@@ -285,8 +285,8 @@ static qn_status derive_narrow(qn_value_encoding *out, const qn_quantizer *q,
     return QN_OK;
 }
 
-static void derive_input(qn_value_encoding *out, const qn_quant_value *root,
-                         const qn_stats_entry *entry, bool symmetric)
+static void compute_input(qn_value_encoding *out, const qn_quant_value *root,
+                          const qn_stats_entry *entry, bool symmetric)
 {
     bool raw;
     qn_input_types_params(out->params, &raw, root, entry, symmetric);
@@ -296,8 +296,8 @@ static void derive_input(qn_value_encoding *out, const qn_quant_value *root,
     out->range = (qn_range){(float)out->params->qmin, (float)out->params->qmax};
 }
 
-static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
-                              const qn_param_options *options)
+static qn_status compute_value(qn_quantizer *q, qn_quant_value *root, const qn_stats *stats,
+                               const qn_param_options *options)
 {
     const qn_profile *profile = q->settings.profile;
     qn_value_encoding *out = &q->encodings.values[q->encodings.n_values++];
@@ -312,27 +312,27 @@ static qn_status derive_value(qn_quantizer *q, qn_quant_value *root, const qn_st
         out->method = QN_SOFTMAX_MASK_METHOD;
     if (root->existing)
         out->method = "given";
-    out->range = balanced_range(root, &q->values[root->source], entry);
+    out->range = smoothed_range(root, &q->values[root->source], entry);
     QN_TRY(qn_qparams_create(&out->params, q->ctx, q->graph->arena, qn_quant_dtype(q, root), 1));
     if (root->existing)
         qn_existing_apply(out->params, root->existing, profile->symmetric);
     else if (root->type != QN_UNDEFINED)
-        derive_input(out, root, entry, profile->symmetric);
+        compute_input(out, root, entry, profile->symmetric);
     else
         qn_params_from_range(out->params, out->range.min, out->range.max, profile->symmetric);
     root->encoding = out;
-    return root->read_as_int8 ? derive_narrow(out, q, root, entry, options) : QN_OK;
+    return root->read_as_int8 ? compute_int8_params(out, q, root, entry, options) : QN_OK;
 }
 
-static qn_status derive_values(qn_quantizer *q, const qn_stats *stats,
-                               const qn_param_options *options)
+static qn_status compute_values(qn_quantizer *q, const qn_stats *stats,
+                                const qn_param_options *options)
 {
     q->encodings.values = qn_arena_array(&q->arena, q->n_values + 1, sizeof *q->encodings.values);
     QN_TRY_ALLOC(q->ctx, q->encodings.values);
     for (size_t i = 0; i < q->n_values; i++) {
         qn_quant_value *root = qn_quant_root(q, &q->values[i]);
         if (q->values[i].integer && !root->encoding)
-            QN_TRY(derive_value(q, root, stats, options));
+            QN_TRY(compute_value(q, root, stats, options));
     }
     return QN_OK;
 }
@@ -368,8 +368,8 @@ double qn_input_channels_power(const qn_input_channels *channels, int64_t channe
     return qn_entry_channel_power(channels->entry, channel) / (by * by);
 }
 
-static qn_status derive_nodes(qn_quantizer *q, const qn_stats *stats,
-                              const qn_param_options *options)
+static qn_status compute_layers(qn_quantizer *q, const qn_stats *stats,
+                                const qn_param_options *options)
 {
     q->encodings.nodes = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *q->encodings.nodes);
     QN_TRY_ALLOC(q->ctx, q->encodings.nodes);
@@ -406,6 +406,6 @@ qn_status qn_encodings_compute(qn_quantizer *q, const qn_stats *stats,
     QN_TRY(choose_ranges(q, stats, &own));
     QN_TRY(qn_softmax_masks_cut(q, stats));
     QN_TRY(qn_equalize(q, stats, &own));
-    QN_TRY(derive_values(q, stats, &own));
-    return derive_nodes(q, stats, &own);
+    QN_TRY(compute_values(q, stats, &own));
+    return compute_layers(q, stats, &own);
 }

@@ -101,7 +101,7 @@ static void apply_sensitive(qn_quantizer *q, const char *name)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (writes(q->nodes[i].node, name))
-            leave_float(&q->nodes[i], "8 bits do too much harm here");
+            leave_float(&q->nodes[i], "the outputs are too sensitive to it in 8 bits");
     }
 }
 

@@ -213,7 +213,7 @@ static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
 }
 
 /* A chip gives integers, but not where a Concat ends the network. */
-static bool ends_fixed(const qn_quantizer *q, const qn_quant_node *n)
+static bool ends_in_integers(const qn_quantizer *q, const qn_quant_node *n)
 {
     return q->settings.profile->fixed_point && n->quant_class != QN_CLASS_CONCAT &&
            n->node->out[0] && n->node->out[0]->is_output;
@@ -223,7 +223,7 @@ static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
     if (joins_output(q, n))
         return false;
-    if (must_be_rounded(q, n) || ends_fixed(q, n))
+    if (must_be_rounded(q, n) || ends_in_integers(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
@@ -315,7 +315,7 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->mark] : NULL;
     if (from && from->integer)
-        v->integer = v->integer || must_be_rounded(q, from) || ends_fixed(q, from);
+        v->integer = v->integer || must_be_rounded(q, from) || ends_in_integers(q, from);
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */

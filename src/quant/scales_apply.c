@@ -89,8 +89,8 @@ static qn_status check_type(const qn_qparams *p, const qn_json_place *object)
 /* ---- Tensors --------------------------------------------------------------------------------- */
 
 /* Reads the parameters of the same numbers in 8 bits (member "narrow"). */
-static qn_status get_narrow(qn_value_encoding *out, const qn_quantizer *q,
-                            const qn_json_place *object)
+static qn_status get_int8_params(qn_value_encoding *out, const qn_quantizer *q,
+                                 const qn_json_place *object)
 {
     const qn_profile *profile = q->settings.profile;
     qn_json_place item;
@@ -121,7 +121,7 @@ static qn_status get_value(qn_value_encoding *out, const qn_quantizer *q,
     QN_TRY(qn_json_member_text(&out->method, object, "method"));
     QN_TRY(get_range(&out->range, object));
     if (root->read_as_int8)
-        QN_TRY(get_narrow(out, q, object));
+        QN_TRY(get_int8_params(out, q, object));
     if (!qn_json_find(&item, object, "scale") && !qn_json_find(&item, object, "zero_point")) {
         qn_params_from_range(p, out->range.min, out->range.max, symmetric);
         return QN_OK;
@@ -205,7 +205,7 @@ static qn_status get_floats(float **out, const qn_quantizer *q, const qn_json_pl
     return QN_OK;
 }
 
-static qn_status get_balance(qn_channel_factors *out, const qn_quantizer *q,
+static qn_status get_factors(qn_channel_factors *out, const qn_quantizer *q,
                              const qn_json_place *object)
 {
     qn_json_place list;
@@ -224,7 +224,7 @@ static qn_status get_balance(qn_channel_factors *out, const qn_quantizer *q,
     return QN_OK;
 }
 
-static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
+static qn_status get_all_factors(qn_quantizer *q, const qn_json_place *root)
 {
     qn_json_place list;
     size_t count;
@@ -233,7 +233,7 @@ static qn_status get_balances(qn_quantizer *q, const qn_json_place *root)
     QN_TRY_GROW(q->ctx, q->encodings.smoothed, q->encodings.smoothed_capacity, count + 1);
     for (size_t i = 0; i < count; i++) {
         const qn_json_place object = qn_json_element(&list, i);
-        QN_TRY(get_balance(&q->encodings.smoothed[i], q, &object));
+        QN_TRY(get_factors(&q->encodings.smoothed[i], q, &object));
         QN_TRY(qn_smooth_apply(q, &q->encodings.smoothed[i]));
     }
     q->encodings.n_smoothed = count;
@@ -347,6 +347,6 @@ qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales)
     qn_quantizer_number(q);
     qn_quant_find_int8_readers(q);
     QN_TRY(get_tensors(q, &root));
-    QN_TRY(get_balances(q, &root));
+    QN_TRY(get_all_factors(q, &root));
     return get_layers(q, &root);
 }

@@ -67,7 +67,7 @@ static void put_params(writer *w, qn_json *object, const qn_qparams *p, qn_range
     put(w, object, "range", floats(w, (const float[2]){range.min, range.max}, 2));
 }
 
-static qn_json *narrow_of(writer *w, const qn_qparams *p)
+static qn_json *int8_params_of(writer *w, const qn_qparams *p)
 {
     qn_json *object = qn_json_object();
     put(w, object, "scale", qn_json_float(p->scale));
@@ -87,7 +87,7 @@ static qn_json *tensors_of(writer *w)
             put_text(w, object, "method", v->encoding->method);
             put_params(w, object, v->encoding->params, v->encoding->range);
             if (v->encoding->int8_params)
-                put(w, object, "narrow", narrow_of(w, v->encoding->int8_params));
+                put(w, object, "narrow", int8_params_of(w, v->encoding->int8_params));
         } else {
             put_text(w, object, "same_as", root->value->name);
         }
@@ -96,7 +96,7 @@ static qn_json *tensors_of(writer *w)
     return tensors;
 }
 
-static qn_json *balances_of(writer *w)
+static qn_json *smoothed_of(writer *w)
 {
     qn_json *list = qn_json_array();
     for (size_t i = 0; i < w->q->encodings.n_smoothed; i++) {
@@ -192,7 +192,7 @@ qn_status qn_scales_write(char **out, const qn_quantizer *q, qn_fingerprint mode
     qn_json *root = qn_json_object();
     put_head(&w, root, model, data);
     put(&w, root, "tensors", tensors_of(&w));
-    put(&w, root, "balances", balances_of(&w));
+    put(&w, root, "balances", smoothed_of(&w));
     put(&w, root, "layers", layers_of(&w));
     qn_status status = QN_OK;
     if (w.bad)

@@ -167,7 +167,8 @@ static qn_status open_readings(qn_smooth_error *e)
             !qn_weighted_node_of(&r->layer, at->reader))
             continue;
         e->n_readings++;
-        e->beside = e->beside || r->layer.channels > e->region->channels * at->repeat;
+        e->has_other_channels =
+            e->has_other_channels || r->layer.channels > e->region->channels * at->repeat;
         QN_TRY(open_reading(r, e, at));
     }
     return QN_OK;

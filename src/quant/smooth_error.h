@@ -1,7 +1,7 @@
 /* The error of the products that read a value whose channels have factors, estimated from the
  * statistics:
  *
- *   E[k] = sum over channels c of (w[k,c] f[c])^2 N[c]  +  S[k]^2 / 12 * sum over c of P[c] / f[c]^2
+ *   E[k] = sum over channels c of (w[k,c] f[c])^2 N[c] + S[k]^2 / 12 * sum over c of P[c] / f[c]^2
  *
  * N: noise of the rounded input, its step squared / 12 (at most the power of the channel), and with
  * one scale for all weights that of the weights before it; S: step of the filter's weights w * f;
@@ -28,7 +28,7 @@ typedef struct qn_smooth_error {
     /* The sum of squares that one weight of the node before is multiplied with. */
     double fan_in;
     /* Whether some of the products also read channels without factors. */
-    bool beside;
+    bool has_other_channels;
 } qn_smooth_error;
 
 /* Prepares the estimate; q, stats and region are set by the caller. Without readings there is

@@ -28,14 +28,14 @@ qn_status qn_softmax_masks_find(qn_quantizer *q)
 
 /* ---- What was seen --------------------------------------------------------------------------- */
 
-typedef struct walk {
+typedef struct mask_search {
     qn_quantizer *q;
     const qn_stats *stats;
     /* [values], whether a product comes before the value. */
     bool *computed;
     /* [values], the range of the elements that no mask moves down; min > max: unknown. */
-    qn_range *live;
-} walk;
+    qn_range *unmasked;
+} mask_search;
 
 static const qn_range unknown = {INFINITY, -INFINITY};
 
@@ -73,7 +73,7 @@ static qn_range seen_range(const qn_stats *stats, const qn_value *value)
 /* The range of a mask that is added to values of range x, without the elements that are `depth`
  * below all others. Of a mask that is no constant only the extremes were observed: the elements
  * that change nothing are 0, or its largest. */
-static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float depth)
+static qn_range unmasked_range(const mask_search *w, const qn_value *mask, qn_range x, float depth)
 {
     const float least = -(x.max - x.min + depth);
     const qn_range seen = seen_range(w->stats, mask);
@@ -88,7 +88,7 @@ static qn_range live_mask(const walk *w, const qn_value *mask, qn_range x, float
 
 /* Finds the two sides of a sum or choice: *x is computed by products and *mask is not. False where
  * there is not one of each. */
-static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
+static bool find_sides(const mask_search *w, const qn_node *node, const qn_value **x,
                        const qn_value **mask)
 {
     const int32_t first = node->op == &qn_op_Where;
@@ -100,14 +100,14 @@ static bool find_sides(const walk *w, const qn_node *node, const qn_value **x,
 }
 
 /* The least element that is not masked, as far as it is known. */
-static float least_of(const walk *w, const qn_value *value)
+static float least_of(const mask_search *w, const qn_value *value)
 {
-    const qn_range live = w->live[value->mark];
-    return is_known(live) ? live.min : -INFINITY;
+    const qn_range unmasked = w->unmasked[value->mark];
+    return is_known(unmasked) ? unmasked.min : -INFINITY;
 }
 
 /* The same for the result of a node, from what it reads. */
-static float live_least(const walk *w, const qn_node *node, float depth)
+static float unmasked_min_of(const mask_search *w, const qn_node *node, float depth)
 {
     const qn_value *x, *mask;
     if (node->op != &qn_op_Add && node->op != &qn_op_Where)
@@ -115,36 +115,36 @@ static float live_least(const walk *w, const qn_node *node, float depth)
     if (!find_sides(w, node, &x, &mask))
         return node->op == &qn_op_Add ? least_of(w, node->in[0]) + least_of(w, node->in[1])
                                       : -INFINITY;
-    const qn_range live = w->live[x->mark];
-    const qn_range rest =
-        node->op == &qn_op_Add ? live_mask(w, mask, live, depth) : seen_range(w->stats, mask);
-    if (!is_known(live) || !is_known(rest))
+    const qn_range unmasked = w->unmasked[x->mark];
+    const qn_range rest = node->op == &qn_op_Add ? unmasked_range(w, mask, unmasked, depth)
+                                                 : seen_range(w->stats, mask);
+    if (!is_known(unmasked) || !is_known(rest))
         return -INFINITY;
     if (node->op == &qn_op_Add)
-        return live.min + rest.min;
-    return rest.max < live.min - depth ? live.min : -INFINITY;
+        return unmasked.min + rest.min;
+    return rest.max < unmasked.min - depth ? unmasked.min : -INFINITY;
 }
 
 /* A value is masked where its elements reach further down than counts; its range contains 0 in any
  * case. */
-static void measure_node(const walk *w, const qn_node *node)
+static void measure_node(const mask_search *w, const qn_node *node)
 {
     qn_quant_value *v = qn_quant_value_of(w->q, node->out[0]);
-    qn_range *live = &w->live[node->out[0]->mark];
-    if (!is_known(*live) && (node->op->flags & QN_OP_MOVES))
-        *live = w->live[node->in[0]->mark];
-    if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*live))
+    qn_range *unmasked = &w->unmasked[node->out[0]->mark];
+    if (!is_known(*unmasked) && (node->op->flags & QN_OP_MOVES))
+        *unmasked = w->unmasked[node->in[0]->mark];
+    if (!v->before_softmax || !w->computed[node->out[0]->mark] || !is_known(*unmasked))
         return;
     const float depth = qn_width_of_bits(qn_quant_root(w->q, v)->bits)->mask_depth;
-    const float least = live_least(w, node, depth);
-    if (!(fminf(least, 0) - depth > live->min))
+    const float least = unmasked_min_of(w, node, depth);
+    if (!(fminf(least, 0) - depth > unmasked->min))
         return;
-    live->min = least;
+    unmasked->min = least;
     v->masked = true;
     v->unmasked_min = fminf(least, 0);
 }
 
-static bool is_computed(const walk *w, const qn_node *node)
+static bool is_computed(const mask_search *w, const qn_node *node)
 {
     bool computed = node->op->quant == QN_QUANT_MAC;
     for (int32_t i = 0; i < node->n_in && !computed; i++)
@@ -152,15 +152,16 @@ static bool is_computed(const walk *w, const qn_node *node)
     return computed;
 }
 
-static qn_status begin_walk(walk *out, qn_quantizer *q, const qn_stats *stats)
+static qn_status begin_search(mask_search *out, qn_quantizer *q, const qn_stats *stats)
 {
-    *out = (walk){.q = q, .stats = stats};
+    *out = (mask_search){.q = q, .stats = stats};
     out->computed = qn_arena_array(&q->arena, q->n_values + 1, sizeof *out->computed);
-    out->live = qn_arena_array(&q->arena, q->n_values + 1, sizeof *out->live);
-    if (!out->computed || !out->live)
+    out->unmasked = qn_arena_array(&q->arena, q->n_values + 1, sizeof *out->unmasked);
+    if (!out->computed || !out->unmasked)
         return qn_fail_nomem(q->ctx);
     for (size_t i = 0; i < q->n_values; i++)
-        out->live[i] = q->values[i].value->data ? unknown : seen_range(stats, q->values[i].value);
+        out->unmasked[i] =
+            q->values[i].value->data ? unknown : seen_range(stats, q->values[i].value);
     for (size_t n = 0; n < q->n_nodes; n++) {
         const qn_node *node = q->nodes[n].node;
         const bool computed = is_computed(out, node);
@@ -174,8 +175,8 @@ static qn_status begin_walk(walk *out, qn_quantizer *q, const qn_stats *stats)
 
 qn_status qn_softmax_masks_measure(qn_quantizer *q, const qn_stats *stats)
 {
-    walk w;
-    QN_TRY(begin_walk(&w, q, stats));
+    mask_search w;
+    QN_TRY(begin_search(&w, q, stats));
     for (size_t n = 0; n < q->n_nodes; n++) {
         if (q->nodes[n].node->n_out == 1 && q->nodes[n].node->out[0])
             measure_node(&w, q->nodes[n].node);
@@ -194,12 +195,12 @@ qn_range qn_softmax_mask_range(const qn_quant_value *root, const qn_stats_entry 
 /* ---- The masks themselves -------------------------------------------------------------------- */
 
 typedef struct cut {
-    const walk *w;
+    const mask_search *w;
     /* [values], for masks: the element below which readers see no difference. */
     float *least;
 } cut;
 
-static qn_range chosen_range(const walk *w, const qn_value *value)
+static qn_range chosen_range(const mask_search *w, const qn_value *value)
 {
     const qn_quant_value *v = qn_quant_value_of(w->q, value);
     return v->integer ? qn_quant_root(w->q, v)->range : seen_range(w->stats, value);
@@ -239,8 +240,8 @@ static void cut_value(const cut *c, const qn_value *value)
 
 qn_status qn_softmax_masks_cut(qn_quantizer *q, const qn_stats *stats)
 {
-    walk w;
-    QN_TRY(begin_walk(&w, q, stats));
+    mask_search w;
+    QN_TRY(begin_search(&w, q, stats));
     const cut c = {&w, qn_arena_array(&q->arena, q->n_values + 1, sizeof *c.least)};
     QN_TRY_ALLOC(q->ctx, c.least);
     for (size_t n = q->n_nodes; n-- > 0;) {

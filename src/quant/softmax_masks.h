@@ -1,5 +1,5 @@
 /* Ranges of values in front of a Softmax to which a mask is added, or into which it is put
- * (docs/quantization.md, Masks). */
+ * (docs/quantization.md, Softmax masks). */
 #ifndef QN_QUANT_SOFTMAX_MASKS_H
 #define QN_QUANT_SOFTMAX_MASKS_H
 

@@ -136,18 +136,18 @@ qn_status qn_params_weight_template(qn_qparams **out, const qn_quantizer *q,
     return QN_OK;
 }
 
-static void tell_clipping(qn_quantizer *q, const clip_search *s)
+static void count_clipping(qn_quantizer *q, const clip_search *s)
 {
-    qn_refined *told = &q->refined[QN_REFINE_CLIPPING];
+    qn_refined *refined = &q->refined[QN_REFINE_CLIPPING];
     clip_sums all = {0, 0, 0};
     for (int64_t c = 0; c < s->m->w->dims[s->m->axis]; c++) {
         all.before += s->sums[c].before;
         all.after += s->sums[c].after;
         all.signal += s->sums[c].signal;
     }
-    told->layers++;
-    told->before += all.signal > 0 ? all.before / all.signal : 0;
-    told->after += all.signal > 0 ? all.after / all.signal : 0;
+    refined->layers++;
+    refined->before += all.signal > 0 ? all.before / all.signal : 0;
+    refined->after += all.signal > 0 ? all.after / all.signal : 0;
 }
 
 qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_weighted_node *layer,
@@ -163,7 +163,7 @@ qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q, const qn_weigh
     if (enough && !given)
         weight_scales(*out, &s, options->clip_weights);
     if (enough && !given && options->clip_weights && is_clipped(*out))
-        tell_clipping(q, &s);
+        count_clipping(q, &s);
     qn_free(q->ctx, w);
     qn_free(q->ctx, s.sums);
     return enough ? QN_OK : qn_fail_nomem(q->ctx);

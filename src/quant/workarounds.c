@@ -165,7 +165,7 @@ static bool has_wrong_border(const qn_quantizer *q, const qn_node *pool)
 
 /* Windows that reach beyond the border (ceil_mode) are divided by all of their size in ONNX Runtime
  * (1.31) and OpenVINO (2026.4); without a border of their own they count what is there. */
-static qn_status mend_average(const qn_quantizer *q, qn_node *pool)
+static qn_status fix_average_border(const qn_quantizer *q, qn_node *pool)
 {
     qn_window_attrs *a = pool->attrs;
     if (has_border(a) && keeps_windows(pool) && (a->ceil_mode || has_wrong_border(q, pool)))
@@ -175,11 +175,11 @@ static qn_status mend_average(const qn_quantizer *q, qn_node *pool)
     return QN_OK;
 }
 
-static qn_status mend_averages(const qn_quantizer *q)
+static qn_status fix_average_borders(const qn_quantizer *q)
 {
     for (qn_node *node = q->graph->first; node; node = node->next) {
         if (counts_border(node))
-            QN_TRY(mend_average(q, node));
+            QN_TRY(fix_average_border(q, node));
     }
     return QN_OK;
 }
@@ -187,5 +187,5 @@ static qn_status mend_averages(const qn_quantizer *q)
 qn_status qn_workarounds_apply(qn_quantizer *q)
 {
     QN_TRY(keep_all_dimensions(q));
-    return mend_averages(q);
+    return fix_average_borders(q);
 }

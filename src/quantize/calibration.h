@@ -2,7 +2,8 @@
  * observes is what the other one would have observed, bit for bit.
  *
  *     qn_calibration_open      the passes
- *     qn_calibration_feed      opens the data (or the driver gives other samples: what an infer function fed)
+ *     qn_calibration_feed      opens the data (or the driver gives other samples: what an infer
+ *                              function fed)
  *     qn_calibration_keep      samples that are read again come from memory
  *     qn_calibration_collect   statistics
  *

@@ -1,7 +1,8 @@
 /* What a float pass gave, in a file. The same kind of bytes as a statistics file:
  *
- *   "qncache1", prints of what it depends on, v numbers of forwards and each of them, statistics for each,
- *   v forwards, metric, v inputs, v outputs, v samples and their inputs (v type, v rank, v dims, bytes),
+ *   "qncache1", prints of what it depends on, v numbers of forwards and each of them,
+ *   statistics for each, v forwards, metric, v inputs, v outputs,
+ *   v samples and their inputs (v type, v rank, v dims, bytes),
  *   v pieces and of each print, v rows, v count of every output, numbers. */
 #include <string.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
  * searches decide by.
  *
  *     qn_output_check_open     nothing runs yet
- *     qn_output_check_use      from now on so many samples; the float model runs on those that nobody ran it on before
+ *     qn_output_check_use      from now on so many samples; the float model runs on new ones
  *     qn_output_check_noise    as often as there are models
  *
  * All searches of a job share one: its float outputs are the job's baseline, its samples are kept

@@ -1,3 +1,4 @@
+/* What a backend may ask for and do while a plan is built. */
 #include "run/builder.h"
 
 qn_context *qn_build_context(const qn_builder *builder)

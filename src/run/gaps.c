@@ -1,3 +1,4 @@
+/* The free gaps of an arena, which the memory planner fills with values. */
 #include "run/gaps.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Layouts of tensors: their sizes, and conversion from one to another. */
 #include "run/layout.h"
 
 #include <string.h>

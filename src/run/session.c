@@ -1,3 +1,4 @@
+/* Sessions: one caller's memory for a plan, and running the plan in it. */
 #include "run/session.h"
 
 #include <omp.h>

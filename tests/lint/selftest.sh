@@ -83,6 +83,44 @@ expect fail "transcript: matches anything" transcript
 printf '$ true %0200d\n' 0 >"$box/t.txt"
 expect fail "transcript: a long line" transcript
 
+# comments: above fields, within 100 columns, one at the head of every source; --fix moves what stands beside
+comments="$box/comments"
+mkdir -p "$comments"
+cat >"$comments/good.c" <<'EOT'
+/* What it is. */
+struct point {
+    /* From the left. */
+    int x;
+    struct {
+        /* The unit. */
+        int unit;
+    } of;
+};
+enum axis {
+    /* To the right. */
+    AXIS_X
+};
+static int next(int x)
+{
+    const int y[] = {1 /* one */, 2}; /* beside a statement */
+    return x + y[0];                  /* the next */
+}
+EOT
+expect pass "comments: good" python3 "$here/comments.py" "$comments/good.c"
+long=$(printf '%0101d' 0)
+for line in 'struct s {\n    int x; /* from the left */\n};' 'enum e {\n    A, /* one */\n    B\n};' \
+    'struct s {\n    union {\n        int x; /* or */\n    } u;\n};' "/* $long */" "int x$long;"; do
+    # shellcheck disable=SC2059 # the line has its own newlines
+    printf "/* What it is. */\n$line\n" >"$comments/bad.c"
+    expect fail "comments: $line" python3 "$here/comments.py" "$comments/bad.c"
+done
+printf '#include <stdio.h>\n' >"$comments/bad.c"
+expect fail "comments: no head" python3 "$here/comments.py" "$comments/bad.c"
+printf '/* What it is. */\nstruct s {\n    int x; /* from the left,\n            * or not */\n};\n' >"$comments/fix.c"
+printf '/* What it is. */\nstruct s {\n    /* From the left, or not */\n    int x;\n};\n' >"$comments/fixed.c"
+expect pass "comments: fixed" python3 "$here/comments.py" --fix "$comments/fix.c"
+expect pass "comments: as it should be" cmp "$comments/fix.c" "$comments/fixed.c"
+
 # symbols
 printf 'int qn_good(void) { return own; }\n' | sed '1i static int own;' >"$box/good.c"
 printf 'int bad(void) { return 0; }\n' >"$box/bad.c"

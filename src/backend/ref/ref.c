@@ -1,3 +1,4 @@
+/* The reference backend: runs the operators' own reference kernels. */
 #include "backend/ref/ref.h"
 
 #include <string.h>
