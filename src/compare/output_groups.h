@@ -33,8 +33,9 @@ double qn_group_sums_whole(const qn_group_sums *sums);
  * noise of 0.3 still detect nearly as well as in float. */
 double qn_group_sums_worst(const qn_group_sums *sums);
 
-/* The noise an output may have before layers get more bits or stay float; and what people are warned of: networks of
- * mixed precision, judged by few samples, may come out a little above the first. */
+/* The noise an output may have before layers get more bits or stay float; and what people are
+ * warned of: networks of mixed precision, judged by few samples, may come out a little above the
+ * first. */
 #define QN_MOST_NOISE 0.125
 #define QN_WARNED_NOISE 0.1875
 

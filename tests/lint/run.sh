@@ -16,6 +16,7 @@ lint rooms python3 tests/lint/rooms.py
 lint symbols tests/lint/symbols.sh "$1/libquench.so" "$1/libquench_static.a"
 lint params python3 tests/lint/params.py
 lint types python3 tests/lint/types.py
+lint comments python3 tests/lint/comments.py
 lint fields python3 tests/lint/fields.py
 lint format tests/lint/format.sh
 lint words tests/lint/words.sh

@@ -1,4 +1,5 @@
-/* The distance of outputs from float: its value, its parts added up, and what it says of nothing. */
+/* The distance of outputs from float: its value, its parts added up, and what it says of
+ * nothing. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* The float baseline that searches share: what the float model was run on once it is not run on again. */
+/* The float baseline that searches share: what the float model was run on once it is not run on
+ * again. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -101,7 +102,8 @@ static void no_more_samples_than_there_are(void **state)
     close_check(&s);
 }
 
-/* The float model itself is at no distance from its outputs, with and without kept values in between. */
+/* The float model itself is at no distance from its outputs, with and without kept values in
+ * between. */
 static void float_is_no_distance_from_itself(void **state)
 {
     setting s;

@@ -19,8 +19,8 @@ typedef struct qn_q_round {
  * lane. The plan chooses the last that holds.
  *
  *   BY_LANE        for anything: a vector at a time, limits before the rounding
- *   BY_TILE        for floats, or bounded bytes from bytes: four vectors at a time, limits as bytes
- *                  are packed
+ *   BY_TILE        for floats, or bounded bytes from bytes: four vectors at a time, limits as
+ *                  bytes are packed
  *   IN_REGISTERS   for such bytes if only multiplier and bias are between sum and rounding: the
  *                  same, from the registers that have the sums, where those vectors have no bias
  *
