@@ -241,10 +241,30 @@ QN_API const char *qn_framework_name(size_t i);
 /* 1 where models of that framework can be read. */
 QN_API int qn_framework_is_read(const char *name);
 
+typedef struct qn_input_shape {
+    const char *name;
+    int32_t rank;
+    /* -1: as the model has it */
+    int64_t dims[QN_MAX_RANK];
+} qn_input_shape;
+
 /* What a file may not say of itself. */
 typedef struct qn_model_load_options {
     /* A name of qn_framework_name; NULL: what the file looks like */
     const char *framework;
+    /* File of the weights, where the model's has none; NULL: the one beside it */
+    const char *weights;
+    /* Nodes of a tensorflow graph that it begins and ends with, as "name" or "name:0"; none: guessed
+     * where there is only one possibility */
+    const char *const *first_nodes;
+    size_t n_first_nodes;
+    const char *const *last_nodes;
+    size_t n_last_nodes;
+    /* Inputs of four axes are NCHW, where the framework has NHWC */
+    int channels_first;
+    /* Of inputs that leave dimensions open; without a name: of the next input in order */
+    const qn_input_shape *shapes;
+    size_t n_shapes;
 } qn_model_load_options;
 #define QN_MODEL_LOAD_OPTIONS_INIT                                                                 \
     {                                                                                              \
@@ -284,13 +304,6 @@ QN_API void qn_model_output_info(qn_value_info *out, const qn_model *model, size
  * qn_quantize_options was set: what output i is to be multiplied with to be the real number; 1
  * where it is that already. */
 QN_API double qn_model_output_scale(const qn_model *model, size_t i);
-
-typedef struct qn_input_shape {
-    const char *name;
-    int32_t rank;
-    /* -1: as the model has it */
-    int64_t dims[QN_MAX_RANK];
-} qn_input_shape;
 
 /* The passes that graphs go through, in their order; NULL past the last. */
 QN_API const char *qn_pass_name(size_t i);

@@ -264,7 +264,13 @@ int quant_run(cli_work *cli, const void *parsed)
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
     cli_script script = {.function = {.name = v->run.function}};
-    const qn_model_load_options from = {.framework = v->origin.framework};
+    const qn_model_load_options from = {.framework = v->origin.framework,
+                                        .weights = v->origin.weight,
+                                        .first_nodes = v->origin.first_nodes.at,
+                                        .n_first_nodes = v->origin.first_nodes.count,
+                                        .last_nodes = v->origin.last_nodes.at,
+                                        .n_last_nodes = v->origin.last_nodes.count,
+                                        .channels_first = v->origin.to_chw};
     const qn_status status = check_framework(cli, path, &from);
     if (status != QN_OK)
         return cli_fail(cli, status);

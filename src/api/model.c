@@ -16,7 +16,7 @@ qn_status qn_model_load(qn_model **out, qn_context *ctx, const char *path)
 qn_status qn_model_load_with(qn_model **out, qn_context *ctx, const char *path,
                              const qn_model_load_options *options)
 {
-    return qn_import(out, ctx, path, options ? options->framework : NULL);
+    return qn_import(out, ctx, path, options);
 }
 
 const char *qn_framework_name(size_t i)

@@ -101,13 +101,15 @@ static qn_status open_source(qn_model_source *source, const qn_importer *named)
     return qn_map_open(&source->map, source->ctx, source->path);
 }
 
-qn_status qn_import(qn_model **out, qn_context *ctx, const char *path, const char *framework)
+qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
+                    const qn_model_load_options *options)
 {
-    qn_model_source source = {.ctx = ctx, .path = path};
+    static const qn_model_load_options defaults = QN_MODEL_LOAD_OPTIONS_INIT;
+    qn_model_source source = {.ctx = ctx, .path = path, .options = options ? options : &defaults};
     const qn_importer *named;
     *out = NULL;
     QN_TRY(qn_path_check(ctx, path));
-    QN_TRY(find_named(&named, ctx, framework));
+    QN_TRY(find_named(&named, ctx, source.options->framework));
     QN_TRY(open_source(&source, named));
     const qn_status status = choose(out, &source, named);
     qn_map_close(&source.map);

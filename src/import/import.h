@@ -8,6 +8,8 @@
 typedef struct qn_model_source {
     qn_context *ctx;
     const char *path;
+    /* Never NULL. */
+    const qn_model_load_options *options;
     bool is_folder;
     /* The whole file; without data for a folder. An importer that keeps it takes it away. */
     qn_map map;
@@ -34,10 +36,10 @@ typedef struct qn_importer {
 extern const qn_importer *const qn_importers[];
 extern const size_t qn_importers_count;
 
-/* Reads a model of the framework of that name, or of the one that the file looks like where it is
- * NULL; what looks like none is read as ONNX. Messages begin with the path. */
+/* Reads a model of the framework that the options name, or of the one that the file looks like; what
+ * looks like none is read as ONNX. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
-                                  const char *framework);
+                                  const qn_model_load_options *options);
 /* The model keeps the file mapped as long as it lives. */
 QN_MUST_CHECK qn_status qn_import_keep_map(qn_model *model, qn_map *map);
 

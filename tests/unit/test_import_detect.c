@@ -85,7 +85,8 @@ static void expect(const void *bytes, size_t size, const char *framework, qn_sta
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(qn_import(&model, ctx, path, framework), status);
+    const qn_model_load_options options = {.framework = framework};
+    assert_int_equal(qn_import(&model, ctx, path, &options), status);
     assert_null(model);
     assert_non_null(strstr(qn_context_error(ctx), message));
     assert_non_null(strstr(qn_context_error(ctx), path));
@@ -105,10 +106,12 @@ static void frameworks_are_named(void **state)
 {
     qn_model *model;
     (void)state;
-    assert_int_equal(qn_import(&model, ctx, path, "keras"), QN_E_INVALID);
+    const qn_model_load_options keras = {.framework = "keras"};
+    const qn_model_load_options pytorch = {.framework = "pytorch"};
+    assert_int_equal(qn_import(&model, ctx, path, &keras), QN_E_INVALID);
     assert_non_null(strstr(qn_context_error(ctx), "'keras'"));
     /* What cannot be read needs no file to say so. */
-    assert_int_equal(qn_import(&model, ctx, "resnet18", "pytorch"), QN_E_UNSUPPORTED);
+    assert_int_equal(qn_import(&model, ctx, "resnet18", &pytorch), QN_E_UNSUPPORTED);
     const qn_model_load_options onnx = {.framework = "onnx"};
     assert_int_equal(qn_model_load_with(&model, ctx, "examples/fashion.onnx", &onnx), QN_OK);
     qn_model_free(model);
