@@ -309,7 +309,7 @@ static double measure_peak(int threads)
 }
 
 /* What is left of a model's speed where most of its work has no fast kernel, as in float64. */
-static void tell_slow(const bench *b)
+static void log_slow(const bench *b)
 {
     int64_t slow = 0, all = 0;
     for (size_t i = 0; i < b->plan->n_steps; i++) {
@@ -338,7 +338,7 @@ static qn_status bench_measure(bench *b, qn_item *root)
     if (pinned)
         qn_threads_unpin(b->plan->threads);
     QN_TRY(status);
-    tell_slow(b);
+    log_slow(b);
     add_setting(root, b);
     add_times(root, b, peak);
     if (b->options->profile)

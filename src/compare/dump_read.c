@@ -113,7 +113,7 @@ static qn_status read_integers(qn_dump_file *f, const qn_json_place *row)
     if (qn_json_find(&flag, row, "through"))
         QN_TRY(qn_json_get_bool(&f->through, &flag));
     if (qn_json_find(&flag, row, "balanced"))
-        QN_TRY(qn_json_get_bool(&f->balanced, &flag));
+        QN_TRY(qn_json_get_bool(&f->smoothed, &flag));
     return QN_OK;
 }
 

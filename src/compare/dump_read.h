@@ -16,7 +16,7 @@ typedef struct qn_dump_file {
     qn_dtype dtype;
     float scale;
     int64_t zero;
-    bool through, balanced;
+    bool through, smoothed;
 } qn_dump_file;
 
 typedef struct qn_dump_side {

@@ -75,7 +75,7 @@ QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_co
  * channels and such tensors as are cut off where the function behind them does not care. */
 #define QN_TENSORS_KEY "quench.tensors"
 /* Factors and other facts that the model's metadata have, see QN_TENSORS_KEY; done by
- * qn_layer_comparison_open. (twins_told.c) */
+ * qn_layer_comparison_open. (tensor_metadata.c) */
 QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *comparison,
                                                           const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */

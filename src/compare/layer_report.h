@@ -21,7 +21,7 @@ typedef struct qn_compare_row {
     /* As of qn_compared_tensor */
     bool through;
     /* Channels have factors beside the scale */
-    bool balanced;
+    bool smoothed;
     /* Data NULL */
     qn_tensor shape;
     /* Come together, and its own; single.count 0: not known */
@@ -64,7 +64,7 @@ struct qn_layer_report {
     /* The second time: histograms */
     bool drawing;
     /* Shows all layers of all samples to qn_layer_report_add. */
-    qn_status (*walk)(qn_layer_report *c);
+    qn_status (*run)(qn_layer_report *c);
     void *user;
 };
 
@@ -74,10 +74,10 @@ QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *
                                             bool single);
 /* A layer that cannot be compared. */
 QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
-/* With rows and walk set: measures, chooses, sorts, reports and writes the files. */
+/* With rows and run set: measures, chooses, sorts, reports and writes the files. */
 QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c);
 
-/* comparison_judge.c: what stands out. Fills order, worst and the rows' advice. */
+/* layer_report_judge.c: what stands out. Fills order, worst and the rows' advice. */
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
@@ -85,12 +85,12 @@ double qn_compare_row_error(const qn_compare_row *row);
  * ends. */
 const char *qn_compare_row_advice(const qn_compare_row *row);
 
-/* comparison_tell.c: reports and CSV. `full`: all there is, whatever the options say. */
+/* layer_report_tables.c: reports and CSV. `full`: all there is, whatever the options say. */
 QN_MUST_CHECK qn_status qn_layer_report_describe(qn_report *report, const qn_layer_report *c,
                                                  bool full);
 QN_MUST_CHECK qn_status qn_layer_report_csv(char **out, const qn_layer_report *c);
 
-/* comparison_draw.c: writes the pictures into the folder. */
+/* layer_report_charts.c: writes the pictures into the folder. */
 QN_MUST_CHECK qn_status qn_layer_report_draw(qn_layer_report *c, const char *folder);
 
 #endif

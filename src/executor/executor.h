@@ -94,7 +94,7 @@ typedef struct qn_executor_stage {
 } qn_executor_stage;
 const qn_executor_stage *qn_executor_stage_of(const qn_executor *e);
 /* Writes the log, so that the pass can be gone on with after the last forward.
- * (executor_forward.c) */
+ * (forward.c) */
 QN_MUST_CHECK qn_status qn_executor_write_log(qn_executor *e);
 
 /* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and

@@ -37,7 +37,7 @@ typedef struct qn_onnx_names {
     qn_names names;
 } qn_onnx_names;
 
-/* Takes all nodes to their form of `opset`. (onnx_lower.c) */
+/* Takes all nodes to their form of `opset`. (onnx_downgrade.c) */
 QN_MUST_CHECK qn_status qn_onnx_downgrade(qn_model *model, int opset);
 /* The version under which a domain is written. */
 int64_t qn_onnx_domain_version(const qn_model *model, const char *domain, int opset);

@@ -24,7 +24,7 @@ QN_MUST_CHECK qn_status qn_threads_choose(int *out, qn_context *ctx, int asked);
 QN_MUST_CHECK qn_status qn_fail_if_constant(const qn_graph *graph, const char *name);
 /* Gives a quantized model the form of that name (qn_form_name); another one stays as it is, with a
  * warning. */
-QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
+QN_MUST_CHECK qn_status qn_prepare_format(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_observe_options {

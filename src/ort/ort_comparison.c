@@ -108,7 +108,7 @@ static qn_status load(qn_ort_comparison *b, const char *library)
     return status;
 }
 
-static qn_status open_beside(qn_ort_comparison *b, qn_model *model, const char *library)
+static qn_status open_all(qn_ort_comparison *b, qn_model *model, const char *library)
 {
     QN_TRY(qn_model_clone(&b->model, b->ctx, model));
     QN_TRY(qn_graph_infer(b->model->graph));
@@ -125,7 +125,7 @@ qn_status qn_ort_comparison_open(qn_ort_comparison **out, qn_context *ctx, qn_mo
     *out = NULL;
     QN_TRY_ALLOC(ctx, b);
     b->ctx = ctx;
-    const qn_status status = open_beside(b, model, library);
+    const qn_status status = open_all(b, model, library);
     if (status == QN_OK)
         *out = b;
     else

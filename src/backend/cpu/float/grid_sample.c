@@ -120,7 +120,7 @@ static void sum_taps(float *y, const float *plane, const block *b, int64_t taps)
 }
 
 /* Sums that are no number, once more without the taps that are not there. */
-static void mend(float *y, const float *plane, const block *b, const grid_state *s)
+static void sum_again(float *y, const float *plane, const block *b, const grid_state *s)
 {
     int odd = 0;
     for (int64_t p = 0; p < b->points; p++)
@@ -147,7 +147,7 @@ static void grid_range(const void *opaque, int64_t first, int64_t last)
             const float *plane = w->x + c * s->plane;
             sum_taps(y, plane, &b, s->taps);
             if (!b.whole)
-                mend(y, plane, &b, s);
+                sum_again(y, plane, &b, s);
         }
     }
 }

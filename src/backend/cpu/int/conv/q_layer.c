@@ -121,7 +121,8 @@ static qn_status make_fixed_point_params(qn_q_layer *l, const qn_claim *claim)
 
 static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 {
-    const bool fixed_point = l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed(l->node);
+    const bool fixed_point =
+        l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed_point(l->node);
     return fixed_point ? make_fixed_point_params(l, claim) : make_float_params(l, claim);
 }
 

@@ -155,7 +155,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
                               .b = qn_q_side_of(types[1], 0),
                               .a_scale = ratios[0],
                               .b_scale = ratios[1],
-                              .offset = qn_sum_fixed(ratios, zeros),
+                              .offset = qn_sum_offset(ratios, zeros),
                               .round = qn_q_round_of(types[2], 0)};
     else
         s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], zeros[0]),
@@ -165,7 +165,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 }
 
 /* Floats hold the sum of two bytes times 15 bits, where no zero points come in. */
-static void fixed_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
+static void set_fixed_point(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
     float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
     const double zeros[3] = {(double)p[0].zero, (double)p[1].zero, (double)p[2].zero};
@@ -196,7 +196,7 @@ static bool read_pair(state *s, const qn_node *node)
         return false;
     const qn_qparams params[3] = {a, b, c};
     if (qn_qparams_is_fixed_point(&c))
-        fixed_pair(s, types, params);
+        set_fixed_point(s, types, params);
     else
         float_pair(s, types, params);
     s->y_size = s->a_size = s->b_size = (int64_t)qn_dtype_size(types[0]);
@@ -252,7 +252,7 @@ static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tens
 }
 
 /* How loops go over both operands; false where the layout has no order for one. */
-static bool walk(state *s, const qn_tensor *const *shapes, bool last)
+static bool plan_loops(state *s, const qn_tensor *const *shapes, bool last)
 {
     const int32_t rank = shapes[2]->rank;
     int64_t dims[3][QN_MAX_RANK], strides[2][QN_MAX_RANK];
@@ -297,7 +297,7 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, operation how)
         return QN_OK;
     const qn_tensor *const shapes[3] = {&a, &b, &y};
     const qn_layout layout = layout_for(s, claim, shapes);
-    if (!walk(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST))
+    if (!plan_loops(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST))
         return QN_OK;
     qn_q_take_clips(claim, &value, how == SLOPES ? &s->slopes.cast.round : &s->pair.round);
     for (int i = 0; i < 2; i++)

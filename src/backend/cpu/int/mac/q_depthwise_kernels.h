@@ -1,4 +1,4 @@
-/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_phase) of
+/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_parity) of
  * what is widened. */
 #ifndef QN_CPU_Q_DEPTHWISE_KERNELS_H
 #define QN_CPU_Q_DEPTHWISE_KERNELS_H
