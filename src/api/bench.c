@@ -22,10 +22,10 @@ typedef struct bench {
     qn_session *session;
     qn_feed feed;
     double plan_ms, first_ms;
-    /* Of the runs, ascending once measured */
+    /* The times of the runs, ascending once measured */
     double *times;
     size_t n_times, capacity;
-    /* Of all profiled runs together */
+    /* The time of each step, all profiled runs together */
     double *step_ms;
     /* Clock at the end of the last step */
     double last_ms;
@@ -298,7 +298,7 @@ static qn_status bench_prepare(bench *b)
     return qn_feed_fill(&b->feed, b->plan);
 }
 
-/* Of the first backend of the build that knows it; 0: none does. */
+/* The peak that the first backend of the build knows; 0: none does. */
 static double measure_peak(int threads)
 {
     for (size_t i = 0; qn_backends[i]; i++) {

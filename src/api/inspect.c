@@ -293,7 +293,7 @@ qn_status qn_inspect_model(qn_item *root, qn_model *model)
 typedef struct graphs {
     /* Inputs bound as asked */
     qn_model *plain;
-    /* And the passes done */
+    /* The model with the passes done, too */
     qn_model *optimized;
     /* What is shown, with open dimensions bound to 1; NULL: makes no sense */
     qn_model *closed;

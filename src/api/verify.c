@@ -26,7 +26,7 @@ typedef struct job {
     const char *how;
     /* NULL: ONNX Runtime was not asked for */
     qn_ort_comparison *ort;
-    /* Of comparisons inside a run */
+    /* The status of comparisons inside a run */
     qn_status status;
 } job;
 

@@ -12,7 +12,7 @@ typedef struct dumps {
     qn_layer_report c;
     /* Left, right */
     qn_dump_side sides[2];
-    /* Of the same dump as the right one; no files: not known */
+    /* The single layers of the same dump as the right one; no files: not known */
     qn_dump_side single;
     /* [left files]: the one beside it; NULL: none */
     const qn_dump_file **right, **exact;

@@ -13,7 +13,7 @@ typedef struct reading {
     qn_context *ctx;
     qn_arena *arena;
     const qn_dump_choice *choice;
-    /* That has the index or the sides */
+    /* The folder that has the index or the sides */
     const char *folder;
     qn_dump_side *out;
 } reading;
@@ -27,7 +27,7 @@ static const char *stem_of(qn_arena *arena, const char *path)
     return qn_arena_text(arena, name, dot ? (size_t)(dot - name) : strlen(name));
 }
 
-/* Behind the number that files of a dump begin with: "0012_". */
+/* What stands behind the number that files of a dump begin with: "0012_". */
 static const char *without_number(const char *stem)
 {
     const size_t digits = strspn(stem, "0123456789");

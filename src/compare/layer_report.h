@@ -14,11 +14,11 @@ typedef struct qn_compare_row {
     int64_t index;
     /* Node and op "": not known */
     const char *name, *node, *op;
-    /* Of the integers; QN_UNDEFINED: none */
+    /* The type of the integers; QN_UNDEFINED: none */
     qn_dtype dtype;
     float scale;
     int64_t zero;
-    /* As of qn_compared_tensor */
+    /* What qn_compared_tensor says */
     bool through;
     /* Channels have factors beside the scale */
     bool smoothed;
@@ -28,11 +28,11 @@ typedef struct qn_compare_row {
     qn_errors all, single;
     /* Sum of squares of what lies beyond the integers' ends */
     double cut;
-    /* To be shown */
+    /* The row is shown */
     bool chosen;
     /* Its histogram too */
     bool drawn;
-    /* Of left and right, over the range of both */
+    /* The histograms of left and right, over the range of both */
     int64_t bins[2][QN_COMPARE_BINS];
     /* What would help; NULL: nothing needs to be done */
     const char *advice;
@@ -56,7 +56,7 @@ struct qn_layer_report {
     /* [count]: the chosen ones as sorted */
     qn_compare_row **order;
     size_t n_order;
-    /* Of the chosen ones, the worst first */
+    /* The chosen ones, the worst first */
     qn_compare_row **worst;
     size_t n_worst;
     qn_compare_gap *gaps;
@@ -74,7 +74,7 @@ QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *
                                             bool single);
 /* A layer that cannot be compared. */
 QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
-/* With rows and run set: measures, chooses, sorts, reports and writes the files. */
+/* The caller has set rows and run. Measures, chooses, sorts, reports and writes the files. */
 QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c);
 
 /* layer_report_judge.c: what stands out. Fills order, worst and the rows' advice. */

@@ -17,7 +17,7 @@ typedef struct player {
     qn_model *model;
     qn_plan *plan;
     qn_session *session;
-    /* That the task looks at */
+    /* The outputs that the task looks at */
     size_t first_output, n_outputs;
     /* [n_outputs] of a sample */
     qn_task_output *outputs;

@@ -55,7 +55,7 @@ static qn_status check_files(const qn_feed *feed, const char *path)
     return QN_OK;
 }
 
-/* With a better reason why "name=file" names no input, where there is one. */
+/* Puts a better reason why "name=file" names no input, where there is one. */
 static qn_status explain_name(qn_feed *feed, const char *text, qn_status status)
 {
     const char *equals = strchr(text, '=');

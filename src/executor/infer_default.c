@@ -18,13 +18,13 @@ typedef struct job {
     qn_context *ctx;
     qn_arena arena;
     qn_input_configs configs;
-    /* That says what outputs are */
+    /* The configuration that says what outputs are */
     const qn_input_config *config;
     /* The model at hand */
     bool is_float;
     qn_dataset *data;
     qn_loader *loader;
-    /* To run, and of a forward */
+    /* The samples to run, and those of a forward */
     int64_t samples, batch;
     /* The model fixes the batch: the last one is filled up */
     bool fill;

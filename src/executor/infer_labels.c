@@ -29,7 +29,7 @@ static const char *class_file(qn_arena *arena, const char *path)
 }
 
 typedef struct found {
-    /* To read */
+    /* The file to read */
     const char *path;
     bool there, generated;
 } found;

@@ -19,11 +19,11 @@ struct key_row {
     const char *name;
     key_fn *read;
     size_t offset;
-    /* Of numbers */
+    /* The limits of numbers */
     double least, most;
     /* Bits: numbers that a list may have; 0: any */
     size_t counts;
-    /* That a text may be; NULL: any */
+    /* The words that a text may be; NULL: any */
     const char *const *word;
 };
 

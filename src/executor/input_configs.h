@@ -33,7 +33,7 @@ typedef struct qn_input_config {
     /* A letterbox enlarges small pictures */
     bool augment;
     qn_config_numbers mean, std;
-    /* Of a letterbox */
+    /* The fill of a letterbox */
     qn_config_numbers fill;
     /* Side, or height and width */
     qn_config_numbers resize, crop;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* With this shift, or one less where it is rounded up to a bit more. */
+/* The number with this shift, or one less where it is rounded up to a bit more. */
 static qn_normal with_shift(double ratio, int32_t shift)
 {
     const double least = 0, most = (1 << QN_FIXED_POINT_BITS) - 1;

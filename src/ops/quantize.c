@@ -153,11 +153,11 @@ static qn_status check_shapes(const qn_infer *self)
 typedef struct grid {
     /* Elements behind one index of the axis */
     int64_t inner;
-    /* Of the axis; 1 where one scale serves all */
+    /* The size of the axis; 1 where one scale serves all */
     int64_t dim;
     /* Indices of the axis that share a scale */
     int64_t block;
-    /* Of the axis */
+    /* The blocks of the axis */
     int64_t n_blocks;
     /* Flat: the scale is a list along the axis */
     bool single, flat;

@@ -38,7 +38,7 @@ struct qn_ort_comparison {
     /* One per output of the clone */
     seen_value *values;
     const char **in_names, **out_names;
-    /* Of the run at hand */
+    /* The reference of the run at hand */
     const qn_reference_values *reference;
     size_t n_results;
 };
@@ -63,7 +63,7 @@ static qn_status expose(qn_graph *graph)
     return QN_OK;
 }
 
-/* Of a Q: what computed the numbers that it rounds; limits and biases belong to the operator before
+/* What computed the numbers that a Q rounds; limits and biases belong to the operator before
  * them. */
 static const qn_node *operator_of(const qn_value *value)
 {

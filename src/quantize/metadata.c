@@ -124,7 +124,7 @@ static qn_status describe_tensors(qn_model *model, const qn_quantizer *q)
     return status;
 }
 
-/* Of functions of 16 bits. */
+/* Describes the tables of functions of 16 bits. */
 static qn_status describe_tables(qn_model *model, const qn_quantizer *q)
 {
     bool found = false;

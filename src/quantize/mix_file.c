@@ -12,7 +12,7 @@ typedef struct template_job {
     /* NULL: none */
     qn_mix *base;
     qn_mix_template_options wish;
-    /* To be written */
+    /* The file to be written */
     const char *path;
 } template_job;
 

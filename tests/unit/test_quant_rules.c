@@ -99,7 +99,7 @@ static void functions_have_two_sides(void **state)
     end(&f, q);
 }
 
-/* Of the functions that the engine rounds behind, the side before has no scale. */
+/* The side before the functions that the engine rounds behind has no scale. */
 static void some_functions_belong_to_their_product(void **state)
 {
     fixture f = begin();

@@ -9,7 +9,7 @@ static dnnl_format_tag_t tag_of(qn_layout layout, int32_t rank)
 {
     static const struct {
         qn_layout layout;
-        /* Of 3, 4 and 5 */
+        /* The tags of ranks 3, 4 and 5 */
         dnnl_format_tag_t by_rank[3];
     } tags[] = {
         {{QN_LAYOUT_ROWS, 0}, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
@@ -106,7 +106,7 @@ static bool uses(const qn_stage *stage, dnnl_alg_kind_t alg)
            (post_table[stage->fn].kind == POST_GATE && alg == dnnl_eltwise_clip);
 }
 
-/* Of two posts with the same function oneDNN 2.6 does both with the parameters of one. */
+/* The posts have the same function: oneDNN 2.6 does both with the parameters of one. */
 static bool clashes(const qn_stage *a, const qn_stage *b)
 {
     const bool with_operand = post_table[a->fn].kind == POST_OPERAND;

@@ -95,7 +95,7 @@ struct qn_onnx_scope {
     qn_names declared;
     const qn_opset *opsets;
     size_t n_opsets;
-    /* Whose attributes can be referred to */
+    /* The call whose attributes can be referred to */
     const qn_onnx_call *call;
     /* == call in the function's own body, NULL in subgraphs of it */
     const qn_onnx_call *body;

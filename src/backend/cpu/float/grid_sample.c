@@ -14,7 +14,7 @@ enum {
     MOST_SPATIAL = 3,
     /* Four along each of three axes. */
     MOST_TAPS = 64,
-    /* Of all points of a block. */
+    /* Taps of all points of a block. */
     BLOCK_TAPS = 1024,
     /* Taps of all channels that one thread does by itself. */
     ALONE_BELOW = 1 << 14
@@ -23,15 +23,15 @@ enum {
 typedef struct grid_state {
     const qn_grid_attrs *attrs;
     int32_t spatial;
-    /* Of X. */
+    /* The dims of X. */
     int64_t dims[MOST_SPATIAL];
     /* Plane: elements of X in one channel. */
     int64_t channels, plane;
-    /* Of one sample. */
+    /* The points of one sample. */
     int64_t points;
-    /* Of a point that lies inside; points of a block. */
+    /* The taps of a point that lies inside; the points of a block. */
     int64_t taps, block;
-    /* Of one sample. */
+    /* The blocks of one sample. */
     int64_t blocks;
 } grid_state;
 

@@ -328,7 +328,7 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
     }
 }
 
-/* Of items [range[0], range[1]) those of piece i of n: whole units, but for the last. */
+/* Cuts the items [range[0], range[1]) to those of piece i of n: whole units, but for the last. */
 static void cut(int64_t range[2], int64_t i, int64_t n, int64_t unit)
 {
     const int64_t first = range[0], count = range[1] - first;

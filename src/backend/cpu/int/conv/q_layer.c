@@ -36,7 +36,7 @@ static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 
 /* What bias and multipliers are made of. */
 typedef struct layer_numbers {
-    /* Of the filters; bias may be NULL. */
+    /* The scales and the bias of the filters; bias may be NULL. */
     const qn_tensor *scales, *bias;
     float x_scale, y_scale;
 } layer_numbers;

@@ -13,13 +13,13 @@ typedef enum operation { SUM, PRODUCT, SLOPES } operation;
 typedef struct state {
     const qn_q_kernels *kernels;
     operation how;
-    /* Of a sum or product. */
+    /* The plan of a sum or product. */
     qn_q_pair pair;
-    /* Of QPRelu, whose second operand has them. */
+    /* The slopes of QPRelu, whose second operand has them. */
     qn_q_slopes slopes;
     /* Bytes of an element. */
     int64_t y_size, a_size, b_size;
-    /* Of the dims outside the rows, joined. */
+    /* The number of dims outside the rows, joined. */
     int32_t rank;
     /* The last two are rows and their width. */
     int64_t dims[QN_MAX_RANK];
@@ -145,7 +145,7 @@ static void cut(state *s)
     s->chunks = ((rows > 1 ? rows : width) + s->chunk - 1) / s->chunk;
 }
 
-/* Of a, b and the result. */
+/* Sets the pair from types and parameters of a, b and the result. */
 static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
     const float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};

@@ -133,7 +133,7 @@ static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
     return QN_OK;
 }
 
-/* Behind a float result. */
+/* Takes a Relu behind a float result. */
 static void take_relu(qn_q_tail *tail, qn_claim *claim)
 {
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
@@ -157,7 +157,7 @@ static void take_stage(qn_q_tail *tail, qn_claim *claim)
     tail->out = node->out[0];
 }
 
-/* Behind a float result, which becomes bytes by that. */
+/* Takes a function behind a float result, which becomes bytes by that. */
 static bool take_function(qn_q_tail *tail, qn_claim *claim)
 {
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
