@@ -44,8 +44,8 @@ typedef struct qn_importer {
 extern const qn_importer *const qn_importers[];
 extern const size_t qn_importers_count;
 
-/* Reads a model of the framework that the options name, or of the one that the file looks like; what
- * looks like none is read as ONNX. Messages begin with the path. */
+/* Reads a model of the framework that the options name, or of the one that the file looks like;
+ * what looks like none is read as ONNX. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
                                   const qn_model_load_options *options);
 /* The model keeps the file mapped as long as it lives. */
