@@ -20,10 +20,20 @@ typedef struct qn_framework_op {
     const char *name, *brief;
 } qn_framework_op;
 
+/* Load options that only some frameworks have a use for. */
+enum {
+    QN_IMPORT_WEIGHTS = 1,
+    QN_IMPORT_ENDS = 2,
+    QN_IMPORT_LAYOUT = 4,
+    QN_IMPORT_SHAPES = 8,
+};
+
 /* A framework: a row of importers.def. */
 typedef struct qn_importer {
     /* What options call it, and what people do. */
     const char *name, *title;
+    /* QN_IMPORT_...: the options that it takes; a note says that others have no effect. */
+    unsigned takes;
     /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else
      * NULL. It reads only what files differ in: a broken file may be recognized, or not. */
     const char *(*detect)(const qn_model_source *source);
