@@ -15,6 +15,11 @@ typedef struct qn_model_source {
     qn_map map;
 } qn_model_source;
 
+/* An operator of a framework that its importer reads. */
+typedef struct qn_framework_op {
+    const char *name, *brief;
+} qn_framework_op;
+
 /* Load options that only some frameworks have a use for. */
 enum {
     QN_IMPORT_WEIGHTS = 1,
@@ -37,6 +42,9 @@ typedef struct qn_importer {
     qn_status (*load)(qn_model **out, qn_model_source *source);
     /* One line for help. */
     const char *brief;
+    /* What `quench ops --framework` lists: the rows of the framework's table of operators. */
+    const qn_framework_op *operators;
+    size_t n_operators;
 } qn_importer;
 
 #define QN_IMPORTER(id) extern const qn_importer qn_importer_##id;
