@@ -165,7 +165,8 @@ static void who_asks_for_bits_gets_them(void **state)
     assert_int_equal(got.wide, 0);
 }
 
-/* What was done to the best of several tries is reported as well as what was done to the only one. */
+/* What was done to the best of several tries is reported as well as what was done to the only
+ * one. */
 static void strategies_tell_of_wide_layers(void **state)
 {
     const char *const data = path;
