@@ -1,4 +1,4 @@
-/* HDF5 files through libhdf5, which is one for the whole process and serves one thread at a time. */
+/* HDF5 files through libhdf5, which all contexts of a process share: one thread at a time. */
 #include "base/hdf5.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@
 struct qn_hdf5 {
     qn_context *ctx;
     const qn_map *map;
-    hid_t file, access;
+    hid_t file;
 };
 
 /* Debian's libhdf5 is built for one thread. */
@@ -30,20 +30,6 @@ static qn_status unlock(qn_status status)
 
 /* ---- Files ----------------------------------------------------------------------------------- */
 
-/* A link into another file is not followed. */
-static herr_t refuse_link(const char *parent, const char *group, const char *other_file,
-                          const char *object, unsigned *flags, hid_t access, void *user)
-{
-    (void)parent;
-    (void)group;
-    (void)other_file;
-    (void)object;
-    (void)flags;
-    (void)access;
-    (void)user;
-    return -1;
-}
-
 static hid_t open_file(const char *path)
 {
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -58,12 +44,8 @@ static hid_t open_file(const char *path)
 static qn_status open_locked(qn_hdf5 *file, const char *path)
 {
     file->file = open_file(path);
-    if (file->file < 0)
-        return qn_fail(file->ctx, QN_E_FORMAT, "no HDF5 file, or a damaged one");
-    file->access = H5Pcreate(H5P_LINK_ACCESS);
-    if (file->access < 0 || H5Pset_elink_cb(file->access, refuse_link, NULL) < 0)
-        return qn_fail_nomem(file->ctx);
-    return QN_OK;
+    return file->file < 0 ? qn_fail(file->ctx, QN_E_FORMAT, "no HDF5 file, or a damaged one")
+                          : QN_OK;
 }
 
 qn_status qn_hdf5_open(qn_hdf5 **out, qn_context *ctx, const char *path, const qn_map *map)
@@ -71,7 +53,7 @@ qn_status qn_hdf5_open(qn_hdf5 **out, qn_context *ctx, const char *path, const q
     qn_hdf5 *file = qn_alloc(ctx, sizeof *file);
     *out = NULL;
     QN_TRY_ALLOC(ctx, file);
-    *file = (qn_hdf5){.ctx = ctx, .map = map, .file = -1, .access = -1};
+    *file = (qn_hdf5){.ctx = ctx, .map = map, .file = -1};
     lock();
     const qn_status status = unlock(open_locked(file, path));
     if (status == QN_OK)
@@ -86,8 +68,6 @@ void qn_hdf5_close(qn_hdf5 *file)
     if (!file)
         return;
     lock();
-    if (file->access >= 0)
-        H5Pclose(file->access);
     if (file->file >= 0)
         H5Fclose(file->file);
     (void)unlock(QN_OK);
@@ -96,9 +76,31 @@ void qn_hdf5_close(qn_hdf5 *file)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
+/* Whether all parts of the path are real members: other links may lead anywhere. */
+static bool is_inside(const qn_hdf5 *file, const char *path)
+{
+    char part[1024];
+    H5L_info_t info;
+    const size_t length = strlen(path);
+    for (size_t i = 1; i <= length && length < sizeof part; i++) {
+        if ((path[i] != '/' && path[i] != 0) || path[i - 1] == '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (H5Lget_info(file->file, part, &info, H5P_DEFAULT) < 0 || info.type != H5L_TYPE_HARD)
+            return false;
+    }
+    return length < sizeof part;
+}
+
+static hid_t open_object(const qn_hdf5 *file, const char *path)
+{
+    return is_inside(file, path) ? H5Oopen(file->file, path, H5P_DEFAULT) : -1;
+}
+
 static qn_hdf5_kind kind_of(const qn_hdf5 *file, const char *path)
 {
-    const hid_t object = H5Oopen(file->file, path, file->access);
+    const hid_t object = open_object(file, path);
     if (object < 0)
         return QN_HDF5_NOTHING;
     const H5I_type_t type = H5Iget_type(object);
@@ -372,7 +374,7 @@ static qn_status read_attribute(qn_hdf5_texts *out, const qn_hdf5 *file, qn_aren
 static qn_status attribute_of(qn_hdf5_texts *out, const qn_hdf5 *file, qn_arena *arena,
                               const char *path, const char *name)
 {
-    const hid_t object = H5Oopen(file->file, path, file->access);
+    const hid_t object = open_object(file, path);
     if (object < 0)
         return fail_object(file, path, "is not in this file");
     const qn_status status = read_attribute(out, file, arena, object, name);
