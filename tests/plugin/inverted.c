@@ -400,6 +400,7 @@ static const struct row {
     {"Softmax", 0},
     {"Split", 0},
     {"Sub", 0},
+    {"Swish", ACTIVATION},
     {"Transpose", 0},
     {"Unsqueeze", VIEWS},
 };
