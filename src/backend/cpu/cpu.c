@@ -88,6 +88,7 @@ static const struct {
     {&qn_op_qn_ConvTransposeIntegerToFloat, qn_claim_q_conv_transpose_float},
     {&qn_op_qn_QLinearResize, qn_claim_q_linear},
     {&qn_op_qn_QMatMul, qn_claim_q_matmul_bias},
+    {&qn_op_qn_QMatMul, qn_claim_q_matmul_two},
     {&qn_op_qn_QPRelu, qn_claim_q_prelu},
     {&qn_op_qn_QTable, qn_claim_q_table},
     {&qn_op_qn_Requantize, qn_claim_q_requantize},
