@@ -443,6 +443,9 @@ QN_API const qn_tensor *qn_session_output(const qn_session *session, size_t i);
 /* The operators that this library knows; its passes; its version, backends and what it sees of the
  * machine. */
 QN_API QN_MUST_CHECK qn_status qn_ops_report(qn_report **out, qn_context *ctx);
+/* The operators that models of a framework (qn_framework_name) may have. */
+QN_API QN_MUST_CHECK qn_status qn_framework_ops_report(qn_report **out, qn_context *ctx,
+                                                       const char *framework);
 QN_API QN_MUST_CHECK qn_status qn_passes_report(qn_report **out, qn_context *ctx);
 QN_API QN_MUST_CHECK qn_status qn_build_report(qn_report **out, qn_context *ctx);
 

@@ -248,10 +248,20 @@ void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 
 /* ---- Commands about a model: the groups of options that they share --------------------------- */
 
-/* How its graph is made ready. */
+/* Where it comes from: what a file may not say of itself. */
+typedef struct cli_origin_values {
+    const char *framework, *weights;
+    cli_list first_nodes, last_nodes;
+    /* Rows of dimensions. */
+    cli_list shapes;
+    int channels_first;
+} cli_origin_values;
+
+/* Where it comes from, and how its graph is made ready. */
 typedef struct cli_graph_values {
     cli_list shapes, skip;
     int64_t batch;
+    cli_origin_values origin;
 } cli_graph_values;
 
 /* What it runs on. */
@@ -305,8 +315,8 @@ typedef struct cli_subject_values {
     int64_t threads, seed;
 } cli_subject_values;
 
-extern const cli_group cli_graph_group, cli_shape_group, cli_engine_group, cli_feed_group,
-    cli_data_group, cli_class_group, cli_detect_group, cli_subject_group;
+extern const cli_group cli_origin_group, cli_graph_group, cli_shape_group, cli_engine_group,
+    cli_feed_group, cli_data_group, cli_class_group, cli_detect_group, cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
@@ -314,9 +324,12 @@ typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
 /* Loads the model that the first argument names, does the job with the graph options made of
  * `graph`, and shows the report. Returns the exit code. */
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
-/* The same with a model that is named otherwise; `from` is what is known of it, NULL: nothing. */
-int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
-                       cli_job *job, const cli_graph_values *graph, const void *values);
+/* The same with a model that is named otherwise. */
+int cli_model_file_run(cli_work *cli, const char *path, cli_job *job, const cli_graph_values *graph,
+                       const void *values);
+/* Loads a model of the origin. */
+QN_MUST_CHECK qn_status cli_model_load(qn_model **out, cli_work *cli, const char *path,
+                                       const cli_origin_values *origin);
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be
  * smaller. */

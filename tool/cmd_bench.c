@@ -60,7 +60,8 @@ const cli_command cli_cmd_bench = {
     .parts = {{&own, 0},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)}},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

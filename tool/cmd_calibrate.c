@@ -205,7 +205,7 @@ static int run(cli_work *cli, const void *parsed)
         return CLI_FAILED;
     }
     return cli_model_file_run(cli, v->subject.model ? v->subject.model : v->common.arguments.at[0],
-                              NULL, calibrate, &v->graph, v);
+                              calibrate, &v->graph, v);
 }
 
 const cli_command cli_cmd_calibrate = {
@@ -220,7 +220,8 @@ const cli_command cli_cmd_calibrate = {
     .parts = {{&own, 0},
               {&cli_subject_group, offsetof(values, subject)},
               {&cli_data_group, offsetof(values, data)},
-              {&cli_graph_group, offsetof(values, graph)}},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -240,6 +240,7 @@ const cli_command cli_cmd_compare = {
               {&cli_data_group, offsetof(values, data)},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_shape_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)},
               {&cli_config_group, offsetof(values, run_config)}},
     .values_size = sizeof(values),
     .check = check,

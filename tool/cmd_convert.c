@@ -86,7 +86,9 @@ const cli_command cli_cmd_convert = {
     .brief = "write a model as ONNX after the passes",
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
-    .parts = {{&own, 0}, {&cli_graph_group, offsetof(values, graph)}},
+    .parts = {{&own, 0},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -58,7 +58,7 @@ static const cli_option options[] = {
 };
 static const cli_group own = CLI_GROUP("of eval", options);
 
-/* The values, and what is made of them. */
+/* The values, and what is made of them. With a float original the origin is that one's. */
 typedef struct measuring {
     const values *v;
     cli_detection detection;
@@ -84,7 +84,7 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
     wanted.data.labels = v->classes.labels;
     qn_status status = QN_OK;
     if (v->float_model)
-        status = qn_model_load(&original, cli->ctx, v->float_model);
+        status = cli_model_load(&original, cli, v->float_model, &v->graph.origin);
     if (status == QN_OK)
         status = qn_eval_run(out, cli->ctx, model, original, &wanted);
     qn_model_free(original);
@@ -94,8 +94,11 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
 static int run(cli_work *cli, const void *parsed)
 {
     measuring m = {.v = parsed};
+    cli_graph_values graph = m.v->graph;
+    if (m.v->float_model)
+        graph.origin = (cli_origin_values){.framework = NULL};
     const int code = cli_detection_open(&m.detection, &m.v->detect)
-                         ? cli_model_run(cli, eval, &m.v->graph, &m)
+                         ? cli_model_run(cli, eval, &graph, &m)
                          : CLI_USAGE;
     cli_detection_close(&m.detection);
     return code;
@@ -119,7 +122,8 @@ const cli_command cli_cmd_eval = {
               {&cli_class_group, offsetof(values, classes)},
               {&cli_detect_group, offsetof(values, detect)},
               {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)}},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -47,7 +47,9 @@ const cli_command cli_cmd_inspect = {
     .brief = "show inputs, outputs, operators, sizes and what the passes do",
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
              "--input-shape gives; open dimensions count as 1.",
-    .parts = {{&own, 0}, {&cli_graph_group, offsetof(values, graph)}},
+    .parts = {{&own, 0},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

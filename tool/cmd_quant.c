@@ -8,12 +8,12 @@
 /* ---- What is not built yet ------------------------------------------------------------------- */
 
 /* Fails for a model that cannot be read, before anybody runs a script for it. */
-static qn_status check_framework(cli_work *cli, const char *path, const qn_model_load_options *from)
+static qn_status check_framework(cli_work *cli, const char *path, const cli_origin_values *from)
 {
     qn_model *model = NULL;
     if (!from->framework || qn_framework_is_read(from->framework))
         return QN_OK;
-    const qn_status status = qn_model_load_with(&model, cli->ctx, path, from);
+    const qn_status status = cli_model_load(&model, cli, path, from);
     qn_model_free(model);
     return status;
 }
@@ -264,14 +264,7 @@ int quant_run(cli_work *cli, const void *parsed)
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
     cli_script script = {.function = {.name = v->run.function}};
-    const qn_model_load_options from = {.framework = v->origin.framework,
-                                        .weights = v->origin.weight,
-                                        .first_nodes = v->origin.first_nodes.at,
-                                        .n_first_nodes = v->origin.first_nodes.count,
-                                        .last_nodes = v->origin.last_nodes.at,
-                                        .n_last_nodes = v->origin.last_nodes.count,
-                                        .channels_first = v->origin.to_chw};
-    const qn_status status = check_framework(cli, path, &from);
+    const qn_status status = check_framework(cli, path, &v->graph.origin);
     if (status != QN_OK)
         return cli_fail(cli, status);
     size_t mode = 0;
@@ -287,8 +280,8 @@ int quant_run(cli_work *cli, const void *parsed)
     job.function.batch_size = v->batch;
     job.function.strict = v->data.strict;
     cli_config_inputs(&job.function, &v->common);
-    const int code = opened ? cli_model_file_run(cli, path, &from, modes[mode].job, &v->graph, &job)
-                            : CLI_FAILED;
+    const int code =
+        opened ? cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job) : CLI_FAILED;
     cli_script_close(&script);
     return code;
 }

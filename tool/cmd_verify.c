@@ -57,7 +57,8 @@ const cli_command cli_cmd_verify = {
               {&cli_data_group, offsetof(values, data)},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)}},
+              {&cli_graph_group, offsetof(values, graph)},
+              {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

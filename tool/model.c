@@ -6,6 +6,87 @@
 
 #include "cli.h"
 
+/* ---- Where the model comes from -------------------------------------------------------------- */
+
+static const cli_option origin_options[] = {
+    {.name = "framework",
+     .shorts = "f",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_graph_values, origin.framework),
+     .value = "NAME",
+     .word = qn_framework_name,
+     .help = "that the model was made with; default: what the file looks like"},
+    {.name = "weight",
+     .shorts = "w",
+     .type = CLI_TEXT,
+     .offset = offsetof(cli_graph_values, origin.weights),
+     .value = "FILE",
+     .help = "weights, where the model's file has none (pytorch, caffe, paddle)"},
+    {.name = "start-node-names",
+     .shorts = "snn",
+     .type = CLI_WORDS,
+     .offset = offsetof(cli_graph_values, origin.first_nodes),
+     .value = "NODE...",
+     .help = "where a tensorflow model begins"},
+    {.name = "end-node-names",
+     .shorts = "enn",
+     .type = CLI_WORDS,
+     .offset = offsetof(cli_graph_values, origin.last_nodes),
+     .value = "NODE...",
+     .help = "where a tensorflow model ends"},
+    {.name = "convert2chw",
+     .shorts = "c2chw",
+     .type = CLI_FLAG,
+     .offset = offsetof(cli_graph_values, origin.channels_first),
+     .help = "give a tensorflow model NCHW inputs"},
+    {.name = "input-shapes",
+     .shorts = "is",
+     .type = CLI_ROWS,
+     .offset = offsetof(cli_graph_values, origin.shapes),
+     .value = "DIM...",
+     .number = CLI_WHOLE,
+     .least = 1,
+     .most = 1e9,
+     .help = "shape of a paddle model's input; once for each input, in their order"},
+};
+const cli_group cli_origin_group = CLI_GROUP("for models that are no ONNX", origin_options);
+
+/* The library's options made of the values; `shapes` has room for all rows. */
+static qn_model_load_options load_options(qn_input_shape *shapes, const cli_origin_values *v)
+{
+    qn_model_load_options o = {.framework = v->framework,
+                               .weights = v->weights,
+                               .first_nodes = v->first_nodes.at,
+                               .n_first_nodes = v->first_nodes.count,
+                               .last_nodes = v->last_nodes.at,
+                               .n_last_nodes = v->last_nodes.count,
+                               .channels_first = v->channels_first,
+                               .shapes = shapes,
+                               .n_shapes = v->shapes.count > 0};
+    for (size_t i = 0; i < v->shapes.count; i++) {
+        const char *text = v->shapes.at[i];
+        qn_input_shape *shape = &shapes[o.n_shapes - 1];
+        if (!text)
+            o.n_shapes++;
+        else if (shape->rank < QN_MAX_RANK)
+            shape->dims[shape->rank++] = strtoll(text, NULL, 10);
+    }
+    return o;
+}
+
+qn_status cli_model_load(qn_model **out, cli_work *cli, const char *path,
+                         const cli_origin_values *origin)
+{
+    qn_input_shape *shapes = calloc(origin->shapes.count + 1, sizeof *shapes);
+    *out = NULL;
+    if (!shapes)
+        return QN_E_NOMEM;
+    const qn_model_load_options from = load_options(shapes, origin);
+    const qn_status status = qn_model_load_with(out, cli->ctx, path, &from);
+    free(shapes);
+    return status;
+}
+
 /* ---- The graph ------------------------------------------------------------------------------- */
 
 /* The passes, and behind them what leaves all of them out. */
@@ -173,15 +254,15 @@ const cli_group cli_feed_group = CLI_GROUP("for the inputs", feed_options);
 
 /* ---- From file to report --------------------------------------------------------------------- */
 
-int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_options *from,
-                       cli_job *job, const cli_graph_values *values, const void *all)
+int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
+                       const cli_graph_values *values, const void *all)
 {
     prepared p = {.shapes = NULL};
     qn_model *model = NULL;
     qn_report *report = NULL;
     int code = CLI_USAGE;
     if (prepared_make(&p, values)) {
-        qn_status status = qn_model_load_with(&model, cli->ctx, path, from);
+        qn_status status = cli_model_load(&model, cli, path, &values->origin);
         if (status == QN_OK)
             status = job(&report, cli, model, &p.options, all);
         if (status == QN_OK || report)
@@ -196,5 +277,5 @@ int cli_model_file_run(cli_work *cli, const char *path, const qn_model_load_opti
 
 int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *values, const void *all)
 {
-    return cli_model_file_run(cli, cli->common->arguments.at[0], NULL, job, values, all);
+    return cli_model_file_run(cli, cli->common->arguments.at[0], job, values, all);
 }

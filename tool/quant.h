@@ -4,15 +4,6 @@
 
 #include "cli.h"
 
-/* Models that do not come as ONNX. */
-typedef struct quant_origin_values {
-    const char *framework, *weight;
-    cli_list first_nodes, last_nodes;
-    /* Rows of dimensions */
-    cli_list shapes;
-    int to_chw;
-} quant_origin_values;
-
 /* Who feeds the model, and what is done with it. */
 typedef struct quant_run_values {
     const char *function, *script, *mode, *cache;
@@ -53,15 +44,13 @@ typedef struct quant_values {
     cli_class_values classes;
     int list, dynamic, save_scales, fastest, prove;
     int no_bias_correction, no_weight_clipping, no_look_through, no_equalization, no_balancing;
-    quant_origin_values origin;
     quant_run_values run;
     quant_mix_values mix;
     quant_edge_values edge;
     const char *run_config;
 } quant_values;
 
-extern const cli_group quant_group, quant_origin_group, quant_run_group, quant_mix_group,
-    quant_edge_group;
+extern const cli_group quant_group, quant_run_group, quant_mix_group, quant_edge_group;
 
 /* A cli_command's `check`: options that exclude each other are an error, those without effect a
  * note. */
@@ -80,7 +69,7 @@ int quant_run(cli_work *cli, const void *values);
         {&quant_group, 0}, {&quant_run_group, offsetof(quant_values, run)},                        \
             {&quant_mix_group, offsetof(quant_values, mix)},                                       \
             {&quant_edge_group, offsetof(quant_values, edge)},                                     \
-            {&quant_origin_group, offsetof(quant_values, origin)},                                 \
+            {&cli_origin_group, offsetof(quant_values, graph)},                                    \
             {&cli_subject_group, offsetof(quant_values, subject)},                                 \
             {&cli_data_group, offsetof(quant_values, data)},                                       \
             {&cli_class_group, offsetof(quant_values, classes)},                                   \

@@ -310,26 +310,6 @@ static bool has_one_width(const quant_values *v)
     return !v->mix.config || makes_template(v);
 }
 
-static bool is_from(const quant_values *v, const char *framework)
-{
-    return v->origin.framework && strcmp(v->origin.framework, framework) == 0;
-}
-
-static bool has_weights_apart(const quant_values *v)
-{
-    return is_from(v, "pytorch") || is_from(v, "caffe") || is_from(v, "paddle");
-}
-
-static bool is_tensorflow(const quant_values *v)
-{
-    return is_from(v, "tensorflow");
-}
-
-static bool is_paddle(const quant_values *v)
-{
-    return is_from(v, "paddle");
-}
-
 typedef struct condition {
     const char *option;
     needs_fn *needs;
@@ -389,11 +369,6 @@ static const condition conditions[] = {
      "a run without --mix-config, which says the method of every node"},
     {"auto-mix-ratio", makes_ends, "--generate-template and --auto-mix-strategy IOhigh"},
     {"auto-mix-strategy", makes_template, "--generate-template"},
-    {"weight", has_weights_apart, "a model of pytorch, caffe or paddle"},
-    {"start-node-names", is_tensorflow, "a model of tensorflow"},
-    {"end-node-names", is_tensorflow, "a model of tensorflow"},
-    {"convert2chw", is_tensorflow, "a model of tensorflow"},
-    {"input-shapes", is_paddle, "a model of paddle"},
 };
 
 /* In an interpreter it was told before that was started. */

@@ -184,51 +184,6 @@ static const cli_option own_options[] = {
 };
 const cli_group quant_group = CLI_GROUP("of quant", own_options);
 
-/* ---- Where the model comes from -------------------------------------------------------------- */
-
-static const cli_option origin_options[] = {
-    {.name = "framework",
-     .shorts = "f",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_origin_values, framework),
-     .value = "NAME",
-     .word = qn_framework_name,
-     .help = "that the model was made with; default: what the file looks like"},
-    {.name = "weight",
-     .shorts = "w",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_origin_values, weight),
-     .value = "FILE",
-     .help = "weights, where the model's file has none (pytorch, caffe, paddle)"},
-    {.name = "start-node-names",
-     .shorts = "snn",
-     .type = CLI_WORDS,
-     .offset = offsetof(quant_origin_values, first_nodes),
-     .value = "NODE...",
-     .help = "where a tensorflow model begins"},
-    {.name = "end-node-names",
-     .shorts = "enn",
-     .type = CLI_WORDS,
-     .offset = offsetof(quant_origin_values, last_nodes),
-     .value = "NODE...",
-     .help = "where a tensorflow model ends"},
-    {.name = "convert2chw",
-     .shorts = "c2chw",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_origin_values, to_chw),
-     .help = "give a tensorflow model NCHW inputs"},
-    {.name = "input-shapes",
-     .shorts = "is",
-     .type = CLI_ROWS,
-     .offset = offsetof(quant_origin_values, shapes),
-     .value = "DIM...",
-     .number = CLI_WHOLE,
-     .least = 1,
-     .most = 1e9,
-     .help = "shape of a paddle model's input; once for each input, in their order"},
-};
-const cli_group quant_origin_group = CLI_GROUP("for models that are no ONNX", origin_options);
-
 /* ---- Who feeds it, and what is done ---------------------------------------------------------- */
 
 static const char *mode_word(size_t i)

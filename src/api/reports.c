@@ -1,9 +1,11 @@
 /* Tables that the library knows of itself: operators, passes, the build. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/inspect.h"
 #include "backend/plugins.h"
 #include "base/cpu.h"
+#include "import/import.h"
 #include "pass/pass.h"
 #include "run/backend.h"
 
@@ -47,6 +49,36 @@ qn_status qn_ops_report(qn_report **out, qn_context *ctx)
     qn_item *table = qn_item_table(&report->root, "operators");
     for (size_t i = 0; i < qn_ops_count; i++)
         add_op(table, qn_ops[i]);
+    return finish(out, report);
+}
+
+static const qn_importer *importer_of(const char *framework)
+{
+    for (size_t i = 0; i < qn_importers_count; i++) {
+        if (strcmp(qn_importers[i]->name, framework) == 0)
+            return qn_importers[i];
+    }
+    return NULL;
+}
+
+qn_status qn_framework_ops_report(qn_report **out, qn_context *ctx, const char *framework)
+{
+    const qn_importer *importer = importer_of(framework);
+    qn_report *report;
+    *out = NULL;
+    if (!importer)
+        return qn_fail(ctx, QN_E_INVALID, "framework: '%s' is none that is known", framework);
+    if (!importer->load)
+        return qn_fail(ctx, QN_E_UNSUPPORTED, "models of %s cannot be read yet", importer->title);
+    if (importer == &qn_importer_onnx)
+        return qn_ops_report(out, ctx);
+    QN_TRY(qn_report_create(&report, ctx));
+    qn_item *table = qn_item_table(&report->root, "operators");
+    for (size_t i = 0; i < importer->n_operators; i++) {
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "operator", importer->operators[i].name);
+        qn_item_text(row, "what", importer->operators[i].brief);
+    }
     return finish(out, report);
 }
 

@@ -1,6 +1,7 @@
 /* From a path to a model: which framework a file is of, and what it is when nobody reads it. */
 #include "import/import.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/folder.h"
@@ -67,13 +68,58 @@ static qn_status fail_unread(const qn_model_source *source, const qn_importer *i
                    kind ? "looks like " : "", kind ? kind : "", kind ? ": " : "", importer->title);
 }
 
+/* "pytorch, caffe or paddle": the frameworks that take the option. */
+static void list_takers(char *out, size_t size, unsigned option)
+{
+    size_t takers = 0, length = 0, told = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < qn_importers_count; i++)
+        takers += (qn_importers[i]->takes & option) != 0;
+    for (size_t i = 0; i < qn_importers_count && length < size; i++) {
+        if (!(qn_importers[i]->takes & option))
+            continue;
+        const char *between = !told ? "" : told + 1 == takers ? " or " : ", ";
+        told++;
+        length +=
+            (size_t)snprintf(out + length, size - length, "%s%s", between, qn_importers[i]->name);
+    }
+}
+
+/* The model could be read without these options. */
+static void note_idle_options(const qn_model_source *source, const qn_importer *importer)
+{
+    const qn_model_load_options *o = source->options;
+    const struct {
+        bool given;
+        unsigned option;
+        const char *name;
+    } rows[] = {
+        {o->weights != NULL, QN_IMPORT_WEIGHTS, "weights"},
+        {o->n_first_nodes > 0, QN_IMPORT_ENDS, "first_nodes"},
+        {o->n_last_nodes > 0, QN_IMPORT_ENDS, "last_nodes"},
+        {o->channels_first != 0, QN_IMPORT_LAYOUT, "channels_first"},
+        {o->n_shapes > 0, QN_IMPORT_SHAPES, "shapes"},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
+        char takers[128];
+        if (!rows[i].given || (importer->takes & rows[i].option))
+            continue;
+        list_takers(takers, sizeof takers, rows[i].option);
+        qn_log(source->ctx, QN_LOG_NOTE, "%s has no effect here: it needs a model of %s",
+               rows[i].name, takers);
+    }
+}
+
 static qn_status choose(qn_model **out, qn_model_source *source, const qn_importer *named)
 {
     const char *kind = NULL;
     const qn_importer *importer = named ? named : importer_of(&kind, source);
     if (!importer)
         importer = &qn_importer_onnx;
-    return importer->load ? load(out, source, importer) : fail_unread(source, importer, kind);
+    if (!importer->load)
+        return fail_unread(source, importer, kind);
+    note_idle_options(source, importer);
+    return load(out, source, importer);
 }
 
 static qn_status find_named(const qn_importer **out, qn_context *ctx, const char *framework)

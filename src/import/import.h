@@ -15,10 +15,25 @@ typedef struct qn_model_source {
     qn_map map;
 } qn_model_source;
 
+/* An operator of a framework that its importer reads. */
+typedef struct qn_framework_op {
+    const char *name, *brief;
+} qn_framework_op;
+
+/* Load options that only some frameworks have a use for. */
+enum {
+    QN_IMPORT_WEIGHTS = 1,
+    QN_IMPORT_ENDS = 2,
+    QN_IMPORT_LAYOUT = 4,
+    QN_IMPORT_SHAPES = 8,
+};
+
 /* A framework: a row of importers.def. */
 typedef struct qn_importer {
     /* What options call it, and what people do. */
     const char *name, *title;
+    /* QN_IMPORT_...: the options that it takes; a note says that others have no effect. */
+    unsigned takes;
     /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else
      * NULL. It reads only what files differ in: a broken file may be recognized, or not. */
     const char *(*detect)(const qn_model_source *source);
@@ -27,6 +42,9 @@ typedef struct qn_importer {
     qn_status (*load)(qn_model **out, qn_model_source *source);
     /* One line for help. */
     const char *brief;
+    /* What `quench ops --framework` lists: the rows of the framework's table of operators. */
+    const qn_framework_op *operators;
+    size_t n_operators;
 } qn_importer;
 
 #define QN_IMPORTER(id) extern const qn_importer qn_importer_##id;
@@ -36,8 +54,8 @@ typedef struct qn_importer {
 extern const qn_importer *const qn_importers[];
 extern const size_t qn_importers_count;
 
-/* Reads a model of the framework that the options name, or of the one that the file looks like; what
- * looks like none is read as ONNX. Messages begin with the path. */
+/* Reads a model of the framework that the options name, or of the one that the file looks like;
+ * what looks like none is read as ONNX. Messages begin with the path. */
 QN_MUST_CHECK qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
                                   const qn_model_load_options *options);
 /* The model keeps the file mapped as long as it lives. */

@@ -32,5 +32,6 @@ static const char *detect(const qn_model_source *source)
 
 const qn_importer qn_importer_caffe = {.name = "caffe",
                                        .title = "Caffe",
+                                       .takes = QN_IMPORT_WEIGHTS,
                                        .detect = detect,
                                        .brief = "a .prototxt with its .caffemodel"};

@@ -45,5 +45,6 @@ static const char *detect(const qn_model_source *source)
 
 const qn_importer qn_importer_paddle = {.name = "paddle",
                                         .title = "PaddlePaddle",
+                                        .takes = QN_IMPORT_WEIGHTS | QN_IMPORT_SHAPES,
                                         .detect = detect,
                                         .brief = "a .pdmodel or inference.json with .pdiparams"};

@@ -22,5 +22,6 @@ static const char *detect(const qn_model_source *source)
 
 const qn_importer qn_importer_pytorch = {.name = "pytorch",
                                          .title = "PyTorch",
+                                         .takes = QN_IMPORT_WEIGHTS,
                                          .detect = detect,
                                          .brief = "exported programs, TorchScript files, scripts"};

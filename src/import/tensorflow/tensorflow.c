@@ -42,5 +42,6 @@ static const char *detect(const qn_model_source *source)
 const qn_importer qn_importer_tensorflow = {
     .name = "tensorflow",
     .title = "TensorFlow",
+    .takes = QN_IMPORT_ENDS | QN_IMPORT_LAYOUT,
     .detect = detect,
     .brief = "graphs (.pb), SavedModel folders, Keras and TensorFlow Lite files"};
