@@ -43,8 +43,7 @@ static double attention_case(uint32_t seed)
     const shape s = random_shape(&f);
     qn_value *in[] = {add_part(&f, &s, s.heads, s.queries, s.size),
                       add_part(&f, &s, s.heads / s.shared, s.keys, s.size),
-                      add_part(&f, &s, s.heads / s.shared, s.keys, s.value_size),
-                      NULL};
+                      add_part(&f, &s, s.heads / s.shared, s.keys, s.value_size), NULL};
     const bool masked = pick(&f, 3) > 0;
     if (masked)
         in[3] = add_mask(&f, &s);

@@ -150,7 +150,8 @@ static bool describe_mask(attention_state *s, const qn_claim *claim, const qn_no
         (t.dtype != QN_FLOAT32 && t.dtype != QN_BOOL))
         return false;
     const int64_t own = t.dims[t.rank - 1], keys = own == 1 ? s->keys : own;
-    qn_broadcast_strides(strides, &t, 4, (const int64_t[4]){s->batches, s->heads, s->queries, keys});
+    qn_broadcast_strides(strides, &t, 4,
+                         (const int64_t[4]){s->batches, s->heads, s->queries, keys});
     s->mask.is_bool = t.dtype == QN_BOOL;
     s->mask.keys = keys;
     s->mask_batch = strides[0];

@@ -1,5 +1,5 @@
-/* softmax(Q K' * scale + mask) V of one head. Keys are transposed once, so that scores of neighbouring
- * keys are neighbouring lanes; four queries at a time share every load. */
+/* softmax(Q K' * scale + mask) V of one head. Keys are transposed once, so that scores of
+ * neighbouring keys are neighbouring lanes; four queries at a time share every load. */
 #ifndef QN_CPU_ATTENTION_KERNELS_H
 #define QN_CPU_ATTENTION_KERNELS_H
 

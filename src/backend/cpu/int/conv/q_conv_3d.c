@@ -136,8 +136,8 @@ static qn_status conv_prepare(qn_claim *claim)
     qn_q_conv_grid *g = &s->layer.conv.shape.grid;
     s->x_stride = (int64_t)claim->in[0].stride;
     s->y_stride = (int64_t)claim->out[0].stride;
-    s->y_plane = g->out_height * g->out_width * s->filters *
-                 qn_q_epilogue_y_bytes(&s->layer.tail.epilogue);
+    s->y_plane =
+        g->out_height * g->out_width * s->filters * qn_q_epilogue_y_bytes(&s->layer.tail.epilogue);
     s->layer.x_stride = s->x_plane * s->kernel;
     s->layer.y_stride = s->y_plane;
     QN_TRY(qn_q_layer_prepare(claim));

@@ -231,8 +231,8 @@ static bool params_of(qn_qparams params[3], const qn_node *node)
     return qn_q_is_integer(node->in[0]->type.dtype) && qn_q_is_integer(node->in[3]->type.dtype) &&
            (node->n_in <= 8 || !node->in[8]) && qn_q_param_of(&params[0], node, 1, 2) &&
            qn_q_param_of(&params[1], node, 4, 5) &&
-           (floats || (qn_q_is_integer(node->out[0]->type.dtype) &&
-                       qn_q_param_of(&params[2], node, 6, 7)));
+           (floats ||
+            (qn_q_is_integer(node->out[0]->type.dtype) && qn_q_param_of(&params[2], node, 6, 7)));
 }
 
 static bool shapes_of(qn_matmul *out, const qn_claim *claim)
