@@ -19,7 +19,7 @@ ORACLES ?= may
 
 # Groups of scripts/packages.txt: a build without a part does not ask for the library of it.
 unless = $(if $(findstring -DQUENCH_$(1)=OFF,$(CMAKE_FLAGS)),,$(2))
-BUILD = build $(call unless,BACKEND_DNNL,dnnl) $(call unless,WEBP,webp) $(call unless,TIFF,tiff)
+BUILD = build $(call unless,BACKEND_DNNL,dnnl) $(call unless,WEBP,webp) $(call unless,TIFF,tiff) $(call unless,HDF5,hdf5)
 PYTHON = build/venv/bin/python
 say = @printf '\n== %s\n' "$(1)"
 oracles = scripts/venv || { echo "NO ORACLES: the tests that ask them cannot run"; [ $(ORACLES) != must ]; }

@@ -39,6 +39,18 @@ if(QUENCH_TIFF)
     endif()
 endif()
 
+# HDF5, in which Keras and Caffe keep models: without it their .h5 files are refused.
+if(QUENCH_HDF5)
+    pkg_check_modules(HDF5 IMPORTED_TARGET hdf5-serial)
+    if(NOT HDF5_FOUND)
+        pkg_check_modules(HDF5 IMPORTED_TARGET hdf5)
+    endif()
+    if(HDF5_FOUND)
+        target_link_libraries(quench_parts INTERFACE PkgConfig::HDF5)
+        set(quench_have_hdf5 ON)
+    endif()
+endif()
+
 # The reference is always there, and last.
 if(QUENCH_BACKEND_CPU)
     list(APPEND QUENCH_BACKENDS cpu)

@@ -22,10 +22,10 @@ typedef struct bench {
     qn_session *session;
     qn_feed feed;
     double plan_ms, first_ms;
-    /* Of the runs, ascending once measured */
+    /* The times of the runs, ascending once measured */
     double *times;
     size_t n_times, capacity;
-    /* Of all profiled runs together */
+    /* The time of each step, all profiled runs together */
     double *step_ms;
     /* Clock at the end of the last step */
     double last_ms;
@@ -298,7 +298,7 @@ static qn_status bench_prepare(bench *b)
     return qn_feed_fill(&b->feed, b->plan);
 }
 
-/* Of the first backend of the build that knows it; 0: none does. */
+/* The peak that the first backend of the build knows; 0: none does. */
 static double measure_peak(int threads)
 {
     for (size_t i = 0; qn_backends[i]; i++) {
@@ -309,7 +309,7 @@ static double measure_peak(int threads)
 }
 
 /* What is left of a model's speed where most of its work has no fast kernel, as in float64. */
-static void tell_slow(const bench *b)
+static void log_slow(const bench *b)
 {
     int64_t slow = 0, all = 0;
     for (size_t i = 0; i < b->plan->n_steps; i++) {
@@ -338,7 +338,7 @@ static qn_status bench_measure(bench *b, qn_item *root)
     if (pinned)
         qn_threads_unpin(b->plan->threads);
     QN_TRY(status);
-    tell_slow(b);
+    log_slow(b);
     add_setting(root, b);
     add_times(root, b, peak);
     if (b->options->profile)

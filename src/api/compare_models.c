@@ -26,7 +26,7 @@ static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_
                                side == QN_SIDE_SINGLE);
 }
 
-static qn_status walk(qn_layer_report *c)
+static qn_status run(qn_layer_report *c)
 {
     models *m = c->user;
     const qn_sample_source *source = m->data.source;
@@ -55,7 +55,7 @@ static qn_status make_rows(models *m)
                                 .op = tensor->op,
                                 .dtype = tensor->dtype,
                                 .through = tensor->through,
-                                .balanced = tensor->factor ||
+                                .smoothed = tensor->factor ||
                                             (tensor->scale && qn_tensor_count(tensor->scale) != 1)};
         if (tensor->scale)
             row->scale = *(const float *)tensor->scale->data;
@@ -111,7 +111,7 @@ qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn
                       .options = o,
                       .left = real->path ? real->path : "float model",
                       .right = quantized->path ? quantized->path : "quantized model",
-                      .walk = walk},
+                      .run = run},
                 .run = o->run};
     *out = NULL;
     m.c.user = &m;

@@ -52,7 +52,7 @@ static qn_status write_out(qn_item *root, qn_model *model, const char *path,
 {
     const qn_export_options wanted = {.opset = o->opset, .external_from = o->external_from};
     if (o->form)
-        QN_TRY(qn_prepare_form(model, o->form));
+        QN_TRY(qn_prepare_format(model, o->form));
     return (is_stream(path) ? write_stream : write_file)(root, model, path, &wanted);
 }
 

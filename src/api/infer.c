@@ -22,7 +22,7 @@ typedef struct job {
     /* The first is the caller's thread */
     worker *workers;
     int n_workers;
-    /* Of several workers */
+    /* The samples of several workers */
     qn_feed_source samples;
 } job;
 
@@ -50,7 +50,7 @@ static qn_status make_plan(job *j, const qn_plan_options *options)
     return qn_plan_create_now(&j->plan, ctx, j->feed.model, &plan);
 }
 
-/* Of several workers each has a context of its own, so that none writes what another one reads; the
+/* Each of several workers has a context of its own, so that none writes what another one reads; the
  * caller's gets the message. */
 static qn_status tell(const job *j, const worker *w, qn_status status)
 {

@@ -11,19 +11,19 @@ typedef struct qn_infer_output {
     char *path;
     /* Open from the first run on, of strings at the end */
     qn_npy_writer writer;
-    /* Of all runs together */
+    /* The shape of all runs together */
     qn_tensor shape;
-    /* Of all runs: the longest one of them counts. NULL: none */
+    /* The strings of all runs: the longest one of them counts. NULL: none */
     qn_string *strings;
     /* Taken */
     int64_t n_strings;
-    /* Of a sequence, in place of itself; NULL: it is none */
+    /* The tensors of a sequence, in place of itself; NULL: it is none */
     struct qn_infer_output *parts;
     size_t n_parts;
     /* Cannot be put together */
     bool left_out;
     double least, most, sum;
-    /* Of numbers seen */
+    /* The number of numbers seen */
     int64_t count;
 } qn_infer_output;
 

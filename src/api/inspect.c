@@ -40,36 +40,36 @@ static void count_constants(totals *t, const qn_graph *graph)
 }
 
 /* The same node of the graph without open dimensions, where there is one. */
-static const qn_node *twin_of(const qn_node *node, const qn_graph *closed)
+static const qn_node *closed_node(const qn_node *node, const qn_graph *closed)
 {
-    const qn_node *twin = closed ? qn_graph_node(closed, node->name) : NULL;
-    return twin && twin->op == node->op ? twin : node;
+    const qn_node *same = closed ? qn_graph_node(closed, node->name) : NULL;
+    return same && same->op == node->op ? same : node;
 }
 
 /* The same body there; the graph around it where the body became part of that. */
-static const qn_graph *twin_body(const qn_node *node, const qn_graph *closed, size_t i)
+static const qn_graph *closed_body(const qn_node *node, const qn_graph *closed, size_t i)
 {
-    const qn_node *twin = twin_of(node, closed);
-    return twin != node ? qn_node_subgraph(twin, i) : closed;
+    const qn_node *same = closed_node(node, closed);
+    return same != node ? qn_node_subgraph(same, i) : closed;
 }
 
 static void count_graph(totals *t, const qn_graph *graph, const qn_graph *closed)
 {
     count_constants(t, graph);
     for (const qn_node *node = graph->first; node; node = node->next) {
-        const qn_node *twin = twin_of(node, closed);
-        const int64_t macs = qn_node_macs(twin);
+        const qn_node *same = closed_node(node, closed);
+        const int64_t macs = qn_node_macs(same);
         const size_t place = op_place(node->op);
         const qn_graph *body;
         t->nodes++;
         t->macs += macs;
-        t->uncounted += !qn_node_macs_known(twin);
+        t->uncounted += !qn_node_macs_known(same);
         if (place < QN_COUNT_OF(t->counts)) {
             t->counts[place]++;
             t->op_macs[place] += macs;
         }
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            count_graph(t, body, twin_body(node, closed, i));
+            count_graph(t, body, closed_body(node, closed, i));
     }
 }
 
@@ -124,11 +124,11 @@ static void add_nodes(qn_item *table, const qn_graph *graph, const qn_graph *clo
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "node", node->name);
         qn_item_text(row, "operator", node->op->name);
-        qn_item_int(row, "macs", qn_node_macs(twin_of(node, closed)));
+        qn_item_int(row, "macs", qn_node_macs(closed_node(node, closed)));
         qn_item_text(row, "outputs", value_list(report, node->out, node->n_out));
         qn_item_text(row, "inputs", value_list(report, node->in, node->n_in));
         for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-            add_nodes(table, body, twin_body(node, closed, i));
+            add_nodes(table, body, closed_body(node, closed, i));
     }
 }
 
@@ -293,7 +293,7 @@ qn_status qn_inspect_model(qn_item *root, qn_model *model)
 typedef struct graphs {
     /* Inputs bound as asked */
     qn_model *plain;
-    /* And the passes done */
+    /* The model with the passes done, too */
     qn_model *optimized;
     /* What is shown, with open dimensions bound to 1; NULL: makes no sense */
     qn_model *closed;

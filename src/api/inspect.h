@@ -8,7 +8,7 @@
 
 /* File, producer, opset. */
 void qn_inspect_head(qn_item *root, const qn_model *file);
-/* That, and sizes, inputs, outputs, operators. */
+/* Adds that, and sizes, inputs, outputs, operators. */
 QN_MUST_CHECK qn_status qn_inspect_model(qn_item *root, qn_model *model);
 /* Into a row: what the pass is for. */
 void qn_inspect_purposes(qn_item *row, size_t pass);

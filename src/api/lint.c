@@ -68,25 +68,6 @@ static qn_status fill(job *j, qn_report *report, qn_model *model, const qn_profi
     return qn_report_finish(report);
 }
 
-/* As for quantization, except that what is quantized already stays so: that is what is looked
- * at. */
-static qn_status prepare(qn_model **out, qn_context *ctx, qn_model *model,
-                         const qn_graph_options *options)
-{
-    qn_graph_options graph = *options;
-    const char **skip = qn_alloc_zero(ctx, options->n_skip + 2, sizeof *skip);
-    QN_TRY_ALLOC(ctx, skip);
-    for (size_t i = 0; i < options->n_skip; i++)
-        skip[i] = options->skip[i];
-    skip[graph.n_skip++] = qn_pass_qoperator_to_qdq.name;
-    skip[graph.n_skip++] = qn_pass_extract_scales.name;
-    graph.skip = skip;
-    const qn_status status =
-        qn_prepare_optimized(out, ctx, model, &graph, QN_PURPOSE_QUANTIZE, NULL);
-    qn_free(ctx, (void *)skip);
-    return status;
-}
-
 qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx, qn_model *model,
                         const qn_lint_options *options)
 {
@@ -98,7 +79,8 @@ qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx, qn_m
     job j = {.all = 0};
     *out = NULL;
     QN_TRY(qn_profile_find(&profile, ctx, o->target));
-    qn_status status = prepare(&prepared, ctx, model, &o->graph);
+    qn_status status =
+        qn_prepare_optimized(&prepared, ctx, model, &o->graph, QN_PURPOSE_LINT, NULL);
     if (status == QN_OK)
         status = qn_report_create(&report, ctx);
     if (status == QN_OK)

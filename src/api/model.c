@@ -94,7 +94,7 @@ const char *qn_form_name(size_t i)
     return i < qn_quant_formats_count ? qn_quant_formats[i].name : NULL;
 }
 
-qn_status qn_prepare_form(qn_model *model, const char *name)
+qn_status qn_prepare_format(qn_model *model, const char *name)
 {
     const qn_quant_format *form = NULL;
     QN_TRY(qn_quant_format_find(&form, model->ctx, name));
@@ -117,7 +117,7 @@ qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
     if (!o->form)
         return qn_export_onnx(ctx, model, path, &wanted);
     QN_TRY(qn_model_clone(&formed, ctx, model)); /* so that the model stays what it is */
-    qn_status status = qn_prepare_form(formed, o->form);
+    qn_status status = qn_prepare_format(formed, o->form);
     if (status == QN_OK)
         status = qn_export_onnx(ctx, formed, path, &wanted);
     qn_model_free(formed);

@@ -26,7 +26,7 @@ typedef struct job {
     const char *how;
     /* NULL: ONNX Runtime was not asked for */
     qn_ort_comparison *ort;
-    /* Of comparisons inside a run */
+    /* The status of comparisons inside a run */
     qn_status status;
 } job;
 
@@ -184,38 +184,38 @@ static void report_difference(qn_item *root, const qn_reference_values *t)
 }
 
 /* "bit_exact" is neither true nor false where nothing was compared. */
-static void report_result(qn_item *root, const qn_reference_values *truth, int64_t exact)
+static void report_result(qn_item *root, const qn_reference_values *reference, int64_t exact)
 {
     char words[64];
     if (!exact)
         snprintf(words, sizeof words, "nothing to prove: no tensors of integers");
-    else if (truth->differing)
-        snprintf(words, sizeof words, "differs: %lld of %lld tensors", (long long)truth->differing,
-                 (long long)exact);
+    else if (reference->differing)
+        snprintf(words, sizeof words, "differs: %lld of %lld tensors",
+                 (long long)reference->differing, (long long)exact);
     else
         snprintf(words, sizeof words, "bit-exact: %lld tensors", (long long)exact);
     qn_item_text(root, "result", words);
     if (exact)
-        qn_item_bool(root, "bit_exact", !truth->differing);
+        qn_item_bool(root, "bit_exact", !reference->differing);
     qn_item_int(root, "tensors", exact);
-    if (truth->differing)
-        report_difference(root, truth);
+    if (reference->differing)
+        report_difference(root, reference);
 }
 
 static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
 {
-    const qn_reference_values *truth = &j->reference;
+    const qn_reference_values *reference = &j->reference;
     int64_t real = 0;
     const char *first_float = NULL;
     *exact = 0;
-    for (size_t i = 0; i < truth->count; i++) {
-        const qn_reference_value *value = &truth->values[i];
+    for (size_t i = 0; i < reference->count; i++) {
+        const qn_reference_value *value = &reference->values[i];
         *exact += value->compared && !value->is_float;
         real += value->compared && value->is_float;
         if (value->compared && value->is_float && !first_float)
             first_float = value->node;
     }
-    report_result(&report->root, truth, *exact);
+    report_result(&report->root, reference, *exact);
     qn_item_int(&report->root, "samples", QN_MAX(j->feed.samples, 1));
     qn_item_int(&report->root, "threads", j->plans[FUSED]->threads);
     if (j->n_runs == RUNS)
@@ -223,7 +223,7 @@ static qn_status fill_report(qn_report *report, int64_t *exact, const job *j)
     if (real) {
         qn_item_int(&report->root, "float_tensors", real);
         qn_item_text(&report->root, "float_from", first_float);
-        qn_item_real(&report->root, "float_error", truth->float_error, 9);
+        qn_item_real(&report->root, "float_error", reference->float_error, 9);
     }
     if (j->ort)
         qn_ort_comparison_report(&report->root, j->ort);

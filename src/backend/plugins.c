@@ -25,7 +25,7 @@ typedef struct plugins {
     qn_arena arena;
     loaded *at;
     size_t count, capacity;
-    /* Of all, in the order of preference */
+    /* The backends of all, in the order of preference */
     const qn_backend **backends;
 } plugins;
 

@@ -69,7 +69,7 @@ struct qn_context {
     qn_progress_fn *progress;
     void *progress_user;
     atomic_int cancelled;
-    /* Whose cancelling counts too; NULL: none */
+    /* The context whose cancelling counts too; NULL: none */
     const qn_context *parent;
     /* What was loaded for this context only, and what lets go of it; NULL: nothing. */
     void *plugins;

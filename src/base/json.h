@@ -20,7 +20,7 @@ bool qn_json_set(qn_json *object, const char *key, qn_json *value);
 bool qn_json_push(qn_json *array, qn_json *value);
 /* The document, indented and with a newline at the end; freed with qn_text_free. */
 QN_MUST_CHECK qn_status qn_json_write(char **out, qn_context *ctx, const qn_json *json);
-/* Without any blank or newline. */
+/* Writes it without any blank or newline. */
 QN_MUST_CHECK qn_status qn_json_write_line(char **out, qn_context *ctx, const qn_json *json);
 void qn_json_free(qn_json *json);
 
@@ -57,7 +57,7 @@ typedef struct qn_json_place {
     size_t index;
 } qn_json_place;
 
-/* That it was read with, which has the messages. */
+/* The context that it was read with, which has the messages. */
 qn_context *qn_json_context(const qn_json_document *document);
 qn_json_place qn_json_root(const qn_json_document *document);
 /* A message about the item. Returns `status`. */
@@ -91,7 +91,7 @@ qn_json_place qn_json_element(const qn_json_place *list, size_t i);
 
 /* The text lives as long as the document. */
 QN_MUST_CHECK qn_status qn_json_get_text(const char **out, const qn_json_place *place);
-/* That of a member that must be there; and a copy of it. */
+/* The text of a member that must be there; and a copy of it. */
 QN_MUST_CHECK qn_status qn_json_member_text(const char **out, const qn_json_place *object,
                                             const char *key);
 QN_MUST_CHECK qn_status qn_json_member_copy(const char **out, qn_arena *arena,

@@ -10,12 +10,12 @@
 
 struct qn_json_document {
     qn_context *ctx;
-    /* Of the file */
+    /* The name of the file */
     const char *name;
     const char *text;
     size_t size;
     json_t *root;
-    /* Of a file: the text */
+    /* The text, of a file */
     qn_map map;
     /* The text without what was left out; NULL: nothing was */
     char *slim;
@@ -38,7 +38,7 @@ static size_t skip_space(const qn_json_document *d, size_t at)
     return at;
 }
 
-/* Behind the string that begins at `at`. */
+/* The place behind the string that begins at `at`. */
 static size_t skip_string(const qn_json_document *d, size_t at)
 {
     for (at++; at < d->size && d->text[at] != '"'; at++)
@@ -46,7 +46,7 @@ static size_t skip_string(const qn_json_document *d, size_t at)
     return QN_MIN(at + 1, d->size);
 }
 
-/* Behind the item that begins at `at`. */
+/* The place behind the item that begins at `at`. */
 static size_t skip_item(const qn_json_document *d, size_t at)
 {
     size_t depth = 0;
@@ -64,7 +64,7 @@ static size_t skip_item(const qn_json_document *d, size_t at)
     return at;
 }
 
-/* Behind a member's key and colon. */
+/* The place behind a member's key and colon. */
 static size_t skip_key(const qn_json_document *d, size_t at)
 {
     at = skip_space(d, skip_string(d, at));

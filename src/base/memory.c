@@ -138,7 +138,7 @@ void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size
 
 struct qn_arena_chunk {
     qn_arena_chunk *next;
-    /* Of the bytes behind `data` */
+    /* The number of bytes behind `data` */
     size_t size;
     /* Aligned, inside the same block */
     char *data;

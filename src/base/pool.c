@@ -19,14 +19,14 @@ struct qn_pool {
     qn_pool_work work;
     worker *workers;
     int n_workers;
-    /* Of all below */
+    /* It guards all below */
     pthread_mutex_t lock;
     pthread_cond_t news;
     /* Items to be begun and to be finished next */
     int64_t next, due;
     int alive, resting;
     bool pausing, stopping;
-    /* Of the failed item with the lowest number */
+    /* The failure of the failed item with the lowest number */
     qn_status status;
     int64_t failed;
     char message[QN_ERROR_SIZE];
@@ -116,7 +116,8 @@ static bool run_item(const worker *w, int64_t item)
 
 /* ---- A worker -------------------------------------------------------------------------------- */
 
-/* Without the lock. What cannot be opened counts as the failure of the first item. */
+/* The worker does not hold the lock. What cannot be opened counts as the failure of the first
+ * item. */
 static void work_through(const worker *w)
 {
     qn_pool *p = w->pool;

@@ -27,20 +27,20 @@ typedef struct qn_pool_work {
     bool ordered;
     /* The worker's own, which has the messages of its failures. */
     qn_context *(*context)(void *user, int worker);
-    /* By the worker, before its first item. */
+    /* Called by the worker, before its first item. */
     qn_status (*open)(void *user, int worker);
-    /* With the lock: whether the item may be begun; if not, the worker sleeps until
+    /* Called with the lock: whether the item may be begun; if not, the worker sleeps until
      * qn_pool_wake. */
     bool (*ready)(void *user, int64_t item);
-    /* With the lock, before an item. */
+    /* Called with the lock, before an item. */
     void (*begin)(void *user, int worker, int64_t item);
     qn_status (*run)(void *user, int worker, int64_t item);
-    /* With the lock, after an item that did not fail; its own failure is the item's. */
+    /* Called with the lock, after an item that did not fail; its own failure is the item's. */
     qn_status (*finish)(void *user, int worker, int64_t item);
-    /* With the lock, when there are no more items, by workers that have not failed. */
+    /* Called with the lock, when there are no more items, by workers that have not failed. */
     qn_status (*close)(void *user, int worker);
-    /* By the caller's thread about ten times a second and after each item, without the lock; only
-     * with threads of the pool's own. */
+    /* Called by the caller's thread about ten times a second and after each item, without the lock;
+     * only with threads of the pool's own. */
     qn_status (*watch)(void *user, qn_pool *pool);
 } qn_pool_work;
 
@@ -56,9 +56,9 @@ int qn_pool_threads(const qn_pool *pool);
 
 void qn_pool_lock(qn_pool *pool);
 void qn_pool_unlock(qn_pool *pool);
-/* With the lock: sleeps until an item is done or somebody wakes all. */
+/* The caller holds the lock and sleeps until an item is done or somebody wakes all. */
 void qn_pool_wait(qn_pool *pool);
-/* With the lock: something has changed that `ready` or qn_pool_wait looks at. */
+/* The caller holds the lock: something has changed that `ready` or qn_pool_wait looks at. */
 void qn_pool_wake(qn_pool *pool);
 /* Returns when no item is being worked on; none is begun until qn_pool_resume. For `watch`. */
 void qn_pool_pause(qn_pool *pool);

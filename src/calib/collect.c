@@ -25,7 +25,7 @@ typedef struct team {
     int n_workers;
     /* When a checkpoint was last written, in milliseconds */
     double written;
-    /* Of what the collection holds */
+    /* It guards what the collection holds */
     pthread_mutex_t lock;
 } team;
 

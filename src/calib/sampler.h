@@ -15,7 +15,7 @@ struct qn_sampler {
     /* The axis of channels; NULL: 1, or the last of three dimensions, and none of one. */
     qn_axis_fn *axis;
     const void *axis_user;
-    /* As of qn_collect_options. */
+    /* The remedy of qn_collect_options. */
     const char *(*remedy)(const qn_value *value);
     /* The extremes of samples; NULL: not wanted. */
     qn_extremes *extremes;

@@ -12,7 +12,7 @@ typedef struct dumps {
     qn_layer_report c;
     /* Left, right */
     qn_dump_side sides[2];
-    /* Of the same dump as the right one; no files: not known */
+    /* The single layers of the same dump as the right one; no files: not known */
     qn_dump_side single;
     /* [left files]: the one beside it; NULL: none */
     const qn_dump_file **right, **exact;
@@ -55,8 +55,8 @@ static bool same_shape(const qn_tensor *a, const qn_tensor *b)
     }
 }
 
-static qn_status tell_shapes(qn_layer_report *c, const qn_compare_row *row, const qn_tensor *left,
-                             const qn_tensor *right)
+static qn_status report_shapes(qn_layer_report *c, const qn_compare_row *row, const qn_tensor *left,
+                               const qn_tensor *right)
 {
     char words[2 * QN_MAX_RANK * 24 + 64];
     const qn_tensor *both[2] = {left, right};
@@ -84,7 +84,7 @@ static qn_status compare_tensors(qn_layer_report *c, qn_compare_row *row, const 
     if (!is_numbers(left) || !is_numbers(right))
         return qn_layer_report_gap(c, row->name, "it has no numbers");
     if (!same_shape(left, right))
-        return tell_shapes(c, row, left, right);
+        return report_shapes(c, row, left, right);
     return qn_layer_report_add(c, row, left, right, single);
 }
 
@@ -118,7 +118,7 @@ static bool is_whole(const qn_compare_options *o)
     return !o->n_names && !o->n_operators && !o->first && o->last < 0;
 }
 
-static qn_status tell_missing(dumps *d)
+static qn_status report_missing(dumps *d)
 {
     char words[512];
     for (size_t i = 0; i < d->sides[0].count; i++) {
@@ -138,11 +138,11 @@ static qn_status tell_missing(dumps *d)
     return QN_OK;
 }
 
-static qn_status walk(qn_layer_report *c)
+static qn_status run(qn_layer_report *c)
 {
     dumps *d = c->user;
     if (!c->drawing)
-        QN_TRY(tell_missing(d));
+        QN_TRY(report_missing(d));
     for (size_t i = 0; i < d->sides[0].count; i++) {
         const qn_dump_file *left = &d->sides[0].files[i];
         if (!d->right[i] || !c->rows[i].chosen || (c->drawing && !c->rows[i].drawn))
@@ -175,7 +175,7 @@ static qn_status make_rows(dumps *d)
                                              .scale = f->scale,
                                              .zero = f->zero,
                                              .through = f->through,
-                                             .balanced = f->balanced};
+                                             .smoothed = f->smoothed};
         d->right[c->count] = qn_dump_match(&d->sides[1], f);
         d->exact[c->count] = qn_dump_match(&d->single, f);
     }
@@ -212,7 +212,7 @@ static qn_status open_folders(dumps *d)
 
 qn_status qn_compare_dumps(qn_report **out, qn_context *ctx, const qn_compare_options *options)
 {
-    dumps d = {.c = {.ctx = ctx, .options = options, .walk = walk}};
+    dumps d = {.c = {.ctx = ctx, .options = options, .run = run}};
     *out = NULL;
     d.c.user = &d;
     qn_arena_init(&d.c.arena, &ctx->allocator);

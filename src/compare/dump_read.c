@@ -13,7 +13,7 @@ typedef struct reading {
     qn_context *ctx;
     qn_arena *arena;
     const qn_dump_choice *choice;
-    /* That has the index or the sides */
+    /* The folder that has the index or the sides */
     const char *folder;
     qn_dump_side *out;
 } reading;
@@ -27,7 +27,7 @@ static const char *stem_of(qn_arena *arena, const char *path)
     return qn_arena_text(arena, name, dot ? (size_t)(dot - name) : strlen(name));
 }
 
-/* Behind the number that files of a dump begin with: "0012_". */
+/* What stands behind the number that files of a dump begin with: "0012_". */
 static const char *without_number(const char *stem)
 {
     const size_t digits = strspn(stem, "0123456789");
@@ -113,7 +113,7 @@ static qn_status read_integers(qn_dump_file *f, const qn_json_place *row)
     if (qn_json_find(&flag, row, "through"))
         QN_TRY(qn_json_get_bool(&f->through, &flag));
     if (qn_json_find(&flag, row, "balanced"))
-        QN_TRY(qn_json_get_bool(&f->balanced, &flag));
+        QN_TRY(qn_json_get_bool(&f->smoothed, &flag));
     return QN_OK;
 }
 

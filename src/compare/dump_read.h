@@ -6,21 +6,21 @@
 
 typedef struct qn_dump_file {
     int64_t index;
-    /* Of the tensor, or of the file where no index tells it */
+    /* The name of the tensor, or of the file where no index has it */
     const char *name;
     /* "": not known */
     const char *node, *op;
     /* Stem: name of the file without its ending */
     const char *path, *stem;
-    /* As of qn_compare_row */
+    /* The type that qn_compare_row has */
     qn_dtype dtype;
     float scale;
     int64_t zero;
-    bool through, balanced;
+    bool through, smoothed;
 } qn_dump_file;
 
 typedef struct qn_dump_side {
-    /* In which the files are; NULL: not opened */
+    /* The folder of the files; NULL: not opened */
     const char *folder;
     qn_dump_file *files;
     size_t count;
@@ -29,7 +29,7 @@ typedef struct qn_dump_side {
 typedef struct qn_dump_choice {
     /* A dump, a folder that has one, or just one of .npy files */
     const char *folder;
-    /* Of a dump */
+    /* The side of a dump */
     qn_compared_side side;
     /* A dump without that side has no files of it */
     bool optional;

@@ -8,23 +8,23 @@
 
 /* A tensor that nodes of both networks compute. */
 typedef struct qn_compared_tensor {
-    /* In the float graph */
+    /* The tensor, its node and operator in the float graph */
     const char *name, *node, *op;
     /* Its name in the quantized one: of the integers, or of the floats */
     const char *quantized_name;
-    /* Of the integers; QN_UNDEFINED: it is float there too */
+    /* The type of the integers; QN_UNDEFINED: it is float there too */
     qn_dtype dtype;
-    /* Of them; zero may be NULL */
+    /* Their parameters; zero may be NULL */
     const qn_tensor *scale, *zero;
-    /* Of the scales, where there are several */
+    /* The axis of the scales, where there are several */
     int32_t axis;
-    /* That channels are divided by in the quantized network; NULL: none */
+    /* The factors that channels are divided by in the quantized network; NULL: none */
     const float *factor;
     int64_t n_factors;
     int32_t factor_axis;
     /* The function that reads it does not care for all of its values */
     bool through;
-    /* Of the sample at hand, row-major; data NULL: the float plan does not have it */
+    /* The tensor of the sample at hand, row-major; data NULL: the float plan does not have it */
     qn_tensor real;
     /* Bytes there */
     size_t room;
@@ -49,7 +49,7 @@ typedef qn_status qn_compared_tensor_fn(void *user, const qn_compared_tensor *te
 typedef struct qn_layer_comparison {
     qn_context *ctx;
     qn_arena arena;
-    /* In the order of the float graph */
+    /* The tensors in the order of the float graph */
     qn_compared_tensor *at;
     size_t count;
     /* Tensor of an observed value of each network */
@@ -61,7 +61,7 @@ typedef struct qn_layer_comparison {
     size_t room[2];
     qn_compared_tensor_fn *take;
     void *user;
-    /* At hand */
+    /* The side at hand */
     qn_compared_side side;
 } qn_layer_comparison;
 
@@ -71,11 +71,12 @@ typedef struct qn_layer_comparison {
 QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx,
                                                  qn_model *real, qn_model *quantized,
                                                  const qn_graph_options *graph, bool all);
-/* Of the metadata, JSON: {"tensor": {"axis": 1, "factor": [...], "through": true}, ...}, factors of
- * channels and such tensors as are cut off where the function behind them does not care. */
+/* The key of metadata whose value is JSON: {"tensor": {"axis": 1, "factor": [...], "through":
+ * true}, ...}, factors of channels and such tensors as are cut off where the function behind them
+ * does not care. */
 #define QN_TENSORS_KEY "quench.tensors"
 /* Factors and other facts that the model's metadata have, see QN_TENSORS_KEY; done by
- * qn_layer_comparison_open. (twins_told.c) */
+ * qn_layer_comparison_open. (tensor_metadata.c) */
 QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *comparison,
                                                           const qn_model *quantized);
 /* Runs one sample through both networks, and a third time layer by layer where `single`. */

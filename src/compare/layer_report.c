@@ -28,7 +28,7 @@ static ends ends_of(const qn_compare_row *row)
 
 static void add_cut(qn_compare_row *row, const double *left, int64_t count)
 {
-    if (row->dtype == QN_UNDEFINED || row->balanced || row->through)
+    if (row->dtype == QN_UNDEFINED || row->smoothed || row->through)
         return;
     const ends at = ends_of(row);
     for (int64_t i = 0; i < count; i++) {
@@ -205,14 +205,14 @@ static qn_status work(qn_report *report, qn_layer_report *c)
     const qn_compare_options *o = c->options;
     choose(c);
     QN_TRY(check_names(c));
-    QN_TRY(c->walk(c));
+    QN_TRY(c->run(c));
     QN_TRY(qn_layer_report_judge(c));
     if (c->n_order == 0)
         return fail_empty(c);
     if (o->histograms && o->save_dir) {
         choose_drawn(c);
         c->drawing = true;
-        QN_TRY(c->walk(c));
+        QN_TRY(c->run(c));
     }
     if (o->save_dir)
         QN_TRY(write_all(c, o->save_dir));

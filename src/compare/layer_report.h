@@ -14,25 +14,25 @@ typedef struct qn_compare_row {
     int64_t index;
     /* Node and op "": not known */
     const char *name, *node, *op;
-    /* Of the integers; QN_UNDEFINED: none */
+    /* The type of the integers; QN_UNDEFINED: none */
     qn_dtype dtype;
     float scale;
     int64_t zero;
-    /* As of qn_compared_tensor */
+    /* What qn_compared_tensor says */
     bool through;
     /* Channels have factors beside the scale */
-    bool balanced;
+    bool smoothed;
     /* Data NULL */
     qn_tensor shape;
     /* Come together, and its own; single.count 0: not known */
     qn_errors all, single;
     /* Sum of squares of what lies beyond the integers' ends */
     double cut;
-    /* To be shown */
+    /* The row is shown */
     bool chosen;
     /* Its histogram too */
     bool drawn;
-    /* Of left and right, over the range of both */
+    /* The histograms of left and right, over the range of both */
     int64_t bins[2][QN_COMPARE_BINS];
     /* What would help; NULL: nothing needs to be done */
     const char *advice;
@@ -56,7 +56,7 @@ struct qn_layer_report {
     /* [count]: the chosen ones as sorted */
     qn_compare_row **order;
     size_t n_order;
-    /* Of the chosen ones, the worst first */
+    /* The chosen ones, the worst first */
     qn_compare_row **worst;
     size_t n_worst;
     qn_compare_gap *gaps;
@@ -64,7 +64,7 @@ struct qn_layer_report {
     /* The second time: histograms */
     bool drawing;
     /* Shows all layers of all samples to qn_layer_report_add. */
-    qn_status (*walk)(qn_layer_report *c);
+    qn_status (*run)(qn_layer_report *c);
     void *user;
 };
 
@@ -74,10 +74,10 @@ QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *
                                             bool single);
 /* A layer that cannot be compared. */
 QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
-/* With rows and walk set: measures, chooses, sorts, reports and writes the files. */
+/* The caller has set rows and run. Measures, chooses, sorts, reports and writes the files. */
 QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c);
 
-/* comparison_judge.c: what stands out. Fills order, worst and the rows' advice. */
+/* layer_report_judge.c: what stands out. Fills order, worst and the rows' advice. */
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
@@ -85,12 +85,12 @@ double qn_compare_row_error(const qn_compare_row *row);
  * ends. */
 const char *qn_compare_row_advice(const qn_compare_row *row);
 
-/* comparison_tell.c: reports and CSV. `full`: all there is, whatever the options say. */
+/* layer_report_tables.c: reports and CSV. `full`: all there is, whatever the options say. */
 QN_MUST_CHECK qn_status qn_layer_report_describe(qn_report *report, const qn_layer_report *c,
                                                  bool full);
 QN_MUST_CHECK qn_status qn_layer_report_csv(char **out, const qn_layer_report *c);
 
-/* comparison_draw.c: writes the pictures into the folder. */
+/* layer_report_charts.c: writes the pictures into the folder. */
 QN_MUST_CHECK qn_status qn_layer_report_draw(qn_layer_report *c, const char *folder);
 
 #endif

@@ -127,7 +127,7 @@ static void advise(qn_layer_report *c)
     }
 }
 
-static qn_status tell_bad(qn_layer_report *c, const qn_compare_row *row)
+static qn_status report_bad(qn_layer_report *c, const qn_compare_row *row)
 {
     char words[128];
     snprintf(words, sizeof words, "%lld of %lld numbers are NaN or infinite",
@@ -146,7 +146,7 @@ qn_status qn_layer_report_judge(qn_layer_report *c)
     for (size_t i = 0; i < c->count; i++) {
         qn_compare_row *row = &c->rows[i];
         if (row->all.bad)
-            QN_TRY(tell_bad(c, row));
+            QN_TRY(report_bad(c, row));
         if (!row->all.count)
             continue;
         c->order[c->n_order++] = row;

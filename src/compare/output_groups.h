@@ -7,7 +7,7 @@
 
 enum { QN_MOST_GROUPS = 8 };
 
-/* Of an output: what a Concat before it puts together along the axis. */
+/* The groups of an output: what a Concat before it puts together along the axis. */
 typedef struct qn_output_groups {
     int32_t axis;
     /* 0: the output is one thing */
@@ -16,7 +16,8 @@ typedef struct qn_output_groups {
     int64_t ends[QN_MOST_GROUPS];
 } qn_output_groups;
 
-/* Of several axes with a Concat, the shortest: that of boxes and scores, not that of places. */
+/* Where several axes have a Concat it takes the shortest: that of boxes and scores, not that of
+ * places. */
 void qn_output_groups_find(qn_output_groups *out, const qn_value *output);
 
 /* Sums of squares, of the output as a whole first. */

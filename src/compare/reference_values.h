@@ -6,7 +6,7 @@
 #include "run/session.h"
 
 typedef struct qn_reference_value {
-    /* Of the value and of what computes it */
+    /* The names of the value and of what computes it */
     const char *name, *node;
     /* Row-major; data NULL: not computed yet */
     qn_tensor tensor;
@@ -14,7 +14,7 @@ typedef struct qn_reference_value {
     size_t room;
     /* Its node computes in float, in an order that is not fixed */
     bool is_float;
-    /* That holds of it or of one that it is made from */
+    /* It differs, or one does that it is made from */
     bool behind;
     bool compared;
 } qn_reference_value;

@@ -25,7 +25,7 @@ typedef struct worker {
     qn_context *ctx;
     /* [n_inputs] */
     void **to;
-    /* Of the sample at hand */
+    /* The status of the sample at hand */
     qn_status status;
 } worker;
 

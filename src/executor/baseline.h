@@ -12,10 +12,10 @@
 #include "executor/batch.h"
 
 typedef struct qn_baseline_piece {
-    /* Of its inputs, see qn_batch_print; all zero: nobody will ask. */
+    /* The print of its inputs, see qn_batch_print; all zero: nobody will ask. */
     qn_fingerprint print;
     int64_t rows;
-    /* Of all outputs, one behind the other; NULL: not kept. */
+    /* The numbers of all outputs, one behind the other; NULL: not kept. */
     float *values;
     /* [n_outputs]; 0: not numbers. */
     int64_t *counts;
@@ -33,10 +33,10 @@ typedef struct qn_baseline {
      * computed later. */
     qn_baseline_piece *pieces;
     int64_t n_pieces, n_known, most_pieces;
-    /* Of the function, and what it gave. */
+    /* The forwards of the function, and what it gave. */
     int64_t forwards;
     double metric;
-    /* Of the samples. */
+    /* The source of the samples. */
     qn_sample_source source;
 } qn_baseline;
 
@@ -66,7 +66,7 @@ void qn_baseline_free(qn_baseline *baseline);
 typedef struct qn_baseline_error {
     qn_context *ctx;
     const qn_baseline *baseline;
-    /* Whose outputs come. */
+    /* The model whose outputs come. */
     const qn_model *model;
     /* [n_outputs] */
     qn_relative_error *sums;
@@ -89,7 +89,7 @@ QN_MUST_CHECK qn_status qn_baseline_error_add(qn_baseline_error *e, const qn_rel
 /* The same for a whole forward, whose inputs must be those of the float pass. */
 QN_MUST_CHECK qn_status qn_baseline_compare(qn_baseline_error *e, const qn_batch_inputs *batch,
                                             const qn_tensor *outputs);
-/* That of the worst output; NaN: nothing was compared. */
+/* The error of the worst output; NaN: nothing was compared. */
 double qn_baseline_error_value(const qn_baseline_error *e);
 /* Whether it changed by less than a hundredth over the last tenth of the iterations. */
 bool qn_baseline_error_settled(const qn_baseline_error *e, int64_t iteration);

@@ -13,7 +13,7 @@ typedef struct qn_batch_inputs {
     bool *split;
     /* [n_inputs], for what is converted */
     void **buffers;
-    /* Of them, in bytes */
+    /* Their sizes in bytes */
     size_t *sizes;
     int64_t pieces;
     /* Samples: dim 0 of the first input that is split, or that there is */

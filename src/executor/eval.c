@@ -17,7 +17,7 @@ typedef struct player {
     qn_model *model;
     qn_plan *plan;
     qn_session *session;
-    /* That the task looks at */
+    /* The outputs that the task looks at */
     size_t first_output, n_outputs;
     /* [n_outputs] of a sample */
     qn_task_output *outputs;
@@ -170,9 +170,9 @@ static qn_status run_all(job *j)
     return qn_task_finish(j->task);
 }
 
-/* ---- Telling --------------------------------------------------------------------------------- */
+/* ---- The report ------------------------------------------------------------------------------ */
 
-static void tell_model(qn_item *table, const char *name, const job *j, bool of_float)
+static void report_model(qn_item *table, const char *name, const job *j, bool of_float)
 {
     qn_item *row = qn_item_row(table);
     const player *p = of_float ? &j->other : &j->own;
@@ -189,9 +189,9 @@ static qn_status fill_report(qn_report *report, const job *j)
     qn_item_int(root, "batch", j->feed.batch);
     qn_item_real(root, "samples_per_second", (double)j->done * 1e3 / j->wall_ms, 1);
     qn_item *table = qn_item_table(root, "models");
-    tell_model(table, "model", j, false);
+    report_model(table, "model", j, false);
     if (j->other.model)
-        tell_model(table, "float", j, true);
+        report_model(table, "float", j, true);
     return qn_report_finish(report);
 }
 

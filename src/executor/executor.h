@@ -16,13 +16,13 @@ typedef struct qn_executor_options {
     qn_execute stage;
     /* Float: after the passes */
     qn_model *model;
-    /* Of its plans */
+    /* The options of its plans */
     const qn_graph_options *graph;
     const qn_function *function;
     /* The largest */
     int64_t iteration;
     const char *save_dir, *run_mode;
-    /* As of qn_quantize_options */
+    /* The types that qn_quantize_options asks for */
     const char *const *input_types;
     size_t n_input_types;
     bool quiet;
@@ -38,7 +38,7 @@ typedef struct qn_executor_options {
     qn_stats **stats;
     /* Float: file that a pass that was stopped goes on from; NULL: none */
     const char *part;
-    /* Of all that it depends on */
+    /* The print of all that it depends on */
     qn_fingerprint part_key;
     /* Gets what a built-in function has to tell; NULL: nobody asks */
     struct qn_item *report;
@@ -49,7 +49,7 @@ struct qn_executor {
     const qn_executor_options *options;
     qn_executor_facts facts;
     qn_arena arena;
-    /* As forward takes them */
+    /* The inputs as forward takes them */
     qn_value_info *inputs;
     const qn_value **layers;
     qn_batch_runner *runner;
@@ -58,7 +58,7 @@ struct qn_executor {
     qn_tensor *outputs;
     /* [n_outputs] */
     void **buffers;
-    /* Of them */
+    /* Their sizes */
     size_t *sizes;
     /* [pieces * n_outputs] of a batch of several pieces */
     qn_tensor *parts;
@@ -74,7 +74,7 @@ struct qn_executor {
     bool stopped;
     /* Some call of it did */
     bool failed;
-    /* For want of memory: what is half made is not gone on with */
+    /* Memory was short: what is half made is not gone on with */
     bool starved;
     /* Float, where it can be gone on from; else NULL */
     qn_forward_log *log;
@@ -89,12 +89,12 @@ typedef struct qn_executor_stage {
     bool observes;
     /* Early */
     bool may_stop;
-    /* Whose passes its plans get */
+    /* The purpose whose passes its plans get */
     qn_purpose plan;
 } qn_executor_stage;
 const qn_executor_stage *qn_executor_stage_of(const qn_executor *e);
 /* Writes the log, so that the pass can be gone on with after the last forward.
- * (executor_forward.c) */
+ * (forward.c) */
 QN_MUST_CHECK qn_status qn_executor_write_log(qn_executor *e);
 
 /* Calls the function with the model. *metric NaN where it gave none. Float: options->stats and

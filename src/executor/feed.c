@@ -55,8 +55,8 @@ static qn_status check_files(const qn_feed *feed, const char *path)
     return QN_OK;
 }
 
-/* With a better reason why "name=file" names no input, where there is one. */
-static qn_status tell_name(qn_feed *feed, const char *text, qn_status status)
+/* Puts a better reason why "name=file" names no input, where there is one. */
+static qn_status explain_name(qn_feed *feed, const char *text, qn_status status)
 {
     const char *equals = strchr(text, '=');
     if (status != QN_E_OPTION || !equals)
@@ -75,7 +75,7 @@ static qn_status open_files(qn_feed *feed)
         const char *path;
         size_t named;
         const qn_status split = qn_input_split(&named, &path, feed->ctx, &inputs, o->inputs[i]);
-        QN_TRY(tell_name(feed, o->inputs[i], split));
+        QN_TRY(explain_name(feed, o->inputs[i], split));
         QN_TRY(
             qn_input_files_open(feed->files, feed->ctx, &inputs, named, path, QN_INPUT_FILE_WHOLE));
         QN_TRY(check_files(feed, path));

@@ -7,7 +7,7 @@
 #include "ir/graph.h"
 
 typedef struct qn_feed_options {
-    /* As qn_infer_options has them */
+    /* The inputs as qn_infer_options has them */
     const char *const *inputs;
     size_t n_inputs;
     /* NULL: none */
@@ -39,15 +39,15 @@ typedef struct qn_feed {
     qn_tensor **files;
     /* NULL: nothing is sampled */
     qn_dataset *dataset;
-    /* From the first batch on */
+    /* The loader is there from the first batch on */
     qn_loader *loader;
     /* Inputs of the run at hand */
     qn_tensor *tensors;
-    /* Of its samples' pictures; NULL: nothing is sampled */
+    /* The places of its samples' pictures; NULL: nothing is sampled */
     const qn_picture_place *places;
     /* Sample of the data set that is run first */
     int64_t first;
-    /* To run in all; -1: nothing is sampled */
+    /* The samples to run in all; -1: nothing is sampled */
     int64_t samples;
     /* Samples of a run; 1 where nothing is sampled */
     int64_t batch;
@@ -63,8 +63,9 @@ QN_MUST_CHECK qn_status qn_feed_open(qn_feed *feed, qn_context *ctx, qn_model *m
                                      const qn_feed_options *options);
 /* The options' shapes and those that the data give the inputs; they live as long as the feed. */
 QN_MUST_CHECK qn_status qn_feed_shapes(qn_input_shape **out, size_t *count, qn_feed *feed);
-/* With the plan for these shapes: makes random numbers for what no file feeds (floats from [-1, 1),
- * integers and bools 0 or 1, small enough for an index; strings empty). Starts to read samples. */
+/* The caller has the plan for these shapes. Makes random numbers for what no file feeds (floats
+ * from [-1, 1), integers and bools 0 or 1, small enough for an index; strings empty). Starts to
+ * read samples. */
 QN_MUST_CHECK qn_status qn_feed_fill(qn_feed *feed, const qn_plan *plan);
 /* Such numbers for any tensor. */
 void qn_feed_random(qn_tensor *tensor, uint64_t seed);

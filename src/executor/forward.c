@@ -193,7 +193,7 @@ static qn_status compute(qn_executor *e, bool blind)
     return status;
 }
 
-/* Of a pass that goes on: nothing is counted twice, nor is what will be counted by another call. */
+/* In a pass that goes on nothing is counted twice, nor is what will be counted by another call. */
 static qn_status compute_logged(qn_executor *e)
 {
     const qn_fingerprint print = qn_sample_fingerprint(e->batch.tensors, e->facts.n_inputs);

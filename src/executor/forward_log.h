@@ -20,19 +20,18 @@ typedef struct qn_logged_forward {
 typedef struct qn_forward_log {
     qn_context *ctx;
     const char *path;
-    /* Of all that the pass depends on */
+    /* The print of all that the pass depends on */
     qn_fingerprint key;
     const int64_t *after;
     size_t n_after;
     qn_logged_forward *at;
     size_t count, capacity;
-    /* Of the outputs that are kept */
+    /* The bytes of the outputs that are kept */
     size_t bytes;
     double written;
-    /* Of the file. */
-    /* Forwards; 0: there is none, or it is of no use */
+    /* Forwards in the file; 0: there is none, or it is of no use */
     size_t known;
-    /* After the last of them */
+    /* The statistics after the last of them */
     qn_stats *total;
     /* [n_after] of the caller: those that were reached by then; NULL: not yet */
     qn_stats **stats;

@@ -18,18 +18,18 @@ typedef struct job {
     qn_context *ctx;
     qn_arena arena;
     qn_input_configs configs;
-    /* That says what outputs are */
+    /* The configuration that says what outputs are */
     const qn_input_config *config;
     /* The model at hand */
     bool is_float;
     qn_dataset *data;
     qn_loader *loader;
-    /* To run, and of a forward */
+    /* The samples to run, and those of a forward */
     int64_t samples, batch;
     /* The model fixes the batch: the last one is filled up */
     bool fill;
     qn_tensor *inputs;
-    qn_label_place truth;
+    qn_label_place label_place;
     qn_detect_options detect;
     qn_task_options task_options;
     /* NULL: nobody looks at the outputs */
@@ -113,7 +113,7 @@ static bool takes_pixels(const job *j, const qn_input_config *c, const qn_value_
     const qn_executor_options *o = j->e->options;
     const size_t k = o->n_input_types == 1 ? 0 : (size_t)(info - j->e->inputs);
     const bool given = k < o->n_input_types;
-    const bool folded = c->input_dtype && strcmp(c->input_dtype, "uint8") == 0 &&
+    const bool folded = c->pictures.input_dtype && strcmp(c->pictures.input_dtype, "uint8") == 0 &&
                         (!given || strcmp(o->input_types[k], "uint8") == 0);
     const bool original = j->is_float && j->e->options->stage == QN_EXECUTE_INFER;
     return qn_dtype_is_integer(info->dtype) || (folded && !original);
@@ -188,7 +188,7 @@ static qn_status open_data(job *j)
                                   .data = data,
                                   .n_data = n,
                                   .list = j->config->data_list,
-                                  .labels = j->config->is_yolo ? NULL : j->truth.labels,
+                                  .labels = j->config->is_yolo ? NULL : j->label_place.labels,
                                   .steps = steps,
                                   .strict = j->e->options->function->strict != 0,
                                   .labelled = j->e->facts.iteration * batch_of(j)};
@@ -213,7 +213,7 @@ static qn_status open_loader(job *j)
 
 static qn_status find_outputs(job *j)
 {
-    const char *wanted = j->config->output_name;
+    const char *wanted = j->config->outputs.output_name;
     const size_t count = j->e->facts.n_outputs;
     j->n_outputs = wanted ? 1 : count;
     j->outputs = qn_arena_array(&j->arena, j->n_outputs + 1, sizeof *j->outputs);
@@ -230,17 +230,17 @@ static qn_status set_detection(job *j)
 {
     const qn_input_config *c = j->config;
     j->detect = (qn_detect_options)QN_DETECT_OPTIONS_INIT;
-    j->detect.form = c->output_kind;
-    j->detect.classes = c->nc;
-    j->detect.anchors = c->anchors.at;
-    j->detect.n_anchors = c->anchors.count;
-    j->detect.conf_thres = c->conf_thres;
-    j->detect.iou_thres = c->iou_thres;
-    j->detect.max_det = c->max_det;
-    j->detect.names = c->names.at;
-    j->detect.n_names = c->names.count;
-    j->detect.draw_conf = c->draw_conf;
-    if (!c->draw_box || j->e->options->stage != QN_EXECUTE_INFER)
+    j->detect.form = c->outputs.output_kind;
+    j->detect.classes = c->outputs.nc;
+    j->detect.anchors = c->outputs.anchors.at;
+    j->detect.n_anchors = c->outputs.anchors.count;
+    j->detect.conf_thres = c->outputs.conf_thres;
+    j->detect.iou_thres = c->outputs.iou_thres;
+    j->detect.max_det = c->outputs.max_det;
+    j->detect.names = c->outputs.names.at;
+    j->detect.n_names = c->outputs.names.count;
+    j->detect.draw_conf = c->outputs.draw_conf;
+    if (!c->outputs.draw_box || j->e->options->stage != QN_EXECUTE_INFER)
         return QN_OK;
     j->detect.draw_dir = qn_sibling_folder(&j->arena, c->data_dir, "label_imgs");
     QN_TRY_ALLOC(j->ctx, j->detect.draw_dir);
@@ -254,10 +254,11 @@ static qn_status open_task(job *j)
     QN_TRY(set_detection(j));
     if (!j->measured && !(c->is_yolo && j->detect.draw_dir))
         return QN_OK;
-    j->task_options = (qn_task_options){.labels = c->is_yolo ? j->truth.labels : NULL,
-                                        .label_dir = j->truth.made,
-                                        .class_offset = j->truth.generated ? 0 : c->class_offset,
-                                        .detect = &j->detect};
+    j->task_options =
+        (qn_task_options){.labels = c->is_yolo ? j->label_place.labels : NULL,
+                          .label_dir = j->label_place.made,
+                          .class_offset = j->label_place.generated ? 0 : c->outputs.class_offset,
+                          .detect = &j->detect};
     return qn_task_create(&j->task, j->ctx, c->is_yolo ? "detection" : "classification",
                           &j->task_options);
 }
@@ -265,9 +266,9 @@ static qn_status open_task(job *j)
 /* Folders of samples that are classes are labels, too. */
 static void use_folders(job *j)
 {
-    if (j->config->is_yolo || j->truth.labels || qn_dataset_label(j->data, 0) < 0)
+    if (j->config->is_yolo || j->label_place.labels || qn_dataset_label(j->data, 0) < 0)
         return;
-    j->truth = (qn_label_place){.labels = NULL};
+    j->label_place = (qn_label_place){.labels = NULL};
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -309,7 +310,7 @@ static qn_status judge(job *j, const qn_batch *batch, int64_t row, int64_t rows)
     qn_task_place(&sample.place, j->inputs, j->e->facts.n_inputs);
     sample.outputs = j->outputs;
     sample.n_outputs = j->n_outputs;
-    if (j->truth.made) {
+    if (j->label_place.made) {
         sample.float_outputs = j->outputs;
         sample.n_float_outputs = j->n_outputs;
     }
@@ -342,7 +343,7 @@ static void tell(const job *j, double *metric)
 {
     qn_task_metric m[QN_TASK_METRICS];
     qn_item *root = j->e->options->report;
-    const char *labels = j->truth.generated ? "generated" : "given";
+    const char *labels = j->label_place.generated ? "generated" : "given";
     qn_task_metrics(m, j->task, false);
     if (j->measured)
         *metric = m[0].value;
@@ -362,21 +363,22 @@ static void tell(const job *j, double *metric)
 }
 
 /* Once, and not again for every quantized model. */
-static void tell_ignored(const job *j)
+static void warn_ignored(const job *j)
 {
     const qn_input_config *c = j->config;
     if (j->e->options->stage == QN_EXECUTE_QUANTIZED)
         return;
-    if (!c->mean.count != !c->std.count)
+    if (!c->pictures.mean.count != !c->pictures.std.count)
         qn_log(j->ctx, QN_LOG_NOTE,
                "input-configs: %s without %s is ignored: pixels become x / 255",
-               c->mean.count ? "mean" : "std", c->mean.count ? "std" : "mean");
-    if (c->draw_box && (!c->is_yolo || j->e->options->stage != QN_EXECUTE_INFER))
+               c->pictures.mean.count ? "mean" : "std", c->pictures.mean.count ? "std" : "mean");
+    if (c->outputs.draw_box && (!c->is_yolo || j->e->options->stage != QN_EXECUTE_INFER))
         qn_log(j->ctx, QN_LOG_NOTE, "input-configs: draw_box has no effect here: it needs %s",
                c->is_yolo ? "run mode infer" : "is_yolo");
-    if (j->truth.labels && !j->truth.generated && !(c->label_dir && *c->label_dir))
+    if (j->label_place.labels && !j->label_place.generated &&
+        !(c->outputs.label_dir && *c->outputs.label_dir))
         qn_log(j->ctx, QN_LOG_NOTE, "input-configs: no label_dir: %s has the labels",
-               j->truth.labels);
+               j->label_place.labels);
 }
 
 static qn_status run(job *j, double *metric)
@@ -386,10 +388,10 @@ static qn_status run(job *j, double *metric)
     QN_TRY(check_configs(j));
     j->config = j->configs.at;
     j->is_float = o->stage != QN_EXECUTE_QUANTIZED && !qn_graph_is_quantized(o->model->graph);
-    j->measured = j->config->calculate_acc;
+    j->measured = j->config->outputs.calculate_acc;
     if (j->measured)
-        QN_TRY(qn_label_place_find(&j->truth, j->ctx, &j->arena, j->config, j->is_float));
-    tell_ignored(j);
+        QN_TRY(qn_label_place_find(&j->label_place, j->ctx, &j->arena, j->config, j->is_float));
+    warn_ignored(j);
     QN_TRY(open_data(j));
     use_folders(j);
     j->inputs = qn_arena_array(&j->arena, j->e->facts.n_inputs + 1, sizeof *j->inputs);
@@ -421,14 +423,14 @@ qn_status qn_infer_default(void *user, qn_executor *executor, double *metric)
 static qn_status print_config(qn_fingerprint *print, qn_context *ctx, qn_arena *arena,
                               const qn_input_config *c)
 {
-    qn_label_place truth;
+    qn_label_place label_place;
     QN_TRY(qn_fingerprint_listing(print, ctx, c->data_dir));
     if (c->data_list)
         QN_TRY(qn_fingerprint_listing(print, ctx, c->data_list));
-    if (!c->calculate_acc)
+    if (!c->outputs.calculate_acc)
         return QN_OK;
-    QN_TRY(qn_label_place_find(&truth, ctx, arena, c, true));
-    return truth.labels ? qn_fingerprint_listing(print, ctx, truth.labels) : QN_OK;
+    QN_TRY(qn_label_place_find(&label_place, ctx, arena, c, true));
+    return label_place.labels ? qn_fingerprint_listing(print, ctx, label_place.labels) : QN_OK;
 }
 
 qn_status qn_infer_default_print(qn_fingerprint *print, qn_context *ctx,

@@ -29,7 +29,7 @@ static const char *class_file(qn_arena *arena, const char *path)
 }
 
 typedef struct found {
-    /* To read */
+    /* The file to read */
     const char *path;
     bool there, generated;
 } found;
@@ -49,9 +49,9 @@ static qn_status look(found *out, qn_context *ctx, qn_arena *arena, const char *
 qn_status qn_label_place_find(qn_label_place *out, qn_context *ctx, qn_arena *arena,
                               const qn_input_config *config, bool is_float)
 {
-    const bool named = config->label_dir && *config->label_dir;
+    const bool named = config->outputs.label_dir && *config->outputs.label_dir;
     const char *path =
-        named ? config->label_dir : qn_sibling_folder(arena, config->data_dir, "labels");
+        named ? config->outputs.label_dir : qn_sibling_folder(arena, config->data_dir, "labels");
     found f = {.path = NULL};
     *out = (qn_label_place){.labels = NULL};
     QN_TRY_ALLOC(ctx, path);

@@ -19,11 +19,11 @@ struct key_row {
     const char *name;
     key_fn *read;
     size_t offset;
-    /* Of numbers */
+    /* The limits of numbers */
     double least, most;
     /* Bits: numbers that a list may have; 0: any */
     size_t counts;
-    /* That a text may be; NULL: any */
+    /* The words that a text may be; NULL: any */
     const char *const *word;
 };
 
@@ -159,37 +159,66 @@ static const char *const dtypes[] = {"float32", "uint8", NULL};
 static const char *const places[] = {"centre", "top-left", NULL};
 
 enum { ONE_OR_TWO = 6, ONE_OR_THREE = 10 };
-#define AT(field) offsetof(qn_input_config, field)
+#define AT(field) .offset = offsetof(qn_input_config, field)
 
 static const key_row rows[] = {
-    {"data_dir", read_text, AT(data_dir), 0, 0, 0, NULL},
-    {"label_dir", read_text, AT(label_dir), 0, 0, 0, NULL},
-    {"is_yolo", read_bool, AT(is_yolo), 0, 0, 0, NULL},
-    {"color_space", read_text, AT(color_space), 0, 0, 0, colours},
-    {"augment", read_bool, AT(augment), 0, 0, 0, NULL},
-    {"mean", read_numbers, AT(mean), -1e6, 1e6, ONE_OR_THREE, NULL},
-    {"std", read_numbers, AT(std), -1e6, 1e6, ONE_OR_THREE, NULL},
-    {"calculate_acc", read_bool, AT(calculate_acc), 0, 0, 0, NULL},
-    {"draw_box", read_bool, AT(draw_box), 0, 0, 0, NULL},
-    {"max_det", read_int, AT(max_det), 1, 30000, 0, NULL},
-    {"anchors", read_numbers, AT(anchors), 0, 1e6, 0, NULL},
-    {"nc", read_int, AT(nc), 1, 65536, 0, NULL},
-    {"conf_thres", read_real, AT(conf_thres), 0, 0.999999, 0, NULL},
-    {"iou_thres", read_real, AT(iou_thres), 0, 1, 0, NULL},
-    {"names", read_texts, AT(names), 0, 0, 0, NULL},
-    {"input_name", read_text, AT(input_name), 0, 0, 0, NULL},
-    {"quant_data_format", read_text, AT(data_format), 0, 0, 0, formats},
-    {"quantize_input_dtype", read_text, AT(input_dtype), 0, 0, 0, dtypes},
-    {"padding_constant_value", read_numbers, AT(fill), 0, 255, ONE_OR_THREE, NULL},
-    {"data_list", read_text, AT(data_list), 0, 0, 0, NULL},
-    {"resize", read_numbers, AT(resize), 1, 65536, ONE_OR_TWO, NULL},
-    {"crop", read_numbers, AT(crop), 1, 65536, ONE_OR_TWO, NULL},
-    {"letterbox", read_text, AT(letterbox), 0, 0, 0, places},
-    {"preprocess", read_text, AT(preprocess), 0, 0, 0, NULL},
-    {"class_offset", read_int, AT(class_offset), -65536, 65536, 0, NULL},
-    {"output_name", read_text, AT(output_name), 0, 0, 0, NULL},
-    {"output_kind", read_text, AT(output_kind), 0, 0, 0, NULL},
-    {"draw_conf", read_real, AT(draw_conf), 0, 1, 0, NULL},
+    {.name = "data_dir", .read = read_text, AT(data_dir)},
+    {.name = "label_dir", .read = read_text, AT(outputs.label_dir)},
+    {.name = "is_yolo", .read = read_bool, AT(is_yolo)},
+    {.name = "color_space", .read = read_text, AT(pictures.color_space), .word = colours},
+    {.name = "augment", .read = read_bool, AT(pictures.augment)},
+    {.name = "mean",
+     .read = read_numbers,
+     AT(pictures.mean),
+     .least = -1e6,
+     .most = 1e6,
+     .counts = ONE_OR_THREE},
+    {.name = "std",
+     .read = read_numbers,
+     AT(pictures.std),
+     .least = -1e6,
+     .most = 1e6,
+     .counts = ONE_OR_THREE},
+    {.name = "calculate_acc", .read = read_bool, AT(outputs.calculate_acc)},
+    {.name = "draw_box", .read = read_bool, AT(outputs.draw_box)},
+    {.name = "max_det", .read = read_int, AT(outputs.max_det), .least = 1, .most = 30000},
+    {.name = "anchors", .read = read_numbers, AT(outputs.anchors), .least = 0, .most = 1e6},
+    {.name = "nc", .read = read_int, AT(outputs.nc), .least = 1, .most = 65536},
+    {.name = "conf_thres", .read = read_real, AT(outputs.conf_thres), .least = 0, .most = 0.999999},
+    {.name = "iou_thres", .read = read_real, AT(outputs.iou_thres), .least = 0, .most = 1},
+    {.name = "names", .read = read_texts, AT(outputs.names)},
+    {.name = "input_name", .read = read_text, AT(input_name)},
+    {.name = "quant_data_format", .read = read_text, AT(data_format), .word = formats},
+    {.name = "quantize_input_dtype", .read = read_text, AT(pictures.input_dtype), .word = dtypes},
+    {.name = "padding_constant_value",
+     .read = read_numbers,
+     AT(pictures.fill),
+     .least = 0,
+     .most = 255,
+     .counts = ONE_OR_THREE},
+    {.name = "data_list", .read = read_text, AT(data_list)},
+    {.name = "resize",
+     .read = read_numbers,
+     AT(pictures.resize),
+     .least = 1,
+     .most = 65536,
+     .counts = ONE_OR_TWO},
+    {.name = "crop",
+     .read = read_numbers,
+     AT(pictures.crop),
+     .least = 1,
+     .most = 65536,
+     .counts = ONE_OR_TWO},
+    {.name = "letterbox", .read = read_text, AT(pictures.letterbox), .word = places},
+    {.name = "preprocess", .read = read_text, AT(pictures.preprocess)},
+    {.name = "class_offset",
+     .read = read_int,
+     AT(outputs.class_offset),
+     .least = -65536,
+     .most = 65536},
+    {.name = "output_name", .read = read_text, AT(outputs.output_name)},
+    {.name = "output_kind", .read = read_text, AT(outputs.output_kind)},
+    {.name = "draw_conf", .read = read_real, AT(outputs.draw_conf), .least = 0, .most = 1},
 };
 
 static qn_status fail_unknown(const qn_json_place *member)
@@ -216,26 +245,26 @@ static qn_status read_member(qn_input_config *config, const reader *r, const qn_
 static qn_input_config standard(void)
 {
     const qn_detect_options detect = QN_DETECT_OPTIONS_INIT;
-    return (qn_input_config){.color_space = "BGR",
-                             .letterbox = "centre",
-                             .max_det = detect.max_det,
-                             .conf_thres = detect.conf_thres,
-                             .iou_thres = detect.iou_thres,
-                             .draw_conf = detect.draw_conf};
+    return (qn_input_config){.pictures = {.color_space = "BGR", .letterbox = "centre"},
+                             .outputs = {.max_det = detect.max_det,
+                                         .conf_thres = detect.conf_thres,
+                                         .iou_thres = detect.iou_thres,
+                                         .draw_conf = detect.draw_conf}};
 }
 
 /* What keys say together. */
 static qn_status check_config(const qn_input_config *config, const qn_json_place *object)
 {
     qn_json_place member;
-    for (size_t i = 0; i < config->std.count; i++) {
-        if (config->std.at[i] == 0 && qn_json_find(&member, object, "std"))
+    for (size_t i = 0; i < config->pictures.std.count; i++) {
+        if (config->pictures.std.at[i] == 0 && qn_json_find(&member, object, "std"))
             return qn_json_fail(&member, QN_E_FORMAT, "has a 0, which nothing is divided by");
     }
-    if (config->nc && config->names.count && (int64_t)config->names.count != config->nc &&
+    if (config->outputs.nc && config->outputs.names.count &&
+        (int64_t)config->outputs.names.count != config->outputs.nc &&
         qn_json_find(&member, object, "names"))
         return qn_json_fail(&member, QN_E_FORMAT, "has %zu names, but nc is %lld classes",
-                            config->names.count, (long long)config->nc);
+                            config->outputs.names.count, (long long)config->outputs.nc);
     if (!config->data_dir || !*config->data_dir)
         return qn_json_fail(object, QN_E_FORMAT,
                             "has no data_dir: the folder with the samples of the input");
@@ -306,7 +335,7 @@ static void set_numbers(float out[3], const qn_config_numbers *numbers)
 }
 
 /* No mean and std: x / 255; a lone one is as good as none. */
-static qn_status set_scale(qn_preprocess *p, qn_context *ctx, const qn_input_config *c,
+static qn_status set_scale(qn_preprocess *p, qn_context *ctx, const qn_config_pictures *c,
                            int64_t channels)
 {
     const bool both = c->mean.count && c->std.count;
@@ -328,7 +357,7 @@ static void set_size(int32_t *height, int32_t *width, const qn_config_numbers *s
     *width = (int32_t)size->at[size->count - 1];
 }
 
-static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const qn_input_config *c,
+static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const qn_config_pictures *c,
                                const qn_picture_shape *input)
 {
     float fill[3] = {114, 114, 114};
@@ -349,7 +378,7 @@ static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const qn_input
 
 /* The short side, then the middle of it; without either the whole picture takes the input's
  * size. */
-static void set_fit(qn_preprocess *p, const qn_input_config *c, const qn_picture_shape *input)
+static void set_fit(qn_preprocess *p, const qn_config_pictures *c, const qn_picture_shape *input)
 {
     if (c->crop.count)
         set_size(&p->crop_height, &p->crop_width, &c->crop);
@@ -366,16 +395,17 @@ static void set_fit(qn_preprocess *p, const qn_input_config *c, const qn_picture
 qn_status qn_input_config_steps(qn_preprocess *out, qn_context *ctx, const qn_input_config *config,
                                 const qn_picture_shape *input, bool raw)
 {
-    if (config->preprocess)
-        return qn_preprocess_parse(out, ctx, config->preprocess);
+    const qn_config_pictures *pictures = &config->pictures;
+    if (pictures->preprocess)
+        return qn_preprocess_parse(out, ctx, pictures->preprocess);
     qn_preprocess_init(out);
-    out->colour = strcmp(config->color_space, "RGB") == 0    ? QN_COLOUR_RGB
-                  : strcmp(config->color_space, "GRAY") == 0 ? QN_COLOUR_GREY
-                                                             : QN_COLOUR_BGR;
+    out->colour = strcmp(pictures->color_space, "RGB") == 0    ? QN_COLOUR_RGB
+                  : strcmp(pictures->color_space, "GRAY") == 0 ? QN_COLOUR_GREY
+                                                               : QN_COLOUR_BGR;
     if (!raw)
-        QN_TRY(set_scale(out, ctx, config, input->channels));
+        QN_TRY(set_scale(out, ctx, pictures, input->channels));
     if (config->is_yolo)
-        return set_letterbox(out, ctx, config, input);
-    set_fit(out, config, input);
+        return set_letterbox(out, ctx, pictures, input);
+    set_fit(out, pictures, input);
     return QN_OK;
 }

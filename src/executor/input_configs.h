@@ -17,23 +17,13 @@ typedef struct qn_config_texts {
     size_t count;
 } qn_config_texts;
 
-typedef struct qn_input_config {
-    /* Samples */
-    const char *data_dir;
-    /* NULL: the input at this place */
-    const char *input_name;
-    /* "Image", "Numpy", "Bin"; NULL: as the files tell */
-    const char *data_format;
-    /* Names of the samples to use; NULL: all */
-    const char *data_list;
-    /* Pictures */
-    /* Letterbox, and detection instead of classification */
-    bool is_yolo;
+/* How pictures become an input. */
+typedef struct qn_config_pictures {
     const char *color_space;
     /* A letterbox enlarges small pictures */
     bool augment;
     qn_config_numbers mean, std;
-    /* Of a letterbox */
+    /* The fill of a letterbox */
     qn_config_numbers fill;
     /* Side, or height and width */
     qn_config_numbers resize, crop;
@@ -43,7 +33,10 @@ typedef struct qn_input_config {
     const char *preprocess;
     /* "uint8": raw pixels */
     const char *input_dtype;
-    /* Outputs */
+} qn_config_pictures;
+
+/* What outputs are, and what they are measured with. */
+typedef struct qn_config_outputs {
     const char *label_dir;
     bool calculate_acc, draw_box;
     /* NULL: all, and by their shapes */
@@ -52,6 +45,20 @@ typedef struct qn_input_config {
     double conf_thres, iou_thres, draw_conf;
     qn_config_numbers anchors;
     qn_config_texts names;
+} qn_config_outputs;
+
+typedef struct qn_input_config {
+    const char *data_dir;
+    /* NULL: the input at this place */
+    const char *input_name;
+    /* "Image", "Numpy", "Bin"; NULL: as the files tell */
+    const char *data_format;
+    /* Names of the samples to use; NULL: all */
+    const char *data_list;
+    /* Letterbox, and detection instead of classification */
+    bool is_yolo;
+    qn_config_pictures pictures;
+    qn_config_outputs outputs;
 } qn_input_config;
 
 typedef struct qn_input_configs {

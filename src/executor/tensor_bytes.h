@@ -6,7 +6,7 @@
 
 /* A tensor of numbers: v type, v rank, v dims, bytes. */
 void qn_put_tensor(qn_text *out, const qn_tensor *tensor);
-/* With memory of its own, or all zero where in->wrong is set. */
+/* The tensor has memory of its own, or is all zero where in->wrong is set. */
 QN_MUST_CHECK qn_status qn_get_tensor(qn_tensor *out, qn_context *ctx, qn_byte_reader *in);
 
 #endif

@@ -5,7 +5,8 @@
 #include "ir/graph.h"
 
 typedef struct qn_export_options {
-    /* Of ONNX's own domain; 0: the model's own, or the next that has a form for every node */
+    /* The opset of ONNX's own domain; 0: the model's own, or the next that has a form for every
+     * node */
     int opset;
     /* Tensors of at least this many bytes go to "<path>.data"; 0: only those of a model that a
      * single file cannot hold (2 GB) */

@@ -192,7 +192,7 @@ static qn_status refers_to_data(bool *out, qn_onnx_export *export, const char *p
 }
 
 /* Other models may read it too, and it need not be ours. */
-static void tell_of_data(qn_onnx_export *export, const char *path, const char *data_path)
+static void log_left_data(qn_onnx_export *export, const char *path, const char *data_path)
 {
     qn_log(export->ctx, QN_LOG_NOTE,
            "%s: the older %s had its tensors there; it stays: remove it if no other model reads it",
@@ -240,7 +240,7 @@ static qn_status write_pair(qn_onnx_export *export, const char *path, const char
     model = NULL;
     status = qn_output_commit(finished);
     if (status == QN_OK && left_behind)
-        tell_of_data(export, path, data_path);
+        log_left_data(export, path, data_path);
 done:
     qn_output_discard(data);
     qn_output_discard(model);

@@ -37,7 +37,7 @@ typedef struct qn_onnx_names {
     qn_names names;
 } qn_onnx_names;
 
-/* Takes all nodes to their form of `opset`. (onnx_lower.c) */
+/* Takes all nodes to their form of `opset`. (onnx_downgrade.c) */
 QN_MUST_CHECK qn_status qn_onnx_downgrade(qn_model *model, int opset);
 /* The version under which a domain is written. */
 int64_t qn_onnx_domain_version(const qn_model *model, const char *domain, int opset);
@@ -50,7 +50,8 @@ static inline const char *qn_onnx_written_name(const qn_onnx_export *export, con
     return value ? export->names[value->mark] : "";
 }
 
-/* Of anything but the model itself; IR versions before 10 have no place for it. */
+/* Writes the metadata of anything but the model itself; IR versions before 10 have no place for
+ * it. */
 QN_MUST_CHECK qn_status qn_onnx_write_metadata_of(qn_onnx_export *export, qn_proto_message *to,
                                                   uint32_t field, const qn_metadata *metadata);
 QN_MUST_CHECK qn_status qn_onnx_write_metadata(qn_onnx_export *export, qn_proto_message *to,

@@ -15,7 +15,7 @@ int64_t qn_onnx_domain_version(const qn_model *model, const char *domain, int op
 }
 
 /* Operators of quench's own are written through their rules as nodes that others know. */
-static qn_status lower_own(qn_node **node)
+static qn_status downgrade_own(qn_node **node)
 {
     const qn_op *op = (*node)->op;
     for (size_t i = op->n_versions; *node && i-- > 0;) {
@@ -27,22 +27,22 @@ static qn_status lower_own(qn_node **node)
     return QN_OK;
 }
 
-static qn_status lower_graph(qn_graph *graph, int opset);
+static qn_status downgrade_graph(qn_graph *graph, int opset);
 
-static qn_status lower_node(qn_node *node, int opset)
+static qn_status downgrade_node(qn_node *node, int opset)
 {
     qn_graph *body;
     for (size_t i = 0; (body = qn_node_subgraph(node, i)) != NULL; i++)
-        QN_TRY(lower_graph(body, opset));
+        QN_TRY(downgrade_graph(body, opset));
     if (strcmp(node->op->domain, "quench") == 0)
-        return lower_own(&node);
+        return downgrade_own(&node);
     const qn_model *model = node->graph->model;
     return qn_node_downgrade(&node, (int)qn_onnx_domain_version(model, node->op->domain, opset));
 }
 
 /* Rules put nodes of the latest form beside a node, which have their own turn: a mark says which
  * had it. */
-static qn_status lower_graph(qn_graph *graph, int opset)
+static qn_status downgrade_graph(qn_graph *graph, int opset)
 {
     for (qn_node *node = graph->first; node; node = node->next)
         node->mark = 0;
@@ -54,7 +54,7 @@ static qn_status lower_graph(qn_graph *graph, int opset)
         }
         qn_node *before = node->prev;
         node->mark = 1;
-        QN_TRY(lower_node(node, opset));
+        QN_TRY(downgrade_node(node, opset));
         node = before ? before->next : graph->first;
     }
     return QN_OK;
@@ -62,5 +62,5 @@ static qn_status lower_graph(qn_graph *graph, int opset)
 
 qn_status qn_onnx_downgrade(qn_model *model, int opset)
 {
-    return lower_graph(model->graph, opset);
+    return downgrade_graph(model->graph, opset);
 }

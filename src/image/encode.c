@@ -20,7 +20,7 @@ typedef struct png_work {
     qn_output_file *file;
     png_structp png;
     png_infop info;
-    /* Of writing */
+    /* The status of writing */
     qn_status status;
     qn_png_message message;
 } png_work;
@@ -80,7 +80,7 @@ typedef struct jpeg_work {
     jmp_buf back;
     qn_context *ctx;
     qn_output_file *file;
-    /* Of writing */
+    /* The status of writing */
     qn_status status;
     char message[JMSG_LENGTH_MAX];
     uint8_t buffer[JPEG_BUFFER];

@@ -12,9 +12,9 @@ typedef struct qn_image {
     uint8_t *pixels;
 } qn_image;
 
-/* Whose meaning of a file counts where Pillow and OpenCV do not agree about it: CMYK in JPEG and
- * TIFF, 16-bit grey in PNG, 16-bit pixels in BMP and TIFF, transparency and palettes in TIFF; and
- * the weights of grey. */
+/* The library whose meaning of a file counts where Pillow and OpenCV do not agree about it: CMYK in
+ * JPEG and TIFF, 16-bit grey in PNG, 16-bit pixels in BMP and TIFF, transparency and palettes in
+ * TIFF; and the weights of grey. */
 typedef enum qn_decoder {
     QN_DECODE_PILLOW,
     QN_DECODE_OPENCV,

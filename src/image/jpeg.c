@@ -23,7 +23,7 @@ typedef struct work {
     jmp_buf back;
     qn_context *ctx;
     qn_image *out;
-    /* Of the file */
+    /* The size of the file */
     size_t size;
     /* CMYK */
     uint8_t *row;

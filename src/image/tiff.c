@@ -241,7 +241,7 @@ static unsigned sample_at(const work *w, const uint8_t *row, uint32_t x, unsigne
     return (unsigned)from[bit / 8] >> (8 - w->bits - bit % 8) & ((1u << w->bits) - 1);
 }
 
-/* Of 16 bits Pillow keeps the upper 8, and libtiff rounds to the nearest. */
+/* Pillow keeps the upper 8 of 16 bits, and libtiff rounds to the nearest. */
 static unsigned to_byte(const work *w, unsigned sample)
 {
     if (w->bits == 8)

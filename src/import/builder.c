@@ -8,6 +8,9 @@
 
 #include "ops/infer.h"
 
+/* How messages begin: the layer and its type. */
+#define LAYER_FORMAT "layer '%s' (%s): "
+
 struct qn_unsupported {
     const char *layer, *type, *why;
 };
@@ -58,7 +61,7 @@ qn_status qn_graph_builder_fail(const qn_graph_builder *b, qn_status status, con
     va_end(arguments);
     if (!*b->type)
         return qn_fail(b->ctx, status, "%s", text);
-    return qn_fail(b->ctx, status, "layer '%s' (%s): %s", b->layer, b->type, text);
+    return qn_fail(b->ctx, status, LAYER_FORMAT "%s", b->layer, b->type, text);
 }
 
 /* ---- Layers that cannot be read -------------------------------------------------------------- */
@@ -66,8 +69,10 @@ qn_status qn_graph_builder_fail(const qn_graph_builder *b, qn_status status, con
 /* The message behind the layer's own name, which the list names itself. */
 static const char *reason_of(const qn_graph_builder *b)
 {
-    const char *text = qn_context_error(b->ctx), *end = strstr(text, "): ");
-    return strncmp(text, "layer '", 7) == 0 && end ? end + 3 : text;
+    const char *text = qn_context_error(b->ctx);
+    char own[QN_ERROR_SIZE];
+    snprintf(own, sizeof own, LAYER_FORMAT, b->layer, b->type);
+    return strncmp(text, own, strlen(own)) == 0 ? text + strlen(own) : text;
 }
 
 static qn_status note_unsupported(qn_graph_builder *b)

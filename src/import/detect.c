@@ -93,7 +93,7 @@ bool qn_detect_ending(const qn_model_source *source, const char *ending)
 typedef struct wire_field {
     uint32_t number;
     int type;
-    /* Of a field that holds bytes */
+    /* The bytes of a field that holds bytes */
     qn_string contents;
 } wire_field;
 

@@ -10,7 +10,7 @@
 #include "import/builder.h"
 
 typedef enum qn_axis_order {
-    /* As the framework has them */
+    /* The order that the framework has */
     QN_ORDER_OWN,
     /* [N, C, spatial...] */
     QN_ORDER_CHANNELS_FIRST

@@ -58,7 +58,7 @@ struct qn_value {
     /* The mark is scratch of the algorithm at work and means nothing between algorithms. */
     uint32_t mark;
     qn_qparams *qparams;
-    /* Of a parameter: what it holds at first. A parameter is neither an input nor a constant: its
+    /* What a parameter holds at first. A parameter is neither an input nor a constant: its
      * contents are a session's, whose caller reads and writes them between runs (run/session.h). No
      * pass or kernel looks into it, since `data` is NULL. */
     const qn_tensor *initial;

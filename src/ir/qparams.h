@@ -42,7 +42,7 @@ struct qn_qparams {
     const float *codebook;
 };
 
-/* Of one scale: 1, and zero point 0, with all integers of the type. */
+/* Parameters of one scale, 1, and zero point 0, with all integers of the type. */
 qn_qparams qn_qparams_of_type(qn_dtype dtype);
 /* Parameters with all scales 1 and zero points 0. */
 QN_MUST_CHECK qn_status qn_qparams_create(qn_qparams **out, qn_context *ctx, qn_arena *arena,
@@ -69,7 +69,7 @@ static inline int64_t qn_qparams_zero_at(const qn_qparams *p, int64_t i)
 {
     return p->zeros ? p->zeros[i] : p->zero;
 }
-/* Of one of several only where there are lists, as those of qn_qparams_create have. */
+/* One of several can be set only where there are lists, as those of qn_qparams_create have. */
 static inline void qn_qparams_set_scale(qn_qparams *p, int64_t i, float scale)
 {
     *(p->scales ? &p->scales[i] : &p->scale) = scale;

@@ -92,7 +92,7 @@ QN_MUST_CHECK qn_status qn_tensor_copy(qn_tensor *out, qn_context *ctx, qn_arena
 bool qn_tensor_is_aligned(const qn_tensor *tensor);
 /* Same type, shape and bits (strings by contents). */
 bool qn_tensor_equal(const qn_tensor *a, const qn_tensor *b);
-/* Of float32; others have no NaN and are finite here. */
+/* Both look at float32; others have no NaN and are finite here. */
 bool qn_tensor_has_nan(const qn_tensor *tensor);
 bool qn_tensor_is_finite(const qn_tensor *tensor);
 

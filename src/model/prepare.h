@@ -18,22 +18,22 @@ QN_MUST_CHECK qn_status qn_prepare_shapes(qn_model **out, qn_context *ctx, qn_mo
 QN_MUST_CHECK qn_status qn_prepare_optimized(qn_model **out, qn_context *ctx, qn_model *model,
                                              const qn_graph_options *options, qn_purpose purpose,
                                              int64_t *changes);
-/* As many as asked for, 0: the context's. Fails where they are less. */
+/* Takes as many as asked for, 0: the context's. Fails where they are less. */
 QN_MUST_CHECK qn_status qn_threads_choose(int *out, qn_context *ctx, int asked);
 /* Says that the value cannot be fed, where it is a constant. */
 QN_MUST_CHECK qn_status qn_fail_if_constant(const qn_graph *graph, const char *name);
 /* Gives a quantized model the form of that name (qn_form_name); another one stays as it is, with a
  * warning. */
-QN_MUST_CHECK qn_status qn_prepare_form(qn_model *model, const char *name);
+QN_MUST_CHECK qn_status qn_prepare_format(qn_model *model, const char *name);
 
 /* What a plan for looking inside is asked beyond the options. */
 typedef struct qn_observe_options {
-    /* Whose passes are done */
+    /* The purpose whose passes are done */
     qn_purpose purpose;
     /* The model went through them already: they are done again only where dimensions that were open
      * then may have a size now. */
     bool passed;
-    /* As of qn_plan_config */
+    /* What qn_plan_config says */
     bool direct;
     /* Must hold for plans of other shapes too: goes by names and types */
     qn_observe_fn *observe;

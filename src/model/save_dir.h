@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* With the folders above it. */
+/* Makes the folder with those above it. */
 QN_MUST_CHECK qn_status qn_folder_make(qn_context *ctx, const char *folder);
 
 /* A folder that is another process's at the moment is refused. The lock is a file

@@ -26,7 +26,7 @@ enum {
 typedef struct qn_dlstm {
     /* The cell, whose weights and bias are not set. */
     qn_cell cell;
-    /* Of W and R: [4 * hidden] */
+    /* The scales of W and R: [4 * hidden] */
     const float *scale[2];
     /* [4 * hidden] each; NULL: 0 */
     const double *bias[2];

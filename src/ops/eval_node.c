@@ -11,7 +11,7 @@ typedef struct host {
     qn_eval eval;
     qn_arena *kept;
     qn_arena scratch;
-    /* Of the node, captured values included */
+    /* The inputs of the node, captured values included */
     const qn_tensor *const *in;
 } host;
 

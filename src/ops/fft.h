@@ -32,7 +32,7 @@ typedef struct qn_fft {
     qn_complex *work[2];
 } qn_fft;
 
-/* Of a length of at least 1; the tables are scratch memory of the kernel. */
+/* The length is at least 1; the tables are scratch memory of the kernel. */
 QN_MUST_CHECK qn_status qn_fft_make(qn_fft *out, qn_eval *self, int64_t length);
 /* out[k] = sum over j of in[j] e^(-2 pi i j k / length); not in place. */
 void qn_fft_run(const qn_fft *fft, qn_complex *out, const qn_complex *in);

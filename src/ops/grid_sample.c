@@ -248,7 +248,7 @@ static qn_status affine_infer(qn_infer *self)
 }
 
 /* Places of 0..dim-1 in [-1, 1]: on the corners, or in the middle of each cell. */
-static double cell(int64_t i, int64_t dim, bool corners)
+static double place_of(int64_t i, int64_t dim, bool corners)
 {
     if (corners)
         return dim > 1 ? -1 + 2 * (double)i / (double)(dim - 1) : -1;
@@ -266,7 +266,7 @@ static qn_status affine_eval(qn_eval *self)
         int64_t rest = i % points;
         for (int32_t d = spatial - 1; d >= 0; d--) {
             /* The last spatial dim is x, the first coordinate. */
-            at[spatial - 1 - d] = cell(rest % out->dims[d + 1], out->dims[d + 1], corners);
+            at[spatial - 1 - d] = place_of(rest % out->dims[d + 1], out->dims[d + 1], corners);
             rest /= out->dims[d + 1];
         }
         for (int32_t r = 0; r < spatial; r++) {

@@ -120,7 +120,7 @@ typedef struct nms_run {
     /* Room for n */
     candidate *heap;
     int64_t *chosen;
-    /* Of those that are chosen */
+    /* The boxes that are chosen */
     box *kept;
 } nms_run;
 

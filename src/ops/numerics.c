@@ -41,7 +41,7 @@ qn_status qn_model_set_numerics(qn_model *model, qn_numerics what, int64_t value
 }
 
 /* What the metadata say; 0: nothing that counts. */
-static int64_t told(const qn_model *model, qn_numerics what)
+static int64_t metadata_value(const qn_model *model, qn_numerics what)
 {
     const char *text = qn_model_metadata(model, rows[what].key);
     char *end = NULL;
@@ -57,7 +57,7 @@ qn_status qn_model_restore_numerics(qn_model *model)
 {
     for (int what = 0; what < QN_NUMERICS_COUNT; what++) {
         const int64_t imported = qn_model_numerics(model, (qn_numerics)what);
-        const int64_t value = imported ? imported : told(model, (qn_numerics)what);
+        const int64_t value = imported ? imported : metadata_value(model, (qn_numerics)what);
         if (value)
             QN_TRY(qn_model_set_numerics(model, (qn_numerics)what, value));
     }

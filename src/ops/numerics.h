@@ -21,9 +21,9 @@ enum { QN_TABLE_BITS_MIN = 8, QN_TABLE_BITS_MAX = 12, QN_TABLE_BITS_CHIP = 10 };
 
 /* 0: as everywhere. */
 int64_t qn_model_numerics(const qn_model *model, qn_numerics what);
-/* In the imports and in the metadata. */
+/* Says it in the imports and in the metadata. */
 QN_MUST_CHECK qn_status qn_model_set_numerics(qn_model *model, qn_numerics what, int64_t value);
-/* Of a file that has just been read: what only one of the two says, both say from here on. */
+/* The file has just been read: what only one of the two says, both say from here on. */
 QN_MUST_CHECK qn_status qn_model_restore_numerics(qn_model *model);
 /* The domain of numerics number `what`, for writing. */
 const char *qn_numerics_domain(qn_numerics what);

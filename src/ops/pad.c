@@ -66,14 +66,14 @@ static qn_status pad_downgrade(qn_node **node)
 }
 
 /* Opset 18 brought axes, opset 19 wrap. */
-static qn_status pad_lower_axes(qn_node **node)
+static qn_status pad_downgrade_axes(qn_node **node)
 {
     if ((*node)->n_in > 3 && (*node)->in[3])
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "axes need opset 18");
     return (*node)->n_in > 3 ? qn_node_resize_inputs(*node, 3) : QN_OK;
 }
 
-static qn_status pad_lower_wrap(qn_node **node)
+static qn_status pad_downgrade_wrap(qn_node **node)
 {
     if (((const qn_pad_attrs *)(*node)->attrs)->mode == QN_PAD_WRAP)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "mode wrap needs opset 19");
@@ -82,8 +82,8 @@ static qn_status pad_lower_wrap(qn_node **node)
 
 static const qn_version_rule pad_versions[] = {{2, pad_rename, pad_rename_back},
                                                {11, pad_upgrade, pad_downgrade},
-                                               {18, NULL, pad_lower_axes},
-                                               {19, NULL, pad_lower_wrap}};
+                                               {18, NULL, pad_downgrade_axes},
+                                               {19, NULL, pad_downgrade_wrap}};
 
 /* ---- Amounts --------------------------------------------------------------------------------- */
 

@@ -177,7 +177,7 @@ static const qn_port max_in[] = {{"X", 'T', MAX_SET, 0}};
 static const qn_port max_out[] = {{"Y", 'T', MAX_SET, 0},
                                   {"Indices", '\0', QN_SET(QN_INT64), QN_OPTIONAL}};
 
-/* Of every pool, with the opsets that brought the last two. */
+/* The attributes of every pool, with the opsets that brought the last two. */
 #define POOL_ATTRS(ceil, dilated)                                                                  \
     QN_KERNEL_SHAPE_ATTR(.required = true), QN_WINDOW_ATTRS,                                       \
         QN_INT_ATTR(qn_window_attrs, ceil_mode, 0, .since = (ceil)),                               \

@@ -98,21 +98,21 @@ static qn_status eval(qn_eval *self)
     const qn_gemm_attrs *attrs = self->attrs;
     const qn_tensor *out = self->out[0], *c = qn_eval_in(self, 6);
     const int64_t count = qn_tensor_count(out);
-    const bool wide = qn_mac_is_wide(self, 0, 3);
+    const bool is_int64 = qn_mac_is_int64(self, 0, 3);
     int64_t strides[QN_MAX_RANK] = {0};
     qn_qparams x, y;
     QN_TRY(qn_eval_qparams(&x, self, 1, 2));
     QN_TRY(qn_eval_qparams(&y, self, 7, 8));
     if (c)
         qn_broadcast_strides(strides, c, out->rank, out->dims);
-    const qn_mac_end end = {c, wide, y, qn_limits_of(out->dtype)};
+    const qn_mac_end end = {c, is_int64, y, qn_limits_of(out->dtype)};
     for (int64_t at = 0; at < count; at++) {
         const int64_t i = at / out->dims[1], j = at % out->dims[1];
         const float scale = attrs->alpha * x.scale * (float)per_column(self->in[4], j);
         const int64_t place = qn_offset_of(at, out->rank, out->dims, strides);
         const double products = element_sum(self, i, j);
         if (out->dtype == QN_FLOAT32) {
-            ((float *)out->data)[at] = qn_mac_sum(products, c, place, wide) * scale;
+            ((float *)out->data)[at] = qn_mac_sum(products, c, place, is_int64) * scale;
             continue;
         }
         const int64_t q = qn_mac_requantize(&end, products, place, scale);

@@ -8,7 +8,7 @@
 
 typedef struct qn_qsoftmax_attrs {
     int64_t axis;
-    /* Of the Softmax that is meant: before 13 it goes over all dims from `axis` on */
+    /* The opset of the Softmax that is meant: before 13 it goes over all dims from `axis` on */
     int64_t opset;
 } qn_qsoftmax_attrs;
 

@@ -100,7 +100,7 @@ const qn_op qn_op_ConvInteger = {.name = "ConvInteger",
 
 /* ---- QLinearConv, ConvIntegerToFloat, QLinearConvTranspose ----------------------------------- */
 
-static const qn_type_rule wide_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE | QN_SET(QN_INT64)}};
+static const qn_type_rule int16_types[] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE | QN_SET(QN_INT64)}};
 #define PRODUCT_PORTS                                                                              \
     {"x", 'X', QN_SET_QUANTIZED, 0}, {"x_scale", '\0', SCALE, 0},                                  \
         {"x_zero_point", 'X', QN_SET_QUANTIZED, 0}, {"w", 'W', QN_SET_QUANTIZED, 0},               \
@@ -149,18 +149,18 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
 {
     const qn_tensor *out = self->out[0], *b = qn_eval_in(self, bias);
     const int64_t count = qn_tensor_count(out);
-    const bool integers = out->dtype != QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
+    const bool integers = out->dtype != QN_FLOAT32, is_int64 = qn_mac_is_int64(self, 0, 3);
     qn_qparams x, y = qn_qparams_of_type(QN_UINT8);
     QN_TRY(qn_eval_qparams(&x, self, 1, 2));
     if (integers)
         QN_TRY(qn_eval_qparams(&y, self, 6, 7));
-    const qn_mac_end end = {b, wide, y, qn_limits_of(out->dtype)};
+    const qn_mac_end end = {b, is_int64, y, qn_limits_of(out->dtype)};
     const int64_t area = count ? count / out->dims[0] / filters : 1;
     for (int64_t i = 0; i < count; i++) {
         const int64_t filter = i / area % filters;
         const float scale = x.scale * (float)per_filter(self->in[4], filter);
         if (!integers) {
-            ((float *)out->data)[i] = qn_mac_sum(sums[i], b, filter, wide) * scale;
+            ((float *)out->data)[i] = qn_mac_sum(sums[i], b, filter, is_int64) * scale;
             continue;
         }
         const int64_t q = qn_mac_requantize(&end, sums[i], filter, scale);
@@ -193,7 +193,7 @@ const qn_op qn_op_QLinearConv = {.name = "QLinearConv",
                                  QN_PORTS(in, qlinear_conv_in),
                                  QN_PORTS(out, qlinear_conv_out),
                                  QN_ATTRS(conv_specs, qn_window_attrs),
-                                 QN_TYPE_RULES(wide_types),
+                                 QN_TYPE_RULES(int16_types),
                                  .quant = QN_QUANT_ALREADY,
                                  .infer = qlinear_conv_infer,
                                  .eval = qlinear_conv_eval,

@@ -152,7 +152,7 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
     const qn_tensor *out = self->out[0];
     const int64_t count = qn_tensor_count(out);
     const bool integers = qn_dtype_is_integer(self->in[0]->dtype);
-    const bool fixed = qn_node_is_fixed(self->node);
+    const bool fixed_point = qn_node_is_fixed_point(self->node);
     const qn_limits range = qn_limits_of(out->dtype);
     int64_t strides[4][QN_MAX_RANK];
     double *sums;
@@ -165,7 +165,7 @@ static qn_status qlinear_matmul_eval(qn_eval *self)
             p[j] = qn_tensor_f64(self->in[inputs[j]],
                                  qn_offset_of(i, out->rank, out->dims, strides[j]));
         const double multiplier = p[0] * p[1] / p[2];
-        if (fixed && integers) {
+        if (fixed_point && integers) {
             const qn_mac_end end = {.y = {.scale = (float)p[2],
                                           .zero = (int64_t)p[3],
                                           .requantization = QN_REQUANTIZE_FIXED_POINT},
@@ -345,7 +345,7 @@ static qn_status product_infer(qn_infer *self)
 static qn_status product_eval(qn_eval *self)
 {
     const qn_tensor *out = self->out[0], *bias = qn_eval_in(self, 8), *b_scale = self->in[4];
-    const bool to_float = out->dtype == QN_FLOAT32, wide = qn_mac_is_wide(self, 0, 3);
+    const bool to_float = out->dtype == QN_FLOAT32, is_int64 = qn_mac_is_int64(self, 0, 3);
     const int64_t count = qn_tensor_count(out), columns = out->rank ? out->dims[out->rank - 1] : 1;
     const bool each = qn_tensor_count(b_scale) > 1;
     qn_qparams a, y = qn_qparams_of_type(QN_UINT8);
@@ -354,12 +354,12 @@ static qn_status product_eval(qn_eval *self)
     if (!to_float)
         QN_TRY(qn_eval_qparams(&y, self, 6, 7));
     QN_TRY(matmul_sums(&sums, self, (const int32_t[2]){0, 2}, (const int32_t[2]){3, 5}));
-    const qn_mac_end end = {bias, wide, y, qn_limits_of(out->dtype)};
+    const qn_mac_end end = {bias, is_int64, y, qn_limits_of(out->dtype)};
     for (int64_t i = 0; i < count; i++) {
         const int64_t column = i % columns;
         const float scale = a.scale * (float)qn_tensor_f64(b_scale, each ? column : 0);
         if (to_float) {
-            ((float *)out->data)[i] = qn_mac_sum(sums[i], bias, column, wide) * scale;
+            ((float *)out->data)[i] = qn_mac_sum(sums[i], bias, column, is_int64) * scale;
             continue;
         }
         const int64_t q = qn_mac_requantize(&end, sums[i], column, scale);

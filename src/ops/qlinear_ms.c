@@ -18,7 +18,7 @@ static const qn_port binary_in[] = {{"A", 'A', QN_SET_QUANTIZED, 0},
                                     {"B_zero_point", 'B', QN_SET_QUANTIZED, QN_OPTIONAL},
                                     {"C_scale", '\0', SCALE, 0},
                                     {"C_zero_point", '\0', QN_SET_QUANTIZED, QN_OPTIONAL}};
-static const qn_port narrow_out[] = {{"C", '\0', QN_SET_QUANTIZED, 0}};
+static const qn_port same_out[] = {{"C", '\0', QN_SET_QUANTIZED, 0}};
 
 static qn_status binary_infer(qn_infer *self)
 {
@@ -36,7 +36,7 @@ typedef struct binary {
 } binary;
 typedef int64_t combine_fn(int64_t a, int64_t b, const binary *p, qn_limits range);
 
-static int64_t add_fixed(int64_t a, int64_t b, const binary *p, qn_limits range)
+static int64_t add_fixed_point(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     qn_normal f[2];
     qn_normal_pair(f, (double)(p->a.scale / p->c.scale), (double)(p->b.scale / p->c.scale));
@@ -50,9 +50,9 @@ static int64_t add(int64_t a, int64_t b, const binary *p, qn_limits range)
 {
     const float ratios[2] = {p->a.scale / p->c.scale, p->b.scale / p->c.scale};
     if (qn_qparams_is_fixed_point(&p->c))
-        return add_fixed(a, b, p, range);
-    const float fixed = qn_sum_fixed(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
-    const float inner = fmaf((float)b, ratios[1], fixed);
+        return add_fixed_point(a, b, p, range);
+    const float offset = qn_sum_offset(ratios, (const int64_t[3]){p->a.zero, p->b.zero, p->c.zero});
+    const float inner = fmaf((float)b, ratios[1], offset);
     return qn_round_clamp((double)fmaf((float)a, ratios[0], inner), 0, range);
 }
 
@@ -99,10 +99,10 @@ static qn_status multiply_eval(qn_eval *self)
                                    .domain = "com.microsoft",                                      \
                                    .since = 1,                                                     \
                                    QN_PORTS(in, IN),                                               \
-                                   QN_PORTS(out, narrow_out),                                      \
+                                   QN_PORTS(out, same_out),                                        \
                                    ATTRS,                                                          \
-                                   QN_VERSIONS(qn_narrow_versions),                                \
-                                   QN_TYPE_RULES(qn_narrow_types),                                 \
+                                   QN_VERSIONS(qn_same_type_versions),                             \
+                                   QN_TYPE_RULES(qn_int16_type_rules),                             \
                                    .quant = QN_QUANT_ALREADY,                                      \
                                    .infer = INFER,                                                 \
                                    .eval = EVAL,                                                   \

@@ -27,9 +27,9 @@ qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero)
     return self->in[qn_infer_has(self, zero) ? zero : 0]->dtype;
 }
 
-const qn_type_rule qn_narrow_types[1] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
+const qn_type_rule qn_int16_type_rules[1] = {{QN_NO_OPSET, QN_SET_QUANTIZED_WIDE}};
 
-static qn_status lower_same_type(qn_node **node)
+static qn_status downgrade_same_type(qn_node **node)
 {
     const qn_value *out = (*node)->n_out ? (*node)->out[0] : NULL;
     for (int32_t i = 0; out && i < (*node)->n_explicit; i++) {
@@ -41,7 +41,7 @@ static qn_status lower_same_type(qn_node **node)
     return QN_OK;
 }
 
-const qn_version_rule qn_narrow_versions[1] = {{QN_NO_OPSET, NULL, lower_same_type}};
+const qn_version_rule qn_same_type_versions[1] = {{QN_NO_OPSET, NULL, downgrade_same_type}};
 
 qn_status qn_eval_qparams(qn_qparams *out, qn_eval *self, int32_t scale, int32_t zero)
 {
@@ -57,11 +57,11 @@ qn_status qn_eval_qparams(qn_qparams *out, qn_eval *self, int32_t scale, int32_t
     return QN_OK;
 }
 
-float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide)
+float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool is_int64)
 {
     const int64_t b = bias ? qn_tensor_i64(bias, at) : 0;
     int64_t sum;
-    if (!wide)
+    if (!is_int64)
         return (float)products + (float)b;
     if (!qn_add_int64(&sum, (int64_t)products, b))
         return (float)(products + (double)b);
@@ -72,7 +72,7 @@ int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, fl
 {
     const float multiplier = scale / end->y.scale;
     if (!qn_qparams_is_fixed_point(&end->y))
-        return qn_requantize(qn_mac_sum(products, end->bias, at, end->wide), multiplier,
+        return qn_requantize(qn_mac_sum(products, end->bias, at, end->is_int64), multiplier,
                              end->y.zero, end->range);
     const int64_t bias = end->bias ? qn_tensor_i64(end->bias, at) : 0;
     int64_t sum;
@@ -153,11 +153,11 @@ static qn_status check_shapes(const qn_infer *self)
 typedef struct grid {
     /* Elements behind one index of the axis */
     int64_t inner;
-    /* Of the axis; 1 where one scale serves all */
+    /* The size of the axis; 1 where one scale serves all */
     int64_t dim;
     /* Indices of the axis that share a scale */
     int64_t block;
-    /* Of the axis */
+    /* The blocks of the axis */
     int64_t n_blocks;
     /* Flat: the scale is a list along the axis */
     bool single, flat;

@@ -7,7 +7,7 @@
 
 #include "ir/qparams.h"
 #include "ops/eval.h"
-#include "ops/fixed.h"
+#include "ops/fixed_point.h"
 #include "ops/infer.h"
 
 /* Least and greatest value of an integer type. */
@@ -51,7 +51,7 @@ static inline float qn_multiplier(float x, float w, float y)
 
 /* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb /
  * sy. */
-static inline float qn_sum_fixed(const float ratios[2], const int64_t zeros[3])
+static inline float qn_sum_offset(const float ratios[2], const int64_t zeros[3])
 {
     const float both = ratios[0] * (float)zeros[0] + ratios[1] * (float)zeros[1];
     return (float)zeros[2] - both;
@@ -61,14 +61,14 @@ static inline float qn_sum_fixed(const float ratios[2], const int64_t zeros[3])
 
 /* A side (input a or b) needs sums of 64 bits: then the bias is added before the sum becomes
  * float. */
-static inline bool qn_mac_is_wide(const qn_eval *self, int32_t a, int32_t b)
+static inline bool qn_mac_is_int64(const qn_eval *self, int32_t a, int32_t b)
 {
     const qn_width *wa = qn_width_of(self->in[a]->dtype), *wb = qn_width_of(self->in[b]->dtype);
     return (wa && wa->sums == QN_INT64) || (wb && wb->sums == QN_INT64);
 }
 
 /* products + bias[at]; bias NULL: none. */
-float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool wide);
+float qn_mac_sum(double products, const qn_tensor *bias, int64_t at, bool is_int64);
 
 /* ---- Types of quantized tensors -----------------------------------------------------------------
  * Graphs inside quench compute with 16 bits what files can say for 8 only: type rules with
@@ -96,8 +96,8 @@ qn_dtype qn_infer_result_type(const qn_infer *self, int32_t zero);
 
 /* Operators of com.microsoft: inside quench each tensor has a type of its own, perhaps of 16 bits;
  * in files they all have the same 8 bits. */
-extern const qn_type_rule qn_narrow_types[1];
-extern const qn_version_rule qn_narrow_versions[1];
+extern const qn_type_rule qn_int16_type_rules[1];
+extern const qn_version_rule qn_same_type_versions[1];
 
 static inline float qn_dequantize(int64_t x, const qn_qparams *q)
 {
@@ -151,8 +151,8 @@ static inline int64_t qn_mean(int64_t sum, int64_t count, const qn_qparams *from
 typedef struct qn_mac_end {
     /* The bias; NULL: there is none. */
     const qn_tensor *bias;
-    /* What qn_mac_is_wide says. */
-    bool wide;
+    /* What qn_mac_is_int64 says. */
+    bool is_int64;
     qn_qparams y;
     qn_limits range;
 } qn_mac_end;

@@ -89,7 +89,7 @@ static qn_status random_infer(qn_infer *self)
     return QN_OK;
 }
 
-/* As the input, with elements of the type that is asked for. */
+/* The output is as the input, with elements of the type that is asked for. */
 static qn_status infer_like(qn_infer *self, uint32_t allowed)
 {
     const random_attrs *a = self->attrs;

@@ -11,7 +11,7 @@
 /* What differs between the three. */
 typedef struct kind {
     int64_t gates;
-    /* Of one direction */
+    /* The number of activations of one direction */
     size_t activations;
     qn_squash standard[3];
     qn_cell_step *step;
@@ -144,7 +144,7 @@ typedef struct run {
     const kind *kind;
     const qn_recurrent_attrs *attrs;
     int64_t sequence, batch, input, hidden, directions;
-    /* As doubles; NULL: left out */
+    /* The inputs as doubles; NULL: left out */
     double *in[INPUTS];
     /* [hidden], [hidden], [gates * hidden], twice that */
     double *h, *c, *projected, *work;

@@ -181,14 +181,14 @@ static qn_status infer_reduced(qn_infer *self, group_i64 *g)
 /* ---- Kernel ---------------------------------------------------------------------------------- */
 
 typedef struct groups {
-    /* Of the dims kept */
+    /* The number of the dims kept */
     int32_t rank;
     /* Kept */
     int64_t dims[QN_MAX_RANK];
     int64_t strides[QN_MAX_RANK];
     /* Elements of a group */
     int64_t size;
-    /* Of each, from the first */
+    /* The place of each, from the first */
     int64_t *offsets;
 } groups;
 

@@ -29,7 +29,7 @@ enum { MOST_EXPANSION = 16 }; /* characters that one of the pattern becomes, at 
 
 static const struct {
     char letter;
-    /* Of brackets */
+    /* What it stands for inside brackets (NULL: not possible), and outside */
     const char *inside, *outside;
 } classes[] = {
     {'d', "0-9", "[0-9]"},

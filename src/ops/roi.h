@@ -17,7 +17,7 @@ typedef struct qn_roi_samples {
     double start, cell, step;
     int64_t count;
 } qn_roi_samples;
-/* Of a region from `low` to `high` in `cells` cells; false where there are too many. */
+/* The samples of a region from `low` to `high` in `cells` cells; false where there are too many. */
 bool qn_roi_samples_of(qn_roi_samples *out, const qn_roi_attrs *attrs, double low, double high,
                        int64_t cells);
 

@@ -89,14 +89,14 @@ static qn_status check_reduction(qn_infer *self)
 }
 
 /* Opset 18 added max and min. */
-static qn_status lower_extremes(qn_node **node)
+static qn_status downgrade_extremes(qn_node **node)
 {
     if (((const scatter_attrs *)(*node)->attrs)->reduction > REDUCE_MUL)
         return qn_node_fail(*node, QN_E_UNSUPPORTED, "reductions max and min need opset 18");
     return QN_OK;
 }
 
-static const qn_version_rule scatter_versions[] = {{18, NULL, lower_extremes}};
+static const qn_version_rule scatter_versions[] = {{18, NULL, downgrade_extremes}};
 
 /* ---- ScatterElements ------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
  * fails where the input is not constant). */
 QN_MUST_CHECK qn_status qn_upgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
 QN_MUST_CHECK qn_status qn_downgrade_ints(qn_node *node, qn_ints *field, int32_t slot);
-/* Of floats, back only. */
+/* The same of floats, back only. */
 QN_MUST_CHECK qn_status qn_downgrade_floats(qn_node *node, qn_floats *field, int32_t slot);
 /* The same for one number that became a scalar input; it gets the element type of input 0. */
 QN_MUST_CHECK qn_status qn_upgrade_number(qn_node *node, double value, int32_t slot);

@@ -226,7 +226,7 @@ int64_t qn_window_most_taps(const qn_window *w)
 
 /* The kernel's elements that lie inside the input in one dimension: [first, end). */
 typedef struct span {
-    /* Of the window, in the input */
+    /* The place of the window, in the input */
     int64_t start;
     int64_t first, end;
 } span;

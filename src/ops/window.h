@@ -60,7 +60,7 @@ extern const char *const qn_auto_pad_words[];
 #define QN_WINDOW_ATTRS                                                                            \
     QN_ATTR(qn_window_attrs, strides, INTS), QN_ATTR(qn_window_attrs, pads, INTS),                 \
         QN_ENUM_ATTR(qn_window_attrs, auto_pad, QN_AUTO_PAD_NOTSET, qn_auto_pad_words)
-/* Of every convolution. */
+/* The attributes of every convolution. */
 #define QN_CONV_ATTRS                                                                              \
     QN_KERNEL_SHAPE_ATTR(), QN_WINDOW_ATTRS, QN_ATTR(qn_window_attrs, dilations, INTS),            \
         QN_INT_ATTR(qn_window_attrs, group, 1)

@@ -38,7 +38,7 @@ struct qn_ort_comparison {
     /* One per output of the clone */
     seen_value *values;
     const char **in_names, **out_names;
-    /* Of the run at hand */
+    /* The reference of the run at hand */
     const qn_reference_values *reference;
     size_t n_results;
 };
@@ -63,7 +63,7 @@ static qn_status expose(qn_graph *graph)
     return QN_OK;
 }
 
-/* Of a Q: what computed the numbers that it rounds; limits and biases belong to the operator before
+/* What computed the numbers that a Q rounds; limits and biases belong to the operator before
  * them. */
 static const qn_node *operator_of(const qn_value *value)
 {
@@ -108,7 +108,7 @@ static qn_status load(qn_ort_comparison *b, const char *library)
     return status;
 }
 
-static qn_status open_beside(qn_ort_comparison *b, qn_model *model, const char *library)
+static qn_status open_all(qn_ort_comparison *b, qn_model *model, const char *library)
 {
     QN_TRY(qn_model_clone(&b->model, b->ctx, model));
     QN_TRY(qn_graph_infer(b->model->graph));
@@ -125,7 +125,7 @@ qn_status qn_ort_comparison_open(qn_ort_comparison **out, qn_context *ctx, qn_mo
     *out = NULL;
     QN_TRY_ALLOC(ctx, b);
     b->ctx = ctx;
-    const qn_status status = open_beside(b, model, library);
+    const qn_status status = open_all(b, model, library);
     if (status == QN_OK)
         *out = b;
     else

@@ -15,6 +15,8 @@ typedef enum qn_purpose {
     QN_PURPOSE_CONVERT,
     /* The graph is planned and run while its parameters change. */
     QN_PURPOSE_TRAIN,
+    /* The graph is searched for what keeps it from running as integers. */
+    QN_PURPOSE_LINT,
     QN_PURPOSES
 } qn_purpose;
 extern const char *const qn_purpose_names[QN_PURPOSES];
@@ -39,7 +41,7 @@ typedef struct qn_pass {
     qn_status (*run)(qn_pass_context *self);
 } qn_pass;
 
-#define QN_PASS(id, also, run, quantize, convert, train) extern const qn_pass qn_pass_##id;
+#define QN_PASS(id, also, run, quantize, convert, train, lint) extern const qn_pass qn_pass_##id;
 #include "pass/passes.def"
 #undef QN_PASS
 

@@ -10,16 +10,17 @@
 enum { MOST_ROUNDS = 32 };
 
 const qn_pass *const qn_passes[] = {
-#define QN_PASS(id, also, run, quantize, convert, train) &qn_pass_##id,
+#define QN_PASS(id, also, run, quantize, convert, train, lint) &qn_pass_##id,
 #include "pass/passes.def"
 #undef QN_PASS
 };
 const size_t qn_passes_count = QN_COUNT_OF(qn_passes);
 
-const char *const qn_purpose_names[QN_PURPOSES] = {"run", "quantize", "convert", "train"};
+const char *const qn_purpose_names[QN_PURPOSES] = {"run", "quantize", "convert", "train", "lint"};
 
 static const bool serves[][QN_PURPOSES] = {
-#define QN_PASS(id, also, run, quantize, convert, train) {run, quantize, convert, train},
+#define QN_PASS(id, also, run, quantize, convert, train, lint)                                     \
+    {run, quantize, convert, train, lint},
 #include "pass/passes.def"
 #undef QN_PASS
 };
@@ -30,7 +31,7 @@ bool qn_pass_serves(size_t pass, qn_purpose purpose)
 }
 
 static const char *const older_names[] = {
-#define QN_PASS(id, also, run, quantize, convert, train) also,
+#define QN_PASS(id, also, run, quantize, convert, train, lint) also,
 #include "pass/passes.def"
 #undef QN_PASS
 };

@@ -30,7 +30,7 @@ static qn_status read_moved(bool *found, qn_quantized *out, const qn_node *node)
 
 /* Slots of constants that are integers like those which are moved: the value of a Pad, limits of a
  * Clip. */
-static bool is_beside(const qn_node *node, int32_t slot)
+static bool is_constant_slot(const qn_node *node, int32_t slot)
 {
     return (node->op == &qn_op_Pad && slot == 2) ||
            (node->op == &qn_op_Clip && (slot == 1 || slot == 2));
@@ -42,7 +42,7 @@ static bool only_moves(const qn_node *node)
     if (indices || (!qn_moves_numbers(node) && node->op != &qn_op_Clip))
         return false;
     for (int32_t i = 0; i < node->n_in; i++) {
-        if (is_beside(node, i) && node->in[i] && !node->in[i]->data)
+        if (is_constant_slot(node, i) && node->in[i] && !node->in[i]->data)
             return false;
     }
     return true;
@@ -68,7 +68,7 @@ static qn_status make_inputs_float(qn_node *node, const qn_quantized *x)
         qn_quantized part = *x;
         qn_value *real = NULL;
         part.value = node->in[i];
-        if (!part.value || (i >= moved && !is_beside(node, i)))
+        if (!part.value || (i >= moved && !is_constant_slot(node, i)))
             continue;
         QN_TRY(qn_qoperator_dequantize(&real, &part, node));
         if (part.value->data)

@@ -111,9 +111,9 @@ qn_status qn_qoperator_dequantize(qn_value **out, const qn_quantized *m, qn_node
     if (*out)
         return QN_OK;
     const qn_node *producer = m->value->producer;
-    const bool is_fixed = m->scale->data && (!m->zero || m->zero->data);
+    const bool is_constant = m->scale->data && (!m->zero || m->zero->data);
     QN_TRY(add_node(out, &qn_op_DequantizeLinear, m->value, m,
-                    producer && is_fixed ? producer->next : before));
+                    producer && is_constant ? producer->next : before));
     if (!m->value->data)
         return QN_OK;
     QN_TRY(float_name(&name, m->value));

@@ -11,7 +11,7 @@ typedef struct frame {
 
 typedef struct reader {
     qn_proto_tree *tree;
-    /* Of the whole input: offsets count from here */
+    /* The begin of the whole input: offsets count from here */
     const uint8_t *begin;
     const uint8_t *at;
     /* path[depth].field is the field being read, or NULL */

@@ -278,7 +278,7 @@ static qn_status row_integers(qn_value **out, const qn_quantizer *q, const qn_va
     return add_constant(out, q, integers, value->name, "_quantized");
 }
 
-/* As constants of these dims. */
+/* Makes scale and zero point constants of these dims. */
 static qn_status row_params(qn_value **scale, qn_value **zero, const qn_quantizer *q,
                             const qn_qparams *p, const char *name, const qn_type *dims)
 {

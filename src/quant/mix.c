@@ -22,11 +22,14 @@ static qn_status get_bits(int *out, const qn_json_place *node)
     int64_t bits = 0;
     QN_TRY(get_field(&item, node, "bitwidth"));
     QN_TRY(qn_json_get_int(&bits, &item, INT64_MIN, INT64_MAX));
-    if (bits != 8 && bits != 16)
-        return qn_json_fail(&item, QN_E_INVALID, "is %lld: a node has 8 or 16 bits (rule 3)",
-                            (long long)bits);
-    *out = (int)bits;
-    return QN_OK;
+    if (bits == (int)bits && qn_width_is_computed((int)bits)) {
+        *out = (int)bits;
+        return QN_OK;
+    }
+    char list[64];
+    qn_width_list(list, sizeof list);
+    return qn_json_fail(&item, QN_E_INVALID, "is %lld: a node has %s bits (rule 3)",
+                        (long long)bits, list);
 }
 
 static qn_status get_method(const qn_method **out, qn_context *ctx, const qn_json_place *node)

@@ -54,7 +54,7 @@ bool qn_observe_none(const void *user, const qn_value *value)
     return false;
 }
 
-/* As its neighbours see it. */
+/* The axis of channels as the value's neighbours see it. */
 int32_t qn_channel_axis(const void *user, const qn_value *value)
 {
     const int32_t rank = value->type.rank;

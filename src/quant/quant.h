@@ -42,7 +42,7 @@ typedef struct qn_profile_width {
     bool computed;
     /* A file that has them does not load. */
     bool refused;
-    /* Of ranges; NULL: the best known. */
+    /* The method of ranges; NULL: the best known. */
     const char *method;
 } qn_profile_width;
 
@@ -199,7 +199,7 @@ typedef struct qn_quant_value {
     int32_t parent;
     /* For a root: the index of the value whose statistics count. */
     int32_t source;
-    /* For a root: the width. */
+    /* The width of a root. */
     int bits;
     /* For an input with an integer type of its own: that type; else QN_UNDEFINED. */
     qn_dtype type;

@@ -41,6 +41,6 @@ bool qn_smooth_region_of(qn_smooth_region *out, qn_value *value);
 
 /* Applies the factors to the weights and to the factors in q->values. Fails where the graph cannot
  * take them. The factors are not added to q->encodings. */
-QN_MUST_CHECK qn_status qn_smooth_apply(qn_quantizer *q, const qn_channel_factors *balance);
+QN_MUST_CHECK qn_status qn_smooth_apply(qn_quantizer *q, const qn_channel_factors *factors);
 
 #endif

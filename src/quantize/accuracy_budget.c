@@ -25,10 +25,10 @@ typedef struct budget {
     const qn_goal *goal;
     /* The most sensitive first, once ranked. */
     qn_layers *layers;
-    /* By classes. */
+    /* The drop is one of top-1 accuracy; else one of the outputs. */
     bool scored;
     double float_top1;
-    /* Of the report; its steps. */
+    /* The group in the report; its steps. */
     qn_item *group, *table;
     /* State, and the model of it. */
     size_t best;

@@ -57,7 +57,7 @@ static qn_status open_feed(qn_calibration *c)
     return QN_OK;
 }
 
-/* Of everything that is fed. */
+/* Files have the data of everything that is fed. */
 static bool is_given(const qn_feed *feed)
 {
     bool given = true;

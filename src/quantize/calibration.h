@@ -21,7 +21,7 @@ typedef struct qn_calibration {
     /* The float model after the passes, and a fingerprint of that. */
     qn_model *real;
     qn_fingerprint print;
-    /* Of its plans: with the shapes of the data once there are any. */
+    /* The options of its plans: with the shapes of the data once there are any. */
     qn_graph_options graph;
     qn_data_options data;
     qn_feed_options feed_options;
@@ -47,7 +47,7 @@ QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, 
                                             const qn_calibrate_options *options);
 /* Opens the data; without any, c->source gives random numbers, with a warning. */
 QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
-/* Of the first `most` samples, as many as memory is meant for are kept once they are read. */
+/* Keeps, once they are read, as many of the first `most` samples as memory is meant for. */
 QN_MUST_CHECK qn_status qn_calibration_keep(qn_calibration *c, int64_t most);
 /* A line where the data are random numbers. */
 void qn_calibration_report_data(qn_item *root, const qn_calibration *c);

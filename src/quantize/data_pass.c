@@ -159,7 +159,7 @@ static qn_status get_pieces(void *user, qn_context *ctx, qn_byte_reader *in)
     return QN_OK;
 }
 
-/* Of a piece's outputs; those that only a run can tell count as many. */
+/* The bytes of a piece's outputs; those that only a run can tell count as many. */
 static size_t output_bytes(const qn_plan *plan, size_t n_outputs)
 {
     size_t all = 0;

@@ -14,11 +14,11 @@ typedef struct qn_data_pass_options {
     bool labelled;
     /* Added to every label. */
     int64_t class_offset;
-    /* Of the float pass: pieces whose outputs are kept at most. */
+    /* The most pieces whose outputs the float pass keeps. */
     int64_t most_pieces;
-    /* Of qn_data_pass_model: threads, and the slot of the source that the first one has. */
+    /* The threads of qn_data_pass_model, and the slot of the source that the first one has. */
     int threads, slot;
-    /* Of qn_data_pass_float, as of qn_collect_options; NULL: none. */
+    /* The checkpoint of qn_data_pass_float, as qn_collect_options has it; NULL: none. */
     const char *checkpoint;
 } qn_data_pass_options;
 

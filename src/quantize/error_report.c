@@ -128,7 +128,7 @@ static void report_outputs(qn_item *root, const errors *c)
     }
 }
 
-/* Of the worst group of the worst output. */
+/* The noise of the worst group of the worst output. */
 static double find_noise(const errors *c)
 {
     double worst = 0;

@@ -42,7 +42,7 @@ static qn_status open_mix(qn_quantize_job *j)
     return QN_OK;
 }
 
-/* Names first: one that is misspelled would be told as a node that is missing. */
+/* Names first: one that is misspelled would be reported as a node that is missing. */
 static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
 {
     qn_quantize_settings without = j->settings;

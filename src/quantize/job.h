@@ -17,15 +17,15 @@
 #include "quantize/calibration.h"
 
 typedef struct qn_quantize_input {
-    /* Of the thread that works with it: messages, and memory of what is made. */
+    /* The context of the thread that works with it: messages, and memory of what is made. */
     qn_context *ctx;
     const qn_quantize_options *options;
     const qn_calibration *data;
     /* Ranges come from these; NULL where none are needed. */
     const qn_stats *stats;
-    /* Of a file that says all; NULL: scales are derived. */
+    /* The scales of a file that says all; NULL: scales come from ranges. */
     const qn_scales *scales;
-    /* Of a file that says bits and methods node by node; NULL: none. */
+    /* The rows of a file that says bits and methods node by node; NULL: none. */
     const qn_mix *mix;
     /* The model has all scales already, and no data were given: they are kept. */
     bool given;
@@ -40,7 +40,7 @@ typedef struct qn_quantize_settings {
     qn_param_options params;
 } qn_quantize_settings;
 
-/* As the options, or the scale file, say. */
+/* Settings as the options, or the scale file, say. */
 QN_MUST_CHECK qn_status qn_quantize_settings_init(qn_quantize_settings *out,
                                                   const qn_quantize_input *input);
 
@@ -49,7 +49,7 @@ typedef struct qn_quantized_model {
     qn_model *model;
     /* The tables of the rules, of this model. */
     qn_quantizer *quantizer;
-    /* Of a scale file, where one is asked for. */
+    /* The text of a scale file, where one is asked for. */
     char *scale_text;
     /* It was made with these; their strings belong to whoever made them. */
     qn_quantize_settings settings;
@@ -85,9 +85,9 @@ typedef struct qn_quantize_job {
     qn_scales *scales;
     qn_mix *mix;
     qn_quantize_input input;
-    /* As asked for. */
+    /* The settings as asked for. */
     qn_quantize_settings settings;
-    /* With the rules of these settings: the first model that is made may take it. */
+    /* A model with the rules of these settings: the first model that is made may take it. */
     qn_quantized_model ruled;
 } qn_quantize_job;
 

@@ -8,14 +8,14 @@
 typedef struct qn_layer_time {
     /* Its name in the float graph */
     const char *value;
-    /* That writes it there */
+    /* The node that writes it there */
     const char *node;
     double real_ms, integer_ms;
 } qn_layer_time;
 
 typedef struct qn_layer_times {
     qn_arena arena;
-    /* Of a whole run, the fastest seen */
+    /* The times of a whole run, the fastest seen */
     double real_ms, integer_ms;
     qn_layer_time *layers;
     size_t n_layers;

@@ -8,7 +8,7 @@
 /* A multiply-accumulate node and what follows it up to the next ones. */
 typedef struct qn_layer {
     const char *node;
-    /* That its nodes write: patterns that fit them alone */
+    /* The values that its nodes write: patterns that fit them alone */
     const char **values;
     size_t n_values;
     /* Noise of the outputs with this layer quantized and all others float */
@@ -19,7 +19,7 @@ typedef struct qn_layer {
     int bits;
     /* The ranges of its values are all that was seen */
     bool min_max;
-    /* Among the layers in the network's order: layers may be sorted */
+    /* The place among the layers in the network's order: layers may be sorted */
     size_t place;
 } qn_layer;
 
@@ -38,8 +38,8 @@ typedef struct qn_layers {
     size_t n_edges;
 } qn_layers;
 
-/* Of the search's tables, as the rules left them: before its first model is made. They live as long
- * as its arena. */
+/* Finds the layers in the search's tables, as the rules left them: before its first model is made.
+ * They live as long as its arena. */
 QN_MUST_CHECK qn_status qn_layers_find(qn_layers *out, const qn_search *s);
 /* Measures how sensitive the outputs are to each layer, on the samples that the search's check
  * uses. */

@@ -65,17 +65,17 @@ static qn_status describe_percentile(qn_model *model, const qn_param_options *pa
     return qn_model_set_metadata(model, "quench.percentile", number);
 }
 
-/* The nodes of 16 bits, as patterns would ask for them. */
+/* The nodes of other widths than 8 bits, as patterns would ask for them. */
 static qn_status describe_mix(qn_model *model, const qn_mix *mix)
 {
-    static const char wide[] = "=16";
     qn_text text;
     qn_text_init(&text, model->ctx);
     for (size_t i = 0; i < mix->count; i++) {
+        char width[8];
         if (mix->rows[i].bits == 8)
             continue;
         add_word(&text, mix->rows[i].node);
-        qn_text_add(&text, wide, strlen(wide));
+        qn_text_add(&text, width, (size_t)snprintf(width, sizeof width, "=%d", mix->rows[i].bits));
     }
     return text.length ? describe_text(model, "quench.widths", &text) : QN_OK;
 }
@@ -124,7 +124,7 @@ static qn_status describe_tensors(qn_model *model, const qn_quantizer *q)
     return status;
 }
 
-/* Of functions of 16 bits. */
+/* Describes the tables of functions of 16 bits. */
 static qn_status describe_tables(qn_model *model, const qn_quantizer *q)
 {
     bool found = false;

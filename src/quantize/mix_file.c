@@ -12,7 +12,7 @@ typedef struct template_job {
     /* NULL: none */
     qn_mix *base;
     qn_mix_template_options wish;
-    /* To be written */
+    /* The file to be written */
     const char *path;
 } template_job;
 
@@ -48,16 +48,24 @@ static qn_status make_wish(template_job *t, const qn_mix_options *o)
 static void report_widths(qn_item *root, const template_job *t)
 {
     const qn_quantizer *q = t->job.ruled.quantizer;
-    int64_t counts[2] = {0, 0};
+    int64_t counts[QN_WIDTHS] = {0}, all = 0;
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (qn_mix_is_node(q, &q->nodes[i]))
-            counts[q->nodes[i].bits > 8]++;
+            counts[qn_width_of_bits(q->nodes[i].bits)->index]++;
     }
+    for (int w = 0; w < QN_WIDTHS; w++)
+        all += counts[w];
     qn_item_text(root, "file", t->path);
     qn_item_text(root, "strategy", t->wish.int16_ends ? "IOhigh" : "initial");
-    qn_item_int(root, "nodes", counts[0] + counts[1]);
-    qn_item_int(root, "nodes_of_8_bits", counts[0]);
-    qn_item_int(root, "nodes_of_16_bits", counts[1]);
+    qn_item_int(root, "nodes", all);
+    for (int w = 0; w < QN_WIDTHS; w++) {
+        if (!counts[w] && !qn_width_is_computed(qn_widths[w].bits))
+            continue;
+        const char *key =
+            qn_arena_format(&root->report->arena, "nodes_of_%d_bits", qn_widths[w].bits);
+        root->report->failed = root->report->failed || !key;
+        qn_item_int(root, key, counts[w]);
+    }
 }
 
 /* What the file that it began with says otherwise. */

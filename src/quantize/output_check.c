@@ -28,7 +28,7 @@ typedef struct model_run {
     size_t n_used;
     /* Gets output k of a sample. */
     qn_status (*take)(struct model_run *r, int64_t sample, size_t k, const qn_tensor *output);
-    /* Of the one who takes. */
+    /* The state of the one who takes. */
     void *user;
 } model_run;
 

@@ -24,7 +24,7 @@ typedef struct qn_output_check {
     /* [n_outputs] of the float model */
     qn_output_groups *groups;
     size_t n_outputs;
-    /* That models are run on. */
+    /* The samples that models are run on. */
     int64_t samples;
     /* Values that runs of quantized models begin at, and what the float model makes of them:
      * [prefix_samples * prefixes.count]. */

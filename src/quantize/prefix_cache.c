@@ -13,7 +13,7 @@ enum { MOST_CUTS = 8 };
 
 /* A place between two nodes of the graph. */
 typedef struct gap {
-    /* Of the whole way through the graph, 0 to 1: half by work, half by layers */
+    /* The part of the whole way through the graph, 0 to 1: half by work, half by layers */
     double way;
     /* Bytes of values from before that are read behind */
     size_t live;

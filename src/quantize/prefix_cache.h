@@ -7,7 +7,7 @@
 #include "model/prepare.h"
 
 typedef struct qn_prefix_cache {
-    /* Of the values, in the graph's order */
+    /* The names of the values, in the graph's order */
     const char **names;
     size_t count;
 } qn_prefix_cache;

@@ -14,7 +14,7 @@ enum { FIRST_OPSET = 13 };
 
 /* ---- Saving ---------------------------------------------------------------------------------- */
 
-/* That has QuantizeLinear for all integers of the model. */
+/* The first opset that has QuantizeLinear for all integers of the model. */
 static int first_opset(const qn_model *model, const char *form)
 {
     const bool has_integers = !form || strcmp(form, "fake") != 0;
@@ -27,7 +27,7 @@ static int first_opset(const qn_model *model, const char *form)
     return opset;
 }
 
-/* With the first opset that has a form for every node. */
+/* Saves it with the first opset that has a form for every node. */
 static qn_status save(qn_quantized_file *file, qn_model *model)
 {
     const int last = file->asked ? file->asked : QN_LATEST_OPSET;

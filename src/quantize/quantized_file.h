@@ -15,13 +15,13 @@ typedef struct qn_quantized_file {
     const char *form;
     /* Opset; 0: the least that has a form for every node */
     int asked;
-    /* That say the types of its inputs; NULL: as they are */
+    /* The settings that say the types of its inputs; NULL: they stay as they are */
     const qn_quant_settings *settings;
     /* Where the model leaves it open; 0: stays open */
     int64_t batch;
     /* File that is not to be written over; NULL: none */
     const char *original;
-    /* That was written */
+    /* The opset that was written */
     int opset;
 } qn_quantized_file;
 /* A qn_model_fn. */

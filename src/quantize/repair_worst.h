@@ -4,7 +4,7 @@
 
 #include "quantize/layers.h"
 
-/* Of a result that is there. Each of the `count` layers with the largest errors of their own gets
+/* The result is there already. Each of the `count` layers with the largest errors of their own gets
  * what lowers the error of the outputs on the first samples: the range of min_max, 16 bits where
  * the target computes with them, or else float. Reported in "fixed_layers". */
 QN_MUST_CHECK qn_status qn_repair_worst(qn_quantize_result *result, qn_search *s, qn_layers *layers,

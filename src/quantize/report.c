@@ -23,7 +23,7 @@ void qn_node_counts_report(qn_item *root, const qn_quantizer *q)
         qn_item_int(root, "given_scales", (int64_t)q->n_existing);
 }
 
-/* Of a chip's outputs that are integers. */
+/* Reports the scales of a chip's outputs that are integers. */
 static void report_scales(qn_item *root, const qn_quantized_model *q)
 {
     const qn_graph *graph = q->model->graph;

@@ -5,7 +5,8 @@
 
 static const size_t most_bytes = (size_t)256 << 20;
 
-/* Of the tensors and their contents, each at a multiple of 64; 0: they cannot be copied. */
+/* The bytes of the tensors and their contents, each at a multiple of 64; 0: they cannot be
+ * copied. */
 static size_t room_for(const qn_tensor *inputs, size_t count)
 {
     size_t all = (count * sizeof *inputs + 63) / 64 * 64, bytes;
@@ -31,7 +32,8 @@ static void copy(qn_tensor *to, const qn_tensor *inputs, size_t count)
     }
 }
 
-/* Without memory for it nothing is kept; of two threads that read the same sample one keeps it. */
+/* Nothing is kept where there is no memory for it; of two threads that read the same sample one
+ * keeps it. */
 static void keep(qn_sample_cache *r, int64_t index, const qn_tensor *inputs)
 {
     const size_t room = room_for(inputs, r->n_inputs);

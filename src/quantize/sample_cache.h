@@ -8,7 +8,7 @@
 #include "calib/calib.h"
 
 typedef struct qn_sample_cache {
-    /* For whoever reads */
+    /* The source for whoever reads */
     qn_sample_source source;
     qn_context *ctx;
     const qn_sample_source *inner;

@@ -12,7 +12,7 @@
 /* A refinement: error of the outputs without and with it, where that was asked for and there are
  * data. */
 typedef struct qn_proof_row {
-    /* From statistics. */
+    /* The worth as statistics say it. */
     qn_refined estimated;
     bool measured;
     double before, after;
@@ -27,7 +27,7 @@ typedef struct qn_quantize_result {
     bool mixed;
     /* Whether some should is not known: there are no samples to run. */
     bool unchecked;
-    /* Of the worst group of an output, once it was compared. */
+    /* The noise of the worst group of an output, once it was compared. */
     double noise;
     qn_proof_row proof[QN_REFINEMENTS];
 } qn_quantize_result;
@@ -42,13 +42,13 @@ enum { QN_SEARCHED_SAMPLES = 64 };
 
 typedef struct qn_search {
     const qn_quantize_input *input;
-    /* As asked for; searches vary copies. */
+    /* The settings as asked for; searches vary copies. */
     qn_quantize_settings asked;
-    /* Of a model with the rules of these settings: the first model that is made takes it. */
+    /* A model with the rules of these settings: the first model that is made takes it. */
     qn_quantized_model ruled;
     /* Never opened where there are no samples. */
     qn_output_check check;
-    /* For the strings of settings that are found: as long as the results. */
+    /* It has the strings of settings that are found, and lives as long as the results. */
     qn_arena *arena;
     /* Root of the report: searches that are asked for write their steps into it. */
     qn_item *report;

@@ -31,7 +31,7 @@ typedef struct qn_pass_files {
     qn_pass_key key;
     /* NULL: none. */
     const char *cache;
-    /* Of a float pass that is not finished; NULL: none. */
+    /* The file of a float pass that is not finished; NULL: none. */
     const char *part;
 } qn_pass_files;
 
@@ -40,12 +40,12 @@ typedef struct qn_strategies {
     const qn_strategies_options *o;
     qn_model *model;
     qn_arena arena;
-    /* That all is written into; NULL: nothing is. */
+    /* The folder that all is written into; NULL: nothing is. */
     const char *folder;
     qn_function function;
     /* NULL: not built in. */
     const qn_function_row *row;
-    /* Of all strategies, but for the method. */
+    /* The options of all strategies, but for the method. */
     qn_quantize_options base;
     qn_quantize_job job;
     qn_float_pass pass;

@@ -10,9 +10,9 @@
 typedef struct worker {
     qn_strategies *r;
     qn_context *ctx;
-    /* For the strings of settings. */
+    /* It has the strings of settings. */
     qn_arena *arena;
-    /* Of the data's source */
+    /* The threads, and the slot of the data's source */
     int threads, slot;
 } worker;
 
@@ -155,7 +155,7 @@ static qn_status try_strategy(const worker *w, qn_strategy *s)
 /* Making a model is work for one thread mostly, and so is running it with one sample after the
  * other: with data each strategy is one thread's from its beginning to its end. */
 typedef struct side {
-    /* With a context of its own */
+    /* It has a context of its own */
     worker worker;
     qn_arena arena;
 } side;

@@ -20,7 +20,7 @@ static qn_claim *claim_keep(qn_plan *plan, const qn_claim *claim)
     return kept->nodes && kept->in && kept->out ? kept : NULL;
 }
 
-/* Of a claim that never becomes a step. */
+/* Frees the state of a claim that never becomes a step. */
 static void claim_drop(const qn_claim *claim)
 {
     if (claim->kernel && claim->kernel->free)

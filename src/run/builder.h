@@ -40,7 +40,7 @@ qn_slot *qn_build_slot(const qn_builder *builder, const qn_value *value);
 void *qn_build_block(qn_builder *builder, const qn_space *space, size_t size);
 /* The place among the plan's spaces of a backend's. */
 int32_t qn_build_space(const qn_builder *builder, const qn_backend *backend);
-/* That of the backend being asked. */
+/* The space of the backend being asked. */
 int32_t qn_build_own_space(const qn_builder *builder);
 
 /* One node has packed this constant, and nobody reads it while running. */

@@ -54,8 +54,8 @@ int32_t qn_copy_asked(const qn_plan *plan, int32_t to, int32_t from)
     return a->reaches && a->reaches(a, b) ? to : -1;
 }
 
-/* Of two devices: the stream that copies waits for the other, and the other for it, since the
- * memory on that side is free again afterwards. */
+/* Copies between two devices: the stream that copies waits for the other, and the other for it,
+ * since the memory on that side is free again afterwards. */
 static qn_status copy_across(qn_session *s, const qn_copy *copy, void *other)
 {
     const qn_space *asked = copy->to_space;

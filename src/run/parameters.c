@@ -33,7 +33,7 @@ static qn_status write_memory(const qn_session *s, const qn_parameter *p, const 
     return QN_OK;
 }
 
-/* To all spaces that hold it. */
+/* Writes it to all spaces that hold it. */
 static qn_status write_value(const qn_session *s, const qn_value *value, const void *data)
 {
     for (size_t i = 0; i < s->n_parameters; i++) {

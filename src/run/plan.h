@@ -23,13 +23,13 @@ enum { QN_HOST = 0 }; /* the first of a plan's spaces */
 /* One value in one layout in one memory space. */
 typedef struct qn_slot {
     const qn_value *value;
-    /* Of the plan's */
+    /* The number among the plan's spaces */
     int32_t space;
     /* Dims where they are known; rank -1 of a dynamic value */
     qn_tensor shape;
     qn_layout layout;
     qn_place place;
-    /* With samples side by side */
+    /* The bytes with samples side by side */
     size_t bytes;
     /* Bytes from one sample (index of dim 0) to the next */
     size_t stride;
@@ -43,13 +43,13 @@ typedef struct qn_slot {
     int32_t first;
     /* Last step that reads it or a view of it */
     int32_t last;
-    /* In the arena of its space, of a root */
+    /* The address of a root in the arena of its space */
     size_t address;
 } qn_slot;
 
 typedef struct qn_step {
     const qn_backend *backend;
-    /* Of the backend, among the plan's */
+    /* The space of the backend, among the plan's */
     int32_t space;
     const qn_kernel *kernel;
     void *state;
@@ -71,7 +71,7 @@ typedef struct qn_step {
 /* A value that sessions show to whoever watches, as soon as it is there. */
 typedef struct qn_observed {
     int32_t slot;
-    /* After which it is complete; -1: from the start */
+    /* The step after which it is complete; -1: from the start */
     int32_t step;
 } qn_observed;
 
@@ -100,7 +100,7 @@ typedef qn_status qn_sibling_fn(qn_plan **out, qn_context *ctx, const qn_plan *p
                                 const qn_tensor *inputs);
 
 struct qn_plan {
-    /* Of its maker; only for freeing */
+    /* The context of its maker; only for freeing */
     qn_context *ctx;
     atomic_int references;
     qn_arena arena;
@@ -111,7 +111,7 @@ struct qn_plan {
     const qn_backend **backends;
     /* One per backend, see qn_build_shared */
     void **shared;
-    /* Of the backends, the host's first */
+    /* The spaces of the backends, the host's first */
     qn_plan_space *spaces;
     size_t n_spaces;
     qn_slots slots;
@@ -119,7 +119,7 @@ struct qn_plan {
     size_t n_steps, steps_capacity;
     /* Slots, in the graph's order */
     int32_t *inputs, *outputs;
-    /* In the order of steps */
+    /* The values in the order of steps */
     qn_observed *observed;
     size_t n_observed;
     size_t weight_bytes;

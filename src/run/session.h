@@ -16,7 +16,7 @@ struct qn_session {
     void **scratch;
     /* One per space of the plan; NULL where it has none */
     void **streams;
-    /* In and out of all steps, one after the other */
+    /* The inputs and outputs of all steps, one after the other */
     qn_tensor **pointers;
     /* One per step */
     qn_step_io *io;
@@ -33,7 +33,7 @@ struct qn_session {
     int32_t *moving;
     size_t n_moving;
     const qn_tensor **outputs;
-    /* For other input shapes, the last used first; NULL: free */
+    /* The sessions for other input shapes, the last used first; NULL: free */
     qn_session *siblings[QN_SIBLINGS];
     /* The one that ran last: itself or a sibling */
     qn_session *active;

@@ -112,7 +112,7 @@ static void make_view(qn_builder *b, int32_t out, int32_t in, size_t offset, boo
 }
 
 typedef struct conversion {
-    /* Without data */
+    /* The tensors without data */
     qn_laid_out from, to;
 } conversion;
 

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const qn_box_layout *const forms[] = {
+static const qn_box_layout *const layouts[] = {
     &qn_box_layout_yolov8, &qn_box_layout_yolox,        &qn_box_layout_boxes,
     &qn_box_layout_rows,   &qn_box_layout_yolov5_heads, &qn_box_layout_yolov3_heads,
 };
 
 const char *qn_box_layout_name(size_t i)
 {
-    return i < QN_COUNT_OF(forms) ? forms[i]->name : NULL;
+    return i < QN_COUNT_OF(layouts) ? layouts[i]->name : NULL;
 }
 
 qn_status qn_box_decoder_load(qn_box_decoder *r, size_t output)
@@ -58,23 +58,23 @@ static qn_status not_recognized(const qn_box_decoder *r)
         qn_type_format(text, sizeof text, &type);
         add_text(shapes, sizeof shapes, i ? ", " : "", text);
     }
-    for (size_t i = 0; i < QN_COUNT_OF(forms); i++) {
-        add_text(known, sizeof known, i ? "; " : "", forms[i]->name);
-        add_text(known, sizeof known, " ", forms[i]->shapes);
+    for (size_t i = 0; i < QN_COUNT_OF(layouts); i++) {
+        add_text(known, sizeof known, i ? "; " : "", layouts[i]->name);
+        add_text(known, sizeof known, " ", layouts[i]->shapes);
     }
     if (r->options->classes)
         snprintf(classes, sizeof classes, " with nc %lld", (long long)r->options->classes);
     return qn_fail(r->ctx, QN_E_UNSUPPORTED,
                    "outputs %s are no detections%s%s%s for an input of %d x %d; known are %s",
-                   shapes, r->options->form ? " of the form " : "",
+                   shapes, r->options->form ? " of the layout " : "",
                    r->options->form ? r->options->form : "", classes, r->height, r->width, known);
 }
 
-static bool is_wanted(const qn_box_layout *form, const qn_box_decoder *r)
+static bool is_wanted(const qn_box_layout *layout, const qn_box_decoder *r)
 {
     if (r->layout)
-        return r->layout == form;
-    return r->options->form ? strcmp(r->options->form, form->name) == 0 : !form->by_name;
+        return r->layout == layout;
+    return r->options->form ? strcmp(r->options->form, layout->name) == 0 : !layout->by_name;
 }
 
 /* Tries all layouts; a number of classes from a layout that does not fit is dropped again. */
@@ -82,12 +82,12 @@ static qn_status choose(qn_box_decoder *r)
 {
     const int64_t classes = r->classes;
     qn_status status = QN_OK;
-    for (size_t i = 0; i < QN_COUNT_OF(forms); i++) {
+    for (size_t i = 0; i < QN_COUNT_OF(layouts); i++) {
         r->classes = classes;
-        if (!is_wanted(forms[i], r) || !forms[i]->recognize(r, &status))
+        if (!is_wanted(layouts[i], r) || !layouts[i]->recognize(r, &status))
             continue;
         QN_TRY(status);
-        r->layout = forms[i];
+        r->layout = layouts[i];
         return QN_OK;
     }
     QN_TRY(status);

@@ -13,7 +13,7 @@ typedef struct work {
     qn_box_labels *labels;
     qn_average_precision precision;
     qn_boxes found, truth;
-    /* Of the picture at hand */
+    /* The name and the place of the picture at hand */
     char name[256];
     qn_picture_place place;
 } work;

@@ -48,8 +48,8 @@ def main(name):
     accuracy = None
     for bits, loss in widths.items():  # all samples with 8 bits, half of them with 16, which take longer
         options = ["-b", str(bits), "-i", str(iteration // 2)] if bits != 8 else []
-        told = run("-s", f"out{bits}", *options)
-        before, got = told["float_accuracy"], told["strategies"][0]["accuracy"]
+        report = run("-s", f"out{bits}", *options)
+        before, got = report["float_accuracy"], report["strategies"][0]["accuracy"]
         print(f"{name}: float {before}, {bits} bits {got}, may lose {loss}", flush=True)
         accuracy = before if bits == 8 else accuracy
         if got < before - loss:

@@ -161,16 +161,16 @@ def runtime_outputs(path, inputs, exact=True):
                            for i in range(0, len(inputs), batch)])
 
 
-def check_agreement(name, ours, theirs, truth=None):
-    """Lines that say what is wrong. `truth` computes a sample by the reference kernels: it says who of both is off."""
+def check_agreement(name, ours, theirs, reference=None):
+    """Lines that say what is wrong. `reference` computes a sample by the reference kernels: it says who of both is off."""
     error, largest = np.abs(ours - theirs).max(), np.abs(theirs).max()
     print(f"largest difference from ONNX Runtime {error:.3g}, {error / largest:.2g} of {largest:.3g}")
     limit = 0 if name in EXACT else AGREEMENT_OF.get(name, AGREEMENT) * largest
     if error <= limit:
         return []
-    if truth and name not in EXACT:
+    if reference and name not in EXACT:
         i = int(np.abs(ours - theirs).reshape(len(ours), -1).max(1).argmax())
-        own, other = (np.abs(values[i] - truth(i)).max() for values in (ours, theirs))
+        own, other = (np.abs(values[i] - reference(i)).max() for values in (ours, theirs))
         print(f"there quench is {own / largest:.2g} from the reference kernels, ONNX Runtime {other / largest:.2g}")
         if own <= limit < other:
             return []

@@ -60,14 +60,14 @@ def exact_integers(real, model, node, factor):
     return np.clip(q, info.min, info.max).astype(zero.dtype)
 
 
-def factor_of(told, name):
-    factor = np.array(told.get(name, {}).get("factor", []), dtype=np.float32)
+def factor_of(metadata, name):
+    factor = np.array(metadata.get(name, {}).get("factor", []), dtype=np.float32)
     return factor.reshape(1, -1, 1, 1) if factor.size else np.float32(1)
 
 
 def check_single(quantized, dump, layers, image):
     model = onnx.shape_inference.infer_shapes(onnx.load(quantized))
-    told = json.loads({p.key: p.value for p in model.metadata_props}.get("quench.tensors", "{}"))
+    metadata = json.loads({p.key: p.value for p in model.metadata_props}.get("quench.tensors", "{}"))
     producers = {o: n for n in model.graph.node for o in n.output}
     checked = 0
     for layer in layers:
@@ -83,11 +83,11 @@ def check_single(quantized, dump, layers, image):
         real = np.load(os.path.join(dump, real)) if real else image
         part = onnx.utils.Extractor(model).extract_model([before.output[0]], [quantize.output[0]])
         session = runtime.session(part.SerializeToString())
-        integers = exact_integers(real, model, before, factor_of(told, source))
+        integers = exact_integers(real, model, before, factor_of(metadata, source))
         got = session.run(None, {before.output[0]: integers})[0]
         scale, zero = scales_of(model, quantize)
         numbers = (got.astype(np.float64) - int(zero)) * float(scale)
-        kept = np.load(os.path.join(dump, layer["single"])) / factor_of(told, layer["tensor"])
+        kept = np.load(os.path.join(dump, layer["single"])) / factor_of(metadata, layer["tensor"])
         steps = np.abs(numbers - kept) / float(scale)
         assert steps.max() < 1.01 and (steps > 0.01).mean() < 0.01, (layer["tensor"], steps.max())
         checked += 1

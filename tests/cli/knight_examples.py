@@ -39,7 +39,7 @@ with tempfile.TemporaryDirectory() as box:
     for name in (f"{box}/fashion/fashion", "out/cls/fashion", "out/detect/squares", "out/mix/fashion"):
         assert os.path.getsize(f"{name}_quantize.onnx") > 0
     assert len(os.listdir("data/squares/label_imgs")) == len(os.listdir("data/squares/images"))
-    told = run("Knight quant --run-config config/run_config_detect.json -r infer")
-    assert re.search(r"^accuracy +1\.0000$", told, re.MULTILINE), told
+    output = run("Knight quant --run-config config/run_config_detect.json -r infer")
+    assert re.search(r"^accuracy +1\.0000$", output, re.MULTILINE), output
     run("Knight quant -m model/fashion.onnx -if infer_auto_script -uds infer_auto.py -i 2 -s out/auto")
     os.chdir(ROOT)

@@ -239,15 +239,15 @@ def test_uneven():
     """An accuracy of 0 is one, and the worst there is; what fails stands last, with its reason."""
     words = ("-uds", "scripts/uneven.py", "-if", "uneven", "-qm", "kl", "mse", "min_max", "-i", "2")
     done = run(*words, "--save-dir", "uneven", "--json")
-    told = json.loads(done.stdout)
-    good, zero, failed = told["strategies"]
-    assert told["float_accuracy"] == 50, told
+    report = json.loads(done.stdout)
+    good, zero, failed = report["strategies"]
+    assert report["float_accuracy"] == 50, report
     assert (good["quant_mode"], good["quantization_loss"], good["accuracy"]) == ("min_max", 0, 50)
     assert (zero["quant_mode"], zero["quantization_loss"], zero["accuracy"]) == ("kl", 100, 0)
     assert (failed["quant_mode"], failed["quantization_loss"]) == ("mse", "Fail"), failed
     assert "accuracy" not in failed and "tensor_error" not in failed, failed
-    assert [row["strategy"] for row in told["failures"]] == ["mse_2"], told
-    assert "no labels for this one" in told["failures"][0]["why"], told
+    assert [row["strategy"] for row in report["failures"]] == ["mse_2"], report
+    assert "no labels for this one" in report["failures"][0]["why"], report
     assert "mse_2: done, Fail" in done.stderr and "kl_2: done, loss 100.0000 %" in done.stderr
     done = run(*words, "--save-dir", "uneven")
     rows = [line.split() for line in done.stdout.splitlines()]

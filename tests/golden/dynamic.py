@@ -123,10 +123,10 @@ def check(name, folder):
     theirs = session(quantized).run(None, made[1])
     real_ones = session(path).run(None, made[1])
     errors = distance(real_ones, theirs), distance(theirs, ours)
-    told = f"{name}: from float {errors[0]:.2g}, from ONNX Runtime {errors[1]:.2g}"
+    line = f"{name}: from float {errors[0]:.2g}, from ONNX Runtime {errors[1]:.2g}"
     if errors[0] > from_float or errors[1] > from_ort or errors[0] == 0 and "gru" not in name:
-        raise RuntimeError(told + f"; at most {from_float} and {from_ort}")
-    return told
+        raise RuntimeError(line + f"; at most {from_float} and {from_ort}")
+    return line
 
 
 def main():

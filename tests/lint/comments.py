@@ -3,7 +3,9 @@
 
   - a comment stands beside a field of a struct or beside an enum constant: it belongs above it;
   - a line is longer than 100 columns (a string literal may be);
-  - a source does not begin with a comment that says what it is.
+  - a source does not begin with a comment that says what it is;
+  - a comment begins with "Of", "Whose" or a "That" with no verb behind it: nobody can tell what it speaks of;
+  - a comment names a source or header that is not there.
 
 --fix moves comments above their fields, fills blocks that are too long anew and shortens rulers; indented lines (formulas,
 tables) stay as they are. clang-format (tests/lint/format.sh --fix) joins the declarations again."""
@@ -26,6 +28,10 @@ ENUM = re.compile(r"^(typedef\s+)?((static|const)\s+)*enum\b[^()=;]*$")
 RULER = re.compile(r"^---- .* -{2,}$|^-{4,}$")
 FIXED = re.compile(r"^  |\S {3,}\S|^\||[─│►▼]")
 ITEM = re.compile(r"^([-*] |\d+[.)] )")
+SUBJECTLESS = re.compile(r"^/\*\s+(Of|Whose|That(?! (?:is|was|has|makes|says|would|can)\b))\b")
+FILE = re.compile(r"(?<![\w./<*-])(?:[a-z_0-9]+/)*([a-z_0-9]+\.(?:c|h|def))\b")
+NOT_YET = ("include/", "tool/")
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 
 
 def capital(text):
@@ -206,6 +212,22 @@ def formed(text):
     return text
 
 
+def git_files(*patterns):
+    command = ["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", *patterns]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+
+
+def unclear(path, text, known):
+    """Comments without a subject, and those that name files that are not there."""
+    for start, _, comment, _ in Scanner(text).comments:
+        line = text.count("\n", 0, start) + 1
+        if SUBJECTLESS.match(comment) and not path.startswith(NOT_YET):
+            yield f"{path}:{line}: the comment has no subject: {comment[3:40].split()[0]} ... of what?"
+        for name in FILE.findall(comment):
+            if name not in known:
+                yield f"{path}:{line}: there is no {name}"
+
+
 def faults(path, text):
     where = [text.count("\n", 0, start) + 1 for start, end, _, owner in Scanner(text).comments
              if owner is not None and not rest_of_line(text, end).strip()]
@@ -221,10 +243,9 @@ def main():
     fix = "--fix" in sys.argv
     paths = [a for a in sys.argv[1:] if a != "--fix"]
     if not paths:
-        os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-        files = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.c", "*.h"],
-                               check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-        paths = [path for path in files if os.path.exists(path)]
+        os.chdir(ROOT)
+        paths = [path for path in git_files("*.c", "*.h", "*.def") if os.path.exists(path)]
+    known = {os.path.basename(path) for path in git_files("*.c", "*.h", "*.def")} | {"cmocka.h"}
     bad = 0
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -233,7 +254,7 @@ def main():
         if new != text:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(new)
-        for fault in faults(path, new):
+        for fault in [*faults(path, new), *unclear(path, new, known)]:
             print(fault)
             bad = 1
     return bad

@@ -109,7 +109,8 @@ EOT
 expect pass "comments: good" python3 "$here/comments.py" "$comments/good.c"
 long=$(printf '%0101d' 0)
 for line in 'struct s {\n    int x; /* from the left */\n};' 'enum e {\n    A, /* one */\n    B\n};' \
-    'struct s {\n    union {\n        int x; /* or */\n    } u;\n};' "/* $long */" "int x$long;"; do
+    'struct s {\n    union {\n        int x; /* or */\n    } u;\n};' "/* $long */" "int x$long;" '/* Of a root. */' \
+    '/* That writes it. */' '/* Done by no_such_file.c. */'; do
     # shellcheck disable=SC2059 # the line has its own newlines
     printf "/* What it is. */\n$line\n" >"$comments/bad.c"
     expect fail "comments: $line" python3 "$here/comments.py" "$comments/bad.c"

@@ -29,7 +29,7 @@ typedef struct folder_run {
     bool shape_only;
     /* Tolerances */
     double relative, absolute;
-    /* Of the tensor being compared */
+    /* The noise of the tensor being compared */
     double noise;
     char message[QN_ERROR_SIZE];
 } folder_run;

@@ -25,7 +25,7 @@ typedef struct device {
     /* Where it is to fail; "": nowhere. */
     const char *failing;
     bool is_one_of_two;
-    /* Of `blocks`. */
+    /* It guards `blocks`. */
     pthread_mutex_t lock;
     block *blocks;
 } device;
@@ -215,7 +215,7 @@ struct state {
     const device *device;
     const qn_node *nodes[MOST_NODES];
     int32_t n_nodes;
-    /* Of the first node: which of io.in an input is, or -1 for packed ones and those left out. */
+    /* For the first node, which of io.in an input is, or -1 for packed ones and those left out. */
     int32_t place[MOST_INPUTS];
     /* Shapes and addresses of packed inputs. */
     qn_tensor packed[MOST_INPUTS];

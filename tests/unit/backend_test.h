@@ -26,7 +26,7 @@ typedef struct fixture {
     qn_context *ctx;
     qn_model *model;
     qn_graph *graph;
-    /* Of the random numbers */
+    /* The state of the random numbers */
     uint32_t state;
 } fixture;
 

@@ -12,7 +12,7 @@ enum { FAULT_NUMBERS = 10 };
 typedef struct fault_result {
     qn_status status;
     char message[256];
-    /* That the job gives, the same each time that it is done */
+    /* The numbers that the job gives, the same each time that it is done */
     float numbers[FAULT_NUMBERS];
 } fault_result;
 

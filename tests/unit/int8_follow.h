@@ -10,7 +10,7 @@ static inline bool is_wide(qn_dtype x, qn_dtype w)
     return qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
 }
 
-/* Of sums of such numbers. */
+/* Biases of sums of such numbers. */
 static inline qn_value *biases(fixture *f, int64_t count, qn_dtype x, qn_dtype w)
 {
     const bool wide = is_wide(x, w);

@@ -4,7 +4,7 @@
 #define QN_INT8_TEST_H
 
 #include "backend_test.h"
-#include "ops/fixed.h"
+#include "ops/fixed_point.h"
 
 static inline qn_dtype pick_byte(fixture *f)
 {

@@ -26,7 +26,7 @@ struct subject {
     qn_tensor input;
     qn_quantize_options options;
     job_fn *job;
-    /* That it writes to */
+    /* The folder that it writes to */
     const char *folder;
     /* As of fault_each */
     long stride;

@@ -137,7 +137,7 @@ static void two_sessions(void **state)
     qn_session_free(b);
 }
 
-static void told_types(void **state)
+static void reported_types(void **state)
 {
     fixture *f = *state;
     qn_value_info info;
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(wrong_inputs),
         cmocka_unit_test(broken_tensors),
         cmocka_unit_test(two_sessions),
-        cmocka_unit_test(told_types),
+        cmocka_unit_test(reported_types),
         cmocka_unit_test(batches),
         cmocka_unit_test(short_memory),
         cmocka_unit_test(nothing_allocated),

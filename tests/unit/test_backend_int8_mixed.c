@@ -6,7 +6,7 @@ typedef struct layer {
     /* y: QN_FLOAT32 for ConvIntegerToFloat */
     qn_dtype x, w, y;
     int64_t channels, filters, groups, kernel, stride;
-    /* Of the weights' magnitudes; 0: all of the type's range */
+    /* The largest of the weights' magnitudes; 0: all of the type's range */
     int64_t most;
 } layer;
 

@@ -33,7 +33,7 @@ static qn_value *column_zeros(fixture *f, const product *p)
 }
 
 typedef struct sides {
-    /* Of a */
+    /* The rank of a */
     int32_t rank;
     const int64_t *a, *b;
 } sides;

@@ -8,7 +8,7 @@
 typedef struct scene {
     fixture f;
     qn_value *integers, *real;
-    qn_reference_values truth;
+    qn_reference_values reference;
 } scene;
 
 static const int64_t dims[4] = {1, 2, 2, 2};
@@ -23,12 +23,12 @@ static void open_scene(scene *s)
                     apply(&s->f, &qn_op_DequantizeLinear, 2, s->integers, number(&s->f, 0.5)));
     assert_int_equal(qn_graph_add_output(s->f.graph, s->real), QN_OK);
     assert_int_equal(qn_graph_infer(s->f.graph), QN_OK);
-    assert_int_equal(qn_reference_values_init(&s->truth, s->f.ctx, s->f.graph), QN_OK);
+    assert_int_equal(qn_reference_values_init(&s->reference, s->f.ctx, s->f.graph), QN_OK);
 }
 
 static void close_scene(scene *s)
 {
-    qn_reference_values_free(&s->truth);
+    qn_reference_values_free(&s->reference);
     qn_model_free(s->f.model);
     qn_context_free(s->f.ctx);
 }
@@ -48,16 +48,16 @@ static void test_integers(void **state)
     (void)state;
     open_scene(&s);
     qn_observation seen = observe(s.integers, &tensor, rows, QN_ROWS);
-    assert_int_equal(qn_reference_values_keep(&s.truth, &seen), QN_OK);
+    assert_int_equal(qn_reference_values_keep(&s.reference, &seen), QN_OK);
     seen = observe(s.integers, &tensor, last, (qn_layout){QN_LAYOUT_CHANNELS_LAST, 0});
-    assert_int_equal(qn_reference_values_compare(&s.truth, &seen, "as it is", false), QN_OK);
-    assert_int_equal(s.truth.differing, 0);
+    assert_int_equal(qn_reference_values_compare(&s.reference, &seen, "as it is", false), QN_OK);
+    assert_int_equal(s.reference.differing, 0);
     last[3] = 7; /* row-major element 5 */
-    assert_int_equal(qn_reference_values_compare(&s.truth, &seen, "as it is", false), QN_OK);
-    assert_int_equal(s.truth.differing, 1);
-    assert_ptr_equal(s.truth.first.value, qn_reference_value_of(&s.truth, s.integers));
-    assert_int_equal(s.truth.first.element, 5);
-    assert_true(s.truth.first.got == 7 && s.truth.first.reference == 6);
+    assert_int_equal(qn_reference_values_compare(&s.reference, &seen, "as it is", false), QN_OK);
+    assert_int_equal(s.reference.differing, 1);
+    assert_ptr_equal(s.reference.first.value, qn_reference_value_of(&s.reference, s.integers));
+    assert_int_equal(s.reference.first.element, 5);
+    assert_true(s.reference.first.got == 7 && s.reference.first.reference == 6);
     close_scene(&s);
 }
 
@@ -71,11 +71,11 @@ static void test_floats(void **state)
     (void)state;
     open_scene(&s);
     qn_observation seen = observe(s.real, &tensor, rows, QN_ROWS);
-    assert_int_equal(qn_reference_values_keep(&s.truth, &seen), QN_OK);
+    assert_int_equal(qn_reference_values_keep(&s.reference, &seen), QN_OK);
     rows[0] = 1.5f;
-    assert_int_equal(qn_reference_values_compare(&s.truth, &seen, "as it is", true), QN_OK);
-    assert_int_equal(s.truth.differing, 0);
-    assert_true(fabs(s.truth.float_error - 0.5 / 8) < 1e-12);
+    assert_int_equal(qn_reference_values_compare(&s.reference, &seen, "as it is", true), QN_OK);
+    assert_int_equal(s.reference.differing, 0);
+    assert_true(fabs(s.reference.float_error - 0.5 / 8) < 1e-12);
     assert_true(rows[0] == 1);
     close_scene(&s);
 }

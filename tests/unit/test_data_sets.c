@@ -30,7 +30,7 @@ static void write_sized(const char *name, uint8_t width, uint8_t height, const u
     write_file(name, file, HEAD + 3 * pixels);
 }
 
-/* Of 4 x 3 pixels. */
+/* The picture has 4 x 3 pixels. */
 static void write_picture(const char *name, uint8_t red, uint8_t green, uint8_t blue)
 {
     write_sized(name, 4, 3, (const uint8_t[]){blue, green, red});

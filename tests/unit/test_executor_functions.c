@@ -34,7 +34,7 @@ typedef struct calls {
     int float_forwards, fixed_forwards;
     qn_dtype dtype;
     int64_t batch;
-    /* Of all elements; NAN: noise */
+    /* The value of all elements; NAN: noise */
     double value;
     double metric;
 } calls;

@@ -152,7 +152,7 @@ static void count_warning(void *user, qn_log_level level, const char *line)
 }
 
 /* Heard without asking for more than warnings. */
-static void test_newer_opsets_are_told(void **state)
+static void test_newer_opsets_are_warned_of(void **state)
 {
     qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     qn_context *ctx;
@@ -449,7 +449,7 @@ int main(void)
         cmocka_unit_test(test_constant_nodes),
         cmocka_unit_test(test_old_forms_are_upgraded),
         cmocka_unit_test(test_newer_opsets),
-        cmocka_unit_test(test_newer_opsets_are_told),
+        cmocka_unit_test(test_newer_opsets_are_warned_of),
         cmocka_unit_test(test_bad_structure),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_negative_dimensions),

@@ -94,7 +94,7 @@ typedef struct subject {
     qn_context *ctx;
     qn_model *model;
     qn_node *node;
-    /* Of the shape that most inputs share */
+    /* The shape that most inputs share */
     int32_t rank;
     int64_t dims[QN_MAX_RANK];
     qn_dtype letters[128];

@@ -90,7 +90,7 @@ static void folds_scales_for_files_only(void **state)
 {
     (void)state;
     static const int64_t expected[QN_PURPOSES] = {
-        [QN_PURPOSE_QUANTIZE] = 1, [QN_PURPOSE_CONVERT] = 1};
+        [QN_PURPOSE_QUANTIZE] = 1, [QN_PURPOSE_CONVERT] = 1, [QN_PURPOSE_LINT] = 1};
     for (int i = 0; i < QN_PURPOSES; i++) {
         fixture f = begin();
         int64_t changes[64];

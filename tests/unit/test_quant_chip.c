@@ -162,10 +162,10 @@ static void outputs_are_integers_with_a_scale(void **state)
             assert_int_equal(run(real, &f, reals, o), count);
             assert_true(qn_model_output_scale(reals, o) == 1);
             assert_true((o < 2) == (scale != 1));
-            const qn_metadata told = integers->metadata;
+            const qn_metadata metadata = integers->metadata;
             integers->metadata = (qn_metadata){NULL, 0}; /* a tool may strip it */
             assert_true((float)qn_model_output_scale(integers, o) == (float)scale);
-            integers->metadata = told;
+            integers->metadata = metadata;
             for (int64_t i = 0; i < count; i++) {
                 if (o < 2 && (fixed[i] != nearbyint(fixed[i]) || fabs(fixed[i]) >= 1 << (bits - 1)))
                     fail_msg("output %zu has %g", o, fixed[i]);

@@ -252,7 +252,7 @@ static int bits_of(const qn_quantizer *q, const char *name)
     return qn_quant_node_of(q, qn_graph_node(q->graph, name))->bits;
 }
 
-/* Of six in a row, half of them. */
+/* Half of six in a row get 16 bits. */
 static void ends_are_wide(void **state)
 {
     fixture f = begin();

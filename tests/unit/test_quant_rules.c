@@ -99,7 +99,7 @@ static void functions_have_two_sides(void **state)
     end(&f, q);
 }
 
-/* Of the functions that the engine rounds behind, the side before has no scale. */
+/* The side before the functions that the engine rounds behind has no scale. */
 static void some_functions_belong_to_their_product(void **state)
 {
     fixture f = begin();
@@ -257,7 +257,7 @@ static void nothing_is_left_of_integers(void **state)
     end(&f, NULL);
 }
 
-static void doubles_are_told(void **state)
+static void doubles_are_reported(void **state)
 {
     qn_quantizer *q;
     qn_quant_settings own = plain;
@@ -383,7 +383,7 @@ int main(void)
         cmocka_unit_test(patterns_choose_nodes),
         cmocka_unit_test(given_scales_stay),
         cmocka_unit_test(nothing_is_left_of_integers),
-        cmocka_unit_test(doubles_are_told),
+        cmocka_unit_test(doubles_are_reported),
         cmocka_unit_test(all_that_compute_say_why),
         cmocka_unit_test(zero_is_hit_exactly),
         cmocka_unit_test(weights_know_their_channels),

@@ -1,4 +1,4 @@
-/* Networks for which 8 bits are too few: the layer that does the harm stays float, and the rest
+/* Networks for which 8 bits are too few: the most sensitive layer stays float, and the rest
  * gets integers. */
 #include <stdio.h>
 #include <unistd.h>
@@ -59,10 +59,10 @@ static int remove_samples(void **state)
 }
 
 /* What the report says of a quantization, and how many convolutions have weights of 16 bits. */
-typedef struct told {
-    bool mended, noisy;
+typedef struct outcome {
+    bool mixed, noisy;
     int64_t wide;
-} told;
+} outcome;
 
 static bool is_wide(const qn_node *conv)
 {
@@ -71,7 +71,7 @@ static bool is_wide(const qn_node *conv)
 }
 
 /* How many convolutions read integers. */
-static int64_t integer_layers(told *out, float factor, int bits, const char *target)
+static int64_t integer_layers(outcome *out, float factor, int bits, const char *target)
 {
     const char *const data = path;
     qn_quantize_options options = QN_QUANTIZE_OPTIONS_INIT;
@@ -82,19 +82,19 @@ static int64_t integer_layers(told *out, float factor, int bits, const char *tar
     int64_t count = 0;
     options.bits = bits;
     options.target = target;
-    options.no_equalization = 1; /* which mends this network too, without a float layer */
+    options.no_equalization = 1; /* which repairs this network too, without a float layer */
     options.calibrate.data.data = &data;
     options.calibrate.data.n_data = 1;
     if (qn_model_quantize(&quantized, &report, f.ctx, f.model, &options) != QN_OK)
         fail_msg("%s", qn_context_error(f.ctx));
-    *out = (told){.wide = 0};
+    *out = (outcome){.wide = 0};
     for (const qn_node *n = quantized->graph->first; n; n = n->next) {
         out->wide += n->op == &qn_op_Conv && is_wide(n);
         count += n->op == &qn_op_Conv && n->in[0]->producer &&
                  n->in[0]->producer->op == &qn_op_DequantizeLinear;
     }
     assert_int_equal(qn_report_json(&text, report), QN_OK);
-    out->mended = strstr(text, "\"mended\"") != NULL;
+    out->mixed = strstr(text, "\"mended\"") != NULL;
     out->noisy = strstr(text, "\"noisy\"") != NULL;
     qn_text_free(f.ctx, text);
     qn_report_free(report);
@@ -106,30 +106,30 @@ static int64_t integer_layers(told *out, float factor, int bits, const char *tar
 
 static void alike_channels_need_nothing(void **state)
 {
-    told got;
+    outcome got;
     (void)state;
     assert_int_equal(integer_layers(&got, 1, 0, NULL), 4);
-    assert_false(got.mended);
+    assert_false(got.mixed);
 }
 
 /* The layer that reads the channels which differ; the one before it is an island then, and float
  * too. */
-static void harmful_layers_stay_float(void **state)
+static void sensitive_layers_stay_float(void **state)
 {
-    told got;
+    outcome got;
     (void)state;
     assert_int_equal(integer_layers(&got, 1000, 0, NULL), 2);
-    assert_true(got.mended);
+    assert_true(got.mixed);
 }
 
 /* Other engines have no more of 8 bits than quench, and float layers they all have. */
-static void harmful_layers_stay_float_for_every_target(void **state)
+static void sensitive_layers_stay_float_for_every_target(void **state)
 {
     (void)state;
     for (size_t i = 0; qn_target_name(i); i++) {
-        told got;
+        outcome got;
         assert_int_equal(integer_layers(&got, 1000, 0, qn_target_name(i)), 2);
-        assert_true(got.mended);
+        assert_true(got.mixed);
     }
 }
 
@@ -139,33 +139,34 @@ static void chips_have_integers(void **state)
 {
     (void)state;
     for (size_t i = 0; qn_chip_name(i); i++) {
-        told got;
+        outcome got;
         qn_chip_info chip;
         assert_true(qn_chip_find(&chip, qn_chip_name(i)));
         assert_int_equal(integer_layers(&got, 1000, 0, qn_chip_name(i)), 4);
-        assert_true(got.mended);
+        assert_true(got.mixed);
         assert_true(chip.wide ? got.wide > 0 && got.wide < 4 : got.wide == 0);
         assert_int_equal(got.noisy, !chip.wide);
         assert_int_equal(integer_layers(&got, 1, 0, qn_chip_name(i)), 4);
-        assert_false(got.mended || got.noisy);
+        assert_false(got.mixed || got.noisy);
         assert_int_equal(got.wide, 0);
     }
 }
 
 static void who_asks_for_bits_gets_them(void **state)
 {
-    told got;
+    outcome got;
     (void)state;
     assert_int_equal(integer_layers(&got, 1000, 8, NULL), 4);
-    assert_false(got.mended);
+    assert_false(got.mixed);
     assert_true(got.noisy);
     assert_int_equal(integer_layers(&got, 1000, 8, "TX5368AV200"), 4);
-    assert_false(got.mended);
+    assert_false(got.mixed);
     assert_true(got.noisy);
     assert_int_equal(got.wide, 0);
 }
 
-/* What was done to the best of several tries is told as well as what was done to the only one. */
+/* What was done to the best of several tries is reported as well as what was done to the only
+ * one. */
 static void strategies_tell_of_wide_layers(void **state)
 {
     const char *const data = path;
@@ -199,11 +200,12 @@ static void strategies_tell_of_wide_layers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(alike_channels_need_nothing),
-                                       cmocka_unit_test(harmful_layers_stay_float),
-                                       cmocka_unit_test(harmful_layers_stay_float_for_every_target),
-                                       cmocka_unit_test(chips_have_integers),
-                                       cmocka_unit_test(who_asks_for_bits_gets_them),
-                                       cmocka_unit_test(strategies_tell_of_wide_layers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alike_channels_need_nothing),
+        cmocka_unit_test(sensitive_layers_stay_float),
+        cmocka_unit_test(sensitive_layers_stay_float_for_every_target),
+        cmocka_unit_test(chips_have_integers),
+        cmocka_unit_test(who_asks_for_bits_gets_them),
+        cmocka_unit_test(strategies_tell_of_wide_layers)};
     return cmocka_run_group_tests(tests, write_samples, remove_samples);
 }

@@ -321,7 +321,7 @@ static void widths_meet(void **state)
     assert_true(errors[1] < 1.1 * errors[0]); /* the 8 bits behind it are as fine as before */
 }
 
-/* ---- What is told ---------------------------------------------------------------------------- */
+/* ---- What is reported ------------------------------------------------------------------------ */
 
 static void write_samples(char path[64], qn_context *ctx)
 {

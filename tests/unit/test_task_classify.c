@@ -13,7 +13,7 @@ static void ranks(void **state)
 {
     const double scores[] = {0.5, 2, 2, -1, 2};
     (void)state;
-    /* Of equal scores the lower class is the better one. */
+    /* The lower class of equal scores is the better one. */
     assert_int_equal(qn_rank_of(scores, 5, 1), 0);
     assert_int_equal(qn_rank_of(scores, 5, 2), 1);
     assert_int_equal(qn_rank_of(scores, 5, 4), 2);

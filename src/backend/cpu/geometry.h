@@ -10,7 +10,7 @@ enum { QN_SPATIAL = 3 };
 typedef struct qn_geometry {
     /* Spatial: 2 or 3. */
     int32_t rank;
-    /* Of the input. */
+    /* The sizes of the input. */
     int64_t samples, channels;
     /* Filters: channels of the output. */
     int64_t filters, groups;
@@ -19,14 +19,14 @@ typedef struct qn_geometry {
     int64_t pad_begin[QN_SPATIAL], pad_end[QN_SPATIAL];
 } qn_geometry;
 
-/* Of a float32 Conv or ConvTranspose; false where something is not known, empty or unusual. Weights
- * and bias must be constants. */
+/* The geometry of a float32 Conv or ConvTranspose; false where something is not known, empty or
+ * unusual. Weights and bias must be constants. */
 bool qn_geometry_conv(qn_geometry *out, const qn_builder *builder, const qn_node *node);
 /* The same, with weights that may be computed. */
 bool qn_geometry_conv_any(qn_geometry *out, const qn_builder *builder, const qn_node *node);
-/* Of a QLinearConv or QLinearConvTranspose with constant weights. */
+/* The geometry of a QLinearConv or QLinearConvTranspose with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);
-/* Of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */
+/* The geometry of a MaxPool, AveragePool or global pool of any type, or a QLinearAveragePool. */
 bool qn_geometry_pool(qn_geometry *out, const qn_claim *claim);
 
 /* How threads share own convolutions: true by filters, false by places of all samples. A thread

@@ -28,9 +28,9 @@ typedef enum qn_prim_kind {
 enum { QN_PRIM_RANK = 6, QN_PRIM_SPATIAL = 3, QN_PRIM_POSTS = 4 };
 
 typedef enum qn_prim_format {
-    /* As `layout` says */
+    /* The order that `layout` says */
     QN_PRIM_LAYOUT,
-    /* As `steps` says, floats along each dim */
+    /* The order that `steps` says, floats along each dim */
     QN_PRIM_STEPS,
     /* oneDNN chooses: weights that are packed */
     QN_PRIM_ANY

@@ -9,7 +9,7 @@ static dnnl_format_tag_t tag_of(qn_layout layout, int32_t rank)
 {
     static const struct {
         qn_layout layout;
-        /* Of 3, 4 and 5 */
+        /* The tags of ranks 3, 4 and 5 */
         dnnl_format_tag_t by_rank[3];
     } tags[] = {
         {{QN_LAYOUT_ROWS, 0}, {dnnl_abc, dnnl_abcd, dnnl_abcde}},
@@ -59,7 +59,7 @@ void qn_prim_tensors_drop(qn_onednn_tensors *t)
 
 /* ---- Posts ----------------------------------------------------------------------------------- */
 
-typedef enum post_form {
+typedef enum post_kind {
     POST_NONE,
     /* Alpha 0 */
     POST_ZERO,
@@ -75,12 +75,12 @@ typedef enum post_form {
     POST_HARD,
     /* A second tensor */
     POST_OPERAND
-} post_form;
+} post_kind;
 
 /* Functions that need an exponential are not here: oneDNN's cost more inside than a pass of our
  * own. */
 static const struct {
-    post_form form;
+    post_kind kind;
     dnnl_alg_kind_t alg;
 } post_table[QN_FN_COUNT] = {
     [QN_FN_RELU] = {POST_ZERO, dnnl_eltwise_relu},
@@ -103,19 +103,19 @@ static const struct {
 static bool uses(const qn_stage *stage, dnnl_alg_kind_t alg)
 {
     return post_table[stage->fn].alg == alg ||
-           (post_table[stage->fn].form == POST_GATE && alg == dnnl_eltwise_clip);
+           (post_table[stage->fn].kind == POST_GATE && alg == dnnl_eltwise_clip);
 }
 
-/* Of two posts with the same function oneDNN 2.6 does both with the parameters of one. */
+/* The posts have the same function: oneDNN 2.6 does both with the parameters of one. */
 static bool clashes(const qn_stage *a, const qn_stage *b)
 {
-    const bool with_operand = post_table[a->fn].form == POST_OPERAND;
+    const bool with_operand = post_table[a->fn].kind == POST_OPERAND;
     return !with_operand && (uses(b, post_table[a->fn].alg) || uses(a, post_table[b->fn].alg));
 }
 
 bool qn_prim_fuses(const qn_prim_spec *spec, const qn_stage *stage)
 {
-    if (spec->n_posts == QN_PRIM_POSTS || post_table[stage->fn].form == POST_NONE)
+    if (spec->n_posts == QN_PRIM_POSTS || post_table[stage->fn].kind == POST_NONE)
         return false;
     for (int32_t i = 0; i < spec->n_posts; i++) {
         if (clashes(&spec->posts[i].stage, stage))
@@ -141,7 +141,7 @@ static dnnl_status_t append_post(dnnl_post_ops_t posts, const qn_prim_post *post
     const dnnl_alg_kind_t alg = post_table[s->fn].alg;
     if (post->is_sum)
         return qn_onednn_post_sum(posts);
-    switch (post_table[s->fn].form) {
+    switch (post_table[s->fn].kind) {
     case POST_ZERO: return qn_onednn_post_eltwise(posts, alg, 0, 0);
     case POST_A: return qn_onednn_post_eltwise(posts, alg, s->a, 0);
     case POST_A_B: return qn_onednn_post_eltwise(posts, alg, s->a, s->b);

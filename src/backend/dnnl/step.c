@@ -183,7 +183,7 @@ qn_status qn_dnnl_step_prepare(qn_claim *claim)
 }
 
 typedef struct bound {
-    /* Of runs[] made */
+    /* The number of runs[] made */
     int64_t count;
     qn_prim_run *runs[];
 } bound;

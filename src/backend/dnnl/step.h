@@ -13,13 +13,13 @@ typedef struct qn_dnnl_step {
     const qn_tensor *weights;
     qn_prim_tensor plain;
     void *packed;
-    /* As spec.bias wants it, or NULL */
+    /* The bias as spec.bias wants it, or NULL */
     float *bias;
     /* Channels are rounded up to whole blocks */
     bool is_padded;
     /* The next node, which is in the primitive already (a bias), or NULL */
     qn_node *extra;
-    /* Of a product: its result is multiplied by this */
+    /* The factor that the result of a product is multiplied by */
     float alpha;
     qn_tail tail;
     /* Stages of the tail that are posts of the primitive */
@@ -39,9 +39,9 @@ QN_MUST_CHECK qn_status qn_dnnl_engine(qn_prim_engine **out, qn_builder *builder
 QN_MUST_CHECK qn_status qn_dnnl_step_create(qn_dnnl_step **out, const qn_claim *claim);
 /* Looks for a primitive for step->spec; step->prim stays NULL where there is none. */
 QN_MUST_CHECK qn_status qn_dnnl_step_find(qn_dnnl_step *step, const qn_claim *claim);
-/* With step->prim found: takes element-wise nodes behind the claim's node into it, as posts where
- * oneDNN can, and gives the claim its inputs, its output and its kernel. Input 0 of the node is the
- * source; input 1 is read while running where there are weights that are not constant. */
+/* After step->prim is found: takes element-wise nodes behind the claim's node into it, as posts
+ * where oneDNN can, and gives the claim its inputs, its output and its kernel. Input 0 of the node
+ * is the source; input 1 is read while running where there are weights that are not constant. */
 QN_MUST_CHECK qn_status qn_dnnl_step_finish(qn_dnnl_step *step, qn_claim *claim,
                                             const qn_kernel *kernel);
 

@@ -33,7 +33,7 @@ typedef struct qn_onnx_import {
     qn_value absent;
 } qn_onnx_import;
 
-/* ---- Names and types (onnx_type.c) ----------------------------------------------------------- */
+/* ---- Names and types (type.c) ----------------------------------------------------------- */
 
 /* The name as terminated text, once for all its occurrences; lives as long as the import. */
 QN_MUST_CHECK qn_status qn_onnx_name(const char **out, qn_onnx_import *import, qn_string name);
@@ -45,7 +45,7 @@ QN_MUST_CHECK qn_status qn_onnx_metadata(qn_metadata *out, qn_onnx_import *impor
 QN_MUST_CHECK qn_status qn_onnx_type(qn_type *out, qn_onnx_import *import,
                                      const qn_proto_message *type);
 
-/* ---- Tensors (onnx_tensor.c, onnx_sparse.c, onnx_external.c) --------------------------------- */
+/* ---- Tensors (tensor.c, sparse.c, external.c) --------------------------------- */
 
 QN_MUST_CHECK qn_status qn_onnx_tensor(qn_tensor *out, qn_onnx_import *import,
                                        const qn_proto_message *tensor);
@@ -59,7 +59,7 @@ QN_MUST_CHECK qn_status qn_onnx_sparse(qn_tensor *out, qn_onnx_import *import,
 QN_MUST_CHECK qn_status qn_onnx_external(qn_string *out, qn_onnx_import *import,
                                          const qn_proto_message *tensor, size_t size);
 
-/* ---- Graphs (onnx_graph.c, onnx_order.c) ----------------------------------------------------- */
+/* ---- Graphs (graph.c, order.c) ----------------------------------------------------- */
 
 typedef struct qn_onnx_scope qn_onnx_scope;
 
@@ -95,7 +95,7 @@ struct qn_onnx_scope {
     qn_names declared;
     const qn_opset *opsets;
     size_t n_opsets;
-    /* Whose attributes can be referred to */
+    /* The call whose attributes can be referred to */
     const qn_onnx_call *call;
     /* == call in the function's own body, NULL in subgraphs of it */
     const qn_onnx_call *body;
@@ -130,7 +130,7 @@ QN_MUST_CHECK qn_status qn_onnx_order(const size_t **out, qn_onnx_import *import
  * overflow. */
 QN_MUST_CHECK qn_status qn_onnx_enter(qn_onnx_import *import);
 
-/* ---- Nodes (onnx_node.c, onnx_attribute.c, onnx_function.c, onnx_upgrade.c) ------------------ */
+/* ---- Nodes (node.c, attribute.c, function.c, upgrade.c) ------------------ */
 
 QN_MUST_CHECK qn_status qn_onnx_node(qn_onnx_scope *scope, const qn_proto_message *node);
 /* "Conv 'conv1'", or with the first output where the node has no name: for messages. */

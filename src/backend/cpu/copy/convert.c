@@ -14,7 +14,7 @@ typedef struct state {
     int64_t samples, channels, area;
     /* From sample to sample. */
     qn_strides stride;
-    /* Of positions and of channels. */
+    /* The numbers of bands of positions and of blocks of channels. */
     int64_t bands, blocks;
 } state;
 

@@ -11,9 +11,9 @@
 #include "ops/tensor_attrs.h"
 
 typedef struct pad_state {
-    /* Of the inside, in elements of the output. */
+    /* The place of the inside, in elements of the output. */
     int64_t start;
-    /* Of the output. */
+    /* The strides of the output. */
     int64_t strides[QN_MAX_RANK];
     /* One element. */
     uint8_t value[16];

@@ -11,7 +11,8 @@ typedef struct qn_axis {
     size_t unit;
 } qn_axis;
 
-/* Of `whole` cut along `axis`; the other parts have the same samples, outer, step and unit. */
+/* The axis `axis` of `whole`, which is cut along it; the other parts have the same samples, outer,
+ * step and unit. */
 qn_axis qn_axis_of(const qn_tensor *whole, qn_layout layout, int64_t axis);
 /* Bytes of `count` indices: rounded up to whole blocks. */
 size_t qn_axis_bytes(const qn_axis *axis, int64_t count);

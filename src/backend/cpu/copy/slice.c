@@ -57,7 +57,7 @@ void qn_slice_compose(qn_slice_range *ranges, const qn_slice_range *inner, int32
 typedef struct state {
     int32_t rank;
     qn_slice_range ranges[QN_MAX_RANK];
-    /* Of the result, in units. */
+    /* The dims of the result, in units. */
     int64_t dims[QN_MAX_RANK];
     /* Walk through the input, in units. */
     int64_t strides[QN_MAX_RANK];

@@ -13,7 +13,7 @@ enum { RANK = 4, MOST_PARTS = 16, MOST_LANES = 16, COLUMNS = 64 };
 
 typedef struct state {
     const qn_kernels *kernels;
-    /* Of the result. */
+    /* The sizes of the result. */
     int64_t samples, channels, height, width;
     /* From sample to sample. */
     qn_strides stride;

@@ -12,11 +12,11 @@ enum { TILE = 16, ALONE_BELOW = 8192 };
 typedef struct transpose_state {
     /* After joining. */
     int32_t rank;
-    /* Of the output. */
+    /* The dims of the output. */
     int64_t dims[QN_MAX_RANK];
-    /* Of the input, in elements, along the output's dims. */
+    /* The strides of the input, in elements, along the output's dims. */
     int64_t strides[QN_MAX_RANK];
-    /* Of an element. */
+    /* The size of an element. */
     size_t size;
     /* Output dim along which the input is contiguous. */
     int32_t transposed;

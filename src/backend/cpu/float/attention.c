@@ -13,9 +13,9 @@ enum { Q, K, V, PARTS, MASK = PARTS };
 
 /* Where the heads of one operand lie, in floats. */
 typedef struct operand {
-    /* Of the step. */
+    /* The input of the step. */
     int32_t in;
-    /* Of the first element. */
+    /* The place of the first element. */
     int64_t offset;
     int64_t batch, head, row;
 } operand;

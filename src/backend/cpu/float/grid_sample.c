@@ -14,7 +14,7 @@ enum {
     MOST_SPATIAL = 3,
     /* Four along each of three axes. */
     MOST_TAPS = 64,
-    /* Of all points of a block. */
+    /* Taps of all points of a block. */
     BLOCK_TAPS = 1024,
     /* Taps of all channels that one thread does by itself. */
     ALONE_BELOW = 1 << 14
@@ -23,15 +23,15 @@ enum {
 typedef struct grid_state {
     const qn_grid_attrs *attrs;
     int32_t spatial;
-    /* Of X. */
+    /* The dims of X. */
     int64_t dims[MOST_SPATIAL];
     /* Plane: elements of X in one channel. */
     int64_t channels, plane;
-    /* Of one sample. */
+    /* The points of one sample. */
     int64_t points;
-    /* Of a point that lies inside; points of a block. */
+    /* The taps of a point that lies inside; the points of a block. */
     int64_t taps, block;
-    /* Of one sample. */
+    /* The blocks of one sample. */
     int64_t blocks;
 } grid_state;
 
@@ -120,7 +120,7 @@ static void sum_taps(float *y, const float *plane, const block *b, int64_t taps)
 }
 
 /* Sums that are no number, once more without the taps that are not there. */
-static void mend(float *y, const float *plane, const block *b, const grid_state *s)
+static void sum_again(float *y, const float *plane, const block *b, const grid_state *s)
 {
     int odd = 0;
     for (int64_t p = 0; p < b->points; p++)
@@ -147,7 +147,7 @@ static void grid_range(const void *opaque, int64_t first, int64_t last)
             const float *plane = w->x + c * s->plane;
             sum_taps(y, plane, &b, s->taps);
             if (!b.whole)
-                mend(y, plane, &b, s);
+                sum_again(y, plane, &b, s);
         }
     }
 }

@@ -136,7 +136,7 @@ typedef struct qn_product {
 
 /* One step of one item of a recurrent node, from the sums of its gates. */
 typedef struct qn_gates {
-    /* Of each gate, `pitch` apart. */
+    /* The sums of each gate, `pitch` apart. */
     const float *sums;
     int64_t pitch;
     /* GRU_LINEAR: what the reset gate is for. */
@@ -161,7 +161,7 @@ typedef enum qn_cell_fn {
 } qn_cell_fn;
 
 struct qn_kernels {
-    /* Of a vector, and the channel block of blocked layouts. */
+    /* The lanes of a vector, which are also the channel block of blocked layouts. */
     int width;
     /* By qn_fn. */
     qn_map_fn *const *map;

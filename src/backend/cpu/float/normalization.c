@@ -68,7 +68,7 @@ typedef struct norms_state {
     qn_reduction_plan plan;
     const norm_kind *kind;
     double epsilon;
-    /* Of a sample, channels of a group, elements of a channel; 0: no scales. */
+    /* Groups of a sample, channels of a group, elements of a channel; 0: no scales. */
     int64_t groups, each, area;
 } norms_state;
 

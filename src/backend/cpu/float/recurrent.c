@@ -18,7 +18,7 @@ enum { Y, Y_H, Y_C, OUTPUTS };
 enum {
     /* Products of weights that one thread does by itself. */
     ALONE_BELOW = 1 << 16,
-    /* Of the sequence. */
+    /* Rows of the sequence. */
     ROWS_AT_ONCE = 64
 };
 
@@ -26,7 +26,7 @@ enum {
 typedef struct cell {
     const qn_op *op;
     int64_t gates;
-    /* Of one direction; the first row of an operator has its default. */
+    /* The number of activations of one direction; the first row of an operator has its default. */
     int32_t activations;
     qn_squash usual[3];
     qn_cell_fn finish;
@@ -46,7 +46,7 @@ typedef struct recurrent_state {
     int64_t gates;
     qn_cell_fn finish;
     int64_t steps, batch, inputs, hidden;
-    /* Of one gate. */
+    /* The size of a panel, and the panels of one gate. */
     int64_t panel, panels;
     /* panels * panel: `hidden` with what pads it */
     int64_t pitch;
@@ -101,7 +101,7 @@ typedef struct work {
     /* project_range: of d->rows */
     int64_t rows;
     int64_t step;
-    /* Of the step: [batch, gates, pitch]. */
+    /* The sums of the step: [batch, gates, pitch]. */
     float *sums;
 } work;
 

@@ -7,9 +7,9 @@
 
 enum {
     PANEL = QN_PANEL_VECTORS * VEC_WIDTH,
-    /* That one row meets at a time. */
+    /* Panels that one row meets at a time. */
     GROUP_PANELS = 4,
-    /* That four rows meet at a time. */
+    /* Panels that four rows meet at a time. */
     TILE_PANELS = VEC_WIDTH == 16 ? 2 : 1,
     TILE_VECTORS = GROUP_PANELS * QN_PANEL_VECTORS,
     TILE_ROWS = 4

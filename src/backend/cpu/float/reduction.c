@@ -11,7 +11,7 @@ enum {
     ITEM = 16384,
     /* Elements of a part. */
     PART = 32768,
-    /* Of a group. */
+    /* Parts of a group. */
     MOST_PARTS = 64,
     /* To share without parts. */
     ENOUGH_ITEMS = 32,

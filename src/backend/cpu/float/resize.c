@@ -9,7 +9,7 @@
 enum { ALONE_BELOW = 8192 };
 
 typedef struct resize_state {
-    /* Of all samples: [H, W, lanes] each. */
+    /* The planes of all samples: [H, W, lanes] each. */
     int64_t planes;
     int64_t in_h, in_w, out_h, out_w, lanes;
     int32_t taps_h, taps_w;

@@ -16,7 +16,7 @@ typedef struct qn_resize_taps_of {
     int64_t *index;
     float *weight;
 } qn_resize_taps_of;
-/* Of input 0 and output 0 of the claim's first node. */
+/* Makes the taps for input 0 and output 0 of the claim's first node. */
 QN_MUST_CHECK qn_status qn_resize_axis_make(qn_resize_taps_of *out, const qn_claim *claim,
                                             int32_t roi, int32_t axis);
 

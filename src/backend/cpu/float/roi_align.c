@@ -37,7 +37,7 @@ typedef struct tap {
 typedef struct axis {
     int64_t size, room;
     tap *taps;
-    /* Of taps, per cell. */
+    /* The numbers of taps, per cell. */
     int64_t *counts;
     /* Per cell: a sample counts as 0, or there is none. */
     bool *outside;

@@ -18,7 +18,7 @@ typedef struct state {
     qn_q_side from;
     /* From the floats of a line. */
     qn_q_cast to;
-    /* Of softmax, by the distance from the largest. */
+    /* The exponentials of softmax, by the distance from the largest. */
     const uint32_t *table;
     float x_scale, epsilon;
     bool has_beta;

@@ -32,7 +32,7 @@ enum {
     /* Items of a run at most, each with scratch of its own. */
     PARTS = 16,
     COLUMNS = 64,
-    /* Of the widest vector. */
+    /* Lanes of the widest vector. */
     LANES = 16
 };
 

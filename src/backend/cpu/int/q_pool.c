@@ -16,7 +16,7 @@ typedef struct pool_state {
     bool mean, with_pads;
     /* Bytes of an element. */
     int64_t size;
-    /* Of means: the scale waits for the number of taps. */
+    /* The cast of means: the scale waits for the number of taps. */
     qn_q_cast cast;
     double x_scale, y_scale;
     int32_t flip;
@@ -236,7 +236,7 @@ typedef struct mean_state {
     qn_q_cast cast;
     int64_t outer, n, inner;
     int64_t x_size, y_size;
-    /* Of inner that one item does. */
+    /* The part of `inner` that one item does, and the number of parts. */
     int64_t part, parts;
 } mean_state;
 

@@ -52,7 +52,7 @@ VEC_INLINE vecd vecd_round(vecd a) /* half to even */
     return (vecd){_mm512_roundscale_pd(a.low, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC),
                   _mm512_roundscale_pd(a.high, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
-/* Of all lanes. */
+/* The sum of all lanes. */
 VEC_INLINE double vecd_sum(vecd a)
 {
     return _mm512_reduce_add_pd(_mm512_add_pd(a.low, a.high));

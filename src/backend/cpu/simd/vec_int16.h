@@ -21,7 +21,7 @@ Q_INLINE qi qi_dot_int16(qi sum, qi x, qi w)
 /* Beyond all numbers of 16 bits, zero points included. */
 #define QD_MOST 0x1p22
 
-/* Of each instruction set: half of qd, the integers of that half, and how qi and qf are divided
+/* Each instruction set has: half of qd, the integers of that half, and how qi and qf are divided
  * into halves. */
 #if defined(__AVX512F__)
 #define Q_MM(name) _mm512_##name
@@ -140,7 +140,7 @@ Q_INLINE qf qd_float(qd a)
 {
     return qf_join(Q_MM(cvtpd_ps)(a.low), Q_MM(cvtpd_ps)(a.high));
 }
-/* Of every lane the upper half, a = 65536 * upper + lower, lower from 0 to 65535. */
+/* The upper half of every lane, a = 65536 * upper + lower, lower from 0 to 65535. */
 Q_INLINE qi qi_upper(qi a)
 {
     return Q_MM(srai_epi32)(a, 16);

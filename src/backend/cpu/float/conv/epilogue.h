@@ -25,7 +25,7 @@ typedef struct qn_epilogue_fused {
     qn_epilogue_step steps[QN_EPILOGUE_STEPS];
     int32_t n_steps;
     qn_residual residual;
-    /* Of the tail: the residual; -1: none. */
+    /* The operand of the tail that is the residual; -1: none. */
     int32_t operand;
 } qn_epilogue_fused;
 

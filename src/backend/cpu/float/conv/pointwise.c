@@ -173,8 +173,8 @@ qn_status qn_pointwise_prepare(qn_pointwise *p, const qn_claim *claim)
     return pack(p, ctx);
 }
 
-/* Of maps of few places the kernel would fill few registers, and read the weights again for every
- * sample; of one such map it waits for nothing but the weights. Few channels come row-major.
+/* On maps of few places the kernel would fill few registers, and read the weights again for every
+ * sample; on one such map it waits for nothing but the weights. Few channels come row-major.
  * `alone`: a sample by itself may be computed in another way. */
 static bool is_wanted(const qn_geometry *g, bool alone)
 {

@@ -38,7 +38,7 @@ typedef struct qn_pointwise_kernels {
 } qn_pointwise_kernels;
 
 typedef struct qn_pointwise {
-    /* Of one map, without its border. */
+    /* The samples, and the places of one map without its border. */
     int64_t samples, places;
     /* Out: with the border. */
     int64_t width, out_width, pad_left, pad_top, out_places;

@@ -28,7 +28,7 @@ static qn_cast_type type_of(qn_dtype dtype)
 typedef struct cast_state {
     qn_cast_fn *cast;
     int64_t count;
-    /* Of an element. */
+    /* The sizes of an element. */
     size_t x_size, y_size;
 } cast_state;
 

@@ -10,7 +10,7 @@
 typedef struct qn_tail_operand {
     /* NULL: numbers. */
     qn_value *value;
-    /* Of the claim, where value is set. */
+    /* The input of the claim, where value is set. */
     int32_t in;
     /* Constants per channel, with the layout's padding. */
     float *numbers;
@@ -20,10 +20,10 @@ typedef struct qn_tail_operand {
 } qn_tail_operand;
 
 typedef struct qn_tail {
-    /* Of x and of all that follows. */
+    /* The shape of x and of all that follows. */
     qn_tensor shape;
     qn_layout layout;
-    /* Of x in the order of memory, unblocked. */
+    /* The dims of x in the order of memory, unblocked. */
     int64_t dims[QN_MAX_RANK];
     /* Before the first stage and after the last. */
     qn_value *x, *out;

@@ -115,7 +115,7 @@ typedef struct qn_q_conv_depthwise {
     /* Runs of a row, and bytes of the map from one to the next. */
     int64_t runs, x_run;
     /* Where the kernels have tiles of pixels: by the first row of a patch. */
-    qn_depthwise_phase phases[2];
+    qn_depthwise_parity parities[2];
 } qn_q_conv_depthwise;
 
 /* State of QN_Q_CONV_WINOGRAD. */

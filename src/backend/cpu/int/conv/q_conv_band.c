@@ -92,7 +92,7 @@ static void copy_row(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t 
         fill(c, to + (left + inside) * bytes, c->plan.copy_width - left - inside);
 }
 
-/* Rows `row` and the one below it, as qn_depthwise_phase has them. */
+/* Rows `row` and the one below it, as qn_depthwise_parity has them. */
 static void copy_pair(const qn_q_conv *c, uint8_t *to, const uint8_t *x, int64_t row)
 {
     const qn_q_conv_grid *g = &c->plan.grid;

@@ -1,5 +1,6 @@
 /* Depthwise convolutions of integers: runs of outputs (qn_depthwise_run in q_mac.h), or tiles over
- * pairs of rows (qn_depthwise_phase). */
+ * pairs of rows (qn_depthwise_parity). The parity of a patch is 1 where its first row is the lower
+ * one of a pair. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,20 +33,20 @@ static void choose_runs(qn_q_conv *c)
         QN_MIN(c->depthwise.depth.period, qn_q_pieces(c->depthwise.depth.count, block));
 }
 
-/* The pair of rows that a row of the kernel lies in, where patches begin with row `phase` of the
+/* The pair of rows that a row of the kernel lies in, where patches begin with row `parity` of the
  * first pair. */
-static int64_t pair_of(const qn_q_conv *c, int64_t phase, int64_t row)
+static int64_t pair_of(const qn_q_conv *c, int64_t parity, int64_t row)
 {
-    return (phase + row * c->shape.grid.dilation[0]) / 2;
+    return (parity + row * c->shape.grid.dilation[0]) / 2;
 }
 
 /* The row is the first of the kernel's in its pair. */
-static bool is_first(const qn_q_conv *c, int64_t phase, int64_t row)
+static bool is_first(const qn_q_conv *c, int64_t parity, int64_t row)
 {
-    return row == 0 || pair_of(c, phase, row) != pair_of(c, phase, row - 1);
+    return row == 0 || pair_of(c, parity, row) != pair_of(c, parity, row - 1);
 }
 
-static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
+static qn_status plan_parity(qn_q_conv *c, qn_builder *builder, int64_t parity)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
     const int64_t most = g->kernel[0] * g->kernel[1];
@@ -53,13 +54,13 @@ static qn_status plan_phase(qn_q_conv *c, qn_builder *builder, int64_t phase)
     QN_TRY_ALLOC(qn_build_context(builder), at);
     int64_t n = 0;
     for (int64_t row = 0; row < g->kernel[0]; row++) {
-        for (int64_t k = 0; k < g->kernel[1] && is_first(c, phase, row); k++) {
-            const int64_t pixel = pair_of(c, phase, row) * c->plan.copy_width + k * g->dilation[1];
+        for (int64_t k = 0; k < g->kernel[1] && is_first(c, parity, row); k++) {
+            const int64_t pixel = pair_of(c, parity, row) * c->plan.copy_width + k * g->dilation[1];
             at[n++] = (qn_mac_segment){.offset = pixel * c->shape.channels * 4, .steps = 1};
         }
     }
-    c->depthwise.phases[phase].segments = at;
-    c->depthwise.phases[phase].n_segments = n;
+    c->depthwise.parities[parity].segments = at;
+    c->depthwise.parities[parity].n_segments = n;
     return QN_OK;
 }
 
@@ -72,8 +73,8 @@ qn_status qn_q_depthwise_plan(qn_q_conv *c, qn_builder *builder)
     if (c->plan.kernels->depth_tiles) {
         c->depthwise.depth.period = qn_q_pieces(c->shape.channels, c->plan.kernels->depth_block);
         c->mac.x_step = g->stride[1] * c->shape.channels * 4;
-        QN_TRY(plan_phase(c, builder, 0));
-        return plan_phase(c, builder, 1);
+        QN_TRY(plan_parity(c, builder, 0));
+        return plan_parity(c, builder, 1);
     }
     const int64_t count = qn_q_conv_length(c), padded = qn_q_pieces(count, dot) * dot;
     int64_t *taps = qn_build_alloc(builder, (size_t)padded * sizeof *taps);
@@ -125,9 +126,9 @@ static int64_t pack_lane(const qn_q_conv *c, uint8_t *to, const qn_q_weights *w,
     return sum;
 }
 
-/* The weights of one channel for patches of a phase, from the place of its lane of the first
+/* The weights of one channel for patches of a parity, from the place of its lane of the first
  * segment on; what is none of the kernel's stays 0. */
-static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t phase,
+static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w, int64_t parity,
                          int64_t channel)
 {
     const qn_q_conv_grid *g = &c->shape.grid;
@@ -136,8 +137,8 @@ static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w,
     const int64_t step = 2 * (rest <= lanes ? lanes : block);
     int16_t *pair = to;
     for (int64_t row = 0; row < g->kernel[0]; row++) {
-        const int64_t half = (phase + row * g->dilation[0]) % 2;
-        if (row > 0 && is_first(c, phase, row))
+        const int64_t half = (parity + row * g->dilation[0]) % 2;
+        if (row > 0 && is_first(c, parity, row))
             pair += g->kernel[1] * step;
         for (int64_t k = 0; k < g->kernel[1]; k++) {
             const int64_t at = channel * qn_q_conv_length(c) + row * g->kernel[1] + k;
@@ -146,16 +147,18 @@ static void pack_channel(const qn_q_conv *c, int16_t *to, const qn_q_weights *w,
     }
 }
 
-static qn_status pack_phase(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w, int64_t phase)
+static qn_status pack_parity(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w,
+                             int64_t parity)
 {
-    const int64_t block = c->plan.kernels->depth_block, n = c->depthwise.phases[phase].n_segments;
+    const int64_t block = c->plan.kernels->depth_block,
+                  n = c->depthwise.parities[parity].n_segments;
     const size_t count = (size_t)(c->depthwise.depth.period * block * n * 2);
     int16_t *to = qn_build_alloc_weights(builder, count * sizeof *to);
     QN_TRY_ALLOC(qn_build_context(builder), to);
     memset(to, 0, count * sizeof *to);
     for (int64_t i = 0; i < c->shape.channels; i++)
-        pack_channel(c, to + i / block * block * n * 2 + i % block * 2, w, phase, i);
-    c->depthwise.phases[phase].weights = (const uint8_t *)to;
+        pack_channel(c, to + i / block * block * n * 2 + i % block * 2, w, parity, i);
+    c->depthwise.parities[parity].weights = (const uint8_t *)to;
     return QN_OK;
 }
 
@@ -171,8 +174,8 @@ static qn_status pack_tiles(qn_q_conv *c, qn_builder *builder, const qn_q_weight
     for (int64_t i = 0; i < c->shape.channels * length; i++)
         c->packed.reach[i / length] += 255.0 * abs(qn_q_weight(w, i / length, i));
     c->mac.start = c->packed.start;
-    QN_TRY(pack_phase(c, builder, w, 0));
-    return pack_phase(c, builder, w, 1);
+    QN_TRY(pack_parity(c, builder, w, 0));
+    return pack_parity(c, builder, w, 1);
 }
 
 qn_status qn_q_depthwise_pack(qn_q_conv *c, qn_builder *builder, const qn_q_weights *w)

@@ -83,7 +83,7 @@ typedef struct packer {
     int64_t step;
     /* Products of a step: 2 or 4. */
     int64_t dot;
-    /* Of its weights. */
+    /* The sum of its weights. */
     int64_t sum;
     /* The same of their magnitudes. */
     int64_t size;

@@ -197,7 +197,7 @@ static void run_depth_tiles(const qn_q_conv *c, const qn_q_band *b, int64_t row)
     const qn_mac *m = &c->mac;
     const int64_t top = row * g->stride[0], most = c->plan.kernels->depth_patches;
     const int64_t parts = (g->out_width + most - 1) / most, r_step = b->r ? m->r_step : 0;
-    const qn_depthwise_phase *phase = &c->depthwise.phases[top % 2];
+    const qn_depthwise_parity *parity = &c->depthwise.parities[top % 2];
     const uint8_t *x = b->x + top / 2 * 2 * qn_q_band_row_bytes(c);
     const uint8_t *r = b->r ? b->r + row * g->out_width * r_step : x;
     uint8_t *y = b->y + row * g->out_width * m->y_step;
@@ -207,9 +207,9 @@ static void run_depth_tiles(const qn_q_conv *c, const qn_q_band *b, int64_t row)
         const qn_mac_tile t = {.x = {x, x + half * m->x_step},
                                .r = {r, r + half * r_step},
                                .y = {y, y + half * m->y_step},
-                               .segments = phase->segments,
-                               .n_segments = phase->n_segments,
-                               .weights = phase->weights,
+                               .segments = parity->segments,
+                               .n_segments = parity->n_segments,
+                               .weights = parity->weights,
                                .filters = c->shape.channels};
         c->plan.kernels->depth_tiles[count - 1](m, &t);
         x += count * m->x_step;
@@ -328,7 +328,7 @@ static void run_rows(const work *w, const int64_t rows[2], const int64_t blocks[
     }
 }
 
-/* Of items [range[0], range[1]) those of piece i of n: whole units, but for the last. */
+/* Cuts the items [range[0], range[1]) to those of piece i of n: whole units, but for the last. */
 static void cut(int64_t range[2], int64_t i, int64_t n, int64_t unit)
 {
     const int64_t first = range[0], count = range[1] - first;

@@ -24,7 +24,7 @@ typedef struct state {
     phases dims[2];
     /* Filters of a group; bytes of a result. */
     int64_t groups, filters, size;
-    /* Of one sample: with phases apart, and as it leaves. */
+    /* The bytes of one sample, with phases apart, and as it leaves. */
     int64_t phase_bytes, y_stride;
     /* In the scratch memory. */
     size_t phase_offset;

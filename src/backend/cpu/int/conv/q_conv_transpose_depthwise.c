@@ -9,7 +9,7 @@
 typedef struct state {
     /* First: the layer's functions see it. */
     qn_q_layer layer;
-    /* Of x. */
+    /* The strides and the width of x. */
     int64_t stride[2], width;
     /* Bytes. */
     int64_t pixel, x_stride;

@@ -36,7 +36,7 @@ static bool takes_bias(const qn_q_conv *c, int64_t at, double bias)
 
 /* What bias and multipliers are made of. */
 typedef struct layer_numbers {
-    /* Of the filters; bias may be NULL. */
+    /* The scales and the bias of the filters; bias may be NULL. */
     const qn_tensor *scales, *bias;
     float x_scale, y_scale;
 } layer_numbers;
@@ -121,7 +121,8 @@ static qn_status make_fixed_point_params(qn_q_layer *l, const qn_claim *claim)
 
 static qn_status make_params(qn_q_layer *l, const qn_claim *claim)
 {
-    const bool fixed_point = l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed(l->node);
+    const bool fixed_point =
+        l->node->out[0]->type.dtype != QN_FLOAT32 && qn_node_is_fixed_point(l->node);
     return fixed_point ? make_fixed_point_params(l, claim) : make_float_params(l, claim);
 }
 

@@ -13,13 +13,13 @@ typedef enum operation { SUM, PRODUCT, SLOPES } operation;
 typedef struct state {
     const qn_q_kernels *kernels;
     operation how;
-    /* Of a sum or product. */
+    /* The plan of a sum or product. */
     qn_q_pair pair;
-    /* Of QPRelu, whose second operand has them. */
+    /* The slopes of QPRelu, whose second operand has them. */
     qn_q_slopes slopes;
     /* Bytes of an element. */
     int64_t y_size, a_size, b_size;
-    /* Of the dims outside the rows, joined. */
+    /* The number of dims outside the rows, joined. */
     int32_t rank;
     /* The last two are rows and their width. */
     int64_t dims[QN_MAX_RANK];
@@ -145,7 +145,7 @@ static void cut(state *s)
     s->chunks = ((rows > 1 ? rows : width) + s->chunk - 1) / s->chunk;
 }
 
-/* Of a, b and the result. */
+/* Sets the pair from types and parameters of a, b and the result. */
 static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
     const float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
@@ -155,7 +155,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
                               .b = qn_q_side_of(types[1], 0),
                               .a_scale = ratios[0],
                               .b_scale = ratios[1],
-                              .offset = qn_sum_fixed(ratios, zeros),
+                              .offset = qn_sum_offset(ratios, zeros),
                               .round = qn_q_round_of(types[2], 0)};
     else
         s->pair = (qn_q_pair){.a = qn_q_side_of(types[0], zeros[0]),
@@ -165,7 +165,7 @@ static void float_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
 }
 
 /* Floats hold the sum of two bytes times 15 bits, where no zero points come in. */
-static void fixed_pair(state *s, const qn_dtype types[3], const qn_qparams p[3])
+static void set_fixed_point(state *s, const qn_dtype types[3], const qn_qparams p[3])
 {
     float ratios[2] = {(p[0].scale / p[2].scale), (p[1].scale / p[2].scale)};
     const double zeros[3] = {(double)p[0].zero, (double)p[1].zero, (double)p[2].zero};
@@ -196,7 +196,7 @@ static bool read_pair(state *s, const qn_node *node)
         return false;
     const qn_qparams params[3] = {a, b, c};
     if (qn_qparams_is_fixed_point(&c))
-        fixed_pair(s, types, params);
+        set_fixed_point(s, types, params);
     else
         float_pair(s, types, params);
     s->y_size = s->a_size = s->b_size = (int64_t)qn_dtype_size(types[0]);
@@ -254,7 +254,7 @@ static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tens
 }
 
 /* How loops go over both operands. */
-static void walk(state *s, const qn_tensor *const *shapes, bool last)
+static void plan_loops(state *s, const qn_tensor *const *shapes, bool last)
 {
     const int32_t rank = shapes[2]->rank;
     int64_t dims[3][QN_MAX_RANK], strides[2][QN_MAX_RANK];
@@ -294,7 +294,7 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, operation how)
         return QN_OK;
     const qn_tensor *const shapes[3] = {&a, &b, &y};
     const qn_layout layout = layout_for(s, claim, shapes);
-    walk(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST);
+    plan_loops(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST);
     qn_q_take_clips(claim, &value, how == SLOPES ? &s->slopes.cast.round : &s->pair.round);
     for (int i = 0; i < 2; i++)
         qn_claim_in(claim, node->in[3 * i], transposes(s, shapes, i) ? layout : QN_ROWS);

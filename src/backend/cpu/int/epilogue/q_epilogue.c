@@ -98,8 +98,8 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     if ((int32_t)zeros[a] != f->first.zero)
         return false;
     float ratios[2] = {(float)(scales[0] / scales[2]), (float)(scales[1] / scales[2])};
-    if (qn_node_is_fixed(node) && (!qn_q_fixed_point_ratios(ratios, zeros) || f->is_int16 ||
-                                   qn_dtype_size(b->type.dtype) == 2))
+    if (qn_node_is_fixed_point(node) && (!qn_q_fixed_point_ratios(ratios, zeros) || f->is_int16 ||
+                                         qn_dtype_size(b->type.dtype) == 2))
         return false;
     f->has_sum = true;
     f->sum.r_signed = qn_dtype_get(b->type.dtype)->kind == QN_KIND_INT;
@@ -109,7 +109,7 @@ static bool take_sum(qn_q_tail *tail, const qn_claim *claim, const qn_node *node
     f->sum.a_first = a == 0;
     f->sum.a_scale = ratios[a];
     f->sum.b_scale = ratios[1 - a];
-    f->sum.offset = qn_sum_fixed(
+    f->sum.offset = qn_sum_offset(
         ratios, (const int64_t[3]){(int64_t)zeros[0], (int64_t)zeros[1], (int64_t)zeros[2]});
     f->second = qn_q_round_of(node->out[0]->type.dtype, 0);
     return true;
@@ -133,7 +133,7 @@ static qn_status take_table(bool *taken, qn_q_tail *tail, const qn_claim *claim,
     return QN_OK;
 }
 
-/* Behind a float result. */
+/* Takes a Relu behind a float result. */
 static void take_relu(qn_q_tail *tail, qn_claim *claim)
 {
     qn_node *node = qn_build_fusible(claim->builder, tail->out);
@@ -157,7 +157,7 @@ static void take_stage(qn_q_tail *tail, qn_claim *claim)
     tail->out = node->out[0];
 }
 
-/* Behind a float result, which becomes bytes by that. */
+/* Takes a function behind a float result, which becomes bytes by that. */
 static bool take_function(qn_q_tail *tail, qn_claim *claim)
 {
     qn_node *node = qn_build_fusible(claim->builder, tail->out);

@@ -56,9 +56,8 @@ typedef struct qn_q_epilogue {
     const float *bias, *scale;
     /* The same, added to floats. NULL: nothing. */
     const float *added;
-    /* Of fixed point (ops/fixed.h), else NULL: multipliers and biases in that order. Sums are
-     * multiplied and rounded before anything else is done with them; bias[] is 0 and scale[] is 1
-     * then. */
+    /* Multipliers and biases of fixed point (ops/fixed_point.h), else NULL. Sums are multiplied and
+     * rounded before anything else is done with them; bias[] is 0 and scale[] is 1 then. */
     const double *exact, *exact_bias;
     qn_q_round first, second;
     /* The type of the results: floats; signed; of 16 bits. */

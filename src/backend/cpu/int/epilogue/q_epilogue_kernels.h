@@ -20,9 +20,9 @@ typedef struct q_epilogue_lanes {
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
     qf bias, scale;
-    /* Of the first and the last rounding. */
+    /* The limits of the first and the last rounding. */
     qf low, high, last_low, last_high;
-    /* Of the last one. */
+    /* The zero point of the last one. */
     qi zero;
     qf a_zero, a_scale, b_scale, offset;
 } q_epilogue_constants;

@@ -117,7 +117,7 @@ Q_INLINE void function_all(qi *to, const qf *x, int count, const qn_q_epilogue *
         to[i] = qf_round(function_end(&f, function_value(&f.function, kind, x[i])));
 }
 
-/* Of up to FUNCTION_VECTORS vectors to whole numbers less the zero point. */
+/* Rounds the functions of up to FUNCTION_VECTORS vectors to whole numbers less the zero point. */
 static void function_rounded(qi *to, const qf *x, int count, const qn_q_epilogue *epilogue)
 {
 #define ALL(kind) function_all(to, x, count, epilogue, kind)

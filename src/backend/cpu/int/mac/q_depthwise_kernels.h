@@ -1,4 +1,4 @@
-/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_phase) of
+/* Depthwise: runs of outputs (qn_depthwise_run in q_mac.h) of bytes, tiles (qn_depthwise_parity) of
  * what is widened. */
 #ifndef QN_CPU_Q_DEPTHWISE_KERNELS_H
 #define QN_CPU_Q_DEPTHWISE_KERNELS_H
@@ -132,7 +132,7 @@ DEPTH_TILE(3)
 DEPTH_TILE(4)
 static qn_mac_fn *const depth_tiles[] = {depth_tile_1, depth_tile_2, depth_tile_3, depth_tile_4};
 
-/* Of the first elements; returns how many. */
+/* Interleaves the first elements; returns how many. */
 Q_INLINE int64_t depth_pair_vectors(int16_t *to, const uint8_t *const rows[2], int64_t count,
                                     const qn_mac_source *source)
 {

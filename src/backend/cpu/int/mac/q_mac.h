@@ -147,12 +147,12 @@ typedef void qn_depthwise_run_fn(const qn_depthwise_run *depth, uint8_t *y, cons
  * so that a lane has two numbers of its channel. Segments are single columns of the kernel in such
  * a pair; a row of the pair that is none of the kernel's has weights of 0. They are not the same
  * for patches that begin with the upper row of a pair and with the lower one. */
-typedef struct qn_depthwise_phase {
+typedef struct qn_depthwise_parity {
     const qn_mac_segment *segments;
     int64_t n_segments;
     /* [block][segment][vector][lane][2]: blocks of two vectors, or one at last. */
     const uint8_t *weights;
-} qn_depthwise_phase;
+} qn_depthwise_parity;
 
 /* See q_winograd.h. */
 typedef struct qn_q_winograd_kernels qn_q_winograd_kernels;

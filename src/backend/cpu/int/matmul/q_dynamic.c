@@ -104,7 +104,7 @@ typedef struct operands {
     qn_value *x_scale;
     /* Goes with x_scale. */
     const qn_tensor *w_scale;
-    /* Of both, for all columns or each. */
+    /* The scale of both, for all columns or each. */
     qn_value *scale;
     /* Float, for all columns or each; NULL: none. */
     const qn_tensor *bias;
@@ -117,7 +117,7 @@ typedef struct state {
     int32_t zero_in, scale_in;
     /* By parameter; NULL: the scale has all. */
     const float *w_scale;
-    /* Of scratch. */
+    /* The bytes of scratch memory. */
     size_t scale_bytes;
 } state;
 

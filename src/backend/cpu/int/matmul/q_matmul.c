@@ -11,7 +11,7 @@
 #include "ops/quantize.h"
 
 typedef struct state {
-    /* Of one product; weights and start are of the run. */
+    /* The convolution that is one product; weights and start are the run's. */
     qn_q_conv conv;
     qn_matmul shape;
     qn_q_tail tail;
@@ -19,7 +19,8 @@ typedef struct state {
     float multiplier;
     /* In fixed point. */
     bool fixed_point;
-    /* Of one product; start: doubles of the sums' beginnings (begin_bytes), then integers. */
+    /* The bytes of one product; start: doubles of the sums' beginnings (begin_bytes), then
+     * integers. */
     size_t weight_bytes, begin_bytes, start_bytes, scratch;
 } state;
 

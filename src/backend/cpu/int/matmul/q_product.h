@@ -11,7 +11,7 @@
 typedef struct qn_q_product {
     qn_q_conv conv;
     int64_t columns;
-    /* Of weights, by parameter. */
+    /* The sums of weights, by parameter. */
     const int32_t *sums;
     /* Bytes of scratch: for first sums, for the convolution. */
     size_t start, own;

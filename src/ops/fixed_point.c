@@ -1,12 +1,12 @@
 /* Requantization in fixed point: multipliers and shifts of ratios. */
-#include "ops/fixed.h"
+#include "ops/fixed_point.h"
 
 #include <math.h>
 
-/* With this shift, or one less where it is rounded up to a bit more. */
+/* The number with this shift, or one less where it is rounded up to a bit more. */
 static qn_normal with_shift(double ratio, int32_t shift)
 {
-    const double least = 0, most = (1 << QN_FIXED_BITS) - 1;
+    const double least = 0, most = (1 << QN_FIXED_POINT_BITS) - 1;
     double multiplier = nearbyint(ldexp(ratio, shift));
     if (multiplier > most && shift > 0)
         return with_shift(ratio, shift - 1);
@@ -23,7 +23,7 @@ static int32_t shift_of(double ratio)
     if (!isfinite(ratio))
         return 0;
     (void)frexp(ratio, &exponent); /* ratio < 2^exponent */
-    return QN_MIN(QN_MAX(QN_FIXED_BITS - exponent, 0), QN_FIXED_SHIFT);
+    return QN_MIN(QN_MAX(QN_FIXED_POINT_BITS - exponent, 0), QN_FIXED_POINT_SHIFT);
 }
 
 qn_normal qn_normal_of(double ratio)

@@ -4,14 +4,14 @@
  * The reference computes it in integers. Faster kernels multiply a double by qn_normal_value, which
  * holds the multiplier exactly: as long as a product is below 2^53 it is exact too, and beyond that
  * the result is limited anyway. */
-#ifndef QN_FIXED_H
-#define QN_FIXED_H
+#ifndef QN_FIXED_POINT_H
+#define QN_FIXED_POINT_H
 
 #include "ops/numerics.h"
 #include "ops/op.h"
 
 /* Bits of the multiplier, and the largest shift. */
-enum { QN_FIXED_BITS = 15, QN_FIXED_SHIFT = 31 };
+enum { QN_FIXED_POINT_BITS = 15, QN_FIXED_POINT_SHIFT = 31 };
 
 typedef struct qn_normal {
     /* Normal: 2^14 to 2^15 - 1; less, down to 0, where the shift is the largest */
@@ -21,7 +21,7 @@ typedef struct qn_normal {
 } qn_normal;
 
 /* The node's model is requantized so. */
-static inline bool qn_node_is_fixed(const qn_node *node)
+static inline bool qn_node_is_fixed_point(const qn_node *node)
 {
     return qn_node_requantization(node) == QN_REQUANTIZE_FIXED_POINT;
 }
