@@ -104,54 +104,73 @@ def samples(name):
         return np.split(values := np.load(os.path.join(folder, "samples.npy")), len(values))
 
 
-def ort_file(name):
-    """ONNX Runtime's: activations uint8, weights int8 per channel, ranges by min-max, its default."""
+def ort_quantize(path, made, feeds):
+    """ONNX Runtime's tool on a model and a list of {input: sample}: activations uint8, weights int8 per channel,
+    ranges by min-max, its default. Writes the file `made`."""
     import onnxruntime
     from onnxruntime import quantization
 
     class Reader(quantization.CalibrationDataReader):
         def __init__(self):
-            key = next(iter(models.MODELS[name][1]))
-            self.rest = iter([{key: sample} for sample in samples(name)])
+            self.rest = iter(feeds)
 
         def get_next(self):
             return next(self.rest, None)
 
-    def make(folder):
-        logging.disable(logging.WARNING)
-        prepared = os.path.join(folder, "prepared.onnx")
-        quantization.shape_inference.quant_pre_process(models.path_of(name), prepared)
-        path = os.path.join(folder, name + ".onnx")
-        quantization.quantize_static(
-            prepared, path, Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
-            activation_type=quantization.QuantType.QUInt8,
-            weight_type=quantization.QuantType.QInt8)
-        os.remove(prepared)
-        onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    logging.disable(logging.WARNING)
+    prepared = made + ".prepared"
+    quantization.shape_inference.quant_pre_process(path, prepared)
+    quantization.quantize_static(
+        prepared, made, Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=True,
+        activation_type=quantization.QuantType.QUInt8, weight_type=quantization.QuantType.QInt8)
+    os.remove(prepared)
+    onnxruntime.InferenceSession(made, providers=["CPUExecutionProvider"])
 
-    folder = cached(f"ort-{onnxruntime.__version__}", name, make)
-    return folder and os.path.join(folder, name + ".onnx")
+
+def feeds_of(name):
+    key = next(iter(models.MODELS[name][1]))
+    return [{key: sample} for sample in samples(name)]
+
+
+def ort_tool():
+    import onnxruntime
+    return f"ort-{onnxruntime.__version__}"
+
+
+def ort_file(name):
+    """ONNX Runtime's."""
+    path, file = models.path_of(name), name + ".onnx"
+    folder = cached(ort_tool(), name, lambda folder: ort_quantize(
+        path, os.path.join(folder, file), feeds_of(name)))
+    return folder and os.path.join(folder, file)
+
+
+def nncf_quantize(path, made, feeds, transformer):
+    """NNCF with its defaults on a model and a list of {input: sample}; `transformer` is what its manual asks for
+    where there is attention. Writes the file `made`."""
+    import nncf
+    import openvino
+    nncf.set_log_level(logging.ERROR)
+    model = openvino.Core().read_model(path)
+    model.reshape({key: list(value.shape) for key, value in feeds[0].items()})
+    with contextlib.redirect_stdout(sys.stderr):
+        quantized = nncf.quantize(model, nncf.Dataset(feeds), subset_size=len(feeds),
+                                  model_type=nncf.ModelType.TRANSFORMER if transformer else None)
+    openvino.save_model(quantized, made, compress_to_fp16=False)
+
+
+def nncf_tool():
+    import nncf
+    import openvino
+    return f"nncf-{nncf.__version__}-openvino-{openvino.get_version().split('-')[0]}"
 
 
 def nncf_file(name):
-    """OpenVINO's: NNCF with its defaults; `transformer` is what its manual asks for where there is attention."""
-    import nncf
-    import openvino
-
-    def make(folder):
-        nncf.set_log_level(logging.ERROR)
-        model = openvino.Core().read_model(models.path_of(name))
-        model.reshape({key: list(shape) for key, shape in models.shapes_of(name, 1).items()})
-        data = samples(name)
-        kind = nncf.ModelType.TRANSFORMER if name in ("vit", "pp_ocr") else None
-        with contextlib.redirect_stdout(sys.stderr):
-            quantized = nncf.quantize(model, nncf.Dataset(data), subset_size=len(data),
-                                      model_type=kind)
-        openvino.save_model(quantized, os.path.join(folder, name + ".xml"), compress_to_fp16=False)
-
-    folder = cached(f"nncf-{nncf.__version__}-openvino-{openvino.get_version().split('-')[0]}", name,
-                    make)
-    return folder and os.path.join(folder, name + ".xml")
+    """OpenVINO's."""
+    path, file = models.path_of(name), name + ".xml"
+    folder = cached(nncf_tool(), name, lambda folder: nncf_quantize(
+        path, os.path.join(folder, file), feeds_of(name), name in ("vit", "pp_ocr")))
+    return folder and os.path.join(folder, file)
 
 
 def main():

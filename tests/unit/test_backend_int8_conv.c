@@ -120,6 +120,47 @@ static double float_case(uint32_t seed)
     return count;
 }
 
+/* Three dimensions: whole kernels, those of single frames, and those along the depth alone. */
+static double volume_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const conv c = random_conv(&f);
+    const bool floats = pick(&f, 3) == 0, flat = pick(&f, 4) == 0, along = pick(&f, 4) == 0;
+    const int64_t kernel[3] = {flat ? 1 : 1 + pick(&f, 3), along ? 1 : c.kernel[0],
+                               along ? 1 : c.kernel[1]};
+    const int64_t stride[3] = {flat && pick(&f, 2) ? 1 : 1 + pick(&f, 2), c.stride[0], c.stride[1]};
+    const int64_t dilation[3] = {1 + (pick(&f, 3) == 0), c.dilation[0], c.dilation[1]};
+    const int64_t deep[2] = {flat ? 0 : pick(&f, 3), flat ? 0 : pick(&f, 3)};
+    const int64_t pads[6] = {deep[0], c.pads[0], c.pads[1], deep[1], c.pads[2], c.pads[3]};
+    const int64_t depth = (kernel[0] - 1) * dilation[0] + 1 + pick(&f, 6);
+    const int64_t dims[] = {c.samples, c.channels, depth, c.size[0], c.size[1]};
+    const int64_t weights[] = {c.filters, c.channels / c.groups, kernel[0], kernel[1], kernel[2]};
+    const double size = 40.0 / sqrt((double)(weights[1] * kernel[0] * kernel[1] * kernel[2]));
+    qn_value *in[] = {add_byte_input(&f, c.x, 5, dims),
+                      add_scales(&f, 0, 0.02 * unit_of(c.x)),
+                      add_zero(&f, c.x),
+                      add_bytes(&f, c.w, 5, weights),
+                      add_scales(&f, c.by_filter ? c.filters : 0, size * 1e-4 * unit_of(c.w)),
+                      weight_zeros(&f, &c),
+                      add_scales(&f, 0, 0.01 * unit_of(c.y)),
+                      add_zero(&f, c.y),
+                      biases(&f, c.filters, c.x, c.w)};
+    if (floats)
+        in[6] = in[8];
+    const qn_op *op = floats ? &qn_op_qn_ConvIntegerToFloat : &qn_op_QLinearConv;
+    qn_node *node = add_wide_node(&f, op, (floats ? 6 : 8) + (pick(&f, 3) ? 1 : 0), in);
+    qn_window_attrs *a = node->attrs;
+    a->group = c.groups;
+    a->strides = keep_ints(&f, stride, 3);
+    a->dilations = keep_ints(&f, dilation, 3);
+    a->pads = keep_ints(&f, pads, 6);
+    qn_value *y = result_of(node);
+    add_output(&f, floats ? y : follow(&f, y));
+    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv 3d" : "int8 conv 3d");
+    fixture_end(&f);
+    return count;
+}
+
 /* Padded so that results are about as large as the map. */
 static double padded_case(fixture *f, conv *c)
 {
@@ -336,6 +377,7 @@ static void test_conv(void **state)
     (void)state;
     run_cases(conv_case, 300, 0);
     run_cases(float_case, 50, 0);
+    run_cases(volume_case, 150, 0);
     run_cases(layer_case, 80, 0);
     run_cases(far_case, 25, 0);
     run_cases(chain_case, 60, 0);

@@ -81,10 +81,12 @@ static qn_value *partner(fixture *f, const qn_value *x)
                            : pick(f, 2)                      ? QN_UINT16
                                                              : QN_INT16;
     const int64_t kept = pick(f, 2) ? 15 : pick(f, 4) ? pick(f, 16) : 0;
-    const int32_t from = kept ? 0 : (int32_t)pick(f, 5); /* a single number may have fewer dims */
     int64_t dims[4];
+    int32_t from = 0;
     for (int32_t d = 0; d < 4; d++)
         dims[d] = kept & (1 << d) ? dim(x, d) : 1;
+    while (from < 4 && dims[from] == 1 && pick(f, 2)) /* it may have fewer dims */
+        from++;
     return add_byte_input(f, dtype, 4 - from, dims + from);
 }
 

@@ -141,7 +141,10 @@ static double two_case(uint32_t seed)
                       add_zero(&f, p.y)};
     if (pick(&f, 2))
         in[6] = halving_scale(&f, in[1], in[4]);
-    add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
+    if (pick(&f, 3))
+        add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
+    else /* a result of floats */
+        add_output(&f, result_of(add_wide_node(&f, &qn_op_qn_QMatMul, 6, in)));
     const double count = differing(&f, is_wide(p.a, p.b) ? "int16 matmul" : "int8 matmul");
     fixture_end(&f);
     return count;

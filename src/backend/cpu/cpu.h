@@ -72,10 +72,11 @@ qn_claim_fn qn_claim_transpose;
 qn_claim_fn qn_claim_grid_sample, qn_claim_roi_align;
 /* Resize by nearest and linear, over the last two of four dimensions. (resize.c) */
 qn_claim_fn qn_claim_resize;
-/* Multiply-accumulate of integers. (q_conv_claim.c, q_conv_transpose.c, q_gemm.c, q_matmul.c) */
-qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float,
-    qn_claim_q_conv_transpose, qn_claim_q_conv_transpose_float, qn_claim_q_gemm, qn_claim_q_matmul,
-    qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
+/* Multiply-accumulate of integers. (q_conv_claim.c, q_conv_3d.c, q_conv_transpose.c, q_gemm.c,
+ * q_matmul.c) */
+qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_conv_3d,
+    qn_claim_q_conv_3d_float, qn_claim_q_conv_transpose, qn_claim_q_conv_transpose_float,
+    qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
 /* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 

@@ -1,14 +1,15 @@
-/* Attention without masks and caches. Where Q, K and V are split off one tensor along its last
+/* Attention without caches, with any mask. Where Q, K and V are split off one tensor along its last
  * axis, the Split belongs to the step: the kernel reads them where they lie. */
 #include <math.h>
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/parallel.h"
+#include "ops/elementwise.h"
 #include "ops/nn_attrs.h"
 #include "ops/tensor_attrs.h"
 
-enum { Q, K, V, PARTS };
+enum { Q, K, V, PARTS, MASK = PARTS };
 
 /* Where the heads of one operand lie, in floats. */
 typedef struct operand {
@@ -21,10 +22,17 @@ typedef struct operand {
 
 typedef struct attention_state {
     const qn_kernels *kernels;
-    int64_t batches, heads;
+    /* Heads of Q, and how many of them share one of K and V. */
+    int64_t batches, heads, shared;
     int64_t queries, keys, size, value_size;
     float scale;
     operand parts[PARTS], y;
+    /* Some key is hidden, or scores are moved. */
+    bool masked;
+    qn_attention_mask mask;
+    /* Of the step, -1: none; elements from batch to batch and from head to head. */
+    int32_t mask_in;
+    int64_t mask_batch, mask_head;
     /* Floats of one thread. */
     int64_t scratch;
 } attention_state;
@@ -43,8 +51,14 @@ static void attend_one(const void *opaque, int64_t item, int thread)
     const float *at[PARTS];
     for (int p = 0; p < PARTS; p++) {
         const operand *o = &s->parts[p];
-        at[p] = (const float *)io->in[o->in]->data + o->offset + b * o->batch + i * o->head;
+        const int64_t own = p == Q ? i : i / s->shared;
+        at[p] = (const float *)io->in[o->in]->data + o->offset + b * o->batch + own * o->head;
     }
+    qn_attention_mask mask = s->mask;
+    if (s->mask_in >= 0)
+        mask.data = (const char *)io->in[s->mask_in]->data +
+                    (b * s->mask_batch + i * s->mask_head) *
+                        (int64_t)(mask.is_bool ? sizeof(bool) : sizeof(float));
     const qn_attention_head head = {.q = at[Q],
                                     .k = at[K],
                                     .v = at[V],
@@ -58,6 +72,7 @@ static void attend_one(const void *opaque, int64_t item, int thread)
                                     .size = s->size,
                                     .value_size = s->value_size,
                                     .scale = s->scale,
+                                    .mask = s->masked ? &mask : NULL,
                                     .scratch = (float *)io->scratch + thread * s->scratch};
     s->kernels->attend(&head);
 }
@@ -75,12 +90,12 @@ static const qn_kernel attention_kernel = {.name = "attention", .run = attention
 
 /* ---- Claim ----------------------------------------------------------------------------------- */
 
+/* Softmax of scores and a mask, with one result. */
 static bool is_plain(const qn_node *node)
 {
     const qn_attention_attrs *a = node->attrs;
-    bool plain = !a->is_causal && a->softcap == 0 && a->left_window_size < 0 &&
-                 a->right_window_size < 0 && node->out[0];
-    for (int32_t i = PARTS; i < node->n_explicit; i++)
+    bool plain = a->softcap == 0 && node->out[0];
+    for (int32_t i = MASK + 1; i < node->n_explicit; i++)
         plain = plain && !node->in[i];
     for (int32_t o = 1; o < node->n_out; o++)
         plain = plain && !node->out[o];
@@ -117,6 +132,43 @@ static operand operand_of(const extent *e)
     return (operand){.batch = e->length * row, .head = e->size, .row = row};
 }
 
+/* What of the keys the attributes leave, and how the mask broadcasts. */
+static bool describe_mask(attention_state *s, const qn_claim *claim, const qn_node *node)
+{
+    const qn_attention_attrs *a = node->attrs;
+    const qn_value *value = node->n_explicit > MASK ? node->in[MASK] : NULL;
+    int64_t strides[QN_MAX_RANK];
+    qn_tensor t;
+    const int64_t behind = a->right_window_size;
+    s->mask_in = -1;
+    s->mask.before = QN_MAX(a->left_window_size, -1);
+    s->mask.behind = a->is_causal ? 0 : QN_MAX(behind, -1);
+    s->masked = value || s->mask.before >= 0 || s->mask.behind >= 0;
+    if (!value)
+        return true;
+    if (!qn_build_shape(&t, claim->builder, value) || qn_tensor_count(&t) == 0 ||
+        (t.dtype != QN_FLOAT32 && t.dtype != QN_BOOL))
+        return false;
+    const int64_t own = t.dims[t.rank - 1], keys = own == 1 ? s->keys : own;
+    qn_broadcast_strides(strides, &t, 4,
+                         (const int64_t[4]){s->batches, s->heads, s->queries, keys});
+    s->mask.is_bool = t.dtype == QN_BOOL;
+    s->mask.keys = keys;
+    s->mask_batch = strides[0];
+    s->mask_head = strides[1];
+    s->mask.query_step = strides[2];
+    s->mask.key_step = strides[3];
+    return true;
+}
+
+static void take_mask(attention_state *s, qn_claim *claim, const qn_node *node)
+{
+    if (node->n_explicit <= MASK || !node->in[MASK])
+        return;
+    s->mask_in = claim->n_in;
+    qn_claim_in(claim, node->in[MASK], QN_ROWS);
+}
+
 /* Fills everything but where the inputs are. */
 static bool describe(attention_state *s, const qn_claim *claim, const qn_node *node)
 {
@@ -127,13 +179,14 @@ static bool describe(attention_state *s, const qn_claim *claim, const qn_node *n
             return false;
         s->parts[p] = operand_of(&e[p]);
     }
-    if (!extent_of(&y, claim, node->out[0], a->q_num_heads) || e[Q].heads != e[K].heads ||
-        e[Q].heads != e[V].heads || e[Q].size != e[K].size || e[K].length != e[V].length)
+    if (!extent_of(&y, claim, node->out[0], a->q_num_heads) || e[Q].heads % e[K].heads ||
+        e[K].heads != e[V].heads || e[Q].size != e[K].size || e[K].length != e[V].length)
         return false;
     s->kernels = qn_kernels_get();
     s->y = operand_of(&y);
     s->batches = e[Q].batch;
     s->heads = e[Q].heads;
+    s->shared = e[Q].heads / e[K].heads;
     s->queries = e[Q].length;
     s->keys = e[K].length;
     s->size = e[Q].size;
@@ -141,7 +194,7 @@ static bool describe(attention_state *s, const qn_claim *claim, const qn_node *n
     s->scale = a->scale != 0 ? a->scale : 1 / sqrtf((float)s->size);
     /* Turned keys and the scores of four queries, in whole cache lines. */
     s->scratch = (s->size + 4) * ((s->keys + 15) / 16 * 16);
-    return true;
+    return describe_mask(s, claim, node);
 }
 
 static void finish(qn_claim *claim, attention_state *s, const qn_node *node)
@@ -163,6 +216,7 @@ qn_status qn_claim_attention(bool *taken, qn_claim *claim)
         qn_claim_in(claim, node->in[p], QN_ROWS);
         s->parts[p].in = p;
     }
+    take_mask(s, claim, node);
     finish(claim, s, node);
     *taken = true;
     return QN_OK;
@@ -204,6 +258,7 @@ qn_status qn_claim_split_attention(bool *taken, qn_claim *claim)
     }
     qn_claim_add(claim, node);
     qn_claim_in(claim, split->in[0], QN_ROWS);
+    take_mask(s, claim, node);
     finish(claim, s, node);
     *taken = true;
     return QN_OK;

@@ -1,5 +1,5 @@
-/* softmax(Q K' * scale) V of one head. Keys are transposed once, so that scores of neighbouring
- * keys are neighbouring lanes; four queries at a time share every load. */
+/* softmax(Q K' * scale + mask) V of one head. Keys are transposed once, so that scores of
+ * neighbouring keys are neighbouring lanes; four queries at a time share every load. */
 #ifndef QN_CPU_ATTENTION_KERNELS_H
 #define QN_CPU_ATTENTION_KERNELS_H
 
@@ -42,6 +42,47 @@ static void score_rows(float *scores, const float *transposed, const qn_attentio
     }
 }
 
+/* Adds the mask of one query to its scores. */
+static void mask_row(float *scores, const qn_attention_head *h, int64_t query)
+{
+    const qn_attention_mask *m = h->mask;
+    const int64_t step = m->key_step, at = query * m->query_step;
+    const int64_t from = m->before < 0 ? 0 : QN_MIN(QN_MAX(query - m->before, 0), h->keys);
+    int64_t end = m->data ? QN_MIN(m->keys, h->keys) : h->keys;
+    if (m->behind >= 0)
+        end = QN_MIN(end, query + m->behind + 1);
+    for (int64_t s = 0; s < from; s++)
+        scores[s] = -INFINITY;
+    for (int64_t s = QN_MAX(end, from); s < h->keys; s++)
+        scores[s] = -INFINITY;
+    const uint8_t *shown = (const uint8_t *)m->data + at;
+    const float *added = (const float *)m->data + at;
+    for (int64_t s = from; s < end && m->data && m->is_bool; s++)
+        scores[s] = shown[s * step] ? scores[s] : -INFINITY;
+    for (int64_t s = from; s < end && m->data && !m->is_bool; s++)
+        scores[s] += added[s * step];
+}
+
+/* Some key is seen: a query without any has no softmax, and its result is zeros. */
+static bool sees_any(const float *scores, int64_t keys)
+{
+    for (int64_t s = 0; s < keys; s++) {
+        if (scores[s] > -INFINITY || isnan(scores[s]))
+            return true;
+    }
+    return false;
+}
+
+static void weigh_row(float *scores, const qn_attention_head *h, int64_t query)
+{
+    if (h->mask)
+        mask_row(scores, h, query);
+    if (h->mask && !sees_any(scores, h->keys))
+        memset(scores, 0, (size_t)h->keys * sizeof *scores);
+    else
+        softmax_row(scores, scores, h->keys);
+}
+
 /* y[r][lane..] = sum over s of p[r][s] * v[s][lane..] for one vector of lanes */
 static void mix_lanes(const float *p, const qn_attention_head *h, int64_t first, int64_t padded,
                       int64_t lane)
@@ -69,7 +110,7 @@ static void attend(const qn_attention_head *h)
     for (int64_t first = 0; first < h->queries; first += QUERIES) {
         score_rows(scores, transposed, h, first, padded);
         for (int64_t r = 0; r < QUERIES; r++)
-            softmax_row(scores + r * padded, scores + r * padded, h->keys);
+            weigh_row(scores + r * padded, h, QN_MIN(first + r, h->queries - 1));
         for (int64_t lane = 0; lane < h->value_size; lane += VEC_WIDTH)
             mix_lanes(scores, h, first, padded, lane);
     }

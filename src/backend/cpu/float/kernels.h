@@ -70,6 +70,18 @@ typedef struct qn_arg_block {
 typedef void qn_arg_fn(const qn_arg_block *block);
 enum { QN_ARG_MOST = 1 << 24 }; /* elements: floats count them */
 
+/* What is added to the scores of one head: floats, or booleans that say which keys are seen. Other
+ * keys, and those outside the range that a query sees, count for nothing. */
+typedef struct qn_attention_mask {
+    /* NULL: none */
+    const void *data;
+    bool is_bool;
+    /* Elements from query to query and from key to key, and how many keys there are. */
+    int64_t query_step, key_step, keys;
+    /* Query i sees keys i - before .. i + behind; -1: all of that side. */
+    int64_t before, behind;
+} qn_attention_mask;
+
 /* One head of attention; strides in floats from row to row. */
 typedef struct qn_attention_head {
     /* [queries, size], [keys, size], [keys, value_size]. */
@@ -79,6 +91,8 @@ typedef struct qn_attention_head {
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
     float scale;
+    /* NULL: every query sees every key */
+    const qn_attention_mask *mask;
     /* (size + 4) * keys, rounded up to whole vectors */
     float *scratch;
 } qn_attention_head;

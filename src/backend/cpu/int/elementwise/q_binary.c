@@ -231,18 +231,20 @@ static bool is_line(const qn_tensor *x)
     return dims < 2;
 }
 
-/* Operand i has the layout of the result; else it stays as it is. */
+/* Operand i has the layout of the result; else it stays as it is, as a line of fewer dims does. */
 static bool transposes(const state *s, const qn_tensor *const *shapes, int i)
 {
-    return qn_tensor_count(shapes[i]) != 1 && !(i == 1 && s->how == SLOPES);
+    return qn_tensor_count(shapes[i]) != 1 && !(i == 1 && s->how == SLOPES) &&
+           !(is_line(shapes[i]) && shapes[i]->rank < shapes[2]->rank);
 }
 
-/* Channels last where an operand of the full shape is. */
+/* Channels last where an operand of the full shape is and the other has an order in that. */
 static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tensor *const *shapes)
 {
-    if (s->how == SLOPES && !is_line(shapes[1]))
-        return QN_ROWS;
-    for (int i = 0; i < 2; i++) {
+    bool ordered = s->how != SLOPES || is_line(shapes[1]);
+    for (int i = 0; i < 2; i++)
+        ordered = ordered && (shapes[i]->rank == shapes[2]->rank || !transposes(s, shapes, i));
+    for (int i = 0; i < 2 && ordered; i++) {
         const qn_value *value = claim->node->in[3 * i];
         if (shapes[2]->rank > 2 && qn_tensor_count(shapes[i]) == qn_tensor_count(shapes[2]) &&
             qn_build_layout(claim->builder, value).kind == QN_LAYOUT_CHANNELS_LAST)
@@ -251,22 +253,17 @@ static qn_layout layout_for(const state *s, const qn_claim *claim, const qn_tens
     return QN_ROWS;
 }
 
-/* How loops go over both operands; false where the layout has no order for one. */
-static bool plan_loops(state *s, const qn_tensor *const *shapes, bool last)
+/* How loops go over both operands. */
+static void plan_loops(state *s, const qn_tensor *const *shapes, bool last)
 {
     const int32_t rank = shapes[2]->rank;
     int64_t dims[3][QN_MAX_RANK], strides[2][QN_MAX_RANK];
-    for (int i = 0; i < 2; i++) {
-        if (last && shapes[i]->rank != rank && transposes(s, shapes, i))
-            return false;
-    }
     for (int i = 0; i < 3; i++)
         in_order(dims[i], shapes[i], rank, last);
     for (int i = 0; i < 2; i++)
         strides_of(strides[i], dims[i], dims[2], rank);
     join(s, dims[2], strides[0], strides[1], rank);
     cut(s);
-    return true;
 }
 
 /* The operand in whose memory the result may lie. */
@@ -297,8 +294,7 @@ static qn_status claim_binary(bool *taken, qn_claim *claim, operation how)
         return QN_OK;
     const qn_tensor *const shapes[3] = {&a, &b, &y};
     const qn_layout layout = layout_for(s, claim, shapes);
-    if (!plan_loops(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST))
-        return QN_OK;
+    plan_loops(s, shapes, layout.kind == QN_LAYOUT_CHANNELS_LAST);
     qn_q_take_clips(claim, &value, how == SLOPES ? &s->slopes.cast.round : &s->pair.round);
     for (int i = 0; i < 2; i++)
         qn_claim_in(claim, node->in[3 * i], transposes(s, shapes, i) ? layout : QN_ROWS);

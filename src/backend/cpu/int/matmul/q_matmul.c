@@ -1,5 +1,5 @@
-/* QLinearMatMul of two computed matrices: B is packed when it is there, one product of the batch a
- * time. */
+/* QLinearMatMul and QMatMul of two computed matrices, or of stacks of constant ones: B is packed
+ * when it is there, one product of the batch a time. */
 #include <string.h>
 
 #include "backend/cpu/cpu.h"
@@ -171,7 +171,7 @@ static qn_status matmul_prepare(qn_claim *claim)
     c->mac.epilogue = s->tail.epilogue;
     QN_TRY(qn_q_conv_make_plan(c, claim->builder, 1));
     const int64_t params = qn_q_conv_params(c);
-    if (s->fixed_point) {
+    if (s->fixed_point && !c->mac.epilogue.floats) {
         qn_q_fixed_point fixed_point;
         QN_TRY(qn_q_fixed_point_make(&fixed_point, claim, params));
         for (int64_t i = 0; i < params; i++)
@@ -206,12 +206,15 @@ static qn_mac_source source_of(const qn_value *value, int64_t zero)
                            .is_int16 = !qn_q_is_byte(value)};
 }
 
+/* params: of A, B and the result. */
 static void describe(state *s, const qn_node *node, const qn_qparams params[3])
 {
     const qn_matmul *g = &s->shape;
+    const bool floats = node->out[0]->type.dtype == QN_FLOAT32;
     s->b = source_of(node->in[3], params[1].zero);
-    s->multiplier = qn_multiplier(params[0].scale, params[1].scale, params[2].scale);
-    s->fixed_point = qn_qparams_is_fixed_point(&params[2]);
+    s->multiplier = floats ? params[0].scale * params[1].scale
+                           : qn_multiplier(params[0].scale, params[1].scale, params[2].scale);
+    s->fixed_point = !floats && qn_qparams_is_fixed_point(&params[2]);
     s->conv = qn_q_conv_of_rows(g->m, g->k, g->n);
     s->conv.weight_info.fit_int8 = !s->b.is_int16 && s->b.zero == (s->b.is_signed ? 0 : 128);
     s->conv.source = source_of(node->in[0], params[0].zero);
@@ -220,6 +223,17 @@ static void describe(state *s, const qn_node *node, const qn_qparams params[3])
     else
         s->conv.shape.kind =
             s->conv.weight_info.fit_int8 ? QN_MAC_INT16_BY_INT8 : QN_MAC_INT16_SPLIT;
+}
+
+/* Integers, one scale for each side, no bias; the result may be floats. */
+static bool params_of(qn_qparams params[3], const qn_node *node)
+{
+    const bool floats = node->out[0]->type.dtype == QN_FLOAT32;
+    return qn_q_is_integer(node->in[0]->type.dtype) && qn_q_is_integer(node->in[3]->type.dtype) &&
+           (node->n_in <= 8 || !node->in[8]) && qn_q_param_of(&params[0], node, 1, 2) &&
+           qn_q_param_of(&params[1], node, 4, 5) &&
+           (floats ||
+            (qn_q_is_integer(node->out[0]->type.dtype) && qn_q_param_of(&params[2], node, 6, 7)));
 }
 
 static bool shapes_of(qn_matmul *out, const qn_claim *claim)
@@ -237,12 +251,9 @@ static bool shapes_of(qn_matmul *out, const qn_claim *claim)
 qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
-    qn_qparams params[3];
+    qn_qparams params[3] = {{.scale = 1}, {.scale = 1}, {.scale = 1}};
     qn_matmul shape;
-    if (!qn_q_is_integer(node->in[0]->type.dtype) || !qn_q_is_integer(node->in[3]->type.dtype) ||
-        !qn_q_is_integer(node->out[0]->type.dtype) || !qn_q_param_of(&params[0], node, 1, 2) ||
-        !qn_q_param_of(&params[1], node, 4, 5) || !qn_q_param_of(&params[2], node, 6, 7) ||
-        !shapes_of(&shape, claim))
+    if (!params_of(params, node) || !shapes_of(&shape, claim))
         return QN_OK;
     state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
@@ -253,7 +264,8 @@ qn_status qn_claim_q_matmul_two(bool *taken, qn_claim *claim)
     qn_claim_in(claim, node->in[0], QN_ROWS);
     qn_claim_in(claim, node->in[3], QN_ROWS);
     qn_q_tail_begin(&s->tail, node->out[0], params[2].zero);
-    qn_q_take_clips(claim, &s->tail.out, &s->tail.epilogue.first);
+    if (!s->tail.epilogue.floats)
+        qn_q_take_clips(claim, &s->tail.out, &s->tail.epilogue.first);
     qn_claim_out(claim, s->tail.out, QN_ROWS);
     claim->state = s;
     claim->kernel = &matmul_kernels[s->conv.shape.kind != QN_MAC_INT8];
