@@ -167,7 +167,7 @@ static void who_asks_for_bits_gets_them(void **state)
 
 /* What was done to the best of several tries is reported as well as what was done to the only
  * one. */
-static void strategies_tell_of_wide_layers(void **state)
+static void strategies_report_mixed_layers(void **state)
 {
     const char *const data = path;
     char folder[80], cache[96], made[112], *text;
@@ -206,6 +206,6 @@ int main(void)
         cmocka_unit_test(sensitive_layers_stay_float_for_every_target),
         cmocka_unit_test(chips_have_integers),
         cmocka_unit_test(who_asks_for_bits_gets_them),
-        cmocka_unit_test(strategies_tell_of_wide_layers)};
+        cmocka_unit_test(strategies_report_mixed_layers)};
     return cmocka_run_group_tests(tests, write_samples, remove_samples);
 }

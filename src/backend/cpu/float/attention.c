@@ -30,7 +30,8 @@ typedef struct attention_state {
     /* Some key is hidden, or scores are moved. */
     bool masked;
     qn_attention_mask mask;
-    /* Of the step, -1: none; elements from batch to batch and from head to head. */
+    /* The mask among the inputs of the step, -1: none; its elements from batch to batch and from
+     * head to head. */
     int32_t mask_in;
     int64_t mask_batch, mask_head;
     /* Floats of one thread. */

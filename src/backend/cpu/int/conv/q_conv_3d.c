@@ -12,7 +12,7 @@ typedef struct state {
     /* First: the layer's functions see it; its samples are planes of one run. */
     qn_q_layer layer;
     int64_t samples, channels, filters;
-    /* Of the map, the results and the kernel, and its steps. */
+    /* The depth of the map, the results and the kernel, and the steps of the kernel. */
     int64_t depth, out_depth, kernel, stride, dilation, pad;
     /* Planes are read where they lie: a result sees one of them. */
     bool direct;
