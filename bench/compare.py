@@ -139,10 +139,15 @@ class OpenVino(Peer):
 
 
 def start(engine, path, inputs, arguments):
-    """None where there is no file, or the engine cannot take it."""
+    """None where there is no file, or the engine cannot take or run it."""
+    if not path:
+        return None
     try:
-        return engine(path, inputs, arguments) if path else None
-    except RuntimeError:
+        started = engine(path, inputs, arguments)
+        if isinstance(started, Peer):
+            started.run()
+        return started
+    except Exception:  # whatever an engine throws
         return None
 
 

@@ -34,7 +34,7 @@ def cached(tool, name, make, may_fail=True):
                 shutil.rmtree(part)
                 raise
             with open(os.path.join(part, "failed"), "w", encoding="utf-8") as file:
-                file.write(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+                file.write(f"{type(error).__name__}: {(str(error).strip() or '-').splitlines()[0]}")
         try:
             os.rename(part, folder)
         except OSError:  # somebody else was faster

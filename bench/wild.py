@@ -183,6 +183,14 @@ def openvino_outputs(path, feeds):
     return result
 
 
+def outputs_of(tool, path, feeds):
+    """None where there is no file or the engine cannot run it."""
+    try:
+        return tool(path, feeds) if path else None
+    except Exception:  # whatever an engine throws
+        return None
+
+
 def error(outputs, truth):
     """The worst output's; those that only one side has a name for do not count."""
     worst = None
@@ -198,9 +206,10 @@ def error(outputs, truth):
 
 def errors_of(path, files):
     feeds = samples(path, HELD_OUT, seed=99)
-    truth = ort_outputs(path, feeds)
+    truth = outputs_of(ort_outputs, path, feeds) or openvino_outputs(path, feeds)
     tools = (quench_outputs, ort_outputs, openvino_outputs)
-    return [error(outputs(file, feeds), truth) if file else None for outputs, file in zip(tools, files)]
+    values = [outputs_of(outputs, file, feeds) for outputs, file in zip(tools, files)]
+    return [here and error(here, truth) for here in values]
 
 
 # ---- Rows --------------------------------------------------------------------------------------------------

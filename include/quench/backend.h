@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-#define QN_BACKEND_VERSION 1u
+#define QN_BACKEND_VERSION 2u
 
 typedef struct qn_backend qn_backend;
 typedef struct qn_backend_api qn_backend_api;
@@ -193,6 +193,10 @@ struct qn_kernel {
     void (*unbind)(qn_context *ctx, const void *state, void *bound);
     /* What state holds outside the plan's memory, prepared or not. */
     void (*free)(void *state);
+    /* What it takes beside other kernels, so that the quantizer can tell where integers would be
+     * slower than floats: nanoseconds of a multiply-accumulate and of a byte read or written, on
+     * one core of a CPU as most have it. 0: as run/cost.c has it for the type of its numbers. */
+    float mac_ns, byte_ns;
 };
 
 struct qn_backend {

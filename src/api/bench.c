@@ -199,6 +199,7 @@ static void add_steps(qn_item *root, const bench *b, double total)
         qn_item *row = qn_item_row(table);
         qn_item_int(row, "step", (int64_t)i);
         qn_item_real(row, "ms", ms, 4);
+        qn_item_real(row, "estimate_ms", qn_step_cost(b->plan, step), 4);
         qn_item_real(row, "share", ms / total, 3);
         qn_item_real(row, "gmacs", ms > 0 ? (double)step_macs(step) / (ms * 1e6) : 0, 1);
         qn_item_text(row, "operators", step_label(root->report, step, false));

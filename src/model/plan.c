@@ -223,6 +223,7 @@ qn_status qn_plan_create_observed(qn_plan **out, qn_context *ctx, qn_model *mode
     const qn_backend *backends[QN_MOST_BACKENDS];
     qn_plan_config config = {.backends = backends,
                              .direct = watch->direct,
+                             .only_claims = watch->only_claims,
                              .observe = watch->observe,
                              .observe_user = watch->user};
     *out = NULL;

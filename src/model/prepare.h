@@ -34,7 +34,7 @@ typedef struct qn_observe_options {
      * then may have a size now. */
     bool passed;
     /* What qn_plan_config says */
-    bool direct;
+    bool direct, only_claims;
     /* Must hold for plans of other shapes too: goes by names and types */
     qn_observe_fn *observe;
     /* Lives longer than the plan and its sessions */

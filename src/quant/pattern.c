@@ -97,11 +97,11 @@ static bool writes(const qn_node *node, const char *name)
     return node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0;
 }
 
-static void apply_sensitive(qn_quantizer *q, const char *name)
+static void apply_found(qn_quantizer *q, const char *name, const char *why)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (writes(q->nodes[i].node, name))
-            leave_float(&q->nodes[i], "the outputs are too sensitive to it in 8 bits");
+            leave_float(&q->nodes[i], why);
     }
 }
 
@@ -178,12 +178,13 @@ static qn_status apply_width(qn_quantizer *q, const char *text, bool is_name)
 qn_status qn_patterns_apply(qn_quantizer *q)
 {
     const qn_quant_settings *s = &q->settings;
-    for (size_t i = 0; i < s->n_float; i++) {
-        if (i + s->n_sensitive < s->n_float)
-            QN_TRY(apply_float(q, s->keep_float[i]));
-        else
-            apply_sensitive(q, s->keep_float[i]);
-    }
+    const size_t sensitive = s->n_float - s->n_sensitive, slow = sensitive - s->n_slow;
+    for (size_t i = 0; i < slow; i++)
+        QN_TRY(apply_float(q, s->keep_float[i]));
+    for (size_t i = slow; i < sensitive; i++)
+        apply_found(q, s->keep_float[i], "it is slower in integers than in float");
+    for (size_t i = sensitive; i < s->n_float; i++)
+        apply_found(q, s->keep_float[i], "the outputs are too sensitive to it in 8 bits");
     for (size_t i = 0; i < s->n_widths; i++)
         QN_TRY(apply_width(q, s->widths[i], i + s->n_searched_widths >= s->n_widths));
     return QN_OK;

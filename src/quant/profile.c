@@ -29,6 +29,7 @@ const qn_profile qn_profiles[] = {
      .any_clip = true,
      .rounds_after_function = true,
      .float_result = true,
+     .planned = true,
      .dynamic = true,
      .can = QN_CAN_ALL,
      .opset = 13,

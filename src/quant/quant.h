@@ -74,6 +74,9 @@ typedef struct qn_profile {
     bool rounds_after_function;
     /* A convolution of integers may have a float result. */
     bool float_result;
+    /* It runs what our planner plans, so that nodes may stay float which that would be faster
+     * for. */
+    bool planned;
     /* A set of QN_CAN_... flags. */
     unsigned can;
     /* The lowest opset to write. */
@@ -112,6 +115,8 @@ typedef struct qn_quant_settings {
     /* How many of the last patterns were found by measuring sensitivity instead of given by the
      * user. */
     size_t n_sensitive;
+    /* How many before those are names of values that are slower in integers than in float. */
+    size_t n_slow;
     /* Patterns with widths ("PATTERN=8", "=16", "=w8a16"); the last that fits a node counts. */
     const char *const *widths;
     size_t n_widths;
@@ -298,5 +303,9 @@ bool qn_quant_is_data(const qn_quant_node *node, int32_t i);
 /* Whether the node reads input i in 8 bits though the value has 16. Nodes that move numbers, and
  * Concat, have the width of what they move. */
 bool qn_quant_reads_int8(const qn_quantizer *q, const qn_quant_node *node, int32_t i);
+/* Whether no value becomes an integer. */
+bool qn_quantizer_is_empty(const qn_quantizer *q);
+/* Whether the node that writes the value of this name computes in integers. */
+bool qn_quantizer_writes_integer(const qn_quantizer *q, const char *name);
 
 #endif

@@ -1,4 +1,6 @@
 /* The tables of nodes and values that the rules fill. */
+#include <string.h>
+
 #include "ops/expand.h"
 #include "ops/nn_attrs.h"
 #include "quant/dynamic.h"
@@ -102,6 +104,25 @@ bool qn_quant_reads_int8(const qn_quantizer *q, const qn_quant_node *node, int32
         return false;
     const qn_quant_value *v = qn_quant_value_of(q, value);
     return v->integer && qn_quant_root(q, v)->bits > node->bits;
+}
+
+bool qn_quantizer_is_empty(const qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_values; i++) {
+        if (q->values[i].integer)
+            return false;
+    }
+    return true;
+}
+
+bool qn_quantizer_writes_integer(const qn_quantizer *q, const char *name)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_value *result = q->nodes[i].node->n_out > 0 ? q->nodes[i].node->out[0] : NULL;
+        if (q->nodes[i].integer && result && strcmp(result->name, name) == 0)
+            return true;
+    }
+    return false;
 }
 
 bool qn_quant_is_data(const qn_quant_node *node, int32_t i)

@@ -118,9 +118,6 @@ static qn_status fail_empty(const qn_quantizer *q)
 
 qn_status qn_reasons_check(const qn_quantizer *q)
 {
-    for (size_t i = 0; i < q->n_values; i++) {
-        if (q->values[i].integer)
-            return QN_OK;
-    }
-    return q->settings.dynamic || q->settings.may_be_empty ? QN_OK : fail_empty(q);
+    const bool may_be_empty = q->settings.dynamic || q->settings.may_be_empty;
+    return may_be_empty || !qn_quantizer_is_empty(q) ? QN_OK : fail_empty(q);
 }

@@ -1,5 +1,5 @@
-/* Times of layers, float beside integer; layers that integers make slower stay float where
- * asked. */
+/* Times of layers, float beside integer, measured or estimated; layers that integers make slower
+ * stay float. */
 #include "quantize/layer_times.h"
 
 #include <string.h>
@@ -36,15 +36,17 @@ static void note_step(void *user, size_t step)
     r->last_ms = now;
 }
 
-static qn_status make_runner(runner *r, qn_layer_times *times, const qn_quantize_input *input,
-                             qn_model *model)
+static qn_status make_plan(runner *r, qn_layer_times *times, const qn_quantize_input *input,
+                           qn_model *model, bool only_claims)
 {
     const qn_graph_options *asked = &input->options->calibrate.graph;
+    const qn_observe_options nothing = {.purpose = QN_PURPOSE_RUN, .only_claims = only_claims};
     qn_plan_options options = {.graph = input->data->graph};
     options.graph.skip = asked->skip;
     options.graph.n_skip = asked->n_skip;
-    QN_TRY(qn_plan_create_now(&r->plan, input->ctx, model, &options));
-    QN_TRY(qn_session_create(&r->session, input->ctx, r->plan));
+    QN_TRY(qn_plan_create_observed(&r->plan, input->ctx, model, &options, &nothing));
+    if (r->plan->deferred && !only_claims)
+        return qn_fail(input->ctx, QN_E_INVALID, "%s", r->plan->deferred);
     r->step_ms = qn_arena_array(&times->arena, r->plan->n_steps + 1, sizeof *r->step_ms);
     QN_TRY_ALLOC(input->ctx, r->step_ms);
     return QN_OK;
@@ -111,11 +113,36 @@ static qn_status real_layers(qn_names *by_value, qn_layer_times *times, qn_conte
     return QN_OK;
 }
 
+/* The values that the steps' nodes write and the float graph has. */
+static qn_status list_inside(qn_layer_time *layer, qn_layer_times *times, const runner *r,
+                             size_t begin, size_t end)
+{
+    size_t most = layer->n_inside + 1;
+    for (size_t i = begin; i < end; i++)
+        most += (size_t)r->plan->steps[i].n_nodes;
+    const char **names = qn_arena_array(&times->arena, most, sizeof *names);
+    QN_TRY_ALLOC(r->plan->ctx, names);
+    for (size_t i = 0; i < layer->n_inside; i++)
+        names[i] = layer->inside[i];
+    layer->inside = names;
+    for (size_t i = begin; i < end; i++) {
+        for (int32_t n = 0; n < r->plan->steps[i].n_nodes; n++) {
+            const qn_node *node = r->plan->steps[i].nodes[n];
+            const char *name = node->n_out > 0 && node->out[0] ? node->out[0]->name : "";
+            names[layer->n_inside] = qn_arena_text(&times->arena, name, qn_qdq_base_length(name));
+            QN_TRY_ALLOC(r->plan->ctx, names[layer->n_inside]);
+            layer->n_inside++;
+        }
+    }
+    return QN_OK;
+}
+
 /* What the quantized model does on the way to a value that the float one has is part of its
  * layer. */
-static void add_integers(const qn_names *by_value, qn_layer_times *times, const runner *r)
+static qn_status add_integers(const qn_names *by_value, qn_layer_times *times, const runner *r)
 {
     double before = 0;
+    size_t begin = 0;
     for (size_t i = 0; i < r->plan->n_steps; i++) {
         const char *value = value_of(&times->arena, r, i);
         qn_layer_time *layer = value ? qn_names_get(by_value, value) : NULL;
@@ -123,8 +150,11 @@ static void add_integers(const qn_names *by_value, qn_layer_times *times, const 
         if (!layer)
             continue;
         layer->integer_ms += before;
+        QN_TRY(list_inside(layer, times, r, begin, i + 1));
         before = 0;
+        begin = i + 1;
     }
+    return QN_OK;
 }
 
 /* Layers of the float plan that the other has no value of become part of the next that it has one
@@ -149,44 +179,81 @@ static qn_status make_layers(qn_layer_times *times, qn_context *ctx, const runne
 {
     qn_names by_value;
     qn_names_init(&by_value, ctx);
-    const qn_status status = real_layers(&by_value, times, ctx, &r[0]);
-    if (status == QN_OK) {
-        add_integers(&by_value, times, &r[1]);
+    qn_status status = real_layers(&by_value, times, ctx, &r[0]);
+    if (status == QN_OK)
+        status = add_integers(&by_value, times, &r[1]);
+    if (status == QN_OK)
         join_layers(times);
-    }
     qn_names_free(&by_value);
     return status;
 }
 
 /* ---- Measuring ------------------------------------------------------------------------------- */
 
+static qn_status make_plans(runner r[2], qn_layer_times *times, const qn_quantize_input *input,
+                            const qn_quantized_model *quantized, bool only_claims)
+{
+    QN_TRY(make_plan(&r[0], times, input, input->data->real, only_claims));
+    return make_plan(&r[1], times, input, quantized->model, only_claims);
+}
+
 static qn_status measure(qn_layer_times *times, const qn_quantize_input *input,
                          const qn_quantized_model *quantized, runner r[2])
 {
-    QN_TRY(make_runner(&r[0], times, input, input->data->real));
-    QN_TRY(make_runner(&r[1], times, input, quantized->model));
+    QN_TRY(make_plans(r, times, input, quantized, false));
+    for (int which = 0; which < 2; which++)
+        QN_TRY(qn_session_create(&r[which].session, input->ctx, r[which].plan));
     const bool pinned = qn_threads_pin(r[0].plan->threads);
     const qn_status status = run_both(r, input);
     if (pinned)
         qn_threads_unpin(r[0].plan->threads);
-    QN_TRY(status);
-    times->real_ms = r[0].whole_ms;
-    times->integer_ms = r[1].whole_ms;
-    return make_layers(times, input->ctx, r);
+    return status;
 }
 
-qn_status qn_layer_times_measure(qn_layer_times *out, const qn_quantize_input *input,
-                                 const qn_quantized_model *quantized)
+static qn_status estimate(qn_layer_times *times, const qn_quantize_input *input,
+                          const qn_quantized_model *quantized, runner r[2])
+{
+    QN_TRY(make_plans(r, times, input, quantized, true));
+    for (int which = 0; which < 2; which++) {
+        for (size_t i = 0; i < r[which].plan->n_steps; i++) {
+            r[which].step_ms[i] = qn_step_cost(r[which].plan, &r[which].plan->steps[i]);
+            r[which].whole_ms += r[which].step_ms[i];
+        }
+    }
+    return QN_OK;
+}
+
+typedef qn_status take_fn(qn_layer_times *times, const qn_quantize_input *input,
+                          const qn_quantized_model *quantized, runner r[2]);
+
+static qn_status take_times(qn_layer_times *out, const qn_quantize_input *input,
+                            const qn_quantized_model *quantized, take_fn *take)
 {
     runner r[2] = {{.plan = NULL}, {.plan = NULL}};
     *out = (qn_layer_times){.n_layers = 0};
     qn_arena_init(&out->arena, &input->ctx->allocator);
-    const qn_status status = measure(out, input, quantized, r);
+    qn_status status = take(out, input, quantized, r);
+    out->real_ms = r[0].whole_ms;
+    out->integer_ms = r[1].whole_ms;
+    if (status == QN_OK)
+        status = make_layers(out, input->ctx, r);
     for (int which = 0; which < 2; which++) {
         qn_session_free(r[which].session);
         qn_plan_free(r[which].plan);
     }
     return status;
+}
+
+qn_status qn_layer_times_measure(qn_layer_times *out, const qn_quantize_input *input,
+                                 const qn_quantized_model *quantized)
+{
+    return take_times(out, input, quantized, measure);
+}
+
+qn_status qn_layer_times_estimate(qn_layer_times *out, const qn_quantize_input *input,
+                                  const qn_quantized_model *quantized)
+{
+    return take_times(out, input, quantized, estimate);
 }
 
 void qn_layer_times_free(qn_layer_times *times)
@@ -218,44 +285,63 @@ void qn_layer_times_report(qn_item *root, const qn_layer_times *times)
 
 /* ---- The fastest mix ------------------------------------------------------------------------- */
 
-/* The patterns there are and the slow layers' values; *added of them. */
-static qn_status add_slow(qn_quant_settings *rules, size_t *added, const qn_layer_times *times,
-                          const qn_quantize_input *input, qn_arena *arena)
+/* The values of slow layers that are integers yet; *count of them. */
+static void list_slow(const char **names, size_t *count, const qn_layer_times *times,
+                      const qn_quantized_model *made)
 {
-    const char **all = qn_arena_array(arena, rules->n_float + times->n_layers + 1, sizeof *all);
-    QN_TRY_ALLOC(input->ctx, all);
-    for (size_t i = 0; i < rules->n_float; i++)
-        all[i] = rules->keep_float[i];
-    *added = 0;
     for (size_t i = 0; i < times->n_layers; i++) {
-        const char *value = times->layers[i].value;
-        if (!qn_layer_is_slow(times, &times->layers[i]) ||
-            !qn_graph_value(input->data->real->graph, value))
-            continue;
-        char *copy = qn_arena_text(arena, value, strlen(value));
-        QN_TRY_ALLOC(input->ctx, copy);
-        all[rules->n_float + (*added)++] = copy;
+        const qn_layer_time *layer = &times->layers[i];
+        for (size_t v = 0; qn_layer_is_slow(times, layer) && v < layer->n_inside; v++) {
+            if (qn_quantizer_writes_integer(made->quantizer, layer->inside[v]))
+                names[(*count)++] = layer->inside[v];
+        }
     }
+}
+
+/* The patterns there are and the slow layers' values, in front of those that are sensitive; *added
+ * of them. */
+static qn_status add_slow(qn_quant_settings *rules, size_t *added, const qn_layer_times *times,
+                          const qn_quantized_model *made, qn_arena *arena)
+{
+    const size_t given = rules->n_float - rules->n_sensitive;
+    size_t most = rules->n_float + 1;
+    for (size_t i = 0; i < times->n_layers; i++)
+        most += times->layers[i].n_inside;
+    const char **all = qn_arena_array(arena, most, sizeof *all);
+    QN_TRY_ALLOC(made->ctx, all);
+    for (size_t i = 0; i < given; i++)
+        all[i] = rules->keep_float[i];
+    list_slow(&all[given], added, times, made);
+    for (size_t i = given; i < given + *added; i++) {
+        all[i] = qn_arena_text(arena, all[i], strlen(all[i]));
+        QN_TRY_ALLOC(made->ctx, all[i]);
+    }
+    for (size_t i = given; i < rules->n_float; i++)
+        all[i + *added] = rules->keep_float[i];
     rules->keep_float = all;
     rules->n_float += *added;
+    rules->n_slow += *added;
     return QN_OK;
 }
 
 /* One round; *better tells whether the model at hand is another now. */
 static qn_status search_round(bool *better, qn_layer_times *times, qn_quantized_model *made,
-                              const qn_quantize_input *input, qn_arena *arena)
+                              const qn_quantize_input *input, qn_arena *arena,
+                              qn_layer_times_fn *take)
 {
     qn_quantize_settings settings = made->settings;
     qn_quantized_model tried = {.ctx = NULL};
     qn_layer_times now;
     size_t added = 0;
     *better = false;
-    QN_TRY(add_slow(&settings.rules, &added, times, input, arena));
+    QN_TRY(add_slow(&settings.rules, &added, times, made, arena));
     if (!added)
         return QN_OK;
+    settings.rules.may_be_empty = true;
     qn_status status = qn_quantize_make(&tried, input, &settings);
-    if (status == QN_OK) {
-        status = qn_layer_times_measure(&now, input, &tried);
+    tried.settings.rules.may_be_empty = made->settings.rules.may_be_empty;
+    if (status == QN_OK && !qn_quantizer_is_empty(tried.quantizer)) {
+        status = take(&now, input, &tried);
         *better = status == QN_OK && now.integer_ms < times->integer_ms;
         qn_layer_times_free(*better ? times : &now);
     }
@@ -268,10 +354,11 @@ static qn_status search_round(bool *better, qn_layer_times *times, qn_quantized_
 }
 
 qn_status qn_faster_layers_search(qn_layer_times *times, qn_quantized_model *made,
-                                  const qn_quantize_input *input, qn_arena *arena)
+                                  const qn_quantize_input *input, qn_arena *arena,
+                                  qn_layer_times_fn *take)
 {
     bool better = true;
     for (int round = 0; round < SEARCH_ROUNDS && better; round++)
-        QN_TRY(search_round(&better, times, made, input, arena));
+        QN_TRY(search_round(&better, times, made, input, arena, take));
     return QN_OK;
 }

@@ -2,6 +2,7 @@
 #include "quantize/search.h"
 
 #include "quantize/accuracy_budget.h"
+#include "quantize/layer_times.h"
 #include "quantize/mixed_precision.h"
 #include "quantize/repair_worst.h"
 
@@ -72,16 +73,60 @@ static qn_status check_repair(const qn_quantize_input *input)
                                 : "a model that is quantized already: its scales are kept");
 }
 
+/* Who asks for widths gets them. */
+static bool may_leave_slow(const qn_search *s)
+{
+    const qn_quantize_input *input = s->input;
+    return s->asked.rules.profile->planned && !input->options->bits && !s->asked.rules.n_widths &&
+           !s->asked.rules.dynamic && !input->scales && !input->mix && !input->given;
+}
+
+/* *made becomes the model that the planner has the fastest kernels for. */
+static qn_status make_fastest(qn_quantized_model *made, qn_search *s)
+{
+    qn_layer_times times;
+    qn_status status = qn_layer_times_estimate(&times, s->input, made);
+    if (status == QN_OK)
+        status = qn_faster_layers_search(&times, made, s->input, s->arena, qn_layer_times_estimate);
+    qn_layer_times_free(&times);
+    return status;
+}
+
+/* What the planner has only slow integers for stays float. How ranges are chosen does not matter
+ * to it. */
+static qn_status leave_slow(qn_search *s)
+{
+    qn_quantized_model made = {.ctx = NULL};
+    qn_quantize_settings settings = {.rules = s->asked.rules};
+    settings.params = (qn_param_options){.range = s->asked.params.range};
+    QN_TRY(qn_method_find(&settings.params.method, s->input->ctx, "min_max"));
+    qn_status status = qn_quantize_make(&made, s->input, &settings);
+    if (status == QN_OK)
+        status = make_fastest(&made, s);
+    if (status == QN_OK && made.settings.rules.n_slow) {
+        s->asked.rules = made.settings.rules;
+        qn_quantized_model_free(&s->ruled);
+        status = qn_quantize_rules(&s->ruled, s->input, &s->asked);
+    }
+    qn_quantized_model_free(&made);
+    return status;
+}
+
 qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s)
 {
     const qn_quantize_options *o = s->input->options;
     qn_layers layers;
     QN_TRY(check_runs(s->input));
     QN_TRY(check_repair(s->input));
+    if (may_leave_slow(s))
+        QN_TRY(leave_slow(s));
     QN_TRY(qn_layers_find(&layers, s));
     if (o->goal)
         return qn_accuracy_budget_search(out, s, &layers);
     QN_TRY(qn_mixed_precision_search(out, s, &layers));
+    /* Beside layers that became float others may not be worth their integers any more. */
+    if (out->mixed && may_leave_slow(s))
+        QN_TRY(make_fastest(&out->made, s));
     QN_TRY(qn_refinements_prove(out, s));
     return o->fix_worst ? qn_repair_worst(out, s, &layers, o->fix_worst) : QN_OK;
 }

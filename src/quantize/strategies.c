@@ -138,7 +138,8 @@ static qn_status finish_model(qn_strategies *r, const qn_quantize_input *input)
         return r->reported ? qn_quantize_report(root, &r->result, input, NULL) : QN_OK;
     qn_status status = qn_layer_times_measure(&times, input, &r->result.made);
     if (status == QN_OK && fastest)
-        status = qn_faster_layers_search(&times, &r->result.made, input, &r->arena);
+        status = qn_faster_layers_search(&times, &r->result.made, input, &r->arena,
+                                         qn_layer_times_measure);
     if (status == QN_OK && r->reported)
         status = qn_quantize_report(root, &r->result, input, &times);
     qn_layer_times_free(&times);

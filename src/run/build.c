@@ -365,6 +365,8 @@ static qn_status build_steps(qn_builder *b)
     }
     QN_TRY(finish_outputs(b));
     QN_TRY(list_observed(b));
+    if (b->config->only_claims)
+        return QN_OK;
     QN_TRY(prepare_steps(b));
     QN_TRY(qn_plan_memory(b->plan));
     return qn_plan_waits(b->plan);

@@ -142,6 +142,8 @@ typedef struct qn_plan_config {
     const qn_backend *const *backends;
     /* Sums are taken in one order, whatever the batch and the number of threads: no Winograd. */
     bool direct;
+    /* Kernels are chosen but not prepared: the plan tells what would run, and cannot run. */
+    bool only_claims;
     /* NULL: nothing */
     qn_observe_fn *observe;
     const void *observe_user;
@@ -155,6 +157,9 @@ QN_MUST_CHECK qn_status qn_plan_build(qn_plan **out, qn_model *model, const qn_p
 QN_MUST_CHECK qn_status qn_plan_defer(qn_plan **out, qn_model *model, const qn_plan_config *config,
                                       const char *why);
 qn_plan *qn_plan_retain(qn_plan *plan);
+/* What the step takes, in milliseconds on one core, as its kernel's rates and its shapes say: the
+ * same on every machine. (cost.c) */
+double qn_step_cost(const qn_plan *plan, const qn_step *step);
 /* Bytes that one session takes in all spaces. */
 size_t qn_plan_arena_bytes(const qn_plan *plan);
 size_t qn_plan_scratch_bytes(const qn_plan *plan);

@@ -195,7 +195,7 @@ static void test_refused(void **state)
     expect_failure(PLUGIN_FOLDER "/quench_backend_broken_entry.so",
                    "is no plug-in of quench, it has no symbol qn_plugin_main: take it out of");
     expect_failure(PLUGIN_FOLDER "/quench_backend_broken_version.so",
-                   "has version 2 of the interface, this library has version 1: compile it again");
+                   "has version 3 of the interface, this library has version 2: compile it again");
     expect_failure(PLUGIN_FOLDER "/quench_backend_broken_space.so",
                    "brings a memory space that lacks functions");
     expect_failure(PLUGIN_FOLDER "/not_there.so", "cannot be loaded");

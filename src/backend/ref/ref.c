@@ -152,8 +152,12 @@ static qn_status ref_bind(void **out, const void *opaque, const qn_step_io *io)
     return QN_OK;
 }
 
-static const qn_kernel ref_kernel = {
-    .name = "ref", .bind = ref_bind, .run = ref_run, .unbind = ref_unbind};
+static const qn_kernel ref_kernel = {.name = "ref",
+                                     .bind = ref_bind,
+                                     .run = ref_run,
+                                     .unbind = ref_unbind,
+                                     .mac_ns = 2,
+                                     .byte_ns = 2};
 
 static qn_status ref_claim(bool *taken, qn_claim *claim)
 {

@@ -86,7 +86,8 @@ static qn_status softmax_run(const void *opaque, void *bound, const qn_step_io *
     return QN_OK;
 }
 
-static const qn_kernel softmax_kernel = {.name = "int softmax", .run = softmax_run};
+static const qn_kernel softmax_kernel = {
+    .name = "int softmax", .run = softmax_run, .byte_ns = 0.2F};
 
 qn_status qn_claim_q_softmax(bool *taken, qn_claim *claim)
 {
@@ -144,7 +145,7 @@ static qn_status norm_run(const void *opaque, void *bound, const qn_step_io *io)
     return QN_OK;
 }
 
-static const qn_kernel norm_kernel = {.name = "int layer norm", .run = norm_run};
+static const qn_kernel norm_kernel = {.name = "int layer norm", .run = norm_run, .byte_ns = 0.09F};
 
 /* gamma or beta: one number for each element of a row. */
 static bool is_row(const qn_claim *claim, const qn_value *value, int64_t n)

@@ -253,7 +253,8 @@ static qn_status wino_run(const void *opaque, void *bound, const qn_step_io *io)
     return QN_OK;
 }
 
-static const qn_kernel wino_kernel = {.name = "winograd", .prepare = wino_prepare, .run = wino_run};
+static const qn_kernel wino_kernel = {
+    .name = "winograd", .prepare = wino_prepare, .run = wino_run, .mac_ns = 0.004F};
 
 /* How many tiles at once: V should stay in the second cache, and threads should get equal parts. */
 static void choose_batch(state *s, int64_t threads)

@@ -316,16 +316,24 @@ static void choose_band(qn_q_conv *c)
 
 /* Runs of outputs, or tiles of their own. Sums of 16-bit products have no place to go before the
  * last tap. */
-static bool is_depthwise(const qn_q_conv *c)
+static bool is_depthwise(const qn_q_conv *c, const qn_mac_kernels *k)
 {
     enum { WIDE_TAPS = 256 };
     const qn_q_epilogue *f = &c->mac.epilogue;
     const qn_q_conv_shape *s = &c->shape;
-    const qn_mac_kernels *k = c->plan.kernels;
     const bool fits = s->kind == QN_MAC_INT8 ? !f->is_int16 : qn_q_conv_length(c) <= WIDE_TAPS;
     const bool runs = k->depth && !f->has_sum && !f->floats && fits;
     return s->groups > 1 && s->group_channels == 1 && s->group_filters == 1 && !c->memory.y_pitch &&
            (k->depth_tiles || runs);
+}
+
+/* Runs end in bytes alone. What ends in floats or adds another map has the tiles of CPUs without
+ * VNNI. */
+static const qn_mac_kernels *choose_kernels(const qn_q_conv *c)
+{
+    const qn_mac_kernels *best = qn_mac_kernels_get(c->shape.kind, c->weight_info.fit_int8);
+    const qn_mac_kernels *tiles = qn_mac_kernels_get(c->shape.kind, false);
+    return !is_depthwise(c, best) && is_depthwise(c, tiles) ? tiles : best;
 }
 
 static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
@@ -335,7 +343,7 @@ static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
     bool winograd = false;
     c->plan.algorithm = QN_Q_CONV_PATCHES;
     c->tiles = (qn_q_conv_tiles){0};
-    if (is_depthwise(c))
+    if (is_depthwise(c, c->plan.kernels))
         c->plan.algorithm = QN_Q_CONV_DEPTHWISE;
     else if (is_pixel(g) && is_inside(g) && (is_whole(g) || c->plan.kernels->reads_int16))
         count_off(c);
@@ -363,10 +371,8 @@ static void set_steps(qn_q_conv *c)
 
 qn_status qn_q_conv_make_plan(qn_q_conv *c, qn_builder *builder, int64_t threads)
 {
-    c->plan =
-        (qn_q_conv_plan){.kernels = qn_mac_kernels_get(c->shape.kind, c->weight_info.fit_int8),
-                         .grid = c->shape.grid,
-                         .last_width = c->shape.grid.out_width};
+    c->plan = (qn_q_conv_plan){
+        .kernels = choose_kernels(c), .grid = c->shape.grid, .last_width = c->shape.grid.out_width};
     set_steps(c);
     c->plan.skips_padding = qn_q_conv_padding(c) == 0;
     QN_TRY(choose_algorithm(c, builder));
