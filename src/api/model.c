@@ -27,8 +27,10 @@ const char *qn_framework_name(size_t i)
 int qn_framework_is_read(const char *name)
 {
     for (size_t i = 0; i < qn_importers_count; i++) {
-        if (strcmp(qn_importers[i]->name, name) == 0)
-            return qn_importers[i]->load != NULL;
+        const qn_importer *importer = qn_importers[i];
+        if (importer->load && (strcmp(importer->name, name) == 0 ||
+                               (importer->family && strcmp(importer->family, name) == 0)))
+            return 1;
     }
     return 0;
 }

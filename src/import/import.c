@@ -74,9 +74,9 @@ static void list_takers(char *out, size_t size, unsigned option)
     size_t takers = 0, length = 0, told = 0;
     out[0] = 0;
     for (size_t i = 0; i < qn_importers_count; i++)
-        takers += (qn_importers[i]->takes & option) != 0;
+        takers += !qn_importers[i]->family && (qn_importers[i]->takes & option);
     for (size_t i = 0; i < qn_importers_count && length < size; i++) {
-        if (!(qn_importers[i]->takes & option))
+        if (qn_importers[i]->family || !(qn_importers[i]->takes & option))
             continue;
         const char *between = !told ? "" : told + 1 == takers ? " or " : ", ";
         told++;
@@ -110,10 +110,24 @@ static void note_idle_options(const qn_model_source *source, const qn_importer *
     }
 }
 
+/* The one of the named framework's importers that recognizes the source, else the named one. */
+static const qn_importer *importer_in(const qn_importer *named, const qn_model_source *source)
+{
+    if (named->detect(source))
+        return named;
+    for (size_t i = 0; i < qn_importers_count; i++) {
+        const qn_importer *importer = qn_importers[i];
+        if (importer->family && strcmp(importer->family, named->name) == 0 &&
+            importer->detect(source))
+            return importer;
+    }
+    return named;
+}
+
 static qn_status choose(qn_model **out, qn_model_source *source, const qn_importer *named)
 {
     const char *kind = NULL;
-    const qn_importer *importer = named ? named : importer_of(&kind, source);
+    const qn_importer *importer = named ? importer_in(named, source) : importer_of(&kind, source);
     if (!importer)
         importer = &qn_importer_onnx;
     if (!importer->load)
@@ -137,7 +151,7 @@ static qn_status find_named(const qn_importer **out, qn_context *ctx, const char
 /* A framework that cannot be read needs no file: PyTorch's models may be names. */
 static qn_status open_source(qn_model_source *source, const qn_importer *named)
 {
-    if (named && !named->load)
+    if (named && !qn_framework_is_read(named->name))
         return QN_OK;
     const char *kind;
     source->is_folder = qn_folder_is(source->path);

@@ -32,6 +32,9 @@ enum {
 typedef struct qn_importer {
     /* What options call it, and what people do. */
     const char *name, *title;
+    /* The framework that this is a kind of files of, or NULL: its name means this importer too,
+     * where it recognizes the file. */
+    const char *family;
     /* QN_IMPORT_...: the options that it takes; a note says that others have no effect. */
     unsigned takes;
     /* What the source looks like when it is of this framework ("a TensorFlow Lite model"), else

@@ -1,7 +1,7 @@
 """reference.py FRAMEWORK [MODEL...]: real models of QUENCH_DATA give in quench, and converted in ONNX Runtime, the outputs
-that their framework gave (ref.npz). MODELS has a row for each; what a ref.npz holds, `read_reference` knows."""
+that their framework gave (ref.npz). FRAMEWORK/models.py has a row for each; what a ref.npz holds, `read_reference` knows."""
 
-import lzma
+import importlib.util
 import os
 import re
 import sys
@@ -9,8 +9,9 @@ import sys
 import numpy as np
 
 from imported import check
+from samples import DATA
 
-DATA = os.environ.get("QUENCH_DATA", os.path.join("..", "shared", "data"))
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def seeded(spec):
@@ -62,48 +63,22 @@ def read_reference(path, own):
     return inputs, outputs
 
 
-def cifar(count):
-    """CIFAR-10's first test images, [count, 3, 32, 32] of 0..255."""
-    with lzma.open(os.path.join(DATA, "cifar10", "test_first4000.bin.xz")) as file:
-        records = np.frombuffer(file.read(3073 * count), np.uint8).reshape(count, 3073)
-    return records[:, 1:].reshape(count, 3, 32, 32).astype(np.float32)
-
-
-def caffe_mean():
-    """The mean image of a binaryproto, whose data are the last 3 * 32 * 32 floats but for nothing."""
-    with open(os.path.join(DATA, "caffe", "cifar10_quick", "mean.binaryproto"), "rb") as file:
-        content = file.read()
-    at = content.index(b"\x2a\x80\x60") + 3  # field 5, 12288 bytes
-    return np.frombuffer(content[at:at + 12288], "<f4").reshape(3, 32, 32)
-
-
-# A row: the model below QUENCH_DATA, and what differs from the plain case:
-#   ref     NAME/ in front of its keys
-#   make    the inputs, where the file does not hold them
-#   change  what is done to each input
-#   rename  the file's name of an output or input -> the model's; None: the model does not have it as an output
-#   flags   of the commands
-MODELS = {
-    "caffe": [
-        ("cifar10_full_v1/cifar10_full.prototxt",
-         {"make": lambda: {"data": cifar(32) - caffe_mean()}, "flags": ["-is", "32", "3", "32", "32"],
-          "rename": {"ip1": None}}),
-        ("hyperlpr_finemapping/HorizonalFinemapping.prototxt", {"rename": {"relu4": "dense"}}),
-        ("hyperlpr_ssd/mininet_ssd_v1.prototxt",
-         {"repeat": 4, "height_axis": 2, "change": lambda x: ((x - np.float32(127.5)) * np.float32(0.017)),
-          "rename": {"ssd0_concat1": None, "flatten0": None, "concat0": None}}),
-        ("mtcnn/det1.prototxt", {"ref": "det1", "flags": ["-is", "1", "3", "37", "50"]}),
-        ("mtcnn/det2.prototxt", {"ref": "det2", "flags": ["-is", "2", "3", "24", "24"]}),
-    ] + [(f"opencv_layers/{name}.prototxt", {"ref": name, "rename": rename}) for name, rename in (
-        ("layer_convolution", {}), ("layer_batch_norm", {}), ("layer_concat", {}), ("layer_concat_optim", {}),
-        ("layer_dropout", {}), ("layer_eltwise", {}), ("layer_lrn_channels", {}), ("layer_pooling_max", {}),
-        ("layer_prelu_fc", {}), ("layer_softmax", {}), ("shared_weights", {"concat": "sum"}),
-        ("channel_norm", {"reshape_back": "out"}), ("layer_interp", {}))],
-}
+def models_of(framework):
+    """The rows of FRAMEWORK/models.py. A row: the model below QUENCH_DATA, and what differs from the plain case:
+      ref     NAME/ in front of its keys
+      npz     the reference file, where it is not ref.npz
+      make    a function that makes the inputs, where the file does not hold them
+      change  what is done to each input
+      rename  the file's name of an output or input -> the model's; None: the model does not have it as an output
+      flags   of the commands"""
+    spec = importlib.util.spec_from_file_location("models", os.path.join(HERE, framework, "models.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.MODELS
 
 
 def run(framework, path, own):
-    model = os.path.join(DATA, framework, path)
+    model = os.path.join(DATA, path)
     if not os.path.exists(model):
         return None
     inputs, outputs = read_reference(os.path.join(os.path.dirname(model), own.get("npz", "ref.npz")), own)
@@ -118,7 +93,7 @@ def run(framework, path, own):
 
 def main():
     framework, chosen = sys.argv[1], sys.argv[2:]
-    rows = [row for row in MODELS[framework] if not chosen or any(word in row[0] for word in chosen)]
+    rows = [row for row in models_of(framework) if not chosen or any(word in row[0] for word in chosen)]
     done = [run(framework, *row) for row in rows]
     done = [good for good in done if good is not None]
     if not done:

@@ -13,7 +13,7 @@ from knight_table import ROOT, check_proof, known_tests  # noqa: E402
 
 QUENCH = os.environ["QUENCH"]
 # A section: what people call the framework, and its word.
-SECTIONS = {"Caffe": "caffe", "TensorFlow": "tensorflow", "TensorFlow Lite": "tensorflow", "PaddlePaddle": "paddle",
+SECTIONS = {"Caffe": "caffe", "TensorFlow": "tensorflow", "TensorFlow Lite": "tflite", "Keras": "keras", "PaddlePaddle": "paddle",
             "PyTorch": "pytorch"}
 GOLDEN = re.compile(r"^import\.golden\.(\w+): (.+)$")
 

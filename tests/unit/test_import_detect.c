@@ -44,8 +44,8 @@ static const char *detected(const void *bytes, size_t size)
 static void heads(void **state)
 {
     (void)state;
-    assert_string_equal(DETECTED("\x1c\0\0\0TFL3\x14\0\0\0"), "tensorflow");
-    assert_string_equal(DETECTED("\x89HDF\r\n\x1a\n\0\0\0\0"), "tensorflow");
+    assert_string_equal(DETECTED("\x1c\0\0\0TFL3\x14\0\0\0"), "tflite");
+    assert_string_equal(DETECTED("\x89HDF\r\n\x1a\n\0\0\0\0"), "keras");
     assert_string_equal(DETECTED("\x80\x02\x8a\x0al\xfc\x9c"), "pytorch");
     assert_string_equal(DETECTED("name: \"x\"\nlayer {\n}\n"), "caffe");
     assert_string_equal(DETECTED("layers{ type: CONVOLUTION }"), "caffe");
@@ -96,7 +96,9 @@ static void what_cannot_be_read_is_named(void **state)
 {
     (void)state;
     expect("\x1c\0\0\0TFL3", 8, NULL, QN_E_UNSUPPORTED,
-           ": looks like a TensorFlow Lite model: models of TensorFlow cannot be read yet");
+           ": looks like a TensorFlow Lite model: models of TensorFlow Lite cannot be read yet");
+    /* The name of a framework covers all kinds of its files. */
+    expect("\x1c\0\0\0TFL3", 8, "tensorflow", QN_E_UNSUPPORTED, "models of TensorFlow");
     expect("\x1c\0\0\0TFL3", 8, "onnx", QN_E_FORMAT, ": looks like a TensorFlow Lite model");
     expect("\x1f\x8b\x08\0", 4, NULL, QN_E_FORMAT, "compressed with gzip");
     expect("\x08\x08\x3a\5", 4, NULL, QN_E_FORMAT, "runs past the end");
@@ -106,10 +108,10 @@ static void frameworks_are_named(void **state)
 {
     qn_model *model;
     (void)state;
-    const qn_model_load_options keras = {.framework = "keras"};
+    const qn_model_load_options darknet = {.framework = "darknet"};
     const qn_model_load_options pytorch = {.framework = "pytorch"};
-    assert_int_equal(qn_import(&model, ctx, path, &keras), QN_E_INVALID);
-    assert_non_null(strstr(qn_context_error(ctx), "'keras'"));
+    assert_int_equal(qn_import(&model, ctx, path, &darknet), QN_E_INVALID);
+    assert_non_null(strstr(qn_context_error(ctx), "'darknet'"));
     /* What cannot be read needs no file to say so. */
     assert_int_equal(qn_import(&model, ctx, "resnet18", &pytorch), QN_E_UNSUPPORTED);
     const qn_model_load_options onnx = {.framework = "onnx"};
@@ -119,7 +121,7 @@ static void frameworks_are_named(void **state)
     qn_model_free(model);
     assert_true(qn_framework_is_read("onnx"));
     assert_false(qn_framework_is_read("caffe"));
-    assert_false(qn_framework_is_read("keras"));
+    assert_false(qn_framework_is_read("darknet"));
     assert_string_equal(qn_framework_name(0), "onnx");
     assert_null(qn_framework_name(qn_importers_count));
 }

@@ -1,4 +1,4 @@
-/* TensorFlow, with TensorFlow Lite and Keras: what their files look like. */
+/* TensorFlow: what their files look like. */
 #include "import/detect.h"
 
 /* GraphDef: nodes, each with a name and an operator. */
@@ -27,12 +27,6 @@ static bool is_saved_model(qn_string file)
 static const char *detect(const qn_model_source *source)
 {
     const qn_string file = {(const char *)source->map.data, source->map.size};
-    if (qn_detect_bytes(source, 4, "TFL3", 4))
-        return "a TensorFlow Lite model";
-    if (qn_detect_bytes(source, 0, "\x89HDF\r\n\x1a\n", 8))
-        return "an HDF5 file, as Keras makes them";
-    if (qn_detect_zipped(source, "model.weights.h5"))
-        return "a Keras model";
     if (qn_detect_in_folder(source, "saved_model.pb") ||
         qn_detect_in_folder(source, "saved_model.pbtxt") || is_saved_model(file))
         return "a SavedModel of TensorFlow";
@@ -44,4 +38,4 @@ const qn_importer qn_importer_tensorflow = {
     .title = "TensorFlow",
     .takes = QN_IMPORT_ENDS | QN_IMPORT_LAYOUT,
     .detect = detect,
-    .brief = "graphs (.pb), SavedModel folders, Keras and TensorFlow Lite files"};
+    .brief = "graphs (.pb), SavedModel folders, and what keras and tflite read"};
