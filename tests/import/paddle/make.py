@@ -800,7 +800,7 @@ def operators_without_functions():
     from paddle import _C_ops
     x = floats("x", [1, 4, 6, 6])
     made = [_C_ops.affine_channel(x, weights([4]), weights([4]), "NCHW"), _C_ops.shuffle_channel(x, 2), _C_ops.norm(x, 1, 1e-10, False),
-            _C_ops.mean_all(x), _C_ops.reverse(x, [1]), _C_ops.shape(x), _C_ops.share_data(x) * 2.0,
+            _C_ops.mean_all(x), _C_ops.reverse(x, [1]), _C_ops.shape(x),
             _C_ops.increment(paddle.mean(x), 2.5), _C_ops.fc(x, weights([144, 5]), weights([5]), 1, "relu", False)]
     return [value[0] if isinstance(value, (list, tuple)) else value for value in made]
 
