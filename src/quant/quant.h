@@ -33,7 +33,10 @@ enum {
     QN_CAN_SIGMOID = 2048,
     /* PRelu with one slope per channel. */
     QN_CAN_PRELU = 4096,
-    QN_CAN_ALL = 8191
+    QN_CAN_ALL = 8191,
+    /* Pow with a constant exponent. Its range is so wide that only a chip, which has nothing else,
+     * makes integers of it. */
+    QN_CAN_POW = 8192
 };
 
 /* What a target does with numbers of one width. */
