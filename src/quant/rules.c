@@ -246,7 +246,12 @@ static void settle(qn_quantizer *q)
         changed = false;
         for (size_t i = 0; i < q->n_nodes; i++) {
             qn_quant_node *n = &q->nodes[i];
+<<<<<<< HEAD
             if (!n->integer || n->quant_class == QN_CLASS_MAC || is_of_chip(q, n))
+=======
+            if (!n->integer || n->quant_class == QN_CLASS_MAC ||
+                n->quant_class == QN_CLASS_RECURRENT)
+>>>>>>> main
                 continue;
             const bool fed = is_fed(q, n), useful = fed && is_useful(q, n);
             if (useful)
@@ -311,6 +316,14 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
     return NULL;
 }
 
+/* The states of a recurrent node, and the cell that a chip gives. */
+static bool is_state(const qn_quantizer *q, const qn_quant_node *from, const qn_value *value)
+{
+    enum { CELL = 2 };
+    const bool ends = value->is_output && q->settings.profile->fixed_point;
+    return from->quant_class == QN_CLASS_RECURRENT && (value->producer_slot < CELL || ends);
+}
+
 /* Constants are quantized where they are read. */
 static void settle_value(const qn_quantizer *q, qn_quant_value *v)
 {
@@ -323,7 +336,12 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
+<<<<<<< HEAD
         v->integer = v->integer || must_be_rounded(q, from);
+=======
+        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from) ||
+                     ends_in_integers(q, from);
+>>>>>>> main
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */
@@ -387,8 +405,20 @@ static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
     v->existing = v->existing ? v->existing : q->values[v->source].existing;
 }
 
+/* Y, which has all states, and Y_h, the last ones. */
+static void join_states(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (q->nodes[i].integer && q->nodes[i].quant_class == QN_CLASS_RECURRENT &&
+            node->n_out > 1 && node->out[1])
+            join(q, node->out[0], node->out[1]);
+    }
+}
+
 static void join_values(qn_quantizer *q)
 {
+    join_states(q);
     for (size_t i = 0; i < q->n_values; i++)
         look_behind_limit(q, &q->values[i]);
     for (size_t i = 0; i < q->n_nodes; i++) {
