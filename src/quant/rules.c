@@ -207,7 +207,7 @@ static bool is_read_by_breaker(const qn_value *value)
 static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
     if (q->settings.profile->fixed_point)
-        return n->integer;
+        return n->integer && n->quant_class != QN_CLASS_RECURRENT; /* see is_state */
     const bool pools = n->node->op == &qn_op_GlobalAveragePool && n->integer;
     if (pools && n->node->in[0]->producer && !n->node->out[0]->is_output)
         return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->number]);
@@ -246,12 +246,8 @@ static void settle(qn_quantizer *q)
         changed = false;
         for (size_t i = 0; i < q->n_nodes; i++) {
             qn_quant_node *n = &q->nodes[i];
-<<<<<<< HEAD
-            if (!n->integer || n->quant_class == QN_CLASS_MAC || is_of_chip(q, n))
-=======
             if (!n->integer || n->quant_class == QN_CLASS_MAC ||
-                n->quant_class == QN_CLASS_RECURRENT)
->>>>>>> main
+                n->quant_class == QN_CLASS_RECURRENT || is_of_chip(q, n))
                 continue;
             const bool fed = is_fed(q, n), useful = fed && is_useful(q, n);
             if (useful)
@@ -336,12 +332,7 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
-<<<<<<< HEAD
-        v->integer = v->integer || must_be_rounded(q, from);
-=======
-        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from) ||
-                     ends_in_integers(q, from);
->>>>>>> main
+        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from);
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */
