@@ -6,16 +6,17 @@
  *
  *     ROW(TYPE, field, SINCE, STANDARD, .help = "one line", ...)
  *
- *     TYPE      FLAG (int), INT, LONG (int64_t), SEED (uint64_t), SIZE (size_t), REAL (double), TEXT;
- *               TEXTS, REALS, LONGS and SHAPES: a pointer `field` and a number `n_field`;
+ *     TYPE      FLAG (int), INT, LONG (int64_t), SEED (uint64_t), SIZE (size_t), REAL (double),
+ *               TEXT; TEXTS, REALS, LONGS and SHAPES: a pointer `field` and a number `n_field`;
  *               PART(struct): options inside options; PLAIN(type): what only code can give
  *     SINCE     the QN_OPTIONS_VERSION that brought it: new rows may stand anywhere
  *     STANDARD  the value that _INIT gives; checks pass it over
  *     .help     one line, for people who type it
  *     .least .most          range of numbers
- *     .words .word .known   texts allowed: blanks between them; the i-th; whether one is. .open: others too
- *     .name .also .shorts .value      how the command calls it (--name, -short), and its value; none: not at all
- *     .key      the key of the result's metadata that has it
+ *     .words .word .known   texts allowed: blanks between them; the i-th; whether one is
+ *     .open                 others are allowed too
+ *     .name .also .shorts   how the command calls it (--name, -short); none: not at all
+ *     .value                what the command calls its value
  *
  * A second list of the same file, QN_..._RULES, has a row RULE(RELATION, field, other, "why") for
  * options that do not go together (qn_option_relation). */
@@ -106,7 +107,6 @@ typedef struct qn_option {
     int (*known)(const char *text);
     int open;
     const char *name, *also, *shorts, *value;
-    const char *key;
 } qn_option;
 
 /* EXCLUDES: both together are an error. WITHOUT: the option has no effect beside the other one, and

@@ -7,7 +7,8 @@
 
 /* ---- Versions --------------------------------------------------------------------------------
  * A compiler puts fields one behind the other, each at a multiple of its alignment, and a struct's
- * size is a multiple of the largest one. So the rows that a version had say where its fields lie. */
+ * size is a multiple of the largest one. So the rows that a version had say where its fields
+ * lie. */
 
 typedef struct layout {
     size_t end, align;

@@ -110,7 +110,7 @@ static void frameworks_are_named(void **state)
     (void)state;
     const qn_model_load_options darknet = {QN_OPTIONS_VERSION, .framework = "darknet"};
     const qn_model_load_options pytorch = {QN_OPTIONS_VERSION, .framework = "pytorch"};
-    assert_int_equal(qn_import(&model, ctx, path, &darknet), QN_E_INVALID);
+    assert_int_equal(qn_import(&model, ctx, path, &darknet), QN_E_OPTION);
     assert_non_null(strstr(qn_context_error(ctx), "'darknet'"));
     /* What cannot be read needs no file to say so. */
     assert_int_equal(qn_import(&model, ctx, "resnet18", &pytorch), QN_E_UNSUPPORTED);
