@@ -69,6 +69,7 @@ def models_of(framework):
       npz     the reference file, where it is not ref.npz
       make    a function that makes the inputs, where the file does not hold them
       change  what is done to each input
+      give    a function that makes the outputs, where the file's are not those to compare with
       rename  the file's name of an output or input -> the model's; None: the model does not have it as an output
       flags   of the commands
       one_by_one  the samples of the reference are run one after the other"""
@@ -85,6 +86,8 @@ def run(framework, path, own):
     inputs, outputs = read_reference(os.path.join(os.path.dirname(model), own.get("npz", "ref.npz")), own)
     if "make" in own:
         inputs = own["make"]()
+    if "give" in own:
+        outputs = {name: (array, None) for name, array in own["give"]().items()}
     names = own.get("rename", {})
     inputs = {names.get(name, name): own.get("change", lambda x: x)(array) for name, array in inputs.items()}
     outputs = {names.get(name, name): value for name, value in outputs.items() if names.get(name, name) is not None}

@@ -121,7 +121,8 @@ qn_status qn_tfl_bias(qn_value **out, tfl_layer *l, size_t i, size_t x, size_t w
     return integer_bias(out, l, l->in[i], l->in[x], l->in[w]);
 }
 
-/* Filters in ONNX's order: `perm` of the file's, whose channels that have scales go to the front. */
+/* Filters in ONNX's order: `perm` of the file's, whose channels that have scales go to the
+ * front. */
 static qn_status take_filter(qn_value **out, tfl_layer *l, size_t i, const int64_t *perm,
                              size_t rank)
 {
@@ -192,15 +193,14 @@ qn_status qn_tfl_conv_3d(tfl_layer *l)
 {
     static const int64_t perm[] = {4, 3, 0, 1, 2};
     qn_value *filter;
-    tfl_window w = {.rank = 3,
-                    .same = qn_tfl_byte(l, CONV3D_PADDING) == QN_TFL_SAME,
-                    .strides = {qn_tfl_int(l, CONV3D_STRIDE_D, 0),
-                                qn_tfl_int(l, CONV3D_STRIDE_H, 0),
-                                qn_tfl_int(l, CONV3D_STRIDE_W, 0)},
-                    .dilations = {qn_tfl_int(l, CONV3D_DILATION_D, 1),
-                                  qn_tfl_int(l, CONV3D_DILATION_H, 1),
-                                  qn_tfl_int(l, CONV3D_DILATION_W, 1)},
-                    .activation = qn_tfl_byte(l, CONV3D_ACTIVATION)};
+    tfl_window w = {
+        .rank = 3,
+        .same = qn_tfl_byte(l, CONV3D_PADDING) == QN_TFL_SAME,
+        .strides = {qn_tfl_int(l, CONV3D_STRIDE_D, 0), qn_tfl_int(l, CONV3D_STRIDE_H, 0),
+                    qn_tfl_int(l, CONV3D_STRIDE_W, 0)},
+        .dilations = {qn_tfl_int(l, CONV3D_DILATION_D, 1), qn_tfl_int(l, CONV3D_DILATION_H, 1),
+                      qn_tfl_int(l, CONV3D_DILATION_W, 1)},
+        .activation = qn_tfl_byte(l, CONV3D_ACTIVATION)};
     QN_TRY(take_filter(&filter, l, 1, perm, 5));
     return finish_conv(l, &w, filter, 1);
 }
@@ -234,8 +234,7 @@ static qn_status build_transposed(qn_value **y, tfl_layer *l, qn_graph_build_inp
 }
 
 /* `sizes`: the output's shape in the file's order, [N, spatial..., C]. */
-static qn_status finish_transposed(tfl_layer *l, tfl_window *w, size_t first,
-                                   const int64_t *sizes)
+static qn_status finish_transposed(tfl_layer *l, tfl_window *w, size_t first, const int64_t *sizes)
 {
     static const int64_t perms[][5] = {{3, 0, 1, 2}, {4, 3, 0, 1, 2}};
     int64_t added[MAX_SPATIAL];
@@ -279,14 +278,13 @@ qn_status qn_tfl_conv_3d_transpose(tfl_layer *l)
 {
     int64_t shape[QN_TFL_MAX_INTS];
     size_t count;
-    tfl_window w = {.rank = 3,
-                    .strides = {qn_tfl_int(l, CONV3D_STRIDE_D, 0),
-                                qn_tfl_int(l, CONV3D_STRIDE_H, 0),
-                                qn_tfl_int(l, CONV3D_STRIDE_W, 0)},
-                    .dilations = {qn_tfl_int(l, CONV3D_DILATION_D, 1),
-                                  qn_tfl_int(l, CONV3D_DILATION_H, 1),
-                                  qn_tfl_int(l, CONV3D_DILATION_W, 1)},
-                    .activation = qn_tfl_byte(l, CONV3D_ACTIVATION)};
+    tfl_window w = {
+        .rank = 3,
+        .strides = {qn_tfl_int(l, CONV3D_STRIDE_D, 0), qn_tfl_int(l, CONV3D_STRIDE_H, 0),
+                    qn_tfl_int(l, CONV3D_STRIDE_W, 0)},
+        .dilations = {qn_tfl_int(l, CONV3D_DILATION_D, 1), qn_tfl_int(l, CONV3D_DILATION_H, 1),
+                      qn_tfl_int(l, CONV3D_DILATION_W, 1)},
+        .activation = qn_tfl_byte(l, CONV3D_ACTIVATION)};
     QN_TRY(qn_tfl_sizes(shape, &count, l, 0));
     if (count != 5)
         return qn_tfl_wrong(l, "an output of %zu axes", count);
@@ -320,13 +318,12 @@ qn_status qn_tfl_transpose_conv_bias(tfl_layer *l)
 
 static qn_status pool_window(qn_value **y, tfl_layer *l, tfl_window *w, qn_value *x)
 {
-    *w = (tfl_window){
-        .rank = 2,
-        .same = qn_tfl_byte(l, CONV_PADDING) == QN_TFL_SAME,
-        .kernel = {qn_tfl_int(l, POOL_FILTER_H, 0), qn_tfl_int(l, POOL_FILTER_W, 0)},
-        .strides = {qn_tfl_int(l, CONV_STRIDE_H, 0), qn_tfl_int(l, CONV_STRIDE_W, 0)},
-        .dilations = {1, 1},
-        .activation = qn_tfl_byte(l, POOL_ACTIVATION)};
+    *w = (tfl_window){.rank = 2,
+                      .same = qn_tfl_byte(l, CONV_PADDING) == QN_TFL_SAME,
+                      .kernel = {qn_tfl_int(l, POOL_FILTER_H, 0), qn_tfl_int(l, POOL_FILTER_W, 0)},
+                      .strides = {qn_tfl_int(l, CONV_STRIDE_H, 0), qn_tfl_int(l, CONV_STRIDE_W, 0)},
+                      .dilations = {1, 1},
+                      .activation = qn_tfl_byte(l, POOL_ACTIVATION)};
     QN_TRY(pad_window(w, l, x));
     return build_window(y, l, l->row->op, QN_INPUTS(x), w, 1);
 }

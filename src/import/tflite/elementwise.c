@@ -229,8 +229,8 @@ qn_status qn_tfl_squared_difference(tfl_layer *l)
     return qn_tfl_put(l, 0, y, order);
 }
 
-/* The quotient is rounded down; ONNX's Div of integers is rounded to zero, so that one is taken away
- * where the rest is neither 0 nor of the divisor's sign, as Mod's never is. */
+/* The quotient is rounded down; ONNX's Div of integers is rounded to zero, so that one is taken
+ * away where the rest is neither 0 nor of the divisor's sign, as Mod's never is. */
 static qn_status floor_quotient(qn_value **y, tfl_layer *l, qn_value *a, qn_value *b)
 {
     qn_value *rest;
@@ -294,8 +294,8 @@ qn_status qn_tfl_prelu(tfl_layer *l)
     return qn_tfl_put(l, 0, y, order);
 }
 
-/* atan(y / x) is in the right half of the plane; in the left one half a turn is missing, towards the
- * side of y. */
+/* atan(y / x) is in the right half of the plane; in the left one half a turn is missing, towards
+ * the side of y. */
 qn_status qn_tfl_atan2(tfl_layer *l)
 {
     qn_axis_order order;

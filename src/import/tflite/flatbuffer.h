@@ -1,5 +1,5 @@
-/* Flatbuffers without generated code: tables whose fields are asked for by number. Nothing is copied
- * and nothing is read outside of the bytes: what points out of them counts as absent and is
+/* Flatbuffers without generated code: tables whose fields are asked for by number. Nothing is
+ * copied and nothing is read outside of the bytes: what points out of them counts as absent and is
  * remembered, so that a reader asks once, behind what it has read, whether all of it was there. */
 #ifndef QN_FLATBUFFER_H
 #define QN_FLATBUFFER_H
@@ -46,7 +46,7 @@ qn_flat_list qn_flat_items(const qn_flat_table *table, unsigned field, size_t it
 
 int64_t qn_flat_item_int(const qn_flat_list *list, size_t i);
 float qn_flat_item_real(const qn_flat_list *list, size_t i);
-/* Of a list of tables, whose items have 4 bytes. */
+/* An item of a list of tables, which have 4 bytes each. */
 qn_flat_table qn_flat_item(const qn_flat_list *list, size_t i);
 
 #endif

@@ -90,7 +90,7 @@ qn_status qn_tfl_activate(qn_value **y, tfl_layer *l, qn_value *x, int64_t activ
 static bool is_implied(const tfl_tensor *t, int64_t activation)
 {
     const double low = activation == QN_TFL_RELU_N1_TO_1 ? -1 : 0;
-    const double high = activation == QN_TFL_RELU     ? (double)INFINITY
+    const double high = activation == QN_TFL_RELU    ? (double)INFINITY
                         : activation == QN_TFL_RELU6 ? 6
                                                      : 1;
     const qn_qparams whole = qn_qparams_of_type(t->dtype);

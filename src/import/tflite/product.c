@@ -8,7 +8,7 @@ enum { MATMUL_ADJ_X = 0, MATMUL_ADJ_Y = 1, MATMUL_ASYMMETRIC = 2 };
 
 /* ---- Integer weights, real inputs ------------------------------------------------------------ */
 
-/* Of each index of the first axis; the other axes become 1. */
+/* The extreme of each index of the first axis; the other axes become 1. */
 static qn_status extreme_of(qn_value **out, tfl_layer *l, const qn_op *op, qn_value *x)
 {
     int64_t axes[QN_MAX_RANK];
@@ -109,16 +109,34 @@ static qn_status build_gemm(qn_value **y, tfl_layer *l, qn_value *weights, qn_va
     QN_TRY(take_rows(&x, l, columns));
     QN_TRY(qn_tfl_dequantize(&weights, l, weights, l->in[1], l->in[1]->axis));
     const qn_graph_build_inputs inputs = QN_INPUTS(x, weights, bias);
-    return qn_graph_build(y, l->b, &qn_op_Gemm,
-                          (qn_graph_build_inputs){inputs.at, bias ? 3u : 2u},
+    return qn_graph_build(y, l->b, &qn_op_Gemm, (qn_graph_build_inputs){inputs.at, bias ? 3u : 2u},
                           QN_WITH(QN_A_INT("transB", 1)));
 }
 
-/* Weights [F, C]. */
+/* The axes of x, and as many numbers along the last one as there are rows of weights. */
+static qn_status put_kept(tfl_layer *l, qn_value *y, const qn_value *x, const qn_value *weights)
+{
+    int64_t dims[QN_MAX_RANK];
+    const int32_t rank = qn_tfl_rank(x);
+    int32_t open = 0;
+    for (int32_t i = 0; i < rank - 1; i++) {
+        dims[i] = qn_tfl_dim(x, i);
+        open += dims[i] < 0;
+    }
+    dims[rank - 1] = qn_tfl_dim(weights, 0);
+    if (open > 1)
+        return qn_tfl_unsupported(l, "several sizes of its input are open");
+    QN_TRY(qn_tfl_activate(&y, l, y, qn_tfl_byte(l, DENSE_ACTIVATION)));
+    if (qn_tfl_is_quantized(l->out[0]))
+        QN_TRY(qn_tfl_quantize(&y, l, y, l->out[0]));
+    QN_TRY(qn_tfl_reshape(&y, l, y, dims, (size_t)rank));
+    return qn_tfl_give_raw(l, 0, y, QN_ORDER_OWN);
+}
+
+/* Weights [F, C]. Integers have rows always, since engines know a Gemm of them with its bias. */
 qn_status qn_tfl_fully_connected(tfl_layer *l)
 {
     qn_value *x, *weights, *bias, *y;
-    const bool keeps = qn_tfl_byte(l, DENSE_KEEP_DIMS) != 0;
     QN_TRY(qn_tfl_expect(l, 2, 1));
     if (qn_tfl_byte(l, DENSE_FORMAT) != 0)
         return qn_tfl_unsupported(l, "its weights are shuffled");
@@ -127,25 +145,14 @@ qn_status qn_tfl_fully_connected(tfl_layer *l)
     QN_TRY(qn_tfl_bias(&bias, l, 2, 0, 1));
     if (qn_tfl_rank(weights) != 2)
         return qn_tfl_wrong(l, "its weights have %d axes", (int)qn_tfl_rank(weights));
-    const bool hybrid = qn_tfl_is_quantized(l->in[1]) && !qn_tfl_is_quantized(l->in[0]);
-    if (keeps && qn_tfl_rank(x) > 2 && !hybrid)
+    const bool keeps = qn_tfl_byte(l, DENSE_KEEP_DIMS) && qn_tfl_rank(x) > 2;
+    if (keeps && !qn_tfl_is_quantized(l->in[1]))
         QN_TRY(build_batched(&y, l, weights, bias));
     else
         QN_TRY(build_gemm(&y, l, weights, bias));
-    if (keeps && qn_tfl_rank(x) > 2 && hybrid) {
-        int64_t dims[QN_MAX_RANK];
-        const int32_t rank = qn_tfl_rank(x);
-        int32_t open = 0;
-        for (int32_t i = 0; i < rank - 1; i++) {
-            dims[i] = qn_tfl_dim(x, i);
-            open += dims[i] < 0;
-        }
-        dims[rank - 1] = qn_tfl_dim(weights, 0);
-        if (open > 1)
-            return qn_tfl_unsupported(l, "several sizes of its input are open");
-        QN_TRY(qn_tfl_reshape(&y, l, y, dims, (size_t)rank));
-    }
-    return qn_tfl_put_active(l, y, QN_ORDER_OWN, qn_tfl_byte(l, DENSE_ACTIVATION));
+    if (!keeps || !qn_tfl_is_quantized(l->in[1]))
+        return qn_tfl_put_active(l, y, QN_ORDER_OWN, qn_tfl_byte(l, DENSE_ACTIVATION));
+    return put_kept(l, y, x, weights);
 }
 
 /* ---- BATCH_MATMUL ---------------------------------------------------------------------------- */

@@ -9,10 +9,9 @@ enum { MAX_DEPTH = 16 };
 
 /* By the number of the schema's TensorType. */
 static const qn_dtype dtypes[] = {
-    QN_FLOAT32,   QN_FLOAT16, QN_INT32,   QN_UINT8,     QN_INT64,     QN_UNDEFINED,
-    QN_BOOL,      QN_INT16,   QN_UNDEFINED, QN_INT8,    QN_FLOAT64,   QN_UNDEFINED,
-    QN_UINT64,    QN_UNDEFINED, QN_UNDEFINED, QN_UINT32, QN_UINT16,   QN_INT8,
-    QN_BFLOAT16,
+    QN_FLOAT32,   QN_FLOAT16,   QN_INT32,  QN_UINT8,   QN_INT64,     QN_UNDEFINED, QN_BOOL,
+    QN_INT16,     QN_UNDEFINED, QN_INT8,   QN_FLOAT64, QN_UNDEFINED, QN_UINT64,    QN_UNDEFINED,
+    QN_UNDEFINED, QN_UINT32,    QN_UINT16, QN_INT8,    QN_BFLOAT16,
 };
 enum { TYPE_INT4 = 17 };
 
@@ -170,14 +169,15 @@ static const tfl_op *row_of(const char **name, tfl_reader *r, const qn_flat_tabl
     for (size_t i = 0; i < qn_tfl_ops_count; i++) {
         const tfl_op *row = &qn_tfl_ops[i];
         *name = row->name;
-        if (row->code == number && (number != QN_TFL_CUSTOM ||
-                                    (strlen(row->name) == custom.length &&
-                                     memcmp(row->name, custom.text, custom.length) == 0)))
+        if (row->code == number &&
+            (number != QN_TFL_CUSTOM || (strlen(row->name) == custom.length &&
+                                         memcmp(row->name, custom.text, custom.length) == 0)))
             return row;
     }
-    *name = number == QN_TFL_CUSTOM
-                ? qn_arena_text(&r->b->model->arena, custom.length ? custom.text : "", custom.length)
-                : qn_arena_format(&r->b->model->arena, "operator %lld", (long long)number);
+    *name =
+        number == QN_TFL_CUSTOM
+            ? qn_arena_text(&r->b->model->arena, custom.length ? custom.text : "", custom.length)
+            : qn_arena_format(&r->b->model->arena, "operator %lld", (long long)number);
     return NULL;
 }
 
@@ -214,7 +214,8 @@ static qn_status read_layer(tfl_layer *l, tfl_reader *r, tfl_scope *scope,
     return r->flat.fault ? qn_graph_builder_fail(r->b, QN_E_FORMAT, "%s", r->flat.fault) : QN_OK;
 }
 
-/* Integers can stay as they are where the numbers are moved only, and mean the same on both sides. */
+/* Integers can stay as they are where the numbers are moved only, and mean the same on both
+ * sides. */
 static bool moves_integers(const tfl_layer *l)
 {
     const unsigned flags = l->row->flags;
@@ -267,7 +268,7 @@ qn_status qn_tfl_convert(tfl_reader *r, tfl_scope *scope)
     const qn_flat_list operators = qn_flat_items(&scope->table, QN_TFL_GRAPH_OPERATORS, 4);
     QN_TRY(spend(r, operators.count));
     for (size_t i = 0; i < operators.count; i++) {
-        const qn_flat_table operator = qn_flat_item(&operators, i);
+        const qn_flat_table operator= qn_flat_item(&operators, i);
         tfl_layer l;
         QN_TRY(qn_check_cancel(r->b->ctx));
         QN_TRY(read_layer(&l, r, scope, &operator));

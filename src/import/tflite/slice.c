@@ -79,8 +79,7 @@ qn_status qn_tfl_slice(tfl_layer *l)
         return qn_tfl_wrong(l, "%zu begins and %zu sizes of %d axes", count, sizes, (int)rank);
     for (int32_t i = 0; i < rank; i++) {
         int64_t to = INT64_MAX;
-        if (from[i] < 0 || size[i] < -1 ||
-            (size[i] >= 0 && !qn_add_int64(&to, from[i], size[i])))
+        if (from[i] < 0 || size[i] < -1 || (size[i] >= 0 && !qn_add_int64(&to, from[i], size[i])))
             return qn_tfl_wrong(l, "%lld from %lld on", (long long)size[i], (long long)from[i]);
         add_range(&r, qn_layout_axis(order, rank, i), from[i], to, 1);
     }
@@ -386,10 +385,7 @@ qn_status qn_tfl_batch_to_space(tfl_layer *l)
     if (count > QN_MAX_RANK)
         return qn_tfl_unsupported(l, "%lld axes", (long long)count);
     for (int64_t i = 0; i < count; i++)
-        perm[i] = i == 0           ? k.n
-                  : i > 2 * k.n    ? i
-                  : i % 2          ? k.n + 1 + i / 2
-                                   : i / 2 - 1;
+        perm[i] = i == 0 ? k.n : i > 2 * k.n ? i : i % 2 ? k.n + 1 + i / 2 : i / 2 - 1;
     QN_TRY(qn_tfl_reshape(&y, l, x, split, (size_t)count));
     QN_TRY(qn_tfl_transpose(&y, l, y, perm, (size_t)count));
     QN_TRY(qn_tfl_reshape(&y, l, y, joined, (size_t)k.rank));

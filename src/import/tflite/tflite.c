@@ -5,8 +5,7 @@
 
 #include "import/detect.h"
 
-#define QN_TFLITE(code, name, convert, op, flags, brief)                                           \
-    {name, code, qn_tfl_##convert, op, flags},
+#define QN_TFLITE(code, name, convert, op, flags, brief) {name, code, qn_tfl_##convert, op, flags},
 const tfl_op qn_tfl_ops[] = {
 #include "import/tflite/operators.def"
 };

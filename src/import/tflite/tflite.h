@@ -30,6 +30,8 @@ typedef struct tfl_tensor {
     bool variable;
     /* Something has its name in the graph. */
     bool known;
+    /* What an operator gave. */
+    qn_value *holder;
     /* Without items: not quantized. */
     qn_flat_list scales, zeros;
     int32_t axis;
@@ -149,6 +151,9 @@ QN_MUST_CHECK qn_status qn_tfl_raw(qn_value **out, tfl_layer *l, size_t i, qn_ax
 /* Real numbers of a value that holds the tensor's; per axis where there are several scales. */
 QN_MUST_CHECK qn_status qn_tfl_dequantize(qn_value **out, tfl_layer *l, qn_value *value,
                                           const tfl_tensor *t, int64_t axis);
+/* The tensor's integers of real numbers. */
+QN_MUST_CHECK qn_status qn_tfl_quantize(qn_value **out, tfl_layer *l, qn_value *value,
+                                        const tfl_tensor *t);
 /* The real numbers of input i. */
 QN_MUST_CHECK qn_status qn_tfl_real(qn_value **out, tfl_layer *l, size_t i, qn_axis_order order);
 /* What the converter works with: real numbers, or integers where l->raw. */
@@ -206,8 +211,8 @@ QN_MUST_CHECK qn_status qn_tfl_axis(int64_t *axis, const tfl_layer *l, int32_t r
 /* Input i as a bias of the product of inputs x and w, one number for each channel; NULL: there is
  * none. */
 QN_MUST_CHECK qn_status qn_tfl_bias(qn_value **out, tfl_layer *l, size_t i, size_t x, size_t w);
-/* Where the weights (input w) are integers and x is real, LiteRT rounds x to integers of 8 bits, with
- * a scale for each index of the first axis: symmetric, or with a zero point. */
+/* Where the weights (input w) are integers and x is real, LiteRT rounds x to integers of 8 bits,
+ * with a scale for each index of the first axis: symmetric, or with a zero point. */
 QN_MUST_CHECK qn_status qn_tfl_round_input(qn_value **out, tfl_layer *l, qn_value *x, size_t w,
                                            bool with_zero);
 /* A shape that is constant, or else the one that the file says of the first output. */

@@ -119,7 +119,7 @@ qn_status qn_tfl_dequantize(qn_value **out, tfl_layer *l, qn_value *value, const
                           QN_WITH(QN_A_INT("axis", axis)));
 }
 
-static qn_status quantize(qn_value **out, tfl_layer *l, qn_value *value, const tfl_tensor *t)
+qn_status qn_tfl_quantize(qn_value **out, tfl_layer *l, qn_value *value, const tfl_tensor *t)
 {
     qn_value *scale, *zero;
     if (t->scales.count != 1)
@@ -235,18 +235,51 @@ qn_status qn_tfl_take_agreed(qn_value **out, qn_axis_order *order, tfl_layer *l,
 
 /* ---- Outputs --------------------------------------------------------------------------------- */
 
+/* What holds a tensor has its name, unless it holds another one already: nodes before it, that an
+ * activation or rounding stands behind, were given it. */
+static qn_status take_name(const tfl_layer *l, qn_value *value, const char *name)
+{
+    qn_value *holder = qn_graph_value(l->b->graph, name);
+    const tfl_tensor *held = qn_names_get(&l->reader->taken, value->name);
+    if (holder == value || !value->producer || (held && held->known && held->holder == value))
+        return QN_OK;
+    if (holder && (holder->is_input || holder->is_output))
+        return QN_OK;
+    if (holder)
+        QN_TRY(qn_value_rename(holder, name)); /* a taken name gets a number */
+    return qn_value_rename(value, name);
+}
+
+/* A file knows at least the rank of what has a shape that the model computes. */
+static qn_status declare_rank(const tfl_layer *l, qn_value *value, const tfl_tensor *t)
+{
+    if (value->type.kind != QN_TYPE_TENSOR || value->type.rank >= 0)
+        return QN_OK;
+    qn_type *type = qn_arena_copy(&l->b->model->arena, &value->type, sizeof value->type);
+    QN_TRY_ALLOC(l->b->ctx, type);
+    type->rank = t->rank;
+    for (int32_t i = 0; i < t->rank; i++)
+        type->dims[i] = qn_dim_unknown();
+    value->declared = type;
+    value->type = *type;
+    return QN_OK;
+}
+
 qn_status qn_tfl_give_raw(tfl_layer *l, size_t o, qn_value *value, qn_axis_order order)
 {
     if (o >= l->n_out || !l->out[o])
         return QN_OK;
+    QN_TRY(take_name(l, value, l->out[o]->name));
+    QN_TRY(declare_rank(l, value, l->out[o]));
     l->out[o]->known = true;
+    l->out[o]->holder = value;
     return qn_layout_define(l->layouts, l->out[o]->name, value, order);
 }
 
 qn_status qn_tfl_put(tfl_layer *l, size_t o, qn_value *value, qn_axis_order order)
 {
     if (o < l->n_out && l->out[o] && !l->raw && qn_tfl_is_quantized(l->out[o]))
-        QN_TRY(quantize(&value, l, value, l->out[o]));
+        QN_TRY(qn_tfl_quantize(&value, l, value, l->out[o]));
     return qn_tfl_give_raw(l, o, value, order);
 }
 
