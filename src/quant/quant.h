@@ -35,7 +35,10 @@ enum {
     QN_CAN_PRELU = 4096,
     /* LSTM, GRU and RNN. */
     QN_CAN_RECURRENT = 8192,
-    QN_CAN_ALL = 16383
+    QN_CAN_ALL = 16383,
+    /* Pow with a constant exponent. Its range is so wide that only a chip, which has nothing else,
+     * makes integers of it. */
+    QN_CAN_POW = 16384
 };
 
 /* What a target does with numbers of one width. */

@@ -133,6 +133,11 @@ bool qn_quant_class_breaks_in_ort(const qn_node *node)
     return node->op == &qn_op_AveragePool && refuse_dilated(node);
 }
 
+static const char *refuse_pow(const qn_node *node)
+{
+    return qn_unary_function_slot(node) == 0 ? NULL : "its exponent is not one constant number";
+}
+
 /* What has no bound does not fit the fixed units of a cell. */
 static const char *refuse_recurrent(const qn_node *node)
 {
@@ -175,6 +180,7 @@ static const qn_quant_class_row classes[] = {
     {&qn_op_LayerNormalization, QN_CLASS_ELEMENTWISE, 1, QN_CAN_NORM, refuse_norm},
     {&qn_op_LeakyRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_PRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_PRELU, refuse_prelu},
+    {&qn_op_Pow, QN_CLASS_ELEMENTWISE, 1, QN_CAN_POW, refuse_pow},
     {&qn_op_Sigmoid, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Concat, QN_CLASS_CONCAT, 0, QN_CAN_CONCAT, NULL},
     {&qn_op_GRU, QN_CLASS_RECURRENT, 3, QN_CAN_RECURRENT, refuse_recurrent},
