@@ -14,6 +14,7 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .widths = o->widths,
                                .n_widths = o->n_widths,
                                .unify = o->unify_inputs != 0,
+                               .bits_asked = o->bits != 0,
                                .reduce_range = o->reduce_range != 0,
                                .table_bits = o->table_bits,
                                .input_types = o->input_types,

@@ -90,6 +90,7 @@ static void report_strategy(qn_item *table, const qn_strategy *s)
     qn_item *row = qn_item_row(table);
     qn_item_text(row, "quant_mode", s->mode);
     qn_item_int(row, "iteration", s->iteration);
+    qn_item_text(row, "bits", s->bits);
     if (s->status != QN_OK) {
         qn_item_text(row, "quantization_loss", "Fail");
         return;

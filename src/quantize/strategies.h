@@ -15,8 +15,10 @@
 #include "quantize/search.h"
 
 typedef struct qn_strategy {
-    /* NULL: the best known; and what that is called. */
+    /* NULL: the best known; and what that is called, once the model is made. */
     const char *method, *mode;
+    /* The widths of its nodes. */
+    const char *bits;
     int64_t iteration;
     /* Which of the statistics. */
     size_t pass;

@@ -67,6 +67,7 @@ static qn_status list_strategies(qn_strategies *r)
         qn_strategy *s = &r->at[i];
         *s = (qn_strategy){.method = r->o->n_methods ? r->o->methods[i / r->pass.n_after]
                                                      : r->base.method,
+                           .bits = "",
                            .pass = i % r->pass.n_after,
                            .metric = NAN,
                            .error = NAN,

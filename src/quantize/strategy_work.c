@@ -58,7 +58,25 @@ static qn_status decide(qn_quantize_result *out, const worker *w, const qn_quant
     return status;
 }
 
-static qn_status make_model(qn_quantize_result *out, const worker *w, const qn_strategy *s)
+static const char *widths_of(const qn_quantizer *q)
+{
+    bool narrow = false, wide = false;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        narrow = narrow || (q->nodes[i].integer && q->nodes[i].bits <= 8);
+        wide = wide || (q->nodes[i].integer && q->nodes[i].bits > 8);
+    }
+    return wide ? narrow ? "8/16" : "16" : "8";
+}
+
+/* What was done, which may not be what would have been done if it had been good enough. */
+static void describe(qn_strategy *s, const qn_quantized_model *made)
+{
+    if (!made->settings.rules.mix)
+        s->mode = made->settings.params.method->name;
+    s->bits = widths_of(made->quantizer);
+}
+
+static qn_status make_model(qn_quantize_result *out, const worker *w, qn_strategy *s)
 {
     qn_strategies *r = w->r;
     qn_quantize_options own;
@@ -73,6 +91,8 @@ static qn_status make_model(qn_quantize_result *out, const worker *w, const qn_s
         own.better_user = &file;
     }
     const qn_status reached = decide(out, w, &input, &settings);
+    if (reached == QN_OK || reached == QN_E_GOAL)
+        describe(s, &out->made);
     if (r->count < 2 || reached != QN_OK)
         return reached;
     QN_TRY(qn_folder_make(w->ctx, s->folder));

@@ -251,8 +251,8 @@ def test_uneven():
     assert "mse_2: done, Fail" in done.stderr and "kl_2: done, loss 100.0000 %" in done.stderr
     done = run(*words, "--save-dir", "uneven")
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["mse", "2", "Fail"] in rows, done.stdout
-    assert [row[4] for row in rows if row[:2] == ["kl", "2"]] == ["0.0000"], done.stdout
+    assert ["mse", "2", "8", "Fail"] in rows, done.stdout
+    assert [row[5] for row in rows if row[:2] == ["kl", "2"]] == ["0.0000"], done.stdout
     assert any(row[:1] == ["mse_2"] and "labels" in row for row in rows), done.stdout
 
 
