@@ -100,8 +100,7 @@ static void keep_width(const qn_quantizer *q, qn_quant_node *n)
         bits = given_bits(q, n->node->in[i]);
     if (!bits)
         return;
-    const int weights =
-        n->quant_class == QN_CLASS_MAC ? given_bits(q, n->node->in[1]) : 0;
+    const int weights = n->quant_class == QN_CLASS_MAC ? given_bits(q, n->node->in[1]) : 0;
     n->bits = bits;
     n->weight_bits = weights ? QN_MIN(weights, bits) : bits;
 }

@@ -120,9 +120,10 @@ static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_jso
 static qn_status read_head(qn_scales *s)
 {
     static const char *const keys[] = {
-        "format",     "version",     "model",    "data",   "target",        "bits",    "method",
-        "percentile", "refinements", "float",    "widths", "inputs",        "unified", "table_bits",
-        "mix",        "tensors",     "balances", "layers", "reduced_range", "bits_asked", NULL};
+        "format",        "version",    "model",       "data",    "target",   "bits",
+        "method",        "percentile", "refinements", "float",   "widths",   "inputs",
+        "unified",       "table_bits", "mix",         "tensors", "balances", "layers",
+        "reduced_range", "bits_asked", NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));

@@ -149,6 +149,22 @@ static const char *advice_for(const qn_quantize_result *result, const qn_quantiz
                                                   : "--fix-worst N or more data help";
 }
 
+/* Who names a method wants to know what does not go by it. */
+static void note_functions(const qn_quantize_result *result, const qn_quantize_input *input)
+{
+    const qn_quantizer *q = result->made.quantizer;
+    int64_t count = 0;
+    for (size_t i = 0; i < q->n_values && input->options->method; i++) {
+        const qn_quant_value *v = &q->values[i];
+        count += v->integer && qn_quant_root(q, v) == v && v->range_by_readers && !v->masked;
+    }
+    if (count)
+        qn_log(input->ctx, QN_LOG_NOTE,
+               "%lld ranges in front of functions go by the error behind these, not by %s: "
+               "--no-look-through changes that",
+               (long long)count, input->options->method);
+}
+
 /* Nobody shall find out on the chip. */
 static void report_noise(qn_item *root, const qn_quantize_result *result,
                          const qn_quantize_input *input)
@@ -181,6 +197,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
     if (input->data->fed)
         QN_TRY(qn_error_report(root, result, input, compared ? compared : DEFAULT_COMPARED));
     report_noise(root, result, input);
+    note_functions(result, input);
     report_scales(root, q);
     qn_refinements_report(root, result, input);
     report_float(root, q->quantizer);

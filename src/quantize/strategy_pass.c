@@ -71,7 +71,8 @@ static qn_status list_strategies(qn_strategies *r)
                            .pass = i % r->pass.n_after,
                            .metric = NAN,
                            .error = NAN,
-                           .loss = NAN};
+                           .loss = NAN,
+                           .change = NAN};
         s->iteration = r->pass.after[s->pass];
         s->mode = s->method ? s->method : r->job.mix ? "mix" : r->job.settings.params.method->name;
         QN_TRY(name_strategy(r, s));
