@@ -260,11 +260,37 @@ static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
            !q->settings.profile->fixed_point && !q->settings.unify;
 }
 
+/* The cell of an LSTM, which is no integer of its state's kind. */
+static bool is_cell(const qn_quantizer *q, const qn_value *value)
+{
+    enum { CELL = 2 };
+    return q->nodes[value->producer->number].quant_class == QN_CLASS_RECURRENT &&
+           value->producer_slot == CELL;
+}
+
+/* Integers that are moved and read by a subgraph then are moved as integers: a D before the node
+ * that moves them, which ONNX Runtime (1.31) wants to carry on behind it, ends its process
+ * there. */
+static bool moves_into_subgraph(const qn_quantizer *q, const qn_quant_node *n)
+{
+    const qn_value *value = n->node->out[0], *from = n->n_data ? n->node->in[0] : NULL;
+    bool captured = false;
+    if (!from || !from->producer || !q->nodes[from->producer->number].integer || is_cell(q, from))
+        return false;
+    for (size_t u = 0; value && n->quant_class == QN_CLASS_PASS_THROUGH && u < value->n_users;
+         u++) {
+        const qn_node *user = value->users[u];
+        for (int32_t i = user->n_explicit; i < user->n_in; i++)
+            captured = captured || user->in[i] == value;
+    }
+    return captured;
+}
+
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
     if (joins_output(q, n))
         return false;
-    if (must_be_rounded(q, n))
+    if (must_be_rounded(q, n) || moves_into_subgraph(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
@@ -348,9 +374,8 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
 /* The states of a recurrent node, and the cell that a chip gives. */
 static bool is_state(const qn_quantizer *q, const qn_quant_node *from, const qn_value *value)
 {
-    enum { CELL = 2 };
     const bool ends = value->is_output && q->settings.profile->fixed_point;
-    return from->quant_class == QN_CLASS_RECURRENT && (value->producer_slot < CELL || ends);
+    return from->quant_class == QN_CLASS_RECURRENT && (!is_cell(q, value) || ends);
 }
 
 /* Constants are quantized where they are read. */
@@ -365,7 +390,8 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
-        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from);
+        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from) ||
+                     moves_into_subgraph(q, from);
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */
