@@ -153,7 +153,7 @@ static qn_status transposed(qn_tf_node *node, int32_t count)
     QN_TRY(qn_tf_window_kernel(&w, &node->import->builder, weights));
     if (qn_tf_attr_is(node, "padding", "EXPLICIT"))
         QN_TRY(explicit_pads(&w, node));
-    QN_TRY(qn_tf_conv_transpose(&y, &node->import->builder, &w, &how, x, weights, NULL));
+    QN_TRY(qn_tf_conv_transpose(&y, &node->import->builder, &w, &how, x, weights));
     return qn_tf_out(node, 0, y, order);
 }
 

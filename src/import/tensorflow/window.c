@@ -133,8 +133,7 @@ static qn_status transposed_axis(int64_t *missing, const qn_graph_builder *b, qn
 }
 
 qn_status qn_tf_conv_transpose(qn_value **out, qn_graph_builder *b, qn_tf_window *w,
-                               const qn_tf_transposed *how, qn_value *x, qn_value *weights,
-                               qn_value *bias)
+                               const qn_tf_transposed *how, qn_value *x, qn_value *weights)
 {
     const size_t n = (size_t)w->spatial;
     int64_t missing[QN_TF_SPATIAL];
@@ -149,7 +148,7 @@ qn_status qn_tf_conv_transpose(qn_value **out, qn_graph_builder *b, qn_tf_window
                                      (long long)channels, (long long)in);
     QN_TRY(turn(&weights, b, w->spatial));
     return qn_graph_build(
-        out, b, &qn_op_ConvTranspose, QN_INPUTS(x, weights, bias),
+        out, b, &qn_op_ConvTranspose, QN_INPUTS(x, weights),
         QN_WITH(QN_A_INT_LIST("kernel_shape", w->kernel, n), QN_A_INT_LIST("strides", w->stride, n),
                 QN_A_INT_LIST("dilations", w->dilation, n), QN_A_INT_LIST("pads", w->pads, 2 * n),
                 QN_A_INT_LIST("output_padding", missing, n), QN_A_INT("group", 1)));

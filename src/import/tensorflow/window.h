@@ -39,7 +39,7 @@ typedef struct qn_tf_transposed {
 } qn_tf_transposed;
 QN_MUST_CHECK qn_status qn_tf_conv_transpose(qn_value **out, qn_graph_builder *b, qn_tf_window *w,
                                              const qn_tf_transposed *how, qn_value *x,
-                                             qn_value *weights, qn_value *bias);
+                                             qn_value *weights);
 /* `op`: AveragePool, which leaves padding out of the mean, or MaxPool. */
 QN_MUST_CHECK qn_status qn_tf_pool(qn_value **out, qn_graph_builder *b, const qn_op *op,
                                    const qn_tf_window *w, qn_value *x);
