@@ -209,5 +209,9 @@ void qn_qcell_make(qn_qcell *cell, float *room, const qn_op *op, const qn_recurr
               : 0;
     for (int64_t j = 0; j < hidden && cell->kind != QN_QCELL_GRU_LINEAR; j++)
         cell->bias_r[j] = 0;
+    cell->peeps = p != NULL;
     cell->out = out_of(cell);
+    cell->gate_unit = ldexp(1, -cell->f.out_bits);
+    cell->fresh_unit = ldexp(1, QN_QCELL_BITS - cell->g.out_bits);
+    cell->shown_unit = ldexp(1, cell->h.in_bits - QN_QCELL_BITS);
 }

@@ -71,8 +71,13 @@ typedef struct qn_qcell {
     /* Multipliers of the sums, biases: [gates * hidden]; peepholes: [3 * hidden]; the state's bias
      * in the fresh state of a GRU_LINEAR: [hidden]. Floats hold them exactly. */
     float *x, *r, *bias, *peephole, *bias_r;
+    /* Whether there are peepholes. */
+    bool peeps;
     /* From the product of two functions, or of one, to the state. */
     double out;
+    /* The unit of the gates' results; from the unit of the fresh state to the cell's, and from the
+     * cell's to that of its function's argument. All are powers of two. */
+    double gate_unit, fresh_unit, shown_unit;
     /* The state. */
     qn_qparams y;
     qn_limits range;

@@ -13,7 +13,7 @@
 static qn_status open_scales(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
-    if (o->dynamic || o->stats || o->n_float || o->n_widths || o->save_scales || o->goal ||
+    if (o->dynamic || o->stats || o->n_keep_float || o->n_widths || o->save_scales || o->goal ||
         o->fastest || o->fix_worst)
         return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: a scale file says which nodes are integers and what their scales are: "
