@@ -42,8 +42,7 @@ static qn_status find_folder(size_t *length, const qn_zip *zip)
             break;
         const char *slash = memchr(entry.name.text, '/', entry.name.length);
         if (!first.text)
-            first = (qn_string){entry.name.text,
-                                slash ? (size_t)(slash - entry.name.text) + 1 : 0};
+            first = (qn_string){entry.name.text, slash ? (size_t)(slash - entry.name.text) + 1 : 0};
         if (!first.length || entry.name.length < first.length ||
             memcmp(entry.name.text, first.text, first.length) != 0)
             return QN_OK;
@@ -57,8 +56,7 @@ static qn_status note_entry(qn_torch_archive *archive, const qn_zip_entry *entry
 {
     qn_arena *arena = &archive->model->arena;
     qn_zip_entry *kept = qn_arena_copy(arena, entry, sizeof *entry);
-    const char *name =
-        qn_arena_text(arena, entry->name.text + folder, entry->name.length - folder);
+    const char *name = qn_arena_text(arena, entry->name.text + folder, entry->name.length - folder);
     QN_TRY_ALLOC(archive->ctx, kept);
     QN_TRY_ALLOC(archive->ctx, name);
     return qn_names_set(&archive->entries, name, kept);
@@ -166,11 +164,10 @@ typedef struct loose_reader {
 
 static qn_status next_pickle(qn_torch_value *out, loose_reader *r)
 {
-    const qn_pickle_text text = {
-        .bytes = {r->data.text + r->at, r->data.length - r->at},
-        .name = r->name,
-        .folder = "",
-        .storages = &r->archive->storages};
+    const qn_pickle_text text = {.bytes = {r->data.text + r->at, r->data.length - r->at},
+                                 .name = r->name,
+                                 .folder = "",
+                                 .storages = &r->archive->storages};
     size_t used;
     QN_TRY(qn_pickle_read(out, &used, r->archive->ctx, &r->archive->model->arena, &text));
     r->at += used;

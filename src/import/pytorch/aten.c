@@ -70,8 +70,7 @@ static qn_status read_signature(qn_aten_call *c)
         p->names = (qn_string){at, length};
         p->value = QN_TORCH_NOTHING;
         if (at[length] == '=')
-            QN_TRY(read_default(&p->value, c->t,
-                                (qn_string){at + length + 1, whole - length - 1}));
+            QN_TRY(read_default(&p->value, c->t, (qn_string){at + length + 1, whole - length - 1}));
         at += whole;
         at += strspn(at, ", ");
     }
@@ -105,9 +104,9 @@ static qn_aten_parameter *find_parameter(const qn_aten_call *c, const char *name
 /* What says where and how numbers lie, not which they are. */
 static bool means_nothing(const char *name)
 {
-    static const char *const names[] = {"device",       "layout", "pin_memory", "memory_format",
-                                        "non_blocking", "copy",   "implicit",   "generator",
-                                        "requires_grad"};
+    static const char *const names[] = {"device",        "layout",       "pin_memory",
+                                        "memory_format", "non_blocking", "copy",
+                                        "implicit",      "generator",    "requires_grad"};
     for (size_t i = 0; i < QN_COUNT_OF(names); i++) {
         if (strcmp(names[i], name) == 0)
             return true;
@@ -120,9 +119,9 @@ static qn_status bind(qn_aten_call *c, const qn_aten_argument *arguments, size_t
     QN_TRY(read_signature(c));
     for (size_t i = 0; i < count; i++) {
         const qn_aten_argument *a = &arguments[i];
-        qn_aten_parameter *p = a->name                ? find_parameter(c, a->name)
+        qn_aten_parameter *p = a->name               ? find_parameter(c, a->name)
                                : i < c->n_parameters ? &c->parameters[i]
-                                                      : NULL;
+                                                     : NULL;
         if (!p && a->name && means_nothing(a->name))
             continue;
         if (!p && a->name)
@@ -353,8 +352,7 @@ qn_status qn_aten_axis(int64_t *out, qn_aten_call *c, const char *name, int32_t 
     return count_axis(out, c, rank);
 }
 
-qn_status qn_aten_axes(int64_t *out, size_t *count, qn_aten_call *c, const char *name,
-                       int32_t rank)
+qn_status qn_aten_axes(int64_t *out, size_t *count, qn_aten_call *c, const char *name, int32_t rank)
 {
     QN_TRY(qn_aten_ints(out, count, c, name));
     for (size_t i = 0; i < *count; i++)

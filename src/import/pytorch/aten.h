@@ -58,8 +58,7 @@ extern const qn_framework_op qn_aten_listing[];
 /* ---- For converters: arguments --------------------------------------------------------------- */
 
 /* QN_E_UNSUPPORTED with the layer in front. */
-#define qn_aten_unsupported(c, ...)                                                                \
-    qn_graph_builder_fail((c)->b, QN_E_UNSUPPORTED, __VA_ARGS__)
+#define qn_aten_unsupported(c, ...) qn_graph_builder_fail((c)->b, QN_E_UNSUPPORTED, __VA_ARGS__)
 /* Never NULL: what the operator has no parameter for is None. */
 const qn_torch_value *qn_aten_value(const qn_aten_call *c, const char *name);
 bool qn_aten_has(const qn_aten_call *c, const char *name);

@@ -91,9 +91,12 @@ static qn_status build_conv(qn_aten_call *c, const conv_sizes *s, qn_graph_build
     bool lacks;
     QN_TRY(with_batch(&((qn_value **)(uintptr_t)inputs.at)[0], &lacks, c, n));
     const qn_graph_build_attr attrs[] = {
-        QN_A_INT_LIST("kernel_shape", s->kernel, n), QN_A_INT_LIST("strides", s->stride, n),
-        QN_A_INT_LIST("pads", s->pads, 2 * n),       QN_A_INT_LIST("dilations", s->dilation, n),
-        QN_A_INT("group", groups),                   QN_A_INT_LIST("output_padding", s->extra, n),
+        QN_A_INT_LIST("kernel_shape", s->kernel, n),
+        QN_A_INT_LIST("strides", s->stride, n),
+        QN_A_INT_LIST("pads", s->pads, 2 * n),
+        QN_A_INT_LIST("dilations", s->dilation, n),
+        QN_A_INT("group", groups),
+        QN_A_INT_LIST("output_padding", s->extra, n),
     };
     const qn_graph_build_attrs given = {attrs, QN_COUNT_OF(attrs) - !transposed};
     if (transposed)
@@ -105,8 +108,8 @@ static qn_status build_conv(qn_aten_call *c, const conv_sizes *s, qn_graph_build
 
 qn_status qn_aten_conv(qn_aten_call *c)
 {
-    const bool transposed = strncmp(c->op->name, "conv_transpose", 14) == 0 ||
-                            qn_aten_flag(c, "transposed");
+    const bool transposed =
+        strncmp(c->op->name, "conv_transpose", 14) == 0 || qn_aten_flag(c, "transposed");
     qn_value *inputs[3] = {NULL};
     conv_sizes s = {0};
     int64_t groups;

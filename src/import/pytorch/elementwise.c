@@ -89,9 +89,9 @@ qn_status qn_aten_shrink(qn_aten_call *c)
     double lambda;
     QN_TRY(qn_aten_tensor(&x, c, "self"));
     QN_TRY(qn_aten_real(&lambda, c, "lambd"));
-    QN_TRY(qn_graph_build(&y, c->b, &qn_op_Shrink, QN_INPUTS(x),
-                          QN_WITH(QN_A_REAL("lambd", (float)lambda),
-                                  QN_A_REAL("bias", soft ? (float)lambda : 0))));
+    QN_TRY(qn_graph_build(
+        &y, c->b, &qn_op_Shrink, QN_INPUTS(x),
+        QN_WITH(QN_A_REAL("lambd", (float)lambda), QN_A_REAL("bias", soft ? (float)lambda : 0))));
     return qn_aten_return(c, y);
 }
 

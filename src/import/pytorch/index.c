@@ -242,9 +242,7 @@ static qn_status bring_back(qn_value **out, qn_aten_call *c, qn_value *y, int32_
     if (rank < 0 || index_rank < 0)
         return qn_aten_unsupported(c, "indices of unknown rank");
     for (int32_t i = 0; i < rank; i++)
-        perm[i] = i < before                ? index_rank + i
-                  : i < before + index_rank ? i - before
-                                            : i;
+        perm[i] = i < before ? index_rank + i : i < before + index_rank ? i - before : i;
     return qn_graph_build(out, c->b, &qn_op_Transpose, QN_INPUTS(y),
                           QN_WITH(QN_A_INT_LIST("perm", perm, (size_t)rank)));
 }

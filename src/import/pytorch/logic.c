@@ -49,7 +49,7 @@ qn_status qn_aten_logical_not(qn_aten_call *c)
     return qn_aten_return(c, x);
 }
 
-/* Of truths the logical operator, of integers the one of bits. */
+/* Truths have the logical operator, integers the one of bits. */
 qn_status qn_aten_bitwise(qn_aten_call *c)
 {
     const qn_op *op = c->op->onnx;
@@ -57,9 +57,7 @@ qn_status qn_aten_bitwise(qn_aten_call *c)
     qn_dtype dtype;
     QN_TRY(qn_aten_promote(v, &dtype, c, operands, 2));
     if (dtype == QN_BOOL)
-        op = op == &qn_op_BitwiseAnd  ? &qn_op_And
-             : op == &qn_op_BitwiseOr ? &qn_op_Or
-                                      : &qn_op_Xor;
+        op = op == &qn_op_BitwiseAnd ? &qn_op_And : op == &qn_op_BitwiseOr ? &qn_op_Or : &qn_op_Xor;
     QN_TRY(qn_aten_binary_node(&v[0], c, op, v[0], v[1]));
     return qn_aten_return(c, v[0]);
 }
@@ -68,8 +66,8 @@ qn_status qn_aten_bitwise_not(qn_aten_call *c)
 {
     qn_value *x;
     QN_TRY(qn_aten_tensor(&x, c, "self"));
-    QN_TRY(qn_aten_unary_node(&x, c, qn_dtype_of(x) == QN_BOOL ? &qn_op_Not : &qn_op_BitwiseNot,
-                              x));
+    QN_TRY(
+        qn_aten_unary_node(&x, c, qn_dtype_of(x) == QN_BOOL ? &qn_op_Not : &qn_op_BitwiseNot, x));
     return qn_aten_return(c, x);
 }
 

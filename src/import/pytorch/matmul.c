@@ -16,10 +16,10 @@ static qn_status linear(qn_value **out, qn_aten_call *c, qn_value *x, qn_value *
                            .dims = {qn_dim_unknown(), w->type.dims[w->type.rank - 1]}};
     QN_TRY(qn_torch_rank(&rank, c->t, x));
     if (rank == 2 && w->type.rank == 2)
-        return qn_graph_build(out, c->b, &qn_op_Gemm,
-                              (qn_graph_build_inputs){(qn_value *const[]){x, w, bias},
-                                                      bias ? 3 : 2},
-                              QN_WITH(QN_A_INT("transB", 1)));
+        return qn_graph_build(
+            out, c->b, &qn_op_Gemm,
+            (qn_graph_build_inputs){(qn_value *const[]){x, w, bias}, bias ? 3 : 2},
+            QN_WITH(QN_A_INT("transB", 1)));
     if (w->type.rank == 2)
         QN_TRY(qn_aten_transpose(&w, c, w, 0, 1));
     QN_TRY(qn_aten_binary_node(out, c, &qn_op_MatMul, x, w));
@@ -259,8 +259,7 @@ qn_status qn_aten_encoder_layer(qn_aten_call *c)
         y = x;
         if (first)
             QN_TRY(layer_norm(&y, c, x, half));
-        QN_TRY(half ? feed_forward(&y, c, y)
-                    : self_attention(&y, c, (qn_value *const[]){y, y, y}));
+        QN_TRY(half ? feed_forward(&y, c, y) : self_attention(&y, c, (qn_value *const[]){y, y, y}));
         QN_TRY(qn_aten_binary_node(&x, c, &qn_op_Add, x, y));
         if (!first)
             QN_TRY(layer_norm(&x, c, x, half));

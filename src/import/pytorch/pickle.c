@@ -163,7 +163,7 @@ static qn_status do_truth(qn_pickle *p, const qn_pickle_opcode *op)
     return qn_pickle_push(p, &value);
 }
 
-/* Of four bytes the number has a sign, of one and two it has none. */
+/* A number of four bytes has a sign, one of one or two has none. */
 static qn_status do_int(qn_pickle *p, const qn_pickle_opcode *op)
 {
     uint64_t bits;

@@ -97,11 +97,16 @@ static const struct {
     const char *name;
     qn_dtype dtype;
 } storages[] = {
-    {"torch.FloatStorage", QN_FLOAT32},      {"torch.DoubleStorage", QN_FLOAT64},
-    {"torch.HalfStorage", QN_FLOAT16},       {"torch.BFloat16Storage", QN_BFLOAT16},
-    {"torch.LongStorage", QN_INT64},         {"torch.IntStorage", QN_INT32},
-    {"torch.ShortStorage", QN_INT16},        {"torch.CharStorage", QN_INT8},
-    {"torch.ByteStorage", QN_UINT8},         {"torch.BoolStorage", QN_BOOL},
+    {"torch.FloatStorage", QN_FLOAT32},
+    {"torch.DoubleStorage", QN_FLOAT64},
+    {"torch.HalfStorage", QN_FLOAT16},
+    {"torch.BFloat16Storage", QN_BFLOAT16},
+    {"torch.LongStorage", QN_INT64},
+    {"torch.IntStorage", QN_INT32},
+    {"torch.ShortStorage", QN_INT16},
+    {"torch.CharStorage", QN_INT8},
+    {"torch.ByteStorage", QN_UINT8},
+    {"torch.BoolStorage", QN_BOOL},
     {"torch.storage.UntypedStorage", QN_UINT8},
 };
 
@@ -109,9 +114,9 @@ static const struct {
     const char *name;
     qn_dtype dtype;
 } words[] = {
-    {"torch.float32", QN_FLOAT32}, {"torch.float64", QN_FLOAT64}, {"torch.float16", QN_FLOAT16},
-    {"torch.bfloat16", QN_BFLOAT16}, {"torch.int64", QN_INT64}, {"torch.int32", QN_INT32},
-    {"torch.int16", QN_INT16}, {"torch.int8", QN_INT8}, {"torch.uint8", QN_UINT8},
+    {"torch.float32", QN_FLOAT32},   {"torch.float64", QN_FLOAT64}, {"torch.float16", QN_FLOAT16},
+    {"torch.bfloat16", QN_BFLOAT16}, {"torch.int64", QN_INT64},     {"torch.int32", QN_INT32},
+    {"torch.int16", QN_INT16},       {"torch.int8", QN_INT8},       {"torch.uint8", QN_UINT8},
     {"torch.bool", QN_BOOL},
 };
 

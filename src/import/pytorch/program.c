@@ -29,7 +29,8 @@ static qn_status define(program_graph *g, const char *name, const qn_torch_value
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
 
-static qn_status read_argument(qn_torch_value *out, program_graph *g, const qn_json_place *argument);
+static qn_status read_argument(qn_torch_value *out, program_graph *g,
+                               const qn_json_place *argument);
 
 static qn_status read_name(qn_torch_value *out, program_graph *g, const qn_json_place *item)
 {
@@ -246,8 +247,8 @@ static qn_status bind_results(program_graph *g, const qn_json_place *node,
 static qn_status operator_name(const char **out, qn_torch *t, const char *target)
 {
     const char *name = target;
-    static const char *const prefixes[] = {"torch.ops.aten.", "torch.ops.", "_operator.", "math.",
-                                           "builtins.", "torch."};
+    static const char *const prefixes[] = {"torch.ops.aten.", "torch.ops.", "_operator.",
+                                           "math.",           "builtins.",  "torch."};
     for (size_t i = 0; i < QN_COUNT_OF(prefixes); i++) {
         const size_t length = strlen(prefixes[i]);
         if (strncmp(target, prefixes[i], length) != 0)
@@ -394,9 +395,8 @@ static qn_status input_type(qn_type *out, qn_torch *t, const qn_json_place *valu
     QN_TRY(qn_json_length(&count, &sizes));
     if (count > QN_MAX_RANK)
         return qn_json_fail(&sizes, QN_E_UNSUPPORTED, "%zu axes", count);
-    *out = (qn_type){.kind = QN_TYPE_TENSOR,
-                     .dtype = qn_program_dtype(number),
-                     .rank = (int32_t)count};
+    *out = (qn_type){
+        .kind = QN_TYPE_TENSOR, .dtype = qn_program_dtype(number), .rank = (int32_t)count};
     for (size_t i = 0; i < count; i++) {
         const qn_json_place size = qn_json_element(&sizes, i);
         QN_TRY(qn_program_size(&out->dims[i], t, &size));
@@ -438,8 +438,7 @@ static qn_status read_weight(program_graph *g, const qn_json_place *spec, const 
     return define(g, name, value);
 }
 
-static qn_status read_inputs(program_graph *g, const qn_json_place *module,
-                             const qn_names *weights)
+static qn_status read_inputs(program_graph *g, const qn_json_place *module, const qn_names *weights)
 {
     static const char *const kinds[][2] = {{"parameter", "parameter_name"},
                                            {"buffer", "buffer_name"},
@@ -476,8 +475,7 @@ static qn_status read_outputs(program_graph *g, const qn_json_place *module)
         const qn_json_place spec = qn_json_element(&specs, i);
         qn_torch_value result;
         qn_value *value;
-        if (!qn_json_find(&own, &spec, "user_output") ||
-            !qn_json_find(&argument, &own, "arg") ||
+        if (!qn_json_find(&own, &spec, "user_output") || !qn_json_find(&argument, &own, "arg") ||
             !qn_json_find(&tensor, &argument, "as_tensor"))
             continue;
         QN_TRY(qn_json_member_text(&name, &tensor, "name"));

@@ -8,9 +8,9 @@
 qn_dtype qn_program_dtype(int64_t number)
 {
     static const qn_dtype dtypes[] = {
-        [1] = QN_UINT8,     [2] = QN_INT8,      [3] = QN_INT16,   [4] = QN_INT32, [5] = QN_INT64,
-        [6] = QN_FLOAT16,   [7] = QN_FLOAT32,   [8] = QN_FLOAT64, [12] = QN_BOOL,
-        [13] = QN_BFLOAT16, [28] = QN_UINT16,
+        [1] = QN_UINT8, [2] = QN_INT8,      [3] = QN_INT16,   [4] = QN_INT32,
+        [5] = QN_INT64, [6] = QN_FLOAT16,   [7] = QN_FLOAT32, [8] = QN_FLOAT64,
+        [12] = QN_BOOL, [13] = QN_BFLOAT16, [28] = QN_UINT16,
     };
     return number >= 0 && (uint64_t)number < QN_COUNT_OF(dtypes) ? dtypes[number] : QN_UNDEFINED;
 }
@@ -18,8 +18,7 @@ qn_dtype qn_program_dtype(int64_t number)
 /* "Symbol('s77', positive=True)" or "s77"; what is more than a name has none. */
 static const char *symbol_of(qn_torch *t, const char *text)
 {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     const bool quoted = strncmp(text, "Symbol('", 8) == 0;
     text += quoted ? 8 : 0;
     const size_t length = strspn(text, letters);
@@ -173,8 +172,8 @@ static qn_status read_pickle(qn_names *out, qn_torch *t, const char *name)
     if (!qn_torch_archive_has(&t->archive, name))
         return QN_OK;
     QN_TRY(qn_torch_archive_storage(&bytes, &t->archive, &file));
-    qn_status status = bytes.length ? qn_torch_archive_saved(&dict, &inner, t->b.model, bytes, name)
-                                    : QN_OK;
+    qn_status status =
+        bytes.length ? qn_torch_archive_saved(&dict, &inner, t->b.model, bytes, name) : QN_OK;
     if (status == QN_OK && bytes.length)
         status = keep_all(out, t, &inner, &dict);
     qn_torch_archive_close(&inner);

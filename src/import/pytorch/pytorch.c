@@ -6,10 +6,9 @@
 #include "import/pytorch/aten.h"
 
 /* A pickle of protocol 2 to 5, which is what torch.save wrote before it made archives. */
-static bool is_pickle(const qn_model_source *source)
+static bool is_pickle(const uint8_t *data, size_t size)
 {
-    return source->map.size > 2 && source->map.data[0] == 0x80 && source->map.data[1] >= 2 &&
-           source->map.data[1] <= 5;
+    return size > 2 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5;
 }
 
 static const char *detect(const qn_model_source *source)
@@ -21,7 +20,7 @@ static const char *detect(const qn_model_source *source)
         return "a TorchScript file";
     if (qn_detect_zipped(source, "data.pkl"))
         return "weights of PyTorch";
-    return is_pickle(source) ? "a pickle, as PyTorch makes them" : NULL;
+    return is_pickle(source->map.data, source->map.size) ? "a pickle, as PyTorch makes them" : NULL;
 }
 
 /* ---- Weights alone --------------------------------------------------------------------------- */
@@ -44,17 +43,25 @@ static qn_status fail_weights(qn_torch *t, qn_string data)
     size_t tensors;
     QN_TRY(qn_torch_archive_saved(&value, &t->archive, t->b.model, data, "data.pkl"));
     tensors = count_tensors(&value, 0);
-    return qn_fail(t->ctx, QN_E_UNSUPPORTED,
-                   "has weights (%zu tensors) and no layers: their architecture is missing. Ways: a "
-                   "script that makes the model (-f pytorch -m NAME -w WEIGHTS -uds SCRIPT), a file "
-                   "of torch.export.save (.pt2), or one of torch.jit.save (.pt)",
-                   tensors);
+    return qn_fail(
+        t->ctx, QN_E_UNSUPPORTED,
+        "has weights (%zu tensors) and no layers: their architecture is missing. Ways: a "
+        "script that makes the model (-f pytorch -m NAME -w WEIGHTS -uds SCRIPT), a file "
+        "of torch.export.save (.pt2), or one of torch.jit.save (.pt)",
+        tensors);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status read(qn_torch *t, qn_string data)
 {
+    if (!data.text)
+        return qn_fail(t->ctx, QN_E_UNSUPPORTED,
+                       "no such file; a model that a script registers under this name needs the "
+                       "script: -uds SCRIPT");
+    if (!is_pickle((const uint8_t *)data.text, data.length) &&
+        !qn_zip_is_archive((const uint8_t *)data.text, data.length))
+        return qn_fail(t->ctx, QN_E_FORMAT, "not a file of PyTorch");
     if (!qn_zip_is_archive((const uint8_t *)data.text, data.length))
         return fail_weights(t, data);
     QN_TRY(qn_torch_archive_open(&t->archive, t->b.model, data));
@@ -88,6 +95,7 @@ const qn_importer qn_importer_pytorch = {.name = "pytorch",
                                          .title = "PyTorch",
                                          .takes = QN_IMPORT_WEIGHTS,
                                          .detect = detect,
+                                         .names = true,
                                          .load = load,
                                          .brief = "exported programs, TorchScript files, scripts",
                                          .operators = qn_aten_listing,

@@ -52,10 +52,10 @@ static qn_status join(qn_value **out, qn_aten_call *c, qn_value *const *parts, s
                       int64_t axis)
 {
     *out = parts[0];
-    return count == 1 ? QN_OK
-                      : qn_graph_build(out, c->b, &qn_op_Concat,
-                                       (qn_graph_build_inputs){parts, count},
-                                       QN_WITH(QN_A_INT("axis", axis)));
+    return count == 1
+               ? QN_OK
+               : qn_graph_build(out, c->b, &qn_op_Concat, (qn_graph_build_inputs){parts, count},
+                                QN_WITH(QN_A_INT("axis", axis)));
 }
 
 /* W [D, gates H, I], R [D, gates H, H] and B [D, 2 gates H] of a layer. */
@@ -90,9 +90,9 @@ static qn_status build_layer(qn_value **out, qn_aten_call *c, const stack *s,
     const qn_graph_build_attr attrs[] = {QN_A_INT("hidden_size", s->hidden),
                                          QN_A_TEXT("direction", direction),
                                          QN_A_INT("linear_before_reset", 1)};
-    return qn_graph_build_several(
-        out, lstm ? 3 : 2, c->b, s->kind->op, (qn_graph_build_inputs){inputs, lstm ? 7 : 6},
-        (qn_graph_build_attrs){attrs, s->kind->op == &qn_op_GRU ? 3 : 2});
+    return qn_graph_build_several(out, lstm ? 3 : 2, c->b, s->kind->op,
+                                  (qn_graph_build_inputs){inputs, lstm ? 7 : 6},
+                                  (qn_graph_build_attrs){attrs, s->kind->op == &qn_op_GRU ? 3 : 2});
 }
 
 /* Y [L, D, N, H] becomes the next layer's input [L, N, D H]. */

@@ -3,8 +3,7 @@
 
 #include "import/pytorch/aten.h"
 
-static qn_status reduce(qn_value **out, qn_aten_call *c, const qn_op *op, qn_value *x,
-                        bool keepdim)
+static qn_status reduce(qn_value **out, qn_aten_call *c, const qn_op *op, qn_value *x, bool keepdim)
 {
     int64_t axes[QN_MAX_RANK];
     qn_value *list;
@@ -56,8 +55,8 @@ qn_status qn_aten_extreme(qn_aten_call *c)
         QN_TRY(qn_aten_binary_node(&x, c, max ? &qn_op_Max : &qn_op_Min, x, y[0]));
         return qn_aten_return(c, x);
     }
-    QN_TRY(reduce(&y[0], c, max ? &qn_op_ReduceMax : &qn_op_ReduceMin, x,
-                  qn_aten_flag(c, "keepdim")));
+    QN_TRY(
+        reduce(&y[0], c, max ? &qn_op_ReduceMax : &qn_op_ReduceMin, x, qn_aten_flag(c, "keepdim")));
     if (qn_torch_is_none(second))
         return qn_aten_return(c, y[0]);
     QN_TRY(qn_aten_axis(&axis, c, "dim", rank));
@@ -143,7 +142,8 @@ static qn_status variance_axes(int64_t *axes, size_t *count, qn_aten_call *c, in
 /* sum((x - mean)^2) / (n - correction), its root, and the mean beside it. */
 qn_status qn_aten_variance(qn_aten_call *c)
 {
-    const bool pair = strstr(c->op->name, "mean") != NULL, root = strncmp(c->op->name, "std", 3) == 0;
+    const bool pair = strstr(c->op->name, "mean") != NULL,
+               root = strncmp(c->op->name, "std", 3) == 0;
     const bool keep = qn_aten_flag(c, "keepdim");
     int64_t axes[QN_MAX_RANK];
     qn_value *x, *y[2], *list, *n;

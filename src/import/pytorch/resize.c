@@ -89,8 +89,7 @@ qn_status qn_aten_upsample(qn_aten_call *c)
         QN_WITH(QN_A_TEXT("mode", way.mode),
                 QN_A_TEXT("coordinate_transformation_mode", way.coordinates),
                 QN_A_TEXT("nearest_mode", way.nearest), QN_A_REAL("cubic_coeff_a", -0.75f),
-                QN_A_INT("antialias", way.antialias),
-                QN_A_INT("exclude_outside", way.antialias))));
+                QN_A_INT("antialias", way.antialias), QN_A_INT("exclude_outside", way.antialias))));
     return qn_aten_return(c, y);
 }
 

@@ -17,8 +17,8 @@ static bool is_size_of(const qn_torch_value *item, const qn_value *x, size_t axi
         strcmp(type->elements[0].symbol, symbol) == 0)
         return true;
     return shape && shape->op == &qn_op_Shape && shape->in[0] == x &&
-           *(const int64_t *)qn_attr_field(shape, qn_op_attr(shape->op, "start", QN_LATEST_OPSET)) ==
-               (int64_t)axis;
+           *(const int64_t *)qn_attr_field(
+               shape, qn_op_attr(shape->op, "start", QN_LATEST_OPSET)) == (int64_t)axis;
 }
 
 /* The items as ONNX's shape: sizes of the same axis are 0, and the only other size is -1 where
@@ -96,8 +96,8 @@ qn_status qn_aten_flatten(qn_aten_call *c)
     QN_TRY(qn_aten_axis(&first, c, "start_dim", rank));
     QN_TRY(qn_aten_axis(&last, c, "end_dim", rank));
     if (first == 1 && last == rank - 1) {
-        QN_TRY(qn_graph_build(&x, c->b, &qn_op_Flatten, QN_INPUTS(x),
-                              QN_WITH(QN_A_INT("axis", 1))));
+        QN_TRY(
+            qn_graph_build(&x, c->b, &qn_op_Flatten, QN_INPUTS(x), QN_WITH(QN_A_INT("axis", 1))));
         return qn_aten_return(c, x);
     }
     if (rank == 0)
@@ -478,7 +478,7 @@ qn_status qn_aten_item(qn_aten_call *c)
     qn_load_f64(&real, data->dtype, data->data, 0, 1);
     if (!real_type)
         qn_load_i64(&number, data->dtype, data->data, 0, 1);
-    c->result = real_type                   ? qn_torch_real(real)
+    c->result = real_type                ? qn_torch_real(real)
                 : data->dtype == QN_BOOL ? qn_torch_bool(number != 0)
                                          : qn_torch_int(number);
     return QN_OK;

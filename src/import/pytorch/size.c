@@ -80,7 +80,7 @@ typedef struct number_word {
     /* NULL: integers are computed as reals. */
     bool (*ints)(int64_t *out, int64_t a, int64_t b);
     double (*reals)(double a, double b);
-    /* Of sizes; NULL: they cannot */
+    /* The operator for sizes; NULL: they cannot */
     const qn_op *size;
     /* The result is a truth. */
     bool truth;
@@ -272,8 +272,8 @@ static qn_status compute_sizes(qn_torch_value *out, qn_torch *t, const number_wo
     if (w->size == &qn_op_Div)
         QN_TRY(floordiv_sizes(&result, t, values[0], values[1]));
     else
-        QN_TRY(qn_graph_build(&result, &t->b, w->size,
-                              (qn_graph_build_inputs){values, w->operands}, QN_PLAIN));
+        QN_TRY(qn_graph_build(&result, &t->b, w->size, (qn_graph_build_inputs){values, w->operands},
+                              QN_PLAIN));
     return w->truth ? qn_torch_make(out, t, result) : qn_torch_size(out, result);
 }
 

@@ -1,4 +1,5 @@
-/* Tensors: weights as they lie in the file, numbers, views, and what is written to them in place. */
+/* Tensors: weights as they lie in the file, numbers, views, and what is written to them in
+ * place. */
 #include <string.h>
 
 #include "import/pytorch/torch.h"
@@ -26,7 +27,8 @@ static bool lies_within(const qn_torch_tensor *tensor, int64_t size)
         int64_t step;
         if (tensor->dims[i] == 0)
             return true;
-        if (tensor->strides[i] < 0 || !qn_mul_int64(&step, tensor->dims[i] - 1, tensor->strides[i]) ||
+        if (tensor->strides[i] < 0 ||
+            !qn_mul_int64(&step, tensor->dims[i] - 1, tensor->strides[i]) ||
             !qn_add_int64(&last, last, step))
             return false;
     }
@@ -78,8 +80,9 @@ static qn_status make_weight(qn_value **out, qn_torch *t, const qn_torch_tensor 
         return qn_graph_builder_fail(&t->b, QN_E_FORMAT, "'%s' has an impossible shape", name);
     QN_TRY(qn_torch_archive_storage(&bytes, &t->archive, tensor->storage));
     if (!lies_within(tensor, (int64_t)(bytes.length / element)))
-        return qn_graph_builder_fail(&t->b, QN_E_FORMAT, "'%s' needs more than the %zu bytes of '%s'",
-                                     name, bytes.length, tensor->storage->key);
+        return qn_graph_builder_fail(&t->b, QN_E_FORMAT,
+                                     "'%s' needs more than the %zu bytes of '%s'", name,
+                                     bytes.length, tensor->storage->key);
     if (!is_row_major(tensor))
         return gather_weight(out, t, tensor, bytes, count);
     if (count > 0)

@@ -8,12 +8,12 @@ enum { MOST_COMPARISONS = 256 };
 const char *qn_torch_kind_name(qn_torch_kind kind)
 {
     static const char *const names[] = {
-        [QN_TORCH_NONE] = "None",       [QN_TORCH_BOOL] = "a truth",
-        [QN_TORCH_INT] = "an integer",  [QN_TORCH_REAL] = "a number",
-        [QN_TORCH_TEXT] = "a text",     [QN_TORCH_LIST] = "a list",
-        [QN_TORCH_TUPLE] = "a tuple",   [QN_TORCH_DICT] = "a dictionary",
-        [QN_TORCH_TENSOR] = "a tensor", [QN_TORCH_SIZE] = "a size that depends on the input",
-        [QN_TORCH_OBJECT] = "a module", [QN_TORCH_STORAGE] = "a storage",
+        [QN_TORCH_NONE] = "None",         [QN_TORCH_BOOL] = "a truth",
+        [QN_TORCH_INT] = "an integer",    [QN_TORCH_REAL] = "a number",
+        [QN_TORCH_TEXT] = "a text",       [QN_TORCH_LIST] = "a list",
+        [QN_TORCH_TUPLE] = "a tuple",     [QN_TORCH_DICT] = "a dictionary",
+        [QN_TORCH_TENSOR] = "a tensor",   [QN_TORCH_SIZE] = "a size that depends on the input",
+        [QN_TORCH_OBJECT] = "a module",   [QN_TORCH_STORAGE] = "a storage",
         [QN_TORCH_GLOBAL] = "a function",
     };
     return names[kind];
@@ -119,10 +119,10 @@ bool qn_torch_equal(const qn_torch_value *a, const qn_torch_value *b)
 }
 
 static const qn_dtype dtypes[] = {
-    [0] = QN_UINT8,    [1] = QN_INT8,     [2] = QN_INT16,        [3] = QN_INT32,
-    [4] = QN_INT64,    [5] = QN_FLOAT16,  [6] = QN_FLOAT32,      [7] = QN_FLOAT64,
-    [11] = QN_BOOL,    [15] = QN_BFLOAT16, [23] = QN_FLOAT8E5M2, [24] = QN_FLOAT8E4M3FN,
-    [27] = QN_UINT16,  [28] = QN_UINT32,  [29] = QN_UINT64,
+    [0] = QN_UINT8,   [1] = QN_INT8,      [2] = QN_INT16,       [3] = QN_INT32,
+    [4] = QN_INT64,   [5] = QN_FLOAT16,   [6] = QN_FLOAT32,     [7] = QN_FLOAT64,
+    [11] = QN_BOOL,   [15] = QN_BFLOAT16, [23] = QN_FLOAT8E5M2, [24] = QN_FLOAT8E4M3FN,
+    [27] = QN_UINT16, [28] = QN_UINT32,   [29] = QN_UINT64,
 };
 
 qn_dtype qn_torch_dtype(int64_t number)

@@ -1,4 +1,5 @@
-/* Values of Python and of PyTorch, as files hold them and as the code of a program computes them. */
+/* Values of Python and of PyTorch, as files hold them and as the code of a program computes
+ * them. */
 #ifndef QN_TORCH_VALUE_H
 #define QN_TORCH_VALUE_H
 
