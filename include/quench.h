@@ -254,8 +254,8 @@ typedef struct qn_model_load_options {
     const char *framework;
     /* File of the weights, where the model's has none; NULL: the one beside it */
     const char *weights;
-    /* Nodes of a tensorflow graph that it begins and ends with, as "name" or "name:0"; none: guessed
-     * where there is only one possibility */
+    /* Nodes of a tensorflow graph that it begins and ends with, as "name" or "name:0"; none:
+     * guessed where there is only one possibility */
     const char *const *first_nodes;
     size_t n_first_nodes;
     const char *const *last_nodes;
