@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS quench EXPORT quenchTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/quench.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES include/quench/backend.h include/quench/jobs.h include/quench/quantize.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quench)
+install(DIRECTORY include/quench DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 
 # The prefix is chosen at install time, so the file finds it from where it lies itself.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     if (argc != 2)
         errx(2, "usage: threads MODEL");
     if (qn_context_create(&ctx, NULL) || qn_model_load(&model, ctx, argv[1]) ||
-        qn_plan_create(&plan, ctx, model, &(qn_plan_options){.threads = 1}))
+        qn_plan_create(&plan, ctx, model, &(qn_plan_options){QN_OPTIONS_VERSION, .threads = 1}))
         errx(1, "%s", qn_context_error(ctx));
     for (int i = 0; i < 4; i++) {
         if (pthread_create(&threads[i], NULL, work, plan))

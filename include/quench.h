@@ -25,6 +25,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "quench/options.h"
+#include "quench/options/context.def"
+#include "quench/options/edit.def"
+#include "quench/options/graph.def"
+#include "quench/options/inspect.def"
+#include "quench/options/model_load.def"
+#include "quench/options/plan.def"
+#include "quench/options/save.def"
+#include "quench/options/tensor_load.def"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -102,19 +112,12 @@ typedef struct qn_allocator {
 } qn_allocator;
 
 typedef struct qn_context_options {
-    /* Of each plan made with the context; 0: one per available core */
-    int threads;
-    qn_log_level log_level;
-    qn_log_fn *log;
-    void *log_user;
-    qn_progress_fn *progress;
-    void *progress_user;
-    /* Copied; NULL: malloc and friends */
-    const qn_allocator *allocator;
+    int version;
+    QN_CONTEXT_OPTIONS(QN_OPTION_FIELD)
 } qn_context_options;
 #define QN_CONTEXT_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        0, QN_LOG_WARN, NULL, NULL, NULL, NULL, NULL                                               \
+        QN_OPTIONS_VERSION, QN_CONTEXT_OPTIONS(QN_OPTION_STANDARD)                                 \
     }
 
 QN_API QN_MUST_CHECK qn_status qn_context_create(qn_context **out,
@@ -206,11 +209,13 @@ QN_API int64_t qn_tensor_count(const qn_tensor *tensor);
 /* Files: .npy, an array of a .npz, or, with any other ending, the raw bytes of a known type. A path
  * can name the array itself: "file.npz:array". */
 typedef struct qn_tensor_load_options {
-    /* Array of a .npz; NULL: the one in the path, or else its only one */
-    const char *entry;
-    /* Type and dims of a raw file; dims[0] -1: as many as it has */
-    const qn_tensor *like;
+    int version;
+    QN_TENSOR_LOAD_OPTIONS(QN_OPTION_FIELD)
 } qn_tensor_load_options;
+#define QN_TENSOR_LOAD_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        QN_OPTIONS_VERSION, QN_TENSOR_LOAD_OPTIONS(QN_OPTION_STANDARD)                             \
+    }
 
 /* The data may lie in the mapped file: it is for reading only. */
 QN_API QN_MUST_CHECK qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
@@ -250,25 +255,12 @@ typedef struct qn_input_shape {
 
 /* What a file may not say of itself. */
 typedef struct qn_model_load_options {
-    /* A name of qn_framework_name; NULL: what the file looks like */
-    const char *framework;
-    /* File of the weights, where the model's has none; NULL: the one beside it */
-    const char *weights;
-    /* Nodes of a tensorflow graph that it begins and ends with, as "name" or "name:0"; none:
-     * guessed where there is only one possibility */
-    const char *const *first_nodes;
-    size_t n_first_nodes;
-    const char *const *last_nodes;
-    size_t n_last_nodes;
-    /* Inputs of four axes are NCHW, where the framework has NHWC */
-    int channels_first;
-    /* Of inputs that leave dimensions open; without a name: of the next input in order */
-    const qn_input_shape *shapes;
-    size_t n_shapes;
+    int version;
+    QN_MODEL_LOAD_OPTIONS(QN_OPTION_FIELD)
 } qn_model_load_options;
 #define QN_MODEL_LOAD_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        .framework = NULL                                                                          \
+        QN_OPTIONS_VERSION, QN_MODEL_LOAD_OPTIONS(QN_OPTION_STANDARD)                              \
     }
 
 /* Reads a model from a file or folder. Tensors stay in the mapped file. Models of a framework that
@@ -315,17 +307,12 @@ QN_API const char *qn_backend_name(size_t i);
 
 /* What is done to a model's graph before it is planned, shown or written. */
 typedef struct qn_graph_options {
-    const qn_input_shape *shapes;
-    size_t n_shapes;
-    /* First dimension of the inputs that leave it open; 0: not bound */
-    int64_t batch;
-    /* Names of passes to leave out; "all": every one */
-    const char *const *skip;
-    size_t n_skip;
+    int version;
+    QN_GRAPH_OPTIONS(QN_OPTION_FIELD)
 } qn_graph_options;
 #define QN_GRAPH_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        NULL, 0, 0, NULL, 0                                                                        \
+        QN_OPTIONS_VERSION, QN_GRAPH_OPTIONS(QN_OPTION_STANDARD)                                   \
     }
 
 /* A model with the shapes bound and the passes done; `model` stays as it is. */
@@ -335,19 +322,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_optimize(qn_model **out, qn_context *ctx
 /* What is changed in a model because somebody wants another one; the passes keep what it computes,
  * this does not. */
 typedef struct qn_edit_options {
-    /* The first input is x instead of (x - mean) / std; one number for all channels, or one for
-     * each; NULL: as it is */
-    const double *mean, *std;
-    size_t n_mean, n_std;
-    /* Tensors, or nodes, that the network ends with; NULL: as it does */
-    const char *const *outputs;
-    size_t n_outputs;
-    /* First dimension of the inputs that leave it open; 0: it stays open */
-    int64_t batch;
+    int version;
+    QN_EDIT_OPTIONS(QN_OPTION_FIELD)
 } qn_edit_options;
 #define QN_EDIT_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        NULL, NULL, 0, 0, NULL, 0, 0                                                               \
+        QN_OPTIONS_VERSION, QN_EDIT_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* A changed copy; `model` stays as it is. */
@@ -355,18 +335,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_edit(qn_model **out, qn_context *ctx, qn
                                              const qn_edit_options *options);
 
 typedef struct qn_save_options {
-    /* Of ONNX's own domain; 0: the model's own, or the next that has a form for every node */
-    int opset;
-    /* Tensors of at least this many bytes go to "<path>.data"; 0: only those of a model that one
-     * file cannot hold */
-    size_t external_from;
-    /* Of a quantized model, see qn_form_name; NULL: as it is */
-    const char *form;
+    int version;
+    QN_SAVE_OPTIONS(QN_OPTION_FIELD)
 } qn_save_options;
-
 #define QN_SAVE_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        0, 0, NULL                                                                                 \
+        QN_OPTIONS_VERSION, QN_SAVE_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* The forms of quantized files ("qdq", "qoperator", "fake"); NULL past the last. */
@@ -377,17 +351,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_save(qn_context *ctx, qn_model *model, c
                                              const qn_save_options *options);
 
 typedef struct qn_inspect_options {
-    qn_graph_options graph;
-    /* List every node */
-    int nodes;
-    /* Show the graph as it is after the passes */
-    int optimized;
-    /* List the nodes that each pass added, changed or removed */
-    int passes;
+    int version;
+    QN_INSPECT_OPTIONS(QN_OPTION_FIELD)
 } qn_inspect_options;
 #define QN_INSPECT_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, 0, 0, 0                                                             \
+        QN_OPTIONS_VERSION, QN_INSPECT_OPTIONS(QN_OPTION_STANDARD)                                 \
     }
 
 /* Inputs, outputs, operators, sizes, multiply-accumulates, and what each pass does to the graph. */
@@ -399,16 +368,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_inspect(qn_report **out, qn_context *ctx
 typedef struct qn_plan qn_plan;
 
 typedef struct qn_plan_options {
-    /* 0: the context's */
-    int threads;
-    /* NULL: the fastest for each node; "ref": plain C only */
-    const char *backend;
-    /* Open dimensions that nothing binds become 1; see qn_plan_create */
-    qn_graph_options graph;
+    int version;
+    QN_PLAN_OPTIONS(QN_OPTION_FIELD)
 } qn_plan_options;
 #define QN_PLAN_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        0, NULL, QN_GRAPH_OPTIONS_INIT                                                             \
+        QN_OPTIONS_VERSION, QN_PLAN_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* The plan keeps what it needs of the model, which may be freed before it. Where a model with open

@@ -32,7 +32,8 @@ static qn_status bench(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_bench_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+    const qn_bench_options wanted = {QN_OPTIONS_VERSION,
+                                     .plan = cli_plan_options(&v->engine, graph),
                                      .inputs = v->feed.inputs.at,
                                      .n_inputs = v->feed.inputs.count,
                                      .seconds = v->seconds,

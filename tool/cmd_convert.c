@@ -50,7 +50,7 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
 {
     const values *v = parsed;
     const qn_convert_options wanted = {
-        .graph = *graph,
+        QN_OPTIONS_VERSION, .graph = *graph,
         .save = {.opset = (int)v->opset, .external_from = (size_t)v->external, .form = v->form}};
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }

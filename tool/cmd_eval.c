@@ -70,7 +70,8 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
     const measuring *m = parsed;
     const values *v = m->v;
     qn_model *original = NULL;
-    qn_eval_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+    qn_eval_options wanted = {QN_OPTIONS_VERSION,
+                              .plan = cli_plan_options(&v->engine, graph),
                               .inputs = v->inputs.at,
                               .n_inputs = v->inputs.count,
                               .task = v->task,

@@ -24,7 +24,8 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    qn_infer_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+    qn_infer_options wanted = {QN_OPTIONS_VERSION,
+                               .plan = cli_plan_options(&v->engine, graph),
                                .inputs = v->feed.inputs.at,
                                .n_inputs = v->feed.inputs.count,
                                .seed = (uint64_t)v->feed.seed,

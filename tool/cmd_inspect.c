@@ -28,8 +28,8 @@ static qn_status inspect(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_inspect_options wanted = {
-        .graph = *graph, .nodes = v->nodes, .optimized = v->optimized, .passes = v->passes};
+    const qn_inspect_options wanted = {QN_OPTIONS_VERSION, .graph = *graph, .nodes = v->nodes,
+                                       .optimized = v->optimized, .passes = v->passes};
     return qn_model_inspect(out, cli->ctx, model, &wanted);
 }
 

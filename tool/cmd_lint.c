@@ -42,7 +42,8 @@ static qn_status lint(qn_report **out, cli_work *cli, qn_model *model,
                       const qn_graph_options *graph, const void *all)
 {
     const work *w = all;
-    const qn_lint_options wanted = {.graph = *graph, .target = w->values->target};
+    const qn_lint_options wanted = {QN_OPTIONS_VERSION, .graph = *graph,
+                                    .target = w->values->target};
     return qn_model_lint(out, w->findings, cli->ctx, model, &wanted);
 }
 

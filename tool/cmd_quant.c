@@ -41,7 +41,7 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
     o.percentile = v->percent;
     o.bits = (int)v->bits;
     o.keep_float = v->keep_float.at;
-    o.n_float = v->keep_float.count;
+    o.n_keep_float = v->keep_float.count;
     o.widths = v->widths.at;
     o.n_widths = v->widths.count;
     o.no_bias_correction = v->no_bias_correction;
@@ -179,8 +179,7 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
-    const qn_goal goal = {.max_drop = v->max_drop,
-                          .eval = &eval,
+    const qn_goal goal = {QN_OPTIONS_VERSION, .max_drop = v->max_drop, .eval = &eval,
                           .if_labelled = !v->classes.labels && !v->eval_data.count};
     if (v->max_drop < 100)
         o.goal = &goal;
@@ -188,7 +187,8 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
         return make_template(out, cli, model, &o, v);
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
-    const qn_quantize_file_options file = {.quantize = o,
+    const qn_quantize_file_options file = {QN_OPTIONS_VERSION,
+                                           .quantize = o,
                                            .save_dir = save_dir(v),
                                            .opset = (int)v->opset,
                                            .form = v->form,
@@ -220,22 +220,18 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
     const int64_t iteration =
         v->iterations.count ? strtoll(v->iterations.at[v->iterations.count - 1], NULL, 10) : 0;
     if (job->function.name) {
-        const qn_function_options o = {.graph = *graph,
-                                       .function = job->function,
-                                       .iteration = iteration,
-                                       .save_dir = save_dir(v),
-                                       .threads = threads_of(v)};
+        const qn_function_options o = {QN_OPTIONS_VERSION,        .graph = *graph,
+                                       .function = job->function, .iteration = iteration,
+                                       .save_dir = save_dir(v),   .threads = threads_of(v)};
         return qn_function_run(out, cli->ctx, model, &o);
     }
     qn_eval_options eval = eval_options(v, graph);
     eval.data.samples = iteration ? iteration * v->batch : eval.data.samples;
     if (v->classes.labels)
         return qn_eval_run(out, cli->ctx, model, NULL, &eval);
-    const qn_infer_options o = {.plan = eval.plan,
-                                .inputs = eval.inputs,
-                                .n_inputs = eval.n_inputs,
-                                .data = eval.data,
-                                .seed = (uint64_t)v->subject.seed};
+    const qn_infer_options o = {QN_OPTIONS_VERSION,    .plan = eval.plan,
+                                .inputs = eval.inputs, .n_inputs = eval.n_inputs,
+                                .data = eval.data,     .seed = (uint64_t)v->subject.seed};
     if (!v->data.data.count && !v->subject.inputs.count)
         cli_note("no data were given: random numbers stand in for them");
     cli_note("no infer function and no labels: there is no accuracy to tell");
@@ -246,7 +242,8 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const job_values *job = parsed;
-    const qn_convert_options o = {.graph = *graph, .save = {.opset = (int)job->v->opset}};
+    const qn_convert_options o = {QN_OPTIONS_VERSION, .graph = *graph,
+                                  .save = {.opset = (int)job->v->opset}};
     return qn_convert_model(out, cli->ctx, model, save_dir(job->v), &o);
 }
 

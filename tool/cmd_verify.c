@@ -25,7 +25,8 @@ static qn_status verify(qn_report **out, cli_work *cli, qn_model *model,
                         const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    qn_verify_options wanted = {.plan = cli_plan_options(&v->engine, graph),
+    qn_verify_options wanted = {QN_OPTIONS_VERSION,
+                                .plan = cli_plan_options(&v->engine, graph),
                                 .inputs = v->feed.inputs.at,
                                 .n_inputs = v->feed.inputs.count,
                                 .seed = (uint64_t)v->feed.seed,

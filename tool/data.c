@@ -98,15 +98,11 @@ const cli_group cli_subject_group = CLI_GROUP("for the calibration", subject_opt
 
 qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph)
 {
-    const qn_data_options options = {.data = data->data.at,
-                                     .n_data = data->data.count,
-                                     .list = data->list,
-                                     .preprocess = data->preprocess,
-                                     .first = data->first,
-                                     .samples = data->samples,
-                                     .batch = graph->batch,
-                                     .loaders = (int)data->loaders,
-                                     .strict = data->strict};
+    const qn_data_options options = {
+        QN_OPTIONS_VERSION,       .data = data->data.at,          .n_data = data->data.count,
+        .list = data->list,       .preprocess = data->preprocess, .first = data->first,
+        .samples = data->samples, .batch = graph->batch,          .loaders = (int)data->loaders,
+        .strict = data->strict};
     if (data->data.count)
         graph->batch = 0;
     return options;

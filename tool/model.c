@@ -54,7 +54,8 @@ const cli_group cli_origin_group = CLI_GROUP("for models that are no ONNX", orig
 /* The library's options made of the values; `shapes` has room for all rows. */
 static qn_model_load_options load_options(qn_input_shape *shapes, const cli_origin_values *v)
 {
-    qn_model_load_options o = {.framework = v->framework,
+    qn_model_load_options o = {QN_OPTIONS_VERSION,
+                               .framework = v->framework,
                                .weights = v->weights,
                                .first_nodes = v->first_nodes.at,
                                .n_first_nodes = v->first_nodes.count,
@@ -187,11 +188,9 @@ static bool prepared_make(prepared *out, const cli_graph_values *values)
         if (!parse_shape(&out->shapes[i], &names, values->shapes.at[i]))
             return false;
     }
-    out->options = (qn_graph_options){.shapes = out->shapes,
-                                      .n_shapes = values->shapes.count,
-                                      .batch = values->batch,
-                                      .skip = values->skip.at,
-                                      .n_skip = values->skip.count};
+    out->options = (qn_graph_options){
+        QN_OPTIONS_VERSION,     .shapes = out->shapes,   .n_shapes = values->shapes.count,
+        .batch = values->batch, .skip = values->skip.at, .n_skip = values->skip.count};
     return true;
 }
 
@@ -230,8 +229,8 @@ const cli_group cli_engine_group = CLI_GROUP("for the engine", engine_options);
 
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph)
 {
-    return (qn_plan_options){
-        .threads = (int)engine->threads, .backend = engine->backend, .graph = *graph};
+    return (qn_plan_options){QN_OPTIONS_VERSION, .threads = (int)engine->threads,
+                             .backend = engine->backend, .graph = *graph};
 }
 
 static const cli_option feed_options[] = {

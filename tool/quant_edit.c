@@ -14,7 +14,8 @@ static double *numbers_of(const cli_list *texts)
 qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *model, const quant_values *v)
 {
     double *mean = numbers_of(&v->edge.mean), *std = numbers_of(&v->edge.std);
-    const qn_edit_options edit = {.mean = mean,
+    const qn_edit_options edit = {QN_OPTIONS_VERSION,
+                                  .mean = mean,
                                   .std = std,
                                   .n_mean = v->edge.mean.count,
                                   .n_std = v->edge.std.count,

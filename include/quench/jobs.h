@@ -6,6 +6,19 @@
 #define QUENCH_JOBS_H
 
 #include "../quench.h"
+#include "options/bench.def"
+#include "options/compare.def"
+#include "options/convert.def"
+#include "options/detect.def"
+#include "options/eval.def"
+#include "options/function.def"
+#include "options/infer.def"
+#include "options/infer_function.def"
+#include "options/lint.def"
+#include "options/mix.def"
+#include "options/quantize_file.def"
+#include "options/strategies.def"
+#include "options/verify.def"
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,21 +91,13 @@ QN_API QN_MUST_CHECK qn_status qn_executor_fail(qn_executor *executor, qn_status
 QN_API const char *qn_infer_name(size_t i);
 
 typedef struct qn_function {
-    /* Of a built-in one, or what messages call it; NULL: the data's, see qn_data_options, or, where
-     * there are none, "infer_auto": random numbers */
-    const char *name;
-    /* NULL: the built-in one */
-    qn_infer_fn *run;
-    void *user;
-    /* As of qn_executor_facts */
-    const char *script, *dataset, *configs;
-    /* 0: 1 */
-    int64_t batch_size;
-    /* That `configs` stand in, for messages; NULL: not known */
-    const char *config_file;
-    /* As of qn_data_options, for built-in ones */
-    int strict;
+    int version;
+    QN_FUNCTION(QN_OPTION_FIELD)
 } qn_function;
+#define QN_FUNCTION_INIT                                                                           \
+    {                                                                                              \
+        QN_OPTIONS_VERSION, QN_FUNCTION(QN_OPTION_STANDARD)                                        \
+    }
 
 /* Calls a built-in function from within another one, in place of it. "infer_default" takes pictures
  * and labels as `configs` say (docs/scripts.md); "infer_auto" and names that are none fail. */
@@ -102,22 +107,12 @@ QN_API QN_MUST_CHECK qn_status qn_infer_call(double *metric, qn_executor *execut
 /* ---- Whole jobs, as the command does them ---------------------------------------------------- */
 
 typedef struct qn_infer_options {
-    qn_plan_options plan;
-    /* "name=file", see qn_tensor_load; a model's only input needs no name, and a .npz without one
-     * gives all inputs it has arrays for. */
-    const char *const *inputs;
-    size_t n_inputs;
-    /* All samples are run, in the batch that the model or plan.graph.shapes fixes, or else its
-     * own. */
-    qn_data_options data;
-    /* Of the random numbers that inputs without a file get */
-    uint64_t seed;
-    /* Gets one "<output name, / as _>.npy" each; NULL: nothing is written. */
-    const char *output_dir;
+    int version;
+    QN_INFER_OPTIONS(QN_OPTION_FIELD)
 } qn_infer_options;
 #define QN_INFER_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, NULL                               \
+        QN_OPTIONS_VERSION, QN_INFER_OPTIONS(QN_OPTION_STANDARD)                                   \
     }
 
 /* Runs a model with inputs from files. The report tells of each output type, shape and range. */
@@ -127,35 +122,12 @@ QN_API QN_MUST_CHECK qn_status qn_infer_files(qn_report **out, qn_context *ctx, 
 /* Detection: what the outputs of a model that finds boxes mean. Start from
  * QN_DETECT_OPTIONS_INIT. */
 typedef struct qn_detect_options {
-    /* Of the outputs: a name of qn_detect_form; NULL: by their shapes */
-    const char *form;
-    /* Nc; 0: as many as the outputs have */
-    int64_t classes;
-    /* Widths and heights in pixels, those of the finest grid first */
-    const double *anchors;
-    /* Numbers */
-    size_t n_anchors;
-    /* Boxes have a score above it */
-    double conf_thres;
-    /* A box goes that overlaps a better one of its class by more */
-    double iou_thres;
-    /* Boxes of a picture */
-    int64_t max_det;
-    /* Boxes of a picture and a class that count for the precision */
-    int64_t map_det;
-    /* Of the classes */
-    const char *const *names;
-    size_t n_names;
-    /* Gets copies of the pictures with boxes on them; NULL: none are made */
-    const char *draw_dir;
-    /* Boxes with at least this score are drawn, and written as labels */
-    double draw_conf;
-    /* Gets the boxes found, as YOLO's label files; NULL: not written */
-    const char *label_dir;
+    int version;
+    QN_DETECT_OPTIONS(QN_OPTION_FIELD)
 } qn_detect_options;
 #define QN_DETECT_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        NULL, 0, NULL, 0, 0.001, 0.6, 300, 100, NULL, 0, NULL, 0.25, NULL                          \
+        QN_OPTIONS_VERSION, QN_DETECT_OPTIONS(QN_OPTION_STANDARD)                                  \
     }
 /* The forms of outputs; NULL past the last. docs/tasks.md describes them. */
 QN_API const char *qn_detect_form(size_t i);
@@ -164,25 +136,12 @@ QN_API const char *qn_detect_form(size_t i);
 QN_API const char *qn_task_name(size_t i);
 
 typedef struct qn_eval_options {
-    qn_plan_options plan;
-    /* As of qn_infer_options: the same for all samples */
-    const char *const *inputs;
-    size_t n_inputs;
-    /* With labels, or else a float model must be there */
-    qn_data_options data;
-    /* NULL: classification */
-    const char *task;
-    /* That has the scores; NULL: the only one */
-    const char *output;
-    /* Added to every label */
-    int64_t class_offset;
-    /* Of the task "detection", whose data.labels is a folder of YOLO's label files or a .json of
-     * COCO's */
-    qn_detect_options detect;
+    int version;
+    QN_EVAL_OPTIONS(QN_OPTION_FIELD)
 } qn_eval_options;
 #define QN_EVAL_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, NULL, NULL, 0, QN_DETECT_OPTIONS_INIT \
+        QN_OPTIONS_VERSION, QN_EVAL_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* Runs the samples and tells the time of one and what the task measures. Detection: mAP50 and
@@ -195,20 +154,12 @@ QN_API QN_MUST_CHECK qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_
                                            qn_model *float_model, const qn_eval_options *options);
 
 typedef struct qn_bench_options {
-    qn_plan_options plan;
-    /* As of qn_infer_options; the other inputs get random numbers */
-    const char *const *inputs;
-    size_t n_inputs;
-    /* Of measuring, after a warm-up; 0: 1 */
-    double seconds;
-    /* Times of operators and steps as well */
-    int profile;
-    /* Of the random numbers */
-    uint64_t seed;
+    int version;
+    QN_BENCH_OPTIONS(QN_OPTION_FIELD)
 } qn_bench_options;
 #define QN_BENCH_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, 0.0, 0, 0                                                   \
+        QN_OPTIONS_VERSION, QN_BENCH_OPTIONS(QN_OPTION_STANDARD)                                   \
     }
 
 /* Times runs. */
@@ -216,18 +167,12 @@ QN_API QN_MUST_CHECK qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn
                                             const qn_bench_options *options);
 
 typedef struct qn_verify_options {
-    qn_plan_options plan;
-    /* As of qn_infer_options */
-    const char *const *inputs;
-    size_t n_inputs;
-    qn_data_options data;
-    uint64_t seed;
-    /* ONNX Runtime's shared library, to be compared with too; NULL: not */
-    const char *runtime;
+    int version;
+    QN_VERIFY_OPTIONS(QN_OPTION_FIELD)
 } qn_verify_options;
 #define QN_VERIFY_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        QN_PLAN_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, NULL                               \
+        QN_OPTIONS_VERSION, QN_VERIFY_OPTIONS(QN_OPTION_STANDARD)                                  \
     }
 
 /* Runs a quantized model with the reference kernels and with the fast ones, fused and one by one,
@@ -244,13 +189,12 @@ QN_API QN_MUST_CHECK qn_status qn_stats_brief(qn_report **out, qn_context *ctx,
                                               const qn_stats *stats);
 
 typedef struct qn_lint_options {
-    qn_graph_options graph;
-    /* NULL: the first */
-    const char *target;
+    int version;
+    QN_LINT_OPTIONS(QN_OPTION_FIELD)
 } qn_lint_options;
 #define QN_LINT_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, NULL                                                                \
+        QN_OPTIONS_VERSION, QN_LINT_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* What in a quantized model, whoever made it, would not run as integers on the target, and why. The
@@ -260,12 +204,12 @@ QN_API QN_MUST_CHECK qn_status qn_model_lint(qn_report **out, size_t *findings, 
                                              qn_model *model, const qn_lint_options *options);
 
 typedef struct qn_convert_options {
-    qn_graph_options graph;
-    qn_save_options save;
+    int version;
+    QN_CONVERT_OPTIONS(QN_OPTION_FIELD)
 } qn_convert_options;
 #define QN_CONVERT_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, QN_SAVE_OPTIONS_INIT                                                \
+        QN_OPTIONS_VERSION, QN_CONVERT_OPTIONS(QN_OPTION_STANDARD)                                 \
     }
 
 /* Writes the model after the passes. The report tells of the file and of what each pass did. */
@@ -278,21 +222,12 @@ QN_API QN_MUST_CHECK qn_status qn_convert_model(qn_report **out, qn_context *ctx
                                                 const qn_convert_options *options);
 
 typedef struct qn_quantize_file_options {
-    qn_quantize_options quantize;
-    /* Made where it is missing; NULL: "quench_out" */
-    const char *save_dir;
-    /* 0: 13, or 21 with 16 bits, or the next that has a form for every node */
-    int opset;
-    /* As of qn_save_options */
-    const char *form;
-    /* Write "<save_dir>/<name>_scales.json" as well */
-    int scale_file;
-    /* Of what is written, where the model leaves it open; 0: stays open */
-    int64_t batch;
+    int version;
+    QN_QUANTIZE_FILE_OPTIONS(QN_OPTION_FIELD)
 } qn_quantize_file_options;
 #define QN_QUANTIZE_FILE_OPTIONS_INIT                                                              \
     {                                                                                              \
-        QN_QUANTIZE_OPTIONS_INIT, NULL, 0, NULL, 0, 0                                              \
+        QN_OPTIONS_VERSION, QN_QUANTIZE_FILE_OPTIONS(QN_OPTION_STANDARD)                           \
     }
 
 /* Quantizes a model that was read from a file and writes "<save_dir>/<name>_quantize.onnx", with a
@@ -303,38 +238,24 @@ QN_API QN_MUST_CHECK qn_status qn_quantize_file(qn_report **out, qn_context *ctx
 /* The file that says bits and method of every node: {"NODE": {"bitwidth": 8, "mode": "mse"},
  * ...}. */
 typedef struct qn_mix_options {
-    /* Bits and method for all; `mix`: a file whose values come before these, which is not written
-     * over. Data are not needed */
-    qn_quantize_options quantize;
-    /* Gets "<name>_mix.json"; NULL: "quench_out" */
-    const char *save_dir;
-    /* "initial" (or NULL): as above; "IOhigh": 16 bits next to inputs and outputs, 8 between,
-     * whatever else says */
-    const char *strategy;
-    /* Of nodes that get 8 bits with "IOhigh", at least */
-    double ratio;
+    int version;
+    QN_MIX_OPTIONS(QN_OPTION_FIELD)
 } qn_mix_options;
 #define QN_MIX_OPTIONS_INIT                                                                        \
     {                                                                                              \
-        QN_QUANTIZE_OPTIONS_INIT, NULL, NULL, 0.5                                                  \
+        QN_OPTIONS_VERSION, QN_MIX_OPTIONS(QN_OPTION_STANDARD)                                     \
     }
 /* Writes it, and tells of the widths in it. */
 QN_API QN_MUST_CHECK qn_status qn_mix_template(qn_report **out, qn_context *ctx, qn_model *model,
                                                const qn_mix_options *options);
 
 typedef struct qn_function_options {
-    qn_graph_options graph;
-    qn_function function;
-    /* 0: 1 */
-    int64_t iteration;
-    /* That the function is told */
-    const char *save_dir;
-    /* 0: the context's */
-    int threads;
+    int version;
+    QN_FUNCTION_OPTIONS(QN_OPTION_FIELD)
 } qn_function_options;
 #define QN_FUNCTION_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}, 0, NULL, 0        \
+        QN_OPTIONS_VERSION, QN_FUNCTION_OPTIONS(QN_OPTION_STANDARD)                                \
     }
 
 /* Calls the function once with the model as it is, float or quantized, and tells what it
@@ -345,31 +266,12 @@ QN_API QN_MUST_CHECK qn_status qn_function_run(qn_report **out, qn_context *ctx,
 /* Quantization by an infer function with several methods and numbers of iterations, each pair a
  * strategy. */
 typedef struct qn_strategies_options {
-    /* Of every strategy; its method and number of samples are not used */
-    qn_quantize_file_options file;
-    qn_function function;
-    /* None: the best known */
-    const char *const *methods;
-    size_t n_methods;
-    /* None: 1, or, of data, all samples */
-    const int64_t *iterations;
-    size_t n_iterations;
-    /* File or folder that keeps statistics, so that the same job need not run the float model
-     * again; NULL: none, or with several strategies one in save_dir */
-    const char *cache;
-    /* As of qn_eval_options: for data with labels */
-    int64_t class_offset;
-    /* That the function is told; NULL: "quant" */
-    const char *run_mode;
-    /* Keep the models of all steps in "<save_dir>/steps/" */
-    int steps;
-    /* Keep what every layer of both models gives for the first sample in "<save_dir>/dump/" */
-    int dump;
+    int version;
+    QN_STRATEGIES_OPTIONS(QN_OPTION_FIELD)
 } qn_strategies_options;
 #define QN_STRATEGIES_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        QN_QUANTIZE_FILE_OPTIONS_INIT, {NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0}, NULL, 0,  \
-            NULL, 0, NULL, 0, NULL, 0, 0                                                           \
+        QN_OPTIONS_VERSION, QN_STRATEGIES_OPTIONS(QN_OPTION_STANDARD)                              \
     }
 
 /* Calls the function once with the float model and once with every strategy's. The report has them
@@ -385,44 +287,12 @@ QN_API QN_MUST_CHECK qn_status qn_strategies_run(qn_report **out, qn_context *ct
 
 /* docs/compare.md tells what the measures are and how the files look. */
 typedef struct qn_compare_options {
-    /* Of models: shapes and samples; data.samples 0: 16 */
-    qn_calibrate_options run;
-    /* What quantization kept of its layers: see qn_strategies_options.dump */
-    const char *quant_dir;
-    /* Likewise of others: such folders, or plain ones of .npy files */
-    const char *const *sim_dirs;
-    size_t n_sim_dirs;
-    /* Patterns of tensors and nodes; none: all */
-    const char *const *names;
-    size_t n_names;
-    /* Patterns of operators; none: all */
-    const char *const *operators;
-    size_t n_operators;
-    /* Numbers of layers; last -1: to the end */
-    int64_t first, last;
-    /* Measures to leave out of the tables */
-    int no_mre, no_cos;
-    /* And to have there beside these */
-    int rmse, maxdiff, bias;
-    /* Of qn_compare_order; NULL: the first */
-    const char *sort;
-    /* Of detail, 0 to 6 */
-    int level;
-    /* Of the worst layers, and of their histograms */
-    int64_t shown;
-    /* Numbers of layers that histograms are wanted of; */
-    const int64_t *looked_at;
-    /* 0: the worst */
-    size_t n_looked_at;
-    /* Pictures of distributions; the errors as bars in the tables */
-    int histograms, plot;
-    /* Gets compare.csv, compare.json and pictures; NULL: nothing is written */
-    const char *save_dir;
+    int version;
+    QN_COMPARE_OPTIONS(QN_OPTION_FIELD)
 } qn_compare_options;
 #define QN_COMPARE_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0, NULL, 0, NULL, 0, 0, -1, 0, 0, 0, 0, 0, NULL, 2, \
-            10, NULL, 0, 0, 0, NULL                                                                \
+        QN_OPTIONS_VERSION, QN_COMPARE_OPTIONS(QN_OPTION_STANDARD)                                 \
     }
 
 /* What layers can be sorted by; NULL past the last. The first is the network's own order. */
@@ -465,6 +335,24 @@ QN_API int qn_config_entry_at(qn_config_entry *out, const qn_config *config, con
  * somebody says of a place in it holds for the file. */
 QN_API int qn_config_block_at(qn_config_entry *out, const qn_config *config, const char *section,
                               size_t i);
+
+/* ---- Options by name: for bindings, and for programs that read options from somewhere -------- */
+
+/* The i-th table of options; NULL past the last. */
+QN_API const qn_option_table *qn_option_table_at(size_t i);
+
+/* For every struct of options qn_..._set and qn_..._get, as in
+ *     qn_quantize_options_set(ctx, &options, "bits", "16")
+ * Names are those of fields; one of a part may stand alone, or behind the part's: "data.samples".
+ * Lists are set from "a,b,c"; "true" and "false" set flags too. What the options point to
+ * afterwards belongs to the context. *out of a getter is freed with qn_text_free. PLAIN options and
+ * shapes are not set by name. */
+#define QN_OPTION_BY_NAME(table, type)                                                             \
+    QN_API QN_MUST_CHECK qn_status type##_set(qn_context *ctx, type *options, const char *name,    \
+                                              const char *text);                                   \
+    QN_API QN_MUST_CHECK qn_status type##_get(char **out, qn_context *ctx, const type *options,    \
+                                              const char *name);
+QN_OPTION_TABLES(QN_OPTION_BY_NAME)
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,11 @@
 #ifndef QUENCH_QUANTIZE_H
 #define QUENCH_QUANTIZE_H
 
+#include "options/calibrate.def"
+#include "options/data.def"
+#include "options/goal.def"
+#include "options/quantize.def"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -16,30 +21,12 @@ extern "C" {
 
 /* The same for every call that takes samples; docs/data.md tells all. */
 typedef struct qn_data_options {
-    /* Each "[input=]path": a file whose first axis counts samples (.npy, .npz, raw bytes), IDX or
-     * CIFAR, a folder of pictures (its sub-folders are classes) or of one file per sample, a list
-     * of files (.txt, .lst). */
-    const char *const *data;
-    size_t n_data;
-    /* File with the names of the samples of a folder to use; NULL: all */
-    const char *list;
-    /* File of classes; NULL: those that the data have, if any */
-    const char *labels;
-    /* Of pictures, as "resize=256,crop=224,bgr,mean=104/117/123"; NULL: none. */
-    const char *preprocess;
-    /* Use so many from the first one on; 0 samples: all */
-    int64_t first, samples;
-    /* Of a run, where nothing fixes it; 0: 8 */
-    int64_t batch;
-    /* Threads that read ahead; 0: one per core; negative: none */
-    int loaders;
-    /* A file of a folder or list that is no picture ends the run; else it is left out, with a
-     * warning */
-    int strict;
+    int version;
+    QN_DATA_OPTIONS(QN_OPTION_FIELD)
 } qn_data_options;
 #define QN_DATA_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        NULL, 0, NULL, NULL, NULL, 0, 0, 0, 0, 0                                                   \
+        QN_OPTIONS_VERSION, QN_DATA_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
 /* Checks a text that describes preprocessing. */
@@ -65,23 +52,12 @@ QN_API QN_MUST_CHECK qn_status qn_stats_report(qn_report **out, qn_context *ctx,
                                                const qn_stats *stats);
 
 typedef struct qn_calibrate_options {
-    qn_graph_options graph;
-    /* As of qn_infer_options */
-    const char *const *inputs;
-    size_t n_inputs;
-    /* None: 8 samples of random numbers, or as many as it says, with a warning. */
-    qn_data_options data;
-    /* Samples run at once; 0: the context's */
-    int threads;
-    /* Of the random numbers */
-    uint64_t seed;
-    /* File that a killed run continues from; removed by qn_stats_save's caller once the statistics
-     * are safe. NULL: none. */
-    const char *checkpoint;
+    int version;
+    QN_CALIBRATE_OPTIONS(QN_OPTION_FIELD)
 } qn_calibrate_options;
 #define QN_CALIBRATE_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        QN_GRAPH_OPTIONS_INIT, NULL, 0, QN_DATA_OPTIONS_INIT, 0, 0, NULL                           \
+        QN_OPTIONS_VERSION, QN_CALIBRATE_OPTIONS(QN_OPTION_STANDARD)                               \
     }
 
 /* Runs the samples and collects statistics. The report (may be NULL) tells of convergence and
@@ -112,92 +88,23 @@ QN_API const char *qn_method_name(size_t i);
 /* A budget of accuracy: layers get 16 bits, or stay float, the most harmful first, until it
  * holds. */
 typedef struct qn_goal {
-    /* Points of top-1 on `eval`, or percent of the outputs */
-    double max_drop;
-    /* Labelled samples; NULL: the outputs' error sum|fix - float| / sum|float| on the calibration
-     * data */
-    const struct qn_eval_options *eval;
-    /* `eval` counts only where the calibration data carry classes, as CIFAR files and sub-folders
-     * do, and the model has scores for them */
-    int if_labelled;
+    int version;
+    QN_GOAL(QN_OPTION_FIELD)
 } qn_goal;
+#define QN_GOAL_INIT                                                                               \
+    {                                                                                              \
+        QN_OPTIONS_VERSION, QN_GOAL(QN_OPTION_STANDARD)                                            \
+    }
 /* Shows a model that lives no longer than the call. */
 typedef qn_status qn_model_fn(void *user, qn_model *model);
 
 typedef struct qn_quantize_options {
-    /* Model shapes and data */
-    qn_calibrate_options calibrate;
-    /* Or chip; NULL: the first target */
-    const char *target;
-    /* NULL: the best known; of a chip "kl", "min_max" with 16 bits */
-    const char *method;
-    /* Of method "percentile"; 0: 0.99999 */
-    double percentile;
-    /* 8 or 16; 0: 8 */
-    int bits;
-    /* Patterns of nodes that stay float: '*' and '?' over names of nodes and tensors and over
-     * operators */
-    const char *const *keep_float;
-    size_t n_float;
-    /* "PATTERN=8", "=16" or "=w8a16"; the last that fits counts */
-    const char *const *widths;
-    size_t n_widths;
-    /* Switch a refinement off */
-    int no_bias_correction, no_weight_clipping;
-    /* Likewise */
-    int no_equalization, no_balancing;
-    /* Measure each refinement on samples, and leave out factors of channels that do harm */
-    int prove;
-    /* The range before a function (SiLU, ...) is not chosen by the error behind it */
-    int no_look_through;
-    /* Samples of the comparison with float; 0: 16 */
-    int64_t compared;
-    /* File of qn_stats_save: ranges come from it, and data, which may be left out, are for the
-     * comparison only. NULL: calibrate */
-    const char *stats;
-    /* Weights of Gemm, MatMul, LSTM and GRU ahead of time, activations while running: no data are
-     * needed */
-    int dynamic;
-    /* Scale file that says everything that is derived from data, and the target, widths and
-     * patterns it was made with; NULL: derive it */
-    const char *scales;
-    /* Where to write such a file; NULL: nowhere */
-    const char *save_scales;
-    /* File of qn_mix_template: it says bits and method of every node, in place of the ones above;
-     * NULL: none */
-    const char *mix;
-    /* Of the quantized model's inputs: "float32", "int8", "uint8", "int16", or "None": as it is;
-     * one for all, or one for each */
-    const char *const *input_types;
-    size_t n_input_types;
-    /* All that a Concat or ScatterND puts together has one scale */
-    int unify_inputs;
-    /* What LayerNormalization reads and writes is cut off at plus and minus this many; 0: it is
-     * not */
-    double norm_limit;
-    /* Functions of 16 bits are tables of 2^table_bits steps, 8 to 12, with straight lines between;
-     * 0: they are exact */
-    int table_bits;
-    /* Layers that this machine runs faster in float stay float */
-    int fastest;
-    /* NULL: none */
-    const qn_goal *goal;
-    /* Gets the best model so far, at every step towards the goal; or NULL */
-    qn_model_fn *better;
-    void *better_user;
-    /* Of a chip's model; else they are integers, see qn_model_output_scale */
-    int real_outputs;
-    /* So many layers with the largest errors of their own get 16 bits, or stay float, where that
-     * helps the outputs; see qn_compare_models */
-    int64_t fix_worst;
-    /* Weights of 8 bits are -64 to 64: engines that saturate on CPUs without VNNI (ONNX Runtime,
-     * OpenVINO) compute such a file right there too */
-    int reduce_range;
+    int version;
+    QN_QUANTIZE_OPTIONS(QN_OPTION_FIELD)
 } qn_quantize_options;
 #define QN_QUANTIZE_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        QN_CALIBRATE_OPTIONS_INIT, NULL, NULL, 0.0, 0, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0,      \
-            NULL, 0, NULL, NULL, NULL, NULL, 0, 0, 0.0, 0, 0, NULL, NULL, NULL, 0, 0, 0            \
+        QN_OPTIONS_VERSION, QN_QUANTIZE_OPTIONS(QN_OPTION_STANDARD)                                \
     }
 
 /* Makes a model with QuantizeLinear and DequantizeLinear nodes; `model` stays as it is. The report

@@ -6,6 +6,7 @@
 #include "api/inspect.h"
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/options.h"
 #include "base/pin.h"
 #include "executor/feed.h"
 #include "model/prepare.h"
@@ -350,13 +351,13 @@ static qn_status bench_measure(bench *b, qn_item *root)
 qn_status qn_bench_run(qn_report **out, qn_context *ctx, qn_model *model,
                        const qn_bench_options *options)
 {
-    const qn_bench_options defaults = QN_BENCH_OPTIONS_INIT;
-    const qn_bench_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_bench_options, taken, ctx, options);
+    const qn_bench_options *o = &taken;
     const qn_feed_options feed = {
         .inputs = o->inputs, .n_inputs = o->n_inputs, .seed = o->seed, .graph = &o->plan.graph};
     bench b = {.ctx = ctx, .options = o};
     qn_report *report;
-    *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_feed_open(&b.feed, ctx, model, &feed);
     if (status == QN_OK)

@@ -1,6 +1,7 @@
 /* qn_compare_models: a float model and its quantized version, run side by side. */
 #include <string.h>
 
+#include "base/options.h"
 #include "compare/layer_comparison.h"
 #include "compare/layer_report.h"
 #include "quantize/calibration.h"
@@ -105,15 +106,15 @@ static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
 qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn_model *quantized,
                             const qn_compare_options *options)
 {
-    static const qn_compare_options defaults = QN_COMPARE_OPTIONS_INIT;
-    const qn_compare_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_compare_options, taken, ctx, options);
+    const qn_compare_options *o = &taken;
     models m = {.c = {.ctx = ctx,
                       .options = o,
                       .left = real->path ? real->path : "float model",
                       .right = quantized->path ? quantized->path : "quantized model",
                       .run = run},
                 .run = o->run};
-    *out = NULL;
     m.c.user = &m;
     qn_arena_init(&m.c.arena, &ctx->allocator);
     qn_status status = open_models(&m, real, quantized);

@@ -3,6 +3,7 @@
 
 #include "api/inspect.h"
 #include "base/map.h"
+#include "base/options.h"
 #include "export/export.h"
 #include "import/import.h"
 #include "model/prepare.h"
@@ -74,11 +75,11 @@ static qn_status convert(qn_item *root, qn_model *model, const char *path,
 qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model, const char *path,
                           const qn_convert_options *options)
 {
-    const qn_convert_options defaults = QN_CONVERT_OPTIONS_INIT;
-    qn_report *report;
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_convert_options, taken, ctx, options);
+    qn_report *report;
     QN_TRY(qn_report_create(&report, ctx));
-    const qn_status status = convert(&report->root, model, path, options ? options : &defaults);
+    const qn_status status = convert(&report->root, model, path, &taken);
     if (status == QN_OK)
         *out = report;
     else

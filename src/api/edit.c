@@ -1,4 +1,5 @@
 /* qn_model_edit: a model with other ends. */
+#include "base/options.h"
 #include "model/prepare.h"
 #include "ops/clone.h"
 #include "ops/infer.h"
@@ -20,9 +21,11 @@ static qn_status edit(qn_model *model, const qn_edit_options *o)
 qn_status qn_model_edit(qn_model **out, qn_context *ctx, qn_model *model,
                         const qn_edit_options *options)
 {
-    const qn_graph_options shapes = {.batch = options->batch};
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_edit_options, taken, ctx, options);
+    const qn_graph_options shapes = {QN_OPTIONS_VERSION, .batch = taken.batch};
     QN_TRY(qn_prepare_shapes(out, ctx, model, &shapes, false));
-    const qn_status status = edit(*out, options);
+    const qn_status status = edit(*out, &taken);
     if (status == QN_OK)
         return QN_OK;
     qn_model_free(*out);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "executor/executor.h"
 #include "executor/functions.h"
 #include "model/prepare.h"
@@ -42,11 +43,11 @@ static qn_status run(qn_report *report, qn_context *ctx, qn_model *model,
 qn_status qn_function_run(qn_report **out, qn_context *ctx, qn_model *model,
                           const qn_function_options *options)
 {
-    static const qn_function_options defaults = QN_FUNCTION_OPTIONS_INIT;
-    const qn_function_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_function_options, taken, ctx, options);
+    const qn_function_options *o = &taken;
     qn_model *bound = NULL;
     qn_report *report;
-    *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_prepare_shapes(&bound, ctx, model, &o->graph, false);
     if (status == QN_OK)

@@ -2,6 +2,7 @@
 #include "api/infer.h"
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/pin.h"
 #include "base/pool.h"
 #include "executor/feed_source.h"
@@ -204,8 +205,9 @@ static qn_status run_job(qn_report *report, job *j, const qn_infer_options *opti
 qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                          const qn_infer_options *options)
 {
-    const qn_infer_options defaults = QN_INFER_OPTIONS_INIT;
-    const qn_infer_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_infer_options, taken, ctx, options);
+    const qn_infer_options *o = &taken;
     qn_data_options data = o->data;
     const qn_feed_options feed = {.inputs = o->inputs,
                                   .n_inputs = o->n_inputs,
@@ -214,7 +216,6 @@ qn_status qn_infer_files(qn_report **out, qn_context *ctx, qn_model *model,
                                   .graph = &o->plan.graph};
     job j = {.plan = NULL};
     qn_report *report;
-    *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)

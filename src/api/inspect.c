@@ -5,6 +5,7 @@
 
 #include "api/inspect.h"
 #include "base/nearest.h"
+#include "base/options.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
 #include "pass/pass.h"
@@ -346,12 +347,12 @@ static qn_status fill(qn_item *root, graphs *g, qn_model *model, const qn_inspec
 qn_status qn_model_inspect(qn_report **out, qn_context *ctx, qn_model *model,
                            const qn_inspect_options *options)
 {
-    const qn_inspect_options defaults = QN_INSPECT_OPTIONS_INIT;
-    const qn_inspect_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_inspect_options, taken, ctx, options);
+    const qn_inspect_options *o = &taken;
     qn_report *report = NULL;
     graphs g = {NULL, NULL, NULL};
     qn_status status = qn_report_create(&report, ctx);
-    *out = NULL;
     if (status == QN_OK)
         status = qn_prepare_shapes(&g.plain, ctx, model, &o->graph, false);
     if (status == QN_OK) {

@@ -1,6 +1,7 @@
 /* qn_model_lint: what keeps a model from running as integers, as a report. */
 #include <string.h>
 
+#include "base/options.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
 #include "quant/lint.h"
@@ -71,13 +72,13 @@ static qn_status fill(job *j, qn_report *report, qn_model *model, const qn_profi
 qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx, qn_model *model,
                         const qn_lint_options *options)
 {
-    const qn_lint_options defaults = QN_LINT_OPTIONS_INIT;
-    const qn_lint_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_lint_options, taken, ctx, options);
+    const qn_lint_options *o = &taken;
     const qn_profile *profile = NULL;
     qn_model *prepared = NULL;
     qn_report *report = NULL;
     job j = {.all = 0};
-    *out = NULL;
     QN_TRY(qn_profile_find(&profile, ctx, o->target));
     qn_status status =
         qn_prepare_optimized(&prepared, ctx, model, &o->graph, QN_PURPOSE_LINT, NULL);

@@ -1,6 +1,7 @@
 /* What the public header tells of a model. */
 #include <string.h>
 
+#include "base/options.h"
 #include "export/export.h"
 #include "import/import.h"
 #include "model/prepare.h"
@@ -86,9 +87,8 @@ double qn_model_output_scale(const qn_model *model, size_t i)
 qn_status qn_model_optimize(qn_model **out, qn_context *ctx, qn_model *model,
                             const qn_graph_options *options)
 {
-    const qn_graph_options defaults = QN_GRAPH_OPTIONS_INIT;
-    return qn_prepare_optimized(out, ctx, model, options ? options : &defaults, QN_PURPOSE_CONVERT,
-                                NULL);
+    QN_TAKE_OPTIONS(qn_graph_options, taken, ctx, options);
+    return qn_prepare_optimized(out, ctx, model, &taken, QN_PURPOSE_CONVERT, NULL);
 }
 
 const char *qn_form_name(size_t i)
@@ -112,8 +112,8 @@ qn_status qn_prepare_format(qn_model *model, const char *name)
 qn_status qn_model_save(qn_context *ctx, qn_model *model, const char *path,
                         const qn_save_options *options)
 {
-    const qn_save_options defaults = QN_SAVE_OPTIONS_INIT;
-    const qn_save_options *o = options ? options : &defaults;
+    QN_TAKE_OPTIONS(qn_save_options, taken, ctx, options);
+    const qn_save_options *o = &taken;
     const qn_export_options wanted = {.opset = o->opset, .external_from = o->external_from};
     qn_model *formed = NULL;
     if (!o->form)

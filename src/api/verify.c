@@ -4,6 +4,7 @@
  * nothing is fused; and the plan that a user gets, whose steps are compared with what they leave
  * behind. The fast ones do so with the threads that were asked for and with one: the reference is
  * what takes the time. */
+#include "base/options.h"
 #include "compare/reference_values.h"
 #include "executor/feed.h"
 #include "model/prepare.h"
@@ -249,8 +250,9 @@ static qn_status run_job(qn_report **out, qn_report *report, job *j,
 qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                           const qn_verify_options *options)
 {
-    const qn_verify_options defaults = QN_VERIFY_OPTIONS_INIT;
-    const qn_verify_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_verify_options, taken, ctx, options);
+    const qn_verify_options *o = &taken;
     const qn_feed_options feed = {.inputs = o->inputs,
                                   .n_inputs = o->n_inputs,
                                   .data = &o->data,
@@ -258,7 +260,6 @@ qn_status qn_verify_files(qn_report **out, qn_context *ctx, qn_model *model,
                                   .graph = &o->plan.graph};
     job j = {.status = QN_OK};
     qn_report *report;
-    *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = qn_feed_open(&j.feed, ctx, model, &feed);
     if (status == QN_OK)

@@ -55,6 +55,32 @@ QN_MUST_CHECK qn_status qn_fail_no_input(qn_context *ctx, qn_string name, const 
 QN_MUST_CHECK qn_status qn_fail_within(qn_context *ctx, qn_status status, const char *format, ...)
     QN_PRINTF(3, 4);
 
+/* ---- Arena: many small objects that die together --------------------------------------------- */
+
+typedef struct qn_arena_chunk qn_arena_chunk;
+typedef struct qn_arena {
+    qn_allocator allocator;
+    qn_arena_chunk *chunks;
+    /* The bytes of the newest chunk that are used. */
+    size_t used;
+} qn_arena;
+
+void qn_arena_init(qn_arena *arena, const qn_allocator *allocator);
+void qn_arena_free(qn_arena *arena);
+/* Forgets the objects but keeps memory for as many bytes, in one piece: an arena that is filled and
+ * emptied again and again soon allocates nothing. */
+void qn_arena_reset(qn_arena *arena);
+/* Zeroed and aligned to 64 bytes when size >= 64, else to 16. */
+void *qn_arena_alloc(qn_arena *arena, size_t size);
+void *qn_arena_array(qn_arena *arena, size_t count, size_t size);
+void *qn_arena_copy(qn_arena *arena, const void *data, size_t size);
+/* A copy of `count` items with room for `capacity`. */
+void *qn_arena_widen(qn_arena *arena, const void *items, size_t count, size_t capacity,
+                     size_t size);
+/* Zero-terminated copies. */
+char *qn_arena_text(qn_arena *arena, const char *text, size_t length);
+char *qn_arena_format(qn_arena *arena, const char *format, ...) QN_PRINTF(2, 3);
+
 /* ---- Context --------------------------------------------------------------------------------- */
 
 #define QN_ERROR_SIZE 1024
@@ -74,6 +100,8 @@ struct qn_context {
     /* What was loaded for this context only, and what lets go of it; NULL: nothing. */
     void *plugins;
     void (*close_plugins)(qn_context *ctx);
+    /* What options that were set by name point to. */
+    qn_arena options;
     char error[QN_ERROR_SIZE];
 };
 
@@ -106,32 +134,6 @@ void *qn_grow(qn_context *ctx, void *items, size_t *capacity, size_t count, size
         QN_TRY_ALLOC(ctx, qn_grown_);                                                              \
         (items) = qn_grown_;                                                                       \
     } while (0)
-
-/* ---- Arena: many small objects that die together --------------------------------------------- */
-
-typedef struct qn_arena_chunk qn_arena_chunk;
-typedef struct qn_arena {
-    qn_allocator allocator;
-    qn_arena_chunk *chunks;
-    /* The bytes of the newest chunk that are used. */
-    size_t used;
-} qn_arena;
-
-void qn_arena_init(qn_arena *arena, const qn_allocator *allocator);
-void qn_arena_free(qn_arena *arena);
-/* Forgets the objects but keeps memory for as many bytes, in one piece: an arena that is filled and
- * emptied again and again soon allocates nothing. */
-void qn_arena_reset(qn_arena *arena);
-/* Zeroed and aligned to 64 bytes when size >= 64, else to 16. */
-void *qn_arena_alloc(qn_arena *arena, size_t size);
-void *qn_arena_array(qn_arena *arena, size_t count, size_t size);
-void *qn_arena_copy(qn_arena *arena, const void *data, size_t size);
-/* A copy of `count` items with room for `capacity`. */
-void *qn_arena_widen(qn_arena *arena, const void *items, size_t count, size_t capacity,
-                     size_t size);
-/* Zero-terminated copies. */
-char *qn_arena_text(qn_arena *arena, const char *text, size_t length);
-char *qn_arena_format(qn_arena *arena, const char *format, ...) QN_PRINTF(2, 3);
 
 /* ---- Arithmetic on sizes that come from files ------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "base/cpu.h"
 #include "base/memory.h"
 #include "base/nearest.h"
+#include "base/options.h"
 #include "base/text.h"
 
 #define QN_STRING_OF(x) #x
@@ -35,21 +36,21 @@ const char *qn_status_name(qn_status status)
 
 qn_status qn_context_create(qn_context **out, const qn_context_options *options)
 {
-    const qn_context_options defaults = QN_CONTEXT_OPTIONS_INIT;
-    const qn_context_options *o = options ? options : &defaults;
-    const qn_allocator *allocator = o->allocator ? o->allocator : qn_allocator_default();
-    qn_context *ctx = allocator->allocate(allocator->user, sizeof *ctx);
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_context_options, o, NULL, options);
+    const qn_allocator *allocator = o.allocator ? o.allocator : qn_allocator_default();
+    qn_context *ctx = allocator->allocate(allocator->user, sizeof *ctx);
     if (!ctx)
         return QN_E_NOMEM;
     memset(ctx, 0, sizeof *ctx);
     ctx->allocator = *allocator;
-    ctx->threads = o->threads > 0 ? o->threads : qn_cpu_count();
-    ctx->log_level = o->log_level;
-    ctx->log = o->log;
-    ctx->log_user = o->log_user;
-    ctx->progress = o->progress;
-    ctx->progress_user = o->progress_user;
+    qn_arena_init(&ctx->options, allocator);
+    ctx->threads = o.threads > 0 ? o.threads : qn_cpu_count();
+    ctx->log_level = o.log_level;
+    ctx->log = o.log;
+    ctx->log_user = o.log_user;
+    ctx->progress = o.progress;
+    ctx->progress_user = o.progress_user;
     atomic_init(&ctx->cancelled, 0);
     *out = ctx;
     return QN_OK;
@@ -57,7 +58,8 @@ qn_status qn_context_create(qn_context **out, const qn_context_options *options)
 
 qn_status qn_context_create_child(qn_context **out, qn_context *parent)
 {
-    const qn_context_options options = {.threads = 1, .allocator = &parent->allocator};
+    const qn_context_options options = {QN_OPTIONS_VERSION, .threads = 1,
+                                        .allocator = &parent->allocator};
     if (qn_context_create(out, &options) != QN_OK)
         return qn_fail_nomem(parent);
     (*out)->parent = parent;
@@ -70,12 +72,14 @@ void qn_context_free(qn_context *ctx)
         return;
     if (ctx->plugins)
         ctx->close_plugins(ctx);
+    qn_arena_free(&ctx->options);
     ctx->allocator.release(ctx->allocator.user, ctx);
 }
 
 const char *qn_context_error(const qn_context *ctx)
 {
-    return ctx ? ctx->error : "out of memory while creating the context";
+    return ctx ? ctx->error
+               : "the context could not be made: out of memory, or its options are wrong";
 }
 
 void qn_context_cancel(qn_context *ctx)
@@ -101,6 +105,8 @@ qn_status qn_check_cancel(qn_context *ctx)
 qn_status qn_fail(qn_context *ctx, qn_status status, const char *format, ...)
 {
     va_list args;
+    if (!ctx) /* while it is made */
+        return status;
     va_start(args, format);
     vsnprintf(ctx->error, sizeof ctx->error, format, args);
     va_end(args);

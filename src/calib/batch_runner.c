@@ -147,7 +147,8 @@ qn_status qn_batch_runner_stats(qn_stats **out, qn_batch_runner *runner)
 
 static qn_status make_context(qn_context **out, const qn_batch_runner *runner)
 {
-    const qn_context_options alone = {.threads = 1, .allocator = &runner->ctx->allocator};
+    const qn_context_options alone = {QN_OPTIONS_VERSION, .threads = 1,
+                                      .allocator = &runner->ctx->allocator};
     if (!runner->options.whole)
         return qn_context_create_child(out, runner->ctx);
     return qn_context_create(out, &alone) == QN_OK ? QN_OK : qn_fail_nomem(runner->ctx);

@@ -166,7 +166,8 @@ static qn_status watch(void *user, qn_pool *pool)
 static qn_status worker_init(worker *w, const team *crew)
 {
     qn_context *ctx = crew->c.ctx;
-    const qn_context_options options = {.threads = 1, .allocator = &ctx->allocator};
+    const qn_context_options options = {QN_OPTIONS_VERSION, .threads = 1,
+                                        .allocator = &ctx->allocator};
     if (qn_context_create(&w->ctx, &options) != QN_OK)
         return qn_fail_nomem(ctx);
     qn_extremes_init(&w->extremes, w->ctx);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "compare/dump.h"
 #include "compare/dump_read.h"
 #include "compare/layer_report.h"
@@ -212,8 +213,9 @@ static qn_status open_folders(dumps *d)
 
 qn_status qn_compare_dumps(qn_report **out, qn_context *ctx, const qn_compare_options *options)
 {
-    dumps d = {.c = {.ctx = ctx, .options = options, .run = run}};
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_compare_options, taken, ctx, options);
+    dumps d = {.c = {.ctx = ctx, .options = &taken, .run = run}};
     d.c.user = &d;
     qn_arena_init(&d.c.arena, &ctx->allocator);
     qn_status status = open_folders(&d);

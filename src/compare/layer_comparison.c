@@ -331,7 +331,7 @@ static bool is_named(const void *user, const qn_value *value)
 static qn_status make_session(qn_layer_comparison *s, int which, qn_model *model,
                               const qn_graph_options *graph)
 {
-    const qn_plan_options options = {.graph = *graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .graph = *graph};
     const qn_observe_options watch = {.purpose = which ? QN_PURPOSE_RUN : QN_PURPOSE_QUANTIZE,
                                       .passed = which == 0,
                                       .direct = true,

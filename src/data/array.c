@@ -1,5 +1,6 @@
 /* Tensors from files and to files, by the ending of the name. */
 #include "data/array.h"
+#include "base/options.h"
 
 #include <string.h>
 
@@ -104,7 +105,8 @@ static qn_status read_path(qn_array *array, const char *path, const qn_tensor_lo
     const char *entry = entry_of(path);
     if (!entry)
         return read_file(array, path, options);
-    const qn_tensor_load_options named = {.entry = entry, .like = options->like};
+    const qn_tensor_load_options named = {QN_OPTIONS_VERSION, .entry = entry,
+                                          .like = options->like};
     const size_t length = (size_t)(entry - path) - 1;
     char *file = qn_alloc_zero(array->ctx, length + 1, 1);
     QN_TRY_ALLOC(array->ctx, file);
@@ -117,13 +119,13 @@ static qn_status read_path(qn_array *array, const char *path, const qn_tensor_lo
 qn_status qn_tensor_load(qn_tensor **out, qn_context *ctx, const char *path,
                          const qn_tensor_load_options *options)
 {
-    static const qn_tensor_load_options defaults = {NULL, NULL};
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_tensor_load_options, taken, ctx, options);
     QN_TRY(qn_path_check(ctx, path));
     qn_array *array = qn_alloc_zero(ctx, 1, sizeof *array);
     QN_TRY_ALLOC(ctx, array);
     array->ctx = ctx;
-    const qn_status status = read_path(array, path, options ? options : &defaults);
+    const qn_status status = read_path(array, path, &taken);
     if (status == QN_OK)
         *out = &array->tensor;
     else

@@ -62,7 +62,7 @@ static qn_status open_one(const opening *o, size_t i, const char *path, const ch
         like.dims[0] = -1;
     if (o->files[i])
         return qn_fail(o->ctx, QN_E_OPTION, "input '%s' is given twice", info->name);
-    const qn_tensor_load_options options = {.entry = entry, .like = &like};
+    const qn_tensor_load_options options = {QN_OPTIONS_VERSION, .entry = entry, .like = &like};
     return qn_tensor_load(&o->files[i], o->ctx, path, &options);
 }
 

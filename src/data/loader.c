@@ -215,7 +215,8 @@ static qn_status make_slots(qn_loader *l)
 
 static bool make_worker(qn_loader *l, worker *w)
 {
-    const qn_context_options options = {.threads = 1, .allocator = &l->ctx->allocator};
+    const qn_context_options options = {QN_OPTIONS_VERSION, .threads = 1,
+                                        .allocator = &l->ctx->allocator};
     if (qn_context_create(&w->ctx, &options) != QN_OK)
         return false;
     w->to = qn_alloc_zero(w->ctx, l->n_inputs + 1, sizeof *w->to);

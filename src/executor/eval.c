@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/pin.h"
 #include "executor/eval.h"
 #include "executor/feed.h"
@@ -263,9 +264,10 @@ const char *qn_task_name(size_t i)
 qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model, qn_model *float_model,
                       const qn_eval_options *options)
 {
-    job j = {.ctx = ctx, .options = options, .own.model = model, .other.model = float_model};
-    qn_report *report;
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_eval_options, taken, ctx, options);
+    job j = {.ctx = ctx, .options = &taken, .own.model = model, .other.model = float_model};
+    qn_report *report;
     QN_TRY(qn_report_create(&report, ctx));
     qn_status status = run_job(&j);
     if (status == QN_OK)

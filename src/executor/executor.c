@@ -74,7 +74,8 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const qn_executor *e = user;
     const qn_executor_stage *stage = qn_executor_stage_of(e);
-    const qn_plan_options options = {.threads = threads, .graph = *e->options->graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = threads,
+                                     .graph = *e->options->graph};
     const qn_observe_options watch = {.purpose = stage->plan,
                                       .passed = stage->observes,
                                       .direct = true,

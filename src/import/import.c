@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/folder.h"
+#include "base/options.h"
 #include "import/detect.h"
 
 const qn_importer *const qn_importers[] = {
@@ -164,10 +165,10 @@ static qn_status open_source(qn_model_source *source, const qn_importer *named)
 qn_status qn_import(qn_model **out, qn_context *ctx, const char *path,
                     const qn_model_load_options *options)
 {
-    static const qn_model_load_options defaults = QN_MODEL_LOAD_OPTIONS_INIT;
-    qn_model_source source = {.ctx = ctx, .path = path, .options = options ? options : &defaults};
-    const qn_importer *named;
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_model_load_options, taken, ctx, options);
+    qn_model_source source = {.ctx = ctx, .path = path, .options = &taken};
+    const qn_importer *named;
     QN_TRY(qn_path_check(ctx, path));
     QN_TRY(find_named(&named, ctx, source.options->framework));
     QN_TRY(open_source(&source, named));

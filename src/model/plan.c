@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/plugins.h"
+#include "base/options.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
 
@@ -57,8 +58,7 @@ static qn_status plan_sibling(qn_plan **out, qn_context *ctx, const qn_plan *pla
         memcpy(shape->dims, inputs[i].dims, sizeof shape->dims);
     }
     const qn_plan_options options = {
-        .threads = plan->threads,
-        .backend = r->backend,
+        QN_OPTIONS_VERSION, .threads = plan->threads, .backend = r->backend,
         .graph = {.shapes = shapes, .n_shapes = count, .skip = r->skip, .n_skip = r->n_skip}};
     qn_status status = qn_plan_create_observed(out, ctx, plan->model->origin, &options, &r->watch);
     if (status == QN_OK)
@@ -218,15 +218,15 @@ static qn_status plan_later(qn_plan **out, qn_context *ctx, qn_model *model,
 qn_status qn_plan_create_observed(qn_plan **out, qn_context *ctx, qn_model *model,
                                   const qn_plan_options *options, const qn_observe_options *watch)
 {
-    const qn_plan_options defaults = QN_PLAN_OPTIONS_INIT;
-    const qn_plan_options *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_plan_options, taken, ctx, options);
+    const qn_plan_options *o = &taken;
     const qn_backend *backends[QN_MOST_BACKENDS];
     qn_plan_config config = {.backends = backends,
                              .direct = watch->direct,
                              .only_claims = watch->only_claims,
                              .observe = watch->observe,
                              .observe_user = watch->user};
-    *out = NULL;
     QN_TRY(qn_threads_choose(&config.threads, ctx, o->threads));
     QN_TRY(qn_backends_choose(backends, ctx, o->backend));
     qn_status status = plan_now(out, ctx, model, &o->graph, watch, &config);

@@ -130,7 +130,7 @@ const qn_op qn_op_Pow = {.name = "Pow",
                          QN_VERSIONS(pow_versions),
                          QN_TYPE_RULES(pow_types),
                          .flags = QN_OP_ELEMENTWISE,
-                         .quant = QN_QUANT_FLOAT,
+                         .quant = QN_QUANT_TABLE,
                          .infer = infer_broadcast,
                          .eval = pow_eval,
                          .brief = "a to the power of b"};

@@ -336,7 +336,7 @@ static const qn_version_rule versions[] = {{7, upgrade_7, downgrade_7}};
                                 QN_ATTRS(k##_specs, qn_recurrent_attrs),                           \
                                 QN_VERSIONS(versions),                                             \
                                 QN_TYPE_RULES(qn_bfloat16_22),                                     \
-                                .quant = QN_QUANT_FLOAT,                                           \
+                                .quant = QN_QUANT_MAC,                                             \
                                 .infer = Name##_infer,                                             \
                                 .eval = Name##_eval,                                               \
                                 .macs = macs_of,                                                   \

@@ -30,6 +30,7 @@ typedef struct qn_activation {
  * handed out in order to those that take one. False: an unknown name. */
 bool qn_activation_of(qn_activation *out, const qn_recurrent_attrs *attrs, size_t i,
                       qn_squash standard);
+double qn_activation_apply(const qn_activation *a, double x);
 
 /* What one direction of one node has: weights [gates, hidden, ...] and parameters. */
 typedef struct qn_cell {

@@ -65,7 +65,7 @@ bool qn_activation_of(qn_activation *out, const qn_recurrent_attrs *attrs, size_
     return true;
 }
 
-static double apply(const qn_activation *a, double x)
+double qn_activation_apply(const qn_activation *a, double x)
 {
     switch (a->kind) {
     case QN_SQUASH_AFFINE: return a->alpha * x + a->beta;
@@ -88,7 +88,7 @@ static double squash(const qn_cell *cell, const qn_activation *a, double x)
 {
     const double limit = (double)cell->attrs->clip;
     /* What is no number stays so. */
-    return apply(a, x < -limit ? -limit : x > limit ? limit : x);
+    return qn_activation_apply(a, x < -limit ? -limit : x > limit ? limit : x);
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *
         const double fresh = squash(cell, &cell->g, in[3 * n] + re[3 * n]);
         c[k] = forget * c[k] + i * fresh;
         const double o = squash(cell, &cell->f, in[n] + re[n] + (p ? p[n + k] * c[k] : 0));
-        h[k] = o * apply(&cell->h, c[k]);
+        h[k] = o * qn_activation_apply(&cell->h, c[k]);
     }
 }
 

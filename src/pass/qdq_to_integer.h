@@ -86,5 +86,7 @@ QN_MUST_CHECK qn_status qn_qdq_is_in_ort(bool *found, const qn_node *node);
 qn_qdq_rule qn_qdq_ort_sigmoid, qn_qdq_ort_leaky_relu;
 /* qdq_to_integer_norms.c: operators that combine many elements. */
 qn_qdq_rule qn_qdq_softmax, qn_qdq_layer_norm, qn_qdq_reduce_mean, qn_qdq_resize;
+/* qdq_to_integer_recurrent.c: LSTM, GRU and RNN. */
+qn_qdq_rule qn_qdq_recurrent;
 
 #endif

@@ -9,7 +9,8 @@
 static const struct {
     const qn_op *op;
     int32_t sides;
-} pairs[] = {{&qn_op_Add, 2}, {&qn_op_Sub, 2}, {&qn_op_Mul, 2}, {&qn_op_Div, 1}, {&qn_op_PRelu, 1}};
+} pairs[] = {{&qn_op_Add, 2}, {&qn_op_Sub, 2}, {&qn_op_Mul, 2},
+             {&qn_op_Div, 1}, {&qn_op_Pow, 1}, {&qn_op_PRelu, 1}};
 
 static int32_t sides_of(const qn_op *op)
 {
@@ -20,12 +21,13 @@ static int32_t sides_of(const qn_op *op)
     return 0;
 }
 
-/* The constant side has one number, and the result the shape of the other side. */
-static bool is_number_for(const qn_value *constant, const qn_value *x)
+/* The constant side has one number, and the result the shape of the other side. Exponents may be
+ * integers. */
+static bool is_number_for(const qn_op *op, const qn_value *constant, const qn_value *x)
 {
     const qn_tensor *data = constant ? constant->data : NULL;
-    return data && x && !x->data && qn_dtype_is_float(data->dtype) && qn_tensor_count(data) == 1 &&
-           qn_match_fits(data, x);
+    return data && x && !x->data && (op == &qn_op_Pow || qn_dtype_is_float(data->dtype)) &&
+           qn_dtype_is_float(x->type.dtype) && qn_tensor_count(data) == 1 && qn_match_fits(data, x);
 }
 
 int32_t qn_unary_function_slot(const qn_node *node)
@@ -34,7 +36,7 @@ int32_t qn_unary_function_slot(const qn_node *node)
         node->op->quant == QN_QUANT_TABLE)
         return node->op->in[0].types & QN_SET(QN_FLOAT64) ? 0 : -1;
     for (int32_t slot = 0; slot < sides_of(node->op); slot++) {
-        if (is_number_for(node->in[1 - slot], node->in[slot]))
+        if (is_number_for(node->op, node->in[1 - slot], node->in[slot]))
             return slot;
     }
     return -1;

@@ -282,6 +282,8 @@ static qn_status insert_pair(qn_quantizer *q, qn_value *value, const constants *
     const place at = {value->name, first_behind(q, value), own, -1};
     const bool ends = ends_in_integers(q, value);
     qn_value *integers, *real = NULL;
+    if (!count && !value->is_output)
+        return QN_OK; /* the states of a recurrent node whose last one alone is read */
     QN_TRY(add_node(&integers, &qn_op_QuantizeLinear, value, &at));
     if (count || !ends) {
         QN_TRY(add_node(&real, &qn_op_DequantizeLinear, integers, &at));
@@ -378,6 +380,11 @@ static qn_status operand_params(const qn_qparams **out, const qn_quantizer *q,
                                 const qn_quant_node *n, const qn_tensor *data)
 {
     qn_qparams *own = NULL;
+    if (n->quant_class == QN_CLASS_RECURRENT) {
+        QN_TRY(qn_params_of_gates(&own, q, data, n));
+        *out = own;
+        return QN_OK;
+    }
     *out = n->quant_class == QN_CLASS_CONCAT ? n->node->out[0]->qparams : NULL;
     if (*out)
         return QN_OK;

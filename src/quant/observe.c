@@ -1,6 +1,7 @@
 /* Which values of a float graph calibration looks at, and along which axis. */
 #include "quant/observe.h"
 
+#include "ops/kinds.h"
 #include "quant/quant.h"
 
 static bool is_one_of(const qn_op *op, const qn_op *const *list)
@@ -25,7 +26,7 @@ static const qn_op *const channels_first[] = {&qn_op_Conv,
 static bool is_cut_off(const qn_value *value)
 {
     const qn_node *user = qn_value_only_user(value), *node = value->producer;
-    return user && is_one_of(user->op, limits) &&
+    return user && is_one_of(user->op, limits) && !qn_op_is_recurrent(node->op) &&
            (node->op->quant == QN_QUANT_MAC || node->op->quant == QN_QUANT_ELEMENT);
 }
 

@@ -61,6 +61,9 @@ QN_MUST_CHECK qn_status qn_params_weight_template(qn_qparams **out, const qn_qua
 QN_MUST_CHECK qn_status qn_params_of_weights(qn_qparams **out, qn_quantizer *q,
                                              const qn_weighted_node *layer,
                                              const qn_param_options *options);
+/* W or R of a recurrent node: one for each row of the gates, which directions share, or one. */
+QN_MUST_CHECK qn_status qn_params_of_gates(qn_qparams **out, const qn_quantizer *q,
+                                           const qn_tensor *w, const qn_quant_node *n);
 void qn_params_replace_zero_scales(qn_qparams *p);
 /* q = clamp(rint(x / s) + z), as docs/numerics.md defines it. */
 int64_t qn_params_quantize(const qn_qparams *p, int64_t scale, float x);

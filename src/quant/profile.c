@@ -11,8 +11,8 @@
 #define CHIP(NAME, INT16)                                                                          \
     {                                                                                              \
         .name = (NAME), .brief = "a chip", .symmetric = true, .per_channel = true,                 \
-        .per_channel_transposed = true, .bias_integer = true, .any_clip = true, .can = QN_CAN_ALL, \
-        .opset = 13, .fixed_point = true, .widths = {                                              \
+        .per_channel_transposed = true, .bias_integer = true, .any_clip = true,                    \
+        .can = QN_CAN_ALL | QN_CAN_POW, .opset = 13, .fixed_point = true, .widths = {              \
             [QN_WIDTH_8] = {.computed = true, .method = "kl"},                                     \
             [QN_WIDTH_16] = {.computed = (INT16), .method = "min_max"},                            \
         }                                                                                          \

@@ -33,7 +33,12 @@ enum {
     QN_CAN_SIGMOID = 2048,
     /* PRelu with one slope per channel. */
     QN_CAN_PRELU = 4096,
-    QN_CAN_ALL = 8191
+    /* LSTM, GRU and RNN. */
+    QN_CAN_RECURRENT = 8192,
+    QN_CAN_ALL = 16383,
+    /* Pow with a constant exponent. Its range is so wide that only a chip, which has nothing else,
+     * makes integers of it. */
+    QN_CAN_POW = 16384
 };
 
 /* What a target does with numbers of one width. */
@@ -161,7 +166,9 @@ typedef enum qn_quant_class {
     QN_CLASS_ELEMENTWISE,
     /* An operator that only moves numbers: its output has its input's parameters. */
     QN_CLASS_PASS_THROUGH,
-    QN_CLASS_CONCAT
+    QN_CLASS_CONCAT,
+    /* LSTM, GRU or RNN with constant weights: the states Y and Y_h have one encoding. */
+    QN_CLASS_RECURRENT
 } qn_quant_class;
 
 typedef struct qn_quant_node {

@@ -3,6 +3,7 @@
 #include "quant/quant_classes.h"
 
 #include "ops/nn_attrs.h"
+#include "ops/qrecurrent.h"
 #include "ops/resize.h"
 #include "pass/rewrite.h"
 #include "pass/unary_function.h"
@@ -132,6 +133,29 @@ bool qn_quant_class_breaks_in_ort(const qn_node *node)
     return node->op == &qn_op_AveragePool && refuse_dilated(node);
 }
 
+static const char *refuse_pow(const qn_node *node)
+{
+    return qn_unary_function_slot(node) == 0 ? NULL : "its exponent is not one constant number";
+}
+
+/* What has no bound does not fit the fixed units of a cell. */
+static const char *refuse_recurrent(const qn_node *node)
+{
+    const qn_recurrent_attrs *a = node->attrs;
+    for (int32_t i = 1; i <= 2; i++) {
+        if (!node->in[i]->data)
+            return "its weights are computed while running";
+    }
+    if (!is_constant_or_absent(node, 3) || !is_constant_or_absent(node, 7))
+        return "its bias is computed while running";
+    for (size_t i = 0; i < a->activations.count && node->op != &qn_op_RNN; i++) {
+        qn_activation f;
+        if (!qn_activation_of(&f, a, i, QN_SQUASH_TANH) || !qn_activation_is_bounded(&f))
+            return "an activation has no bound";
+    }
+    return qn_quant_class_refuse_constants(node);
+}
+
 static const char *refuse_always(const qn_node *node)
 {
     (void)node;
@@ -156,8 +180,12 @@ static const qn_quant_class_row classes[] = {
     {&qn_op_LayerNormalization, QN_CLASS_ELEMENTWISE, 1, QN_CAN_NORM, refuse_norm},
     {&qn_op_LeakyRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_PRelu, QN_CLASS_ELEMENTWISE, 1, QN_CAN_PRELU, refuse_prelu},
+    {&qn_op_Pow, QN_CLASS_ELEMENTWISE, 1, QN_CAN_POW, refuse_pow},
     {&qn_op_Sigmoid, QN_CLASS_ELEMENTWISE, 1, QN_CAN_SIGMOID, NULL},
     {&qn_op_Concat, QN_CLASS_CONCAT, 0, QN_CAN_CONCAT, NULL},
+    {&qn_op_GRU, QN_CLASS_RECURRENT, 3, QN_CAN_RECURRENT, refuse_recurrent},
+    {&qn_op_LSTM, QN_CLASS_RECURRENT, 3, QN_CAN_RECURRENT, refuse_recurrent},
+    {&qn_op_RNN, QN_CLASS_RECURRENT, 3, QN_CAN_RECURRENT, refuse_recurrent},
     {&qn_op_Resize, QN_CLASS_ELEMENTWISE, 1, QN_CAN_RESIZE, refuse_resize},
     {&qn_op_Pad, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, refuse_pad},
     {&qn_op_MaxPool, QN_CLASS_PASS_THROUGH, 1, QN_CAN_MOVE, refuse_pool},

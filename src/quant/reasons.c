@@ -1,6 +1,8 @@
 /* Why nodes that the rules know nothing of stay float. */
 #include "quant/reasons.h"
 
+#include <stdio.h>
+
 #include "pass/qdq_to_integer.h"
 
 bool qn_reason_is_integer(const qn_node *node)
@@ -58,6 +60,38 @@ qn_status qn_reasons_add(qn_quantizer *q)
         QN_TRY_ALLOC(q->ctx, n->why);
     }
     return QN_OK;
+}
+
+/* ---- Software layers of a chip --------------------------------------------------------------- */
+
+enum { SOFTWARE_NAMED = 6 };
+
+/* Numbers are computed in float there; the index of the largest one is the same in integers. */
+static bool is_software(const qn_quant_node *n)
+{
+    const qn_node *node = n->node;
+    return !n->integer && n->why && !n->requested_float && !qn_moves_numbers(node) &&
+           node->op != &qn_op_ArgMax && node->op != &qn_op_ArgMin &&
+           node->op->quant != QN_QUANT_SHAPE &&
+           (has_float32(node->in, node->n_in) || has_float32(node->out, node->n_out));
+}
+
+void qn_reasons_note_software(const qn_quantizer *q)
+{
+    char names[512] = "";
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < q->n_nodes && q->settings.profile->fixed_point; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (!is_software(&q->nodes[i]))
+            continue;
+        if (count++ < SOFTWARE_NAMED && at < sizeof names)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s '%.48s'", at ? ", " : "",
+                                   node->op->name, node->name);
+    }
+    if (count)
+        qn_log(q->ctx, QN_LOG_NOTE, "%s computes in software, in float, %zu of %zu layers: %s%s",
+               q->settings.profile->name, count, q->n_nodes, names,
+               count > SOFTWARE_NAMED ? ", ..." : "");
 }
 
 /* ---- Nothing is left ------------------------------------------------------------------------- */

@@ -101,8 +101,11 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
 
 enum { SMALL_WEIGHTS = 64 };
 
+/* A chip has no floats to leave it in. */
 static void leave_small_tail(qn_quantizer *q)
 {
+    if (q->settings.profile->fixed_point)
+        return;
     bool *before_mac = qn_arena_array(&q->arena, q->n_nodes + 1, sizeof *before_mac);
     for (size_t i = q->n_nodes; before_mac && i-- > 0;) {
         qn_quant_node *n = &q->nodes[i];
@@ -123,6 +126,18 @@ static void leave_small_tail(qn_quantizer *q)
 }
 
 /* ---- What stays: integers come from integers and go to integers ------------------------------ */
+
+/* A chip computes in integers whatever it can: only what moves numbers between nodes in float, and
+ * what is a part of such a node, stays with it. */
+static bool is_of_chip(const qn_quantizer *q, const qn_quant_node *n)
+{
+    if (!q->settings.profile->fixed_point)
+        return false;
+    const qn_value *value = n->node->in[0];
+    const bool cut = n->quant_class == QN_CLASS_CLIP && value && value->producer &&
+                     q->nodes[value->producer->number].requested_float;
+    return n->quant_class == QN_CLASS_ELEMENTWISE || (n->quant_class == QN_CLASS_CLIP && !cut);
+}
 
 static bool is_fed(const qn_quantizer *q, const qn_quant_node *n)
 {
@@ -187,16 +202,16 @@ static bool is_read_by_breaker(const qn_value *value)
 }
 
 /* The target computes it with integers only where the result is rounded: convolutions, and products
- * with a bias; a chip rounds all products. A mean over all pixels of such a result is rounded too:
- * to make floats of the pixels would cost more. */
+ * with a bias; a chip rounds all that it computes. A mean over all pixels of such a result is
+ * rounded too: to make floats of the pixels would cost more. */
 static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 {
+    if (q->settings.profile->fixed_point)
+        return n->integer && n->quant_class != QN_CLASS_RECURRENT; /* see is_state */
     const bool pools = n->node->op == &qn_op_GlobalAveragePool && n->integer;
     if (pools && n->node->in[0]->producer && !n->node->out[0]->is_output)
         return must_be_rounded(q, &q->nodes[n->node->in[0]->producer->number]);
     const qn_quant_node *product = product_of(q, n);
-    if (q->settings.profile->fixed_point)
-        return product->quant_class == QN_CLASS_MAC && product->integer;
     if (q->settings.profile->float_result || product->quant_class != QN_CLASS_MAC ||
         !product->integer || !n->node->out[0] || n->node->out[0]->is_output ||
         is_read_by_breaker(n->node->out[0]))
@@ -205,25 +220,18 @@ static bool must_be_rounded(const qn_quantizer *q, const qn_quant_node *n)
 }
 
 /* What a Concat at an output joins, boxes and scores, needs scales of its own, whoever else reads
- * it; a chip cannot join floats in its midst. */
+ * it; a chip cannot join floats. */
 static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
 {
     return n->quant_class == QN_CLASS_CONCAT && n->node->out[0]->is_output &&
            !q->settings.profile->fixed_point && !q->settings.unify;
 }
 
-/* A chip gives integers, but not where a Concat ends the network. */
-static bool ends_in_integers(const qn_quantizer *q, const qn_quant_node *n)
-{
-    return q->settings.profile->fixed_point && n->quant_class != QN_CLASS_CONCAT &&
-           n->node->out[0] && n->node->out[0]->is_output;
-}
-
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
     if (joins_output(q, n))
         return false;
-    if (must_be_rounded(q, n) || ends_in_integers(q, n))
+    if (must_be_rounded(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
@@ -238,7 +246,8 @@ static void settle(qn_quantizer *q)
         changed = false;
         for (size_t i = 0; i < q->n_nodes; i++) {
             qn_quant_node *n = &q->nodes[i];
-            if (!n->integer || n->quant_class == QN_CLASS_MAC)
+            if (!n->integer || n->quant_class == QN_CLASS_MAC ||
+                n->quant_class == QN_CLASS_RECURRENT || is_of_chip(q, n))
                 continue;
             const bool fed = is_fed(q, n), useful = fed && is_useful(q, n);
             if (useful)
@@ -303,6 +312,14 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
     return NULL;
 }
 
+/* The states of a recurrent node, and the cell that a chip gives. */
+static bool is_state(const qn_quantizer *q, const qn_quant_node *from, const qn_value *value)
+{
+    enum { CELL = 2 };
+    const bool ends = value->is_output && q->settings.profile->fixed_point;
+    return from->quant_class == QN_CLASS_RECURRENT && (value->producer_slot < CELL || ends);
+}
+
 /* Constants are quantized where they are read. */
 static void settle_value(const qn_quantizer *q, qn_quant_value *v)
 {
@@ -315,7 +332,7 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
-        v->integer = v->integer || must_be_rounded(q, from) || ends_in_integers(q, from);
+        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from);
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */
@@ -379,8 +396,20 @@ static void look_behind_limit(qn_quantizer *q, qn_quant_value *v)
     v->existing = v->existing ? v->existing : q->values[v->source].existing;
 }
 
+/* Y, which has all states, and Y_h, the last ones. */
+static void join_states(qn_quantizer *q)
+{
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        const qn_node *node = q->nodes[i].node;
+        if (q->nodes[i].integer && q->nodes[i].quant_class == QN_CLASS_RECURRENT &&
+            node->n_out > 1 && node->out[1])
+            join(q, node->out[0], node->out[1]);
+    }
+}
+
 static void join_values(qn_quantizer *q)
 {
+    join_states(q);
     for (size_t i = 0; i < q->n_values; i++)
         look_behind_limit(q, &q->values[i]);
     for (size_t i = 0; i < q->n_nodes; i++) {

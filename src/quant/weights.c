@@ -1,6 +1,7 @@
 /* Scales of weights: by their largest magnitude, or by the range that rounds them best. */
 #include <math.h>
 
+#include "ops/eval.h"
 #include "quant/existing_encodings.h"
 #include "quant/params.h"
 
@@ -133,6 +134,30 @@ qn_status qn_params_weight_template(qn_qparams **out, const qn_quantizer *q,
                              several ? layer->w->dims[layer->axis] : 1));
     (*out)->axis = several ? layer->axis : -1;
     qn_params_weight_limits(*out, q);
+    return QN_OK;
+}
+
+qn_status qn_params_of_gates(qn_qparams **out, const qn_quantizer *q, const qn_tensor *w,
+                             const qn_quant_node *n)
+{
+    const qn_profile *profile = q->settings.profile;
+    const int64_t count = qn_tensor_count(w), rows = w->dims[1], inner = w->dims[2];
+    QN_TRY(qn_qparams_create(out, q->ctx, q->graph->arena,
+                             qn_profile_weight(profile, n->weight_bits),
+                             profile->per_channel ? rows : 1));
+    (*out)->axis = profile->per_channel ? 1 : -1;
+    qn_params_weight_limits(*out, q);
+    qn_qparams_set_scale(*out, 0, 0);
+    for (int64_t c = 0; c < (*out)->count; c++)
+        qn_qparams_set_scale(*out, c, 0);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t c = i / inner % (*out)->count;
+        const double most = fabs(qn_tensor_f64(w, i)) / (double)(*out)->qmax;
+        if (most > 0)
+            qn_qparams_set_scale(*out, c,
+                                 fmaxf(qn_qparams_scale_at(*out, c), qn_params_positive(most)));
+    }
+    qn_params_replace_zero_scales(*out);
     return QN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* qn_calibrate: joins model, data and the collection of statistics; and what is told of
  * statistics. */
 #include "base/clock.h"
+#include "base/options.h"
 #include "quantize/calibration.h"
 #include "quantize/nan_check.h"
 
@@ -69,13 +70,12 @@ static qn_status run_job(qn_stats **out, job *j)
 qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx, qn_model *model,
                        const qn_calibrate_options *options)
 {
-    const qn_calibrate_options defaults = QN_CALIBRATE_OPTIONS_INIT;
-    job j = {.convergence = {0}};
     *out = NULL;
+    QN_TAKE_OPTIONS(qn_calibrate_options, taken, ctx, options);
+    job j = {.convergence = {0}};
     if (report)
         *report = NULL;
-    qn_status status =
-        qn_calibration_open(&j.calibration, ctx, model, options ? options : &defaults);
+    qn_status status = qn_calibration_open(&j.calibration, ctx, model, &taken);
     if (status == QN_OK)
         status = qn_nan_check(ctx, j.calibration.real->graph);
     if (status == QN_OK)

@@ -80,7 +80,7 @@ qn_status qn_calibration_feed(qn_calibration *c)
                                       .observe = qn_observe_default};
     QN_TRY(open_feed(c));
     const double start = qn_clock_ms();
-    const qn_plan_options options = {.threads = 1, .graph = c->graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = 1, .graph = c->graph};
     QN_TRY(qn_plan_create_observed(&c->plan, c->ctx, c->real, &options, &watch));
     c->plan_ms = qn_clock_ms() - start;
     QN_TRY(qn_feed_source_open(&c->samples, &c->feed, c->plan, c->workers));

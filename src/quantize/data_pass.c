@@ -198,7 +198,8 @@ qn_status qn_data_pass_float(qn_stats **out, const qn_data_pass_options *options
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const data_pass *p = user;
-    const qn_plan_options options = {.threads = threads, .graph = p->options->calibration->graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = threads,
+                                     .graph = p->options->calibration->graph};
     const qn_observe_options watch = {
         .purpose = QN_PURPOSE_RUN, .direct = true, .observe = qn_observe_none};
     return qn_plan_create_observed(out, p->ctx, p->model, &options, &watch);

@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "quant/existing_encodings.h"
+#include "quant/reasons.h"
 #include "quantize/nan_check.h"
 
 /* ---- Files ----------------------------------------------------------------------------------- */
@@ -12,7 +13,7 @@
 static qn_status open_scales(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
-    if (o->dynamic || o->stats || o->n_float || o->n_widths || o->save_scales || o->goal ||
+    if (o->dynamic || o->stats || o->n_keep_float || o->n_widths || o->save_scales || o->goal ||
         o->fastest || o->fix_worst)
         return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: a scale file says which nodes are integers and what their scales are: "
@@ -173,6 +174,7 @@ qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
     QN_TRY(qn_quantize_rules(&j->ruled, &j->input, &j->settings));
     QN_TRY(check_wide_nodes(j));
     warn_of_saturation(j);
+    qn_reasons_note_software(j->ruled.quantizer);
     log_idle_options(j);
     j->input.given = is_given(j);
     return QN_OK;

@@ -41,7 +41,7 @@ static qn_status make_plan(runner *r, qn_layer_times *times, const qn_quantize_i
 {
     const qn_graph_options *asked = &input->options->calibrate.graph;
     const qn_observe_options nothing = {.purpose = QN_PURPOSE_RUN, .only_claims = only_claims};
-    qn_plan_options options = {.graph = input->data->graph};
+    qn_plan_options options = {QN_OPTIONS_VERSION, .graph = input->data->graph};
     options.graph.skip = asked->skip;
     options.graph.n_skip = asked->n_skip;
     QN_TRY(qn_plan_create_observed(&r->plan, input->ctx, model, &options, &nothing));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/options.h"
 #include "model/save_dir.h"
 #include "quantize/job.h"
 
@@ -144,10 +145,11 @@ static qn_status run(qn_report *report, template_job *t, qn_model *model, const 
 qn_status qn_mix_template(qn_report **out, qn_context *ctx, qn_model *model,
                           const qn_mix_options *options)
 {
-    const qn_mix_options defaults = QN_MIX_OPTIONS_INIT, *o = options ? options : &defaults;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_mix_options, taken, ctx, options);
+    const qn_mix_options *o = &taken;
     template_job t = {.ctx = ctx};
     qn_report *report;
-    *out = NULL;
     QN_TRY(qn_report_create(&report, ctx));
     qn_arena_init(&t.arena, &ctx->allocator);
     const qn_status status = run(report, &t, model, o);

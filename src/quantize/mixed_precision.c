@@ -155,12 +155,13 @@ static qn_status check_model(double *noise, qn_search *s, const qn_quantized_mod
     return QN_OK;
 }
 
-/* *best is what has less noise, with *noise, of itself and a model by the method. */
+/* *best is what has less noise, with *noise, of itself and a model of the settings by the
+ * method. */
 static qn_status try_method(double *noise, qn_quantized_model *best, qn_search *s,
-                            const char *method)
+                            const qn_quantize_settings *with, const char *method)
 {
     qn_quantized_model tried = {.ctx = NULL};
-    qn_quantize_settings settings = s->asked;
+    qn_quantize_settings settings = *with;
     double found = 0;
     QN_TRY(qn_method_find(&settings.params.method, s->input->ctx, method));
     qn_status status = qn_quantize_make(&tried, s->input, &settings);
@@ -175,11 +176,12 @@ static qn_status try_method(double *noise, qn_quantized_model *best, qn_search *
 }
 
 /* A chip's own method may be the wrong one for a network: the one with the least noise. */
-static qn_status try_methods(double *noise, qn_quantized_model *best, qn_search *s)
+static qn_status try_methods(double *noise, qn_quantized_model *best, qn_search *s,
+                             const qn_quantize_settings *with)
 {
     static const char *const names[] = {"mse", "percentile", "min_max"};
     for (size_t i = 0; i < QN_COUNT_OF(names); i++)
-        QN_TRY(try_method(noise, best, s, names[i]));
+        QN_TRY(try_method(noise, best, s, with, names[i]));
     return QN_OK;
 }
 
@@ -235,6 +237,32 @@ static qn_status obey_rules(qn_layers *l)
     return QN_OK;
 }
 
+/* ---- The ends of a chip's network ------------------------------------------------------------ */
+
+static bool writes_output(const qn_layer *layer, const qn_graph *graph)
+{
+    for (size_t v = 0; v < layer->n_values; v++) {
+        for (size_t k = 0; k < graph->n_outputs; k++) {
+            if (strcmp(layer->values[v], graph->outputs[k]->name) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether boxes and scores share an output, whose 8 bits hide what is lost before: the layers that
+ * write outputs get 16 bits, and the method is the one with the least noise then. */
+static qn_status raise_ends(double *noise, qn_quantized_model *best, qn_search *s, qn_layers *l)
+{
+    qn_quantize_settings settings;
+    for (size_t i = 0; i < l->count; i++)
+        l->at[i].bits = writes_output(&l->at[i], s->input->data->real->graph) ? of_chips.bits : 0;
+    QN_TRY(obey_rules(l));
+    QN_TRY(qn_layers_settings(&settings, l));
+    QN_TRY(try_method(noise, best, s, &settings, s->asked.params.method->name));
+    return try_methods(noise, best, s, &settings);
+}
+
 /* ---- The whole ------------------------------------------------------------------------------- */
 
 static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
@@ -262,16 +290,19 @@ static bool has_remedy(const qn_layers *l)
 qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s, qn_layers *layers)
 {
     double noise = 0;
+    const bool chip = s->asked.rules.profile->fixed_point;
     out->unchecked = may_mix(s) && !s->input->data->fed && !s->input->given;
     QN_TRY(qn_search_make_first(&out->made, s));
     if (!may_mix(s) || !has_samples(s))
         return QN_OK;
     QN_TRY(qn_output_check_use(&s->check, CHECKED));
     QN_TRY(check_model(&noise, s, &out->made));
-    if (noise > QN_MOST_NOISE && s->asked.rules.profile->fixed_point) {
+    if (noise > QN_MOST_NOISE && chip) {
         out->mixed = true;
-        QN_TRY(try_methods(&noise, &out->made, s));
+        QN_TRY(try_methods(&noise, &out->made, s, &s->asked));
     }
+    if (noise > QN_MOST_NOISE && chip && has_remedy(layers))
+        QN_TRY(raise_ends(&noise, &out->made, s, layers));
     if (noise <= QN_MOST_NOISE || !has_remedy(layers))
         return QN_OK;
     out->mixed = true;

@@ -36,7 +36,8 @@ typedef struct model_run {
 static qn_status make_plan(void *user, qn_plan **out, int threads)
 {
     const model_run *r = user;
-    const qn_plan_options options = {.threads = threads, .graph = r->check->data->graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = threads,
+                                     .graph = r->check->data->graph};
     const qn_observe_options watch = {.purpose =
                                           r->quantized ? QN_PURPOSE_RUN : QN_PURPOSE_QUANTIZE,
                                       .passed = r->model == r->check->data->real,

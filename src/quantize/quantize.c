@@ -1,4 +1,5 @@
 /* What there is to choose from, and qn_quantize_list: what each node would become. */
+#include "base/options.h"
 #include "quantize/report.h"
 
 const char *qn_target_name(size_t i)
@@ -53,11 +54,11 @@ static qn_status fill_list(qn_report *report, const qn_quantizer *q)
 qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
                            const qn_quantize_options *options)
 {
-    static const qn_quantize_options defaults = QN_QUANTIZE_OPTIONS_INIT;
+    *out = NULL;
+    QN_TAKE_OPTIONS(qn_quantize_options, taken, ctx, options);
     qn_quantize_job j;
     qn_report *report = NULL;
-    *out = NULL;
-    qn_status status = qn_job_open(&j, ctx, model, options ? options : &defaults, true);
+    qn_status status = qn_job_open(&j, ctx, model, &taken, true);
     if (status == QN_OK)
         status = qn_report_create(&report, ctx);
     if (status == QN_OK)

@@ -33,7 +33,8 @@ static qn_status save(qn_quantized_file *file, qn_model *model)
     const int last = file->asked ? file->asked : QN_LATEST_OPSET;
     file->opset = file->asked ? file->asked : first_opset(model, file->form);
     for (;; file->opset++) {
-        const qn_save_options options = {.opset = file->opset, .form = file->form};
+        const qn_save_options options = {QN_OPTIONS_VERSION, .opset = file->opset,
+                                         .form = file->form};
         const qn_status status = qn_model_save(file->ctx, model, file->path, &options);
         if (status != QN_E_UNSUPPORTED || file->opset == last)
             return status;
@@ -53,7 +54,8 @@ static bool has_open_batch(const qn_model *model)
 /* A copy with the inputs that are asked for. */
 static qn_status save_changed(qn_quantized_file *file, qn_model *model)
 {
-    const qn_graph_options graph = {.batch = has_open_batch(model) ? file->batch : 0};
+    const qn_graph_options graph = {QN_OPTIONS_VERSION,
+                                    .batch = has_open_batch(model) ? file->batch : 0};
     qn_model *changed = NULL;
     QN_TRY(qn_prepare_shapes(&changed, file->ctx, model, &graph, false));
     qn_status status = qn_graph_infer(changed->graph);

@@ -10,7 +10,7 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
 {
     *out = (qn_quant_settings){.bits = o->bits ? o->bits : 8,
                                .keep_float = o->keep_float,
-                               .n_float = o->n_float,
+                               .n_float = o->n_keep_float,
                                .widths = o->widths,
                                .n_widths = o->n_widths,
                                .unify = o->unify_inputs != 0,

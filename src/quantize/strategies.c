@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "pass/quant_formats.h"
 #include "quant/input_types.h"
 #include "quantize/report.h"
@@ -299,13 +300,31 @@ static qn_status run(qn_report **out, qn_model **made, qn_strategies *r)
     return r->folder ? run_locked(out, r) : run_job(out, made, r);
 }
 
-qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
-                            const qn_strategies_options *options)
+/* What was given, with all that it points to. */
+typedef struct taken_options {
+    qn_strategies_options all;
+    qn_goal goal;
+    qn_eval_options eval;
+} taken_options;
+
+static qn_status take_goal(taken_options *taken, qn_context *ctx)
 {
-    const qn_strategies_options defaults = QN_STRATEGIES_OPTIONS_INIT;
-    qn_strategies r = {
-        .ctx = ctx, .o = options ? options : &defaults, .model = model, .reported = true};
-    *out = NULL;
+    qn_quantize_options *o = &taken->all.file.quantize;
+    if (!o->goal)
+        return QN_OK;
+    QN_TRY(qn_options_take(&taken->goal, ctx, &qn_goal_table, o->goal));
+    o->goal = &taken->goal;
+    if (!taken->goal.eval)
+        return QN_OK;
+    QN_TRY(qn_options_take(&taken->eval, ctx, &qn_eval_options_table, taken->goal.eval));
+    taken->goal.eval = &taken->eval;
+    return QN_OK;
+}
+
+static qn_status run_taken(qn_report **out, qn_context *ctx, qn_model *model, taken_options *taken)
+{
+    qn_strategies r = {.ctx = ctx, .o = &taken->all, .model = model, .reported = true};
+    QN_TRY(take_goal(taken, ctx));
     r.folder = r.o->file.save_dir ? r.o->file.save_dir : "quench_out";
     qn_arena_init(&r.arena, &ctx->allocator);
     const qn_status status = run(out, NULL, &r);
@@ -313,25 +332,34 @@ qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
     return status;
 }
 
+qn_status qn_strategies_run(qn_report **out, qn_context *ctx, qn_model *model,
+                            const qn_strategies_options *options)
+{
+    taken_options taken;
+    *out = NULL;
+    QN_TRY(qn_options_take(&taken.all, ctx, &qn_strategies_options_table, options));
+    return run_taken(out, ctx, model, &taken);
+}
+
 qn_status qn_quantize_file(qn_report **out, qn_context *ctx, qn_model *model,
                            const qn_quantize_file_options *options)
 {
-    qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
-    if (options)
-        strategies.file = *options;
-    return qn_strategies_run(out, ctx, model, &strategies);
+    taken_options taken = {.all = QN_STRATEGIES_OPTIONS_INIT};
+    *out = NULL;
+    QN_TRY(qn_options_take(&taken.all.file, ctx, &qn_quantize_file_options_table, options));
+    return run_taken(out, ctx, model, &taken);
 }
 
 qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx, qn_model *model,
                             const qn_quantize_options *options)
 {
-    qn_strategies_options strategies = QN_STRATEGIES_OPTIONS_INIT;
-    qn_strategies r = {.ctx = ctx, .o = &strategies, .model = model, .reported = report != NULL};
-    if (options)
-        strategies.file.quantize = *options;
+    taken_options taken = {.all = QN_STRATEGIES_OPTIONS_INIT};
+    qn_strategies r = {.ctx = ctx, .o = &taken.all, .model = model, .reported = report != NULL};
     *out = NULL;
     if (report)
         *report = NULL;
+    QN_TRY(qn_options_take(&taken.all.file.quantize, ctx, &qn_quantize_options_table, options));
+    QN_TRY(take_goal(&taken, ctx));
     qn_arena_init(&r.arena, &ctx->allocator);
     const qn_status status = run(report, out, &r);
     qn_arena_free(&r.arena);

@@ -69,8 +69,10 @@ def models_of(framework):
       npz     the reference file, where it is not ref.npz
       make    a function that makes the inputs, where the file does not hold them
       change  what is done to each input
+      give    a function that makes the outputs, where the file's are not those to compare with
       rename  the file's name of an output or input -> the model's; None: the model does not have it as an output
-      flags   of the commands"""
+      flags   of the commands
+      one_by_one  the samples of the reference are run one after the other"""
     spec = importlib.util.spec_from_file_location("models", os.path.join(HERE, framework, "models.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -84,11 +86,16 @@ def run(framework, path, own):
     inputs, outputs = read_reference(os.path.join(os.path.dirname(model), own.get("npz", "ref.npz")), own)
     if "make" in own:
         inputs = own["make"]()
+    if "give" in own:
+        outputs = {name: (array, None) for name, array in own["give"]().items()}
     names = own.get("rename", {})
     inputs = {names.get(name, name): own.get("change", lambda x: x)(array) for name, array in inputs.items()}
     outputs = {names.get(name, name): value for name, value in outputs.items() if names.get(name, name) is not None}
     assert outputs, f"{path}: its ref.npz has no output for it"
-    return check(path, model, inputs, outputs, own.get("flags", []))
+    count = len(next(iter(inputs.values()))) if own.get("one_by_one") else 0
+    samples = [({name: array[i:i + 1] for name, array in inputs.items()},
+                {name: (array[i:i + 1], part) for name, (array, part) in outputs.items()}) for i in range(count)]
+    return all([check(path, model, *sample, own.get("flags", [])) for sample in samples or [(inputs, outputs)]])
 
 
 def main():

@@ -374,7 +374,7 @@ static void quantizing_with_remedies(void **state)
 
 static void quantizing_to_a_goal(void **state)
 {
-    const qn_goal goal = {.max_drop = 1};
+    const qn_goal goal = {QN_OPTIONS_VERSION, .max_drop = 1};
     static const float picture[28 * 28] = {[100] = 1};
     subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 97};
     (void)state;

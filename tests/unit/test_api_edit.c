@@ -61,7 +61,8 @@ static void normalized_inside(void **state)
 {
     fixture *f = *state;
     const double mean = 72.5, std = 90.25;
-    const qn_edit_options options = {.mean = &mean, .std = &std, .n_mean = 1, .n_std = 1};
+    const qn_edit_options options = {QN_OPTIONS_VERSION, .mean = &mean, .std = &std, .n_mean = 1,
+                                     .n_std = 1};
     float raw[PIXELS], normalized[PIXELS], wanted[CLASSES], given[CLASSES];
     qn_model *edited;
     make_images(raw, normalized, mean, std);
@@ -79,7 +80,8 @@ static void normalized_integers(void **state)
 {
     fixture *f = *state;
     const double mean = 72.5, std = 90.25;
-    const qn_edit_options options = {.mean = &mean, .std = &std, .n_mean = 1, .n_std = 1};
+    const qn_edit_options options = {QN_OPTIONS_VERSION, .mean = &mean, .std = &std, .n_mean = 1,
+                                     .n_std = 1};
     qn_quantize_options quantize = QN_QUANTIZE_OPTIONS_INIT;
     qn_report *report;
     qn_model *edited;
@@ -103,7 +105,8 @@ static void other_outputs(void **state)
 {
     fixture *f = *state;
     static const char *const names[] = {"/middle/Add", "/stem/stem.1/Clip_output_0"};
-    const qn_edit_options options = {.outputs = names, .n_outputs = 2, .batch = 4};
+    const qn_edit_options options = {QN_OPTIONS_VERSION, .outputs = names, .n_outputs = 2,
+                                     .batch = 4};
     qn_value_info info;
     qn_model *edited;
     assert_int_equal(qn_model_edit(&edited, f->ctx, f->model, &options), QN_OK);

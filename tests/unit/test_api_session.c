@@ -388,8 +388,7 @@ static void wrong_arguments(void **state)
     options.threads = -3;
     assert_int_equal(qn_plan_create(&plan, f->ctx, f->model, &options), QN_E_OPTION);
     assert_null(plan);
-    assert_string_equal(qn_context_error(f->ctx),
-                        "-3 threads are none: 1 or more, or 0 for the context's");
+    assert_string_equal(qn_context_error(f->ctx), "threads: -3 is not from 1 to 1024");
     assert_int_equal(qn_model_load(&model, f->ctx, NULL), QN_E_INVALID);
     assert_null(model);
     assert_string_equal(qn_context_error(f->ctx), missing);

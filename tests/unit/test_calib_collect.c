@@ -62,7 +62,7 @@ static void open_job(job *j, pictures *p, const qn_context_options *options)
 {
     const qn_observe_options watch = {
         .purpose = QN_PURPOSE_QUANTIZE, .direct = true, .observe = qn_observe_default};
-    const qn_plan_options plan = {.threads = 1};
+    const qn_plan_options plan = {QN_OPTIONS_VERSION, .threads = 1};
     *j = (job){.source = {p, SAMPLES, 0, read_picture, name_picture}};
     make_pictures(p);
     assert_int_equal(qn_context_create(&j->ctx, options), QN_OK);

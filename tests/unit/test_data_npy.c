@@ -280,7 +280,7 @@ static void raw(void **state)
     char name[80];
     const float numbers[] = {1, 2, 3, 4, 5, 6};
     const qn_tensor exact = {QN_FLOAT32, 2, {2, 3}, NULL}, open = {QN_FLOAT32, 2, {-1, 2}, NULL};
-    qn_tensor_load_options options = {NULL, &exact};
+    qn_tensor_load_options options = {QN_OPTIONS_VERSION, NULL, &exact};
     qn_tensor *t;
     (void)state;
     write_bytes(numbers, sizeof numbers);

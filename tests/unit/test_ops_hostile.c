@@ -329,7 +329,7 @@ static bool run(const subject *s)
 static bool try_once(const qn_op *op)
 {
     const qn_allocator allocator = {NULL, small_allocate, small_resize, small_release};
-    const qn_context_options options = {.threads = 1, .allocator = &allocator};
+    const qn_context_options options = {QN_OPTIONS_VERSION, .threads = 1, .allocator = &allocator};
     const int latest = op->until ? op->until - 1 : QN_MAX(QN_LATEST_OPSET, op->since);
     const int opset = chance(60) ? latest : (int)between(op->since, latest);
     subject s = {.rank = 0};

@@ -146,8 +146,7 @@ static int64_t run(double *values, fixture *f, qn_model *model, size_t output)
     return count;
 }
 
-/* "seen" and "y" are integers with a scale; the Concat's parts have scales of their own, and an
- * index has none. */
+/* "seen", "y" and "joined" are integers with a scale; an index has none. */
 static void outputs_are_integers_with_a_scale(void **state)
 {
     enum { MOST = 2 * FILTERS * 64 };
@@ -161,13 +160,13 @@ static void outputs_are_integers_with_a_scale(void **state)
             const int64_t count = run(fixed, &f, integers, o);
             assert_int_equal(run(real, &f, reals, o), count);
             assert_true(qn_model_output_scale(reals, o) == 1);
-            assert_true((o < 2) == (scale != 1));
+            assert_true((o < 3) == (scale != 1));
             const qn_metadata metadata = integers->metadata;
             integers->metadata = (qn_metadata){NULL, 0}; /* a tool may strip it */
             assert_true((float)qn_model_output_scale(integers, o) == (float)scale);
             integers->metadata = metadata;
             for (int64_t i = 0; i < count; i++) {
-                if (o < 2 && (fixed[i] != nearbyint(fixed[i]) || fabs(fixed[i]) >= 1 << (bits - 1)))
+                if (o < 3 && (fixed[i] != nearbyint(fixed[i]) || fabs(fixed[i]) >= 1 << (bits - 1)))
                     fail_msg("output %zu has %g", o, fixed[i]);
                 if (fabs(fixed[i] * scale - real[i]) > 1e-5 * fabs(real[i]))
                     fail_msg("output %zu: %g * %g is not %g", o, fixed[i], scale, real[i]);

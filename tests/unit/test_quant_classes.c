@@ -112,7 +112,7 @@ static void elements_have_integers(void **state)
     for (size_t i = 0; i < QN_COUNT_OF(cases); i++) {
         fixture f = begin();
         qn_quant_settings settings = {.bits = 8};
-        qn_quantizer *q;
+        qn_quantizer *q = NULL;
         size_t floats = 0;
         assert_int_equal(qn_profile_find(&settings.profile, f.ctx, cases[i].target), QN_OK);
         qn_value *x = convolve(&f, input(&f, "x", 4, DIMS(1, 8, 12, 12)));

@@ -180,7 +180,7 @@ static void norms_have_their_neighbours_width(void **state)
     end(&f);
 }
 
-/* It stays float, but what stands around it agrees. */
+/* It is a node of integers as others are. */
 static void recurrent_nodes_have_one_width_around(void **state)
 {
     fixture f = begin();
@@ -192,9 +192,10 @@ static void recurrent_nodes_have_one_width_around(void **state)
                        "l");
     ((qn_recurrent_attrs *)l->producer->attrs)->hidden_size = 8;
     finish(&f, call(apply(&f, &qn_op_MatMul, 2, l, weights(&f, 2, DIMS(8, 16))), "b"));
-    must_hold(fault_of_widths(&f, "a16 b16"));
-    must_say(fault_of_widths(&f, "a16 b8"), "a: has 16 bits and node 'b' 8");
-    must_say(fault_of_widths(&f, "a8 b16"), "'l' (rule 5)");
+    must_hold(fault_of_widths(&f, "a16 l16 b16"));
+    must_say(fault_of_widths(&f, "a8 l16 b16"), "l: has 16 bits and node 'a' 8");
+    must_say(fault_of_widths(&f, "a8 l16 b16"), "(rule 5)");
+    must_say(fault_of_widths(&f, "a8 l8 b16"), "l: has 8 bits and node 'b' 16");
     end(&f);
 }
 

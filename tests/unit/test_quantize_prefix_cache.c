@@ -56,7 +56,7 @@ static void run(float *out, qn_context *ctx, qn_model *model, const qn_tensor *i
 static void compare_runs(const char *layer)
 {
     static float x[SIZE], kept[(LAYERS + 1) * SIZE], whole[SIZE], part[SIZE];
-    const qn_graph_options shapes = {.batch = 0};
+    const qn_graph_options shapes = {QN_OPTIONS_VERSION, .batch = 0};
     fixture f = network();
     qn_prefix_cache starts;
     qn_model *tapped, *cut, *models[2] = {f.model, changed(&f, layer)};
@@ -103,7 +103,7 @@ static void only_what_comes_before_is_taken(void **state)
 
 static void no_memory_no_starts(void **state)
 {
-    const qn_graph_options shapes = {.batch = 0};
+    const qn_graph_options shapes = {QN_OPTIONS_VERSION, .batch = 0};
     fixture f = network();
     qn_prefix_cache starts;
     qn_model *tapped;

@@ -82,7 +82,7 @@ static fixture begin_cancelling(void)
     static const qn_allocator allocator = {
         .allocate = cancelling_allocate, .resize = plain_resize, .release = plain_release};
     fixture f = {.state = 1};
-    const qn_context_options options = {.threads = 1, .allocator = &allocator};
+    const qn_context_options options = {QN_OPTIONS_VERSION, .threads = 1, .allocator = &allocator};
     assert_int_equal(qn_context_create(&f.ctx, &options), QN_OK);
     assert_int_equal(qn_model_create(&f.model, f.ctx), QN_OK);
     f.graph = f.model->graph;

@@ -84,6 +84,8 @@ static const struct {
     {&qn_op_ms_QLinearSoftmax, qn_claim_q_softmax_int16},
     {&qn_op_qn_ConvIntegerToFloat, qn_claim_q_conv_float},
     {&qn_op_qn_ConvIntegerToFloat, qn_claim_q_conv_3d_float},
+    {&qn_op_qn_QGRU, qn_claim_q_recurrent},
+    {&qn_op_qn_QLSTM, qn_claim_q_recurrent},
     {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm},
     {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm_int16},
     {&qn_op_qn_QLinearConvTranspose, qn_claim_q_conv_transpose},
@@ -92,6 +94,7 @@ static const struct {
     {&qn_op_qn_QMatMul, qn_claim_q_matmul_bias},
     {&qn_op_qn_QMatMul, qn_claim_q_matmul_two},
     {&qn_op_qn_QPRelu, qn_claim_q_prelu},
+    {&qn_op_qn_QRNN, qn_claim_q_recurrent},
     {&qn_op_qn_QTable, qn_claim_q_table},
     {&qn_op_qn_Requantize, qn_claim_q_requantize},
 };

@@ -80,6 +80,9 @@ qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float, qn_c
 /* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
 qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
 
+/* QLSTM, QGRU and QRNN. (q_recurrent.c) */
+qn_claim_fn qn_claim_q_recurrent;
+
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c,
  * q_pool.c, int8_softmax_norm.c, int16_softmax_norm.c, q_resize.c) */
 qn_claim_fn qn_claim_q_quantize, qn_claim_q_dequantize;

@@ -167,7 +167,7 @@ static qn_status load_source(qn_model **out, qn_model_source *source)
 
 qn_status qn_import_onnx(qn_model **out, qn_context *ctx, const char *path)
 {
-    const qn_model_load_options options = {.framework = qn_importer_onnx.name};
+    const qn_model_load_options options = {QN_OPTIONS_VERSION, .framework = qn_importer_onnx.name};
     return qn_import(out, ctx, path, &options);
 }
 

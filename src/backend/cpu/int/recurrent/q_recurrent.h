@@ -1,0 +1,66 @@
+/* Kernels of QLSTM, QGRU and QRNN: products of rows with a packed matrix, and what the cells make
+ * of the sums. Everything is padded to whole vectors of units; weights of what pads are 0.
+ *
+ * Weights are [vector][group][lane][dot]: as bytes with VNNI, else as 16 bits. Where a side has 16
+ * bits, weights w = 256 h + l have h and l in turns, [vector][group][h, l][lane][2], whose sums
+ * over at most 127 groups fit 32 bits (q_mac.h), and totals are doubles, which hold them
+ * exactly. */
+#ifndef QN_CPU_Q_RECURRENT_H
+#define QN_CPU_Q_RECURRENT_H
+
+#include "ops/qrecurrent.h"
+
+typedef struct qn_q_recurrent_product {
+    /* [rows, vectors * lanes] of int32, or of doubles where a side has 16 bits. */
+    void *y;
+    int64_t y_stride;
+    /* One pointer a row, to `groups` groups of four bytes. */
+    const uint8_t *const *x;
+    const uint8_t *m;
+    /* What sums begin with: what the zero point of x takes off. */
+    const double *start;
+    int64_t rows, groups, vectors;
+} qn_q_recurrent_product;
+
+/* How integers are stored for products: minus `offset`, as bytes or 16 bits. */
+typedef struct qn_q_recurrent_form {
+    qn_dtype dtype;
+    int32_t offset;
+    bool as_int16;
+} qn_q_recurrent_form;
+
+/* One step of one item. */
+typedef struct qn_q_recurrent_step {
+    /* Multipliers and lists padded to `pitch` for each gate. */
+    const qn_qcell *cell;
+    int64_t pitch;
+    /* The sums of the gates; doubles where `is_wide`. */
+    const void *sum_x, *sum_h;
+    bool is_wide;
+    /* The state without zero point, and the cell. */
+    int32_t *h, *c;
+    /* The state, or of the reset gate what it leaves of it, as products read it. */
+    uint8_t *stored;
+    qn_q_recurrent_form form;
+    /* Y; NULL: not wanted. */
+    void *y;
+    bool y_is_int16;
+} qn_q_recurrent_step;
+typedef void qn_q_recurrent_step_fn(const qn_q_recurrent_step *step);
+
+typedef struct qn_q_recurrent_kernels {
+    int lanes;
+    /* Products of 8 bits: numbers of a group; else it is 2. */
+    int dot;
+    /* By whether a side has 16 bits. */
+    void (*product[2])(const qn_q_recurrent_product *product);
+    /* By kind. */
+    qn_q_recurrent_step_fn *const *steps;
+    /* QN_QCELL_GRU: the state behind the reset gate, before the last product. */
+    qn_q_recurrent_step_fn *reset;
+} qn_q_recurrent_kernels;
+
+extern const qn_q_recurrent_kernels qn_q_recurrent_kernels_base, qn_q_recurrent_kernels_avx2,
+    qn_q_recurrent_kernels_avx512, qn_q_recurrent_kernels_vnni;
+
+#endif
