@@ -227,6 +227,9 @@ def make_tool():
     subprocess.run([QUENCH, "quant", "-q", model, "-gt", "--save-dir", "made"], check=True, capture_output=True)
     os.makedirs("tool/model/resnet18_mix")
     shutil.copy("made/resnet18_mix.json", "tool/model/resnet18_mix/resnet18_mix.json")
+    os.makedirs("tool/model/resnet18_tf")
+    with open("tool/model/resnet18_tf/resnet18.pb", "wb") as file:
+        file.write(b"\n\0")
     make_pictures()
     make_configs()
 
