@@ -103,10 +103,10 @@ OTHERS = [
     # TensorFlow.
     ("""Knight --chip TX5368AV200 quant -m /opt/Quantize/onnx_examples/model/resnet18_tf/resnet18.pb
         -if infer_cls_model -f tensorflow -snn data_input:0 -enn output:0
-        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!tensorflow"),
+        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18_quantize.onnx"),
     ("""Knight --chip TX5368AV200 quant -m /opt/Quantize/onnx_examples/model/resnet18_tf/resnet18.pb
         -if infer_test_float -f tensorflow -snn data_input:0 -enn output:0
-        --save-dir result -r convert -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!tensorflow"),
+        --save-dir result -r convert -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18.onnx"),
     # Accuracy of the quantized model.
     ("""Knight --chip TX5368AV200 quant --save-dir result -m
         result/resnet18_quantize.onnx -if infer_cls_model -qm kl -bs 10 -r
@@ -227,9 +227,8 @@ def make_tool():
     subprocess.run([QUENCH, "quant", "-q", model, "-gt", "--save-dir", "made"], check=True, capture_output=True)
     os.makedirs("tool/model/resnet18_mix")
     shutil.copy("made/resnet18_mix.json", "tool/model/resnet18_mix/resnet18_mix.json")
-    os.makedirs("tool/model/resnet18_tf")
-    with open("tool/model/resnet18_tf/resnet18.pb", "wb") as file:
-        file.write(b"\n\0")
+    script = os.path.join(HERE, "..", "..", "examples", "knight", "make_tensorflow.py")
+    subprocess.run([sys.executable, script, "tool/model/resnet18_tf/resnet18.pb"], check=True)
     make_pictures()
     make_configs()
 
