@@ -19,6 +19,8 @@ from scripts import SAMPLE
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "import", "caffe"))
 from write import caffemodel  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "knight"))
+import make_paddle  # noqa: E402
 
 QUENCH = os.environ["QUENCH"]
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -95,11 +97,11 @@ OTHERS = [
     ("""Knight --chip TX5368AV200 quant -f paddle -if infer_cls_model
         --save-dir result -bs 10 -w /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdiparams
         -m /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdmodel
-        -is 10 3 224 224 -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!paddle"),
+        -is 10 3 224 224 -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18_quantize.onnx"),
     ("""Knight --chip TX5368AV200 quant -f paddle -if infer_cls_model -r convert
         --save-dir result -w /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdiparams
         -m /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdmodel
-        -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!paddle"),
+        -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18.onnx"),
     # TensorFlow.
     ("""Knight --chip TX5368AV200 quant -m /opt/Quantize/onnx_examples/model/resnet18_tf/resnet18.pb
         -if infer_cls_model -f tensorflow -snn data_input:0 -enn output:0
@@ -210,11 +212,16 @@ def make_configs():
                  **{"run-mode": "infer"})
 
 
-def make_tool():
+def make_data(count, size):
     numbers = np.random.default_rng(1)
-    os.makedirs("data")
-    np.save("data/imagenet_input_b10_s1.npy", numbers.random((10, 10, 3, 32, 32), np.float32))
-    np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (10, 10)))
+    os.makedirs("data", exist_ok=True)
+    np.save("data/imagenet_input_b10_s1.npy", numbers.random((count, 10, 3, size, size), np.float32))
+    np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (count, 10)))
+
+
+def make_tool():
+    make_data(10, 32)
+    make_paddle.write("tool/model/resnet18_paddle")
     model = "tool/model/resnet18_onnx/resnet18.onnx"
     make_classifier(model)
     make_detector("tool/detect.onnx")
@@ -261,8 +268,11 @@ def main():
         make_tool()
         for command, wanted in ONNX:
             check(command, wanted)
-        shutil.copytree("cls", "result")
         for command, wanted in OTHERS:
+            if wanted == "accuracy":
+                shutil.copytree("cls", "result", dirs_exist_ok=True)
+            is_large = "-is 10 3 224 224" in command
+            make_data(1 if is_large else 10, 224 if is_large else 32)
             check(command, wanted)
 
 
