@@ -88,8 +88,8 @@ static qn_status find_parts(bool *found, parts *p, const qn_node *node)
     return QN_OK;
 }
 
-/* The state's integers of initial_h. */
-static qn_status initial_state(qn_value **out, qn_node *node, const parts *p)
+/* The state's integers of initial_h, in front of `fresh`. */
+static qn_status initial_state(qn_value **out, qn_node *fresh, const qn_node *node, const parts *p)
 {
     qn_value *given = input(node, INITIAL_H);
     qn_quantized h;
@@ -105,7 +105,7 @@ static qn_status initial_state(qn_value **out, qn_node *node, const parts *p)
     return qn_qdq_node_add(out, &(qn_qdq_node_spec){.op = &qn_op_QuantizeLinear,
                                                     .base = given->name,
                                                     .in = {given, p->y.scale, p->y.zero},
-                                                    .before = node,
+                                                    .before = fresh,
                                                     .axis = -1});
 }
 
@@ -142,7 +142,7 @@ static qn_status connect(qn_node *fresh, qn_node *node, const parts *p)
                                     NULL,
                                     input(node, INITIAL_C),
                                     input(node, PEEPHOLES)};
-    QN_TRY(initial_state(&in[QN_QREC_H], node, p));
+    QN_TRY(initial_state(&in[QN_QREC_H], fresh, node, p));
     for (int32_t i = 0; i < fresh->n_in; i++)
         QN_TRY(qn_node_set_input(fresh, i, in[i]));
     memcpy(fresh->attrs, node->attrs, sizeof(qn_recurrent_attrs));

@@ -74,6 +74,37 @@ static bool has_tables(const qn_quantizer *q)
     return (q->settings.profile->can & QN_CAN_TABLE) != 0;
 }
 
+/* The width of the scale that the file has for the value; 0: it has none, or of a width that the
+ * target does not compute with. */
+static int given_bits(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_qparams *given = value ? q->values[value->number].existing : NULL;
+    for (int i = 0; given && i < QN_WIDTHS; i++) {
+        const int bits = qn_widths[i].bits;
+        if (given->qmax - given->qmin < (int64_t)1 << bits)
+            return qn_profile_computes(q->settings.profile, bits) ? bits : 0;
+    }
+    return 0;
+}
+
+/* A node keeps the width that it was trained with: that of what it writes, perhaps behind a limit,
+ * else that of what it reads. */
+static void keep_width(const qn_quantizer *q, qn_quant_node *n)
+{
+    const qn_value *result = n->node->out[0];
+    const qn_node *limit = result ? qn_value_only_user(result) : NULL;
+    int bits = given_bits(q, result);
+    if (!bits && limit && qn_op_is_limit(limit->op))
+        bits = given_bits(q, limit->out[0]);
+    for (int32_t i = 0; !bits && i < n->n_data && i < n->node->n_in; i++)
+        bits = given_bits(q, n->node->in[i]);
+    if (!bits)
+        return;
+    const int weights = n->quant_class == QN_CLASS_MAC ? given_bits(q, n->node->in[1]) : 0;
+    n->bits = bits;
+    n->weight_bits = weights ? QN_MIN(weights, bits) : bits;
+}
+
 static void guess_node(qn_quantizer *q, qn_quant_node *n)
 {
     const qn_quant_class_row *row = qn_quant_class_of(n->node);
@@ -86,6 +117,8 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         n->quant_class = QN_CLASS_FLOAT;
         return;
     }
+    if (!q->settings.bits_asked && !q->settings.mix)
+        keep_width(q, n);
     n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID ||
                      (has_tables(q) && qn_unary_function_slot(n->node) >= 0);
     n->why = refuse(q, n, row);
@@ -227,11 +260,37 @@ static bool joins_output(const qn_quantizer *q, const qn_quant_node *n)
            !q->settings.profile->fixed_point && !q->settings.unify;
 }
 
+/* The cell of an LSTM, which is no integer of its state's kind. */
+static bool is_cell(const qn_quantizer *q, const qn_value *value)
+{
+    enum { CELL = 2 };
+    return q->nodes[value->producer->number].quant_class == QN_CLASS_RECURRENT &&
+           value->producer_slot == CELL;
+}
+
+/* Integers that are moved and read by a subgraph then are moved as integers: a D before the node
+ * that moves them, which ONNX Runtime (1.31) wants to carry on behind it, ends its process
+ * there. */
+static bool moves_into_subgraph(const qn_quantizer *q, const qn_quant_node *n)
+{
+    const qn_value *value = n->node->out[0], *from = n->n_data ? n->node->in[0] : NULL;
+    bool captured = false;
+    if (!from || !from->producer || !q->nodes[from->producer->number].integer || is_cell(q, from))
+        return false;
+    for (size_t u = 0; value && n->quant_class == QN_CLASS_PASS_THROUGH && u < value->n_users;
+         u++) {
+        const qn_node *user = value->users[u];
+        for (int32_t i = user->n_explicit; i < user->n_in; i++)
+            captured = captured || user->in[i] == value;
+    }
+    return captured;
+}
+
 static bool is_useful(const qn_quantizer *q, const qn_quant_node *n)
 {
     if (joins_output(q, n))
         return false;
-    if (must_be_rounded(q, n))
+    if (must_be_rounded(q, n) || moves_into_subgraph(q, n))
         return true;
     for (int32_t o = 0; o < n->node->n_out; o++) {
         if (has_integer_user(q, n->node->out[o]))
@@ -315,9 +374,8 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n)
 /* The states of a recurrent node, and the cell that a chip gives. */
 static bool is_state(const qn_quantizer *q, const qn_quant_node *from, const qn_value *value)
 {
-    enum { CELL = 2 };
     const bool ends = value->is_output && q->settings.profile->fixed_point;
-    return from->quant_class == QN_CLASS_RECURRENT && (value->producer_slot < CELL || ends);
+    return from->quant_class == QN_CLASS_RECURRENT && (!is_cell(q, value) || ends);
 }
 
 /* Constants are quantized where they are read. */
@@ -332,7 +390,8 @@ static void settle_value(const qn_quantizer *q, qn_quant_value *v)
     }
     const qn_quant_node *from = value->producer ? &q->nodes[value->producer->number] : NULL;
     if (from && from->integer)
-        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from);
+        v->integer = v->integer || is_state(q, from, value) || must_be_rounded(q, from) ||
+                     moves_into_subgraph(q, from);
 }
 
 /* ---- Values that share parameters ------------------------------------------------------------ */
