@@ -23,19 +23,20 @@ static bool ends_with(const char *path, const char *ending)
 static const struct {
     const char *ending;
     qn_file_kind kind;
-} endings[] = {
-    {".npy", QN_FILE_NPY},          {".npz", QN_FILE_NPZ},          {".bin", QN_FILE_RAW},
-    {".raw", QN_FILE_RAW},          {".webp", QN_FILE_UNDECODABLE}, {".gif", QN_FILE_UNDECODABLE},
-    {".tif", QN_FILE_UNDECODABLE},  {".tiff", QN_FILE_UNDECODABLE}, {".heic", QN_FILE_UNDECODABLE},
-    {".avif", QN_FILE_UNDECODABLE}, {".jp2", QN_FILE_UNDECODABLE}};
+} endings[] = {{".npy", QN_FILE_NPY},          {".npz", QN_FILE_NPZ},
+               {".bin", QN_FILE_RAW},          {".raw", QN_FILE_RAW},
+               {".gif", QN_FILE_UNDECODABLE},  {".heic", QN_FILE_UNDECODABLE},
+               {".avif", QN_FILE_UNDECODABLE}, {".jp2", QN_FILE_UNDECODABLE}};
 
 qn_file_kind qn_file_kind_of(const char *path)
 {
+    if (qn_image_is_file(path))
+        return QN_FILE_PICTURE;
     for (size_t i = 0; i < QN_COUNT_OF(endings); i++) {
         if (ends_with(path, endings[i].ending))
             return endings[i].kind;
     }
-    return qn_image_is_file(path) ? QN_FILE_PICTURE : QN_FILE_OTHER;
+    return QN_FILE_OTHER;
 }
 
 static bool is_sample(const char *path)

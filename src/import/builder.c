@@ -11,6 +11,10 @@
 /* How messages begin: the layer and its type. */
 #define LAYER_FORMAT "layer '%s' (%s): "
 
+/* What a model is written as where nothing else is asked for, unless it takes a later one to say
+ * it. */
+enum { LOWEST_OPSET = 14 };
+
 struct qn_unsupported {
     const char *layer, *type, *why;
 };
@@ -20,19 +24,14 @@ struct qn_unsupported {
 qn_status qn_graph_builder_open(qn_graph_builder *b, qn_model_source *source, const char *title)
 {
     qn_context *ctx = source->ctx;
-    /* Files are written with the first opset from here on that has a form for every node: what
-     * compilers of chips prefer. */
-    const qn_opset first = {.domain = "", .version = 14};
     *b = (qn_graph_builder){.ctx = ctx, .title = title, .layer = "", .type = ""};
     qn_names_init(&b->named, ctx);
     QN_TRY(qn_model_create(&b->model, ctx));
     b->graph = b->model->graph;
     b->model->producer = title;
     b->model->path = qn_arena_text(&b->model->arena, source->path, strlen(source->path));
-    b->model->opsets = qn_arena_copy(&b->model->arena, &first, sizeof first);
     QN_TRY_ALLOC(ctx, b->model->path);
-    QN_TRY_ALLOC(ctx, b->model->opsets);
-    b->model->n_opsets = 1;
+    QN_TRY(qn_model_set_opset(b->model, "", LOWEST_OPSET));
     return source->map.data ? qn_import_keep_map(b->model, &source->map) : QN_OK;
 }
 

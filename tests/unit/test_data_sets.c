@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "data/listing.h"
 #include "data/loader.h"
 #include "fault.h"
 #include "files_test.h"
@@ -439,12 +440,26 @@ static void short_memory(void **state)
     every_allocation(&(want){.data = "sizes", .input = &picture_input});
 }
 
+/* What is decoded somewhere is a sample; what no build decodes is named and left out. */
+static void kinds_of_files(void **state)
+{
+    static const char *const pictures[] = {"a.jpg", "a.PNG", "a.webp", "a.tif", "a.TIFF", "a.bmp"};
+    static const char *const others[] = {"a.gif", "a.heic", "a.avif", "a.jp2"};
+    (void)state;
+    for (size_t i = 0; i < QN_COUNT_OF(pictures); i++)
+        assert_int_equal(qn_file_kind_of(pictures[i]), QN_FILE_PICTURE);
+    for (size_t i = 0; i < QN_COUNT_OF(others); i++)
+        assert_int_equal(qn_file_kind_of(others[i]), QN_FILE_UNDECODABLE);
+    assert_int_equal(qn_file_kind_of("README"), QN_FILE_OTHER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers),      cmocka_unit_test(layouts), cmocka_unit_test(presets),
-        cmocka_unit_test(refusals),     cmocka_unit_test(loader),  cmocka_unit_test(loader_failure),
-        cmocka_unit_test(short_memory), cmocka_unit_test(sizes),   cmocka_unit_test(changed_size),
+        cmocka_unit_test(kinds_of_files), cmocka_unit_test(readers),      cmocka_unit_test(layouts),
+        cmocka_unit_test(presets),        cmocka_unit_test(refusals),     cmocka_unit_test(loader),
+        cmocka_unit_test(loader_failure), cmocka_unit_test(short_memory), cmocka_unit_test(sizes),
+        cmocka_unit_test(changed_size),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

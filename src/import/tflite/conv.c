@@ -121,6 +121,18 @@ qn_status qn_tfl_bias(qn_value **out, tfl_layer *l, size_t i, size_t x, size_t w
     return integer_bias(out, l, l->in[i], l->in[x], l->in[w]);
 }
 
+qn_status qn_tfl_bias_by_scale(qn_value **out, tfl_layer *l, size_t i)
+{
+    const tfl_tensor *t = l->in[i];
+    QN_TRY(qn_tfl_raw(out, l, i, QN_ORDER_OWN));
+    if (!qn_dtype_is_integer(t->dtype))
+        return QN_OK;
+    if (t->scales.count != 1)
+        return qn_tfl_wrong(l, "its bias '%s' has no scale", t->name);
+    QN_TRY(qn_tfl_cast(out, l, *out, QN_FLOAT32));
+    return qn_tfl_with(out, l, &qn_op_Mul, *out, (double)qn_tfl_scale(t, 0));
+}
+
 /* Filters in ONNX's order: `perm` of the file's, whose channels that have scales go to the
  * front. */
 static qn_status take_filter(qn_value **out, tfl_layer *l, size_t i, const int64_t *perm,

@@ -8,6 +8,7 @@
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
+QN_PRINTF(3, 0)
 static qn_status fail(const tfl_layer *l, qn_status status, const char *format, va_list arguments)
 {
     char text[QN_ERROR_SIZE / 2];

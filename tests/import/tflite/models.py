@@ -32,6 +32,7 @@ def features():
 
 MODELS = [
     ("tflite/blazeface_front/face_detection_front.tflite", {}),
+    ("tflite/keras_lstm_mnist_ptq/keras_lstm_mnist_ptq.tflite", {}),
     ("tflite/micro_speech_int8/micro_speech_quantized.tflite", {}),
     ("tflite/person_detect_int8/person_detect.tflite", {}),
     ("tflite/selfie_segmentation/selfie_segmentation.tflite", {"change": lambda x: (x / 255).astype(np.float32)}),

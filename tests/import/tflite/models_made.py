@@ -227,3 +227,127 @@ case("mediapipe_transposed", (1, 4, 5, 3), raw=True, twin=lambda: biased(
     "TRANSPOSE_CONV", [tensor("size", (4,), data=np.int32([1, 8, 10, 5]))], options="TransposeConv", version=3, padding=0,
     strideW=2, strideH=2))(
         lambda: biased("Convolution2DTransposeBias", [], custom=np.int32([1, 2, 2]).tobytes()))
+
+# ---- Places ------------------------------------------------------------------------------------
+
+case("gather", (4, 5, 3), whole((2, 3), 0, 5))(lambda x, y: tf.gather(x, y, axis=1))
+case("gather_int8", (4, 5, 3), kind="int8")(lambda x: tf.gather(x, (3, 0, 2), axis=1))
+case("gather_batches", (2, 5, 3), whole((2, 4), 0, 5))(lambda x, y: tf.gather(x, y, axis=1, batch_dims=1))
+case("gather_nd", (4, 5, 3), whole((6, 2), 0, 4))(tf.gather_nd)
+case("scatter_nd", whole((4, 1), 0, 3), (4, 3))(lambda x, y: tf.scatter_nd(x, y, (6, 3)))
+case("embedding", whole((6,), 0, 9))(lambda x: tf.nn.embedding_lookup(weights(20, 9, 4), x))
+case("embedding_own", whole((6,), 0, 9), raw=True)(
+    lambda: one("EMBEDDING_LOOKUP", [tensor("x", (6,), "INT32"), tensor("w", (9, 4), data=weights(20, 9, 4).numpy())],
+                [tensor("y", (6, 4))]))
+case("one_hot", whole((2, 3), -2, 7))(lambda x: tf.one_hot(x, 5, 2., -1., axis=1))
+case("reverse", (3, 4, 5))(lambda x: tf.reverse(x, (1,)))
+case("reverse_sequence", (3, 4, 5), whole((3,), 0, 5))(lambda x, y: tf.reverse_sequence(x, y, seq_axis=1, batch_axis=0))
+case("reverse_sequence_inside", (3, 4, 5), whole((4,), 0, 6))(lambda x, y: tf.reverse_sequence(x, y, seq_axis=2, batch_axis=1))
+case("matrix_diag", (2, 4))(lambda x: tf.raw_ops.MatrixDiag(diagonal=x))
+case("matrix_set_diag", (2, 4, 3), (2, 3))(lambda x, y: tf.raw_ops.MatrixSetDiag(input=x, diagonal=y))
+case("segment_sum", (5, 3))(lambda x: tf.math.segment_sum(x, (0, 0, 1, 2, 2)))
+case("sparse_to_dense", (4,))(lambda x: tf.raw_ops.SparseToDense(sparse_indices=[1, 3, 4, 6], output_shape=[8], sparse_values=x,
+                                                             default_value=-.5))
+for word in ("sum", "prod", "max", "min"):
+    case(f"unsorted_segment_{word}", (5, 3))(
+        lambda x, word=word: getattr(tf.math, "unsorted_segment_" + word)(x, (2, 0, 1, 0, 2), 3))
+case("update_slice", (4, 5), (2, 3), whole((2,), 0, 4), raw=True)(
+    lambda: one("DYNAMIC_UPDATE_SLICE", [tensor("x", (4, 5)), tensor("y", (2, 3)), tensor("z", (2,), "INT32")], [tensor("w", (4, 5))]))
+case("select_v2", whole((3, 1), 0, 2, "bool"), (3, 4), (1, 4))(tf.where)
+case("select", whole((3,), 0, 2, "bool"), (3, 4), (3, 4))(lambda x, y, z: tf.compat.v1.where(x, y, z))
+case("select_int8", (3, 4), (3, 4), kind="int8")(lambda x, y: tf.where(x > y, x * 2, y))
+case("where", whole((3, 4), 0, 2, "bool"))(lambda x: tf.where(x))
+case("unique", whole((9,), 0, 5))(lambda x: tf.unique(x))
+case("range", whole((), 3, 9))(lambda x: tf.range(1, x * 3, 2))
+case("broadcast_args", whole((3,), 2, 3), whole((1,), 1, 2))(tf.broadcast_dynamic_shape)
+case("bucketize", ((3, 9), "float32", -2, 12))(lambda x: tf.raw_ops.Bucketize(input=x, boundaries=[0., 1.5, 10.]))
+
+
+def boxes(x):
+    corner, size = x[:, :2] * 3, tf.abs(x[:, 2:]) + .5
+    return tf.concat((corner, corner + size), 1)
+
+
+case("suppression_v4", (12, 4), ((12,), "float32", 0, 1))(
+    lambda x, y: tf.raw_ops.NonMaxSuppressionV4(boxes=boxes(x), scores=y, max_output_size=8, iou_threshold=.2,
+                                                score_threshold=.3, pad_to_max_output_size=True))
+case("suppression_v5", (12, 4), ((12,), "float32", 0, 1))(
+    lambda x, y: tf.raw_ops.NonMaxSuppressionV5(boxes=boxes(x), scores=y, max_output_size=8, iou_threshold=.2,
+                                                score_threshold=.3, soft_nms_sigma=0., pad_to_max_output_size=True))
+
+# ---- Recurrent layers --------------------------------------------------------------------------
+
+
+def keras(layer, shape):
+    """A function of the layer with weights of its own seed."""
+    layer.build((None, *shape[1:]))
+    layer.set_weights([weights(30 + i, *w.shape).numpy() for i, w in enumerate(layer.get_weights())])
+    return lambda x: layer(x)
+
+
+# case("lstm_while", (2, 5, 4))(keras(tf.keras.layers.LSTM(6), (2, 5, 4)))
+
+
+def gates(first, *shape):
+    return [tensor(f"w{first + i}", shape, data=weights(first + i, *(shape if len(shape) > 1 else (*shape, 1))).numpy().reshape(shape))
+            for i in range(4)]
+
+
+def lstm_inputs(seed, cells, inputs, coupled=False, peepholes=False):
+    """Weights, recurrent weights, peepholes, biases, no projection."""
+    parts = gates(seed, cells, inputs) + gates(seed + 4, cells, cells)
+    parts += gates(seed + 8, cells)[:3] if peepholes else [None] * 3
+    parts += gates(seed + 12, cells) + [None] * 2
+    if coupled:
+        for i in (0, 4, 11):
+            parts[i] = None
+        parts[8] = None
+    return parts
+
+
+def states(name, cells, batch=2):
+    return [tensor(f"{name}_{word}", (batch, cells), variable=True) for word in ("h", "c")]
+
+
+LSTM = {"fusedActivationFunction": 4, "cellClip": 0., "projClip": 0.}
+case("lstm_time_major", (5, 2, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_LSTM", [tensor("x", (5, 2, 3)), *lstm_inputs(40, 4, 3, peepholes=True), *states("s", 4)],
+                [tensor("y", (5, 2, 4))], "UnidirectionalSequenceLSTM", timeMajor=True, **LSTM))
+case("lstm_coupled", (2, 5, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_LSTM", [tensor("x", (2, 5, 3)), *lstm_inputs(40, 4, 3, coupled=True), *states("s", 4)],
+                [tensor("y", (2, 5, 4))], "UnidirectionalSequenceLSTM", timeMajor=False, **LSTM))
+case("lstm_step", (2, 3), raw=True)(
+    lambda: one("LSTM", [tensor("x", (2, 3)), *lstm_inputs(40, 4, 3), *states("s", 4)], [tensor("y", (2, 4))], "LSTM", kernelType=0, **LSTM))
+case("lstm_basic", (2, 3), (2, 4), (2, 4), raw=True)(
+    lambda: one("LSTM", [tensor("x", (2, 3)), tensor("y", (2, 4)), tensor("w", (16, 7), data=weights(40, 16, 7).numpy()),
+                         tensor("b", (16,), data=weights(41, 16).numpy()), tensor("z", (2, 4))],
+                [tensor("h", (2, 4)), tensor("c", (2, 4)), tensor("t", (2, 7)), tensor("u", (2, 16))], "LSTM", kernelType=1, kept=2, **LSTM))
+# (Merged outputs of sequences with the batch first are not the same in every run of LiteRT.)
+for merged in (True, False):
+    case(f"lstm_both{'_merged' if merged else ''}", (2, 5, 3), raw=True)(lambda merged=merged: one(
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        [tensor("x", (2, 5, 3)), *lstm_inputs(40, 4, 3), *lstm_inputs(60, 4, 3), *states("s", 4, 5 if merged else 2),
+         *states("t", 4, 5 if merged else 2), *[None] * 9],
+        [tensor("y", (2, 5, 8))] if merged else [tensor("y", (2, 5, 4)), tensor("z", (2, 5, 4))],
+        "BidirectionalSequenceLSTM", timeMajor=merged, mergeOutputs=merged, **LSTM))
+
+
+def rnn_inputs(seed, units, inputs):
+    return [tensor(f"w{seed}", (units, inputs), data=weights(seed, units, inputs).numpy()),
+            tensor(f"r{seed}", (units, units), data=weights(seed + 1, units, units).numpy()),
+            tensor(f"b{seed}", (units,), data=weights(seed + 2, units).numpy()), tensor(f"h{seed}", (2, units), variable=True)]
+
+
+case("rnn_step", (2, 3), raw=True)(
+    lambda: one("RNN", [tensor("x", (2, 3)), *rnn_inputs(80, 4, 3)], [tensor("y", (2, 4))], "RNN", fusedActivationFunction=4))
+case("rnn_sequence", (2, 5, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_RNN", [tensor("x", (2, 5, 3)), *rnn_inputs(80, 4, 3)], [tensor("y", (2, 5, 4))],
+                "SequenceRNN", timeMajor=False, fusedActivationFunction=1))
+case("rnn_both", (5, 2, 3), raw=True)(
+    lambda: one("BIDIRECTIONAL_SEQUENCE_RNN",
+                [tensor("x", (5, 2, 3)), *rnn_inputs(80, 4, 3), *rnn_inputs(84, 4, 3), None, None, None], [tensor("y", (5, 2, 8))],
+                "BidirectionalSequenceRNN", timeMajor=True, mergeOutputs=True, fusedActivationFunction=4))
+case("svdf", (2, 3), raw=True)(
+    lambda: one("SVDF", [tensor("x", (2, 3)), tensor("f", (8, 3), data=weights(90, 8, 3).numpy()),
+                         tensor("t", (8, 5), data=weights(91, 8, 5).numpy()), tensor("b", (4,), data=weights(92, 4).numpy()),
+                         tensor("s", (2, 40), variable=True)], [tensor("y", (2, 4))], "SVDF", rank=2, fusedActivationFunction=1))
