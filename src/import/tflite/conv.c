@@ -337,7 +337,12 @@ static qn_status pool_window(qn_value **y, tfl_layer *l, tfl_window *w, qn_value
                       .dilations = {1, 1},
                       .activation = qn_tfl_byte(l, POOL_ACTIVATION)};
     QN_TRY(pad_window(w, l, x));
-    return build_window(y, l, l->row->op, QN_INPUTS(x), w, 1);
+    bool whole = l->row->op == &qn_op_AveragePool && !w->open;
+    for (size_t i = 0; i < w->rank; i++)
+        whole = whole && w->kernel[i] == qn_tfl_dim(x, (int64_t)i + 2) && !w->pads[i] &&
+                !w->pads[w->rank + i];
+    return whole ? qn_tfl_unary(y, l, &qn_op_GlobalAveragePool, x)
+                 : build_window(y, l, l->row->op, QN_INPUTS(x), w, 1);
 }
 
 /* LiteRT's mean of integers is their own, with halves rounded away from 0: integers of scale 1,
