@@ -1,5 +1,6 @@
 /* A model of PaddlePaddle, ProgramDesc or PIR: four bytes that say how long the program is, the
- * program, and what follows it are the parameters. It becomes a graph, or a message says why not. */
+ * program, and what follows it are the parameters. It becomes a graph, or a message says why
+ * not. */
 #include <stdlib.h>
 #include <string.h>
 
