@@ -180,7 +180,8 @@ static qn_status add_filled(bool *done, qn_caffe_net *net, const char *name, con
     qn_value *y;
     *done = filler && net->builder.graph->n_inputs > 0 &&
             (kind.length == 0 || (kind.length == 8 && memcmp(kind.text, "constant", 8) == 0)) &&
-            qn_type_is_static(type, dims) && qn_dims_count(&count, type->rank, dims) && count <= 1 << 22;
+            qn_type_is_static(type, dims) && qn_dims_count(&count, type->rank, dims) &&
+            count <= 1 << 22;
     if (!*done)
         return QN_OK;
     QN_TRY(qn_model_tensor(&tensor, net->builder.model, type));
