@@ -111,7 +111,7 @@ static void frameworks_are_named(void **state)
     const qn_model_load_options pytorch = {QN_OPTIONS_VERSION, .framework = "pytorch"};
     assert_int_equal(qn_import(&model, ctx, path, &darknet), QN_E_OPTION);
     assert_non_null(strstr(qn_context_error(ctx), "'darknet'"));
-    /* What cannot be read needs no file to say so. */
+    /* Models of PyTorch may be names that no file has. */
     assert_int_equal(qn_import(&model, ctx, "resnet18", &pytorch), QN_E_UNSUPPORTED);
     const qn_model_load_options onnx = {QN_OPTIONS_VERSION, .framework = "onnx"};
     assert_int_equal(qn_model_load_with(&model, ctx, "examples/fashion.onnx", &onnx), QN_OK);
