@@ -359,6 +359,16 @@ bool cli_script_fits(const char *path);
 bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
                      const char *function);
 void cli_script_close(cli_script *script);
+/* The interpreter: $QUENCH_PYTHON, or python3. */
+const char *cli_python(void);
+/* Puts the package of quench first in PYTHONPATH; false where it is not there. */
+bool cli_python_path(void);
+
+/* ---- Runtimes of frameworks ------------------------------------------------------------------ */
+
+/* A qn_runtime_fn that has Python run the model; `user` is the cli_origin_values. */
+qn_status cli_runtime_run(void *user, qn_context *ctx, char version[QN_RUNTIME_VERSION],
+                          const qn_runtime_run *run);
 
 /* ---- Pages about the command itself ---------------------------------------------------------- */
 

@@ -247,8 +247,10 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const job_values *job = parsed;
+    cli_origin_values from = job->v->graph.origin;
     const qn_convert_options o = {QN_OPTIONS_VERSION, .graph = *graph,
-                                  .save = {.opset = (int)job->v->opset}};
+                                  .save = {.opset = (int)job->v->opset}, .runtime = cli_runtime_run,
+                                  .runtime_user = &from};
     return qn_convert_model(out, cli->ctx, model, save_dir(job->v), &o);
 }
 

@@ -130,29 +130,41 @@ static size_t count_words(char *const *argv)
     return count;
 }
 
+const char *cli_python(void)
+{
+    const char *chosen = getenv("QUENCH_PYTHON");
+    return chosen && *chosen ? chosen : "python3";
+}
+
+bool cli_python_path(void)
+{
+    static const char *const packages[] = {QUENCH_PYTHON_PLACE, "python/quench/script.py", NULL};
+    char package[4200];
+    if (!find_beside(package, sizeof package, packages))
+        return false;
+    *strrchr(package, '/') = '\0'; /* the file, */
+    *strrchr(package, '/') = '\0'; /* and its package */
+    return put_first("PYTHONPATH", package);
+}
+
 /* Does not return where all is well. */
 static void start_interpreter(const cli_program *program)
 {
-    static const char *const packages[] = {QUENCH_PYTHON_PLACE, "python/quench/script.py", NULL};
     static const char *const modules[] = {QUENCH_MODULE_PLACE, "libquench_command.so", NULL};
-    const char *chosen = getenv("QUENCH_PYTHON");
-    const char *python = chosen && *chosen ? chosen : "python3";
-    char package[4200], module[4200];
+    const char *python = cli_python();
+    char module[4200];
     const size_t words = count_words(program->argv);
     const char **argv = calloc(words + 4, sizeof *argv);
-    if (!argv || !find_beside(package, sizeof package, packages) ||
-        !find_beside(module, sizeof module, modules)) {
+    if (!argv || !find_beside(module, sizeof module, modules) || !cli_python_path()) {
         cli_error("the Python package of quench is not where it was installed: scripts cannot run");
         free(argv);
         return;
     }
-    *strrchr(package, '/') = '\0'; /* the file, */
-    *strrchr(package, '/') = '\0'; /* and its package */
     argv[0] = python;
     argv[1] = "-m";
     argv[2] = "quench.script";
     memcpy(argv + 3, program->argv, words * sizeof *argv);
-    if (put_first("PYTHONPATH", package) && setenv("QUENCH_COMMAND", module, 1) == 0) {
+    if (setenv("QUENCH_COMMAND", module, 1) == 0) {
         union {
             const char **from;
             char *const *to;

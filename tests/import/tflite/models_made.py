@@ -192,7 +192,7 @@ case("resize_open", (None, None, 5, 3))(lambda x: tf.image.resize(x, tf.shape(x)
 
 # ---- Operators that the converter has other words for, written as a file by hand -----------------
 
-from by_hand import one, quantized, tensor  # noqa: E402
+from by_hand import one, quantized, schema, tensor  # noqa: E402
 
 case("l2_pool", IMAGE, raw=True)(lambda: one("L2_POOL_2D", [tensor("x", (1, 9, 8, 3))], [tensor("y", (1, 5, 4, 3))], "Pool2D", padding=0,
                                              strideW=2, strideH=2, filterWidth=3, filterHeight=2, fusedActivationFunction=0))
@@ -285,7 +285,7 @@ def keras(layer, shape):
     return lambda x: layer(x)
 
 
-# case("lstm_while", (2, 5, 4))(keras(tf.keras.layers.LSTM(6), (2, 5, 4)))
+case("lstm_while", (2, 5, 4))(keras(tf.keras.layers.LSTM(6), (2, 5, 4)))
 
 
 def gates(first, *shape):
@@ -351,3 +351,70 @@ case("svdf", (2, 3), raw=True)(
     lambda: one("SVDF", [tensor("x", (2, 3)), tensor("f", (8, 3), data=weights(90, 8, 3).numpy()),
                          tensor("t", (8, 5), data=weights(91, 8, 5).numpy()), tensor("b", (4,), data=weights(92, 4).numpy()),
                          tensor("s", (2, 40), variable=True)], [tensor("y", (2, 4))], "SVDF", rank=2, fusedActivationFunction=1))
+
+
+# ---- Subgraphs ---------------------------------------------------------------------------------
+
+case("while", (3, 4), whole((), 2, 5))(
+    lambda x, y: tf.while_loop(lambda i, a: i < y, lambda i, a: (i + 1, a * 1.5 + tf.cast(i, tf.float32)), (0, x))[1])
+case("if_then", whole((), 5, 9), (3, 4))(lambda x, y: tf.cond(x > 3, lambda: y * 2 + 1, lambda: tf.nn.relu(y)))
+case("if_else", whole((), 0, 3), (3, 4))(lambda x, y: tf.cond(x > 3, lambda: y * 2 + 1, lambda: tf.nn.relu(y)))
+
+# ---- Sparse weights ----------------------------------------------------------------------------
+
+
+def sparse_by_rows():
+    """y = relu of a constant that is dense in rows and sparse within them: [4, 6]."""
+    dense = np.zeros((4, 6), "f4")
+    dense[0, 1], dense[0, 4], dense[2, 0], dense[3, 5] = 1.5, -2, 3, .5
+    t, _ = tensor("w", (4, 6), data=np.float32([1.5, -2, 3, .5]))
+    t.sparsity = schema.SparsityParametersT()
+    t.sparsity.traversalOrder, t.sparsity.blockMap = [0, 1], []
+    rows, columns = schema.DimensionMetadataT(), schema.DimensionMetadataT()
+    rows.format, rows.denseSize = 0, 4
+    columns.format = 1
+    columns.arraySegmentsType = columns.arrayIndicesType = schema.SparseIndexVector.Uint8Vector
+    columns.arraySegments, columns.arrayIndices = schema.Uint8VectorT(), schema.Uint8VectorT()
+    columns.arraySegments.values, columns.arrayIndices.values = [0, 2, 2, 3, 4], [1, 4, 0, 5]
+    t.sparsity.dimMetadata = [rows, columns]
+    return t, np.float32([1.5, -2, 3, .5]).tobytes()
+
+
+def sparse_by_blocks():
+    """[4, 4] in blocks of 2 x 2, of which two are there."""
+    numbers = np.float32([1, 2, 3, 4, 5, 6, 7, 8])
+    t, _ = tensor("w", (4, 4), data=numbers)
+    t.sparsity = schema.SparsityParametersT()
+    t.sparsity.traversalOrder, t.sparsity.blockMap = [0, 1, 2, 3], [0, 1]
+    dims = [schema.DimensionMetadataT() for _ in range(4)]
+    for dim in (dims[0], dims[2], dims[3]):
+        dim.format, dim.denseSize = 0, 2
+    dims[1].format = 1
+    dims[1].arraySegmentsType = dims[1].arrayIndicesType = schema.SparseIndexVector.Int32Vector
+    dims[1].arraySegments, dims[1].arrayIndices = schema.Int32VectorT(), schema.Int32VectorT()
+    dims[1].arraySegments.values, dims[1].arrayIndices.values = [0, 1, 2], [1, 0]
+    t.sparsity.dimMetadata = dims
+    return t, numbers.tobytes()
+
+
+case("densify_rows", raw=True)(lambda: one("DENSIFY", [sparse_by_rows()], [tensor("Densify_output", (4, 6))]))
+case("densify_blocks", raw=True)(lambda: one("DENSIFY", [sparse_by_blocks()], [tensor("Densify_output", (4, 4))]))
+
+
+# ---- Detection ---------------------------------------------------------------------------------
+
+
+def detection(regular, background):
+    from flatbuffers import flexbuffers
+    options = {"max_detections": 7, "max_classes_per_detection": 1, "detections_per_class": 3, "num_classes": 3,
+               "use_regular_nms": regular, "nms_score_threshold": .2, "nms_iou_threshold": .4, "y_scale": 10., "x_scale": 10.,
+               "h_scale": 5., "w_scale": 5.}
+    anchors = np.random.RandomState(7).random_sample((20, 4)).astype("f4") * .4 + .2
+    return one("TFLite_Detection_PostProcess",
+               [tensor("x", (1, 20, 4)), tensor("y", (1, 20, 3 + background)), tensor("anchors", (20, 4), data=anchors)],
+               [tensor("boxes", (1, 7, 4)), tensor("classes", (1, 7)), tensor("scores", (1, 7)), tensor("count", (1,))],
+               custom=bytes(flexbuffers.Dumps(options)))
+
+
+case("detection_fast", (1, 20, 4), ((1, 20, 4), "float32", 0, 1), raw=True)(lambda: detection(False, 1))
+case("detection_regular", (1, 20, 4), ((1, 20, 3), "float32", 0, 1), raw=True)(lambda: detection(True, 0))
