@@ -20,7 +20,7 @@ static qn_status read_numbers(int64_t *out, const qn_paddle_layer *l, const char
         return qn_paddle_fail(l, QN_E_FORMAT, "%zu %s for %zu axes", ints.count, name, n);
     for (size_t i = 0; i < n; i++) {
         out[i] = ints.count == 0 ? 1 : ints.at[ints.count == 1 ? 0 : i];
-        if (out[i] < least || out[i] > INT32_MAX)
+        if (out[i] < least || out[i] > 1 << 24)
             return qn_paddle_fail(l, QN_E_FORMAT, "%s has %lld", name, (long long)out[i]);
     }
     return QN_OK;
@@ -97,7 +97,7 @@ static qn_status same_pads(window *w, const qn_paddle_layer *l, const qn_value *
 {
     for (size_t i = 0; w->same && i < w->n; i++) {
         const int64_t size = x->type.dims[2 + i].value, kernel = filter->type.dims[2 + i].value;
-        if (size < 0 || kernel < 0)
+        if (size < 0 || kernel < 0 || size > INT32_MAX || kernel > INT32_MAX)
             return qn_paddle_fail(l, QN_E_UNSUPPORTED, "SAME for an input of unknown size");
         const int64_t outputs = (size + w->strides[i] - 1) / w->strides[i];
         const int64_t total = QN_MAX((outputs - 1) * w->strides[i] + kernel - size, INT64_C(0));
@@ -117,8 +117,10 @@ static qn_status output_padding(int64_t *out, const window *w, const qn_paddle_l
     for (size_t i = 0; i < w->n; i++) {
         const int64_t size = x->type.dims[2 + i].value, kernel = filter->type.dims[2 + i].value;
         out[i] = given.count == w->n ? given.at[i] : given.count == 1 ? given.at[0] : 0;
-        if (sizes.count == w->n && (size < 0 || kernel < 0))
-            return qn_paddle_fail(l, QN_E_UNSUPPORTED, "output_size for an input of unknown size");
+        if (sizes.count == w->n &&
+            (size < 0 || kernel < 0 || size > INT32_MAX || kernel > INT32_MAX || sizes.at[i] < 0 ||
+             sizes.at[i] > INT32_MAX))
+            return qn_paddle_fail(l, QN_E_UNSUPPORTED, "output_size of an unknown size");
         if (sizes.count == w->n)
             out[i] = sizes.at[i] - ((size - 1) * w->strides[i] - w->pads[i] - w->pads[w->n + i] +
                                     w->dilations[i] * (kernel - 1) + 1);

@@ -165,7 +165,7 @@ qn_status qn_paddle_linspace(qn_paddle_layer *l)
     QN_TRY(qn_paddle_scalar(&start, l, "Start", 0));
     QN_TRY(qn_paddle_scalar(&stop, l, "Stop", 0));
     QN_TRY(qn_paddle_number(&count, l, "Num", 0));
-    if (count < 1 || count > INT32_MAX)
+    if (count < 1 || count > 1 << 20)
         return qn_paddle_fail(l, QN_E_FORMAT, "%lld numbers", (long long)count);
     double *numbers = qn_arena_array(&l->b->model->arena, (size_t)count, sizeof *numbers);
     QN_TRY_ALLOC(l->b->ctx, numbers);
@@ -177,7 +177,7 @@ qn_status qn_paddle_linspace(qn_paddle_layer *l)
 
 qn_status qn_paddle_eye(qn_paddle_layer *l)
 {
-    const int64_t most = 1 << 12;
+    const int64_t most = 1 << 11;
     int64_t dims[2];
     qn_value *out;
     QN_TRY(qn_paddle_number(&dims[0], l, "num_rows", 0));

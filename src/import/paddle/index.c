@@ -339,6 +339,8 @@ static qn_status roll_axis(qn_value **x, const qn_paddle_layer *l, int64_t axis,
 {
     qn_value *parts[2];
     const int64_t size = (*x)->type.dims[axis].value;
+    if (shift < -INT32_MAX || shift > INT32_MAX || size > INT32_MAX)
+        return qn_paddle_fail(l, QN_E_FORMAT, "a shift by %lld", (long long)shift);
     if (size > 0)
         shift = (shift % size + size) % size;
     if (shift == 0)

@@ -8,7 +8,7 @@ static qn_status per_channel(qn_value **out, const qn_paddle_layer *l, const cha
     QN_TRY(qn_paddle_maybe(out, l, slot));
     if (*out)
         return QN_OK;
-    if (channels < 0 || channels > INT32_MAX)
+    if (channels < 0 || channels > 1 << 24)
         return qn_paddle_fail(l, QN_E_UNSUPPORTED, "it has no %s and its channels are not known",
                               slot);
     float *numbers = qn_arena_array(&l->b->model->arena, (size_t)channels + 1, sizeof *numbers);
@@ -125,7 +125,7 @@ qn_status qn_paddle_group_norm(qn_paddle_layer *l)
     QN_TRY(qn_paddle_in(&x, l, "X"));
     QN_TRY(qn_paddle_to_first(&x, l));
     QN_TRY(qn_paddle_rank(&rank, l, x));
-    if (groups < 1 || rank < 2)
+    if (groups < 1 || groups > 1 << 20 || rank < 2)
         return qn_paddle_fail(l, QN_E_FORMAT, "%lld groups for rank %d", (long long)groups, rank);
     QN_TRY(per_channel(&one, l, "no", groups, 1));
     QN_TRY(per_channel(&zero, l, "no", groups, 0));

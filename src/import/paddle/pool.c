@@ -50,7 +50,7 @@ static qn_status adapt_axis(qn_value **x, const qn_paddle_layer *l, const pool *
     enum { MOST_BINS = 256 };
     const int64_t axis = 2 + (int64_t)i, size = (*x)->type.dims[axis].value, bins = p->kernel.at[i];
     qn_value *parts[MOST_BINS], *axes;
-    if (size < 0 || bins > MOST_BINS)
+    if (size < 0 || size > INT32_MAX || bins > MOST_BINS)
         return qn_paddle_fail(l, QN_E_UNSUPPORTED,
                               "adaptive to %lld for an input of unknown size, or to more than %d",
                               (long long)bins, MOST_BINS);

@@ -139,8 +139,8 @@ static qn_status read_picture(qn_value **x, int64_t *dims, qn_paddle_layer *l)
         return qn_paddle_fail(l, QN_E_UNSUPPORTED, "its input is no picture");
     for (int32_t i = 1; i < 4; i++) {
         dims[i] = (*x)->type.dims[i].value;
-        if (dims[i] < 0)
-            return qn_paddle_fail(l, QN_E_UNSUPPORTED, "a picture of unknown size");
+        if (dims[i] < 0 || dims[i] > INT32_MAX)
+            return qn_paddle_fail(l, QN_E_UNSUPPORTED, "a picture of unknown or huge size");
     }
     return QN_OK;
 }
