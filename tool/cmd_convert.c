@@ -6,8 +6,8 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *output, *form;
-    int64_t opset, external;
+    const char *output;
+    qn_save_options save;
 } values;
 
 static const cli_option options[] = {
@@ -17,28 +17,14 @@ static const cli_option options[] = {
      .offset = offsetof(values, output),
      .value = "FILE",
      .help = "where to write; the same as the second argument"},
-    {.name = "opset",
-     .type = CLI_INT,
-     .offset = offsetof(values, opset),
-     .value = "N",
-     .least = 1,
-     .most = 23,
-     .help = "opset to write; default: the model's own where it has a form for every node"},
-    {.name = "format",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, form),
-     .value = "FORM",
-     .word = qn_form_name,
-     .help = "form of a quantized model; default: as it is"},
-    {.name = "external",
-     .type = CLI_INT,
-     .offset = offsetof(values, external),
-     .value = "BYTES",
-     .least = 1,
-     .most = 1e15,
-     .help = "put tensors of at least this size into FILE.data"},
 };
 static const cli_group own = CLI_GROUP("of convert", options);
+
+#define CLI_OWNER qn_save_options
+static const qn_save_options save_standard = QN_SAVE_OPTIONS_INIT;
+static const cli_option save_rows[] = {QN_SAVE_OPTIONS(CLI_ROW)};
+static const cli_group save = CLI_LIBRARY_GROUP("of convert", save_rows, save_standard);
+#undef CLI_OWNER
 
 static const char *output_of(const values *v)
 {
@@ -49,9 +35,7 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_convert_options wanted = {
-        QN_OPTIONS_VERSION, .graph = *graph,
-        .save = {.opset = (int)v->opset, .external_from = (size_t)v->external, .form = v->form}};
+    const qn_convert_options wanted = {QN_OPTIONS_VERSION, .graph = *graph, .save = v->save};
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }
 
@@ -86,7 +70,8 @@ const cli_command cli_cmd_convert = {
     .brief = "write a model as ONNX after the passes",
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own},
+              {.group = &save, .offset = offsetof(values, save)},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

@@ -101,7 +101,7 @@ static void report_mixed(qn_item *root, const qn_quantize_result *result)
         qn_item_text(root, "mended",
                      qn_arena_format(&root->report->arena,
                                      "8 bits with ranges by %s left too much noise in the outputs: "
-                                     "ranges are by %s%s; -b 8 keeps 8 bits and %s",
+                                     "ranges are by %s%s; `bits` 8 keeps 8 bits and %s",
                                      profile->widths[QN_WIDTH_8].method,
                                      q->settings.params.method->name,
                                      q->settings.rules.n_widths
@@ -111,7 +111,7 @@ static void report_mixed(qn_item *root, const qn_quantize_result *result)
     else
         qn_item_text(root, "mended",
                      "8 bits left too much noise in the outputs: the layers that made "
-                     "most of it stay float; -b 8 keeps 8 bits");
+                     "most of it stay float; `bits` 8 keeps 8 bits");
 }
 
 /* What may help, of what was not asked for. */
@@ -122,11 +122,13 @@ static const char *advice_for(const qn_quantize_result *result, const qn_quantiz
     const qn_profile *profile = rules->profile;
     if (o->bits == 8 && !input->mix && !rules->n_widths &&
         (!profile->fixed_point || qn_profile_wider(profile, 8)))
-        return "without -b 8 and -qm the layers that make most of it are found and get more; "
-               "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
+        return "without `bits` 8 and `methods` the layers that make most of it are found and get "
+               "more; "
+               "`bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` IOhigh) help too";
     return qn_profile_wider(profile, rules->bits)
-               ? "-b 16, --fix-worst N, another method (-qm all tries them) or more data help"
-               : "--fix-worst N, another method (-qm all tries them) or more data help";
+               ? "`bits` 16, `fix_worst` N, another method (`methods` all tries them) or more data "
+                 "help"
+               : "`fix_worst` N, another method (`methods` all tries them) or more data help";
 }
 
 /* Nobody shall find out on the chip. */
@@ -155,7 +157,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
     if (result->unchecked)
         qn_item_text(root, "unchecked",
                      "statistics do not tell which layers 8 bits are too few for: with data beside "
-                     "them (-d) such layers are found");
+                     "them (`data`) such layers are found");
     if (times)
         qn_layer_times_report(root, times);
     if (input->data->fed)
