@@ -239,10 +239,10 @@ const cli_option *cli_option_of(const cli_command *command, const char *field, s
 /* The rules of the command's tables: false, with a message, where options exclude each other; those
  * that have no effect are noted. */
 bool cli_check_rules(const void *values, const cli_command *command);
-/* A message of the library in the command's words: "`bits`" and "bits: " in front are
- * "--bit-width"; an option of another command is named with that. To be freed; NULL: out of
- * memory. */
-char *cli_in_words(const cli_command *command, const char *message);
+/* A message of the library in the command's words: "`bits`" is "--bit-width", and so is "bits: " in
+ * front where an option is what is wrong; an option of another command is named with that. To be
+ * freed; NULL: out of memory. */
+char *cli_in_words(const cli_command *command, const char *message, bool of_option);
 /* Whether the option was given, on the command line or in a file. */
 bool cli_given(const void *values, const cli_command *command, const char *name);
 /* One more option as a file has it: values of a list as words of their own, of a flag "true" or

@@ -280,6 +280,11 @@ static bool makes_ends(const quant_values *v)
     return makes_template(v) && v->mix.strategy && strcmp(v->mix.strategy, "initial") != 0;
 }
 
+static bool has_one_width(const quant_values *v)
+{
+    return !v->quantize.mix || makes_template(v);
+}
+
 typedef struct condition {
     const char *option;
     needs_fn *needs;
@@ -308,6 +313,9 @@ static const condition conditions[] = {
     {"eval-list", has_goal, "--max-drop"},
     {"output-dequant", has_chip, "a chip: outputs are real numbers anyway"},
     {"lut-len", is_wide, "nodes of 16 bits"},
+    {"bit-width", has_one_width, "a run without --mix-config, which says the width of every node"},
+    {"quant-mode", has_one_width,
+     "a run without --mix-config, which says the method of every node"},
     {"auto-mix-ratio", makes_ends, "--generate-template and --auto-mix-strategy IOhigh"},
     {"auto-mix-strategy", makes_template, "--generate-template"},
 };

@@ -92,13 +92,14 @@ static const char *skip_prefix(char *out, size_t size, const cli_command *comman
     return message + length;
 }
 
-char *cli_in_words(const cli_command *command, const char *message)
+char *cli_in_words(const cli_command *command, const char *message, bool of_option)
 {
     const size_t size = 4 * strlen(message) + 64;
     char *out = calloc(size, 1);
     if (!out)
         return NULL;
-    for (const char *at = skip_prefix(out, size, command, message); *at;) {
+    const char *at = of_option ? skip_prefix(out, size, command, message) : message;
+    while (*at) {
         const size_t length = *at == '`' ? strcspn(at + 1, "` \n") : 0;
         const size_t end = strlen(out);
         if (length && at[1 + length] == '`' && put_field(out, size - 1, command, at + 1, length)) {
