@@ -76,7 +76,12 @@ static size_t count_methods(void)
     return count;
 }
 
-/* The methods asked for, "all" written out. */
+/* The methods asked for; "all" are those of the Knight tool, which has no mean. */
+static bool is_of_all(const char *name)
+{
+    return strcmp(name, "mean") != 0;
+}
+
 static size_t list_methods(const char **out, const quant_values *v)
 {
     size_t count = 0;
@@ -84,7 +89,7 @@ static size_t list_methods(const char **out, const quant_values *v)
         const bool every = strcmp(v->methods.at[i], "all") == 0;
         for (size_t k = 0; k < (every ? count_methods() : 1); k++) {
             const char *name = every ? qn_method_name(k) : v->methods.at[i];
-            bool known = false;
+            bool known = every && !is_of_all(name);
             for (size_t n = 0; n < count; n++)
                 known = known || strcmp(out[n], name) == 0;
             if (!known)

@@ -11,6 +11,12 @@ bool qn_folder_is(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+bool qn_path_exists(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0;
+}
+
 static qn_status make_one(qn_context *ctx, const char *folder, const char *hint)
 {
     if (qn_folder_is(folder) || mkdir(folder, 0777) == 0 || qn_folder_is(folder))

@@ -9,9 +9,10 @@
 #include "quant/observe.h"
 
 static const qn_executor_stage stages[] = {
-    [QN_EXECUTE_FLOAT] = {"float", true, false, QN_PURPOSE_QUANTIZE},
-    [QN_EXECUTE_QUANTIZED] = {"fixed", false, true, QN_PURPOSE_RUN},
-    [QN_EXECUTE_INFER] = {"infer", false, false, QN_PURPOSE_RUN},
+    [QN_EXECUTE_FLOAT] = {"float", true, true, false, QN_PURPOSE_QUANTIZE},
+    [QN_EXECUTE_QUANTIZED] = {"fixed", false, false, true, QN_PURPOSE_RUN},
+    [QN_EXECUTE_AGAIN] = {"float", false, true, true, QN_PURPOSE_QUANTIZE},
+    [QN_EXECUTE_INFER] = {"infer", false, false, false, QN_PURPOSE_RUN},
 };
 
 const qn_executor_stage *qn_executor_stage_of(const qn_executor *e)
@@ -77,7 +78,7 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = threads,
                                      .graph = *e->options->graph};
     const qn_observe_options watch = {.purpose = stage->plan,
-                                      .passed = stage->observes,
+                                      .passed = stage->passed,
                                       .direct = true,
                                       .observe =
                                           stage->observes ? qn_observe_default : qn_observe_none};
@@ -229,6 +230,8 @@ static qn_status call(double *metric, double *error, qn_executor *e)
         return qn_fail(e->ctx, status, "infer function '%s' failed", f->name ? f->name : "");
     QN_TRY(status);
     QN_TRY(check_forwards(e));
+    if (e->options->forwards)
+        *e->options->forwards = e->forwards;
     if (e->log && (size_t)e->forwards < e->log->known)
         e->log->other = true;
     if (e->log && e->log->other)

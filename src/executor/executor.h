@@ -10,11 +10,17 @@
 
 /* ---- The executor ---------------------------------------------------------------------------- */
 
-typedef enum qn_execute { QN_EXECUTE_FLOAT, QN_EXECUTE_QUANTIZED, QN_EXECUTE_INFER } qn_execute;
+/* QN_EXECUTE_AGAIN is the float model once more, up to where a quantized one was stopped. */
+typedef enum qn_execute {
+    QN_EXECUTE_FLOAT,
+    QN_EXECUTE_QUANTIZED,
+    QN_EXECUTE_AGAIN,
+    QN_EXECUTE_INFER
+} qn_execute;
 
 typedef struct qn_executor_options {
     qn_execute stage;
-    /* Float: after the passes */
+    /* Float: after the passes, which the float stages do not repeat */
     qn_model *model;
     /* The options of its plans */
     const qn_graph_options *graph;
@@ -26,6 +32,10 @@ typedef struct qn_executor_options {
     const char *const *input_types;
     size_t n_input_types;
     bool quiet;
+    /* Forwards after which the function is told to stop; 0: once the error has settled. */
+    int64_t stop_after;
+    /* Gets how many forwards there were; may be NULL. */
+    int64_t *forwards;
     /* 0: the context's */
     int threads;
     qn_fingerprint print;
@@ -87,6 +97,8 @@ typedef struct qn_executor_stage {
     const char *name;
     /* Collects statistics, keeps samples and outputs */
     bool observes;
+    /* The model has been through its passes. */
+    bool passed;
     /* Early */
     bool may_stop;
     /* The purpose whose passes its plans get */

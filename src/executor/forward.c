@@ -248,10 +248,12 @@ static qn_status after_forward(qn_executor *e)
     e->forwards++;
     if (stage->observes)
         return after_observed(e);
-    if (!e->error.baseline)
-        return QN_OK;
-    QN_TRY(qn_baseline_compare(&e->error, &e->batch, e->outputs));
-    e->stopped = stage->may_stop && qn_baseline_error_settled(&e->error, e->facts.iteration);
+    if (e->error.baseline)
+        QN_TRY(qn_baseline_compare(&e->error, &e->batch, e->outputs));
+    if (stage->may_stop)
+        e->stopped = e->options->stop_after
+                         ? e->forwards >= e->options->stop_after
+                         : qn_baseline_error_settled(&e->error, e->facts.iteration);
     return QN_OK;
 }
 

@@ -11,6 +11,10 @@
 /* How messages begin: the layer and its type. */
 #define LAYER_FORMAT "layer '%s' (%s): "
 
+/* What a model is written as where nothing else is asked for, unless it takes a later one to say
+ * it. */
+enum { LOWEST_OPSET = 14 };
+
 struct qn_unsupported {
     const char *layer, *type, *why;
 };
@@ -27,6 +31,7 @@ qn_status qn_graph_builder_open(qn_graph_builder *b, qn_model_source *source, co
     b->model->producer = title;
     b->model->path = qn_arena_text(&b->model->arena, source->path, strlen(source->path));
     QN_TRY_ALLOC(ctx, b->model->path);
+    QN_TRY(qn_model_set_opset(b->model, "", LOWEST_OPSET));
     return source->map.data ? qn_import_keep_map(b->model, &source->map) : QN_OK;
 }
 

@@ -159,6 +159,8 @@ static qn_status open_source(qn_model_source *source, const qn_importer *named)
     if (source->is_folder && (named || importer_of(&kind, source)))
         return QN_OK;
     source->is_folder = false;
+    if (named && named->names && !qn_path_exists(source->path))
+        return QN_OK;
     return qn_map_open(&source->map, source->ctx, source->path);
 }
 

@@ -43,6 +43,8 @@ typedef struct qn_importer {
     /* Makes a graph as graph.h wants it, every operator in its latest form. Messages need not name
      * the path. NULL: models of this framework cannot be read yet. */
     qn_status (*load)(qn_model **out, qn_model_source *source);
+    /* A model may be a name that no file has: `load` is called without data then. */
+    bool names;
     /* One line for help. */
     const char *brief;
     /* What `quench ops --framework` lists: the rows of the framework's table of operators. */

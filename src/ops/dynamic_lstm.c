@@ -12,33 +12,6 @@
 
 enum { GATES = 4 };
 
-/* ---- Shared with fast kernels ---------------------------------------------------------------- */
-
-void qn_dlstm_step(const qn_dlstm *l, const float *const sums[2], const float scales[2], float *h,
-                   double *c, double *work)
-{
-    const int64_t n = l->cell.hidden, columns = GATES * n;
-    double *state = work + 2 * columns;
-    for (int part = 0; part < 2; part++) {
-        for (int64_t j = 0; j < columns; j++)
-            work[part * columns + j] =
-                (double)sums[part][j] * ((double)scales[part] * (double)l->scale[part][j]) +
-                (l->bias[part] ? l->bias[part][j] : 0);
-    }
-    qn_cell_lstm_gates(&l->cell, work, work + columns, state, c);
-    for (int64_t k = 0; k < n; k++)
-        h[k] = (float)state[k];
-}
-
-void qn_dlstm_cell(qn_cell *cell, const qn_recurrent_attrs *attrs, int64_t hidden, int64_t d)
-{
-    static const qn_squash standard[3] = {QN_SQUASH_SIGMOID, QN_SQUASH_TANH, QN_SQUASH_TANH};
-    qn_activation list[3];
-    for (size_t i = 0; i < 3; i++)
-        (void)qn_activation_of(&list[i], attrs, (size_t)d * 3 + i, standard[i]);
-    *cell = (qn_cell){.attrs = attrs, .hidden = hidden, .f = list[0], .g = list[1], .h = list[2]};
-}
-
 /* ---- Inference ------------------------------------------------------------------------------- */
 
 /* One for a direction, or one for a column. */
@@ -122,17 +95,16 @@ typedef struct run {
     int64_t time, batch, inputs, hidden, columns;
     /* [directions][rows][columns], zero points taken off */
     double *weights[2];
-    /* [directions][columns] */
-    float *scales[2];
-    /* NULL: none */
-    double *bias, *peephole;
+    qn_qcell cell[2];
     /* Integers without zero point */
     double *x;
     float x_scale;
+    /* [hidden] */
+    float *h;
     /* [2][columns], [hidden] */
-    float *sums, *h;
-    /* [hidden], [9 hidden], [hidden] */
-    double *c, *work, *q;
+    double *sums, *q;
+    /* [hidden] */
+    int32_t *c;
 } run;
 
 /* The parameters of every column. */
@@ -141,27 +113,47 @@ static double param(const qn_tensor *t, int64_t d, int64_t j, int64_t columns)
     return t->rank == 1 ? qn_tensor_f64(t, d) : qn_tensor_f64(t, d * columns + j);
 }
 
-static qn_status prepare_weights(run *r, qn_eval *self, int part, int64_t both)
+static qn_status prepare_weights(run *r, qn_eval *self, int part)
 {
-    const int32_t slot = part ? QN_DLSTM_R : QN_DLSTM_W;
-    const qn_tensor *w = self->in[slot], *scale = self->in[QN_DLSTM_W_SCALE + 2 * part];
+    const qn_tensor *w = self->in[part ? QN_DLSTM_R : QN_DLSTM_W];
     const qn_tensor *zero = self->in[QN_DLSTM_W_ZERO + 2 * part];
     const int64_t count = qn_tensor_count(w), each = w->dims[1] * r->columns;
-    void *block;
     QN_TRY(qn_eval_doubles(self, &r->weights[part], w));
     for (int64_t i = 0; i < count; i++)
         r->weights[part][i] -= param(zero, i / each, i % r->columns, r->columns);
-    QN_TRY(qn_eval_scratch(self, &block, both * r->columns, sizeof(float)));
-    r->scales[part] = block;
-    for (int64_t i = 0; i < both * r->columns; i++)
-        r->scales[part][i] = (float)param(scale, i / r->columns, i % r->columns, r->columns);
+    return QN_OK;
+}
+
+void qn_dlstm_inputs(const qn_tensor *to[QN_QREC_INPUTS], const qn_tensor *const *in)
+{
+    for (int32_t i = 0; i < QN_QREC_INPUTS; i++)
+        to[i] = NULL;
+    to[QN_QREC_X] = in[QN_DLSTM_X];
+    to[QN_QREC_W] = in[QN_DLSTM_W];
+    to[QN_QREC_W_SCALE] = in[QN_DLSTM_W_SCALE];
+    to[QN_QREC_R] = in[QN_DLSTM_R];
+    to[QN_QREC_R_SCALE] = in[QN_DLSTM_R_SCALE];
+    to[QN_QREC_B] = in[QN_DLSTM_B];
+    to[QN_QREC_P] = in[QN_DLSTM_P];
+}
+
+static qn_status make_cells(run *r, qn_eval *self)
+{
+    const qn_tensor *in[QN_QREC_INPUTS];
+    void *room;
+    qn_dlstm_inputs(in, self->in);
+    for (int64_t d = 0; d < qn_recurrent_directions(self->attrs); d++) {
+        const qn_op *op = self->node->op;
+        QN_TRY(qn_eval_scratch(self, &room, qn_qcell_room(op, r->hidden), sizeof(float)));
+        qn_qcell_make(&r->cell[d], room, op, self->attrs, in, d);
+    }
     return QN_OK;
 }
 
 static qn_status run_make(run *r, qn_eval *self)
 {
     const qn_tensor *x = self->in[QN_DLSTM_X];
-    const int64_t count = qn_tensor_count(x), both = qn_recurrent_directions(self->attrs);
+    const int64_t count = qn_tensor_count(x);
     const qn_qparams q = qn_dynamic_quant(x->data, count);
     void *block;
     *r = (run){.attrs = self->attrs,
@@ -172,55 +164,54 @@ static qn_status run_make(run *r, qn_eval *self)
                .x_scale = q.scale};
     r->columns = GATES * r->hidden;
     for (int part = 0; part < 2; part++)
-        QN_TRY(prepare_weights(r, self, part, both));
-    if (qn_eval_in(self, QN_DLSTM_B))
-        QN_TRY(qn_eval_doubles(self, &r->bias, self->in[QN_DLSTM_B]));
-    if (qn_eval_in(self, QN_DLSTM_P))
-        QN_TRY(qn_eval_doubles(self, &r->peephole, self->in[QN_DLSTM_P]));
+        QN_TRY(prepare_weights(r, self, part));
+    QN_TRY(make_cells(r, self));
     QN_TRY(qn_eval_doubles(self, &r->x, x));
     for (int64_t i = 0; i < count; i++)
         r->x[i] = (double)(qn_quantize((float)r->x[i], &q, qn_limits_of(QN_UINT8)) - q.zero);
-    QN_TRY(qn_eval_scratch(self, &block, 11 * r->hidden, sizeof(double)));
-    r->c = block;
-    r->q = r->c + r->hidden;
-    r->work = r->q + r->hidden;
-    QN_TRY(qn_eval_scratch(self, &block, 9 * r->hidden, sizeof(float)));
+    QN_TRY(qn_eval_scratch(self, &block, 2 * r->columns + r->hidden, sizeof(double)));
     r->sums = block;
-    r->h = r->sums + 2 * r->columns;
+    r->q = r->sums + 2 * r->columns;
+    QN_TRY(qn_eval_scratch(self, &block, r->hidden, sizeof(float)));
+    r->h = block;
+    QN_TRY(qn_eval_scratch(self, &block, r->hidden, sizeof(int32_t)));
+    r->c = block;
     return QN_OK;
 }
 
-/* out[j] = f32(sum over i of x[i] * w[i][j]) */
-static void products(float *out, const double *x, const double *w, int64_t rows, int64_t columns)
+/* out[j] = sum over i of x[i] * w[i][j] */
+static void products(double *out, const double *x, const double *w, int64_t rows, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j++) {
-        double sum = 0;
+        out[j] = 0;
         for (int64_t i = 0; i < rows; i++)
-            sum += x[i] * w[i * columns + j];
-        out[j] = (float)sum;
+            out[j] += x[i] * w[i * columns + j];
     }
 }
 
-static void step(const run *r, const qn_dlstm *l, int64_t d, int64_t at)
+/* The argument of column j, from the sums and the scales of their integers. */
+static double argument(const run *r, const qn_qcell *cell, float h_scale, int64_t j)
+{
+    const double x = r->sums[j] * (double)r->x_scale * (double)cell->x[j];
+    const double h = r->sums[r->columns + j] * (double)h_scale * (double)cell->r[j];
+    return x + h + (double)cell->bias[j];
+}
+
+static void step(const run *r, int64_t d, int64_t at)
 {
     const qn_qparams q = qn_dynamic_quant(r->h, r->hidden);
-    const float *const sums[2] = {r->sums, r->sums + r->columns};
+    const qn_qcell *cell = &r->cell[d];
     for (int64_t i = 0; i < r->hidden; i++)
         r->q[i] = (double)(qn_quantize(r->h[i], &q, qn_limits_of(QN_UINT8)) - q.zero);
     products(r->sums, r->x + at * r->inputs, r->weights[0] + d * r->inputs * r->columns, r->inputs,
              r->columns);
     products(r->sums + r->columns, r->q, r->weights[1] + d * r->hidden * r->columns, r->hidden,
              r->columns);
-    qn_dlstm_step(l, sums, (const float[2]){r->x_scale, q.scale}, r->h, r->c, r->work);
-}
-
-static void direction_make(qn_dlstm *l, const run *r, int64_t d)
-{
-    qn_dlstm_cell(&l->cell, r->attrs, r->hidden, d);
-    l->cell.peephole = r->peephole ? r->peephole + d * 3 * r->hidden : NULL;
-    for (int part = 0; part < 2; part++) {
-        l->scale[part] = r->scales[part] + d * r->columns;
-        l->bias[part] = r->bias ? r->bias + (2 * d + part) * r->columns : NULL;
+    for (int64_t k = 0; k < r->hidden; k++) {
+        double arguments[GATES];
+        for (int64_t g = 0; g < GATES; g++)
+            arguments[g] = argument(r, cell, q.scale, g * r->hidden + k);
+        r->h[k] = (float)(qn_qcell_lstm(cell, k, arguments, &r->c[k]) * cell->out);
     }
 }
 
@@ -241,20 +232,18 @@ static void run_item(const qn_eval *self, const run *r, int64_t d, int64_t b, in
 {
     const bool backward = r->attrs->direction == QN_DIRECTION_REVERSE || d == 1;
     const int64_t both = qn_recurrent_directions(r->attrs), at = d * r->batch + b;
-    qn_dlstm l;
-    direction_make(&l, r, d);
     for (int64_t k = 0; k < r->hidden; k++) {
         r->h[k] = initial(self, QN_DLSTM_H, at * r->hidden + k);
-        r->c[k] = (double)initial(self, QN_DLSTM_C, at * r->hidden + k);
+        r->c[k] = qn_qcell_from_float(initial(self, QN_DLSTM_C, at * r->hidden + k));
     }
     for (int64_t s = 0; s < length; s++) {
         const int64_t t = backward ? length - 1 - s : s;
-        step(r, &l, d, t * r->batch + b);
+        step(r, d, t * r->batch + b);
         store(self, 0, (t * both + d) * r->batch + b, r->h, r);
     }
     store(self, 1, at, r->h, r);
     for (int64_t k = 0; k < r->hidden; k++)
-        r->h[k] = (float)r->c[k];
+        r->h[k] = qn_qcell_to_float(r->c[k]);
     store(self, 2, at, r->h, r);
     memset(r->h, 0, (size_t)r->hidden * sizeof *r->h);
     for (int64_t t = length; t < r->time; t++)

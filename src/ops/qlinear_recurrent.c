@@ -144,11 +144,6 @@ static void product(double *out, const double *m, const double *x, int64_t rows,
     qn_matvec(out, m, x, rows, columns);
 }
 
-static int32_t round16(double x)
-{
-    return (int32_t)qn_round_clamp(x, 0, qn_limits_of(QN_INT16));
-}
-
 /* The sum of row j in units of its function's argument. */
 static double argument(const run *r, const qn_qcell *cell, int64_t j)
 {
@@ -158,36 +153,16 @@ static double argument(const run *r, const qn_qcell *cell, int64_t j)
 
 static int32_t gate(const run *r, const qn_qcell *cell, int64_t j)
 {
-    return qn_qsquash_at(&cell->f, round16(argument(r, cell, j)));
+    return qn_qsquash_at(&cell->f, qn_qcell_round(argument(r, cell, j)));
 }
 
-/* A gate with a peephole number p into the cell. */
-static int32_t peeping_gate(const run *r, const qn_qcell *cell, int64_t j, int64_t p)
-{
-    const double seen =
-        (double)r->c[j % r->hidden] * (double)cell->peephole[p * r->hidden + j % r->hidden];
-    return qn_qsquash_at(&cell->f, round16(argument(r, cell, j) + seen));
-}
-
-/* Gates i, o, f and the fresh cell. */
 static void lstm_step(run *r, const qn_qcell *cell)
 {
-    enum { I, O, F };
-    const qn_limits range = {-INT32_MAX, INT32_MAX};
     const int64_t n = r->hidden;
-    const qn_qsquash *g = &cell->g, *h = &cell->h;
     for (int64_t k = 0; k < n; k++) {
-        const int32_t i = peeping_gate(r, cell, k, I);
-        const int32_t forget =
-            cell->input_forget ? (1 << cell->f.out_bits) - i : peeping_gate(r, cell, 2 * n + k, F);
-        const int32_t fresh = qn_qsquash_at(g, round16(argument(r, cell, 3 * n + k)));
-        const double kept = (double)forget * (double)r->c[k];
-        const double added = ldexp((double)(i * fresh), QN_QCELL_BITS - g->out_bits);
-        r->c[k] = (int32_t)qn_round_clamp(ldexp(kept + added, -cell->f.out_bits), 0, range);
-        const int32_t o = peeping_gate(r, cell, n + k, O);
-        const double c = ldexp((double)r->c[k], h->in_bits - QN_QCELL_BITS);
-        const int32_t shown = qn_qsquash_at(h, round16(c));
-        const double y = (double)(o * shown) * cell->out;
+        const double arguments[] = {argument(r, cell, k), argument(r, cell, n + k),
+                                    argument(r, cell, 2 * n + k), argument(r, cell, 3 * n + k)};
+        const double y = qn_qcell_lstm(cell, k, arguments, &r->c[k]) * cell->out;
         r->h[k] = (double)(qn_round_clamp(y, cell->y.zero, cell->range) - cell->y.zero);
     }
 }
@@ -219,7 +194,8 @@ static void gru_step(run *r, const qn_qcell *cell, const double *weights)
         product(r->sum_h + 2 * n, weights + 2 * n * n, r->reset, n, n);
     for (int64_t k = 0; k < n; k++) {
         const int32_t z = gate(r, cell, k), reset = gate(r, cell, n + k);
-        const int32_t fresh = qn_qsquash_at(&cell->g, round16(fresh_argument(r, cell, k, reset)));
+        const int32_t fresh =
+            qn_qsquash_at(&cell->g, qn_qcell_round(fresh_argument(r, cell, k, reset)));
         const double added = (double)(((1 << bits) - z) * fresh) * cell->out;
         const double h = added + ldexp(r->h[k] * z, -bits);
         r->h[k] = (double)(qn_round_clamp(h, y->zero, cell->range) - y->zero);

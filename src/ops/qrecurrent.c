@@ -85,6 +85,7 @@ static const family families[] = {
     {&qn_op_qn_QGRU, 3, 2, {QN_SQUASH_SIGMOID, QN_SQUASH_TANH}},
     {&qn_op_qn_QLSTM, 4, 3, {QN_SQUASH_SIGMOID, QN_SQUASH_TANH, QN_SQUASH_TANH}},
     {&qn_op_qn_QRNN, 1, 1, {QN_SQUASH_TANH}},
+    {&qn_op_ms_DynamicQuantizeLSTM, 4, 3, {QN_SQUASH_SIGMOID, QN_SQUASH_TANH, QN_SQUASH_TANH}},
 };
 
 static const family *family_of(const qn_op *op)
@@ -110,11 +111,11 @@ int64_t qn_qcell_room(const qn_op *op, int64_t hidden)
 
 static qn_qcell_kind kind_of(const qn_op *op, const qn_recurrent_attrs *attrs)
 {
-    if (op == &qn_op_qn_QLSTM)
-        return QN_QCELL_LSTM;
     if (op == &qn_op_qn_QRNN)
         return QN_QCELL_RNN;
-    return attrs->linear_before_reset ? QN_QCELL_GRU_LINEAR : QN_QCELL_GRU;
+    if (op == &qn_op_qn_QGRU)
+        return attrs->linear_before_reset ? QN_QCELL_GRU_LINEAR : QN_QCELL_GRU;
+    return QN_QCELL_LSTM;
 }
 
 static void make_functions(qn_qcell *cell, const family *f, const qn_recurrent_attrs *attrs,
@@ -151,17 +152,28 @@ static double scale_at(const qn_tensor *scale, int64_t j)
     return qn_tensor_f64(scale, qn_tensor_count(scale) == 1 ? 0 : j);
 }
 
+/* A DynamicQuantizeLSTM has one scale for a direction, or one for each of its columns. */
+static double column_scale(const qn_tensor *scale, int64_t d, int64_t j)
+{
+    return qn_tensor_f64(scale, scale->rank == 1 ? d : d * scale->dims[1] + j);
+}
+
 /* Those of row j of direction d; its argument has `bits` behind the point. */
 static void make_row(qn_qcell *cell, const qn_tensor *const *in, int64_t d, int64_t j, int bits)
 {
     const int64_t rows = cell->gates * cell->hidden;
-    const double x = (double)qn_tensor_f64(in[QN_QREC_X_SCALE], 0), y = (double)cell->y.scale;
     const qn_tensor *b = in[QN_QREC_B];
     const double parts[2] = {b ? qn_tensor_f64(b, 2 * d * rows + j) : 0,
                              b ? qn_tensor_f64(b, (2 * d + 1) * rows + j) : 0};
     const bool apart = cell->kind == QN_QCELL_GRU_LINEAR && j >= 2 * cell->hidden;
-    cell->x[j] = normal(ldexp(x * scale_at(in[QN_QREC_W_SCALE], j), bits));
-    cell->r[j] = normal(ldexp(y * scale_at(in[QN_QREC_R_SCALE], j), bits));
+    if (in[QN_QREC_Y_ZERO]) {
+        const double x = qn_tensor_f64(in[QN_QREC_X_SCALE], 0), y = (double)cell->y.scale;
+        cell->x[j] = normal(ldexp(x * scale_at(in[QN_QREC_W_SCALE], j), bits));
+        cell->r[j] = normal(ldexp(y * scale_at(in[QN_QREC_R_SCALE], j), bits));
+    } else {
+        cell->x[j] = (float)ldexp(column_scale(in[QN_QREC_W_SCALE], d, j), bits);
+        cell->r[j] = (float)ldexp(column_scale(in[QN_QREC_R_SCALE], d, j), bits);
+    }
     cell->bias[j] = bias_of(apart ? parts[0] : parts[0] + parts[1], bits);
     if (apart)
         cell->bias_r[j - 2 * cell->hidden] = bias_of(parts[1], bits);
@@ -186,7 +198,8 @@ void qn_qcell_make(qn_qcell *cell, float *room, const qn_op *op, const qn_recurr
 {
     const family *f = family_of(op);
     const qn_tensor *zero = in[QN_QREC_Y_ZERO], *p = in[QN_QREC_P];
-    const int64_t hidden = in[QN_QREC_R]->dims[2], rows = f->gates * hidden;
+    const qn_dtype dtype = zero ? zero->dtype : QN_INT8;
+    const int64_t hidden = in[QN_QREC_R]->dims[zero ? 2 : 1], rows = f->gates * hidden;
     *cell = (qn_qcell){.kind = kind_of(op, attrs),
                        .gates = f->gates,
                        .hidden = hidden,
@@ -196,10 +209,10 @@ void qn_qcell_make(qn_qcell *cell, float *room, const qn_op *op, const qn_recurr
                        .bias = room + 2 * rows,
                        .peephole = room + 3 * rows,
                        .bias_r = room + 3 * rows + 3 * hidden,
-                       .y = qn_qparams_of_type(zero->dtype),
-                       .range = qn_limits_of(zero->dtype)};
-    cell->y.scale = (float)qn_tensor_f64(in[QN_QREC_Y_SCALE], 0);
-    cell->y.zero = qn_tensor_i64(zero, 0);
+                       .y = qn_qparams_of_type(dtype),
+                       .range = qn_limits_of(dtype)};
+    cell->y.scale = zero ? (float)qn_tensor_f64(in[QN_QREC_Y_SCALE], 0) : 1;
+    cell->y.zero = zero ? qn_tensor_i64(zero, 0) : 0;
     make_functions(cell, f, attrs, d);
     for (int64_t j = 0; j < rows; j++)
         make_row(cell, in, d, j, is_fresh(cell, j) ? cell->g.in_bits : cell->f.in_bits);
@@ -210,8 +223,39 @@ void qn_qcell_make(qn_qcell *cell, float *room, const qn_op *op, const qn_recurr
     for (int64_t j = 0; j < hidden && cell->kind != QN_QCELL_GRU_LINEAR; j++)
         cell->bias_r[j] = 0;
     cell->peeps = p != NULL;
-    cell->out = out_of(cell);
+    cell->out = zero ? out_of(cell) : ldexp(1, -cell->f.out_bits - cell->h.out_bits);
     cell->gate_unit = ldexp(1, -cell->f.out_bits);
     cell->fresh_unit = ldexp(1, QN_QCELL_BITS - cell->g.out_bits);
     cell->shown_unit = ldexp(1, cell->h.in_bits - QN_QCELL_BITS);
+}
+
+/* ---- A step of an LSTM ----------------------------------------------------------------------- */
+
+int32_t qn_qcell_round(double x)
+{
+    return (int32_t)qn_round_clamp(x, 0, qn_limits_of(QN_INT16));
+}
+
+/* Gate i, o or f, with its peephole into the cell. */
+static int32_t lstm_gate(const qn_qcell *cell, int64_t gate, int64_t k, double argument, int32_t c)
+{
+    const double seen =
+        cell->peeps ? (double)c * (double)cell->peephole[gate * cell->hidden + k] : 0;
+    return qn_qsquash_at(&cell->f, qn_qcell_round(argument + seen));
+}
+
+double qn_qcell_lstm(const qn_qcell *cell, int64_t k, const double arguments[4], int32_t *c)
+{
+    enum { I, O, F, FRESH };
+    const qn_limits range = {-INT32_MAX, INT32_MAX};
+    const int32_t i = lstm_gate(cell, I, k, arguments[I], *c);
+    const int32_t forget =
+        cell->input_forget ? (1 << cell->f.out_bits) - i : lstm_gate(cell, F, k, arguments[F], *c);
+    const int32_t fresh = qn_qsquash_at(&cell->g, qn_qcell_round(arguments[FRESH]));
+    const double kept = (double)forget * (double)*c;
+    const double added = (double)(i * fresh) * cell->fresh_unit;
+    *c = (int32_t)qn_round_clamp((kept + added) * cell->gate_unit, 0, range);
+    const int32_t o = lstm_gate(cell, O, k, arguments[O], *c);
+    const int32_t shown = qn_qsquash_at(&cell->h, qn_qcell_round((double)*c * cell->shown_unit));
+    return (double)(o * shown);
 }

@@ -87,9 +87,17 @@ typedef struct qn_qcell {
 int64_t qn_qcell_gates(const qn_op *op);
 /* The floats that one direction needs. */
 int64_t qn_qcell_room(const qn_op *op, int64_t hidden);
-/* in: QN_QREC_...; NULL: left out. room: qn_qcell_room floats. */
+/* in: QN_QREC_...; NULL: left out. room: qn_qcell_room floats. Without Y_zero_point it is a
+ * DynamicQuantizeLSTM's, whose multipliers lack the scales of X and the state, whose weights have
+ * the gates last, and whose state is float. */
 void qn_qcell_make(qn_qcell *cell, float *room, const qn_op *op, const qn_recurrent_attrs *attrs,
                    const qn_tensor *const *in, int64_t d);
+
+/* Unit k of an LSTM, from the arguments of its gates i, o, f and of the fresh cell, peepholes not
+ * yet in them: the next cell, and what is returned is the state as a multiple of `out`. */
+double qn_qcell_lstm(const qn_qcell *cell, int64_t k, const double arguments[4], int32_t *c);
+/* The argument of 16 bits that x is rounded to. */
+int32_t qn_qcell_round(double x);
 
 /* Whether the function of the activation is bounded. */
 bool qn_activation_is_bounded(const qn_activation *a);

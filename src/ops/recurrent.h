@@ -51,10 +51,6 @@ typedef void qn_cell_step(const qn_cell *cell, const double *input, double *h, d
                           double *work);
 qn_cell_step qn_cell_rnn, qn_cell_gru, qn_cell_lstm;
 
-/* The rest of an LSTM's step, from both parts of the gates [4 * hidden], biases included. */
-void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *recurrent,
-                        double *h, double *c);
-
 /* y[rows] += M x, M [rows, columns]. */
 void qn_matvec(double *y, const double *matrix, const double *x, int64_t rows, int64_t columns);
 

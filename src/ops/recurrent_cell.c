@@ -143,8 +143,8 @@ void qn_cell_gru(const qn_cell *cell, const double *input, double *h, double *c,
 /* i, o, f and the fresh cell in this order; peepholes look at the cell: C = f . C + i . g(...);  H
  * = o . h(C). The clip is for the gates: ONNX Runtime, whose results files were made with, leaves C
  * alone. */
-void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *recurrent,
-                        double *h, double *c)
+static void lstm_gates(const qn_cell *cell, const double *input, const double *recurrent, double *h,
+                       double *c)
 {
     const int64_t n = cell->hidden;
     const double *p = cell->peephole;
@@ -165,5 +165,5 @@ void qn_cell_lstm_gates(const qn_cell *cell, const double *input, const double *
 void qn_cell_lstm(const qn_cell *cell, const double *input, double *h, double *c, double *work)
 {
     recur(work, cell, h, 0, 4 * cell->hidden);
-    qn_cell_lstm_gates(cell, input, work, h, c);
+    lstm_gates(cell, input, work, h, c);
 }

@@ -64,7 +64,7 @@ typedef struct qn_proto_field {
     uint32_t number;
     qn_proto_kind kind;
     qn_proto_label label;
-    /* The schema of a message. */
+    /* The schema of a message; NULL: a lenient text may have the field, which is skipped. */
     const qn_proto_schema *message;
     /* The names of an enumeration, which the text format needs. */
     const qn_proto_enum *names;
@@ -98,6 +98,10 @@ typedef struct qn_proto_tree {
     qn_context *ctx;
     qn_arena arena;
     qn_proto_message root;
+    /* Many programs write such texts, each with fields of its own: one that the schema lacks is
+     * skipped with a warning, a word may stand for a string, and a string for a message that begins
+     * with one. */
+    bool is_lenient;
 } qn_proto_tree;
 
 void qn_proto_tree_init(qn_proto_tree *tree, qn_context *ctx, const qn_proto_schema *schema);

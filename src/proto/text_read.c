@@ -203,8 +203,10 @@ static qn_status read_string(qn_string *out, parser *p)
 {
     const char first = peek(p);
     const char *start = p->at;
-    if (first != '"' && first != '\'')
-        return fail_at(p, start, "a string in quotes is expected");
+    if (first != '"' && first != '\'') {
+        *out = p->tree->is_lenient ? take_word(p) : (qn_string){"", 0};
+        return out->length ? QN_OK : fail_at(p, start, "a string in quotes is expected");
+    }
     skip_strings(p);
     char *text = qn_arena_alloc(&p->tree->arena, (size_t)(p->at - start));
     QN_TRY_ALLOC(p->tree->ctx, text);
@@ -317,10 +319,26 @@ static qn_status read_number(parser *p, qn_proto_message *message, const qn_prot
 
 static qn_status read_fields(parser *p, qn_proto_message *message, char closer);
 
+/* The string that stands for the first field of a message. */
+static qn_status read_short_message(parser *p, qn_proto_message *message,
+                                    const qn_proto_field *field)
+{
+    qn_proto_message *sub;
+    qn_string string;
+    size_t index;
+    QN_TRY(read_string(&string, p));
+    QN_TRY(qn_proto_open_message(&sub, &index, p->tree, message, field));
+    return qn_proto_add_span(p->tree, sub, &field->message->fields[0], string);
+}
+
 static qn_status read_message(parser *p, qn_proto_message *message, const qn_proto_field *field)
 {
     qn_proto_message *sub;
     size_t index;
+    const char first = peek(p);
+    if (p->tree->is_lenient && (first == '"' || first == '\'') &&
+        field->message->fields[0].kind == QN_PROTO_STRING)
+        return read_short_message(p, message, field);
     const char closer = accept(p, '{') ? '}' : accept(p, '<') ? '>' : 0;
     if (!closer)
         return fail_at(p, p->at, "%s is a message: '{' is expected", field->name);
@@ -354,6 +372,44 @@ static qn_status read_list(parser *p, qn_proto_message *message, const qn_proto_
     return accept(p, ']') ? QN_OK : fail_at(p, p->at, "']' is expected");
 }
 
+static qn_status skip_value(parser *p);
+
+static qn_status skip_fields(parser *p, char closer)
+{
+    if (p->depth == QN_PROTO_MAX_DEPTH)
+        return fail_at(p, p->at, "messages lie more than %d deep", QN_PROTO_MAX_DEPTH);
+    p->depth++;
+    while (!accept(p, closer)) {
+        const qn_string name = take_word(p);
+        if (name.length == 0)
+            return fail_at(p, p->at, "a field name is expected");
+        QN_TRY(skip_value(p));
+    }
+    p->depth--;
+    return QN_OK;
+}
+
+/* Moves behind the value of any field, with the ':' before it and the ',' behind it. */
+static qn_status skip_value(parser *p)
+{
+    const bool listed = (accept(p, ':'), accept(p, '['));
+    bool more = !listed || !accept(p, ']');
+    while (more) {
+        const char first = peek(p);
+        if (accept(p, '{') || accept(p, '<'))
+            QN_TRY(skip_fields(p, first == '{' ? '}' : '>'));
+        else if (first == '"' || first == '\'')
+            skip_strings(p);
+        else if (take_number(p).length == 0)
+            return fail_at(p, p->at, "a value is expected");
+        more = listed && accept(p, ',');
+        if (listed && !more && !accept(p, ']'))
+            return fail_at(p, p->at, "']' is expected");
+    }
+    (void)(accept(p, ',') || accept(p, ';'));
+    return QN_OK;
+}
+
 static const qn_proto_field *field_by_name(const qn_proto_schema *schema, qn_string name)
 {
     for (size_t i = 0; i < schema->count; i++) {
@@ -369,6 +425,11 @@ static qn_status read_field(parser *p, qn_proto_message *message)
     if (name.length == 0)
         return fail_at(p, p->at, "a field name is expected");
     const qn_proto_field *field = field_by_name(message->schema, name);
+    if (!field && p->tree->is_lenient)
+        qn_log(p->tree->ctx, QN_LOG_WARN, "'%.*s' of %s is not known and has no effect",
+               shown(name), name.text, message->schema->name);
+    if (p->tree->is_lenient && (!field || (field->kind == QN_PROTO_MESSAGE && !field->message)))
+        return skip_value(p);
     if (!field)
         return fail_at(p, name.text, "%s has no field \"%.*s\"", message->schema->name, shown(name),
                        name.text);

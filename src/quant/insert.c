@@ -237,10 +237,13 @@ static qn_status shared_parameters(constants *out, qn_quantizer *q, const qn_qua
 
 /* ---- Outputs of a chip's model --------------------------------------------------------------- */
 
+/* An output behind a Q: of a chip, and the states of a recurrent node, which have their scale from
+ * there. */
 static bool ends_in_integers(const qn_quantizer *q, const qn_value *value)
 {
-    return q->settings.profile->fixed_point && value->is_output && value->producer &&
-           known_node(q, value->producer) && known_node(q, value->producer)->integer;
+    const qn_quant_node *from = value->producer ? known_node(q, value->producer) : NULL;
+    return value->is_output && from && from->integer &&
+           (q->settings.profile->fixed_point || from->quant_class == QN_CLASS_RECURRENT);
 }
 
 /* Makes a chip's output the integers themselves, whose scale goes into the metadata, or, where
@@ -254,7 +257,7 @@ static qn_status insert_integer_output(const qn_quantizer *q, qn_value *value, q
     constants units = *params;
     qn_value *real, *fresh;
     char *name;
-    if (!q->settings.real_outputs) {
+    if (q->settings.profile->fixed_point && !q->settings.real_outputs) {
         QN_TRY(qn_rewrite_name(&name, q->graph, value->name, "_output_scale"));
         QN_TRY(qn_value_float(&units.scale, q->graph, 1));
         QN_TRY(qn_value_rename(units.scale, name));

@@ -186,7 +186,7 @@ static qn_status choose_range(qn_range *range, const qn_quantizer *q, qn_quant_v
     root->range_by_readers = options->function_ranges && qn_range_is_before_function(q, root);
     if (root->range_by_readers)
         return qn_range_before_function(range, q, root, entry);
-    if (qn_width_is_fine(qn_width_of_bits(root->bits)))
+    if (qn_width_is_fine(qn_width_of_bits(root->bits)) && !options->plain)
         return fine_range(range, q, entry, &wanted);
     const qn_method *method = method_of(q, root, options);
     return qn_stats_range(range, q->ctx, entry, method, &wanted);

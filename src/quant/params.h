@@ -18,6 +18,8 @@ typedef struct qn_param_options {
     bool clip_weights;
     /* Choose the range before a function by the error behind it, see function_range.c. */
     bool function_ranges;
+    /* Method min_max was asked for by its name: 16 bits have no headroom either. */
+    bool plain;
     /* The largest magnitude in ranges that LayerNormalization reads and writes; 0: no limit. */
     double norm_limit;
     /* Correct biases by what rounding the weights changes in the mean of the outputs. */

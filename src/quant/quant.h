@@ -144,6 +144,8 @@ typedef struct qn_quant_settings {
     size_t n_input_types;
     /* All values that a Concat or ScatterND joins share one scale. */
     bool unify;
+    /* The width was asked for: scales that the model has do not keep theirs. */
+    bool bits_asked;
     /* 8-bit weights use half of their range, see qn_params_weight_limits. */
     bool reduce_range;
     /* The steps of 16-bit tables as a power of two (QN_NUMERICS_TABLE_BITS); 0: a table has every

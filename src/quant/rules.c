@@ -74,6 +74,37 @@ static bool has_tables(const qn_quantizer *q)
     return (q->settings.profile->can & QN_CAN_TABLE) != 0;
 }
 
+/* The width of the scale that the file has for the value; 0: it has none, or of a width that the
+ * target does not compute with. */
+static int given_bits(const qn_quantizer *q, const qn_value *value)
+{
+    const qn_qparams *given = value ? q->values[value->number].existing : NULL;
+    for (int i = 0; given && i < QN_WIDTHS; i++) {
+        const int bits = qn_widths[i].bits;
+        if (given->qmax - given->qmin < (int64_t)1 << bits)
+            return qn_profile_computes(q->settings.profile, bits) ? bits : 0;
+    }
+    return 0;
+}
+
+/* A node keeps the width that it was trained with: that of what it writes, perhaps behind a limit,
+ * else that of what it reads. */
+static void keep_width(const qn_quantizer *q, qn_quant_node *n)
+{
+    const qn_value *result = n->node->out[0];
+    const qn_node *limit = result ? qn_value_only_user(result) : NULL;
+    int bits = given_bits(q, result);
+    if (!bits && limit && qn_op_is_limit(limit->op))
+        bits = given_bits(q, limit->out[0]);
+    for (int32_t i = 0; !bits && i < n->n_data && i < n->node->n_in; i++)
+        bits = given_bits(q, n->node->in[i]);
+    if (!bits)
+        return;
+    const int weights = n->quant_class == QN_CLASS_MAC ? given_bits(q, n->node->in[1]) : 0;
+    n->bits = bits;
+    n->weight_bits = weights ? QN_MIN(weights, bits) : bits;
+}
+
 static void guess_node(qn_quantizer *q, qn_quant_node *n)
 {
     const qn_quant_class_row *row = qn_quant_class_of(n->node);
@@ -86,6 +117,8 @@ static void guess_node(qn_quantizer *q, qn_quant_node *n)
         n->quant_class = QN_CLASS_FLOAT;
         return;
     }
+    if (!q->settings.bits_asked && !q->settings.mix)
+        keep_width(q, n);
     n->is_function = row->can == QN_CAN_TABLE || row->can == QN_CAN_SIGMOID ||
                      (has_tables(q) && qn_unary_function_slot(n->node) >= 0);
     n->why = refuse(q, n, row);

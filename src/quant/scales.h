@@ -5,7 +5,7 @@
  *   {"format": "quench-scales", "version": 1,
  *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
  *    "percentile", "refinements": [], "float": [], "widths": [], "inputs": [],
- *    "unified", "reduced_range", "table_bits", "mix": {},
+ *    "unified", "reduced_range", "bits_asked", "table_bits", "mix": {},
  *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range",
  *                       "narrow": {"scale", "zero_point"}} or {"same_as": NAME}},
  *    "balances": [{"tensor", "factor": []}],

@@ -71,6 +71,8 @@ static qn_status get_settings(qn_scales *s, const qn_json_place *root)
         QN_TRY(qn_json_get_bool(&o->unify, &item));
     if (qn_json_find(&item, root, "reduced_range"))
         QN_TRY(qn_json_get_bool(&o->reduce_range, &item));
+    if (qn_json_find(&item, root, "bits_asked"))
+        QN_TRY(qn_json_get_bool(&o->bits_asked, &item));
     if (qn_json_find(&item, root, "table_bits"))
         QN_TRY(qn_json_get_int(&tables, &item, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX));
     o->table_bits = (int)tables;
@@ -118,9 +120,10 @@ static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_jso
 static qn_status read_head(qn_scales *s)
 {
     static const char *const keys[] = {
-        "format",     "version",     "model",    "data",   "target",        "bits",    "method",
-        "percentile", "refinements", "float",    "widths", "inputs",        "unified", "table_bits",
-        "mix",        "tensors",     "balances", "layers", "reduced_range", NULL};
+        "format",        "version",    "model",       "data",    "target",   "bits",
+        "method",        "percentile", "refinements", "float",   "widths",   "inputs",
+        "unified",       "table_bits", "mix",         "tensors", "balances", "layers",
+        "reduced_range", "bits_asked", NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));

@@ -175,6 +175,8 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put(w, root, "widths", texts(w, s->widths, s->n_widths));
     if (s->unify)
         put(w, root, "unified", qn_json_bool(true));
+    if (s->bits_asked && w->q->n_existing)
+        put(w, root, "bits_asked", qn_json_bool(true));
     if (s->reduce_range)
         put(w, root, "reduced_range", qn_json_bool(true));
     if (s->table_bits)

@@ -145,6 +145,7 @@ qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
     warn_of_saturation(j);
     qn_reasons_note_software(j->ruled.quantizer);
     log_idle_options(j);
+    j->input.trained = !j->settings.rules.dynamic && qn_existing_find(j->ruled.quantizer) > 0;
     j->input.given = is_given(j);
     return QN_OK;
 }

@@ -27,6 +27,8 @@ typedef struct qn_quantize_input {
     const qn_scales *scales;
     /* The rows of a file that says bits and methods node by node; NULL: none. */
     const qn_mix *mix;
+    /* The model has scales already: it keeps the widths that it was trained with. */
+    bool trained;
     /* The model has all scales already, and no data were given: they are kept. */
     bool given;
     /* Nodes are only listed, whether there is anything to quantize or not. */

@@ -33,12 +33,12 @@ static limits limits_of(const qn_layers *l)
     return l->asked.rules.profile->fixed_point ? of_chips : of_engines;
 }
 
-/* Who asks for a width or a method, whichever, gets it. */
+/* Who asks for a width or a method, whichever, gets it, and so does who has trained with some. */
 static bool may_mix(const qn_search *s)
 {
     const qn_quantize_options *o = s->input->options;
     return !o->bits && !o->method && !o->dynamic && !s->input->scales && !s->asked.rules.n_widths &&
-           !s->input->mix;
+           !s->input->mix && !s->input->trained;
 }
 
 static bool has_samples(const qn_search *s)

@@ -91,27 +91,43 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
+static int64_t count_wide(const qn_quantizer *q)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < q->n_nodes; i++)
+        count += q->nodes[i].integer && q->nodes[i].bits > 8;
+    return count;
+}
+
+/* What a chip's model has instead of 8 bits and the chip's method. */
+static const char *mended_chip(qn_arena *arena, const qn_quantized_model *q)
+{
+    const qn_profile *profile = q->settings.rules.profile;
+    const char *own = profile->widths[QN_WIDTH_8].method, *method = q->settings.params.method->name;
+    const char *wide = "";
+    if (q->settings.rules.n_widths)
+        wide = qn_arena_format(arena, ", and %lld of %zu nodes have 16 bits",
+                               (long long)count_wide(q->quantizer), q->quantizer->n_nodes);
+    return qn_arena_format(
+        arena,
+        "8 bits with ranges by %s left too much noise in the outputs: ranges "
+        "are by %s%s; %s %s",
+        own, method, wide ? wide : "",
+        qn_profile_wider(profile, 8) ? "`bits` 8 keeps 8 bits and" : "`methods` kl keeps", own);
+}
+
 static void report_mixed(qn_item *root, const qn_quantize_result *result)
 {
     const qn_quantized_model *q = &result->made;
-    const qn_profile *profile = q->settings.rules.profile;
+    const char *text = "8 bits left too much noise in the outputs: the layers that made most of it "
+                       "stay float; `bits` 8 keeps 8 bits";
     if (!result->mixed)
         return;
-    if (profile->fixed_point)
-        qn_item_text(root, "mended",
-                     qn_arena_format(&root->report->arena,
-                                     "8 bits with ranges by %s left too much noise in the outputs: "
-                                     "ranges are by %s%s; `bits` 8 keeps 8 bits and %s",
-                                     profile->widths[QN_WIDTH_8].method,
-                                     q->settings.params.method->name,
-                                     q->settings.rules.n_widths
-                                         ? ", and the layers that made most of it have 16 bits"
-                                         : "",
-                                     profile->widths[QN_WIDTH_8].method));
-    else
-        qn_item_text(root, "mended",
-                     "8 bits left too much noise in the outputs: the layers that made "
-                     "most of it stay float; `bits` 8 keeps 8 bits");
+    if (q->settings.rules.profile->fixed_point)
+        text = mended_chip(&root->report->arena, q);
+    qn_item_text(root, "mended", text);
+    if (text && q->settings.rules.profile->fixed_point)
+        qn_log(root->report->ctx, QN_LOG_NOTE, "%s", text);
 }
 
 /* What may help, of what was not asked for. */
@@ -120,15 +136,38 @@ static const char *advice_for(const qn_quantize_result *result, const qn_quantiz
     const qn_quantize_options *o = input->options;
     const qn_quant_settings *rules = &result->made.settings.rules;
     const qn_profile *profile = rules->profile;
-    if (o->bits == 8 && !input->mix && !rules->n_widths &&
-        (!profile->fixed_point || qn_profile_wider(profile, 8)))
-        return "without `bits` 8 and `methods` the layers that make most of it are found and get "
-               "more; "
-               "`bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` IOhigh) help too";
-    return qn_profile_wider(profile, rules->bits)
-               ? "`bits` 16, `fix_worst` N, another method (`methods` all tries them) or more data "
-                 "help"
-               : "`fix_worst` N, another method (`methods` all tries them) or more data help";
+    const bool searches = !profile->fixed_point || qn_profile_wider(profile, 8);
+    const bool asked = o->bits == 8 || (o->method && !o->bits);
+    if (asked && searches && !input->mix && !rules->n_widths && !input->trained)
+        return o->bits
+                   ? "without `bits` 8 and `methods` the layers that make most of it are found and "
+                     "get "
+                     "more; `bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` "
+                     "IOhigh) help too"
+                   : "without `methods` the layers that make most of it are found and get more; "
+                     "`bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` IOhigh) "
+                     "help too";
+    if (asked && !searches)
+        return "without `methods` and `bits` the best method is found; `fix_worst` N or more data "
+               "help too";
+    return qn_profile_wider(profile, rules->bits) ? "`bits` 16, `fix_worst` N or more data help"
+                                                  : "`fix_worst` N or more data help";
+}
+
+/* Who names a method wants to know what does not go by it. */
+static void note_functions(const qn_quantize_result *result, const qn_quantize_input *input)
+{
+    const qn_quantizer *q = result->made.quantizer;
+    int64_t count = 0;
+    for (size_t i = 0; i < q->n_values && input->options->method; i++) {
+        const qn_quant_value *v = &q->values[i];
+        count += v->integer && qn_quant_root(q, v) == v && v->range_by_readers && !v->masked;
+    }
+    if (count)
+        qn_log(input->ctx, QN_LOG_NOTE,
+               "%lld ranges in front of functions go by the error behind these, not by %s: "
+               "`no_look_through` changes that",
+               (long long)count, input->options->method);
 }
 
 /* Nobody shall find out on the chip. */
@@ -163,6 +202,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
     if (input->data->fed)
         QN_TRY(qn_error_report(root, result, input, compared ? compared : DEFAULT_COMPARED));
     report_noise(root, result, input);
+    note_functions(result, input);
     report_scales(root, q);
     qn_refinements_report(root, result, input);
     report_float(root, q->quantizer);

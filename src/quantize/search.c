@@ -76,7 +76,7 @@ static bool may_leave_slow(const qn_search *s)
 {
     const qn_quantize_input *input = s->input;
     return s->asked.rules.profile->planned && !input->options->bits && !s->asked.rules.n_widths &&
-           !s->asked.rules.dynamic && !input->scales && !input->mix && !input->given;
+           !s->asked.rules.dynamic && !input->scales && !input->mix && !input->trained;
 }
 
 /* *made becomes the model that the planner has the fastest kernels for. */

@@ -1,4 +1,6 @@
 /* Settings of a quantization, as the options say them. */
+#include <string.h>
+
 #include "ops/numerics.h"
 #include "pass/qdq_to_integer.h"
 #include "quantize/job.h"
@@ -14,6 +16,7 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .widths = o->widths,
                                .n_widths = o->n_widths,
                                .unify = o->unify_inputs != 0,
+                               .bits_asked = o->bits != 0,
                                .reduce_range = o->reduce_range != 0,
                                .table_bits = o->table_bits,
                                .input_types = o->input_types,
@@ -62,8 +65,10 @@ static const char *default_method(const qn_quant_settings *s)
 static qn_status choose_params(qn_quantize_settings *out, qn_context *ctx,
                                const qn_quantize_options *o)
 {
+    const bool plain = o->method && strcmp(o->method, "min_max") == 0;
     out->params = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT,
-                                     .function_ranges = !o->no_look_through,
+                                     .function_ranges = !o->no_look_through && !plain,
+                                     .plain = plain,
                                      .equalize = !o->no_equalization,
                                      .smooth_channels = !o->no_balancing,
                                      .clip_weights = !o->no_weight_clipping,

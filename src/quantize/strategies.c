@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/options.h"
 #include "pass/quant_formats.h"
@@ -91,11 +90,14 @@ static void report_strategy(qn_item *table, const qn_strategy *s)
     qn_item *row = qn_item_row(table);
     qn_item_text(row, "quant_mode", s->mode);
     qn_item_int(row, "iteration", s->iteration);
+    qn_item_text(row, "bits", s->bits);
     if (s->status != QN_OK) {
         qn_item_text(row, "quantization_loss", "Fail");
         return;
     }
     qn_item_real(row, "quantization_loss", s->loss, 4);
+    if (!isnan(s->change))
+        qn_item_real(row, "change", s->change, 4);
     qn_item_real(row, "tensor_error", s->error, 6);
     if (!isnan(s->metric))
         qn_item_real(row, "accuracy", s->metric, 4);
@@ -112,6 +114,12 @@ static qn_status report_strategies(qn_strategies *r)
     qsort(order, r->count, sizeof *order, by_worth);
     if (!isnan(r->pass.baseline.metric))
         qn_item_real(root, "float_accuracy", r->pass.baseline.metric, 4);
+    if (r->compared.count && r->compared.count != r->pass.baseline.forwards) {
+        qn_item_int(root, "forwards", r->pass.baseline.forwards);
+        qn_item_int(root, "compared_forwards", r->compared.count);
+        if (!isnan(r->compared.metric))
+            qn_item_real(root, "float_accuracy_on_these", r->compared.metric, 4);
+    }
     qn_item *table = qn_item_table(root, "strategies");
     for (size_t i = 0; i < r->count; i++)
         report_strategy(table, order[i]);
@@ -147,8 +155,7 @@ static qn_status finish_model(qn_strategies *r, const qn_quantize_input *input)
     return status;
 }
 
-/* The last word, since a search for speed may have changed the model. The folder of the best goes,
- * unless something else is in it. */
+/* The last word, since a search for speed may have changed the model. */
 static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
 {
     char *path = NULL;
@@ -156,12 +163,7 @@ static qn_status place_best(qn_strategies *r, qn_quantized_file *file)
         return qn_input_types_apply(r->result.made.model, &r->result.made.settings.rules);
     QN_TRY(qn_folder_file(&path, &r->arena, r->model, r->folder, "_quantize.onnx"));
     *file = qn_strategies_file(r, path, &r->result.made.settings.rules);
-    QN_TRY(qn_quantized_save(file, r->result.made.model));
-    if (r->count > 1) {
-        (void)unlink(r->best->path);
-        (void)rmdir(r->best->folder);
-    }
-    return QN_OK;
+    return qn_quantized_save(file, r->result.made.model);
 }
 
 /* The scales are complete before the model takes its place, so that whatever fails before leaves an

@@ -15,16 +15,30 @@
 #include "quantize/search.h"
 
 typedef struct qn_strategy {
-    /* NULL: the best known; and what that is called. */
+    /* NULL: the best known; and what that is called, once the model is made. */
     const char *method, *mode;
+    /* The widths of its nodes. */
+    const char *bits;
     int64_t iteration;
     /* Which of the statistics. */
     size_t pass;
     const char *name, *folder, *path;
     qn_status status;
     char why[QN_ERROR_SIZE];
-    double metric, error, loss;
+    /* The loss is how far the metric is from the float model's, in percent of that; the change is
+     * that with a sign, NaN where there are no metrics. */
+    double metric, error, loss, change;
+    /* Calls of the model by an infer function. */
+    int64_t forwards;
 } qn_strategy;
+
+/* What strategies are compared on: as many forwards of an infer function as the first of them did
+ * before it was told to stop, and the float model's metric on these. */
+typedef struct qn_compared_forwards {
+    /* 0: no strategy was measured yet. */
+    int64_t count;
+    double metric;
+} qn_compared_forwards;
 
 /* Where a float pass is kept. */
 typedef struct qn_pass_files {
@@ -53,6 +67,7 @@ typedef struct qn_strategies {
     /* Each is run on all data and reported with its loss; else there is one, and it is the result
      * as it is. */
     bool judged;
+    qn_compared_forwards compared;
     qn_strategy *at;
     size_t count;
     /* So far, and what was made of it. */
@@ -94,7 +109,8 @@ qn_quantize_input qn_strategies_input(const qn_strategies *r, const qn_strategy 
                                       qn_quantize_options *own);
 /* Makes and measures all; r->best and r->result are set where one worked. */
 QN_MUST_CHECK qn_status qn_strategies_try(qn_strategies *r);
-/* Loss, then error, then the order they were asked for in; those that failed last. */
+/* What is better than float before what is worse, then loss, error, and the order they were asked
+ * for in; those that failed last. */
 int qn_strategy_compare(const qn_strategy *a, const qn_strategy *b);
 qn_quantized_file qn_strategies_file(const qn_strategies *r, const char *path,
                                      const qn_quant_settings *settings);

@@ -67,10 +67,12 @@ static qn_status list_strategies(qn_strategies *r)
         qn_strategy *s = &r->at[i];
         *s = (qn_strategy){.method = r->o->n_methods ? r->o->methods[i / r->pass.n_after]
                                                      : r->base.method,
+                           .bits = "",
                            .pass = i % r->pass.n_after,
                            .metric = NAN,
                            .error = NAN,
-                           .loss = NAN};
+                           .loss = NAN,
+                           .change = NAN};
         s->iteration = r->pass.after[s->pass];
         s->mode = s->method ? s->method : r->job.mix ? "mix" : r->job.settings.params.method->name;
         QN_TRY(name_strategy(r, s));

@@ -58,7 +58,36 @@ static qn_status decide(qn_quantize_result *out, const worker *w, const qn_quant
     return status;
 }
 
-static qn_status make_model(qn_quantize_result *out, const worker *w, const qn_strategy *s)
+static const char *widths_of(const qn_quantizer *q)
+{
+    bool narrow = false, wide = false;
+    for (size_t i = 0; i < q->n_nodes; i++) {
+        narrow = narrow || (q->nodes[i].integer && q->nodes[i].bits <= 8);
+        wide = wide || (q->nodes[i].integer && q->nodes[i].bits > 8);
+    }
+    return wide ? narrow ? "8/16" : "16" : "8";
+}
+
+/* What was done, which may not be what would have been done if it had been good enough. */
+static void describe(qn_strategy *s, const qn_quantized_model *made)
+{
+    if (!made->settings.rules.mix)
+        s->mode = made->settings.params.method->name;
+    s->bits = widths_of(made->quantizer);
+}
+
+static qn_status save_scales(const worker *w, const qn_strategy *s, const qn_quantized_model *made)
+{
+    char *path = NULL;
+    qn_output_file *scales;
+    if (!w->r->base.save_scales)
+        return QN_OK;
+    QN_TRY(qn_folder_file(&path, w->arena, w->r->model, s->folder, "_scales.json"));
+    QN_TRY(qn_quantized_model_write_scales(&scales, made, path));
+    return scales ? qn_output_commit(scales) : QN_OK;
+}
+
+static qn_status make_model(qn_quantize_result *out, const worker *w, qn_strategy *s)
 {
     qn_strategies *r = w->r;
     qn_quantize_options own;
@@ -73,30 +102,85 @@ static qn_status make_model(qn_quantize_result *out, const worker *w, const qn_s
         own.better_user = &file;
     }
     const qn_status reached = decide(out, w, &input, &settings);
+    if (reached == QN_OK || reached == QN_E_GOAL)
+        describe(s, &out->made);
     if (r->count < 2 || reached != QN_OK)
         return reached;
     QN_TRY(qn_folder_make(w->ctx, s->folder));
+    QN_TRY(save_scales(w, s, &out->made));
     return qn_quantized_save(&file, out->made.model);
+}
+
+/* All strategies are measured on the forwards that the first of them had before it was stopped, and
+ * the float model's metric on these is the one that counts. */
+static qn_status choose_forwards(qn_strategies *r, int64_t forwards)
+{
+    qn_executor_options again = qn_strategies_executor(r, QN_EXECUTE_AGAIN, r->job.data.real);
+    int64_t seen = 0;
+    double metric = NAN;
+    r->compared = (qn_compared_forwards){forwards, r->pass.baseline.metric};
+    if (forwards == r->pass.baseline.forwards || isnan(r->compared.metric))
+        return QN_OK;
+    again.baseline = NULL;
+    again.stop_after = forwards;
+    again.forwards = &seen;
+    QN_TRY(qn_execute_function(&metric, NULL, r->ctx, &again));
+    r->compared.metric = seen == forwards ? metric : NAN;
+    return QN_OK;
+}
+
+/* Where metrics are of other samples they say nothing beside each other. */
+static void tell_forwards(const qn_strategies *r, const qn_strategy *s)
+{
+    if (!isnan(r->pass.baseline.metric) && !isnan(s->metric) &&
+        (isnan(r->compared.metric) || s->forwards != r->compared.count))
+        qn_log(r->ctx, QN_LOG_NOTE,
+               "infer function '%s' stopped after %lld of %lld forwards, which the float model "
+               "cannot be measured on: the loss is the error of the outputs",
+               r->function.name ? r->function.name : "", (long long)s->forwards,
+               (long long)r->pass.baseline.forwards);
+}
+
+static qn_status run_function(qn_strategy *s, const worker *w, qn_model *model)
+{
+    qn_strategies *r = w->r;
+    qn_executor_options options = qn_strategies_executor(r, QN_EXECUTE_QUANTIZED, model);
+    options.stop_after =
+        r->compared.count == r->pass.baseline.forwards ? INT64_MAX : r->compared.count;
+    options.forwards = &s->forwards;
+    QN_TRY(qn_execute_function(&s->metric, &s->error, w->ctx, &options));
+    if (!r->compared.count)
+        QN_TRY(choose_forwards(r, s->forwards));
+    tell_forwards(r, s);
+    return QN_OK;
+}
+
+static void find_loss(qn_strategy *s, double real)
+{
+    if (isnan(real) || isnan(s->metric) ||
+        real == 0) { /* nothing that the loss could be a share of */
+        s->loss = 100 * s->error;
+        return;
+    }
+    s->change = s->metric == real ? 0 : 100 * (s->metric - real) / fabs(real);
+    s->loss = fabs(s->change);
 }
 
 static qn_status measure(qn_strategy *s, const worker *w, const qn_quantize_result *result)
 {
     qn_strategies *r = w->r;
     qn_model *model = result->made.model;
-    const qn_executor_options options = qn_strategies_executor(r, QN_EXECUTE_QUANTIZED, model);
     qn_data_pass_options pass = qn_strategies_data_pass(r);
     pass.ctx = w->ctx;
     pass.threads = w->threads;
     pass.slot = w->slot;
-    QN_TRY(qn_strategies_read_data(r)
-               ? qn_data_pass_model(&s->metric, &s->error, model, &pass)
-               : qn_execute_function(&s->metric, &s->error, w->ctx, &options));
-    const double real = r->pass.baseline.metric;
-    if (isnan(real) || isnan(s->metric) ||
-        real == 0) /* nothing that the loss could be a share of */
-        s->loss = 100 * s->error;
-    else
-        s->loss = s->metric == real ? 0 : 100 * fabs(s->metric - real) / fabs(real);
+    if (!qn_strategies_read_data(r)) {
+        QN_TRY(run_function(s, w, model));
+        find_loss(s, s->forwards == r->compared.count ? r->compared.metric : NAN);
+        return QN_OK;
+    }
+    QN_TRY(qn_data_pass_model(&s->metric, &s->error, model, &pass));
+    find_loss(s, r->pass.baseline.metric);
     return QN_OK;
 }
 
@@ -105,12 +189,18 @@ static double worth(double x)
     return isnan(x) ? INFINITY : x;
 }
 
+/* What is gained is no loss. */
+static double loss_of(const qn_strategy *s)
+{
+    return s->change > 0 ? 0 : worth(s->loss);
+}
+
 int qn_strategy_compare(const qn_strategy *a, const qn_strategy *b)
 {
     if (a->status != b->status && (a->status == QN_OK || b->status == QN_OK))
         return a->status == QN_OK ? -1 : 1;
-    if (worth(a->loss) != worth(b->loss))
-        return worth(a->loss) < worth(b->loss) ? -1 : 1;
+    if (loss_of(a) != loss_of(b))
+        return loss_of(a) < loss_of(b) ? -1 : 1;
     if (worth(a->error) != worth(b->error))
         return worth(a->error) < worth(b->error) ? -1 : 1;
     return (a > b) - (a < b);

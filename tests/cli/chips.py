@@ -57,12 +57,30 @@ def make_models():
           {"w": weights(1, 24, 4), "r": weights(1, 24, 8), "one": np.array([1]), "m": weights(8, 5)})
 
 
+def make_spread():
+    """Channels that differ by 100, of which the network tells the difference: 8 bits are too few for it."""
+    spread, join = np.zeros((2, 2, 1, 1), np.float32), np.ones((2, 2, 1, 1), np.float32)
+    spread[0, 0], spread[1, 1] = 100, 1
+    join[:, 0], join[0, 1] = 1 / 100, -1
+    model("spread.onnx",
+          [("Conv", ["x", "spread"], "a", {}), ("Sigmoid", ["a"], "p", {}), ("Mul", ["a", "p"], "s", {}),
+           ("Conv", ["s", "join"], "b", {}), ("Conv", ["b", "large"], "c", {"pads": [1] * 4}),
+           ("Conv", ["c", "last"], "y", {})],
+          {"x": [1, 2, 8, 8]}, {"y": [1, 8, 8, 8]},
+          {"spread": spread, "join": join, "large": weights(32, 2, 3, 3), "last": weights(8, 32, 1, 1)})
+
+
 def quant(name, *options, code=0, chip=CHIP):
     """The report, and what was said on stderr."""
-    done = subprocess.run([QUENCH, "--chip", chip, "quant", "--json", f"{name}.onnx", "-d", f"{name}.x.npy", *options,
-                           "--save-dir", name], capture_output=True, text=True)
+    done = subprocess.run([QUENCH, "--chip", chip, "quant", "--json", f"{name}.onnx", *(() if "-uds" in options else ("-d", f"{name}.x.npy")), *options,
+                           "--save-dir", name], capture_output=True, text=True, env={**os.environ, "QUENCH_PYTHON": sys.executable})
     assert done.returncode == code, (name, options, done)
     return json.loads(done.stdout or "{}"), done.stderr
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def floats(report):
@@ -113,6 +131,47 @@ def check_software():
     report, notes = quant("software", "-i", "8")
     assert floats(report) == ["CumSum"] and notes.count("software") == 1 and "CumSum 'n1_CumSum'" in notes, notes
     quant("gru", "-i", "8")
+
+
+def check_defaults():
+    """8 bits with kl, unless that loses the outputs: then a note and the rows say what was done."""
+    make_spread()
+    script = "@onnx_infer_func.register('f')\ndef f(e):\n    for i in range(e.iteration):\n" \
+             "        e.forward(np.load('%s.x.npy')[i])\n"
+    for name, raised in (("head", True), ("spread", True), ("first", False)):
+        with open("f.py", "w", encoding="utf-8") as file:
+            file.write("import numpy as np\nfrom onnx_quantize_tool.common.register import onnx_infer_func\n"
+                       + script % name)
+        report, notes = quant(name, "-i", "8", "-uds", "f.py", "-if", "f")
+        (row,) = report["strategies"]
+        method = [p.value for p in onnx.load(report["file"]).metadata_props if p.key == "quench.method"]
+        assert [row["quant_mode"]] == method and row["bits"] == ("8/16" if raised else "8"), (name, row, method)
+        assert ("left too much noise" in notes) == ("mended" in report) == raised, (name, notes)
+        assert not raised or ("nodes have 16 bits" in notes and f"ranges are by {method[0]}" in notes), notes
+        assert raised or method == ["kl"], method
+    report, notes = quant("spread", "-i", "8", chip="TX5101")
+    assert "-b 8" not in notes and "-qm kl keeps kl" in notes and "-b 16" not in notes, notes
+
+
+def check_trained():
+    """A model that was trained with 16 bits keeps them, one with 8 bits these, however much noise they leave."""
+    for bits in ("8", "16"):
+        folder = f"trained{bits}"
+        subprocess.run([QUENCH, "quant", "spread.onnx", "-d", "spread.x.npy", "-b", bits, "-qm", "min_max", "--save-dir", folder],
+                       check=True, capture_output=True)
+        os.rename(f"{folder}/spread_quantize.onnx", f"{folder}.onnx")
+        os.rename("spread.x.npy", f"{folder}.x.npy")
+        assert {row["bits"] for row in quant(folder, "--list")[0]["list"]} == {int(bits)}
+        report, notes = quant(folder, "-i", "8", "-gsj")
+        assert "mended" not in report and "left too much" not in notes, (report, notes)
+        wanted = content(report["file"])
+        assert content(quant(folder, "-lsj", f"{folder}/{folder}_scales.json")[0]["file"]) == wanted
+        quant(folder, "-i", "8", "-b", "8", "-gsj")
+        narrow = content(f"{folder}/{folder}_quantize.onnx")
+        assert (narrow == wanted) == (bits == "8")
+        quant(folder, "-lsj", f"{folder}/{folder}_scales.json")
+        assert content(f"{folder}/{folder}_quantize.onnx") == narrow
+        os.rename(f"{folder}.x.npy", "spread.x.npy")
 
 
 def main():

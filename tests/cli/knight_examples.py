@@ -8,7 +8,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = {**os.environ, "QUENCH_PYTHON": sys.executable}
-README_COMMANDS = 6
+README_COMMANDS = 7
 
 
 def run(command):
@@ -36,7 +36,7 @@ with tempfile.TemporaryDirectory() as box:
     for command in commands:
         run(command.replace("/tmp/", box + "/"))
         print("ok:", command)
-    for name in (f"{box}/fashion/fashion", "out/cls/fashion", "out/detect/squares", "out/mix/fashion"):
+    for name in (f"{box}/fashion/fashion", "out/cls/fashion", "out/detect/squares", "out/mix/fashion", "out/tf/resnet18"):
         assert os.path.getsize(f"{name}_quantize.onnx") > 0
     assert len(os.listdir("data/squares/label_imgs")) == len(os.listdir("data/squares/images"))
     output = run("Knight quant --run-config config/run_config_detect.json -r infer")

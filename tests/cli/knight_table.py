@@ -42,7 +42,7 @@ def known_tests(build):
 
 
 def source_of(test):
-    names = (test.rpartition(".")[2], test.partition(".")[2], test)
+    names = (test.rpartition(".")[2], test.partition(".")[2], test.split(".")[1], test)
     for form in SOURCES:
         for name in names:
             path = os.path.join(ROOT, form.format(name))

@@ -17,6 +17,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 from scripts import SAMPLE
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "import", "caffe"))
+from write import caffemodel  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "knight"))
+import make_paddle  # noqa: E402
+
 QUENCH = os.environ["QUENCH"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = "/opt/Quantize/onnx_examples"
@@ -83,27 +88,27 @@ OTHERS = [
     ("""Knight -ch TX5368AV200 quant -f caffe -if infer_cls_model
         -m /opt/Quantize/onnx_examples/model/resnet18_caffe/resnet-18.prototxt
         -w /opt/Quantize/onnx_examples/model/resnet18_caffe/resnet-18.caffemodel
-        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!caffe"),
+        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet-18_quantize.onnx"),
     ("""Knight -ch TX5368AV200 quant -f caffe -if infer_cls_model
         -m /opt/Quantize/onnx_examples/model/resnet18_caffe/resnet-18.prototxt
         -w /opt/Quantize/onnx_examples/model/resnet18_caffe/resnet-18.caffemodel
-        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py -r convert""", "!caffe"),
+        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py -r convert""", "result/resnet-18.onnx"),
     # PaddlePaddle.
     ("""Knight --chip TX5368AV200 quant -f paddle -if infer_cls_model
         --save-dir result -bs 10 -w /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdiparams
         -m /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdmodel
-        -is 10 3 224 224 -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!paddle"),
+        -is 10 3 224 224 -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18_quantize.onnx"),
     ("""Knight --chip TX5368AV200 quant -f paddle -if infer_cls_model -r convert
         --save-dir result -w /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdiparams
         -m /opt/Quantize/onnx_examples/model/resnet18_paddle/resnet18.pdmodel
-        -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!paddle"),
+        -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18.onnx"),
     # TensorFlow.
     ("""Knight --chip TX5368AV200 quant -m /opt/Quantize/onnx_examples/model/resnet18_tf/resnet18.pb
         -if infer_cls_model -f tensorflow -snn data_input:0 -enn output:0
-        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!tensorflow"),
+        --save-dir result -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18_quantize.onnx"),
     ("""Knight --chip TX5368AV200 quant -m /opt/Quantize/onnx_examples/model/resnet18_tf/resnet18.pb
         -if infer_test_float -f tensorflow -snn data_input:0 -enn output:0
-        --save-dir result -r convert -uds /opt/Quantize/onnx_examples/infer_demo.py""", "!tensorflow"),
+        --save-dir result -r convert -uds /opt/Quantize/onnx_examples/infer_demo.py""", "result/resnet18.onnx"),
     # Accuracy of the quantized model.
     ("""Knight --chip TX5368AV200 quant --save-dir result -m
         result/resnet18_quantize.onnx -if infer_cls_model -qm kl -bs 10 -r
@@ -153,6 +158,26 @@ def make_classifier(path):
     net.save(path, net.add("Gemm", [x, w]), ["N", 10])
 
 
+CAFFE = """input: "data"
+input_dim: 1 input_dim: 3 input_dim: 32 input_dim: 32
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 16 kernel_size: 3 pad: 1 stride: 2 } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "pool" type: "Pooling" bottom: "conv1" top: "pool" pooling_param { pool: AVE global_pooling: true } }
+layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 10 } }
+"""
+
+
+def make_caffe(path):
+    numbers, shapes = np.random.default_rng(9), {"conv1": [(16, 3, 3, 3), (16,)], "fc": [(10, 16), (10,)]}
+    kinds = {"conv1": "Convolution", "fc": "InnerProduct"}
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".prototxt", "w", encoding="utf-8") as file:
+        file.write(CAFFE)
+    with open(path + ".caffemodel", "wb") as file:
+        file.write(caffemodel([(name, kinds[name], [numbers.normal(size=shape).astype(np.float32) for shape in blobs])
+                               for name, blobs in shapes.items()]))
+
+
 def make_detector(path):
     """4 numbers of a box and 2 classes for each of 64 cells: [1,6,64]."""
     net = Network([1, 3, 32, 32])
@@ -187,14 +212,20 @@ def make_configs():
                  **{"run-mode": "infer"})
 
 
-def make_tool():
+def make_data(count, size):
     numbers = np.random.default_rng(1)
-    os.makedirs("data")
-    np.save("data/imagenet_input_b10_s1.npy", numbers.random((10, 10, 3, 32, 32), np.float32))
-    np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (10, 10)))
+    os.makedirs("data", exist_ok=True)
+    np.save("data/imagenet_input_b10_s1.npy", numbers.random((count, 10, 3, size, size), np.float32))
+    np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (count, 10)))
+
+
+def make_tool():
+    make_data(10, 32)
+    make_paddle.write("tool/model/resnet18_paddle")
     model = "tool/model/resnet18_onnx/resnet18.onnx"
     make_classifier(model)
     make_detector("tool/detect.onnx")
+    make_caffe("tool/model/resnet18_caffe/resnet-18")
     with open("tool/infer_demo.py", "w", encoding="utf-8") as file:
         file.write(SAMPLE)
     subprocess.run([QUENCH, "quant", "-q", model, "--save-dir", "made"], check=True, capture_output=True)
@@ -203,6 +234,8 @@ def make_tool():
     subprocess.run([QUENCH, "quant", "-q", model, "-gt", "--save-dir", "made"], check=True, capture_output=True)
     os.makedirs("tool/model/resnet18_mix")
     shutil.copy("made/resnet18_mix.json", "tool/model/resnet18_mix/resnet18_mix.json")
+    script = os.path.join(HERE, "..", "..", "examples", "knight", "make_tensorflow.py")
+    subprocess.run([sys.executable, script, "tool/model/resnet18_tf/resnet18.pb"], check=True)
     make_pictures()
     make_configs()
 
@@ -235,8 +268,11 @@ def main():
         make_tool()
         for command, wanted in ONNX:
             check(command, wanted)
-        shutil.copytree("cls", "result")
         for command, wanted in OTHERS:
+            if wanted == "accuracy":
+                shutil.copytree("cls", "result", dirs_exist_ok=True)
+            is_large = "-is 10 3 224 224" in command
+            make_data(1 if is_large else 10, 224 if is_large else 32)
             check(command, wanted)
 
 

@@ -169,6 +169,38 @@ def uneven(executor):
     return results[-1]
 '''
 
+# The first half of the samples is right, whoever looks: a pass that is stopped early has a better accuracy.
+EARLY = '''
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+@onnx_infer_func.register("early")
+def early(executor):
+    seen = 0
+    for i in range(executor.iteration):
+        executor.forward(np.full((1, 1, 28, 28), 0.5, np.float32))
+        seen += 1
+        if executor.early_stop_flag:
+            break
+    return 100.0 * min(seen, executor.iteration // 2) / seen
+
+calls = []
+
+@onnx_infer_func.register("by_call")
+def by_call(executor):
+    for i in range(executor.iteration):
+        executor.forward(np.load("rows.npy")[i : i + 1])
+    calls.append(executor._stage)
+    return [80.0, 79.0, 84.0, 72.0][len(calls) - 1]
+
+@onnx_infer_func.register("other_end")
+def other_end(executor):
+    count = executor.iteration if executor._stage == "float" else executor.iteration - 1
+    for i in range(count):
+        executor.forward(np.load("rows.npy")[i : i + 1])
+    return 50.0 if count == executor.iteration else 60.0
+'''
+
 COMMON = '''
 import numpy as np
 from onnx_quantize_tool.common.register import onnx_infer_func
@@ -206,6 +238,7 @@ def make_files():
     np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (3, 10)))
     np.save("rows.npy", x.reshape(30, 1, 28, 28))
     for name, text in (("demo", SAMPLE), ("others", OTHERS), ("stops", STOPS), ("uneven", UNEVEN),
+                       ("early", EARLY),
                        ("helper", "")):
         with open(f"scripts/{name}.py", "w", encoding="utf-8") as file:
             file.write(text)
@@ -226,7 +259,7 @@ def test_strategies():
     done = run(*demo, "-i", "1", "3", "--save-dir", "many")
     assert "acc:" not in done.stdout and done.stderr.count(": done, loss") == 4, done
     run("-d", "rows.npy", "-bs", "10", "-qm", "mse", "-i", "1", "--save-dir", "native")
-    same("many/mse_1" if os.path.exists("many/mse_1") else "many", "native")
+    same("many/mse_1", "native")
     done = run(*demo, "-i", "1", "3", "--save-dir", "many")
     assert "the float model is not run again" in done.stderr
     with open("scripts/demo.py", "a", encoding="utf-8") as file:
@@ -251,9 +284,33 @@ def test_uneven():
     assert "mse_2: done, Fail" in done.stderr and "kl_2: done, loss 100.0000 %" in done.stderr
     done = run(*words, "--save-dir", "uneven")
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["mse", "2", "Fail"] in rows, done.stdout
-    assert [row[4] for row in rows if row[:2] == ["kl", "2"]] == ["0.0000"], done.stdout
+    assert ["mse", "2", "8", "Fail"] in rows, done.stdout
+    assert [row[6] for row in rows if row[:2] == ["kl", "2"]] == ["0.0000"], done.stdout
     assert any(row[:1] == ["mse_2"] and "labels" in row for row in rows), done.stdout
+
+
+def test_early_stop():
+    """The loss compares the same samples, for every strategy."""
+    words = ("-uds", "scripts/early.py", "-if", "early", "-i", "20", "--json")
+    for methods in (("kl",), ("kl", "min_max", "mse")):
+        report = json.loads(run(*words, "-qm", *methods, "--save-dir", "early").stdout)
+        assert report["float_accuracy"] == 50 and report["forwards"] == 20, report
+        assert report["compared_forwards"] < 20 and report["float_accuracy_on_these"] > 50, report
+        rows = report["strategies"]
+        assert {row["accuracy"] for row in rows} == {report["float_accuracy_on_these"]}, report
+        assert {row["quantization_loss"] for row in rows} == {0} == {row["change"] for row in rows}, report
+    done = run(*words[:3], "other_end", "-i", "4", "-qm", "kl", "--save-dir", "early", "--json")
+    (row,) = json.loads(done.stdout)["strategies"]
+    assert "change" not in row and abs(row["quantization_loss"] - 100 * row["tensor_error"]) < 1e-3, row
+    assert "stopped after 3 of 4 forwards" in done.stderr, done.stderr
+
+
+def test_gains():
+    """What is better than float is no loss: it never stands behind what is worse."""
+    words = ("-uds", "scripts/early.py", "-if", "by_call", "-i", "2", "--json", "-qm", "kl", "mse", "min_max")
+    rows = json.loads(run(*words, "--save-dir", "gains").stdout)["strategies"]
+    found = [(row["quant_mode"], row["quantization_loss"], row["change"]) for row in rows]
+    assert found == [("mse", 5, 5), ("kl", 1.25, -1.25), ("min_max", 10, -10)], found
 
 
 def test_one_by_one():
@@ -355,7 +412,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_files()
-        for test in (test_sample, test_strategies, test_uneven, test_one_by_one, test_facts,
+        for test in (test_sample, test_strategies, test_uneven, test_early_stop, test_gains, test_one_by_one, test_facts,
                      test_two_at_once, test_built_in, test_stopped, test_bad):
             test()
             print(f"{test.__name__}: ok")

@@ -72,6 +72,7 @@ def models_of(framework):
       give    a function that makes the outputs, where the file's are not those to compare with
       rename  the file's name of an output or input -> the model's; None: the model does not have it as an output
       flags   of the commands
+      labels  the outputs are labels: the share of them that may be others
       one_by_one  the samples of the reference are run one after the other"""
     spec = importlib.util.spec_from_file_location("models", os.path.join(HERE, framework, "models.py"))
     module = importlib.util.module_from_spec(spec)
@@ -95,7 +96,7 @@ def run(framework, path, own):
     count = len(next(iter(inputs.values()))) if own.get("one_by_one") else 0
     samples = [({name: array[i:i + 1] for name, array in inputs.items()},
                 {name: (array[i:i + 1], part) for name, (array, part) in outputs.items()}) for i in range(count)]
-    return all([check(path, model, *sample, own.get("flags", [])) for sample in samples or [(inputs, outputs)]])
+    return all([check(path, model, *sample, own.get("flags", []), own.get("labels")) for sample in samples or [(inputs, outputs)]])
 
 
 def main():

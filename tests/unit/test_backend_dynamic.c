@@ -125,6 +125,14 @@ static qn_value *lstm_params(fixture *f, qn_dtype dtype, int64_t both, int64_t c
     return constant_value(f, t);
 }
 
+static qn_value *lstm_lengths(fixture *f, const int64_t x[3])
+{
+    qn_tensor *t = constant_tensor(f, QN_INT32, 1, &x[1]);
+    for (int64_t b = 0; b < x[1]; b++)
+        ((int32_t *)t->data)[b] = (int32_t)pick(f, x[0] + 1);
+    return constant_value(f, t);
+}
+
 static double lstm_case(uint32_t seed)
 {
     fixture f = fixture_begin(seed);
@@ -138,7 +146,7 @@ static double lstm_case(uint32_t seed)
                             add_bytes(&f, dtype, 3, w),
                             add_bytes(&f, dtype, 3, r),
                             pick(&f, 3) ? add_weights(&f, 2, b) : NULL,
-                            NULL,
+                            pick(&f, 3) ? NULL : lstm_lengths(&f, x),
                             pick(&f, 2) ? add_input(&f, 3, h) : NULL,
                             pick(&f, 2) ? add_input(&f, 3, h) : NULL,
                             pick(&f, 3) ? NULL : add_weights(&f, 2, p),

@@ -302,10 +302,10 @@ static void widths_meet(void **state)
         assert_types(convolution(quantized, "c"), QN_UINT8, QN_INT8);
         assert_types(convolution(quantized, "d"), QN_UINT8, QN_INT8);
         assert_int_equal(count_requantize(&f, quantized), n ? 2 : 0);
-        if (n) { /* 255 steps of what was seen, and 65,535 of half as much more */
+        if (n) { /* min_max by its name: 255 and 65,535 steps of what was seen */
             const qn_quantized fine = integers(convolution(quantized, "b"), 0);
             const qn_quantized coarse = integers(convolution(quantized, "d"), 0);
-            const double ratio = (double)qn_quantized_scale(&coarse, 0) * 255 * 1.5 /
+            const double ratio = (double)qn_quantized_scale(&coarse, 0) * 255 /
                                  ((double)qn_quantized_scale(&fine, 0) * 65535);
             assert_true(fabs(ratio - 1) < 1e-5);
         }

@@ -71,7 +71,7 @@ static const struct {
     {&qn_op_Squeeze, qn_claim_reshape},
     {&qn_op_Transpose, qn_claim_transpose},
     {&qn_op_Unsqueeze, qn_claim_reshape},
-    {&qn_op_ms_DynamicQuantizeLSTM, qn_claim_q_lstm},
+    {&qn_op_ms_DynamicQuantizeLSTM, qn_claim_q_recurrent},
     {&qn_op_ms_MatMulIntegerToFloat, qn_claim_q_product_float},
     {&qn_op_ms_QGemm, qn_claim_q_gemm},
     {&qn_op_ms_QLinearAdd, qn_claim_q_add},

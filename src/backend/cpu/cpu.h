@@ -77,10 +77,10 @@ qn_claim_fn qn_claim_resize;
 qn_claim_fn qn_claim_q_conv_concat, qn_claim_q_conv, qn_claim_q_conv_float, qn_claim_q_conv_3d,
     qn_claim_q_conv_3d_float, qn_claim_q_conv_transpose, qn_claim_q_conv_transpose_float,
     qn_claim_q_gemm, qn_claim_q_matmul, qn_claim_q_matmul_bias, qn_claim_q_matmul_two;
-/* Numbers quantized while running, and their products. (q_dynamic.c, q_lstm.c) */
-qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float, qn_claim_q_lstm;
+/* Numbers quantized while running, and their products. (q_dynamic.c) */
+qn_claim_fn qn_claim_q_dynamic, qn_claim_q_product, qn_claim_q_product_float;
 
-/* QLSTM, QGRU and QRNN. (q_recurrent.c) */
+/* QLSTM, QGRU, QRNN and DynamicQuantizeLSTM. (q_recurrent_claim.c) */
 qn_claim_fn qn_claim_q_recurrent;
 
 /* Integers of 8 and 16 bits; formulas: docs/numerics.md. (q_quantize.c, q_unary.c, q_binary.c,

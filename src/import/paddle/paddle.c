@@ -1,4 +1,5 @@
-/* PaddlePaddle: what its files look like. */
+/* PaddlePaddle: what its files look like, and its row. */
+#include "import/paddle/paddle.h"
 #include "import/detect.h"
 
 #include <string.h>
@@ -47,4 +48,7 @@ const qn_importer qn_importer_paddle = {.name = "paddle",
                                         .title = "PaddlePaddle",
                                         .takes = QN_IMPORT_WEIGHTS | QN_IMPORT_SHAPES,
                                         .detect = detect,
-                                        .brief = "a .pdmodel or inference.json with .pdiparams"};
+                                        .load = qn_paddle_load,
+                                        .brief = "a .pdmodel or inference.json with .pdiparams",
+                                        .operators = qn_paddle_operators,
+                                        .n_operators = QN_PADDLE_OPERATORS};

@@ -1,11 +1,14 @@
-/* PyTorch: what its files look like. */
+/* PyTorch: what its files look like, and which of them is read how. */
+#include <stdio.h>
+#include <string.h>
+
 #include "import/detect.h"
+#include "import/pytorch/aten.h"
 
 /* A pickle of protocol 2 to 5, which is what torch.save wrote before it made archives. */
-static bool is_pickle(const qn_model_source *source)
+static bool is_pickle(const uint8_t *data, size_t size)
 {
-    return source->map.size > 2 && source->map.data[0] == 0x80 && source->map.data[1] >= 2 &&
-           source->map.data[1] <= 5;
+    return size > 2 && data[0] == 0x80 && data[1] >= 2 && data[1] <= 5;
 }
 
 static const char *detect(const qn_model_source *source)
@@ -17,11 +20,82 @@ static const char *detect(const qn_model_source *source)
         return "a TorchScript file";
     if (qn_detect_zipped(source, "data.pkl"))
         return "weights of PyTorch";
-    return is_pickle(source) ? "a pickle, as PyTorch makes them" : NULL;
+    return is_pickle(source->map.data, source->map.size) ? "a pickle, as PyTorch makes them" : NULL;
+}
+
+/* ---- Weights alone --------------------------------------------------------------------------- */
+
+/* Tensors in a dictionary, or in one that lies in it under a key of its own. */
+static size_t count_tensors(const qn_torch_value *value, int depth)
+{
+    size_t count = 0;
+    for (size_t i = 0; value->kind == QN_TORCH_DICT && depth < 3 && i + 1 < value->list->count;
+         i += 2) {
+        const qn_torch_value *item = &value->list->at[i + 1];
+        count += item->kind == QN_TORCH_TENSOR ? 1 : count_tensors(item, depth + 1);
+    }
+    return count;
+}
+
+static qn_status fail_weights(qn_torch *t, qn_string data)
+{
+    qn_torch_value value;
+    size_t tensors;
+    QN_TRY(qn_torch_archive_saved(&value, &t->archive, t->b.model, data, "data.pkl"));
+    tensors = count_tensors(&value, 0);
+    return qn_fail(
+        t->ctx, QN_E_UNSUPPORTED,
+        "has weights (%zu tensors) and no layers: their architecture is missing. Ways: a "
+        "script that makes the model (-f pytorch -m NAME -w WEIGHTS -uds SCRIPT), a file "
+        "of torch.export.save (.pt2), or one of torch.jit.save (.pt)",
+        tensors);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static qn_status read(qn_torch *t, qn_string data)
+{
+    if (!data.text)
+        return qn_fail(t->ctx, QN_E_UNSUPPORTED,
+                       "no such file; models of PyTorch that a script makes cannot be read yet");
+    if (!is_pickle((const uint8_t *)data.text, data.length) &&
+        !qn_zip_is_archive((const uint8_t *)data.text, data.length))
+        return qn_fail(t->ctx, QN_E_FORMAT, "not a file of PyTorch");
+    if (!qn_zip_is_archive((const uint8_t *)data.text, data.length))
+        return fail_weights(t, data);
+    QN_TRY(qn_torch_archive_open(&t->archive, t->b.model, data));
+    if (qn_torch_archive_has(&t->archive, "serialized_exported_program.json") ||
+        qn_torch_archive_has(&t->archive, "models/model.json"))
+        return qn_torch_load_program(t);
+    if (qn_torch_archive_has(&t->archive, "data.pkl")) {
+        qn_torch_archive_close(&t->archive);
+        return fail_weights(t, data);
+    }
+    return qn_fail(t->ctx, QN_E_FORMAT, "the archive has no model");
+}
+
+static qn_status load(qn_model **out, qn_model_source *source)
+{
+    qn_torch t = {.ctx = source->ctx, .options = source->options, .hint = {.rank = -1}};
+    const qn_string data = {(const char *)source->map.data, source->map.size};
+    qn_status status;
+    *out = NULL;
+    QN_TRY_OR_DONE(qn_graph_builder_open(&t.b, source, "PyTorch"));
+    t.arena = &t.b.model->arena;
+    QN_TRY_OR_DONE(read(&t, data));
+    *out = qn_graph_builder_take(&t.b);
+done:
+    qn_torch_archive_close(&t.archive);
+    qn_graph_builder_close(&t.b);
+    return status;
 }
 
 const qn_importer qn_importer_pytorch = {.name = "pytorch",
                                          .title = "PyTorch",
                                          .takes = QN_IMPORT_WEIGHTS,
                                          .detect = detect,
-                                         .brief = "exported programs, TorchScript files, scripts"};
+                                         .names = true,
+                                         .load = load,
+                                         .brief = "exported programs, TorchScript files, scripts",
+                                         .operators = qn_aten_listing,
+                                         .n_operators = QN_ATEN_COUNT};

@@ -1,5 +1,10 @@
-/* TensorFlow: what their files look like. */
+/* TensorFlow: what its files look like, and how they are read. */
+#include "import/tensorflow/tensorflow.h"
+
+#include <string.h>
+
 #include "import/detect.h"
+#include "import/tensorflow/operators.h"
 
 /* GraphDef: nodes, each with a name and an operator. */
 static bool is_graph(qn_string file)
@@ -33,9 +38,97 @@ static const char *detect(const qn_model_source *source)
     return is_graph(file) || qn_detect_word(source, "node", '{') ? "a graph of TensorFlow" : NULL;
 }
 
+/* ---- Loading --------------------------------------------------------------------------------- */
+
+static qn_status import_open(qn_tf_import *import, qn_model_source *source,
+                             const qn_proto_schema *schema)
+{
+    qn_context *ctx = source->ctx;
+    memset(import, 0, sizeof *import);
+    import->ctx = ctx;
+    import->source = source;
+    import->options = source->options;
+    qn_proto_tree_init(&import->tree, ctx, schema);
+    qn_arena_init(&import->arena, &ctx->allocator);
+    qn_names_init(&import->functions, ctx);
+    qn_names_init(&import->things, ctx);
+    qn_names_init(&import->starts, ctx);
+    qn_layouts_init(&import->layouts, &import->builder);
+    import->layouts.named.ctx = ctx;
+    return qn_graph_builder_open(&import->builder, source, "TensorFlow");
+}
+
+static void import_close(qn_tf_import *import)
+{
+    qn_graph_builder_close(&import->builder);
+    qn_layouts_free(&import->layouts);
+    qn_names_free(&import->functions);
+    qn_names_free(&import->things);
+    qn_names_free(&import->starts);
+    qn_arena_free(&import->arena);
+    qn_proto_tree_free(&import->tree);
+}
+
+qn_status qn_tf_add_functions(qn_tf_import *import, const qn_proto_message *graph)
+{
+    const qn_proto_message *library = qn_proto_get_message(graph, QN_TF_GRAPH_LIBRARY);
+    for (size_t i = 0; i < qn_proto_count(library, QN_TF_LIBRARY_FUNCTION); i++) {
+        const qn_proto_message *function = qn_proto_message_at(library, QN_TF_LIBRARY_FUNCTION, i);
+        const qn_string text = qn_proto_string(
+            qn_proto_get_message(function, QN_TF_FUNCTION_SIGNATURE), QN_TF_SIGNATURE_NAME);
+        const char *name = qn_arena_text(&import->arena, text.text ? text.text : "", text.length);
+        QN_TRY_ALLOC(import->ctx, name);
+        QN_TRY(qn_names_set(&import->functions, name, (void *)(uintptr_t)function));
+    }
+    return QN_OK;
+}
+
+/* A graph whose ends the options or the graph itself say. */
+static qn_status read_graph(qn_tf_import *import)
+{
+    qn_tf_scope *scope = NULL;
+    qn_tf_ends ends;
+    qn_status status;
+    const qn_map *map = &import->builder.model->maps[0];
+    QN_TRY(qn_proto_parse_wire(&import->tree, map->data, map->size));
+    QN_TRY(qn_tf_add_functions(import, &import->tree.root));
+    QN_TRY_OR_DONE(qn_tf_scope_open(&scope, import, &import->tree.root, QN_TF_GRAPH_NODE, ""));
+    QN_TRY_OR_DONE(qn_tf_find_ends(&ends, scope));
+    QN_TRY_OR_DONE(qn_tf_make_inputs(scope, &ends));
+    QN_TRY_OR_DONE(qn_tf_run(scope, ends.values, ends.count, NULL));
+    QN_TRY_OR_DONE(qn_graph_builder_finish(&import->builder));
+    status = qn_tf_make_outputs(import, &ends);
+done:
+    qn_tf_scope_close(scope);
+    return status;
+}
+
+static qn_status load(qn_model **out, qn_model_source *source)
+{
+    qn_tf_import import;
+    qn_status status;
+    const qn_string file = {(const char *)source->map.data, source->map.size};
+    if (source->is_folder || is_saved_model(file))
+        return qn_fail(source->ctx, QN_E_UNSUPPORTED, "a SavedModel cannot be read yet");
+    if (!source->map.data)
+        return qn_fail(source->ctx, QN_E_FORMAT, "the file is empty");
+    if (qn_detect_text(source))
+        return qn_fail(source->ctx, QN_E_UNSUPPORTED,
+                       "a graph as text; TensorFlow writes it in its binary form (.pb)");
+    QN_TRY_OR_DONE(import_open(&import, source, &qn_tf_graph_schema));
+    QN_TRY_OR_DONE(read_graph(&import));
+    *out = qn_graph_builder_take(&import.builder);
+done:
+    import_close(&import);
+    return status;
+}
+
 const qn_importer qn_importer_tensorflow = {
     .name = "tensorflow",
     .title = "TensorFlow",
-    .takes = QN_IMPORT_ENDS | QN_IMPORT_LAYOUT,
+    .takes = QN_IMPORT_ENDS | QN_IMPORT_LAYOUT | QN_IMPORT_SHAPES,
     .detect = detect,
-    .brief = "graphs (.pb), SavedModel folders, and what keras and tflite read"};
+    .load = load,
+    .brief = "graphs (.pb), SavedModel folders, and what keras and tflite read",
+    .operators = qn_tf_operators,
+    .n_operators = QN_TF_OPERATORS};

@@ -121,6 +121,18 @@ qn_status qn_tfl_bias(qn_value **out, tfl_layer *l, size_t i, size_t x, size_t w
     return integer_bias(out, l, l->in[i], l->in[x], l->in[w]);
 }
 
+qn_status qn_tfl_bias_by_scale(qn_value **out, tfl_layer *l, size_t i)
+{
+    const tfl_tensor *t = l->in[i];
+    QN_TRY(qn_tfl_raw(out, l, i, QN_ORDER_OWN));
+    if (!qn_dtype_is_integer(t->dtype))
+        return QN_OK;
+    if (t->scales.count != 1)
+        return qn_tfl_wrong(l, "its bias '%s' has no scale", t->name);
+    QN_TRY(qn_tfl_cast(out, l, *out, QN_FLOAT32));
+    return qn_tfl_with(out, l, &qn_op_Mul, *out, (double)qn_tfl_scale(t, 0));
+}
+
 /* Filters in ONNX's order: `perm` of the file's, whose channels that have scales go to the
  * front. */
 static qn_status take_filter(qn_value **out, tfl_layer *l, size_t i, const int64_t *perm,
@@ -325,7 +337,28 @@ static qn_status pool_window(qn_value **y, tfl_layer *l, tfl_window *w, qn_value
                       .dilations = {1, 1},
                       .activation = qn_tfl_byte(l, POOL_ACTIVATION)};
     QN_TRY(pad_window(w, l, x));
-    return build_window(y, l, l->row->op, QN_INPUTS(x), w, 1);
+    bool whole = l->row->op == &qn_op_AveragePool && !w->open;
+    for (size_t i = 0; i < w->rank; i++)
+        whole = whole && w->kernel[i] == qn_tfl_dim(x, (int64_t)i + 2) && !w->pads[i] &&
+                !w->pads[w->rank + i];
+    return whole ? qn_tfl_unary(y, l, &qn_op_GlobalAveragePool, x)
+                 : build_window(y, l, l->row->op, QN_INPUTS(x), w, 1);
+}
+
+/* LiteRT's mean of integers is their own, with halves rounded away from 0: integers of scale 1,
+ * which come to one a little smaller. */
+static qn_status average_integers(tfl_layer *l)
+{
+    tfl_window w;
+    qn_value *x, *y, *scale, *zero;
+    QN_TRY(qn_tfl_raw(&x, l, 0, QN_ORDER_CHANNELS_FIRST));
+    QN_TRY(qn_graph_build_real(&scale, l->b, 1));
+    QN_TRY(qn_tfl_number(&zero, l, x->type.dtype, 0));
+    QN_TRY(qn_graph_build(&x, l->b, &qn_op_DequantizeLinear, QN_INPUTS(x, scale, zero), QN_PLAIN));
+    QN_TRY(pool_window(&y, l, &w, x));
+    QN_TRY(qn_graph_build_real(&scale, l->b, 1 - 0x1p-20f));
+    QN_TRY(qn_graph_build(&y, l->b, &qn_op_QuantizeLinear, QN_INPUTS(y, scale, zero), QN_PLAIN));
+    return qn_tfl_give_raw(l, 0, y, QN_ORDER_CHANNELS_FIRST);
 }
 
 qn_status qn_tfl_pool_2d(tfl_layer *l)
@@ -333,6 +366,9 @@ qn_status qn_tfl_pool_2d(tfl_layer *l)
     tfl_window w;
     qn_value *x, *y;
     QN_TRY(qn_tfl_expect(l, 1, 1));
+    if (l->row->op == &qn_op_AveragePool && qn_tfl_is_quantized(l->in[0]) &&
+        qn_tfl_is_alike(l->in[0], l->out[0]) && qn_tfl_byte(l, POOL_ACTIVATION) == 0)
+        return average_integers(l);
     QN_TRY(qn_tfl_take(&x, l, 0, QN_ORDER_CHANNELS_FIRST));
     QN_TRY(pool_window(&y, l, &w, x));
     return qn_tfl_put_active(l, y, QN_ORDER_CHANNELS_FIRST, w.activation);

@@ -150,7 +150,7 @@ static qn_status take_axis(int64_t *axis, tfl_layer *l, size_t i, int32_t rank)
     return qn_tfl_axis(axis, l, rank);
 }
 
-/* Integers have the order of what they stand for. */
+/* Real numbers have the order of the integers that they come from, and engines have it faster. */
 qn_status qn_tfl_arg_extreme(tfl_layer *l)
 {
     int64_t axis;
@@ -158,7 +158,6 @@ qn_status qn_tfl_arg_extreme(tfl_layer *l)
     qn_axis_order order;
     qn_value *x, *y;
     QN_TRY(qn_tfl_expect(l, 2, 1));
-    l->raw = l->in[0]->dtype != QN_INT16;
     QN_TRY(qn_tfl_take_any(&x, &order, l, 0));
     const int32_t rank = qn_tfl_rank(x);
     QN_TRY(take_axis(&axis, l, 1, rank));

@@ -211,6 +211,8 @@ QN_MUST_CHECK qn_status qn_tfl_axis(int64_t *axis, const tfl_layer *l, int32_t r
 /* Input i as a bias of the product of inputs x and w, one number for each channel; NULL: there is
  * none. */
 QN_MUST_CHECK qn_status qn_tfl_bias(qn_value **out, tfl_layer *l, size_t i, size_t x, size_t w);
+/* Integers of the bias i by the scale that the file gives them. */
+QN_MUST_CHECK qn_status qn_tfl_bias_by_scale(qn_value **out, tfl_layer *l, size_t i);
 /* Where the weights (input w) are integers and x is real, LiteRT rounds x to integers of 8 bits,
  * with a scale for each index of the first axis: symmetric, or with a zero point. */
 QN_MUST_CHECK qn_status qn_tfl_round_input(qn_value **out, tfl_layer *l, qn_value *x, size_t w,

@@ -25,8 +25,9 @@ def quantized(name, shape, scale, zero=0, dtype="INT8", data=None, axis=0, varia
     return t, data
 
 
-def one(name, inputs, outputs, options=None, custom=None, version=1, **values):
-    """A model of one operator. A tensor with contents is a constant, None is left out, others are inputs of the model."""
+def one(name, inputs, outputs, options=None, custom=None, version=1, kept=None, **values):
+    """A model of one operator. A tensor with contents is a constant, None is left out, others are inputs of the
+    model, whose outputs are the first `kept` of the operator's."""
     model, graph, code, op = schema.ModelT(), schema.SubGraphT(), schema.OperatorCodeT(), schema.OperatorT()
     model.version, model.subgraphs, model.operatorCodes = 3, [graph], [code]
     builtin = getattr(schema.BuiltinOperator, name, schema.BuiltinOperator.CUSTOM)
@@ -49,7 +50,7 @@ def one(name, inputs, outputs, options=None, custom=None, version=1, **values):
             elif place is op.inputs and not t.isVariable:
                 graph.inputs.append(len(graph.tensors))
             graph.tensors.append(t)
-    graph.outputs, graph.operators = list(op.outputs), [op]
+    graph.outputs, graph.operators = list(op.outputs)[:kept], [op]
     if options:
         op.builtinOptionsType = getattr(schema.BuiltinOptions, options + "Options")
         op.builtinOptions = getattr(schema, options + "OptionsT")()

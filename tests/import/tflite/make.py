@@ -1,4 +1,4 @@
-"""make.py [CASE...]: small models that TensorFlow's converter writes, and what TensorFlow Lite's reference kernels make of
+"""make.py [CASE...], make.py xnnpack: small models that TensorFlow's converter writes, and what TensorFlow Lite's reference kernels make of
 random inputs: cases/NAME.tflite and NAME.npz. Versions: tensorflow-cpu 2.21.0, ai-edge-litert 2.3.0, numpy 2.4.
 
 The last line of the output lists every operator with the cases that have it."""
@@ -87,7 +87,29 @@ def record(name, content, specs, seed, kernels):
     return [op["op_name"] for op in interpreter._get_ops_details() if op["op_name"] != "DELEGATE"]
 
 
+def record_default_kernels():
+    """What XNNPACK makes of the inputs of real integer models: xnnpack.npz, which models.py compares with."""
+    sys.path[:0] = [os.path.dirname(os.path.dirname(HERE))]
+    from models import DATA, pictures
+    with np.load(os.path.join(DATA, "tflite", "mobilenet_v1_0.25_128_quant", "ref.npz")) as arrays:
+        inputs = {"tflite/mobilenet_v1_0.25_128_quant/mobilenet_v1_0.25_128_quant": arrays["in:input"],
+                  "tensorflow/mlperf_resnet8/pretrainedResnet_quant": pictures("i1")}
+    outputs = {}
+    for path, array in inputs.items():
+        interpreter = Interpreter(os.path.join(DATA, path + ".tflite"), num_threads=1)
+        interpreter.allocate_tensors()
+        given = []
+        for sample in array:
+            interpreter.set_tensor(interpreter.get_input_details()[0]["index"], sample[None])
+            interpreter.invoke()
+            given.append(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+        outputs[os.path.basename(path) + "/" + interpreter.get_output_details()[0]["name"]] = np.concatenate(given)
+    np.savez_compressed(os.path.join(os.path.dirname(HERE), "xnnpack.npz"), **outputs)
+
+
 def main():
+    if sys.argv[1:] == ["xnnpack"]:
+        return record_default_kernels()
     os.makedirs(HERE, exist_ok=True)
     found = {}
     for i, (name, (function, specs, how)) in enumerate(CASES.items()):

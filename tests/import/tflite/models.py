@@ -32,7 +32,12 @@ def features():
 
 MODELS = [
     ("tflite/blazeface_front/face_detection_front.tflite", {}),
+    # The two sets of LiteRT's kernels differ in 0.6 % of these labels, each step of whose scores moves edges.
+    ("tflite/deeplabv3_mnv2_dm05_quant/deeplabv3_mnv2_dm05_pascal_quant.tflite", {"labels": 0.01}),
+    ("tflite/keras_lstm_mnist_ptq/keras_lstm_mnist_ptq.tflite", {}),
     ("tflite/micro_speech_int8/micro_speech_quantized.tflite", {}),
+    ("tflite/mobilenet_v1_0.25_128_quant/mobilenet_v1_0.25_128_quant.tflite",
+     {"one_by_one": True, "give": lambda: xnnpack("mobilenet_v1_0.25_128_quant")}),
     ("tflite/person_detect_int8/person_detect.tflite", {}),
     ("tflite/selfie_segmentation/selfie_segmentation.tflite", {"change": lambda x: (x / 255).astype(np.float32)}),
     ("tensorflow/mlperf_resnet8/pretrainedResnet.tflite",

@@ -192,7 +192,7 @@ case("resize_open", (None, None, 5, 3))(lambda x: tf.image.resize(x, tf.shape(x)
 
 # ---- Operators that the converter has other words for, written as a file by hand -----------------
 
-from by_hand import one, quantized, tensor  # noqa: E402
+from by_hand import one, quantized, schema, tensor  # noqa: E402
 
 case("l2_pool", IMAGE, raw=True)(lambda: one("L2_POOL_2D", [tensor("x", (1, 9, 8, 3))], [tensor("y", (1, 5, 4, 3))], "Pool2D", padding=0,
                                              strideW=2, strideH=2, filterWidth=3, filterHeight=2, fusedActivationFunction=0))
@@ -227,3 +227,194 @@ case("mediapipe_transposed", (1, 4, 5, 3), raw=True, twin=lambda: biased(
     "TRANSPOSE_CONV", [tensor("size", (4,), data=np.int32([1, 8, 10, 5]))], options="TransposeConv", version=3, padding=0,
     strideW=2, strideH=2))(
         lambda: biased("Convolution2DTransposeBias", [], custom=np.int32([1, 2, 2]).tobytes()))
+
+# ---- Places ------------------------------------------------------------------------------------
+
+case("gather", (4, 5, 3), whole((2, 3), 0, 5))(lambda x, y: tf.gather(x, y, axis=1))
+case("gather_int8", (4, 5, 3), kind="int8")(lambda x: tf.gather(x, (3, 0, 2), axis=1))
+case("gather_batches", (2, 5, 3), whole((2, 4), 0, 5))(lambda x, y: tf.gather(x, y, axis=1, batch_dims=1))
+case("gather_nd", (4, 5, 3), whole((6, 2), 0, 4))(tf.gather_nd)
+case("scatter_nd", whole((4, 1), 0, 3), (4, 3))(lambda x, y: tf.scatter_nd(x, y, (6, 3)))
+case("embedding", whole((6,), 0, 9))(lambda x: tf.nn.embedding_lookup(weights(20, 9, 4), x))
+case("embedding_own", whole((6,), 0, 9), raw=True)(
+    lambda: one("EMBEDDING_LOOKUP", [tensor("x", (6,), "INT32"), tensor("w", (9, 4), data=weights(20, 9, 4).numpy())],
+                [tensor("y", (6, 4))]))
+case("one_hot", whole((2, 3), -2, 7))(lambda x: tf.one_hot(x, 5, 2., -1., axis=1))
+case("reverse", (3, 4, 5))(lambda x: tf.reverse(x, (1,)))
+case("reverse_sequence", (3, 4, 5), whole((3,), 0, 5))(lambda x, y: tf.reverse_sequence(x, y, seq_axis=1, batch_axis=0))
+case("reverse_sequence_inside", (3, 4, 5), whole((4,), 0, 6))(lambda x, y: tf.reverse_sequence(x, y, seq_axis=2, batch_axis=1))
+case("matrix_diag", (2, 4))(lambda x: tf.raw_ops.MatrixDiag(diagonal=x))
+case("matrix_set_diag", (2, 4, 3), (2, 3))(lambda x, y: tf.raw_ops.MatrixSetDiag(input=x, diagonal=y))
+case("segment_sum", (5, 3))(lambda x: tf.math.segment_sum(x, (0, 0, 1, 2, 2)))
+case("sparse_to_dense", (4,))(lambda x: tf.raw_ops.SparseToDense(sparse_indices=[1, 3, 4, 6], output_shape=[8], sparse_values=x,
+                                                             default_value=-.5))
+for word in ("sum", "prod", "max", "min"):
+    case(f"unsorted_segment_{word}", (5, 3))(
+        lambda x, word=word: getattr(tf.math, "unsorted_segment_" + word)(x, (2, 0, 1, 0, 2), 3))
+case("update_slice", (4, 5), (2, 3), whole((2,), 0, 4), raw=True)(
+    lambda: one("DYNAMIC_UPDATE_SLICE", [tensor("x", (4, 5)), tensor("y", (2, 3)), tensor("z", (2,), "INT32")], [tensor("w", (4, 5))]))
+case("select_v2", whole((3, 1), 0, 2, "bool"), (3, 4), (1, 4))(tf.where)
+case("select", whole((3,), 0, 2, "bool"), (3, 4), (3, 4))(lambda x, y, z: tf.compat.v1.where(x, y, z))
+case("select_int8", (3, 4), (3, 4), kind="int8")(lambda x, y: tf.where(x > y, x * 2, y))
+case("where", whole((3, 4), 0, 2, "bool"))(lambda x: tf.where(x))
+case("unique", whole((9,), 0, 5))(lambda x: tf.unique(x))
+case("range", whole((), 3, 9))(lambda x: tf.range(1, x * 3, 2))
+case("broadcast_args", whole((3,), 2, 3), whole((1,), 1, 2))(tf.broadcast_dynamic_shape)
+case("bucketize", ((3, 9), "float32", -2, 12))(lambda x: tf.raw_ops.Bucketize(input=x, boundaries=[0., 1.5, 10.]))
+
+
+def boxes(x):
+    corner, size = x[:, :2] * 3, tf.abs(x[:, 2:]) + .5
+    return tf.concat((corner, corner + size), 1)
+
+
+case("suppression_v4", (12, 4), ((12,), "float32", 0, 1))(
+    lambda x, y: tf.raw_ops.NonMaxSuppressionV4(boxes=boxes(x), scores=y, max_output_size=8, iou_threshold=.2,
+                                                score_threshold=.3, pad_to_max_output_size=True))
+case("suppression_v5", (12, 4), ((12,), "float32", 0, 1))(
+    lambda x, y: tf.raw_ops.NonMaxSuppressionV5(boxes=boxes(x), scores=y, max_output_size=8, iou_threshold=.2,
+                                                score_threshold=.3, soft_nms_sigma=0., pad_to_max_output_size=True))
+
+# ---- Recurrent layers --------------------------------------------------------------------------
+
+
+def keras(layer, shape):
+    """A function of the layer with weights of its own seed."""
+    layer.build((None, *shape[1:]))
+    layer.set_weights([weights(30 + i, *w.shape).numpy() for i, w in enumerate(layer.get_weights())])
+    return lambda x: layer(x)
+
+
+case("lstm_while", (2, 5, 4))(keras(tf.keras.layers.LSTM(6), (2, 5, 4)))
+
+
+def gates(first, *shape):
+    return [tensor(f"w{first + i}", shape, data=weights(first + i, *(shape if len(shape) > 1 else (*shape, 1))).numpy().reshape(shape))
+            for i in range(4)]
+
+
+def lstm_inputs(seed, cells, inputs, coupled=False, peepholes=False):
+    """Weights, recurrent weights, peepholes, biases, no projection."""
+    parts = gates(seed, cells, inputs) + gates(seed + 4, cells, cells)
+    parts += gates(seed + 8, cells)[:3] if peepholes else [None] * 3
+    parts += gates(seed + 12, cells) + [None] * 2
+    if coupled:
+        for i in (0, 4, 11):
+            parts[i] = None
+        parts[8] = None
+    return parts
+
+
+def states(name, cells, batch=2):
+    return [tensor(f"{name}_{word}", (batch, cells), variable=True) for word in ("h", "c")]
+
+
+LSTM = {"fusedActivationFunction": 4, "cellClip": 0., "projClip": 0.}
+case("lstm_time_major", (5, 2, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_LSTM", [tensor("x", (5, 2, 3)), *lstm_inputs(40, 4, 3, peepholes=True), *states("s", 4)],
+                [tensor("y", (5, 2, 4))], "UnidirectionalSequenceLSTM", timeMajor=True, **LSTM))
+case("lstm_coupled", (2, 5, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_LSTM", [tensor("x", (2, 5, 3)), *lstm_inputs(40, 4, 3, coupled=True), *states("s", 4)],
+                [tensor("y", (2, 5, 4))], "UnidirectionalSequenceLSTM", timeMajor=False, **LSTM))
+case("lstm_step", (2, 3), raw=True)(
+    lambda: one("LSTM", [tensor("x", (2, 3)), *lstm_inputs(40, 4, 3), *states("s", 4)], [tensor("y", (2, 4))], "LSTM", kernelType=0, **LSTM))
+case("lstm_basic", (2, 3), (2, 4), (2, 4), raw=True)(
+    lambda: one("LSTM", [tensor("x", (2, 3)), tensor("y", (2, 4)), tensor("w", (16, 7), data=weights(40, 16, 7).numpy()),
+                         tensor("b", (16,), data=weights(41, 16).numpy()), tensor("z", (2, 4))],
+                [tensor("h", (2, 4)), tensor("c", (2, 4)), tensor("t", (2, 7)), tensor("u", (2, 16))], "LSTM", kernelType=1, kept=2, **LSTM))
+# (Merged outputs of sequences with the batch first are not the same in every run of LiteRT.)
+for merged in (True, False):
+    case(f"lstm_both{'_merged' if merged else ''}", (2, 5, 3), raw=True)(lambda merged=merged: one(
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        [tensor("x", (2, 5, 3)), *lstm_inputs(40, 4, 3), *lstm_inputs(60, 4, 3), *states("s", 4, 5 if merged else 2),
+         *states("t", 4, 5 if merged else 2), *[None] * 9],
+        [tensor("y", (2, 5, 8))] if merged else [tensor("y", (2, 5, 4)), tensor("z", (2, 5, 4))],
+        "BidirectionalSequenceLSTM", timeMajor=merged, mergeOutputs=merged, **LSTM))
+
+
+def rnn_inputs(seed, units, inputs):
+    return [tensor(f"w{seed}", (units, inputs), data=weights(seed, units, inputs).numpy()),
+            tensor(f"r{seed}", (units, units), data=weights(seed + 1, units, units).numpy()),
+            tensor(f"b{seed}", (units,), data=weights(seed + 2, units).numpy()), tensor(f"h{seed}", (2, units), variable=True)]
+
+
+case("rnn_step", (2, 3), raw=True)(
+    lambda: one("RNN", [tensor("x", (2, 3)), *rnn_inputs(80, 4, 3)], [tensor("y", (2, 4))], "RNN", fusedActivationFunction=4))
+case("rnn_sequence", (2, 5, 3), raw=True)(
+    lambda: one("UNIDIRECTIONAL_SEQUENCE_RNN", [tensor("x", (2, 5, 3)), *rnn_inputs(80, 4, 3)], [tensor("y", (2, 5, 4))],
+                "SequenceRNN", timeMajor=False, fusedActivationFunction=1))
+case("rnn_both", (5, 2, 3), raw=True)(
+    lambda: one("BIDIRECTIONAL_SEQUENCE_RNN",
+                [tensor("x", (5, 2, 3)), *rnn_inputs(80, 4, 3), *rnn_inputs(84, 4, 3), None, None, None], [tensor("y", (5, 2, 8))],
+                "BidirectionalSequenceRNN", timeMajor=True, mergeOutputs=True, fusedActivationFunction=4))
+case("svdf", (2, 3), raw=True)(
+    lambda: one("SVDF", [tensor("x", (2, 3)), tensor("f", (8, 3), data=weights(90, 8, 3).numpy()),
+                         tensor("t", (8, 5), data=weights(91, 8, 5).numpy()), tensor("b", (4,), data=weights(92, 4).numpy()),
+                         tensor("s", (2, 40), variable=True)], [tensor("y", (2, 4))], "SVDF", rank=2, fusedActivationFunction=1))
+
+
+# ---- Subgraphs ---------------------------------------------------------------------------------
+
+case("while", (3, 4), whole((), 2, 5))(
+    lambda x, y: tf.while_loop(lambda i, a: i < y, lambda i, a: (i + 1, a * 1.5 + tf.cast(i, tf.float32)), (0, x))[1])
+case("if_then", whole((), 5, 9), (3, 4))(lambda x, y: tf.cond(x > 3, lambda: y * 2 + 1, lambda: tf.nn.relu(y)))
+case("if_else", whole((), 0, 3), (3, 4))(lambda x, y: tf.cond(x > 3, lambda: y * 2 + 1, lambda: tf.nn.relu(y)))
+
+# ---- Sparse weights ----------------------------------------------------------------------------
+
+
+def sparse_by_rows():
+    """y = relu of a constant that is dense in rows and sparse within them: [4, 6]."""
+    dense = np.zeros((4, 6), "f4")
+    dense[0, 1], dense[0, 4], dense[2, 0], dense[3, 5] = 1.5, -2, 3, .5
+    t, _ = tensor("w", (4, 6), data=np.float32([1.5, -2, 3, .5]))
+    t.sparsity = schema.SparsityParametersT()
+    t.sparsity.traversalOrder, t.sparsity.blockMap = [0, 1], []
+    rows, columns = schema.DimensionMetadataT(), schema.DimensionMetadataT()
+    rows.format, rows.denseSize = 0, 4
+    columns.format = 1
+    columns.arraySegmentsType = columns.arrayIndicesType = schema.SparseIndexVector.Uint8Vector
+    columns.arraySegments, columns.arrayIndices = schema.Uint8VectorT(), schema.Uint8VectorT()
+    columns.arraySegments.values, columns.arrayIndices.values = [0, 2, 2, 3, 4], [1, 4, 0, 5]
+    t.sparsity.dimMetadata = [rows, columns]
+    return t, np.float32([1.5, -2, 3, .5]).tobytes()
+
+
+def sparse_by_blocks():
+    """[4, 4] in blocks of 2 x 2, of which two are there."""
+    numbers = np.float32([1, 2, 3, 4, 5, 6, 7, 8])
+    t, _ = tensor("w", (4, 4), data=numbers)
+    t.sparsity = schema.SparsityParametersT()
+    t.sparsity.traversalOrder, t.sparsity.blockMap = [0, 1, 2, 3], [0, 1]
+    dims = [schema.DimensionMetadataT() for _ in range(4)]
+    for dim in (dims[0], dims[2], dims[3]):
+        dim.format, dim.denseSize = 0, 2
+    dims[1].format = 1
+    dims[1].arraySegmentsType = dims[1].arrayIndicesType = schema.SparseIndexVector.Int32Vector
+    dims[1].arraySegments, dims[1].arrayIndices = schema.Int32VectorT(), schema.Int32VectorT()
+    dims[1].arraySegments.values, dims[1].arrayIndices.values = [0, 1, 2], [1, 0]
+    t.sparsity.dimMetadata = dims
+    return t, numbers.tobytes()
+
+
+case("densify_rows", raw=True)(lambda: one("DENSIFY", [sparse_by_rows()], [tensor("Densify_output", (4, 6))]))
+case("densify_blocks", raw=True)(lambda: one("DENSIFY", [sparse_by_blocks()], [tensor("Densify_output", (4, 4))]))
+
+
+# ---- Detection ---------------------------------------------------------------------------------
+
+
+def detection(regular, background):
+    from flatbuffers import flexbuffers
+    options = {"max_detections": 7, "max_classes_per_detection": 1, "detections_per_class": 3, "num_classes": 3,
+               "use_regular_nms": regular, "nms_score_threshold": .2, "nms_iou_threshold": .4, "y_scale": 10., "x_scale": 10.,
+               "h_scale": 5., "w_scale": 5.}
+    anchors = np.random.RandomState(7).random_sample((20, 4)).astype("f4") * .4 + .2
+    return one("TFLite_Detection_PostProcess",
+               [tensor("x", (1, 20, 4)), tensor("y", (1, 20, 3 + background)), tensor("anchors", (20, 4), data=anchors)],
+               [tensor("boxes", (1, 7, 4)), tensor("classes", (1, 7)), tensor("scores", (1, 7)), tensor("count", (1,))],
+               custom=bytes(flexbuffers.Dumps(options)))
+
+
+case("detection_fast", (1, 20, 4), ((1, 20, 4), "float32", 0, 1), raw=True)(lambda: detection(False, 1))
+case("detection_regular", (1, 20, 4), ((1, 20, 3), "float32", 0, 1), raw=True)(lambda: detection(True, 0))

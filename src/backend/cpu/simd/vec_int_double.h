@@ -27,6 +27,11 @@ Q_INLINE void qd_store(double *p, qd a)
     _mm512_storeu_pd(p, a.low);
     _mm512_storeu_pd(p + 8, a.high);
 }
+Q_INLINE void qd_store_floats(float *p, qd a)
+{
+    _mm256_storeu_ps(p, _mm512_cvtpd_ps(a.low));
+    _mm256_storeu_ps(p + 8, _mm512_cvtpd_ps(a.high));
+}
 Q_INLINE qd qd_set(double x)
 {
     return (qd){_mm512_set1_pd(x), _mm512_set1_pd(x)};
@@ -70,6 +75,11 @@ Q_INLINE void qd_store(double *p, qd a)
 {
     _mm256_storeu_pd(p, a.low);
     _mm256_storeu_pd(p + 4, a.high);
+}
+Q_INLINE void qd_store_floats(float *p, qd a)
+{
+    _mm_storeu_ps(p, _mm256_cvtpd_ps(a.low));
+    _mm_storeu_ps(p + 4, _mm256_cvtpd_ps(a.high));
 }
 Q_INLINE qd qd_set(double x)
 {
@@ -115,6 +125,10 @@ Q_INLINE void qd_store(double *p, qd a)
     _mm_storeu_pd(p, a.low);
     _mm_storeu_pd(p + 2, a.high);
 }
+Q_INLINE void qd_store_floats(float *p, qd a)
+{
+    _mm_storeu_ps(p, _mm_movelh_ps(_mm_cvtpd_ps(a.low), _mm_cvtpd_ps(a.high)));
+}
 Q_INLINE qd qd_set(double x)
 {
     return (qd){_mm_set1_pd(x), _mm_set1_pd(x)};
@@ -156,6 +170,11 @@ Q_INLINE qd qd_load(const double *p)
 Q_INLINE void qd_store(double *p, qd a)
 {
     memcpy(p, a.d, sizeof a.d);
+}
+Q_INLINE void qd_store_floats(float *p, qd a)
+{
+    for (int i = 0; i < QI_LANES; i++)
+        p[i] = (float)a.d[i];
 }
 Q_INLINE qd qd_set(double x)
 {

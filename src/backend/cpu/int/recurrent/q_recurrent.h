@@ -1,5 +1,6 @@
-/* Kernels of QLSTM, QGRU and QRNN: products of rows with a packed matrix, and what the cells make
- * of the sums. Everything is padded to whole vectors of units; weights of what pads are 0.
+/* Kernels of QLSTM, QGRU, QRNN and DynamicQuantizeLSTM: products of rows with a packed matrix, and
+ * what the cells make of the sums. Everything is padded to whole vectors of units; weights of what
+ * pads are 0.
  *
  * Weights are [vector][group][lane][dot]: as bytes with VNNI, else as 16 bits. Where a side has 16
  * bits, weights w = 256 h + l have h and l in turns, [vector][group][h, l][lane][2], whose sums
@@ -17,8 +18,8 @@ typedef struct qn_q_recurrent_product {
     /* One pointer a row, to `groups` groups of four bytes. */
     const uint8_t *const *x;
     const uint8_t *m;
-    /* What sums begin with: what the zero point of x takes off. */
-    const double *start;
+    /* The sums of the columns' weights, of which each row takes its zero point off. */
+    const double *sums, *zeros;
     int64_t rows, groups, vectors;
 } qn_q_recurrent_product;
 
@@ -37,6 +38,8 @@ typedef struct qn_q_recurrent_step {
     /* The sums of the gates; doubles where `is_wide`. */
     const void *sum_x, *sum_h;
     bool is_wide;
+    /* What they are multiplied with first: the scales of what was quantized while running. */
+    double x_unit, h_unit;
     /* The state without zero point, and the cell. */
     int32_t *h, *c;
     /* The state, or of the reset gate what it leaves of it, as products read it. */
@@ -45,6 +48,9 @@ typedef struct qn_q_recurrent_step {
     /* Y; NULL: not wanted. */
     void *y;
     bool y_is_int16;
+    /* DynamicQuantizeLSTM: the state as floats, `pitch` of them, which is all that is made of
+     * it. */
+    float *real;
 } qn_q_recurrent_step;
 typedef void qn_q_recurrent_step_fn(const qn_q_recurrent_step *step);
 

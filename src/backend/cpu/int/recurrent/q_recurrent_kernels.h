@@ -40,9 +40,10 @@ Q_INLINE void tile(const qn_q_recurrent_product *p, int64_t row, int64_t first, 
     }
     for (int r = 0; r < rows; r++) {
         int32_t *y = (int32_t *)p->y + (row + r) * p->y_stride + first * QI_LANES;
-        const double *start = p->start + first * QI_LANES;
+        const qd zero = qd_set(-p->zeros[row + r]);
         for (int v = 0; v < vectors; v++) {
-            qi all = qd_round(qd_load(start + v * QI_LANES));
+            const qd off = qd_load(p->sums + (first + v) * QI_LANES);
+            qi all = qd_round(qd_mul(off, zero));
             for (int part = 0; part < parts; part++)
                 all = qi_add(all, sum[(part * rows + r) * vectors + v]);
             qi_store(y + v * QI_LANES, all);
@@ -90,7 +91,8 @@ static void product_int16(const qn_q_recurrent_product *p)
         const uint8_t *m = p->m + 2 * v * p->groups * QI_BYTES;
         for (int64_t r = 0; r < p->rows; r++) {
             double *y = (double *)p->y + r * p->y_stride + v * QI_LANES;
-            qd_store(y, wide_sum(p->x[r], m, p->groups, qd_load(p->start + v * QI_LANES)));
+            const qd off = qd_mul(qd_load(p->sums + v * QI_LANES), qd_set(-p->zeros[r]));
+            qd_store(y, wide_sum(p->x[r], m, p->groups, off));
         }
     }
 }
@@ -105,8 +107,10 @@ Q_INLINE qd sums_at(const void *sums, int64_t i, bool is_wide)
 /* Row i, counted with what pads. */
 Q_INLINE qd argument(const qn_q_recurrent_step *s, int64_t i, bool is_wide)
 {
-    const qd x = qd_mul(sums_at(s->sum_x, i, is_wide), qd_of_floats(s->cell->x + i));
-    const qd h = qd_mul(sums_at(s->sum_h, i, is_wide), qd_of_floats(s->cell->r + i));
+    const qd sum_x = qd_mul(sums_at(s->sum_x, i, is_wide), qd_set(s->x_unit));
+    const qd sum_h = qd_mul(sums_at(s->sum_h, i, is_wide), qd_set(s->h_unit));
+    const qd x = qd_mul(sum_x, qd_of_floats(s->cell->x + i));
+    const qd h = qd_mul(sum_h, qd_of_floats(s->cell->r + i));
     return qd_add(qd_add(x, h), qd_of_floats(s->cell->bias + i));
 }
 
@@ -185,7 +189,11 @@ Q_INLINE void lstm_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
     qi_store(s->c + k, c);
     const qi o = lstm_gate(s, O, k, c, is_wide);
     const qi shown = squash(&cell->h, qd_mul(qd_of(c), qd_set(cell->shown_unit)));
-    store_state(s, k, rounded(cell, qd_mul(qd_of(qi_mul(o, shown)), qd_set(cell->out))));
+    const qd h = qd_mul(qd_of(qi_mul(o, shown)), qd_set(cell->out));
+    if (s->real)
+        qd_store_floats(s->real + k, h);
+    else
+        store_state(s, k, rounded(cell, h));
 }
 
 /* What a reset gate leaves of the state. */

@@ -1,0 +1,15 @@
+/* Exported programs: a graph in JSON, and weights beside it. */
+#ifndef QN_TORCH_PROGRAM_H
+#define QN_TORCH_PROGRAM_H
+
+#include "base/json.h"
+#include "import/pytorch/aten.h"
+
+/* Weights, buffers and constants by their names in the model: qn_torch_value of a tensor. */
+QN_MUST_CHECK qn_status qn_program_weights(qn_names *out, qn_torch *t, bool flat);
+/* The number that programs have for an element type, which is another one than PyTorch's own. */
+qn_dtype qn_program_dtype(int64_t number);
+/* A size: a number, or a symbol. */
+QN_MUST_CHECK qn_status qn_program_size(qn_dim *out, qn_torch *t, const qn_json_place *size);
+
+#endif

@@ -1,0 +1,5 @@
+"""Models of QUENCH_DATA that PyTorch made, and what differs from the plain case (see reference.py)."""
+
+MODELS = [
+    ("pytorch/facenet_mtcnn/rnet_torch215.pt2", {"ref": "rnet", "rename": {"": "x", "reg": "linear_1", "prob": "softmax"}}),
+]

@@ -1,0 +1,16 @@
+
+7
+x0Placeholder*
+dtype0*
+shape:
+3
+x1Placeholder*
+dtype0*
+shape
+:
+%
+FloorModFloorModx0x1*
+T0
+'
+IdentityIdentityFloorMod*
+T0

@@ -1,0 +1,15 @@
+
+7
+x0Placeholder*
+dtype0*
+shape:
+/
+x1Placeholder*
+dtype0*
+shape:
+#
+GreaterGreaterx0x1*
+T0
+&
+IdentityIdentityGreater*
+T0

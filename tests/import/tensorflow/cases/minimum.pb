@@ -1,0 +1,16 @@
+
+7
+x0Placeholder*
+dtype0*
+shape:
+3
+x1Placeholder*
+dtype0*
+shape
+:
+#
+MinimumMinimumx0x1*
+T0
+&
+IdentityIdentityMinimum*
+T0
