@@ -7,7 +7,7 @@ typedef struct values {
     cli_common common;
     cli_graph_values graph;
     const char *output;
-    qn_save_options save;
+    qn_convert_options convert;
 } values;
 
 static const cli_option options[] = {
@@ -19,6 +19,12 @@ static const cli_option options[] = {
      .help = "where to write; the same as the second argument"},
 };
 static const cli_group own = CLI_GROUP("of convert", options);
+
+#define CLI_OWNER qn_convert_options
+static const qn_convert_options convert_standard = QN_CONVERT_OPTIONS_INIT;
+static const cli_option convert_rows[] = {QN_CONVERT_OPTIONS(CLI_ROW)};
+static const cli_group converting = CLI_LIBRARY_GROUP("of convert", convert_rows, convert_standard);
+#undef CLI_OWNER
 
 #define CLI_OWNER qn_save_options
 static const qn_save_options save_standard = QN_SAVE_OPTIONS_INIT;
@@ -35,7 +41,11 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_convert_options wanted = {QN_OPTIONS_VERSION, .graph = *graph, .save = v->save};
+    cli_origin_values from = v->graph.origin;
+    qn_convert_options wanted = v->convert;
+    wanted.graph = *graph;
+    wanted.runtime = cli_runtime_run;
+    wanted.runtime_user = &from;
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }
 
@@ -71,7 +81,8 @@ const cli_command cli_cmd_convert = {
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
     .parts = {{.group = &own},
-              {.group = &save, .offset = offsetof(values, save)},
+              {.group = &converting, .offset = offsetof(values, convert)},
+              {.group = &save, .offset = offsetof(values, convert.save)},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

@@ -293,13 +293,12 @@ typedef struct condition {
 } condition;
 
 static const condition conditions[] = {
-    {"quant-mode", quantizes, "run mode quant or compare"},
+    {"quant-mode", runs, "a run mode other than convert"},
     {"generate-scale-json", quantizes, "run mode quant or compare"},
     {"generate-template", quantizes, "run mode quant or compare"},
     {"mean", quantizes, "run mode quant or compare"},
     {"std", quantizes, "run mode quant or compare"},
-    {"quantize-input-dtype", quantizes,
-     "run mode quant or compare: a quantized model has the types that it was made with"},
+    {"quantize-input-dtype", runs, "a run mode other than convert"},
     {"dump", quantizes, "run mode quant or compare"},
     {"bit-width", quantizes, "run mode quant or compare"},
     {"data", runs, "a run mode other than convert"},
