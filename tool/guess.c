@@ -21,7 +21,7 @@ static void consider(guess *g, const char *candidate)
 static const struct {
     const char *word, *command;
 } other_words[] = {
-    {"quantize", "quant"}, {"quantise", "quant"},    {"run", "infer"},    {"predict", "infer"},
+    {"quantize", "quant"},  {"quantise", "quant"},   {"run", "infer"},    {"predict", "infer"},
     {"benchmark", "bench"}, {"evaluate", "eval"},    {"info", "inspect"}, {"show", "inspect"},
     {"export", "convert"},  {"optimize", "convert"}, {"check", "verify"}, {"diff", "compare"},
 };

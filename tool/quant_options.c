@@ -233,8 +233,9 @@ static const cli_option run_options[] = {
      .value = "N",
      .least = 1,
      .most = 65536,
-     .help = "batch of the quantized model, where the float one leaves it open; without it a chip's "
-             "model has 1, and others stay open"},
+     .help =
+         "batch of the quantized model, where the float one leaves it open; without it a chip's "
+         "model has 1, and others stay open"},
     {.name = "log-level",
      .shorts = "l",
      .type = CLI_INT,
