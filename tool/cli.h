@@ -352,13 +352,23 @@ typedef struct cli_script {
 } cli_script;
 /* Whether the name is that of a script or a shared object; else a message says what is expected. */
 bool cli_script_fits(const char *path);
-/* False, with a message, where the file or the function is not there; the file infer_common.py need
- * not be, for functions that are built in. A script without an interpreter at hand starts one,
- * which runs the command line from its beginning: then this does not return, unless there is no
- * interpreter. cli_script_close in any case. */
-bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
-                     const char *function);
+/* An exit code, not 0 with a message where the file or the function is not there; the files
+ * infer_common.py and infer_auto.py need not be, for functions that are built in. A script without
+ * an interpreter at hand starts one, which runs the command line from its beginning: then this does
+ * not return, unless there is no interpreter. cli_script_close in any case. */
+int cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                    const char *function);
 void cli_script_close(cli_script *script);
+/* The interpreter: $QUENCH_PYTHON, or python3. */
+const char *cli_python(void);
+/* Puts the package of quench first in PYTHONPATH; false where it is not there. */
+bool cli_python_path(void);
+
+/* ---- Runtimes of frameworks ------------------------------------------------------------------ */
+
+/* A qn_runtime_fn that has Python run the model; `user` is the cli_origin_values. */
+qn_status cli_runtime_run(void *user, qn_context *ctx, char version[QN_RUNTIME_VERSION],
+                          const qn_runtime_run *run);
 
 /* ---- Pages about the command itself ---------------------------------------------------------- */
 

@@ -8,6 +8,7 @@ typedef struct values {
     cli_graph_values graph;
     const char *output, *form;
     int64_t opset, external;
+    int no_compare;
 } values;
 
 static const cli_option options[] = {
@@ -37,6 +38,11 @@ static const cli_option options[] = {
      .least = 1,
      .most = 1e15,
      .help = "put tensors of at least this size into FILE.data"},
+    {.name = "no-compare",
+     .type = CLI_FLAG,
+     .offset = offsetof(values, no_compare),
+     .help = "of models that are no ONNX: do not compare what the file computes with the "
+             "framework's own runtime, or the graph before the passes"},
 };
 static const cli_group own = CLI_GROUP("of convert", options);
 
@@ -49,8 +55,13 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
+    cli_origin_values from = v->graph.origin;
     const qn_convert_options wanted = {
-        QN_OPTIONS_VERSION, .graph = *graph,
+        QN_OPTIONS_VERSION,
+        .graph = *graph,
+        .no_compare = v->no_compare,
+        .runtime = cli_runtime_run,
+        .runtime_user = &from,
         .save = {.opset = (int)v->opset, .external_from = (size_t)v->external, .form = v->form}};
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }

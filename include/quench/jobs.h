@@ -203,6 +203,29 @@ typedef struct qn_lint_options {
 QN_API QN_MUST_CHECK qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx,
                                              qn_model *model, const qn_lint_options *options);
 
+/* A model's file to be run by the runtime of its framework. */
+typedef struct qn_runtime_run {
+    /* As of qn_framework_name. */
+    const char *framework;
+    const char *model;
+    const char *const *input_names;
+    const qn_tensor *inputs;
+    size_t n_inputs;
+    const char *const *output_names;
+    size_t n_outputs;
+    /* Called with each output that the runtime gives; the tensor lives as long as the call. */
+    void (*take)(void *taker, size_t output, const qn_tensor *tensor);
+    void *taker;
+} qn_runtime_run;
+enum { QN_RUNTIME_VERSION = 128 };
+/* Says in `version` what ran. QN_E_UNSUPPORTED: the runtime is not there, or refuses the model. A
+ * status needs a message: qn_runtime_fail. */
+typedef qn_status qn_runtime_fn(void *user, qn_context *ctx, char version[QN_RUNTIME_VERSION],
+                                const qn_runtime_run *run);
+/* Sets the message; returns `status`. */
+QN_API QN_MUST_CHECK qn_status qn_runtime_fail(qn_context *ctx, qn_status status,
+                                               const char *message);
+
 typedef struct qn_convert_options {
     int version;
     QN_CONVERT_OPTIONS(QN_OPTION_FIELD)
@@ -212,7 +235,9 @@ typedef struct qn_convert_options {
         QN_OPTIONS_VERSION, QN_CONVERT_OPTIONS(QN_OPTION_STANDARD)                                 \
     }
 
-/* Writes the model after the passes. The report tells of the file and of what each pass did. */
+/* Writes the model after the passes. The report tells of the file and of what each pass did. Of a
+ * model that is no ONNX the file is run with random inputs, and must give what the framework's
+ * runtime gives, or else the importer's graph before the passes, to 2e-4 of the largest number. */
 QN_API QN_MUST_CHECK qn_status qn_convert_file(qn_report **out, qn_context *ctx, qn_model *model,
                                                const char *path, const qn_convert_options *options);
 

@@ -1,6 +1,7 @@
 /* qn_convert_file: a model after the passes, as a file. */
 #include <sys/stat.h>
 
+#include "api/convert_check.h"
 #include "api/inspect.h"
 #include "base/map.h"
 #include "base/options.h"
@@ -11,33 +12,31 @@
 #include "pass/pass.h"
 
 /* What was written is read again: a file that quench itself refuses is none to hand out as done. */
-static qn_status write_file(qn_item *root, qn_model *model, const char *path,
+static qn_status write_file(qn_model **written, qn_item *root, qn_model *model, const char *path,
                             const qn_export_options *options)
 {
-    qn_model *written;
     QN_TRY(qn_export_onnx(model->ctx, model, path, options));
-    QN_TRY(qn_import_onnx(&written, model->ctx, path));
-    const qn_status status = qn_inspect_model(root, written);
-    qn_model_free(written);
-    return status;
+    QN_TRY(qn_import_onnx(written, model->ctx, path));
+    return qn_inspect_model(root, *written);
 }
 
 /* A device or a pipe cannot be read again: what goes there is read before, from memory. */
-static qn_status write_stream(qn_item *root, qn_model *model, const char *path,
+static qn_status write_stream(qn_model **written, qn_item *root, qn_model *model, const char *path,
                               const qn_export_options *options)
 {
     qn_context *ctx = model->ctx;
-    qn_model *written = NULL;
     qn_onnx_bytes bytes;
     QN_TRY(qn_export_onnx_memory(&bytes, ctx, model, options));
-    qn_status status = qn_import_onnx_memory(&written, ctx, bytes.data, bytes.size);
+    qn_status status = qn_import_onnx_memory(written, ctx, bytes.data, bytes.size);
     if (status == QN_OK) {
         qn_item_text(root, "file", path);
-        status = qn_inspect_model(root, written);
+        status = qn_inspect_model(root, *written);
     }
     if (status == QN_OK)
         status = qn_output_save(ctx, path, bytes.data, bytes.size);
-    qn_model_free(written);
+    /* The tensors of the model point into the bytes. */
+    qn_model_free(*written);
+    *written = NULL;
     qn_free(ctx, bytes.data);
     return status;
 }
@@ -48,13 +47,14 @@ static bool is_stream(const char *path)
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-static qn_status write_out(qn_item *root, qn_model *model, const char *path,
+/* *written NULL: it went to a stream. */
+static qn_status write_out(qn_model **written, qn_item *root, qn_model *model, const char *path,
                            const qn_save_options *o)
 {
     const qn_export_options wanted = {.opset = o->opset, .external_from = o->external_from};
     if (o->form)
         QN_TRY(qn_prepare_format(model, o->form));
-    return (is_stream(path) ? write_stream : write_file)(root, model, path, &wanted);
+    return (is_stream(path) ? write_stream : write_file)(written, root, model, path, &wanted);
 }
 
 static qn_status convert(qn_item *root, qn_model *model, const char *path,
@@ -65,7 +65,11 @@ static qn_status convert(qn_item *root, qn_model *model, const char *path,
     qn_model *better;
     QN_TRY_ALLOC(ctx, changes);
     QN_TRY(qn_prepare_optimized(&better, ctx, model, &options->graph, QN_PURPOSE_CONVERT, changes));
-    const qn_status status = write_out(root, better, path, &options->save);
+    qn_model *written = NULL;
+    qn_status status = write_out(&written, root, better, path, &options->save);
+    if (status == QN_OK)
+        status = qn_convert_check(root, model, written ? written : better, options);
+    qn_model_free(written);
     qn_model_free(better);
     QN_TRY(status);
     qn_inspect_passes(root, &options->graph, changes);

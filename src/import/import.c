@@ -134,7 +134,9 @@ static qn_status choose(qn_model **out, qn_model_source *source, const qn_import
     if (!importer->load)
         return fail_unread(source, importer, kind);
     note_idle_options(source, importer);
-    return load(out, source, importer);
+    QN_TRY(load(out, source, importer));
+    (*out)->framework = importer->name;
+    return QN_OK;
 }
 
 static qn_status find_named(const qn_importer **out, qn_context *ctx, const char *framework)

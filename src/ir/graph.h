@@ -142,6 +142,8 @@ struct qn_model {
     qn_graph *graph;
     /* It may be NULL. */
     const char *path;
+    /* What the importer that read it is called; NULL: it was not read from a file. */
+    const char *framework;
     int64_t ir_version, model_version;
     const char *producer, *producer_version, *domain, *doc;
     /* The opsets of the file. */

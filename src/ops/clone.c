@@ -94,6 +94,7 @@ static void clone_facts(qn_model *to, const qn_model *from)
     to->model_version = from->model_version;
     to->producer = from->producer;
     to->producer_version = from->producer_version;
+    to->framework = from->framework;
     to->domain = from->domain;
     to->doc = from->doc;
     to->opsets = from->opsets;

@@ -194,6 +194,21 @@ qn_status qn_caffe_log(qn_caffe_net *net, const qn_caffe_layer *layer)
     return qn_caffe_out(net, layer, 0, x);
 }
 
+/* a * x + y, where a has a number for each channel. */
+qn_status qn_caffe_axpy(qn_caffe_net *net, const qn_caffe_layer *layer)
+{
+    const int64_t dims[] = {0, 0, 1, 1};
+    qn_value *a, *x, *y;
+    QN_TRY(qn_caffe_in(&a, net, layer, 0));
+    QN_TRY(qn_caffe_in(&x, net, layer, 1));
+    QN_TRY(qn_caffe_in(&y, net, layer, 2));
+    if (a->type.rank == 2 && x->type.rank == 4)
+        QN_TRY(qn_caffe_reshape(&a, net, a, 4, dims));
+    QN_TRY(qn_caffe_op2(&x, net, &qn_op_Mul, a, x));
+    QN_TRY(qn_caffe_op2(&x, net, &qn_op_Add, x, y));
+    return qn_caffe_out(net, layer, 0, x);
+}
+
 /* ---- Eltwise --------------------------------------------------------------------------------- */
 
 static qn_status check_equal(qn_caffe_net *net, const qn_value *x, const qn_value *y)

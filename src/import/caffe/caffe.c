@@ -59,6 +59,8 @@ static const qn_framework_op operators[] = {
 
 static qn_status convert(qn_caffe_net *net, const qn_caffe_layer *layer)
 {
+    if (qn_caffe_is_python_proposal(layer))
+        return qn_caffe_proposal(net, layer);
     for (size_t i = 0; i < QN_COUNT_OF(converters); i++) {
         if (strcmp(converters[i].name, layer->type) == 0)
             return converters[i].convert(net, layer);

@@ -92,6 +92,39 @@ qn_status qn_caffe_deconvolution(qn_caffe_net *net, const qn_caffe_layer *layer)
     return convolve(net, layer, true);
 }
 
+/* A convolution of each channel with as many kernels as a window has places: each takes one. */
+qn_status qn_caffe_im2col(qn_caffe_net *net, const qn_caffe_layer *layer)
+{
+    const qn_proto_message *param = qn_caffe_param(layer, QN_CAFFE_LAYER_CONVOLUTION);
+    qn_caffe_window w;
+    int64_t pads[4], places;
+    qn_tensor *kernels;
+    qn_value *x, *weights;
+    QN_TRY(qn_caffe_in(&x, net, layer, 0));
+    QN_TRY(qn_caffe_check(net, "the rank of its bottom", x->type.rank, 4, 4));
+    QN_TRY(qn_caffe_read_window(&w, net, param, &qn_caffe_convolution_fields, 2));
+    for (int32_t i = 0; i < 2; i++) {
+        QN_TRY(qn_caffe_check(net, "kernel_size", w.kernel[i], 1, 64));
+        pads[i] = pads[2 + i] = w.pad[i];
+    }
+    QN_TRY(qn_caffe_count(&places, net, x, 1, 2));
+    QN_TRY(qn_caffe_check(net, "the number of channels", places, 1, 1 << 12));
+    const int64_t channels = places, size = w.kernel[0] * w.kernel[1];
+    const int64_t dims[] = {channels * size, 1, w.kernel[0], w.kernel[1]};
+    QN_TRY(qn_caffe_check(net, "the size of its windows", channels * size * size, 1, 1 << 24));
+    const qn_type type = qn_type_tensor(QN_FLOAT32, 4, dims);
+    QN_TRY(qn_model_tensor(&kernels, net->builder.model, &type));
+    for (int64_t i = 0; i < dims[0] * size; i++)
+        ((float *)kernels->data)[i] = i / size % size == i % size;
+    QN_TRY(qn_value_constant(&weights, net->builder.graph, NULL, kernels));
+    QN_TRY(qn_graph_build(
+        &x, &net->builder, &qn_op_Conv, QN_INPUTS(x, weights),
+        QN_WITH(QN_A_INT_LIST("kernel_shape", w.kernel, 2), QN_A_INT_LIST("strides", w.stride, 2),
+                QN_A_INT_LIST("pads", pads, 4), QN_A_INT_LIST("dilations", w.dilation, 2),
+                QN_A_INT("group", channels))));
+    return qn_caffe_out(net, layer, 0, x);
+}
+
 /* ---- InnerProduct ---------------------------------------------------------------------------- */
 
 /* The axes before `axis` are kept: [batch..., inputs] * weights. */
@@ -134,6 +167,23 @@ qn_status qn_caffe_inner_product(qn_caffe_net *net, const qn_caffe_layer *layer)
                        (qn_graph_build_inputs){(qn_value *[]){y, weights, bias}, has_bias ? 3 : 2},
                        QN_WITH(QN_A_INT("transB", !is_transposed))));
     QN_TRY(unflatten(&y, net, x, axis));
+    return qn_caffe_out(net, layer, 0, y);
+}
+
+/* The layer's blob is its top. */
+qn_status qn_caffe_parameter(qn_caffe_net *net, const qn_caffe_layer *layer)
+{
+    const qn_proto_message *shape = qn_proto_get_message(
+        qn_caffe_param(layer, QN_CAFFE_LAYER_PARAMETER), QN_CAFFE_RESHAPE_SHAPE);
+    qn_proto_numbers list = qn_proto_numbers_of(shape, QN_CAFFE_SHAPE_DIM);
+    int64_t dims[QN_MAX_RANK];
+    int32_t rank = 0;
+    qn_value *y;
+    QN_TRY(qn_caffe_check(net, "the number of axes",
+                          (int64_t)qn_proto_count(shape, QN_CAFFE_SHAPE_DIM), 0, QN_MAX_RANK));
+    while (rank < QN_MAX_RANK && qn_proto_next_int(&dims[rank], &list))
+        QN_TRY(qn_caffe_check(net, "a dim", dims[rank++], 1, QN_CAFFE_MOST));
+    QN_TRY(qn_caffe_constant(&y, net, layer, 0, rank, dims));
     return qn_caffe_out(net, layer, 0, y);
 }
 

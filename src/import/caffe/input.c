@@ -169,7 +169,29 @@ static void note_transform(const qn_caffe_net *net, const qn_caffe_layer *layer)
                qn_proto_real(t, QN_CAFFE_TRANSFORM_SCALE, 1));
 }
 
-/* Numbers in the place of data: their shapes are known, so they are inputs too. */
+/* A top that is the same in every run: one number, beside inputs that are data. */
+static qn_status add_filled(bool *done, qn_caffe_net *net, const char *name, const qn_type *type,
+                            const qn_proto_message *filler)
+{
+    const qn_string kind = qn_proto_string(filler, QN_CAFFE_FILLER_TYPE);
+    const float value = (float)qn_proto_real(filler, QN_CAFFE_FILLER_VALUE, 0);
+    int64_t count, dims[QN_MAX_RANK];
+    qn_tensor *tensor;
+    qn_value *y;
+    *done = filler && net->builder.graph->n_inputs > 0 &&
+            (kind.length == 0 || (kind.length == 8 && memcmp(kind.text, "constant", 8) == 0)) &&
+            qn_type_is_static(type, dims) && qn_dims_count(&count, type->rank, dims) &&
+            count <= 1 << 22;
+    if (!*done)
+        return QN_OK;
+    QN_TRY(qn_model_tensor(&tensor, net->builder.model, type));
+    for (int64_t i = 0; i < count; i++)
+        ((float *)tensor->data)[i] = value;
+    QN_TRY(qn_value_constant(&y, net->builder.graph, name, tensor));
+    return qn_graph_build_define(&net->builder, name, y);
+}
+
+/* Numbers in the place of data: their shapes are known. */
 static qn_status add_dummy(qn_caffe_net *net, const qn_caffe_layer *layer)
 {
     static const uint32_t old[] = {QN_CAFFE_DUMMY_NUM, QN_CAFFE_DUMMY_CHANNELS,
@@ -190,7 +212,14 @@ static qn_status add_dummy(qn_caffe_net *net, const qn_caffe_layer *layer)
             QN_TRY(qn_caffe_check(net, "a dim", dim, 1, QN_CAFFE_MOST));
             type.dims[type.rank++] = qn_dim_of(dim);
         }
-        QN_TRY(add(net, layer->tops.at[i], &type));
+        const size_t fillers = qn_proto_count(param, QN_CAFFE_DUMMY_FILLER);
+        const size_t filler = fillers == 1 ? 0 : i;
+        bool done = false;
+        if (filler < fillers)
+            QN_TRY(add_filled(&done, net, layer->tops.at[i], &type,
+                              qn_proto_message_at(param, QN_CAFFE_DUMMY_FILLER, filler)));
+        if (!done)
+            QN_TRY(add(net, layer->tops.at[i], &type));
     }
     return QN_OK;
 }

@@ -111,15 +111,38 @@ static qn_status pool_stochastic(qn_value **out, qn_caffe_net *net, qn_value *x,
     return qn_caffe_op2(out, net, &qn_op_Div, square, sum);
 }
 
+/* A second top has the places of the maxima, each within its channel. */
+static qn_status pool_places(qn_caffe_net *net, const qn_caffe_layer *layer, qn_value *x,
+                             const pooling *p)
+{
+    const size_t n = (size_t)p->window.count;
+    int64_t pads[2 * QN_MAX_RANK], size;
+    qn_value *found[2], *number;
+    if (p->method != QN_CAFFE_POOL_MAX)
+        return QN_CAFFE_REFUSE(net, "a second top of an average");
+    QN_TRY(qn_caffe_count(&size, net, x, 2, x->type.rank));
+    for (size_t i = 0; i < n; i++) {
+        pads[i] = p->window.pad[i];
+        pads[n + i] = p->end[i];
+    }
+    QN_TRY(qn_graph_build_several(found, 2, &net->builder, &qn_op_MaxPool, QN_INPUTS(x),
+                                  QN_WITH(QN_A_INT_LIST("kernel_shape", p->window.kernel, n),
+                                          QN_A_INT_LIST("strides", p->window.stride, n),
+                                          QN_A_INT_LIST("pads", pads, 2 * n))));
+    QN_TRY(qn_graph_build_ints(&number, &net->builder, &size, 1));
+    QN_TRY(qn_caffe_op2(&found[1], net, &qn_op_Mod, found[1], number));
+    QN_TRY(qn_caffe_cast(&found[1], net, found[1], QN_FLOAT32));
+    QN_TRY(qn_caffe_out(net, layer, 0, found[0]));
+    return qn_caffe_out(net, layer, 1, found[1]);
+}
+
 qn_status qn_caffe_pooling(qn_caffe_net *net, const qn_caffe_layer *layer)
 {
     pooling p;
     qn_value *x, *y;
     QN_TRY(qn_caffe_in(&x, net, layer, 0));
     QN_TRY(read_pooling(&p, net, layer, x));
-    if (layer->tops.count > 1)
-        return QN_CAFFE_REFUSE(net, "a second top, the places of the maxima");
-    if (p.is_global && p.method != QN_CAFFE_POOL_STOCHASTIC) {
+    if (p.is_global && layer->tops.count < 2 && p.method != QN_CAFFE_POOL_STOCHASTIC) {
         QN_TRY(qn_caffe_op1(
             &y, net,
             p.method == QN_CAFFE_POOL_MAX ? &qn_op_GlobalMaxPool : &qn_op_GlobalAveragePool, x));
@@ -128,10 +151,40 @@ qn_status qn_caffe_pooling(qn_caffe_net *net, const qn_caffe_layer *layer)
     for (int32_t i = 0; i < p.window.count && p.is_global; i++)
         p.window.kernel[i] = qn_caffe_dim(x, 2 + i);
     QN_TRY(read_ends(&p, net, x));
+    if (layer->tops.count > 1)
+        return pool_places(net, layer, x, &p);
     if (p.method == QN_CAFFE_POOL_STOCHASTIC)
         QN_TRY(pool_stochastic(&y, net, x, &p));
     else
         QN_TRY(pool(&y, net, x, &p,
                     p.method == QN_CAFFE_POOL_MAX ? &qn_op_MaxPool : &qn_op_AveragePool));
     return qn_caffe_out(net, layer, 0, y);
+}
+
+/* Poolings of 1, 4, 16 ... parts, one after the other in a row. */
+qn_status qn_caffe_spp(qn_caffe_net *net, const qn_caffe_layer *layer)
+{
+    enum { MOST_LEVELS = 10 };
+    const qn_proto_message *param = qn_caffe_param(layer, QN_CAFFE_LAYER_SPP);
+    const int64_t levels = qn_proto_int(param, QN_CAFFE_SPP_PYRAMID_HEIGHT, 0);
+    const bool is_max = qn_proto_int(param, QN_CAFFE_SPP_POOL, 0) == QN_CAFFE_POOL_MAX;
+    qn_value *x, *parts[MOST_LEVELS];
+    QN_TRY(qn_caffe_in(&x, net, layer, 0));
+    QN_TRY(qn_caffe_check(net, "the rank of its bottom", x->type.rank, 4, 4));
+    QN_TRY(qn_caffe_check(net, "pyramid_height", levels, 1, MOST_LEVELS));
+    for (int64_t l = 0; l < levels; l++) {
+        pooling p = {.window = {.count = 2, .dilation = {1, 1}}};
+        for (int i = 0; i < 2; i++) {
+            const int64_t size = qn_caffe_dim(x, 2 + i), bins = (int64_t)1 << l;
+            QN_TRY(qn_caffe_check(net, "the size of its bottom", size, 1, QN_CAFFE_MOST));
+            p.window.kernel[i] = p.window.stride[i] = (size + bins - 1) / bins;
+            p.window.pad[i] = (p.window.kernel[i] * bins - size + 1) / 2;
+        }
+        QN_TRY(read_ends(&p, net, x));
+        QN_TRY(pool(&parts[l], net, x, &p, is_max ? &qn_op_MaxPool : &qn_op_AveragePool));
+        QN_TRY(qn_graph_build(&parts[l], &net->builder, &qn_op_Flatten, QN_INPUTS(parts[l]),
+                              QN_WITH(QN_A_INT("axis", 1))));
+    }
+    QN_TRY(qn_caffe_concat(&x, net, parts, (size_t)levels, 1));
+    return qn_caffe_out(net, layer, 0, x);
 }

@@ -13,7 +13,7 @@ typedef struct priors {
     float variance[4];
 } priors;
 
-enum { MOST_RATIOS = 64, MOST_NUMBERS = 1 << 26 };
+enum { MOST_RATIOS = 64, MOST_NUMBERS = 1 << 22 };
 
 /* 1 first, then those given, each once, with their reciprocals where they are flipped. */
 static qn_status read_ratios(double *ratios, size_t *count, qn_caffe_net *net,

@@ -64,6 +64,35 @@ qn_status qn_caffe_interp(qn_caffe_net *net, const qn_caffe_layer *layer)
     return qn_caffe_out(net, layer, 0, x);
 }
 
+/* SegNet: each number goes to the place that the second bottom has for it, within its channel. */
+static qn_status unpool(qn_caffe_net *net, const qn_caffe_layer *layer, qn_value *x,
+                        const int64_t sizes[2])
+{
+    const int64_t start[] = {qn_caffe_dim(x, 0), qn_caffe_dim(x, 1), 1, 1};
+    /* With a stride of 1 the window says how large the top is. */
+    const int64_t kernel[] = {sizes[0] - qn_caffe_dim(x, 2) + 1, sizes[1] - qn_caffe_dim(x, 3) + 1};
+    const qn_type type = qn_type_tensor(QN_INT64, 4, start);
+    qn_tensor *starts;
+    qn_value *places, *shape;
+    int64_t planes, all;
+    QN_TRY(qn_caffe_in(&places, net, layer, 1));
+    QN_TRY(qn_caffe_check(net, "the height", sizes[0], qn_caffe_dim(x, 2), QN_CAFFE_MOST));
+    QN_TRY(qn_caffe_check(net, "the width", sizes[1], qn_caffe_dim(x, 3), QN_CAFFE_MOST));
+    QN_TRY(qn_caffe_count(&planes, net, x, 0, 2));
+    if (!qn_mul_int64(&all, planes, sizes[0] * sizes[1]) || all > INT64_C(1) << 40 ||
+        planes > 1 << 24)
+        return QN_CAFFE_FAIL(net, "its top has too many elements");
+    QN_TRY(qn_model_tensor(&starts, net->builder.model, &type));
+    for (int64_t i = 0; i < planes; i++)
+        ((int64_t *)starts->data)[i] = i * sizes[0] * sizes[1];
+    QN_TRY(qn_value_constant(&shape, net->builder.graph, NULL, starts));
+    QN_TRY(qn_caffe_cast(&places, net, places, QN_INT64));
+    QN_TRY(qn_caffe_op2(&places, net, &qn_op_Add, places, shape));
+    QN_TRY(qn_graph_build(&x, &net->builder, &qn_op_MaxUnpool, QN_INPUTS(x, places),
+                          QN_WITH(QN_A_INT_LIST("kernel_shape", kernel, 2))));
+    return qn_caffe_out(net, layer, 0, x);
+}
+
 /* Each number becomes a block of equal ones. */
 qn_status qn_caffe_upsample(qn_caffe_net *net, const qn_caffe_layer *layer)
 {
@@ -74,13 +103,13 @@ qn_status qn_caffe_upsample(qn_caffe_net *net, const qn_caffe_layer *layer)
     int64_t sizes[2];
     qn_value *x;
     QN_TRY(read_picture(&x, net, layer));
-    if (layer->bottoms.count > 1)
-        return QN_CAFFE_REFUSE(net, "a second bottom, the places of maxima");
     for (int64_t i = 0; i < 2; i++) {
         const int64_t scale = qn_proto_int(param, scales[i], both);
         QN_TRY(qn_caffe_check(net, "scale", scale, 1, 1 << 16));
         sizes[i] = qn_proto_int(param, fields[i], qn_caffe_dim(x, 2 + i) * scale);
     }
+    if (layer->bottoms.count > 1)
+        return unpool(net, layer, x, sizes);
     QN_TRY(resize(&x, net, x, sizes[0], sizes[1], false));
     return qn_caffe_out(net, layer, 0, x);
 }

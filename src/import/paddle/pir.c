@@ -11,6 +11,8 @@ typedef struct pir_reader {
     qn_paddle_program *p;
     /* "%5" -> the variables that the value stands for, a qn_paddle_slot */
     qn_names values;
+    /* Names of parameters, which may be there more than once */
+    qn_names parameters;
     /* The layer's path in the user's program: "PPLCNet/Conv2D/" */
     const char *path;
 } pir_reader;
@@ -299,7 +301,20 @@ static qn_status read_outputs(qn_paddle_op *op, pir_reader *r, const qn_json_pla
 
 /* ---- Operators that are none ----------------------------------------------------------------- */
 
-/* {"#": "p", "A": [_, _, _, "name"], "O": {"%": 1, "TT": ...}} */
+/* Whether the file of parameters has it: the first of its outputs' attributes. */
+static bool is_stored(const qn_json_place *place)
+{
+    qn_json_place flags = *place;
+    int64_t stored = 1;
+    size_t count;
+    if (!qn_json_find(&flags, place, "OA") || !qn_json_is_list(&flags) ||
+        qn_json_length(&count, &flags) != QN_OK || count == 0)
+        return true;
+    const qn_json_place flag = qn_json_element(&flags, 0);
+    return !qn_json_is_int(&flag) || qn_json_get_int(&stored, &flag, 0, 1) != QN_OK || stored;
+}
+
+/* {"#": "p", "A": [_, _, _, "name"], "O": {"%": 1, "TT": ...}, "OA": [1, _, _]} */
 static qn_status read_parameter(pir_reader *r, const qn_json_place *place)
 {
     qn_paddle_program *p = r->p;
@@ -317,12 +332,15 @@ static qn_status read_parameter(pir_reader *r, const qn_json_place *place)
     QN_TRY(qn_json_get_text(&name, &last));
     name = qn_arena_text(p->arena, name, strlen(name));
     QN_TRY_ALLOC(p->ctx, name);
+    QN_TRY(key_of(key, sizeof key, &value));
+    QN_TRY(define(r, key, &name, 1));
+    if (!is_stored(place) || qn_names_get(&r->parameters, name))
+        return QN_OK;
+    QN_TRY(qn_names_set(&r->parameters, name, (void *)(uintptr_t)name));
     QN_TRY_GROW(p->ctx, p->parameters, p->parameters_capacity, p->n_parameters + 1);
     qn_paddle_parameter *parameter = &p->parameters[p->n_parameters++];
     *parameter = (qn_paddle_parameter){.name = name};
-    QN_TRY(read_type(&parameter->type, &type));
-    QN_TRY(key_of(key, sizeof key, &value));
-    return define(r, key, &name, 1);
+    return read_type(&parameter->type, &type);
 }
 
 /* pd_op.data: an input of the model under the name that it has in the program. */
@@ -458,6 +476,7 @@ qn_status qn_paddle_read_pir(qn_paddle_program *p, const void *data, size_t size
     pir_reader r = {.p = p, .path = ""};
     qn_json_document *document;
     qn_names_init(&r.values, p->ctx);
+    qn_names_init(&r.parameters, p->ctx);
     qn_status status = qn_json_read(&document, p->ctx, data, size, "the program");
     if (status == QN_OK) {
         const qn_json_place root = qn_json_root(document);
@@ -465,5 +484,6 @@ qn_status qn_paddle_read_pir(qn_paddle_program *p, const void *data, size_t size
         qn_json_document_free(document);
     }
     qn_names_free(&r.values);
+    qn_names_free(&r.parameters);
     return status;
 }

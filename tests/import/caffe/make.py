@@ -11,7 +11,8 @@ import sys
 import cv2
 import numpy as np
 
-import more  # noqa: F401: adds its cases
+import late  # noqa: F401: adds its cases
+import more  # noqa: F401
 import nets
 from write import caffemodel, caffemodel_h5
 

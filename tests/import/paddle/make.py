@@ -5,6 +5,7 @@ Made with paddlepaddle 3.3.1 (CPU) and numpy 2. What a ProgramDesc says of the l
 
 import builtins
 import os
+import shutil
 import subprocess
 import sys
 
@@ -100,11 +101,23 @@ def make(name):
         paddle.static.save_inference_model(prefix, feeds, results, executor, program=program)
     with paddle.static.scope_guard(paddle.static.Scope()):
         loaded, names, fetches = paddle.static.load_inference_model(prefix, executor)
-        arrays = executor.run(loaded, feed={key: FEEDS[key] for key in names}, fetch_list=fetches)
+        arrays = [np.asarray(value) for value in executor.run(loaded, feed={key: FEEDS[key] for key in names}, fetch_list=fetches, return_numpy=False)]
         kept = {f"in:{key}": FEEDS[key] for key in names}
         kept.update({f"out:{key}": value for key, value in zip(output_names(prefix, fetches), arrays)})
+    if name.startswith("folder_"):
+        shutil.rmtree(prefix, ignore_errors=True)
+        os.makedirs(prefix)
+        if name.endswith("separate"):
+            with paddle.static.scope_guard(paddle.static.Scope()):
+                loaded = paddle.static.load_inference_model(prefix, executor)[0]
+                paddle.static.io.save_vars(executor, prefix, loaded, predicate=lambda v: v.persistable and v.name not in ("feed", "fetch"))
+            os.remove(prefix + ".pdiparams")
+        else:
+            os.rename(prefix + ".pdiparams", os.path.join(prefix, "__params__"))
+        strip(prefix + ".pdmodel")
+        os.rename(prefix + ".pdmodel", os.path.join(prefix, "__model__"))
     np.savez_compressed(prefix + ".npz", **kept)
-    if not PIR:
+    if os.path.exists(prefix + ".pdmodel") and not PIR:
         strip(prefix + ".pdmodel")
 
 
@@ -750,6 +763,162 @@ def roi_align():
     count = give("count", np.array([1, 2], "int32"))
     return [paddle.vision.ops.roi_align(x, boxes, count, 3, 0.9, 2, aligned=True),
             paddle.vision.ops.roi_align(x, boxes, count, (2, 3), 1.0, aligned=False)]
+
+
+# ---- Detectors --------------------------------------------------------------------------------------
+
+@case()
+def prior_box():
+    x, image = floats("x", [1, 2, 3, 4], dynamic=[2, 3]), floats("image", [1, 3, 24, 40], dynamic=[2, 3])
+    from paddle.vision.ops import prior_box as make_boxes
+    return [*make_boxes(x, image, [4.0, 8.0], [9.0, 16.0], [2.0, 3.0], [0.1, 0.1, 0.2, 0.2], True, True),
+            *make_boxes(x, image, [4.0], [9.0], [0.5], flip=False, clip=False, steps=[8.0, 6.0], offset=0.4, min_max_aspect_ratios_order=True)]
+
+
+@case()
+def box_coder():
+    prior, variance = floats("prior", [5, 4], low=0, high=1), floats("variance", [5, 4], low=0.1, high=0.3)
+    target, other = floats("target", [2, 5, 4]), floats("other", [5, 3, 4])
+    from paddle.vision.ops import box_coder as decode
+    return [decode(prior, variance, target, "decode_center_size", axis=0), decode(prior, [0.1, 0.1, 0.2, 0.2], target, "decode_center_size", False, axis=0),
+            decode(prior, variance, other, "decode_center_size", axis=1)]
+
+
+@case()
+def yolo_box():
+    x, sizes = floats("x", [2, 21, 4, 5], dynamic=[0, 2, 3]), give("sizes", np.array([[64, 80], [100, 90]], "int32"))
+    from paddle.vision.ops import yolo_box as decode
+    anchors = [10, 13, 16, 30, 33, 23]
+    return [*decode(x, sizes, anchors, 2, 0.5, 16), *decode(x, sizes, anchors, 2, 0.3, 16, clip_bbox=False, scale_x_y=1.2)]
+
+
+@case()
+def yolo_box_iou_aware():
+    x, sizes = floats("x", [1, 24, 3, 3]), give("sizes", np.array([[48, 48]], "int32"))
+    from paddle.vision.ops import yolo_box as decode
+    return decode(x, sizes, [10, 13, 16, 30, 33, 23], 2, 0.2, 16, iou_aware=True, iou_aware_factor=0.4)
+
+
+def boxes_and_scores(pictures, classes, count):
+    random = np.random.RandomState(3)
+    corner, size = random.random_sample((pictures, count, 2)), random.random_sample((pictures, count, 2)) * 0.5
+    boxes = give("boxes", np.concatenate([corner, corner + size], axis=2).astype("float32"), [0, 1])
+    scores = random.permutation(pictures * classes * count).reshape(pictures, classes, count) / (pictures * classes * count)
+    return boxes, give("scores", scores.astype("float32"), [0, 2])
+
+
+def suppress(boxes, scores, **attrs):
+    attrs = {"score_threshold": 0.3, "nms_top_k": 100, "keep_top_k": 100, "nms_threshold": 0.4, "normalized": True, "nms_eta": 1.0,
+             "background_label": -1, **attrs}
+    if PIR:
+        from paddle import _C_ops
+        return _C_ops.multiclass_nms3(boxes, scores, None, *(attrs[key] for key in (
+            "score_threshold", "nms_top_k", "keep_top_k", "nms_threshold", "normalized", "nms_eta", "background_label")))
+    helper = paddle.base.layer_helper.LayerHelper("nms")
+    made = [helper.create_variable_for_type_inference(dtype) for dtype in ("float32", "int32", "int32")]
+    helper.append_op(type="multiclass_nms3", inputs={"BBoxes": boxes, "Scores": scores},
+                     outputs=dict(zip(("Out", "Index", "NmsRoisNum"), map(lambda v: [v], made))), attrs=attrs)
+    return made
+
+
+@case()
+def multiclass_nms():
+    boxes, scores = boxes_and_scores(2, 3, 20)
+    return [*suppress(boxes, scores), *suppress(boxes * 100.0, scores, background_label=0, normalized=False)]
+
+
+@case()
+def multiclass_nms_few():
+    boxes, scores = boxes_and_scores(2, 3, 20)
+    return [*suppress(boxes, scores, nms_top_k=8, keep_top_k=7), *suppress(boxes, scores, keep_top_k=3, background_label=2)]
+
+
+@case("pdmodel")
+def multiclass_nms_old():
+    boxes, scores = boxes_and_scores(1, 2, 12)
+    attrs = {"score_threshold": 0.2, "nms_top_k": 9, "keep_top_k": 5, "nms_threshold": 0.5, "normalized": True, "nms_eta": 1.0,
+             "background_label": 0}
+    return append("multiclass_nms", {"BBoxes": boxes, "Scores": scores}, attrs)
+
+
+# ---- Recurrent layers -------------------------------------------------------------------------------
+
+@case()
+def lstm():
+    x = floats("x", [2, 5, 4])
+    out, (h, c) = nn.LSTM(4, 3)(x)
+    return out, h, c
+
+
+@case()
+def lstm_both_directions():
+    x = floats("x", [2, 5, 4], dynamic=[0, 1])
+    out, (h, c) = nn.LSTM(4, 3, num_layers=2, direction="bidirect")(x)
+    return out, h, c
+
+
+@case()
+def gru():
+    x = floats("x", [2, 5, 4])
+    out, h = nn.GRU(4, 3, num_layers=2, direction="bidirect")(x)
+    return out, h
+
+
+@case()
+def gru_time_first():
+    return nn.GRU(4, 3, time_major=True)(floats("x", [5, 2, 4]))[0], nn.SimpleRNN(4, 3)(floats("y", [2, 5, 4]))[0]
+
+
+# ---- Scales of a training for integers --------------------------------------------------------------
+
+def several(kind, inputs, attrs, outputs, dtypes):
+    helper = paddle.base.layer_helper.LayerHelper(kind)
+    made = [helper.create_variable_for_type_inference(dtype) for dtype in dtypes]
+    helper.append_op(type=kind, inputs=inputs, outputs={name: [value] for name, value in zip(outputs, made)}, attrs=attrs)
+    return made[0]
+
+
+def constant(numbers):
+    numbers = np.array(numbers, "float32")
+    return paddle.create_parameter(list(numbers.shape), "float32", default_initializer=nn.initializer.Assign(numbers))
+
+
+@case("pdmodel")
+def quantize_linear():
+    x = floats("x", [2, 4, 3], low=-1, high=1)
+    scale, zero, scales = constant([1.1]), constant([0.0]), constant([0.5, 1.0, 1.5, 2.0])
+    attrs = {"quant_axis": -1, "bit_length": 8, "qmin": -128, "qmax": 127, "round_type": 0, "is_test": True, "only_observer": False}
+    weights_of_channels = constant(np.arange(-60, 60, 5).reshape(4, 6))
+    y = several("quantize_linear", {"X": x, "Scale": scale, "ZeroPoint": zero}, attrs, ["Y"], ["float32"])
+    return [several("dequantize_linear", {"X": y, "Scale": scale, "ZeroPoint": zero}, attrs, ["Y"], ["float32"]),
+            several("dequantize_linear", {"X": weights_of_channels, "Scale": scales, "ZeroPoint": constant([0.0] * 4)},
+                    {**attrs, "quant_axis": 0}, ["Y"], ["float32"])]
+
+
+@case()
+def fake_quantize():
+    x, scale, w = floats("x", [2, 4, 3], low=-1, high=1), constant([1.2]), weights([4, 3, 2])
+    names = ["Out", "OutScale", "OutState", "OutAccum"]
+    if PIR:
+        from paddle import _C_ops
+        return [_C_ops.fake_quantize_dequantize_moving_average_abs_max(x, scale, None, None, 0.9, 8, True, 1)[0],
+                _C_ops.fake_channel_wise_quantize_dequantize_abs_max(w, 8, 1, 1)[0] * paddle.mean(x)]
+    return [several("fake_quantize_dequantize_moving_average_abs_max", {"X": x, "InScale": scale},
+                    {"moving_rate": 0.9, "bit_length": 8, "is_test": True, "round_type": 1}, names[:2], ["float32"] * 2),
+            several("fake_channel_wise_quantize_dequantize_abs_max", {"X": w}, {"bit_length": 8, "quant_axis": 1, "round_type": 1}, names[:2],
+                    ["float32"] * 2) * paddle.mean(x)]
+
+
+# ---- Folders with __model__ -------------------------------------------------------------------------
+
+@case("pdmodel")
+def folder_separate():
+    return nn.Linear(4, 3)(F.relu(nn.Linear(5, 4)(floats("x", [2, 5]))))
+
+
+@case("pdmodel")
+def folder_combined():
+    return nn.Linear(4, 3)(F.relu(nn.Linear(5, 4)(floats("x", [2, 5]))))
 
 
 # ---- Operators that no function makes any more ------------------------------------------------------
