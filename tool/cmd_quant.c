@@ -260,7 +260,7 @@ static bool check_function(const quant_values *v)
     if (!makes_no_run(v) && !v->common.program->run)
         cli_note("--user-defined-script has no effect here without --infer-func: %s",
                  v->data.n_data ? "the data of --data feed the model"
-                                    : "infer_auto feeds the model with random numbers");
+                                : "infer_auto feeds the model with random numbers");
     return true;
 }
 

@@ -165,6 +165,19 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
     return true;
 }
 
+/* A model of whose first input the batch is said runs batches of that size. */
+static bool check_batch(const quant_values *v, const cli_command *command)
+{
+    const cli_list *shapes = &v->graph.origin.shapes;
+    if (!shapes->count || !shapes->at[0] || !cli_given(v, command, "batch-size") ||
+        strtoll(shapes->at[0], NULL, 10) == v->batch)
+        return true;
+    cli_error("quant: --batch-size %lld and --input-shapes %s ... exclude each other: the first "
+              "dimension is the batch",
+              (long long)v->batch, shapes->at[0]);
+    return false;
+}
+
 /* ---- What "input-configs" say ---------------------------------------------------------------- */
 
 static bool set_from(quant_values *v, const cli_command *command, const char *option,
@@ -243,7 +256,7 @@ static bool runs(const quant_values *v)
 /* Data beside a scale file serve the comparison. */
 static bool takes_samples(const quant_values *v)
 {
-    return !v->quantize.scales || v->data.n_data;
+    return !v->quantize.scales || v->data.n_data || v->run.function;
 }
 
 static bool has_percentile(const quant_values *v)
@@ -303,8 +316,8 @@ static const condition conditions[] = {
     {"bit-width", quantizes, "run mode quant or compare"},
     {"data", runs, "a run mode other than convert"},
     {"iteration", runs, "a run mode other than convert"},
-    {"iteration", takes_samples, "data beside --load-scale-json"},
-    {"batch-size", takes_samples, "data beside --load-scale-json"},
+    {"iteration", takes_samples, "data or --infer-func beside --load-scale-json"},
+    {"batch-size", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},
     {"labels", has_goal, "--max-drop"},
     {"class-offset", has_goal, "--max-drop"},
@@ -350,7 +363,7 @@ bool quant_check(void *values, const cli_command *command)
     if (!check_model(v) || !take_input_types(v, command) || !cli_check_rules(v, command) ||
         !check_template(v, command) || !check_target(v, command) || !check_numbers(v, command) ||
         !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||
-        !check_chip(v, command) || !check_opset(v))
+        !check_batch(v, command) || !check_chip(v, command) || !check_opset(v))
         return false;
     note_idle(v, command);
     return true;
