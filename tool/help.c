@@ -121,8 +121,9 @@ static void help_command(const cli_command *command)
 static void help_all(void)
 {
     printf("usage: quench COMMAND [options] [arguments]\n\n"
-           "quench quantizes neural networks and runs them on CPUs; models come and go as "
-           "ONNX.\n\ncommands:\n");
+           "quench quantizes neural networks and runs them on CPUs; models come as ONNX or from\n"
+           "PyTorch, TensorFlow, Keras, TensorFlow Lite, PaddlePaddle and Caffe, and go as ONNX."
+           "\n\ncommands:\n");
     for (size_t i = 0; cli_cmds[i]; i++)
         printf("  %-10s%s\n", cli_cmds[i]->name, cli_cmds[i]->brief);
     printf(

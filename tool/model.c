@@ -47,7 +47,7 @@ static const cli_option origin_options[] = {
      .number = CLI_WHOLE,
      .least = 1,
      .most = 1e9,
-     .help = "shape of a paddle model's input; once for each input, in their order"},
+     .help = "shape of a paddle or pytorch model's input; once for each input, in their order"},
 };
 const cli_group cli_origin_group = CLI_GROUP("for models that are no ONNX", origin_options);
 

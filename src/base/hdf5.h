@@ -35,6 +35,8 @@ static inline bool qn_hdf5_is_file(const uint8_t *data, size_t size)
 /* The map is of the file at `path` and outlives the file and the arrays. */
 QN_MUST_CHECK qn_status qn_hdf5_open(qn_hdf5 **out, qn_context *ctx, const char *path,
                                      const qn_map *map);
+/* The same for a file that lies in memory (in an archive), which is the map's. */
+QN_MUST_CHECK qn_status qn_hdf5_open_memory(qn_hdf5 **out, qn_context *ctx, const qn_map *map);
 void qn_hdf5_close(qn_hdf5 *file);
 
 qn_hdf5_kind qn_hdf5_kind_of(const qn_hdf5 *file, const char *path);

@@ -10,6 +10,11 @@ qn_status qn_hdf5_open(qn_hdf5 **out, qn_context *ctx, const char *path, const q
                    "this build of quench reads no HDF5 files: it was made without libhdf5");
 }
 
+qn_status qn_hdf5_open_memory(qn_hdf5 **out, qn_context *ctx, const qn_map *map)
+{
+    return qn_hdf5_open(out, ctx, NULL, map);
+}
+
 void qn_hdf5_close(qn_hdf5 *file)
 {
     (void)file;

@@ -228,9 +228,14 @@ static qn_status set_attr(qn_node *node, const qn_graph_builder *b, const qn_gra
     case QN_ATTR_TENSOR:
     case QN_ATTR_GRAPH:
     case QN_ATTR_TYPE: *(const void **)field = attr->object; return QN_OK;
-    case QN_ATTR_STRINGS: break;
+    case QN_ATTR_STRINGS: {
+        const qn_strings *list = attr->object;
+        const qn_string *strings = qn_arena_copy(arena, list->at, list->count * sizeof *strings);
+        QN_TRY_ALLOC(b->ctx, strings);
+        *(qn_strings *)field = (qn_strings){strings, list->count};
+        return QN_OK;
     }
-    assert(!"no importer has lists of strings");
+    }
     return QN_OK;
 }
 

@@ -92,7 +92,7 @@ typedef struct qn_graph_build_attr {
     const int64_t *ints;
     const float *reals;
     size_t count;
-    /* A tensor, graph or type */
+    /* A tensor, graph or type; of a list of strings a qn_strings whose texts outlive the model */
     const void *object;
 } qn_graph_build_attr;
 

@@ -126,6 +126,21 @@ static qn_status dequantize(qn_node *fresh, qn_node *node, int32_t o, const part
     return QN_OK;
 }
 
+/* Output o of `fresh` is what the Q behind it writes; *done is false where others read the
+ * floats. */
+static qn_status take_integers(bool *done, qn_node *fresh, qn_node *node, int32_t o, const parts *p)
+{
+    qn_quantized q;
+    QN_TRY(qn_qdq_output(done, &q, node->out[o]));
+    *done = *done && !node->out[o]->is_output && qn_quantized_alike(&q, &p->y);
+    if (!*done)
+        return QN_OK;
+    q.node->out[0] = NULL;
+    qn_node_set_output(fresh, o, q.value);
+    qn_node_remove(q.node);
+    return QN_OK;
+}
+
 static qn_status connect(qn_node *fresh, qn_node *node, const parts *p)
 {
     qn_value *in[QN_QREC_INPUTS] = {p->x.value,
@@ -161,7 +176,10 @@ qn_status qn_qdq_recurrent(bool *done, qn_node *node)
     qn_node_move(fresh, node);
     QN_TRY(connect(fresh, node, &p));
     for (int32_t o = 0; o < node->n_out && o < Y_C; o++) {
+        bool taken = false;
         if (node->out[o])
+            QN_TRY(take_integers(&taken, fresh, node, o, &p));
+        if (node->out[o] && !taken)
             QN_TRY(dequantize(fresh, node, o, &p));
     }
     if (node->n_out > Y_C && node->out[Y_C]) {

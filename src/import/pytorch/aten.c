@@ -179,6 +179,7 @@ static qn_status convert(qn_torch_value *out, qn_torch *t, const char *name,
     qn_aten_call c = {.t = t, .b = &t->b, .op = qn_aten_find(name)};
     qn_torch_value operands[2];
     bool done;
+    t->hint.rank = -1;
     for (size_t i = 0; i < count && i < 2; i++)
         operands[i] = arguments[i].value;
     QN_TRY(qn_torch_arithmetic(out, &done, t, name, operands, QN_MIN(count, 2)));

@@ -134,8 +134,13 @@ qn_status qn_aten_scatter_part(qn_aten_call *c)
 qn_status qn_aten_embedding(qn_aten_call *c)
 {
     qn_value *weight, *indices, *y;
+    int32_t rank;
+    c->t->hint = (qn_type){.kind = QN_TYPE_TENSOR,
+                           .dtype = QN_INT64,
+                           .rank = 2,
+                           .dims = {qn_dim_unknown(), qn_dim_unknown()}};
     QN_TRY(qn_aten_tensor(&weight, c, "weight"));
-    QN_TRY(qn_aten_tensor(&indices, c, "indices"));
+    QN_TRY(qn_aten_ranked(&indices, &rank, c, "indices"));
     if (!qn_dtype_is_integer(qn_dtype_of(indices)) || qn_dtype_of(indices) == QN_BOOL)
         QN_TRY(qn_aten_cast(&indices, c, indices, QN_INT64));
     QN_TRY(qn_aten_binary_node(&y, c, &qn_op_Gather, weight, indices));

@@ -174,10 +174,14 @@ qn_status qn_aten_layer_norm(qn_aten_call *c)
 {
     int64_t shape[QN_MAX_RANK];
     qn_value *x, *scale, *bias, *y;
+    int32_t rank;
     size_t count;
     double eps;
-    QN_TRY(qn_aten_tensor(&x, c, "input"));
     QN_TRY(qn_aten_ints(shape, &count, c, "normalized_shape"));
+    c->t->hint = (qn_type){.kind = QN_TYPE_TENSOR, .dtype = QN_FLOAT32, .rank = 3};
+    for (int32_t i = 0; i < 3; i++)
+        c->t->hint.dims[i] = i == 2 && count ? qn_dim_of(shape[count - 1]) : qn_dim_unknown();
+    QN_TRY(qn_aten_ranked(&x, &rank, c, "input"));
     QN_TRY(qn_aten_real(&eps, c, "eps"));
     QN_TRY(qn_aten_optional(&scale, c, "weight"));
     QN_TRY(qn_aten_optional(&bias, c, "bias"));

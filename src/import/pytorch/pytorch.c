@@ -67,6 +67,8 @@ static qn_status read(qn_torch *t, qn_string data)
     if (qn_torch_archive_has(&t->archive, "serialized_exported_program.json") ||
         qn_torch_archive_has(&t->archive, "models/model.json"))
         return qn_torch_load_program(t);
+    if (qn_torch_archive_has(&t->archive, "constants.pkl"))
+        return qn_torch_load_script(t);
     if (qn_torch_archive_has(&t->archive, "data.pkl")) {
         qn_torch_archive_close(&t->archive);
         return fail_weights(t, data);
@@ -74,25 +76,72 @@ static qn_status read(qn_torch *t, qn_string data)
     return qn_fail(t->ctx, QN_E_FORMAT, "the archive has no model");
 }
 
-static qn_status load(qn_model **out, qn_model_source *source)
+/* One attempt; *asked has what it learnt of an input that it cannot go on without. The map goes
+ * back to the source where it fails. */
+static qn_status attempt(qn_model **out, qn_torch_guess *asked, qn_model_source *source,
+                         const qn_torch_guess *guesses, size_t n_guesses)
 {
-    qn_torch t = {.ctx = source->ctx, .options = source->options, .hint = {.rank = -1}};
+    qn_torch t = {.ctx = source->ctx,
+                  .options = source->options,
+                  .hint = {.rank = -1},
+                  .expected = {.rank = -1},
+                  .guesses = guesses,
+                  .n_guesses = n_guesses};
     const qn_string data = {(const char *)source->map.data, source->map.size};
     qn_status status;
-    *out = NULL;
+    asked->name[0] = 0;
     QN_TRY_OR_DONE(qn_graph_builder_open(&t.b, source, "PyTorch"));
     t.arena = &t.b.model->arena;
     QN_TRY_OR_DONE(read(&t, data));
     *out = qn_graph_builder_take(&t.b);
 done:
+    if (status != QN_OK && t.unranked && strlen(t.unranked->name) < sizeof asked->name) {
+        snprintf(asked->name, sizeof asked->name, "%s", t.unranked->name);
+        asked->type = t.hint;
+    }
+    if (t.b.model && t.b.model->n_maps) {
+        source->map = t.b.model->maps[0];
+        t.b.model->n_maps = 0;
+    }
     qn_torch_archive_close(&t.archive);
     qn_graph_builder_close(&t.b);
     return status;
 }
 
+/* TorchScript does not say what its inputs are. The first layer of each that needs to know tells;
+ * nobody else does better than a batch of pictures. */
+static qn_status load(qn_model **out, qn_model_source *source)
+{
+    qn_torch_guess guesses[QN_TORCH_INPUTS];
+    char shape[128];
+    size_t n = 0;
+    *out = NULL;
+    for (;;) {
+        qn_torch_guess *asked = &guesses[n];
+        const qn_status status = attempt(out, asked, source, guesses, n);
+        if (status == QN_OK || !asked->name[0] || n + 1 == QN_TORCH_INPUTS)
+            return status;
+        if (asked->type.rank < 0)
+            asked->type = (qn_type){.kind = QN_TYPE_TENSOR,
+                                    .dtype = QN_FLOAT32,
+                                    .rank = 4,
+                                    .dims = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}}};
+        for (size_t i = 0; i < n; i++) {
+            if (strcmp(guesses[i].name, asked->name) == 0)
+                return status;
+        }
+        qn_type_format(shape, sizeof shape, &asked->type);
+        qn_log(source->ctx, QN_LOG_NOTE,
+               "the file does not say what '%s' is: taken as %s; --input-shapes (-is) says another "
+               "shape",
+               asked->name, shape);
+        n++;
+    }
+}
+
 const qn_importer qn_importer_pytorch = {.name = "pytorch",
                                          .title = "PyTorch",
-                                         .takes = QN_IMPORT_WEIGHTS,
+                                         .takes = QN_IMPORT_WEIGHTS | QN_IMPORT_SHAPES,
                                          .detect = detect,
                                          .names = true,
                                          .load = load,

@@ -150,8 +150,12 @@ qn_status qn_aten_recurrent(qn_aten_call *c)
     int32_t rank;
     while (s.kind->op != c->op->onnx)
         s.kind++;
-    QN_TRY(qn_aten_ranked(&s.x, &rank, c, "input"));
     QN_TRY(read_stack(&s, c));
+    c->t->hint = (qn_type){.kind = QN_TYPE_TENSOR,
+                           .dtype = QN_FLOAT32,
+                           .rank = 3,
+                           .dims = {qn_dim_unknown(), qn_dim_unknown(), s.params[0]->type.dims[1]}};
+    QN_TRY(qn_aten_ranked(&s.x, &rank, c, "input"));
     if (rank != 3)
         return qn_aten_unsupported(c, "an input of %d axes", rank);
     if (batch_first)

@@ -219,8 +219,13 @@ qn_status qn_torch_rank(int32_t *out, qn_torch *t, const qn_value *value)
     if (value->type.kind == QN_TYPE_TENSOR && *out >= 0)
         return QN_OK;
     const qn_value *from = value;
-    while (from->producer && from->producer->n_in > 0 && from->producer->in[0])
+    if (t->hint.rank < 0)
+        t->hint = t->expected;
+    while (from->producer && from->producer->n_in > 0 && from->producer->in[0]) {
+        if (!(from->producer->op->flags & QN_OP_ELEMENTWISE))
+            t->hint.rank = -1;
         from = from->producer->in[0];
+    }
     t->unranked = from->is_input ? from : NULL;
     return qn_graph_builder_fail(&t->b, QN_E_UNSUPPORTED, "the rank of its input is not known");
 }

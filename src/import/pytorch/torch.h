@@ -10,7 +10,7 @@ enum { QN_TORCH_INPUTS = 32 };
 
 /* What is known, or guessed, of an input that the file says nothing of. */
 typedef struct qn_torch_guess {
-    const char *name;
+    char name[64];
     qn_type type;
 } qn_torch_guess;
 
@@ -21,10 +21,14 @@ typedef struct qn_torch {
     qn_arena *arena;
     const qn_model_load_options *options;
     qn_torch_archive archive;
+    /* What earlier attempts learnt of inputs */
+    const qn_torch_guess *guesses;
+    size_t n_guesses;
     /* The input whose rank was asked for and is not known, or NULL */
     const qn_value *unranked;
-    /* What a layer that wanted it can say of that input; rank -1: nothing */
-    qn_type hint;
+    /* What a layer that wanted it can say of that input, and what the class of the module at work
+     * can; rank -1: nothing */
+    qn_type hint, expected;
 } qn_torch;
 
 /* The graph's value of a tensor: computed, or the weight's numbers in the file. A view of a tensor
@@ -61,5 +65,7 @@ QN_MUST_CHECK qn_status qn_torch_rank(int32_t *out, qn_torch *t, const qn_value 
 
 /* An exported program: today's archives, and the flat ones of torch 2.1 to 2.6. */
 QN_MUST_CHECK qn_status qn_torch_load_program(qn_torch *t);
+/* TorchScript: code, and the modules that it is run with. */
+QN_MUST_CHECK qn_status qn_torch_load_script(qn_torch *t);
 
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "import/tensorflow/tensorflow.h"
+#include "import/tensorflow/window.h"
 
 static qn_status turn_last(qn_value **x, const qn_tf_node *node)
 {
@@ -33,40 +34,14 @@ static const qn_tf_node *flattened(qn_value **picture, const qn_tf_node *node)
     return from;
 }
 
-/* Rows of the weights in the order of [C, spatial...] instead of [spatial..., C]: the picture need
- * not be turned back. *done is false where this is no such product. */
+/* The picture need not be turned back. *done is false where this is no such product. */
 static qn_status from_picture(bool *done, qn_value **x, qn_value **weights, const qn_tf_node *node)
 {
     qn_value *picture;
-    int64_t dims[QN_MAX_RANK], perm[QN_MAX_RANK], wide[QN_MAX_RANK + 1], rows = 1;
-    qn_tf_import *import = node->import;
     *done = false;
     if (!(*weights)->data || !flattened(&picture, node))
         return QN_OK;
-    const int32_t rank = picture->type.rank;
-    const qn_type *type = &(*weights)->type, *flat = &(*x)->type;
-    for (int32_t i = 1; i < rank; i++) {
-        dims[i] = picture->type.dims[i].value;
-        if (dims[i] < 1 || dims[i] > INT32_MAX || !qn_mul_int64(&rows, rows, dims[i]))
-            return QN_OK;
-    }
-    if (rank < 3 || type->rank != 2 || type->dims[0].value != rows || flat->rank != 2 ||
-        flat->dims[1].value != rows)
-        return QN_OK;
-    for (int32_t i = 2; i < rank; i++)
-        wide[i - 2] = dims[i];
-    wide[rank - 2] = dims[1];
-    wide[rank - 1] = type->dims[1].value;
-    perm[0] = rank - 2;
-    for (int32_t i = 1; i < rank - 1; i++)
-        perm[i] = i - 1;
-    perm[rank - 1] = rank - 1;
-    QN_TRY(qn_tf_reshape(weights, import, wide, (size_t)rank));
-    QN_TRY(qn_tf_permute(weights, import, perm, (size_t)rank));
-    QN_TRY(qn_tf_reshape(weights, import, (const int64_t[]){rows, type->dims[1].value}, 2));
-    *x = picture;
-    *done = true;
-    return qn_tf_reshape(x, import, (const int64_t[]){-1, rows}, 2);
+    return qn_tf_flat_product(done, x, weights, &node->import->builder, picture);
 }
 
 /* ---- Operators ------------------------------------------------------------------------------- */

@@ -43,5 +43,10 @@ QN_MUST_CHECK qn_status qn_tf_conv_transpose(qn_value **out, qn_graph_builder *b
 /* `op`: AveragePool, which leaves padding out of the mean, or MaxPool. */
 QN_MUST_CHECK qn_status qn_tf_pool(qn_value **out, qn_graph_builder *b, const qn_op *op,
                                    const qn_tf_window *w, qn_value *x);
+/* A picture with channels first, flattened to x [N, spatial... C] and multiplied with weights:
+ * makes x the picture flattened as it is and puts the rows of the weights into its order. *done is
+ * false, and nothing changed, where the shapes are others. */
+QN_MUST_CHECK qn_status qn_tf_flat_product(bool *done, qn_value **x, qn_value **weights,
+                                           qn_graph_builder *b, qn_value *picture);
 
 #endif

@@ -2,9 +2,9 @@
  * what the cells make of the sums. Everything is padded to whole vectors of units; weights of what
  * pads are 0.
  *
- * Weights are [vector][group][lane][dot]: as bytes with VNNI, else as 16 bits. Where a side has 16
- * bits, weights w = 256 h + l have h and l in turns, [vector][group][h, l][lane][2], whose sums
- * over at most 127 groups fit 32 bits (q_mac.h), and totals are doubles, which hold them
+ * Weights are [vector][group][lane][dot], of 8 bits unless widening them takes too long. Where a
+ * side has 16 bits, weights w = 256 h + l have h and l in turns, [vector][group][h, l][lane][2],
+ * whose sums over at most 127 groups fit 32 bits (q_mac.h), and totals are doubles, which hold them
  * exactly. */
 #ifndef QN_CPU_Q_RECURRENT_H
 #define QN_CPU_Q_RECURRENT_H
@@ -58,6 +58,8 @@ typedef struct qn_q_recurrent_kernels {
     int lanes;
     /* Products of 8 bits: numbers of a group; else it is 2. */
     int dot;
+    /* Bytes of a weight of 8 bits. */
+    int weight_bytes;
     /* By whether a side has 16 bits. */
     void (*product[2])(const qn_q_recurrent_product *product);
     /* By kind. */

@@ -14,41 +14,94 @@ enum { TILE_ROWS = 4 };
 #else
 enum { TILE_ROWS = 2 };
 #endif
-enum { TILE_VECTORS = 4, PARTS = 2, LONGEST = 127 };
+enum { TILE_VECTORS = 4, LONGEST = 127 };
 
-/* `rows` rows by `vectors` vectors, numbers that the compiler knows. A single row has two sums for
- * each vector, so that additions wait less for each other. */
+/* A group of weights of a vector. Those of 8 bits come from far in half the time. */
+#if defined(__AVX512VNNI__)
+enum { WEIGHT_BYTES = 1 };
+Q_INLINE qi weights_at(const uint8_t *p)
+{
+    return qi_load(p);
+}
+#elif defined(__AVX512F__)
+enum { WEIGHT_BYTES = 1 };
+Q_INLINE qi weights_at(const uint8_t *p)
+{
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
+#elif defined(__AVX2__)
+enum { WEIGHT_BYTES = 1 };
+Q_INLINE qi weights_at(const uint8_t *p)
+{
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+#else
+enum { WEIGHT_BYTES = 2 };
+Q_INLINE qi weights_at(const uint8_t *p)
+{
+    return qi_load(p);
+}
+#endif
+enum { WEIGHT_GROUP = QI_LANES * QI_DOT * WEIGHT_BYTES };
+
+/* A tile is `rows` rows by `vectors` vectors, numbers that the compiler knows. A single row has two
+ * sums for each vector, so that additions wait less for each other. */
+typedef struct tile_size {
+    int rows, vectors;
+} tile_size;
+
+/* Group k of a tile whose weights begin at m. */
+Q_INLINE void tile_group(qi *sum, const qn_q_recurrent_product *p, const uint8_t *const *x,
+                         const uint8_t *m, int64_t k, tile_size size)
+{
+    qi w[TILE_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < size.vectors; v++)
+        w[v] = weights_at(m + (v * p->groups + k) * WEIGHT_GROUP);
+#pragma GCC unroll 4
+    for (int r = 0; r < size.rows; r++) {
+        const qi pair = qi_broadcast(x[r] + 4 * k);
+#pragma GCC unroll 4
+        for (int v = 0; v < size.vectors; v++)
+            sum[r * size.vectors + v] = qi_dot(sum[r * size.vectors + v], pair, w[v]);
+    }
+}
+
+Q_INLINE void tile_end(const qi *sum, const qn_q_recurrent_product *p, int64_t row, int64_t first,
+                       tile_size size)
+{
+    for (int r = 0; r < size.rows; r++) {
+        int32_t *y = (int32_t *)p->y + (row + r) * p->y_stride + first * QI_LANES;
+        const qd zero = qd_set(-p->zeros[row + r]);
+        for (int v = 0; v < size.vectors; v++) {
+            const qd off = qd_mul(qd_load(p->sums + (first + v) * QI_LANES), zero);
+            qi_store(y + v * QI_LANES, qi_add(qd_round(off), sum[r * size.vectors + v]));
+        }
+    }
+}
+
 Q_INLINE void tile(const qn_q_recurrent_product *p, int64_t row, int64_t first, int rows,
                    int vectors)
 {
-    const int parts = rows == 1 ? PARTS : 1;
-    const int64_t stride = p->groups * QI_BYTES;
-    const uint8_t *m = p->m + first * stride;
-    qi sum[TILE_ROWS * TILE_VECTORS * PARTS];
-    for (int i = 0; i < rows * vectors * parts; i++)
+    const tile_size size = {rows, vectors};
+    const uint8_t *m = p->m + first * p->groups * WEIGHT_GROUP, *x[TILE_ROWS];
+    qi sum[TILE_ROWS * TILE_VECTORS], second[TILE_VECTORS];
+    int64_t k = 0;
+    for (int i = 0; i < rows * vectors; i++)
         sum[i] = qi_set(0);
-    for (int64_t k = 0; k < p->groups; k += parts) {
-        for (int part = 0; part < parts && k + part < p->groups; part++) {
-            for (int v = 0; v < vectors; v++) {
-                const qi w = qi_load(m + v * stride + (k + part) * QI_BYTES);
-                for (int r = 0; r < rows; r++) {
-                    qi *to = &sum[(part * rows + r) * vectors + v];
-                    *to = qi_dot(*to, qi_broadcast(p->x[row + r] + 4 * (k + part)), w);
-                }
-            }
-        }
+    for (int i = 0; i < vectors; i++)
+        second[i] = qi_set(0);
+    for (int r = 0; r < rows; r++)
+        x[r] = p->x[row + r];
+    for (; rows == 1 && k + 2 <= p->groups; k += 2) {
+        tile_group(sum, p, x, m, k, size);
+        tile_group(second, p, x, m, k + 1, size);
     }
-    for (int r = 0; r < rows; r++) {
-        int32_t *y = (int32_t *)p->y + (row + r) * p->y_stride + first * QI_LANES;
-        const qd zero = qd_set(-p->zeros[row + r]);
-        for (int v = 0; v < vectors; v++) {
-            const qd off = qd_load(p->sums + (first + v) * QI_LANES);
-            qi all = qd_round(qd_mul(off, zero));
-            for (int part = 0; part < parts; part++)
-                all = qi_add(all, sum[(part * rows + r) * vectors + v]);
-            qi_store(y + v * QI_LANES, all);
-        }
-    }
+    for (; k < p->groups; k++)
+        tile_group(sum, p, x, m, k, size);
+    for (int i = 0; i < vectors && rows == 1; i++)
+        sum[i] = qi_add(sum[i], second[i]);
+    tile_end(sum, p, row, first, size);
 }
 
 Q_INLINE void tiles(const qn_q_recurrent_product *p, int64_t first, int vectors)
@@ -266,6 +319,7 @@ static qn_q_recurrent_step_fn *const steps[QN_QCELL_KINDS] = {
 const qn_q_recurrent_kernels Q_NAME(qn_q_recurrent_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
+    .weight_bytes = WEIGHT_BYTES,
     .product = {product_int8, product_int16},
     .steps = steps,
     .reset = reset_step,

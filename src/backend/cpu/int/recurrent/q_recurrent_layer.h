@@ -68,6 +68,12 @@ static inline int64_t qn_qrl_dot(const qn_qrl *s)
 {
     return s->is_wide ? 2 : s->kernels->dot;
 }
+/* Bytes of a vector of packed weights of so many groups. */
+static inline int64_t qn_qrl_vector(const qn_qrl *s, int64_t groups)
+{
+    const int64_t bytes = s->is_wide ? 2 * (int64_t)sizeof(int16_t) : s->kernels->weight_bytes;
+    return groups * s->kernels->lanes * qn_qrl_dot(s) * bytes;
+}
 static inline size_t qn_qrl_sum_size(const qn_qrl *s)
 {
     return s->is_wide ? sizeof(double) : sizeof(int32_t);

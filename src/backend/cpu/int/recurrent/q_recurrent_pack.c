@@ -39,7 +39,7 @@ static void put_weight(uint8_t *to, const qn_qrl *s, int64_t lane, int64_t k, in
         qn_store_i64(to, QN_INT16, 2 * group + i, &high, 1);
         qn_store_i64(to, QN_INT16, 2 * group + lanes * dot + i, &low, 1);
     } else {
-        qn_store_i64(to, dot == QN_QRL_GROUP_BYTES ? QN_INT8 : QN_INT16, group + i, &w, 1);
+        qn_store_i64(to, s->kernels->weight_bytes == 1 ? QN_INT8 : QN_INT16, group + i, &w, 1);
     }
 }
 
@@ -48,7 +48,7 @@ static qn_status pack(qn_qrl_packed *to, const qn_qrl *s, qn_claim *claim, int64
     const int64_t depth = part ? s->n.hidden : s->n.inputs;
     const int64_t groups = part ? s->n.groups_h : s->n.groups_x;
     const int64_t lanes = s->kernels->lanes, columns = s->n.gates * s->n.pitch;
-    const int64_t vector = groups * QN_QRL_GROUP_BYTES * lanes * (s->is_wide ? 2 : 1);
+    const int64_t vector = qn_qrl_vector(s, groups);
     const size_t bytes = (size_t)(columns / lanes * vector);
     to->weights = qn_build_alloc_weights(claim->builder, bytes);
     to->sums = qn_build_alloc_weights(claim->builder, (size_t)columns * sizeof(double));

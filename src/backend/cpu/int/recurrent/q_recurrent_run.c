@@ -90,10 +90,10 @@ static void product_range(const void *opaque, int64_t first, int64_t last)
     const work *w = opaque;
     const qn_qrl *s = w->state;
     const int64_t columns = first * s->kernels->lanes;
-    const int64_t vector = w->product.groups * QN_QRL_GROUP_BYTES * s->kernels->lanes;
+    const int64_t vector = qn_qrl_vector(s, w->product.groups);
     qn_q_recurrent_product part = w->product;
     part.y = (char *)part.y + (size_t)columns * qn_qrl_sum_size(s);
-    part.m += first * vector * (s->is_wide ? 2 : 1);
+    part.m += first * vector;
     part.sums += columns;
     part.vectors = last - first;
     s->kernels->product[s->is_wide](&part);
@@ -105,9 +105,9 @@ static void run_product(const direction *d, const qn_q_recurrent_product *produc
     const qn_qrl *s = d->state;
     work w = {s, *product};
     const int64_t columns = first * s->kernels->lanes;
-    const int64_t vector = product->groups * QN_QRL_GROUP_BYTES * s->kernels->lanes;
+    const int64_t vector = qn_qrl_vector(s, product->groups);
     w.product.y = (char *)w.product.y + (size_t)columns * qn_qrl_sum_size(s);
-    w.product.m += first * vector * (s->is_wide ? 2 : 1);
+    w.product.m += first * vector;
     w.product.sums += columns;
     qn_parallel(d->io->threads, product->vectors, ALONE_BELOW / (vector * product->rows) + 1,
                 product_range, &w);
@@ -264,42 +264,63 @@ static void run_step(const direction *d, int64_t step, int64_t row)
 
 /* ---- States ---------------------------------------------------------------------------------- */
 
+/* `count` numbers of the state, each plus `shift`, of which the low bits stay. */
+static void put_integers(void *to, bool is_int16, const int32_t *h, int64_t shift, int64_t count)
+{
+    const uint32_t off = (uint32_t)shift;
+    uint16_t *words = to;
+    uint8_t *bytes = to;
+    for (int64_t k = 0; is_int16 && k < count; k++)
+        words[k] = (uint16_t)((uint32_t)h[k] + off);
+    for (int64_t k = 0; !is_int16 && k < count; k++)
+        bytes[k] = (uint8_t)((uint32_t)h[k] + off);
+}
+
+/* The states of item b where they are given. */
+static void take_states(const direction *d, int64_t b, const qn_q_recurrent_step *item)
+{
+    const qn_tensor *h = d->io->in[QN_QRL_H], *c = d->io->in[QN_QRL_C];
+    const int64_t first = state_at(d, b);
+    for (int64_t k = 0; h && !item->real && k < d->state->n.hidden; k++)
+        item->h[k] = (int32_t)(qn_tensor_i64(h, first + k) - d->weights->cell.y.zero);
+    for (int64_t k = 0; c && k < d->state->n.hidden; k++)
+        item->c[k] = qn_qcell_from_float(((const float *)c->data)[first + k]);
+    if (h && item->real)
+        memcpy(item->real, (const float *)h->data + first,
+               (size_t)d->state->n.hidden * sizeof *item->real);
+}
+
 static void begin(const direction *d)
 {
     const qn_qrl *s = d->state;
-    const qn_tensor *h = d->io->in[QN_QRL_H], *c = d->io->in[QN_QRL_C];
-    const int64_t zero = d->weights->cell.y.zero;
+    const size_t pitch = (size_t)s->n.pitch;
     for (int64_t b = 0; b < s->n.batch; b++) {
         const qn_q_recurrent_step item = step_of(d, b, 0);
-        memset(item.stored, 0, qn_qrl_stored_size(s));
-        for (int64_t k = 0; k < s->n.pitch; k++) {
-            const bool real = k < s->n.hidden;
-            const int64_t i = state_at(d, b) + k;
-            if (s->is_dynamic)
-                item.real[k] = real && h ? ((const float *)h->data)[i] : 0;
-            item.h[k] = real && h && !s->is_dynamic ? (int32_t)(qn_tensor_i64(h, i) - zero) : 0;
-            item.c[k] = real && c ? qn_qcell_from_float(((const float *)c->data)[i]) : 0;
-            const int64_t number = item.h[k] + zero - s->h.offset;
-            qn_store_i64(item.stored, s->h.as_int16 ? QN_INT16 : QN_UINT8, k, &number, 1);
-        }
+        memset(item.h, 0, pitch * sizeof *item.h);
+        memset(item.c, 0, pitch * sizeof *item.c);
+        if (item.real)
+            memset(item.real, 0, pitch * sizeof *item.real);
+        take_states(d, b, &item);
+        put_integers(item.stored, s->h.as_int16, item.h, d->weights->cell.y.zero - s->h.offset,
+                     s->n.pitch);
     }
     memset(at(d->io, s->at.reset), 0, (size_t)s->n.batch * qn_qrl_stored_size(s));
 }
 
 static void end(const direction *d)
 {
-    const qn_qrl *s = d->state;
-    for (int64_t b = 0; b < s->n.batch; b++) {
+    const qn_tensor *h = d->io->out[QN_QRL_Y_H], *c = d->io->out[QN_QRL_Y_C];
+    const int64_t hidden = d->state->n.hidden;
+    for (int64_t b = 0; b < d->state->n.batch; b++) {
         const qn_q_recurrent_step item = step_of(d, b, 0);
-        for (int64_t k = 0; k < s->n.hidden; k++) {
-            const int64_t i = state_at(d, b) + k, h = item.h[k] + d->weights->cell.y.zero;
-            if (d->io->out[QN_QRL_Y_H] && s->is_dynamic)
-                ((float *)d->io->out[QN_QRL_Y_H]->data)[i] = item.real[k];
-            else if (d->io->out[QN_QRL_Y_H])
-                qn_store_i64(d->io->out[QN_QRL_Y_H]->data, s->h.dtype, i, &h, 1);
-            if (d->io->out[QN_QRL_Y_C])
-                ((float *)d->io->out[QN_QRL_Y_C]->data)[i] = qn_qcell_to_float(item.c[k]);
-        }
+        const int64_t first = state_at(d, b);
+        if (h && item.real)
+            memcpy((float *)h->data + first, item.real, (size_t)hidden * sizeof *item.real);
+        else if (h)
+            put_integers((char *)h->data + (size_t)first * qn_dtype_size(h->dtype), item.y_is_int16,
+                         item.h, d->weights->cell.y.zero, hidden);
+        for (int64_t k = 0; c && k < hidden; k++)
+            ((float *)c->data)[first + k] = qn_qcell_to_float(item.c[k]);
     }
 }
 
