@@ -352,12 +352,12 @@ typedef struct cli_script {
 } cli_script;
 /* Whether the name is that of a script or a shared object; else a message says what is expected. */
 bool cli_script_fits(const char *path);
-/* False, with a message, where the file or the function is not there; the file infer_common.py need
- * not be, for functions that are built in. A script without an interpreter at hand starts one,
- * which runs the command line from its beginning: then this does not return, unless there is no
- * interpreter. cli_script_close in any case. */
-bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
-                     const char *function);
+/* An exit code, not 0 with a message where the file or the function is not there; the files
+ * infer_common.py and infer_auto.py need not be, for functions that are built in. A script without
+ * an interpreter at hand starts one, which runs the command line from its beginning: then this does
+ * not return, unless there is no interpreter. cli_script_close in any case. */
+int cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                    const char *function);
 void cli_script_close(cli_script *script);
 /* The interpreter: $QUENCH_PYTHON, or python3. */
 const char *cli_python(void);
