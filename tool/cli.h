@@ -184,6 +184,8 @@ bool cli_set(void *values, const cli_command *command, const char *name, const c
              const char *where);
 /* The best guess at what was meant, or NULL. */
 const char *cli_nearest_command(const char *word);
+/* Where an argument too many, a file of data, belongs; "" where it is none. */
+const char *cli_data_hint(const cli_command *command, const char *word);
 const char *cli_nearest_option(const cli_command *command, const char *word);
 const char *cli_nearest_word(cli_word_fn *word_at, const char *word);
 

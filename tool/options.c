@@ -377,8 +377,9 @@ static bool check_arguments(const cli_common *common, const cli_command *command
         cli_error("%s: missing argument; usage: quench %s [options] %s", command->name,
                   command->name, command->arguments);
     else
-        cli_error("%s: unexpected argument '%s'", command->name,
-                  common->arguments.at[command->most]);
+        cli_error("%s: unexpected argument '%s'%s", command->name,
+                  common->arguments.at[command->most],
+                  cli_data_hint(command, common->arguments.at[command->most]));
     return false;
 }
 

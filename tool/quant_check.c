@@ -281,7 +281,7 @@ static bool fixes_scales(const quant_values *v)
 /* Data beside a scale file serve the comparison. */
 static bool takes_samples(const quant_values *v)
 {
-    return !v->scales || v->data.data.count;
+    return !v->scales || v->data.data.count || v->run.function;
 }
 
 static bool has_percentile(const quant_values *v)
@@ -367,8 +367,8 @@ static const condition conditions[] = {
     {"no-look-through", fixes_scales,
      "a run without --dynamic, whose scales are found while running"},
     {"prove", fixes_scales, "a run without --dynamic, whose scales are found while running"},
-    {"iteration", takes_samples, "data beside --load-scale-json"},
-    {"batch-size", takes_samples, "data beside --load-scale-json"},
+    {"iteration", takes_samples, "data or --infer-func beside --load-scale-json"},
+    {"batch-size", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},
     {"labels", has_goal, "--max-drop"},
     {"class-offset", has_goal, "--max-drop"},

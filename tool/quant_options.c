@@ -231,10 +231,11 @@ static const cli_option run_options[] = {
      .type = CLI_INT,
      .offset = offsetof(quant_run_values, ir_batch),
      .value = "N",
-     .standard = "1",
      .least = 1,
      .most = 65536,
-     .help = "batch of the quantized model, where the float one leaves it open"},
+     .help =
+         "batch of the quantized model, where the float one leaves it open; without it a chip's "
+         "model has 1, and others stay open"},
     {.name = "log-level",
      .shorts = "l",
      .type = CLI_INT,

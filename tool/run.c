@@ -109,6 +109,23 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
     cli->showing = true;
 }
 
+/* A line a minute where no eye follows: what takes that long is seen to go on. */
+static void on_slow_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    enum { MINUTE_MS = 60000 };
+    cli_work *cli = user;
+    const double now = now_ms();
+    if (cli->shown_ms == 0)
+        cli->shown_ms = now;
+    if (now - cli->shown_ms < MINUTE_MS)
+        return;
+    cli->shown_ms = now;
+    if (total > 0)
+        cli_note("%s: %lld of %lld", what, (long long)done, (long long)total);
+    else
+        cli_note("%s: %lld", what, (long long)done);
+}
+
 static bool is_misused(const cli_work *cli)
 {
     return cli->misused || cli_config_blamed(cli->common, qn_context_error(cli->ctx));
@@ -171,7 +188,7 @@ static int run_with_context(const cli_command *command, const cli_common *values
     options.log_level = log_level(values);
     options.log = on_log;
     options.log_user = &cli;
-    options.progress = cli.terminal ? on_progress : NULL;
+    options.progress = cli.terminal ? on_progress : values->quiet ? NULL : on_slow_progress;
     options.progress_user = &cli;
     if (qn_context_create(&cli.ctx, &options) != QN_OK) {
         cli_error("out of memory");

@@ -342,6 +342,11 @@ static qn_status set_scale(qn_preprocess *p, qn_context *ctx, const qn_config_pi
     p->unit = !both;
     if (!both)
         return QN_OK;
+    if (channels > 1 && both && (c->mean.count == 1 || c->std.count == 1))
+        return qn_fail(ctx, QN_E_OPTION,
+                       "mean and std have one number, but the input has %lld channels: give one "
+                       "for each",
+                       (long long)channels);
     if (channels == 1 && (c->mean.count > 1 || c->std.count > 1))
         return qn_fail(ctx, QN_E_INVALID,
                        "mean and std have three numbers, but the input has one channel");
