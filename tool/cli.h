@@ -357,12 +357,12 @@ bool cli_script_fits(const char *path);
  * takes over and does not come back. */
 bool cli_script_model(const char **path, const cli_program *program, const char *script,
                       const char *weights);
-/* False, with a message, where the file or the function is not there; the file infer_common.py need
- * not be, for functions that are built in. A script without an interpreter at hand starts one,
- * which runs the command line from its beginning: then this does not return, unless there is no
- * interpreter. cli_script_close in any case. */
-bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
-                     const char *function);
+/* An exit code, not 0 with a message where the file or the function is not there; the files
+ * infer_common.py and infer_auto.py need not be, for functions that are built in. A script without
+ * an interpreter at hand starts one, which runs the command line from its beginning: then this does
+ * not return, unless there is no interpreter. cli_script_close in any case. */
+int cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                    const char *function);
 void cli_script_close(cli_script *script);
 /* The interpreter: $QUENCH_PYTHON, or python3. */
 const char *cli_python(void);

@@ -212,9 +212,14 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
     const int64_t iteration =
         v->iterations.count ? strtoll(v->iterations.at[v->iterations.count - 1], NULL, 10) : 0;
     if (job->function.name) {
-        const qn_function_options o = {QN_OPTIONS_VERSION,        .graph = *graph,
-                                       .function = job->function, .iteration = iteration,
-                                       .save_dir = save_dir(v),   .threads = threads_of(v)};
+        const qn_function_options o = {QN_OPTIONS_VERSION,
+                                       .graph = *graph,
+                                       .function = job->function,
+                                       .iteration = iteration,
+                                       .save_dir = save_dir(v),
+                                       .threads = threads_of(v),
+                                       .input_types = v->edge.input_types.at,
+                                       .n_input_types = v->edge.input_types.count};
         return qn_function_run(out, cli->ctx, model, &o);
     }
     qn_eval_options eval = eval_options(v, graph);
@@ -259,31 +264,54 @@ static bool is_made_by_script(const quant_values *v, const char *path)
            ending && strcmp(ending, ".py") == 0;
 }
 
+/* Nothing feeds the model. */
+static bool makes_no_run(const quant_values *v)
+{
+    return v->mix.make_template || v->list;
+}
+
+/* A script without the name of a function: to quantize, others feed the model; to infer, none
+ * could. */
+static bool check_function(const quant_values *v)
+{
+    if (v->run.function)
+        return true;
+    if (strcmp(v->run.mode, "infer") == 0) {
+        cli_error("quant: --user-defined-script needs --infer-func: which function of %s is meant?",
+                  v->run.script);
+        return false;
+    }
+    if (!makes_no_run(v) && !v->common.program->run)
+        cli_note("--user-defined-script has no effect here without --infer-func: %s",
+                 v->data.data.count ? "the data of --data feed the model"
+                                    : "infer_auto feeds the model with random numbers");
+    return true;
+}
+
 int quant_run(cli_work *cli, const void *parsed)
 {
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
     cli_script script = {.function = {.name = v->run.function}};
     const bool made = is_made_by_script(v, path);
-    if (made &&
-        !cli_script_model(&path, v->common.program, v->run.script, v->graph.origin.weights))
+    if (made && !cli_script_model(&path, v->common.program, v->run.script, v->graph.origin.weights))
         return CLI_FAILED;
+    int code = CLI_DONE;
     size_t mode = 0;
     while (strcmp(modes[mode].name, v->run.mode) != 0)
         mode++;
-    const bool scripted =
-        v->run.script && modes[mode].needs_function && (!made || v->run.function);
-    if (scripted && !cli_script_fits(v->run.script))
+    const bool wanted = v->run.script && modes[mode].needs_function && (!made || v->run.function);
+    if (wanted && (!cli_script_fits(v->run.script) || !check_function(v)))
         return CLI_USAGE;
-    const bool opened =
-        !scripted || cli_script_open(&script, v->common.program, v->run.script, v->run.function);
+    if (wanted && v->run.function && !makes_no_run(v))
+        code = cli_script_open(&script, v->common.program, v->run.script, v->run.function);
     job_values job = {v, script.function};
     job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
     job.function.batch_size = v->batch;
     job.function.strict = v->data.strict;
     cli_config_inputs(&job.function, &v->common);
-    const int code =
-        opened ? cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job) : CLI_FAILED;
+    if (code == CLI_DONE)
+        code = cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job);
     cli_script_close(&script);
     return code;
 }

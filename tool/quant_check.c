@@ -180,6 +180,19 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
     return true;
 }
 
+/* A model of whose first input the batch is said runs batches of that size. */
+static bool check_batch(const quant_values *v, const cli_command *command)
+{
+    const cli_list *shapes = &v->graph.origin.shapes;
+    if (!shapes->count || !shapes->at[0] || !cli_given(v, command, "batch-size") ||
+        strtoll(shapes->at[0], NULL, 10) == v->batch)
+        return true;
+    cli_error("quant: --batch-size %lld and --input-shapes %s ... exclude each other: the first "
+              "dimension is the batch",
+              (long long)v->batch, shapes->at[0]);
+    return false;
+}
+
 /* ---- What "input-configs" say ---------------------------------------------------------------- */
 
 static bool set_from(quant_values *v, const cli_command *command, const char *option,
@@ -318,13 +331,12 @@ typedef struct condition {
 } condition;
 
 static const condition conditions[] = {
-    {"quant-mode", quantizes, "run mode quant or compare"},
+    {"quant-mode", runs, "a run mode other than convert"},
     {"generate-scale-json", quantizes, "run mode quant or compare"},
     {"generate-template", quantizes, "run mode quant or compare"},
     {"mean", quantizes, "run mode quant or compare"},
     {"std", quantizes, "run mode quant or compare"},
-    {"quantize-input-dtype", quantizes,
-     "run mode quant or compare: a quantized model has the types that it was made with"},
+    {"quantize-input-dtype", runs, "a run mode other than convert"},
     {"dump", quantizes, "run mode quant or compare"},
     {"bit-width", quantizes, "run mode quant or compare"},
     {"data", runs, "a run mode other than convert"},
@@ -402,7 +414,7 @@ bool quant_check(void *values, const cli_command *command)
     if (!check_model(v) || !take_input_types(v, command) || !check_clashes(v, command) ||
         !check_target(v, command) || !check_numbers(v, command) ||
         !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||
-        !check_chip(v, command) || !check_opset(v))
+        !check_batch(v, command) || !check_chip(v, command) || !check_opset(v))
         return false;
     tell_idle(v, command);
     return true;

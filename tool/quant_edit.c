@@ -40,8 +40,27 @@ static bool is_static(const qn_model *model)
     return true;
 }
 
+/* The largest batch that an input fixes; 0: none does. */
+static int64_t fixed_batch(const qn_model *model)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < qn_model_input_count(model); i++) {
+        qn_value_info info;
+        qn_model_input_info(&info, model, i);
+        if (info.rank > 0 && info.dims[0] > most)
+            most = info.dims[0];
+    }
+    return most;
+}
+
 int64_t quant_file_batch(const quant_values *v, const qn_model *model)
 {
+    if (cli_given(v, &cli_cmd_quant, "batch-size") && is_static(model) &&
+        v->batch > fixed_batch(model))
+        cli_note(
+            "--batch-size %lld: the model's batch is fixed at %lld, so it is run several times "
+            "for each",
+            (long long)v->batch, (long long)fixed_batch(model));
     const bool asked = cli_given(v, &cli_cmd_quant, "ir-batch");
     if (is_static(model)) {
         if (asked)

@@ -59,14 +59,23 @@ static qn_status run_object(void *user, qn_executor *executor, double *metric)
     return status;
 }
 
-static bool open_object(cli_script *out, const char *path, const char *function)
+static bool is_known(const char *function)
+{
+    bool known = false;
+    for (size_t i = 0; qn_infer_name(i); i++)
+        known = known || strcmp(qn_infer_name(i), function) == 0;
+    return known;
+}
+
+/* What it lacks may be built in. */
+static int open_object(cli_script *out, const char *path, const char *function)
 {
     char *direct = NULL;
     if (!strchr(path, '/')) { /* a name without a folder would be looked for elsewhere */
         direct = malloc(strlen(path) + 3);
         if (!direct) {
             cli_error("out of memory");
-            return false;
+            return CLI_FAILED;
         }
         memcpy(direct, "./", 2);
         strcpy(direct + 2, path);
@@ -75,14 +84,18 @@ static bool open_object(cli_script *out, const char *path, const char *function)
     free(direct);
     if (!out->object) {
         cli_error("%s: cannot be loaded: %s", path, dlerror());
-        return false;
+        return CLI_FAILED;
     }
     out->own = find_function(out->object, function);
-    if (!out->own)
+    if (!out->own && is_known(function))
+        return CLI_DONE;
+    if (!out->own) {
         cli_error("%s has no function '%s' (a qn_infer_fn, see quench/jobs.h)", path, function);
+        return CLI_USAGE;
+    }
     out->function.run = run_object;
     out->function.user = out;
-    return out->own != NULL;
+    return CLI_DONE;
 }
 
 /* ---- Scripts --------------------------------------------------------------------------------- */
@@ -178,18 +191,18 @@ static void start_interpreter(const cli_program *program)
     free(argv);
 }
 
-static bool open_script(cli_script *out, const cli_program *program, const char *function)
+static int open_script(cli_script *out, const cli_program *program, const char *function)
 {
     if (!program->run) {
         start_interpreter(program);
-        return false;
+        return CLI_FAILED;
     }
     out->name = strdup(function);
     if (!out->name)
         cli_error("out of memory");
     out->function.run = program->run;
     out->function.user = out->name;
-    return out->name != NULL;
+    return out->name ? CLI_DONE : CLI_FAILED;
 }
 
 /* The interpreter makes the model before it calls the command again, which finds it as a file. */
@@ -212,14 +225,12 @@ bool cli_script_model(const char **path, const cli_program *program, const char 
 
 /* ---- Either ---------------------------------------------------------------------------------- */
 
-/* The vendor's file of infer functions need not be there: what it is known for is built in. */
+/* The vendor's files of infer functions need not be there: what they are known for is built in. */
 static bool is_built_in(const char *path, const char *function)
 {
-    const char *slash = strrchr(path, '/');
-    bool known = false;
-    for (size_t i = 0; function && qn_infer_name(i); i++)
-        known = known || strcmp(qn_infer_name(i), function) == 0;
-    return known && strcmp(slash ? slash + 1 : path, "infer_common.py") == 0 &&
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return is_known(function) &&
+           (strcmp(name, "infer_common.py") == 0 || strcmp(name, "infer_auto.py") == 0) &&
            access(path, F_OK) != 0;
 }
 
@@ -234,22 +245,17 @@ bool cli_script_fits(const char *path)
     return fits;
 }
 
-bool cli_script_open(cli_script *out, const cli_program *program, const char *path,
-                     const char *function)
+int cli_script_open(cli_script *out, const cli_program *program, const char *path,
+                    const char *function)
 {
     *out = (cli_script){.function = {.name = function, .script = path}};
     if (is_built_in(path, function)) {
         out->function.script = NULL;
-        return true;
+        return CLI_DONE;
     }
     if (access(path, R_OK) != 0) {
         cli_error("%s: %s", path, strerror(errno));
-        return false;
-    }
-    if (!function) {
-        cli_error("quant: --user-defined-script needs --infer-func: which function of %s is meant?",
-                  path);
-        return false;
+        return CLI_FAILED;
     }
     return ends_with(path, ".so") ? open_object(out, path, function)
                                   : open_script(out, program, function);

@@ -3,7 +3,7 @@ import ctypes
 import os
 
 MAX_RANK = 16
-OK, INVALID, CANCELLED = 0, 4, 6
+OK, INVALID, CANCELLED, OPTION = 0, 4, 6, 8
 
 
 class Tensor(ctypes.Structure):

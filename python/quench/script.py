@@ -13,6 +13,10 @@ import traceback
 from quench import library, torch_model
 
 
+class Unknown(Exception):
+    """The script has no such function."""
+
+
 class Returned(Exception):
     """What a function returned is no accuracy."""
 
@@ -60,7 +64,7 @@ class Host:
             return None
         if name not in onnx_infer_func:
             known = ", ".join(sorted(onnx_infer_func)) or "none"
-            raise LookupError(
+            raise Unknown(
                 f"{path} registers no infer function '{name}' with onnx_infer_func (it has: {known})"
             )
         return onnx_infer_func[name]
@@ -92,6 +96,10 @@ class Host:
         try:
             if isinstance(result, (str, bytes)):
                 raise TypeError
+            if isinstance(result, (list, tuple)) and len(result) == 1:
+                return Host.number(name, result[0])
+            if getattr(result, "size", 0) == 1 and hasattr(result, "reshape"):
+                result = result.reshape(-1)[0]
             return float(result)
         except (TypeError, ValueError):
             raise Returned(
@@ -112,10 +120,8 @@ class Host:
             return self.lib.qn_executor_fail(handle, library.CANCELLED, b"cancelled")
         except Returned as error:
             return self.fail(handle, str(error))
-        except LookupError as error:
-            if self.loaded is None or "registers no infer function" not in str(error):
-                self.show()
-            return self.fail(handle, str(error))
+        except Unknown as error:
+            return self.fail(handle, str(error), library.OPTION)
         except BaseException as error:
             self.show()
             words = traceback.format_exception_only(type(error), error)[-1].strip()
@@ -130,9 +136,9 @@ class Host:
         sys.stdout.flush()
         traceback.print_exception(kind, error, frames)
 
-    def fail(self, handle, message):
+    def fail(self, handle, message, status=library.INVALID):
         line = message.replace("\n", " ").encode("utf-8", "surrogateescape")
-        return self.lib.qn_executor_fail(handle, library.INVALID, line)
+        return self.lib.qn_executor_fail(handle, status, line)
 
 
 def main(argv):

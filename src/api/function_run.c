@@ -26,6 +26,8 @@ static qn_status run(qn_report *report, qn_context *ctx, qn_model *model,
                                          .iteration = o->iteration > 0 ? o->iteration : 1,
                                          .save_dir = o->save_dir,
                                          .run_mode = "infer",
+                                         .input_types = o->input_types,
+                                         .n_input_types = o->n_input_types,
                                          .threads = o->threads,
                                          .report = &report->root};
     const double start = qn_clock_ms();

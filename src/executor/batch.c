@@ -172,8 +172,25 @@ static qn_status make_room(void **buffer, size_t *size, qn_context *ctx, size_t 
     return QN_OK;
 }
 
-static qn_status convert(qn_tensor *out, void *to, qn_context *ctx, const qn_value_info *info,
-                         const qn_tensor *given)
+/* Floats of the input's type are the nearest there are; infinities must have been such before. */
+static bool round_all(float *to, const qn_tensor *from)
+{
+    const int64_t count = qn_tensor_count(from);
+    for (int64_t at = 0; at < count; at += PIECE) {
+        double before[PIECE];
+        const int64_t n = QN_MIN(count - at, PIECE);
+        qn_load_f64(before, from->dtype, from->data, at, n);
+        for (int64_t i = 0; i < n; i++) {
+            to[at + i] = (float)before[i];
+            if (isinf(to[at + i]) && !isinf(before[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static qn_status convert(bool *rounded, qn_tensor *out, void *to, qn_context *ctx,
+                         const qn_value_info *info, const qn_tensor *given)
 {
     int64_t lost = -1;
     out->dtype = info->dtype;
@@ -182,7 +199,8 @@ static qn_status convert(qn_tensor *out, void *to, qn_context *ctx, const qn_val
         convert_pixels(to, given->data, qn_tensor_count(given));
     else
         lost = convert_all(to, info->dtype, given);
-    if (lost < 0)
+    *rounded = lost >= 0 && info->dtype == QN_FLOAT32 && round_all(to, given);
+    if (lost < 0 || *rounded)
         return QN_OK;
     double value;
     char why[96];
@@ -190,6 +208,26 @@ static qn_status convert(qn_tensor *out, void *to, qn_context *ctx, const qn_val
     snprintf(why, sizeof why, ", and %.17g at place %lld is no %s", value, (long long)lost,
              qn_dtype_name(info->dtype));
     return fail_input(ctx, info, given, why);
+}
+
+/* As the QuantizeLinear would that stood in front of the input: clamp(rint(x / scale) + zero). */
+static void quantize_all(void *to, qn_dtype dtype, const qn_batch_scale *by, const qn_tensor *from)
+{
+    const int bits = qn_dtype_get(dtype)->bits;
+    const bool is_signed = dtype != QN_UINT8;
+    const double least = is_signed ? -(double)(1 << (bits - 1)) : 0;
+    const double most = is_signed ? (double)(1 << (bits - 1)) - 1 : (double)(1 << bits) - 1;
+    const int64_t count = qn_tensor_count(from);
+    for (int64_t at = 0; at < count; at += PIECE) {
+        double numbers[PIECE];
+        const int64_t n = QN_MIN(count - at, PIECE);
+        qn_load_f64(numbers, from->dtype, from->data, at, n);
+        for (int64_t i = 0; i < n; i++) {
+            const double q = (double)rintf((float)numbers[i] / by->scale) + (double)by->zero;
+            numbers[i] = q >= least ? QN_MIN(q, most) : least;
+        }
+        qn_store_f64(to, dtype, at, numbers, n);
+    }
 }
 
 static qn_status take_input(qn_batch_inputs *b, qn_context *ctx, const qn_value_info *info,
@@ -203,7 +241,20 @@ static qn_status take_input(qn_batch_inputs *b, qn_context *ctx, const qn_value_
         !qn_tensor_bytes(&bytes, info->dtype, given->rank, given->dims))
         return fail_input(ctx, info, given, "");
     QN_TRY(make_room(&b->buffers[i], &b->sizes[i], ctx, bytes));
-    return convert(&b->tensors[i], b->buffers[i], ctx, info, given);
+    if (b->scales && b->scales[i].scale > 0 && qn_dtype_is_float(given->dtype)) {
+        quantize_all(b->buffers[i], info->dtype, &b->scales[i], given);
+        b->tensors[i].dtype = info->dtype;
+        b->tensors[i].data = b->buffers[i];
+        return QN_OK;
+    }
+    bool rounded;
+    QN_TRY(convert(&rounded, &b->tensors[i], b->buffers[i], ctx, info, given));
+    if (rounded && !b->noted)
+        qn_log(ctx, QN_LOG_NOTE,
+               "input '%s' is float32: the numbers of %s that it is given are rounded", info->name,
+               qn_dtype_name(given->dtype));
+    b->noted = b->noted || rounded;
+    return QN_OK;
 }
 
 /* ---- All of it ------------------------------------------------------------------------------- */

@@ -5,6 +5,11 @@
 #include "base/fingerprint.h"
 #include "ir/tensor.h"
 
+typedef struct qn_batch_scale {
+    float scale;
+    int64_t zero;
+} qn_batch_scale;
+
 /* What a forward gives, as the model takes it: `pieces` runs one after the other. */
 typedef struct qn_batch_inputs {
     /* [n_inputs], converted; of all pieces */
@@ -15,6 +20,11 @@ typedef struct qn_batch_inputs {
     void **buffers;
     /* Their sizes in bytes */
     size_t *sizes;
+    /* [n_inputs]: inputs of integers that floats are quantized for; scale 0: it takes what
+     * converts. NULL: all do */
+    qn_batch_scale *scales;
+    /* Somebody was told that numbers were rounded to the input's type. */
+    bool noted;
     int64_t pieces;
     /* Samples: dim 0 of the first input that is split, or that there is */
     int64_t rows;

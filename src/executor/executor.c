@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "model/prepare.h"
+#include "ops/eval.h"
+#include "pass/qdq_to_integer.h"
 #include "quant/observe.h"
 
 static const qn_executor_stage stages[] = {
@@ -141,10 +143,29 @@ static qn_status make_arrays(qn_executor *e)
     return made ? QN_OK : qn_fail_nomem(e->ctx);
 }
 
+/* What integers of the model's inputs mean, for a function that gives the float model's numbers. */
+static qn_status find_scales(qn_executor *e)
+{
+    const qn_graph *graph = e->options->model->graph;
+    e->batch.scales = qn_arena_array(&e->arena, graph->n_inputs + 1, sizeof *e->batch.scales);
+    QN_TRY_ALLOC(e->ctx, e->batch.scales);
+    for (size_t i = 0; i < graph->n_inputs; i++) {
+        const qn_value *input = graph->inputs[i];
+        const qn_node *d = input->n_users ? input->users[0] : NULL;
+        if (!d || !qn_is_dequantize(d) || !d->in[1]->data || qn_tensor_count(d->in[1]->data) != 1)
+            continue;
+        const qn_tensor *zero = d->n_in > 2 && d->in[2] ? d->in[2]->data : NULL;
+        e->batch.scales[i].scale = (float)qn_tensor_f64(d->in[1]->data, 0);
+        e->batch.scales[i].zero = zero ? qn_tensor_i64(zero, 0) : 0;
+    }
+    return QN_OK;
+}
+
 static qn_status open_executor(qn_executor *e)
 {
     const qn_executor_options *o = e->options;
     const qn_function *f = o->function;
+    e->batch.noted = qn_executor_stage_of(e)->may_stop; /* the float pass told it */
     e->facts = (qn_executor_facts){.iteration = o->iteration,
                                    .batch_size = f->batch_size > 0 ? f->batch_size : 1,
                                    .dataset = f->dataset,
@@ -157,6 +178,8 @@ static qn_status open_executor(qn_executor *e)
                                    .n_inputs = o->model->graph->n_inputs,
                                    .n_outputs = o->model->graph->n_outputs};
     QN_TRY(make_arrays(e));
+    if (o->n_input_types && o->stage == QN_EXECUTE_INFER)
+        QN_TRY(find_scales(e));
     QN_TRY(find_layers(e));
     describe_inputs(e);
     if (o->baseline && qn_executor_stage_of(e)->may_stop)

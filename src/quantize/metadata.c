@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "compare/layer_comparison.h"
 #include "ops/numerics.h"
@@ -138,6 +139,28 @@ static qn_status describe_tables(qn_model *model, const qn_quantizer *q)
     return qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, q->settings.table_bits);
 }
 
+/* What the integers of inputs mean. */
+static qn_status describe_inputs(qn_model *model, const qn_quantizer *q)
+{
+    for (size_t i = 0; i < model->graph->n_inputs; i++) {
+        const qn_value *input = model->graph->inputs[i];
+        const qn_quant_value *v = qn_quant_value_of(q, input);
+        const qn_value_encoding *encoding = qn_quant_root(q, v)->encoding;
+        char number[QN_NUMBER_SIZE];
+        if (v->type == QN_UNDEFINED || !encoding)
+            continue;
+        char *key = qn_arena_format(&model->arena, "quench.input_scale.%s", input->name);
+        QN_TRY_ALLOC(model->ctx, key);
+        QN_TRY(qn_model_set_metadata(model, key,
+                                     qn_number_format_float(number, encoding->params->scale)));
+        key = qn_arena_format(&model->arena, "quench.input_zero_point.%s", input->name);
+        QN_TRY_ALLOC(model->ctx, key);
+        snprintf(number, sizeof number, "%lld", (long long)encoding->params->zero);
+        QN_TRY(qn_model_set_metadata(model, key, number));
+    }
+    return QN_OK;
+}
+
 qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quantize_input *input)
 {
     char print[QN_FINGERPRINT_TEXT], bits[16];
@@ -167,6 +190,7 @@ qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quan
     QN_TRY(describe_patterns(model, "quench.widths", s->widths, s->n_widths));
     QN_TRY(describe_tables(model, q->quantizer));
     QN_TRY(describe_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
+    QN_TRY(describe_inputs(model, q->quantizer));
     if (input->given)
         return QN_OK;
     const qn_fingerprint data = input->scales ? input->scales->data : input->stats->data;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "quant/output_scale.h"
 #include "quant/reasons.h"
 
@@ -36,6 +37,26 @@ static void report_scales(qn_item *root, const qn_quantized_model *q)
         qn_item_text(row, "output", graph->outputs[i]->name);
         qn_item_text(row, "scale",
                      qn_output_scale_format(number, q->model, graph->outputs[i]->name));
+    }
+}
+
+/* What the integers of inputs mean, where these have types of their own. */
+static void report_inputs(qn_item *root, const qn_quantized_model *made)
+{
+    const qn_quantizer *q = made->quantizer;
+    qn_item *table = NULL;
+    for (size_t i = 0; i < q->graph->n_inputs; i++) {
+        const qn_quant_value *v = qn_quant_value_of(q, q->graph->inputs[i]);
+        const qn_value_encoding *encoding = qn_quant_root(q, v)->encoding;
+        char number[QN_NUMBER_SIZE];
+        if (v->type == QN_UNDEFINED || !encoding)
+            continue;
+        table = table ? table : qn_item_table(root, "input_scales");
+        qn_item *row = qn_item_row(table);
+        qn_item_text(row, "input", q->graph->inputs[i]->name);
+        qn_item_text(row, "type", qn_dtype_name(v->type));
+        qn_item_text(row, "scale", qn_number_format_float(number, encoding->params->scale));
+        qn_item_int(row, "zero_point", encoding->params->zero);
     }
 }
 
@@ -198,6 +219,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
         QN_TRY(qn_error_report(root, result, input, compared ? compared : DEFAULT_COMPARED));
     report_noise(root, result, input);
     note_functions(result, input);
+    report_inputs(root, q);
     report_scales(root, q);
     qn_refinements_report(root, result, input);
     report_float(root, q->quantizer);

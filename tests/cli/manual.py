@@ -253,6 +253,7 @@ def check(command, wanted):
     done = subprocess.run(["./" + words[0], *words[1:]], capture_output=True, text=True,
                           env={**os.environ, "QUENCH_PYTHON": sys.executable})
     print(done.returncode, " ".join(words), flush=True)
+    assert "has no effect" not in done.stderr and "batch is fixed" not in done.stderr, done.stderr
     if wanted.startswith("!"):
         assert done.returncode == 3 and NOT_YET in done.stderr and wanted[1:].lower() in done.stderr.lower(), done
     elif wanted == "accuracy":

@@ -90,7 +90,7 @@ def shape(executor):
 
 @onnx_infer_func.register("lossy")
 def lossy(executor):
-    executor.forward(np.full((1, 1, 28, 28), 0.1))
+    executor.forward(np.full((1, 1, 28, 28), 1e300))
 
 @onnx_infer_func.register("lazy")
 def lazy(executor):
@@ -201,6 +201,31 @@ def other_end(executor):
     return 50.0 if count == executor.iteration else 60.0
 '''
 
+NUMBERS = '''
+import numpy as np
+from onnx_quantize_tool.common.register import onnx_infer_func
+
+@onnx_infer_func.register("doubles")
+def doubles(executor):
+    x = np.load("rows.npy").astype(np.float64) + 1e-9
+    for i in range(executor.iteration):
+        executor.forward(x[i : i + 1])
+    return (np.array([5.0]),)
+
+@onnx_infer_func.register("floats")
+def floats(executor):
+    x = np.load("rows.npy") - 0.3
+    return float(sum(executor.forward(x[i : i + 1])[0].sum() for i in range(executor.iteration)))
+
+@onnx_infer_func.register("key")
+def key(executor):
+    return {}["labels"]
+
+@onnx_infer_func.register("index")
+def index(executor):
+    return [][3]
+'''
+
 COMMON = '''
 import numpy as np
 from onnx_quantize_tool.common.register import onnx_infer_func
@@ -238,7 +263,7 @@ def make_files():
     np.save("data/imagenet_label_b10_s1.npy", numbers.integers(0, 10, (3, 10)))
     np.save("rows.npy", x.reshape(30, 1, 28, 28))
     for name, text in (("demo", SAMPLE), ("others", OTHERS), ("stops", STOPS), ("uneven", UNEVEN),
-                       ("early", EARLY),
+                       ("early", EARLY), ("numbers", NUMBERS),
                        ("helper", "")):
         with open(f"scripts/{name}.py", "w", encoding="utf-8") as file:
             file.write(text)
@@ -303,6 +328,47 @@ def test_early_stop():
     (row,) = json.loads(done.stdout)["strategies"]
     assert "change" not in row and abs(row["quantization_loss"] - 100 * row["tensor_error"]) < 1e-3, row
     assert "stopped after 3 of 4 forwards" in done.stderr, done.stderr
+
+
+def test_no_function():
+    """A script without a function: infer_auto feeds a quantization, a template needs none; -r infer has nothing to run."""
+    script = ("-uds", "scripts/numbers.py")
+    done = run(*script, "-if", "infer_auto", "-i", "2", "--save-dir", "auto")
+    assert "random numbers" in done.stderr and "registers no" not in done.stderr, done.stderr
+    done = run(*script, "-i", "2", "--save-dir", "auto")
+    assert "note: --user-defined-script has no effect here without --infer-func: infer_auto" in done.stderr, done.stderr
+    done = run("-uds", "infer_auto.py", "-if", "infer_auto", "-i", "2", "--save-dir", "auto")
+    assert "no effect" not in run(*script, "-gt", "--save-dir", "auto").stderr
+    assert "needs --infer-func" in run(*script, "-r", "infer", code=2).stderr
+    assert "registers no infer function" in run(*script, "-if", "none", "--save-dir", "auto", code=2).stderr
+
+
+def test_numbers():
+    """What converts is converted, and said once; one number in a list or array is an accuracy."""
+    done = run("-uds", "scripts/numbers.py", "-if", "doubles", "-i", "3", "-qm", "kl", "--save-dir", "doubles")
+    assert done.stderr.count("the numbers of float64 that it is given are rounded") == 1, done.stderr
+    assert "float accuracy  5.0000" in done.stdout, done.stdout
+    for name, words in (("key", "KeyError: 'labels'"), ("index", "IndexError: list index out of range")):
+        done = run("-uds", "scripts/numbers.py", "-if", name, "-i", "3", "--save-dir", "doubles", code=1)
+        assert f"quench: infer function '{name}': {words}" in done.stderr, done.stderr
+
+
+def test_integer_inputs():
+    """With the -qid of then a quantized model is run on the float data, quantized for it."""
+    words = ("-uds", "scripts/numbers.py", "-if", "floats", "-i", "6", "-b", "8", "-qm", "mse")
+    made = json.loads(run(*words, "-qid", "uint8", "--save-dir", "typed", "--json").stdout)
+    (row,) = made["input_scales"]
+    info = subprocess.run([QUENCH, "inspect", made["file"]], capture_output=True, text=True).stdout.split()
+    assert info[info.index("quench.input_scale.image") + 1] == row["scale"] and float(row["scale"]) < 0.1, info
+    assert info[info.index("quench.input_zero_point.image") + 1] == str(row["zero_point"]) != "0", info
+    run(*words, "--save-dir", "untyped")
+    scores = []
+    for folder, more in (("typed", ("-qid", "uint8")), ("untyped", ())):
+        done = subprocess.run([QUENCH, "quant", "-r", "infer", "-m", f"{folder}/fashion_quantize.onnx", *words[:6], *more],
+                              capture_output=True, text=True, env={**os.environ, "QUENCH_PYTHON": sys.executable})
+        assert "no effect" not in done.stderr, done.stderr
+        scores.append(done.stdout.split("accuracy")[1].split()[0])
+    assert scores[0] == scores[1], scores
 
 
 def test_gains():
@@ -384,10 +450,10 @@ def test_bad():
     done = run(*others, "shape", code=1)
     assert "input 'image': expected float32[" in done.stderr and "got float32[1,28,28]" in done.stderr
     done = run(*others, "lossy", code=1)
-    assert "0.1" in done.stderr and "is no float32" in done.stderr
+    assert "1.0000000000000001e+300 at place 0 is no float32" in done.stderr, done.stderr
     done = run(*others, "lazy", code=1)
     assert "never called forward" in done.stderr
-    done = run(*others, "missing", code=1)
+    done = run(*others, "missing", code=2)
     assert "registers no infer function 'missing'" in done.stderr and "lazy" in done.stderr
     done = run(*others, "goes_on", code=1)
     assert "'goes_on' went on after a forward that failed" in done.stderr, done.stderr
@@ -412,7 +478,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_files()
-        for test in (test_sample, test_strategies, test_uneven, test_early_stop, test_gains, test_one_by_one, test_facts,
+        for test in (test_sample, test_strategies, test_uneven, test_early_stop, test_gains, test_no_function,
+                     test_numbers, test_integer_inputs, test_one_by_one, test_facts,
                      test_two_at_once, test_built_in, test_stopped, test_bad):
             test()
             print(f"{test.__name__}: ok")

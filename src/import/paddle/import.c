@@ -176,12 +176,21 @@ static qn_status open_in_folder(const char **path, paddle_import *import)
     return qn_fail(ctx, QN_E_FORMAT, "no model is in the folder; name its file");
 }
 
-static bool is_json(const qn_map *map)
+static bool is_json(qn_string text)
 {
     size_t at = 0;
-    while (at < map->size && strchr(" \t\r\n", map->data[at]) && map->data[at])
+    while (at < text.length && text.text[at] && strchr(" \t\r\n", text.text[at]))
         at++;
-    return at < map->size && map->data[at] == '{';
+    return at < text.length && text.text[at] == '{';
+}
+
+static qn_status read_program(paddle_import *import, qn_string program)
+{
+    qn_paddle_program *p = &import->program;
+    QN_TRY(is_json(program) ? qn_paddle_read_pir(p, program.text, program.length)
+                            : qn_paddle_read_program(p, program.text, program.length));
+    qn_paddle_sort_ports(p);
+    return QN_OK;
 }
 
 static qn_status read(paddle_import *import)
@@ -193,25 +202,43 @@ static qn_status read(paddle_import *import)
         QN_TRY(open_in_folder(&path, import));
     if (model->n_maps == 0)
         return qn_fail(p->ctx, QN_E_FORMAT, "the file is empty");
-    const qn_map map = model->maps[0];
-    QN_TRY(is_json(&map) ? qn_paddle_read_pir(p, map.data, map.size)
-                         : qn_paddle_read_program(p, map.data, map.size));
-    qn_paddle_sort_ports(p);
+    QN_TRY(
+        read_program(import, (qn_string){(const char *)model->maps[0].data, model->maps[0].size}));
     QN_TRY(qn_paddle_find_parameters(&weights, p, import->source, path));
     return qn_paddle_load_parameters(p, model, weights);
 }
 
-qn_status qn_paddle_load(qn_model **out, qn_model_source *source)
+/* Parameters of which nothing is said come from files. */
+static qn_status load(qn_model **out, qn_model_source *source, const qn_paddle_bytes *bytes)
 {
     paddle_import import = {.source = source, .program = {.ctx = source->ctx}};
     qn_status status;
     QN_TRY_OR_DONE(qn_graph_builder_open(&import.builder, source, "PaddlePaddle"));
     qn_paddle_program_init(&import.program, source->ctx, &import.builder.model->arena);
-    QN_TRY_OR_DONE(read(&import));
+    if (bytes) {
+        QN_TRY_OR_DONE(read_program(&import, bytes->program));
+        QN_TRY_OR_DONE(qn_paddle_read_parameters(&import.program, bytes->parameters.text,
+                                                 bytes->parameters.length));
+    } else {
+        QN_TRY_OR_DONE(read(&import));
+    }
     QN_TRY_OR_DONE(convert(&import));
     *out = qn_graph_builder_take(&import.builder);
 done:
     qn_paddle_program_free(&import.program);
     qn_graph_builder_close(&import.builder);
     return status;
+}
+
+qn_status qn_paddle_load(qn_model **out, qn_model_source *source)
+{
+    return load(out, source, NULL);
+}
+
+qn_status qn_paddle_load_bytes(qn_model **out, qn_context *ctx, const qn_paddle_bytes *bytes)
+{
+    static const qn_model_load_options options = QN_MODEL_LOAD_OPTIONS_INIT;
+    qn_model_source source = {.ctx = ctx, .path = "", .options = &options};
+    *out = NULL;
+    return load(out, &source, bytes);
 }

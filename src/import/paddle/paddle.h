@@ -86,6 +86,13 @@ void qn_paddle_sort_ports(qn_paddle_program *p);
 /* The importer's `load`. */
 QN_MUST_CHECK qn_status qn_paddle_load(qn_model **out, qn_model_source *source);
 
+/* Both files from memory, which must outlive the model. */
+typedef struct qn_paddle_bytes {
+    qn_string program, parameters;
+} qn_paddle_bytes;
+QN_MUST_CHECK qn_status qn_paddle_load_bytes(qn_model **out, qn_context *ctx,
+                                             const qn_paddle_bytes *bytes);
+
 /* The element type of a number of VarType.Type; QN_UNDEFINED: it is none. */
 qn_dtype qn_paddle_dtype_of(int64_t number);
 

@@ -335,7 +335,8 @@ static bool find_inner(qn_json_place *out, size_t *at, const qn_json_place *inpu
     for (*at = 0; *at < count && *at < 8; ++*at) {
         /* Places refer to the one that they were found in, which lives in the caller. */
         const qn_json_place input = qn_json_element(inputs, *at);
-        if (qn_program_find(&argument, &input, "arg") && qn_program_find(out, &argument, "as_graph")) {
+        if (qn_program_find(&argument, &input, "arg") &&
+            qn_program_find(out, &argument, "as_graph")) {
             out->parent = inputs;
             return true;
         }
@@ -475,7 +476,8 @@ static qn_status read_outputs(program_graph *g, const qn_json_place *module)
         const qn_json_place spec = qn_json_element(&specs, i);
         qn_torch_value result;
         qn_value *value;
-        if (!qn_program_find(&own, &spec, "user_output") || !qn_program_find(&argument, &own, "arg") ||
+        if (!qn_program_find(&own, &spec, "user_output") ||
+            !qn_program_find(&argument, &own, "arg") ||
             !qn_program_find(&tensor, &argument, "as_tensor"))
             continue;
         QN_TRY(qn_json_member_text(&name, &tensor, "name"));

@@ -144,7 +144,7 @@ static qn_status take_filter(qn_value **out, tfl_layer *l, size_t i, const int64
     QN_TRY(qn_tfl_raw(out, l, i, QN_ORDER_OWN));
     if (qn_tfl_rank(*out) != (int32_t)rank)
         return qn_tfl_wrong(l, "its filter has %d axes", (int)qn_tfl_rank(*out));
-    QN_TRY(qn_tfl_transpose(out, l, *out, perm, rank));
+    QN_TRY(qn_tfl_turn(out, l, l->in[i], *out, perm));
     while (axis < (int64_t)rank && perm[axis] != t->axis)
         axis++;
     return qn_tfl_dequantize(out, l, *out, t, axis);

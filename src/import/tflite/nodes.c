@@ -1,5 +1,6 @@
 /* Nodes that several converters make. */
 #include <math.h>
+#include <string.h>
 
 #include "import/tflite/tflite.h"
 #include "ir/qparams.h"
@@ -46,6 +47,50 @@ qn_status qn_tfl_transpose(qn_value **y, tfl_layer *l, qn_value *x, const int64_
 {
     return qn_graph_build(y, l->b, &qn_op_Transpose, QN_INPUTS(x),
                           QN_WITH(QN_A_INT_LIST("perm", perm, rank)));
+}
+
+/* Rows along the last axis, one after the other; `at` counts along the others. */
+static void copy_turned(const qn_tensor *to, const qn_tensor *from, const int64_t *perm)
+{
+    int64_t strides[QN_MAX_RANK], at[QN_MAX_RANK] = {0};
+    const size_t size = qn_dtype_get(to->dtype)->size;
+    const int32_t last = to->rank - 1;
+    const int64_t count = qn_tensor_count(to);
+    char *y = to->data;
+    qn_dims_strides(strides, from->rank, from->dims);
+    const size_t step = (size_t)strides[perm[last]] * size;
+    for (int64_t done = 0; done < count; done += to->dims[last]) {
+        const char *x = from->data;
+        for (int32_t d = 0; d < last; d++)
+            x += (size_t)(at[d] * strides[perm[d]]) * size;
+        for (int64_t i = 0; i < to->dims[last]; i++, y += size, x += step)
+            memcpy(y, x, size);
+        for (int32_t d = last - 1; d >= 0 && ++at[d] == to->dims[d]; d--)
+            at[d] = 0;
+    }
+}
+
+qn_status qn_tfl_turn(qn_value **y, tfl_layer *l, tfl_tensor *t, qn_value *x, const int64_t *perm)
+{
+    qn_tensor *tensor;
+    const qn_tensor *from = x->data;
+    if (t->turned && t->turned_first == perm[0]) {
+        *y = t->turned;
+        return QN_OK;
+    }
+    if (!from || t->turned || qn_tensor_count(from) == 0)
+        return qn_tfl_transpose(y, l, x, perm, (size_t)qn_tfl_rank(x));
+    qn_type type = x->type;
+    for (int32_t d = 0; d < from->rank; d++)
+        type.dims[d] = qn_dim_of(from->dims[perm[d]]);
+    QN_TRY(qn_model_tensor(&tensor, l->b->model, &type));
+    copy_turned(tensor, from, perm);
+    qn_model_release(l->b->model, from);
+    t->turned_first = perm[0];
+    QN_TRY(qn_value_rename(x, t->name)); /* a taken name gets a number */
+    QN_TRY(qn_value_constant(&t->turned, l->b->graph, t->name, tensor));
+    *y = t->turned;
+    return QN_OK;
 }
 
 qn_status qn_tfl_reshape(qn_value **y, tfl_layer *l, qn_value *x, const int64_t *dims, size_t rank)

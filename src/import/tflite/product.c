@@ -75,12 +75,16 @@ qn_status qn_tfl_round_input(qn_value **out, tfl_layer *l, qn_value *x, size_t w
 
 /* ---- FULLY_CONNECTED ------------------------------------------------------------------------- */
 
-/* Rows of as many numbers as the weights have columns. */
+/* Rows of as many numbers as the weights have columns; those of pictures stand in the file's order.
+ */
 static qn_status take_rows(qn_value **out, tfl_layer *l, int64_t columns)
 {
     const tfl_tensor *t = l->in[0];
     qn_value *x;
-    QN_TRY(qn_tfl_raw(&x, l, 0, QN_ORDER_OWN));
+    l->raw = true;
+    const qn_status status = qn_tfl_take_flat(&x, l, 0);
+    l->raw = false;
+    QN_TRY(status);
     if (qn_tfl_rank(x) != 2 || qn_tfl_dim(x, 1) != columns)
         QN_TRY(qn_tfl_reshape(&x, l, x, (const int64_t[]){-1, columns}, 2));
     QN_TRY(qn_tfl_dequantize(&x, l, x, t, t->axis));
@@ -136,16 +140,20 @@ static qn_status put_kept(tfl_layer *l, qn_value *y, const qn_value *x, const qn
 /* Weights [F, C]. Integers have rows always, since engines know a Gemm of them with its bias. */
 qn_status qn_tfl_fully_connected(tfl_layer *l)
 {
+    qn_axis_order order;
     qn_value *x, *weights, *bias, *y;
     QN_TRY(qn_tfl_expect(l, 2, 1));
     if (qn_tfl_byte(l, DENSE_FORMAT) != 0)
         return qn_tfl_unsupported(l, "its weights are shuffled");
-    QN_TRY(qn_tfl_raw(&x, l, 0, QN_ORDER_OWN));
+    QN_TRY(qn_tfl_hold(l, l->in[0]));
+    QN_TRY(qn_layout_any(&x, &order, l->layouts, l->in[0]->name));
     QN_TRY(qn_tfl_raw(&weights, l, 1, QN_ORDER_OWN));
     QN_TRY(qn_tfl_bias(&bias, l, 2, 0, 1));
     if (qn_tfl_rank(weights) != 2)
         return qn_tfl_wrong(l, "its weights have %d axes", (int)qn_tfl_rank(weights));
     const bool keeps = qn_tfl_byte(l, DENSE_KEEP_DIMS) && qn_tfl_rank(x) > 2;
+    if (keeps)
+        QN_TRY(qn_tfl_raw(&x, l, 0, QN_ORDER_OWN));
     if (keeps && !qn_tfl_is_quantized(l->in[1]))
         QN_TRY(build_batched(&y, l, weights, bias));
     else

@@ -51,7 +51,7 @@ qn_status qn_tfl_to_shape(tfl_layer *l)
     bool known;
     qn_value *x, *shape, *y;
     QN_TRY(qn_tfl_expect(l, 1, 1));
-    QN_TRY(qn_tfl_take(&x, l, 0, QN_ORDER_OWN));
+    QN_TRY(qn_tfl_take_flat(&x, l, 0));
     if (!qn_tfl_has(l, 1)) {
         QN_TRY(reshape_by_options(&y, l, x));
         return qn_tfl_put(l, 0, y, QN_ORDER_OWN);
@@ -66,17 +66,64 @@ qn_status qn_tfl_to_shape(tfl_layer *l)
     return qn_tfl_put(l, 0, y, QN_ORDER_OWN);
 }
 
+/* The sizes that are left of [N, spatial..., C], of which all that go are 1; false where it takes
+ * more than a Reshape. */
+static bool squeezed_dims(int64_t *dims, size_t *count, const qn_value *x, const bool *gone)
+{
+    const int32_t rank = qn_tfl_rank(x);
+    size_t open = 0;
+    *count = 0;
+    for (int32_t i = 0; i < rank; i++) {
+        const int64_t size = qn_tfl_dim(x, qn_layout_axis(QN_ORDER_CHANNELS_FIRST, rank, i));
+        if (gone[i] && size != 1)
+            return false;
+        if (gone[i])
+            continue;
+        open += size < 0;
+        dims[(*count)++] = size;
+    }
+    return open <= 1;
+}
+
+/* What a pool over a whole picture leaves needs no Transpose. */
+static qn_status squeeze_flat(bool *done, tfl_layer *l, const int64_t *axes, size_t count)
+{
+    int64_t dims[QN_MAX_RANK];
+    bool gone[QN_MAX_RANK] = {false};
+    qn_axis_order order;
+    qn_value *x, *y;
+    QN_TRY(qn_tfl_hold(l, l->in[0]));
+    QN_TRY(qn_layout_any(&x, &order, l->layouts, l->in[0]->name));
+    const int32_t rank = qn_tfl_rank(x);
+    *done = false;
+    for (size_t i = 0; i < count; i++) {
+        int64_t axis = axes[i];
+        QN_TRY(qn_tfl_axis(&axis, l, rank));
+        gone[axis] = true;
+    }
+    QN_TRY(qn_tfl_take_flat(&y, l, 0));
+    if (order == QN_ORDER_OWN || count == 0 || !squeezed_dims(dims, &count, x, gone))
+        return QN_OK;
+    *done = true;
+    QN_TRY(qn_tfl_reshape(&y, l, y, dims, count));
+    return qn_tfl_put(l, 0, y, QN_ORDER_OWN);
+}
+
 qn_status qn_tfl_squeeze(tfl_layer *l)
 {
     int64_t axes[QN_MAX_RANK];
+    bool done;
     qn_value *x, *y;
     const qn_flat_list list = qn_flat_items(&l->options, SQUEEZE_AXES, 4);
     QN_TRY(qn_tfl_expect(l, 1, 1));
-    QN_TRY(qn_tfl_take(&x, l, 0, QN_ORDER_OWN));
     if (list.count > QN_MAX_RANK)
         return qn_tfl_wrong(l, "%zu axes", list.count);
     for (size_t i = 0; i < list.count; i++)
         axes[i] = qn_flat_item_int(&list, i);
+    QN_TRY(squeeze_flat(&done, l, axes, list.count));
+    if (done)
+        return QN_OK;
+    QN_TRY(qn_tfl_take(&x, l, 0, QN_ORDER_OWN));
     if (list.count)
         QN_TRY(qn_tfl_along(&y, l, &qn_op_Squeeze, x, axes, list.count));
     else

@@ -32,6 +32,9 @@ typedef struct tfl_tensor {
     bool known;
     /* What an operator gave. */
     qn_value *holder;
+    /* A constant with its axes in another order, and which one is first there. */
+    qn_value *turned;
+    int64_t turned_first;
     /* Without items: not quantized. */
     qn_flat_list scales, zeros;
     int32_t axis;
@@ -158,6 +161,8 @@ QN_MUST_CHECK qn_status qn_tfl_quantize(qn_value **out, tfl_layer *l, qn_value *
 QN_MUST_CHECK qn_status qn_tfl_real(qn_value **out, tfl_layer *l, size_t i, qn_axis_order order);
 /* What the converter works with: real numbers, or integers where l->raw. */
 QN_MUST_CHECK qn_status qn_tfl_take(qn_value **out, tfl_layer *l, size_t i, qn_axis_order order);
+/* The same for what reshapes it: the numbers stand in the file's order, the axes may not. */
+QN_MUST_CHECK qn_status qn_tfl_take_flat(qn_value **out, tfl_layer *l, size_t i);
 /* The same in the order that is there. */
 QN_MUST_CHECK qn_status qn_tfl_take_any(qn_value **out, qn_axis_order *order, tfl_layer *l,
                                         size_t i);
@@ -196,6 +201,10 @@ QN_MUST_CHECK qn_status qn_tfl_number(qn_value **y, tfl_layer *l, qn_dtype dtype
 QN_MUST_CHECK qn_status qn_tfl_cast(qn_value **y, tfl_layer *l, qn_value *x, qn_dtype dtype);
 QN_MUST_CHECK qn_status qn_tfl_transpose(qn_value **y, tfl_layer *l, qn_value *x,
                                          const int64_t *perm, size_t rank);
+/* The same for weights: a constant is copied at once, and once, so that its file's pages need not
+ * stay in memory beside the copy. */
+QN_MUST_CHECK qn_status qn_tfl_turn(qn_value **y, tfl_layer *l, tfl_tensor *t, qn_value *x,
+                                    const int64_t *perm);
 QN_MUST_CHECK qn_status qn_tfl_reshape(qn_value **y, tfl_layer *l, qn_value *x, const int64_t *dims,
                                        size_t rank);
 QN_MUST_CHECK qn_status qn_tfl_clip(qn_value **y, tfl_layer *l, qn_value *x, double low,

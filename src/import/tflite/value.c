@@ -205,6 +205,28 @@ qn_status qn_tfl_real(qn_value **out, tfl_layer *l, size_t i, qn_axis_order orde
     return real_of(out, l, l->in[i], order);
 }
 
+/* [N, C, 1, ...] and [N, 1, spatial...] have their numbers where the file's order has them. */
+static bool is_flat(const qn_value *value)
+{
+    int32_t wide = 0;
+    for (int32_t i = 2; i < qn_tfl_rank(value); i++)
+        wide += qn_tfl_dim(value, i) != 1;
+    return wide == 0 || qn_tfl_dim(value, 1) == 1;
+}
+
+qn_status qn_tfl_take_flat(qn_value **out, tfl_layer *l, size_t i)
+{
+    qn_axis_order order;
+    const bool raw = l->raw;
+    l->raw = true;
+    const qn_status status = qn_tfl_take_any(out, &order, l, i);
+    l->raw = raw;
+    QN_TRY(status);
+    if (order != QN_ORDER_OWN && is_flat(*out))
+        return raw ? QN_OK : real_of(out, l, l->in[i], order);
+    return qn_tfl_take(out, l, i, QN_ORDER_OWN);
+}
+
 qn_status qn_tfl_take(qn_value **out, tfl_layer *l, size_t i, qn_axis_order order)
 {
     return l->raw ? qn_tfl_raw(out, l, i, order) : qn_tfl_real(out, l, i, order);

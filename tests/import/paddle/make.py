@@ -869,6 +869,46 @@ def gru_time_first():
     return nn.GRU(4, 3, time_major=True)(floats("x", [5, 2, 4]))[0], nn.SimpleRNN(4, 3)(floats("y", [2, 5, 4]))[0]
 
 
+# ---- Scales of a training for integers --------------------------------------------------------------
+
+def several(kind, inputs, attrs, outputs, dtypes):
+    helper = paddle.base.layer_helper.LayerHelper(kind)
+    made = [helper.create_variable_for_type_inference(dtype) for dtype in dtypes]
+    helper.append_op(type=kind, inputs=inputs, outputs={name: [value] for name, value in zip(outputs, made)}, attrs=attrs)
+    return made[0]
+
+
+def constant(numbers):
+    numbers = np.array(numbers, "float32")
+    return paddle.create_parameter(list(numbers.shape), "float32", default_initializer=nn.initializer.Assign(numbers))
+
+
+@case("pdmodel")
+def quantize_linear():
+    x = floats("x", [2, 4, 3], low=-1, high=1)
+    scale, zero, scales = constant([1.1]), constant([0.0]), constant([0.5, 1.0, 1.5, 2.0])
+    attrs = {"quant_axis": -1, "bit_length": 8, "qmin": -128, "qmax": 127, "round_type": 0, "is_test": True, "only_observer": False}
+    weights_of_channels = constant(np.arange(-60, 60, 5).reshape(4, 6))
+    y = several("quantize_linear", {"X": x, "Scale": scale, "ZeroPoint": zero}, attrs, ["Y"], ["float32"])
+    return [several("dequantize_linear", {"X": y, "Scale": scale, "ZeroPoint": zero}, attrs, ["Y"], ["float32"]),
+            several("dequantize_linear", {"X": weights_of_channels, "Scale": scales, "ZeroPoint": constant([0.0] * 4)},
+                    {**attrs, "quant_axis": 0}, ["Y"], ["float32"])]
+
+
+@case()
+def fake_quantize():
+    x, scale, w = floats("x", [2, 4, 3], low=-1, high=1), constant([1.2]), weights([4, 3, 2])
+    names = ["Out", "OutScale", "OutState", "OutAccum"]
+    if PIR:
+        from paddle import _C_ops
+        return [_C_ops.fake_quantize_dequantize_moving_average_abs_max(x, scale, None, None, 0.9, 8, True, 1)[0],
+                _C_ops.fake_channel_wise_quantize_dequantize_abs_max(w, 8, 1, 1)[0] * paddle.mean(x)]
+    return [several("fake_quantize_dequantize_moving_average_abs_max", {"X": x, "InScale": scale},
+                    {"moving_rate": 0.9, "bit_length": 8, "is_test": True, "round_type": 1}, names[:2], ["float32"] * 2),
+            several("fake_channel_wise_quantize_dequantize_abs_max", {"X": w}, {"bit_length": 8, "quant_axis": 1, "round_type": 1}, names[:2],
+                    ["float32"] * 2) * paddle.mean(x)]
+
+
 # ---- Folders with __model__ -------------------------------------------------------------------------
 
 @case("pdmodel")
