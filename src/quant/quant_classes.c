@@ -27,6 +27,31 @@ static const char *refuse_window(const qn_node *node)
     return is_constant_or_absent(node, 2) ? NULL : "its bias is computed while running";
 }
 
+static bool is_square(const qn_value *value)
+{
+    const qn_node *node = value ? value->producer : NULL;
+    if (node && node->op == &qn_op_Pow)
+        return qn_match_is(node->in[1], 2);
+    return node && node->op == &qn_op_Mul && node->in[0] == node->in[1];
+}
+
+/* The Add of a root over two squares. */
+static bool is_sum_of_squares(const qn_node *node)
+{
+    const qn_node *root = node->op == &qn_op_Add ? qn_value_only_user(node->out[0]) : NULL;
+    return root && root->op == &qn_op_Sqrt && is_square(node->in[0]) && is_square(node->in[1]);
+}
+
+bool qn_quant_class_is_norm_part(const qn_node *node)
+{
+    const qn_node *near = node;
+    if (node->op == &qn_op_Sqrt)
+        near = node->in[0] ? node->in[0]->producer : NULL;
+    else if (node->n_out > 0 && node->out[0] && is_square(node->out[0]))
+        near = qn_value_only_user(node->out[0]);
+    return near && is_sum_of_squares(near);
+}
+
 const char *qn_quant_class_refuse_scaled(const qn_node *gemm)
 {
     const qn_gemm_attrs *a = gemm->attrs;

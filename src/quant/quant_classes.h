@@ -24,6 +24,9 @@ bool qn_value_is_dequantized(const qn_value *value);
 /* Whether ONNX Runtime fails to load the node between Q and D: it makes a QLinearAveragePool of
  * dilated windows, and puts the channels of a cubic Resize last, where it has no kernel. */
 bool qn_quant_class_breaks_in_ort(const qn_node *node);
+/* Whether the node is a part of sqrt(a^2 + b^2): squares have twice the bits of what they are made
+ * of, and integers between square and root lose the small half of them. */
+bool qn_quant_class_is_norm_part(const qn_node *node);
 /* The reason why a Gemm is more than a product and a row of biases; NULL: it is not. */
 const char *qn_quant_class_refuse_scaled(const qn_node *gemm);
 /* The reason why weights and biases cannot be integers; NULL: they can. */

@@ -65,6 +65,8 @@ static const char *refuse(const qn_quantizer *q, const qn_quant_node *n,
     if (n->quant_class == QN_CLASS_MAC && n->node->op == &qn_op_MatMul && !n->node->in[1]->data &&
         !(can & QN_CAN_PRODUCT))
         return "the target has no integer form of it";
+    if (q->settings.profile->fixed_point && qn_quant_class_is_norm_part(n->node))
+        return "its squares need twice the bits";
     const char *why = row->refuse ? row->refuse(n->node) : NULL;
     return why || n->quant_class != QN_CLASS_MAC ? why : qn_quant_class_refuse_constants(n->node);
 }

@@ -40,6 +40,28 @@ static void operators_tell_the_truth(void **state)
     qn_context_free(f.ctx);
 }
 
+/* The root over two squares, and what looks alike. */
+static void norms_are_told_apart(void **state)
+{
+    fixture f = begin();
+    (void)state;
+    qn_value *a = any_image(&f), *b = apply(&f, &qn_op_Neg, 1, a);
+    qn_value *squares[] = {apply(&f, &qn_op_Pow, 2, a, number(&f, 2)),
+                           apply(&f, &qn_op_Mul, 2, b, b)};
+    qn_value *sum = apply(&f, &qn_op_Add, 2, squares[0], squares[1]);
+    qn_value *root = apply(&f, &qn_op_Sqrt, 1, sum);
+    qn_value *cube = apply(&f, &qn_op_Pow, 2, a, number(&f, 3));
+    qn_value *other = apply(&f, &qn_op_Sqrt, 1, apply(&f, &qn_op_Add, 2, cube, b));
+    qn_value *const parts[] = {squares[0], squares[1], sum, root};
+    qn_value *const others[] = {b, cube, other, other->producer->in[0]};
+    for (size_t i = 0; i < QN_COUNT_OF(parts); i++) {
+        assert_true(qn_quant_class_is_norm_part(parts[i]->producer));
+        assert_false(qn_quant_class_is_norm_part(others[i]->producer));
+    }
+    qn_model_free(f.model);
+    qn_context_free(f.ctx);
+}
+
 /* ---- One operator between two convolutions --------------------------------------------------- */
 
 static qn_value *convolve(fixture *f, qn_value *x)
@@ -134,6 +156,7 @@ static void elements_have_integers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(operators_tell_the_truth),
+                                       cmocka_unit_test(norms_are_told_apart),
                                        cmocka_unit_test(elements_have_integers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
