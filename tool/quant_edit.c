@@ -67,5 +67,5 @@ int64_t quant_file_batch(const quant_values *v, const qn_model *model)
             cli_note("--ir-batch has no effect here: the model's batch is fixed");
         return 0;
     }
-    return asked || cli_chip(&v->common) ? v->run.ir_batch : 0;
+    return asked ? v->run.ir_batch : cli_chip(&v->common) ? 1 : 0;
 }

@@ -74,8 +74,11 @@ static void on_log(void *user, qn_log_level level, const char *line)
                                         [QN_LOG_WARN] = "warning: ",
                                         [QN_LOG_INFO] = "",
                                         [QN_LOG_DEBUG] = ""};
+    const cli_work *cli = user;
+    char *text = cli_in_words(cli->command, line, false);
     end_progress(user);
-    fprintf(stderr, "quench: %s%s\n", words[level], line);
+    fprintf(stderr, "quench: %s%s\n", words[level], text ? text : line);
+    free(text);
 }
 
 static double now_ms(void)
@@ -109,6 +112,23 @@ static void on_progress(void *user, const char *what, int64_t done, int64_t tota
     cli->showing = true;
 }
 
+/* A line a minute where no eye follows: what takes that long is seen to go on. */
+static void on_slow_progress(void *user, const char *what, int64_t done, int64_t total)
+{
+    enum { MINUTE_MS = 60000 };
+    cli_work *cli = user;
+    const double now = now_ms();
+    if (cli->shown_ms == 0)
+        cli->shown_ms = now;
+    if (now - cli->shown_ms < MINUTE_MS)
+        return;
+    cli->shown_ms = now;
+    if (total > 0)
+        cli_note("%s: %lld of %lld", what, (long long)done, (long long)total);
+    else
+        cli_note("%s: %lld", what, (long long)done);
+}
+
 static bool is_misused(const cli_work *cli)
 {
     return cli->misused || cli_config_blamed(cli->common, qn_context_error(cli->ctx));
@@ -117,7 +137,9 @@ static bool is_misused(const cli_work *cli)
 int cli_fail(cli_work *cli, qn_status status)
 {
     end_progress(cli);
-    cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : qn_context_error(cli->ctx));
+    char *text = cli_in_words(cli->command, qn_context_error(cli->ctx), status == QN_E_OPTION);
+    cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : text ? text : "out of memory");
+    free(text);
     switch (status) {
     case QN_OK: return CLI_DONE;
     case QN_E_UNSUPPORTED: return CLI_UNSUPPORTED;
@@ -148,7 +170,9 @@ int cli_show(cli_work *cli, qn_report *report)
     if (status != QN_OK)
         return cli_fail(cli, status);
     FILE *to = cli->aside ? stderr : stdout;
-    fputs(text, to);
+    char *worded = cli_in_words(cli->command, text, false);
+    fputs(worded ? worded : text, to);
+    free(worded);
     qn_text_free(cli->ctx, text);
     return cli_written(to);
 }
@@ -166,12 +190,13 @@ static qn_log_level log_level(const cli_common *common)
 
 static int run_with_context(const cli_command *command, const cli_common *values)
 {
-    cli_work cli = {.common = values, .terminal = isatty(STDERR_FILENO) && !values->quiet};
+    cli_work cli = {
+        .command = command, .common = values, .terminal = isatty(STDERR_FILENO) && !values->quiet};
     qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     options.log_level = log_level(values);
     options.log = on_log;
     options.log_user = &cli;
-    options.progress = cli.terminal ? on_progress : NULL;
+    options.progress = cli.terminal ? on_progress : values->quiet ? NULL : on_slow_progress;
     options.progress_user = &cli;
     if (qn_context_create(&cli.ctx, &options) != QN_OK) {
         cli_error("out of memory");

@@ -228,17 +228,28 @@ void qn_inspect_purposes(qn_item *row, size_t pass)
     qn_item_text(row, "for", text);
 }
 
-void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
+/* People want to know what was done, and what was left out because they asked for it. */
+static void list_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes,
+                        qn_audience audience)
 {
     qn_item *table = qn_item_table(root, "passes");
+    table->audience = audience;
     for (size_t p = 0; p < qn_passes_count; p++) {
         const bool skipped = qn_pass_is_skipped(p, options->skip, options->n_skip);
+        if (audience == QN_FOR_PEOPLE && !changes[p] && !skipped)
+            continue;
         qn_item *row = qn_item_row(table);
         qn_item_text(row, "pass", qn_passes[p]->name);
         qn_item_int(row, "changes", changes[p]);
         qn_inspect_purposes(row, p);
         qn_item_text(row, "what", skipped ? "(left out)" : qn_passes[p]->brief);
     }
+}
+
+void qn_inspect_passes(qn_item *root, const qn_graph_options *options, const int64_t *changes)
+{
+    list_passes(root, options, changes, QN_FOR_PEOPLE);
+    list_passes(root, options, changes, QN_FOR_PROGRAMS);
 }
 
 /* ---- Counting without open dimensions -------------------------------------------------------- */

@@ -53,6 +53,11 @@ qn_status qn_context_create(qn_context **out, const qn_context_options *options)
     ctx->progress_user = o.progress_user;
     atomic_init(&ctx->cancelled, 0);
     *out = ctx;
+    if (o.log && qn_isa_unknown_limit())
+        qn_log(ctx, QN_LOG_WARN,
+               "ONEDNN_MAX_CPU_ISA=%s names no instruction set (SSE41, AVX2, AVX512_CORE, "
+               "AVX512_CORE_VNNI, ...): nothing is limited",
+               qn_isa_unknown_limit());
     return QN_OK;
 }
 

@@ -24,19 +24,50 @@ static qn_isa detect(void)
     return QN_ISA_BASE;
 }
 
-/* oneDNN reads both spellings; a name it does not know means no limit, to it and to us. */
+/* Those above AVX512_CORE_VNNI limit nothing that quench has. */
+static const struct {
+    const char *name;
+    qn_isa isa;
+} limits[] = {
+    {"SSE41", QN_ISA_SSE41},
+    {"AVX", QN_ISA_SSE41},
+    {"AVX2", QN_ISA_AVX2},
+    {"AVX2_VNNI", QN_ISA_AVX2},
+    {"AVX2_VNNI_2", QN_ISA_AVX2},
+    {"AVX512_CORE", QN_ISA_AVX512},
+    {"AVX512_CORE_VNNI", QN_ISA_VNNI},
+    {"AVX512_CORE_BF16", QN_ISA_VNNI},
+    {"AVX512_CORE_FP16", QN_ISA_VNNI},
+    {"AVX512_CORE_AMX", QN_ISA_VNNI},
+    {"AVX512_CORE_AMX_FP16", QN_ISA_VNNI},
+    {"AVX10_1_512", QN_ISA_VNNI},
+    {"AVX10_1_512_AMX", QN_ISA_VNNI},
+    {"AVX10_1_512_AMX_FP16", QN_ISA_VNNI},
+    {"DEFAULT", QN_ISA_VNNI},
+    {"ALL", QN_ISA_VNNI},
+};
+
+/* oneDNN reads both spellings. */
+static const char *wanted_limit(void)
+{
+    const char *wanted = getenv("ONEDNN_MAX_CPU_ISA");
+    return wanted ? wanted : getenv("DNNL_MAX_CPU_ISA");
+}
+
+const char *qn_isa_unknown_limit(void)
+{
+    const char *wanted = wanted_limit();
+    for (size_t i = 0; wanted && i < QN_COUNT_OF(limits); i++) {
+        if (strcmp(wanted, limits[i].name) == 0)
+            return NULL;
+    }
+    return wanted && *wanted ? wanted : NULL;
+}
+
+/* A name that oneDNN does not know means no limit, to it and to us. */
 static qn_isa environment_limit(void)
 {
-    static const struct {
-        const char *name;
-        qn_isa isa;
-    } limits[] = {
-        {"SSE41", QN_ISA_SSE41},    {"AVX", QN_ISA_SSE41},          {"AVX2", QN_ISA_AVX2},
-        {"AVX2_VNNI", QN_ISA_AVX2}, {"AVX512_CORE", QN_ISA_AVX512},
-    };
-    const char *wanted = getenv("ONEDNN_MAX_CPU_ISA");
-    if (!wanted)
-        wanted = getenv("DNNL_MAX_CPU_ISA");
+    const char *wanted = wanted_limit();
     for (size_t i = 0; wanted && i < QN_COUNT_OF(limits); i++) {
         if (strcmp(wanted, limits[i].name) == 0)
             return limits[i].isa;

@@ -21,6 +21,8 @@ typedef enum qn_isa {
  * (oneDNN's own names: SSE41, AVX2, AVX512_CORE, AVX512_CORE_VNNI, ...), so that our kernels and
  * oneDNN's always obey one limit. */
 qn_isa qn_cpu_isa(void);
+/* What the variable says, where it names no instruction set that there is; NULL: all is well. */
+const char *qn_isa_unknown_limit(void);
 /* Whether the CPU multiplies bytes without saturating on the way (VNNI). This is what ONNX Runtime
  * meets, which does not ask for the limit of ONEDNN_MAX_CPU_ISA. */
 bool qn_cpu_has_vnni(void);

@@ -375,10 +375,11 @@ static void warn_ignored(const job *j)
     if (c->outputs.draw_box && (!c->is_yolo || j->e->options->stage != QN_EXECUTE_INFER))
         qn_log(j->ctx, QN_LOG_NOTE, "input-configs: draw_box has no effect here: it needs %s",
                c->is_yolo ? "run mode infer" : "is_yolo");
-    if (j->label_place.labels && !j->label_place.generated &&
-        !(c->outputs.label_dir && *c->outputs.label_dir))
-        qn_log(j->ctx, QN_LOG_NOTE, "input-configs: no label_dir: %s has the labels",
-               j->label_place.labels);
+    if (j->label_place.ignored)
+        qn_log(j->ctx, QN_LOG_NOTE,
+               "input-configs: no label_dir: the float model's results are the truth, and the "
+               "labels in %s are not looked at",
+               j->label_place.ignored);
 }
 
 static qn_status run(job *j, double *metric)

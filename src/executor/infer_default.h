@@ -21,11 +21,13 @@ typedef struct qn_label_place {
     const char *made;
     /* They are what a model found */
     bool generated;
+    /* Labels that lie beside the samples, though nobody named them; NULL: there are none */
+    const char *ignored;
 } qn_label_place;
 
-/* Where labels come from: those of people, where there are any; else the float model's outputs,
- * which are written, and which quantized models are measured by. `is_float`: of the model at hand.
- * A quantized one without any fails. */
+/* Where labels come from: those of people, where label_dir names them; else the float model's
+ * outputs, which are written, and which quantized models are measured by. `is_float`: of the model
+ * at hand. A quantized one without any fails. */
 QN_MUST_CHECK qn_status qn_label_place_find(qn_label_place *out, qn_context *ctx, qn_arena *arena,
                                             const qn_input_config *config, bool is_float);
 /* A folder beside that of the samples; NULL when memory is short. */

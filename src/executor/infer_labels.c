@@ -56,6 +56,12 @@ qn_status qn_label_place_find(qn_label_place *out, qn_context *ctx, qn_arena *ar
     *out = (qn_label_place){.labels = NULL};
     QN_TRY_ALLOC(ctx, path);
     QN_TRY(look(&f, ctx, arena, path, config->is_yolo));
+    if (f.there && !f.generated && !named) {
+        out->ignored = path;
+        path = qn_arena_format(arena, "%s_float", path);
+        QN_TRY_ALLOC(ctx, path);
+        QN_TRY(look(&f, ctx, arena, path, config->is_yolo));
+    }
     if (f.there && !f.generated) {
         out->labels = f.path;
         return QN_OK;

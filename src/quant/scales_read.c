@@ -186,5 +186,6 @@ qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model)
         return QN_OK;
     QN_TRY(qn_json_member(&item, &root, "model"));
     return qn_json_fail(&item, QN_E_INVALID,
-                        "the scales are of another model: quantize this one with its data");
+                        "the scales are of another model: quantize this one with its data; what "
+                        "changed the model then (--mean and --std, -on) is to be given again");
 }

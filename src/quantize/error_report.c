@@ -163,6 +163,7 @@ static qn_status compare(qn_item *root, errors *c, int64_t samples)
         qn_output_groups_find(&c->groups[i], graph->outputs[i]);
     QN_TRY(run_samples(c, samples));
     c->result->noise = find_noise(c);
+    qn_item_int(root, "compared_samples", QN_MIN(samples, c->data->source->count));
     report_outputs(root, c);
     return report_worst(root, c);
 }

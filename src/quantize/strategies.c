@@ -48,7 +48,9 @@ static bool is_judged(const qn_strategies *r)
     const qn_quantize_options *q = &r->base;
     if (r->o->n_methods > 1 || r->o->n_iterations > 1)
         return true;
-    return !q->scales && !q->stats && !q->dynamic && (!qn_strategies_read_data(r) || r->o->cache);
+    if (q->scales) /* its scales are judged by who feeds it, without a float pass */
+        return r->function.run != NULL;
+    return !q->stats && !q->dynamic && (!qn_strategies_read_data(r) || r->o->cache);
 }
 
 /* The options of every strategy, and the data that the largest number of iterations takes. */
@@ -95,10 +97,12 @@ static void report_strategy(qn_item *table, const qn_strategy *s)
         qn_item_text(row, "quantization_loss", "Fail");
         return;
     }
-    qn_item_real(row, "quantization_loss", s->loss, 4);
+    if (!isnan(s->loss))
+        qn_item_real(row, "quantization_loss", s->loss, 4);
     if (!isnan(s->change))
         qn_item_real(row, "change", s->change, 4);
-    qn_item_real(row, "tensor_error", s->error, 6);
+    if (!isnan(s->error))
+        qn_item_real(row, "tensor_error", s->error, 6);
     if (!isnan(s->metric))
         qn_item_real(row, "accuracy", s->metric, 4);
 }
@@ -114,7 +118,7 @@ static qn_status report_strategies(qn_strategies *r)
     qsort(order, r->count, sizeof *order, by_worth);
     if (!isnan(r->pass.baseline.metric))
         qn_item_real(root, "float_accuracy", r->pass.baseline.metric, 4);
-    if (r->compared.count && r->compared.count != r->pass.baseline.forwards) {
+    if (r->pass.baseline.forwards && r->compared.count != r->pass.baseline.forwards) {
         qn_item_int(root, "forwards", r->pass.baseline.forwards);
         qn_item_int(root, "compared_forwards", r->compared.count);
         if (!isnan(r->compared.metric))

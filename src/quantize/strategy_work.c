@@ -148,6 +148,10 @@ static qn_status run_function(qn_strategy *s, const worker *w, qn_model *model)
     options.stop_after =
         r->compared.count == r->pass.baseline.forwards ? INT64_MAX : r->compared.count;
     options.forwards = &s->forwards;
+    if (!r->pass.baseline.forwards) { /* no float pass */
+        options.baseline = NULL;
+        options.stop_after = INT64_MAX;
+    }
     QN_TRY(qn_execute_function(&s->metric, &s->error, w->ctx, &options));
     if (!r->compared.count)
         QN_TRY(choose_forwards(r, s->forwards));

@@ -347,7 +347,7 @@ def test_numbers():
     """What converts is converted, and said once; one number in a list or array is an accuracy."""
     done = run("-uds", "scripts/numbers.py", "-if", "doubles", "-i", "3", "-qm", "kl", "--save-dir", "doubles")
     assert done.stderr.count("the numbers of float64 that it is given are rounded") == 1, done.stderr
-    assert "float accuracy  5.0000" in done.stdout, done.stdout
+    assert "float accuracy 5.0000" in " ".join(done.stdout.split()), done.stdout
     for name, words in (("key", "KeyError: 'labels'"), ("index", "IndexError: list index out of range")):
         done = run("-uds", "scripts/numbers.py", "-if", name, "-i", "3", "--save-dir", "doubles", code=1)
         assert f"quench: infer function '{name}': {words}" in done.stderr, done.stderr
@@ -369,6 +369,22 @@ def test_integer_inputs():
         assert "no effect" not in done.stderr, done.stderr
         scores.append(done.stdout.split("accuracy")[1].split()[0])
     assert scores[0] == scores[1], scores
+
+
+def test_scale_file():
+    """With scales from a file the function runs the integer model, and its accuracy is told; what changed the model is asked for."""
+    words = ("-uds", "scripts/numbers.py", "-if", "floats", "-i", "6", "--json")
+    made = json.loads(run(*words, "-b", "8", "-qm", "kl", "-gsj", "--save-dir", "scaled").stdout)
+    (row,) = made["strategies"]
+    again = json.loads(run(*words, "-lsj", "scaled/fashion_scales.json", "--save-dir", "rescaled").stdout)
+    (other,) = again["strategies"]
+    assert other["accuracy"] == row["accuracy"] and "quantization_loss" not in other, (row, other)
+    same("scaled", "rescaled")
+    run("-d", "rows.npy", "-i", "4", "--mean", "0.5", "--std", "0.5", "-gsj", "--save-dir", "centred")
+    scales = ("-lsj", "centred/fashion_scales.json", "--save-dir", "again")
+    assert "(--mean and --std, -on) is to be given again" in run(*scales, code=1).stderr
+    run(*scales, "--mean", "0.5", "--std", "0.5")
+    same("centred", "again")
 
 
 def test_gains():
@@ -479,7 +495,7 @@ def main():
         os.chdir(folder)
         make_files()
         for test in (test_sample, test_strategies, test_uneven, test_early_stop, test_gains, test_no_function,
-                     test_numbers, test_integer_inputs, test_one_by_one, test_facts,
+                     test_numbers, test_integer_inputs, test_scale_file, test_one_by_one, test_facts,
                      test_two_at_once, test_built_in, test_stopped, test_bad):
             test()
             print(f"{test.__name__}: ok")
