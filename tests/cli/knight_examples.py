@@ -8,7 +8,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ENVIRONMENT = {**os.environ, "QUENCH_PYTHON": sys.executable}
-README_COMMANDS = 7
+README_COMMANDS = 8
 
 
 def run(command):

@@ -17,15 +17,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 from scripts import SAMPLE
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "import", "caffe"))
-from write import caffemodel  # noqa: E402
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "knight"))
+import make_caffe  # noqa: E402
 import make_paddle  # noqa: E402
 
 QUENCH = os.environ["QUENCH"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = "/opt/Quantize/onnx_examples"
-NOT_YET = "cannot be read yet"
+NOT_YET = "need PyTorch"
 
 # What is typed, and what must be there afterwards; a text beginning with "!" is an error of exit code 3.
 ONNX = [
@@ -158,26 +157,6 @@ def make_classifier(path):
     net.save(path, net.add("Gemm", [x, w]), ["N", 10])
 
 
-CAFFE = """input: "data"
-input_dim: 1 input_dim: 3 input_dim: 32 input_dim: 32
-layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 16 kernel_size: 3 pad: 1 stride: 2 } }
-layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
-layer { name: "pool" type: "Pooling" bottom: "conv1" top: "pool" pooling_param { pool: AVE global_pooling: true } }
-layer { name: "fc" type: "InnerProduct" bottom: "pool" top: "fc" inner_product_param { num_output: 10 } }
-"""
-
-
-def make_caffe(path):
-    numbers, shapes = np.random.default_rng(9), {"conv1": [(16, 3, 3, 3), (16,)], "fc": [(10, 16), (10,)]}
-    kinds = {"conv1": "Convolution", "fc": "InnerProduct"}
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".prototxt", "w", encoding="utf-8") as file:
-        file.write(CAFFE)
-    with open(path + ".caffemodel", "wb") as file:
-        file.write(caffemodel([(name, kinds[name], [numbers.normal(size=shape).astype(np.float32) for shape in blobs])
-                               for name, blobs in shapes.items()]))
-
-
 def make_detector(path):
     """4 numbers of a box and 2 classes for each of 64 cells: [1,6,64]."""
     net = Network([1, 3, 32, 32])
@@ -225,7 +204,7 @@ def make_tool():
     model = "tool/model/resnet18_onnx/resnet18.onnx"
     make_classifier(model)
     make_detector("tool/detect.onnx")
-    make_caffe("tool/model/resnet18_caffe/resnet-18")
+    make_caffe.write("tool/model/resnet18_caffe/resnet-18")
     with open("tool/infer_demo.py", "w", encoding="utf-8") as file:
         file.write(SAMPLE)
     subprocess.run([QUENCH, "quant", "-q", model, "--save-dir", "made"], check=True, capture_output=True)
