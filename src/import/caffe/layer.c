@@ -19,17 +19,33 @@ qn_status qn_caffe_in(qn_value **out, qn_caffe_net *net, const qn_caffe_layer *l
     return QN_OK;
 }
 
-/* A value takes the name of its top where nobody has it: layers in place keep their own. */
+/* Whether the value is called after a blob. */
+static bool is_called(const qn_graph_builder *b, const qn_value *value)
+{
+    return qn_names_get(&b->named, value->name) == value;
+}
+
+/* A value takes the name of its top, from an inner one of its layer too, but where another blob has
+ * it: layers in place keep their own. */
+static qn_status take_name(qn_graph_builder *b, qn_value *value, const char *name)
+{
+    qn_value *holder = qn_graph_value(b->graph, name);
+    if (!value->producer || value->is_output || is_called(b, value) || holder == value)
+        return QN_OK;
+    if (holder && (holder->is_input || holder->is_output || is_called(b, holder)))
+        return QN_OK;
+    if (holder)
+        QN_TRY(qn_value_rename(holder, name)); /* a taken name gets a number */
+    return qn_value_rename(value, name);
+}
+
 qn_status qn_caffe_out(qn_caffe_net *net, const qn_caffe_layer *layer, size_t i, qn_value *value)
 {
     qn_graph_builder *b = &net->builder;
     if (i >= layer->tops.count)
         return QN_OK;
-    const char *name = layer->tops.at[i];
-    if (value->producer && !value->is_output && strcmp(b->layer, value->producer->name) == 0 &&
-        !qn_graph_value(b->graph, name))
-        QN_TRY(qn_value_rename(value, name));
-    return qn_graph_build_define(b, name, value);
+    QN_TRY(take_name(b, value, layer->tops.at[i]));
+    return qn_graph_build_define(b, layer->tops.at[i], value);
 }
 
 qn_status qn_caffe_axis(int64_t *axis, qn_caffe_net *net, int64_t rank)
