@@ -16,17 +16,17 @@ enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNSUPPORTED = 3, CLI_GOA
 /* ---- Options --------------------------------------------------------------------------------- */
 
 typedef struct cli_list {
-    /* NULL after the last */
-    const char **at;
-    size_t count, room;
+    const char *const *at;
+    size_t count;
 } cli_list;
 
 /* The field that an option fills, and what it takes. */
 typedef enum cli_type {
     /* Int: how often it was given; no value */
     CLI_FLAG,
-    /* int64_t */
+    /* int64_t, and int */
     CLI_INT,
+    CLI_INT32,
     /* Double */
     CLI_REAL,
     /* Const char *, NULL when not given */
@@ -44,10 +44,13 @@ typedef enum cli_number { CLI_ANY, CLI_WHOLE, CLI_DECIMAL } cli_number;
 
 /* The i-th of the words that a value may be; NULL past the last. */
 typedef const char *cli_word_fn(size_t i);
-typedef bool cli_known_fn(const char *text);
+typedef int cli_known_fn(const char *text);
 
 typedef struct cli_option {
-    /* Without its dashes */
+    /* What the library calls it in messages: a field of its options, or a function; NULL: it does
+     * not */
+    const char *field;
+    /* Without its dashes; NULL: the command has no such option */
     const char *name;
     /* Other names behind two dashes, separated by blanks; NULL: none */
     const char *also;
@@ -65,13 +68,42 @@ typedef struct cli_option {
     double least, most;
     /* Of CLI_WORDS and CLI_ROWS */
     cli_number number;
-    /* The values allowed; NULL: any */
+    /* The values allowed, one by one, and more of them; NULL: any */
     cli_word_fn *word;
+    const char *const *words;
     /* Whether a value is allowed that is no such word; NULL: none is */
     cli_known_fn *known;
+    /* The row is one of the library's tables */
+    bool library;
+    /* Others are allowed too */
+    int open;
+    /* Of CLI_LIST: several values may stand behind one name */
+    int several;
     /* Without a full stop */
     const char *help;
 } cli_option;
+
+/* A row of a table of include/quench/options, over the struct CLI_OWNER. */
+#define CLI_ROW(type_, field_, since_, standard_, ...)                                             \
+    {.field = #field_,                                                                             \
+     .library = true,                                                                              \
+     .type = CLI_TYPE_##type_,                                                                     \
+     .offset = offsetof(CLI_OWNER, field_),                                                        \
+     .standard = #standard_,                                                                       \
+     __VA_ARGS__},
+#define CLI_TYPE_FLAG CLI_FLAG
+#define CLI_TYPE_INT CLI_INT32
+#define CLI_TYPE_LONG CLI_INT
+#define CLI_TYPE_SEED CLI_INT
+#define CLI_TYPE_SIZE CLI_INT
+#define CLI_TYPE_REAL CLI_REAL
+#define CLI_TYPE_TEXT CLI_TEXT
+#define CLI_TYPE_TEXTS CLI_LIST
+#define CLI_TYPE_REALS CLI_LIST
+#define CLI_TYPE_LONGS CLI_LIST
+#define CLI_TYPE_SHAPES CLI_LIST
+#define CLI_TYPE_PLAIN(type) CLI_FLAG
+#define CLI_TYPE_PART(type) CLI_FLAG
 
 /* Options that belong together: rows over one struct of values. */
 typedef struct cli_group {
@@ -79,17 +111,43 @@ typedef struct cli_group {
     const char *title;
     const cli_option *options;
     size_t count;
+    /* What the struct is before anything is given; NULL: what the rows say. */
+    const void *standard;
+    size_t size;
+    const qn_option_rule *rules;
+    size_t n_rules;
 } cli_group;
 #define CLI_GROUP(heading, rows)                                                                   \
     {                                                                                              \
         .title = (heading), .options = (rows), .count = sizeof(rows) / sizeof *(rows)              \
     }
 
+/* The same for a struct of the library's options that has these standards. */
+#define CLI_LIBRARY_GROUP(heading, rows, standards)                                                \
+    {                                                                                              \
+        .title = (heading), .options = (rows), .count = sizeof(rows) / sizeof *(rows),             \
+        .standard = &(standards), .size = sizeof(standards)                                        \
+    }
+#define CLI_RULED_GROUP(heading, rows_, standards, rules_)                                         \
+    {                                                                                              \
+        .title = (heading), .options = (rows_), .count = sizeof(rows_) / sizeof *(rows_),          \
+        .standard = &(standards), .size = sizeof(standards), .rules = (rules_),                    \
+        .n_rules = sizeof(rules_) / sizeof *(rules_)                                               \
+    }
+#define CLI_RULE(relation_, field_, other_, why_) {QN_OPTION_##relation_, #field_, #other_, (why_)},
+
 /* A group that a command has, and where the group's struct lies in the command's values. */
 typedef struct cli_part {
     const cli_group *group;
     size_t offset;
+    /* Fields whose options the command does not have, blanks between them; NULL: it has all */
+    const char *without;
 } cli_part;
+/* Whether the command has the option of the part's group. */
+bool cli_part_has(const cli_part *part, const cli_option *option);
+/* The i-th word that a value may be; NULL past the last, and where any value may be. */
+const char *cli_word_at(const cli_option *option, size_t i);
+bool cli_has_words(const cli_option *option);
 
 /* What stands before the command. */
 typedef struct cli_program {
@@ -138,7 +196,7 @@ struct cli_command {
     /* A paragraph for help and man page; may be NULL */
     const char *notes;
     /* Its options; ends with a part without group. The common ones follow */
-    cli_part parts[12];
+    cli_part parts[16];
     size_t values_size;
     /* Whether the options go together, with messages where they do not; NULL: always. */
     bool (*check)(void *values, const cli_command *command);
@@ -176,6 +234,15 @@ bool cli_parse(void *values, const cli_command *command, int argc, char **argv);
  * it then tells of. */
 bool cli_refuse_stray(const cli_common *common);
 void cli_values_free(void *values, const cli_command *command);
+/* words.c: the option of the command that the library's messages call so; NULL: it has none. */
+const cli_option *cli_option_of(const cli_command *command, const char *field, size_t length);
+/* The rules of the command's tables: false, with a message, where options exclude each other; those
+ * that have no effect are noted. */
+bool cli_check_rules(const void *values, const cli_command *command);
+/* A message of the library in the command's words: "`bits`" is "--bit-width", and so is "bits: " in
+ * front where an option is what is wrong; an option of another command is named with that. To be
+ * freed; NULL: out of memory. */
+char *cli_in_words(const cli_command *command, const char *message, bool of_option);
 /* Whether the option was given, on the command line or in a file. */
 bool cli_given(const void *values, const cli_command *command, const char *name);
 /* One more option as a file has it: values of a list as words of their own, of a flag "true" or
@@ -188,10 +255,12 @@ const char *cli_nearest_command(const char *word);
 const char *cli_data_hint(const cli_command *command, const char *word);
 const char *cli_nearest_option(const cli_command *command, const char *word);
 const char *cli_nearest_word(cli_word_fn *word_at, const char *word);
+const char *cli_nearest_value(const cli_option *option, const char *word);
 
 bool cli_takes_many(const cli_command *command, const char *name);
 /* False, with a message, where memory is short. */
 bool cli_list_push(cli_list *list, const char *text);
+void cli_list_free(cli_list *list);
 
 /* ---- Run configurations ---------------------------------------------------------------------- */
 
@@ -223,6 +292,7 @@ bool cli_is_vendors_option(const char *name);
 
 struct cli_work {
     qn_context *ctx;
+    const cli_command *command;
     const cli_common *common;
     /* Stderr is one, and progress is wanted */
     bool terminal;
@@ -278,14 +348,6 @@ typedef struct cli_feed_values {
     int64_t seed;
 } cli_feed_values;
 
-/* The samples it is run with. */
-typedef struct cli_data_values {
-    cli_list data;
-    const char *list, *preprocess;
-    int64_t first, samples, loaders;
-    bool strict;
-} cli_data_values;
-
 /* What labelled samples are, for those who measure accuracy. */
 typedef struct cli_class_values {
     const char *labels;
@@ -294,9 +356,9 @@ typedef struct cli_class_values {
 
 /* How boxes are found. */
 typedef struct cli_detect_values {
-    const char *form, *anchors, *names;
-    int64_t classes, max_det, map_det;
-    double conf_thres, iou_thres;
+    qn_detect_options options;
+    /* Texts that become lists of the options */
+    const char *anchors, *names;
 } cli_detect_values;
 
 /* The options made of them, and what these point to. */
@@ -318,7 +380,8 @@ typedef struct cli_subject_values {
 } cli_subject_values;
 
 extern const cli_group cli_origin_group, cli_graph_group, cli_shape_group, cli_engine_group,
-    cli_feed_group, cli_data_group, cli_class_group, cli_detect_group, cli_subject_group;
+    cli_feed_group, cli_data_group, cli_class_group, cli_detect_group, cli_detect_text_group,
+    cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
 typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
@@ -335,9 +398,9 @@ QN_MUST_CHECK qn_status cli_model_load(qn_model **out, cli_work *cli, const char
 qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be
  * smaller. */
-qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph);
+qn_data_options cli_data_options(const qn_data_options *data, qn_graph_options *graph);
 /* The samples and the inputs that are the same for all of them, as a calibration takes them. */
-qn_calibrate_options cli_calibrate_options(const cli_data_values *data, const cli_list *inputs,
+qn_calibrate_options cli_calibrate_options(const qn_data_options *data, const cli_list *inputs,
                                            int64_t seed, const qn_graph_options *graph);
 
 /* ---- Infer functions of files ---------------------------------------------------------------- */

@@ -6,39 +6,24 @@ typedef struct values {
     cli_graph_values graph;
     cli_engine_values engine;
     cli_feed_values feed;
-    double seconds;
-    int profile;
+    qn_bench_options bench;
 } values;
 
-static const cli_option options[] = {
-    {.name = "seconds",
-     .shorts = "s",
-     .type = CLI_REAL,
-     .offset = offsetof(values, seconds),
-     .value = "S",
-     .standard = "1",
-     .least = 0.001,
-     .most = 86400,
-     .help = "how long to measure, after a warm-up"},
-    {.name = "profile",
-     .shorts = "p",
-     .type = CLI_FLAG,
-     .offset = offsetof(values, profile),
-     .help = "times of operators and steps, with backend and kernel"},
-};
-static const cli_group own = CLI_GROUP("of bench", options);
+#define CLI_OWNER qn_bench_options
+static const qn_bench_options own_standard = QN_BENCH_OPTIONS_INIT;
+static const cli_option own_rows[] = {QN_BENCH_OPTIONS(CLI_ROW)};
+static const cli_group own = CLI_LIBRARY_GROUP("of bench", own_rows, own_standard);
+#undef CLI_OWNER
 
 static qn_status bench(qn_report **out, cli_work *cli, qn_model *model,
                        const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_bench_options wanted = {QN_OPTIONS_VERSION,
-                                     .plan = cli_plan_options(&v->engine, graph),
-                                     .inputs = v->feed.inputs.at,
-                                     .n_inputs = v->feed.inputs.count,
-                                     .seconds = v->seconds,
-                                     .profile = v->profile,
-                                     .seed = (uint64_t)v->feed.seed};
+    qn_bench_options wanted = v->bench;
+    wanted.plan = cli_plan_options(&v->engine, graph);
+    wanted.inputs = v->feed.inputs.at;
+    wanted.n_inputs = v->feed.inputs.count;
+    wanted.seed = (uint64_t)v->feed.seed;
     return qn_bench_run(out, cli->ctx, model, &wanted);
 }
 
@@ -58,7 +43,7 @@ const cli_command cli_cmd_bench = {
         "gmacs is 1e9 multiply-accumulates a second at the median; peak_share compares it with "
         "what a loop of multiply-adds reaches on the same threads. In a profile 'ref (slow)' "
         "marks operators for which no fast kernel exists.",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own, .offset = offsetof(values, bench)},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)},

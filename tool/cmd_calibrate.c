@@ -13,7 +13,7 @@ typedef struct values {
     cli_common common;
     cli_graph_values graph;
     const char *output;
-    cli_data_values data;
+    qn_data_options data;
     cli_subject_values subject;
     int64_t number, batch;
     int merge, show;
@@ -219,7 +219,7 @@ const cli_command cli_cmd_calibrate = {
              "docs/calibration.md tells what each method makes of them.",
     .parts = {{&own, 0},
               {&cli_subject_group, offsetof(values, subject)},
-              {&cli_data_group, offsetof(values, data)},
+              {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

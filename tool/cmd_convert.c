@@ -6,9 +6,8 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    const char *output, *form;
-    int64_t opset, external;
-    int no_compare;
+    const char *output;
+    qn_convert_options convert;
 } values;
 
 static const cli_option options[] = {
@@ -18,33 +17,20 @@ static const cli_option options[] = {
      .offset = offsetof(values, output),
      .value = "FILE",
      .help = "where to write; the same as the second argument"},
-    {.name = "opset",
-     .type = CLI_INT,
-     .offset = offsetof(values, opset),
-     .value = "N",
-     .least = 1,
-     .most = 23,
-     .help = "opset to write; default: the model's own where it has a form for every node"},
-    {.name = "format",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, form),
-     .value = "FORM",
-     .word = qn_form_name,
-     .help = "form of a quantized model; default: as it is"},
-    {.name = "external",
-     .type = CLI_INT,
-     .offset = offsetof(values, external),
-     .value = "BYTES",
-     .least = 1,
-     .most = 1e15,
-     .help = "put tensors of at least this size into FILE.data"},
-    {.name = "no-compare",
-     .type = CLI_FLAG,
-     .offset = offsetof(values, no_compare),
-     .help = "of models that are no ONNX: do not compare what the file computes with the "
-             "framework's own runtime, or the graph before the passes"},
 };
 static const cli_group own = CLI_GROUP("of convert", options);
+
+#define CLI_OWNER qn_convert_options
+static const qn_convert_options convert_standard = QN_CONVERT_OPTIONS_INIT;
+static const cli_option convert_rows[] = {QN_CONVERT_OPTIONS(CLI_ROW)};
+static const cli_group converting = CLI_LIBRARY_GROUP("of convert", convert_rows, convert_standard);
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_save_options
+static const qn_save_options save_standard = QN_SAVE_OPTIONS_INIT;
+static const cli_option save_rows[] = {QN_SAVE_OPTIONS(CLI_ROW)};
+static const cli_group save = CLI_LIBRARY_GROUP("of convert", save_rows, save_standard);
+#undef CLI_OWNER
 
 static const char *output_of(const values *v)
 {
@@ -56,13 +42,10 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
 {
     const values *v = parsed;
     cli_origin_values from = v->graph.origin;
-    const qn_convert_options wanted = {
-        QN_OPTIONS_VERSION,
-        .graph = *graph,
-        .no_compare = v->no_compare,
-        .runtime = cli_runtime_run,
-        .runtime_user = &from,
-        .save = {.opset = (int)v->opset, .external_from = (size_t)v->external, .form = v->form}};
+    qn_convert_options wanted = v->convert;
+    wanted.graph = *graph;
+    wanted.runtime = cli_runtime_run;
+    wanted.runtime_user = &from;
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
 }
 
@@ -97,7 +80,9 @@ const cli_command cli_cmd_convert = {
     .brief = "write a model as ONNX after the passes",
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own},
+              {.group = &converting, .offset = offsetof(values, convert)},
+              {.group = &save, .offset = offsetof(values, convert.save)},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

@@ -5,12 +5,11 @@ typedef struct values {
     cli_common common;
     cli_graph_values graph;
     cli_engine_values engine;
-    cli_data_values data;
+    qn_data_options data;
     cli_list inputs;
     cli_class_values classes;
     cli_detect_values detect;
-    const char *task, *float_model, *output, *draw, *save_labels;
-    double draw_conf;
+    const char *task, *float_model, *output;
 } values;
 
 static const cli_option options[] = {
@@ -37,24 +36,6 @@ static const cli_option options[] = {
      .offset = offsetof(values, inputs),
      .value = "NAME=FILE",
      .help = "an input that is the same for all samples"},
-    {.name = "draw",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, draw),
-     .value = "FOLDER",
-     .help = "detection: gets copies of the pictures with the boxes found"},
-    {.name = "save-labels",
-     .type = CLI_TEXT,
-     .offset = offsetof(values, save_labels),
-     .value = "FOLDER",
-     .help = "detection: gets the boxes found, as YOLO's label files"},
-    {.name = "draw-conf",
-     .type = CLI_REAL,
-     .offset = offsetof(values, draw_conf),
-     .value = "X",
-     .standard = "0.25",
-     .least = 0,
-     .most = 1,
-     .help = "the least score of boxes that are drawn or saved, or taken for true ones"},
 };
 static const cli_group own = CLI_GROUP("of eval", options);
 
@@ -78,9 +59,6 @@ static qn_status eval(qn_report **out, cli_work *cli, qn_model *model,
                               .output = v->output,
                               .class_offset = v->classes.offset,
                               .detect = m->detection.options};
-    wanted.detect.draw_dir = v->draw;
-    wanted.detect.draw_conf = v->draw_conf;
-    wanted.detect.label_dir = v->save_labels;
     wanted.data = cli_data_options(&v->data, &wanted.plan.graph);
     wanted.data.labels = v->classes.labels;
     qn_status status = QN_OK;
@@ -119,9 +97,10 @@ const cli_command cli_cmd_eval = {
         "mAP50 and mAP50-95 as COCO defines them; --labels is a folder of YOLO's label files or "
         "COCO's .json, and without it the boxes of --float are taken for true.",
     .parts = {{&own, 0},
-              {&cli_data_group, offsetof(values, data)},
+              {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
               {&cli_class_group, offsetof(values, classes)},
-              {&cli_detect_group, offsetof(values, detect)},
+              {.group = &cli_detect_group, .offset = offsetof(values, detect.options)},
+              {.group = &cli_detect_text_group, .offset = offsetof(values, detect)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},

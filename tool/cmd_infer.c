@@ -6,7 +6,7 @@ typedef struct values {
     cli_graph_values graph;
     cli_engine_values engine;
     cli_feed_values feed;
-    cli_data_values data;
+    qn_data_options data;
     const char *output_dir;
 } values;
 
@@ -51,7 +51,7 @@ const cli_command cli_cmd_infer = {
              "input's type and shape. Samples are run 8 at once, or as many as --batch says, where "
              "neither the model nor --input-shape fixes their number.",
     .parts = {{&own, 0},
-              {&cli_data_group, offsetof(values, data)},
+              {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)},

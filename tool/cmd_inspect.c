@@ -4,32 +4,21 @@
 typedef struct values {
     cli_common common;
     cli_graph_values graph;
-    int nodes, optimized, passes;
+    qn_inspect_options inspect;
 } values;
 
-static const cli_option options[] = {
-    {.name = "nodes",
-     .shorts = "n",
-     .type = CLI_FLAG,
-     .offset = offsetof(values, nodes),
-     .help = "a line per node with shapes and types"},
-    {.name = "optimized",
-     .type = CLI_FLAG,
-     .offset = offsetof(values, optimized),
-     .help = "show the graph as it is after the passes"},
-    {.name = "passes",
-     .type = CLI_FLAG,
-     .offset = offsetof(values, passes),
-     .help = "a line per node that a pass added, changed or removed"},
-};
-static const cli_group own = CLI_GROUP("of inspect", options);
+#define CLI_OWNER qn_inspect_options
+static const qn_inspect_options own_standard = QN_INSPECT_OPTIONS_INIT;
+static const cli_option own_rows[] = {QN_INSPECT_OPTIONS(CLI_ROW)};
+static const cli_group own = CLI_LIBRARY_GROUP("of inspect", own_rows, own_standard);
+#undef CLI_OWNER
 
 static qn_status inspect(qn_report **out, cli_work *cli, qn_model *model,
                          const qn_graph_options *graph, const void *parsed)
 {
     const values *v = parsed;
-    const qn_inspect_options wanted = {QN_OPTIONS_VERSION, .graph = *graph, .nodes = v->nodes,
-                                       .optimized = v->optimized, .passes = v->passes};
+    qn_inspect_options wanted = v->inspect;
+    wanted.graph = *graph;
     return qn_model_inspect(out, cli->ctx, model, &wanted);
 }
 
@@ -47,7 +36,7 @@ const cli_command cli_cmd_inspect = {
     .brief = "show inputs, outputs, operators, sizes and what the passes do",
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
              "--input-shape gives; open dimensions count as 1.",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own, .offset = offsetof(values, inspect)},
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),

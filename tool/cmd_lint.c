@@ -16,7 +16,7 @@ static const char *target_word(size_t i)
     return i < targets ? qn_target_name(i) : qn_chip_name(i - targets);
 }
 
-static bool is_chip(const char *text)
+static int is_chip(const char *text)
 {
     qn_chip_info chip;
     return qn_chip_find(&chip, text);

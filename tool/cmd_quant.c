@@ -33,35 +33,11 @@ static int threads_of(const quant_values *v)
 
 static qn_quantize_options quantize_options(const quant_values *v, const qn_graph_options *graph)
 {
-    qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
+    qn_quantize_options o = v->quantize;
     o.calibrate = cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
     o.calibrate.threads = threads_of(v);
-    o.target = cli_chip(&v->common) ? cli_chip(&v->common) : v->target;
-    o.real_outputs = v->edge.real_outputs;
-    o.percentile = v->percent;
-    o.bits = (int)v->bits;
-    o.keep_float = v->keep_float.at;
-    o.n_keep_float = v->keep_float.count;
-    o.widths = v->widths.at;
-    o.n_widths = v->widths.count;
-    o.no_bias_correction = v->no_bias_correction;
-    o.no_weight_clipping = v->no_weight_clipping;
-    o.no_equalization = v->no_equalization;
-    o.no_balancing = v->no_balancing;
-    o.prove = v->prove;
-    o.no_look_through = v->no_look_through;
-    o.stats = v->stats;
-    o.fastest = v->fastest;
-    o.fix_worst = v->fix_worst;
-    o.reduce_range = v->reduce_range;
-    o.dynamic = v->dynamic;
-    o.scales = v->scales;
-    o.mix = v->mix.config;
-    o.input_types = v->edge.input_types.at;
-    o.n_input_types = v->edge.input_types.count;
-    o.unify_inputs = v->edge.one_scale;
-    o.norm_limit = v->edge.norm_limit;
-    o.table_bits = cli_given(v, &cli_cmd_quant, "lut-len") ? (int)v->edge.table_bits : 0;
+    if (cli_chip(&v->common))
+        o.target = cli_chip(&v->common);
     return o;
 }
 
@@ -69,9 +45,10 @@ static qn_quantize_options quantize_options(const quant_values *v, const qn_grap
 static qn_eval_options eval_options(const quant_values *v, const qn_graph_options *graph)
 {
     qn_eval_options eval = QN_EVAL_OPTIONS_INIT;
-    cli_data_values data = v->data;
+    qn_data_options data = v->data;
     if (v->eval_data.count) {
-        data.data = v->eval_data;
+        data.data = v->eval_data.at;
+        data.n_data = v->eval_data.count;
         data.list = v->eval_list;
         data.first = data.samples = 0;
     }
@@ -86,8 +63,8 @@ static qn_eval_options eval_options(const quant_values *v, const qn_graph_option
 
 static const char *save_dir(const quant_values *v)
 {
-    if (v->save_dir)
-        return v->save_dir;
+    if (v->file.save_dir)
+        return v->file.save_dir;
     return v->common.program->knight ? "/TS-KnightOutput/QuantOnnx" : "quench_out";
 }
 
@@ -126,7 +103,7 @@ static size_t list_methods(const char **out, const quant_values *v)
  * gets them. */
 static bool keeps_steps(const quant_values *v)
 {
-    return cli_chip(&v->common) || v->run.dump || cli_given(v, &cli_cmd_quant, "run-mode");
+    return cli_chip(&v->common) || v->strategies.dump || cli_given(v, &cli_cmd_quant, "run-mode");
 }
 
 typedef struct job_values {
@@ -141,7 +118,7 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
     const size_t room = v->methods.count * count_methods() + v->iterations.count + 1;
     const char **methods = calloc(room, sizeof *methods);
     int64_t *iterations = calloc(room, sizeof *iterations);
-    qn_strategies_options o = QN_STRATEGIES_OPTIONS_INIT;
+    qn_strategies_options o = v->strategies;
     qn_status status = QN_E_NOMEM;
     if (methods && iterations) {
         o.file = *file;
@@ -153,11 +130,10 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
         if (cli_chip(&v->common) && o.n_iterations == 0)
             iterations[o.n_iterations++] = 1;
         o.function = job->function;
-        o.cache = v->run.cache;
         o.class_offset = v->classes.offset;
         o.run_mode = v->run.mode;
         o.steps = keeps_steps(v);
-        o.dump = v->run.dump || strcmp(v->run.mode, "compare") == 0;
+        o.dump = v->strategies.dump || strcmp(v->run.mode, "compare") == 0;
         status = qn_strategies_run(out, cli->ctx, model, &o);
     }
     free(methods);
@@ -168,12 +144,10 @@ static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
 static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
                                const qn_quantize_options *quantize, const quant_values *v)
 {
-    qn_mix_options o = QN_MIX_OPTIONS_INIT;
+    qn_mix_options o = v->mix;
     o.quantize = *quantize;
     o.quantize.method = v->methods.count ? v->methods.at[0] : NULL;
     o.save_dir = save_dir(v);
-    o.strategy = v->mix.strategy;
-    o.ratio = v->mix.ratio;
     return qn_mix_template(out, cli->ctx, model, &o);
 }
 
@@ -184,21 +158,19 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
-    const qn_goal goal = {QN_OPTIONS_VERSION, .max_drop = v->max_drop, .eval = &eval,
-                          .if_labelled = !v->classes.labels && !v->eval_data.count};
-    if (v->max_drop < 100)
+    qn_goal goal = v->goal;
+    goal.eval = &eval;
+    goal.if_labelled = !v->classes.labels && !v->eval_data.count;
+    if (v->goal.max_drop < 100)
         o.goal = &goal;
-    if (v->mix.make_template)
+    if (v->make_template)
         return make_template(out, cli, model, &o, v);
     if (v->list)
         return qn_quantize_list(out, cli->ctx, model, &o);
-    const qn_quantize_file_options file = {QN_OPTIONS_VERSION,
-                                           .quantize = o,
-                                           .save_dir = save_dir(v),
-                                           .opset = (int)v->opset,
-                                           .form = v->form,
-                                           .scale_file = v->save_scales,
-                                           .batch = quant_file_batch(v, model)};
+    qn_quantize_file_options file = v->file;
+    file.quantize = o;
+    file.save_dir = save_dir(v);
+    file.batch = quant_file_batch(v, model);
     return run_strategies(out, cli, model, &file, job);
 }
 
@@ -231,8 +203,8 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
                                        .iteration = iteration,
                                        .save_dir = save_dir(v),
                                        .threads = threads_of(v),
-                                       .input_types = v->edge.input_types.at,
-                                       .n_input_types = v->edge.input_types.count};
+                                       .input_types = v->quantize.input_types,
+                                       .n_input_types = v->quantize.n_input_types};
         return qn_function_run(out, cli->ctx, model, &o);
     }
     qn_eval_options eval = eval_options(v, graph);
@@ -242,7 +214,7 @@ static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
     const qn_infer_options o = {QN_OPTIONS_VERSION,    .plan = eval.plan,
                                 .inputs = eval.inputs, .n_inputs = eval.n_inputs,
                                 .data = eval.data,     .seed = (uint64_t)v->subject.seed};
-    if (!v->data.data.count && !v->subject.inputs.count)
+    if (!v->data.n_data && !v->subject.inputs.count)
         cli_note("no data were given: random numbers stand in for them");
     cli_note("no infer function and no labels: there is no accuracy to tell");
     return qn_infer_files(out, cli->ctx, model, &o);
@@ -254,7 +226,7 @@ static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
     const job_values *job = parsed;
     cli_origin_values from = job->v->graph.origin;
     const qn_convert_options o = {QN_OPTIONS_VERSION, .graph = *graph,
-                                  .save = {.opset = (int)job->v->opset}, .runtime = cli_runtime_run,
+                                  .save = {.opset = job->v->file.opset}, .runtime = cli_runtime_run,
                                   .runtime_user = &from};
     return qn_convert_model(out, cli->ctx, model, save_dir(job->v), &o);
 }
@@ -271,7 +243,7 @@ static const struct {
 /* Nothing feeds the model. */
 static bool makes_no_run(const quant_values *v)
 {
-    return v->mix.make_template || v->list;
+    return v->make_template || v->list;
 }
 
 /* A script without the name of a function: to quantize, others feed the model; to infer, none
@@ -287,8 +259,8 @@ static bool check_function(const quant_values *v)
     }
     if (!makes_no_run(v) && !v->common.program->run)
         cli_note("--user-defined-script has no effect here without --infer-func: %s",
-                 v->data.data.count ? "the data of --data feed the model"
-                                    : "infer_auto feeds the model with random numbers");
+                 v->data.n_data ? "the data of --data feed the model"
+                                : "infer_auto feeds the model with random numbers");
     return true;
 }
 
@@ -310,7 +282,7 @@ int quant_run(cli_work *cli, const void *parsed)
     if (wanted && v->run.function && !makes_no_run(v))
         code = cli_script_open(&script, v->common.program, v->run.script, v->run.function);
     job_values job = {v, script.function};
-    job.function.dataset = v->data.data.count ? v->data.data.at[0] : NULL;
+    job.function.dataset = v->data.n_data ? v->data.data[0] : NULL;
     job.function.batch_size = v->batch;
     job.function.strict = v->data.strict;
     cli_config_inputs(&job.function, &v->common);

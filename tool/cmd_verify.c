@@ -8,7 +8,7 @@ typedef struct values {
     cli_graph_values graph;
     cli_engine_values engine;
     cli_feed_values feed;
-    cli_data_values data;
+    qn_data_options data;
     const char *runtime;
 } values;
 
@@ -55,7 +55,7 @@ const cli_command cli_cmd_verify = {
         "threads asked for and with one. Without data the inputs are random numbers. "
         "ONEDNN_MAX_CPU_ISA limits the instruction set.",
     .parts = {{&own, 0},
-              {&cli_data_group, offsetof(values, data)},
+              {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
               {&cli_feed_group, offsetof(values, feed)},
               {&cli_engine_group, offsetof(values, engine)},
               {&cli_graph_group, offsetof(values, graph)},

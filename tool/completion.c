@@ -35,6 +35,12 @@ static bool takes_path(const cli_option *option)
     return false;
 }
 
+static void print_values(const cli_option *option)
+{
+    for (size_t i = 0; cli_word_at(option, i); i++)
+        printf("%s%s", i ? " " : "", cli_word_at(option, i));
+}
+
 static void print_words(cli_word_fn *word)
 {
     for (size_t i = 0; word(i); i++)
@@ -68,8 +74,7 @@ static void bash_value(const cli_command *command, const cli_option *option)
     printf("                --%s", option->name);
     each_short(option, bash_short);
     printf(") files=%s words=\"", takes_path(option) ? "yes" : "");
-    if (option->word)
-        print_words(option->word);
+    print_values(option);
     printf("\" ;;\n");
 }
 
@@ -129,6 +134,13 @@ static void zsh_words(cli_word_fn *word)
     putchar(')');
 }
 
+static void zsh_values(const cli_option *option)
+{
+    printf(":(");
+    print_values(option);
+    putchar(')');
+}
+
 static void zsh_rest(const cli_option *option)
 {
     putchar('[');
@@ -137,8 +149,8 @@ static void zsh_rest(const cli_option *option)
     if (option->value) {
         putchar(':');
         zsh_text(option->value);
-        if (option->word)
-            zsh_words(option->word);
+        if (cli_has_words(option))
+            zsh_values(option);
         else
             printf(":%s", takes_path(option) ? "_files" : "");
     }
@@ -226,8 +238,11 @@ static void fish_option(const cli_command *command, const cli_option *option)
         printf(takes_path(option) ? " -r -F" : " -x");
     printf(" -d ");
     fish_text(option->help);
-    if (option->word)
-        fish_words(option->word);
+    if (cli_has_words(option)) {
+        printf(" -a '");
+        print_values(option);
+        putchar('\'');
+    }
     putchar('\n');
 }
 

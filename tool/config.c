@@ -164,7 +164,7 @@ static bool take_entry(void *values, const cli_command *command, const qn_config
             good = cli_list_push(&texts, entry->values[i]);
     }
     good = good && cli_set(values, command, entry->key, &texts, entry->where);
-    free(texts.at);
+    cli_list_free(&texts);
     return good;
 }
 

@@ -1,59 +1,22 @@
 /* The samples that a model is run or calibrated with: groups of options that commands share. */
 #include "cli.h"
 
-static const cli_option data_options[] = {
-    {.name = "data",
-     .shorts = "d",
-     .type = CLI_LIST,
-     .offset = offsetof(cli_data_values, data),
-     .value = "[INPUT=]PATH",
-     .help = "samples: .npy, .npz, raw, IDX or CIFAR file, folder of pictures or arrays, list"},
-    {.name = "data-list",
-     .type = CLI_TEXT,
-     .offset = offsetof(cli_data_values, list),
-     .value = "FILE",
-     .help = "names of the samples of a folder to use, one a line"},
-    {.name = "strict",
-     .type = CLI_FLAG,
-     .offset = offsetof(cli_data_values, strict),
-     .help = "end at a file that is no picture, instead of leaving it out"},
-    {.name = "preprocess",
-     .type = CLI_TEXT,
-     .offset = offsetof(cli_data_values, preprocess),
-     .value = "STEPS",
-     .help = "of pictures, as in resize=256,crop=224,bgr,mean=104/117/123 or imagenet"},
-    {.name = "first",
-     .type = CLI_INT,
-     .offset = offsetof(cli_data_values, first),
-     .value = "N",
-     .standard = "0",
-     .least = 0,
-     .most = 1e15,
-     .help = "number of the first sample to use"},
-    {.name = "samples",
-     .type = CLI_INT,
-     .offset = offsetof(cli_data_values, samples),
-     .value = "N",
-     .least = 1,
-     .most = 1e15,
-     .help = "samples to use; default: all"},
-    {.name = "loaders",
-     .type = CLI_INT,
-     .offset = offsetof(cli_data_values, loaders),
-     .value = "N",
-     .least = 1,
-     .most = 8,
-     .help = "threads that read samples ahead; default: one per core"},
-};
-const cli_group cli_data_group = CLI_GROUP("for the data", data_options);
+#define CLI_OWNER qn_data_options
+static const qn_data_options cli_data_group_standard = QN_DATA_OPTIONS_INIT;
+static const cli_option cli_data_group_rows[] = {QN_DATA_OPTIONS(CLI_ROW)};
+const cli_group cli_data_group =
+    CLI_LIBRARY_GROUP("for the data", cli_data_group_rows, cli_data_group_standard);
+#undef CLI_OWNER
 
 static const cli_option class_options[] = {
     {.name = "labels",
+     .field = "labels",
      .type = CLI_TEXT,
      .offset = offsetof(cli_class_values, labels),
      .value = "FILE",
      .help = "classes: lines 'NAME CLASS' or 'CLASS', .npy, or IDX"},
     {.name = "class-offset",
+     .field = "class_offset",
      .type = CLI_INT,
      .offset = offsetof(cli_class_values, offset),
      .value = "N",
@@ -72,6 +35,7 @@ static const cli_option subject_options[] = {
      .value = "MODEL",
      .help = "the float model; the same as the argument"},
     {.name = "threads",
+     .field = "threads",
      .also = "cpu-num",
      .shorts = "t cn",
      .type = CLI_INT,
@@ -81,11 +45,13 @@ static const cli_option subject_options[] = {
      .most = 1024,
      .help = "samples to run side by side; default: one per core, for quant at most 5"},
     {.name = "input",
+     .field = "inputs",
      .type = CLI_LIST,
      .offset = offsetof(cli_subject_values, inputs),
      .value = "NAME=FILE",
      .help = "an input that is the same for all samples"},
     {.name = "seed",
+     .field = "seed",
      .type = CLI_INT,
      .offset = offsetof(cli_subject_values, seed),
      .value = "N",
@@ -96,19 +62,16 @@ static const cli_option subject_options[] = {
 };
 const cli_group cli_subject_group = CLI_GROUP("for the calibration", subject_options);
 
-qn_data_options cli_data_options(const cli_data_values *data, qn_graph_options *graph)
+qn_data_options cli_data_options(const qn_data_options *data, qn_graph_options *graph)
 {
-    const qn_data_options options = {
-        QN_OPTIONS_VERSION,       .data = data->data.at,          .n_data = data->data.count,
-        .list = data->list,       .preprocess = data->preprocess, .first = data->first,
-        .samples = data->samples, .batch = graph->batch,          .loaders = (int)data->loaders,
-        .strict = data->strict};
-    if (data->data.count)
+    qn_data_options options = *data;
+    options.batch = graph->batch;
+    if (data->n_data)
         graph->batch = 0;
     return options;
 }
 
-qn_calibrate_options cli_calibrate_options(const cli_data_values *data, const cli_list *inputs,
+qn_calibrate_options cli_calibrate_options(const qn_data_options *data, const cli_list *inputs,
                                            int64_t seed, const qn_graph_options *graph)
 {
     qn_calibrate_options options = QN_CALIBRATE_OPTIONS_INIT;

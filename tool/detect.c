@@ -7,63 +7,25 @@
 #include "cli.h"
 
 static const cli_option detect_options[] = {
-    {.name = "form",
-     .type = CLI_TEXT,
-     .offset = offsetof(cli_detect_values, form),
-     .value = "FORM",
-     .word = qn_detect_form,
-     .help = "how boxes stand in the outputs; default: as their shapes tell"},
-    {.name = "nc",
-     .type = CLI_INT,
-     .offset = offsetof(cli_detect_values, classes),
-     .value = "N",
-     .least = 1,
-     .most = 65536,
-     .help = "number of classes; default: as the outputs have"},
     {.name = "anchors",
      .type = CLI_TEXT,
      .offset = offsetof(cli_detect_values, anchors),
      .value = "W,H,...",
      .help = "pixels, those of the finest grid first; for outputs that are raw heads"},
-    {.name = "conf-thres",
-     .type = CLI_REAL,
-     .offset = offsetof(cli_detect_values, conf_thres),
-     .value = "X",
-     .standard = "0.001",
-     .least = 0,
-     .most = 0.999999,
-     .help = "boxes need a score above it"},
-    {.name = "iou-thres",
-     .type = CLI_REAL,
-     .offset = offsetof(cli_detect_values, iou_thres),
-     .value = "X",
-     .standard = "0.6",
-     .least = 0,
-     .most = 1,
-     .help = "a box goes that overlaps a better one of its class by more"},
-    {.name = "max-det",
-     .type = CLI_INT,
-     .offset = offsetof(cli_detect_values, max_det),
-     .value = "N",
-     .standard = "300",
-     .least = 1,
-     .most = 30000,
-     .help = "boxes of a picture"},
-    {.name = "map-det",
-     .type = CLI_INT,
-     .offset = offsetof(cli_detect_values, map_det),
-     .value = "N",
-     .standard = "100",
-     .least = 1,
-     .most = 30000,
-     .help = "boxes of a picture and a class that count for the precision"},
     {.name = "names",
      .type = CLI_TEXT,
      .offset = offsetof(cli_detect_values, names),
      .value = "FILE",
      .help = "names of the classes, one a line"},
 };
-const cli_group cli_detect_group = CLI_GROUP("for detection", detect_options);
+const cli_group cli_detect_text_group = CLI_GROUP("for detection", detect_options);
+
+#define CLI_OWNER qn_detect_options
+static const qn_detect_options cli_detect_group_standard = QN_DETECT_OPTIONS_INIT;
+static const cli_option cli_detect_group_rows[] = {QN_DETECT_OPTIONS(CLI_ROW)};
+const cli_group cli_detect_group =
+    CLI_LIBRARY_GROUP("for detection", cli_detect_group_rows, cli_detect_group_standard);
+#undef CLI_OWNER
 
 /* ---- Texts to options ------------------------------------------------------------------------ */
 
@@ -138,13 +100,7 @@ static bool parse_names(cli_detection *d, const char *path)
 
 bool cli_detection_open(cli_detection *out, const cli_detect_values *v)
 {
-    *out = (cli_detection){.options = QN_DETECT_OPTIONS_INIT};
-    out->options.form = v->form;
-    out->options.classes = v->classes;
-    out->options.conf_thres = v->conf_thres;
-    out->options.iou_thres = v->iou_thres;
-    out->options.max_det = v->max_det;
-    out->options.map_det = v->map_det;
+    *out = (cli_detection){.options = v->options};
     return (!v->anchors || parse_anchors(out, v->anchors)) &&
            (!v->names || parse_names(out, v->names));
 }

@@ -32,7 +32,7 @@ static const cli_group common_group = CLI_GROUP("of every command", common_optio
 
 const cli_part *cli_part_at(const cli_command *command, size_t i)
 {
-    static const cli_part common = {&common_group, 0};
+    static const cli_part common = {&common_group, 0, NULL};
     size_t own = 0;
     while (command->parts[own].group)
         own++;
@@ -41,18 +41,55 @@ const cli_part *cli_part_at(const cli_command *command, size_t i)
     return i == own ? &common : NULL;
 }
 
+static bool is_among(const char *words, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = words; at && *at;) {
+        const size_t own = strcspn(at, " ");
+        if (own == length && strncmp(at, word, length) == 0)
+            return true;
+        at += own + strspn(at + own, " ");
+    }
+    return false;
+}
+
+bool cli_part_has(const cli_part *part, const cli_option *option)
+{
+    return option->name && !(option->field && is_among(part->without, option->field));
+}
+
 bool cli_field_at(cli_field *out, const cli_command *command, size_t i)
 {
     const cli_part *part;
     for (size_t p = 0; (part = cli_part_at(command, p)) != NULL; p++) {
-        if (i < part->group->count) {
-            out->option = &part->group->options[i];
-            out->offset = part->offset + out->option->offset;
+        for (size_t k = 0; k < part->group->count; k++) {
+            const cli_option *option = &part->group->options[k];
+            if (!cli_part_has(part, option) || i--)
+                continue;
+            *out = (cli_field){option, part->offset + option->offset};
             return true;
         }
-        i -= part->group->count;
     }
     return false;
+}
+
+bool cli_has_words(const cli_option *option)
+{
+    return option->word || option->words;
+}
+
+const char *cli_word_at(const cli_option *option, size_t i)
+{
+    size_t own = 0;
+    while (option->word && option->word(own)) {
+        if (own++ == i)
+            return option->word(i);
+    }
+    for (const char *const *word = option->words; word && *word; word++) {
+        if (own++ == i)
+            return *word;
+    }
+    return NULL;
 }
 
 bool cli_given(const void *values, const cli_command *command, const char *name)

@@ -47,6 +47,14 @@ const char *cli_nearest_option(const cli_command *command, const char *word)
     return g.best;
 }
 
+const char *cli_nearest_value(const cli_option *option, const char *word)
+{
+    guess g = {word, NULL, SIZE_MAX};
+    for (size_t i = 0; cli_word_at(option, i); i++)
+        consider(&g, cli_word_at(option, i));
+    return g.best;
+}
+
 const char *cli_nearest_word(cli_word_fn *word_at, const char *word)
 {
     guess g = {word, NULL, SIZE_MAX};

@@ -45,28 +45,36 @@ static void option_label(char out[LABEL_SIZE], const cli_option *option)
 }
 
 /* " (a, b, c)"; nothing where there are so many that a command lists them. */
-static size_t add_words(char *out, size_t size, cli_word_fn *word)
+static size_t add_words(char *out, size_t size, const cli_option *option)
 {
     enum { MOST = 8 };
     size_t length = 0, count = 0;
-    while (word(count))
+    while (cli_word_at(option, count))
         count++;
     for (size_t i = 0; i < count && count <= MOST && length < size; i++)
-        length += (size_t)snprintf(out + length, size - length, "%s%s%s", i ? ", " : " (", word(i),
-                                   i + 1 == count ? ")" : "");
+        length += (size_t)snprintf(out + length, size - length, "%s%s%s", i ? ", " : " (",
+                                   cli_word_at(option, i), i + 1 == count ? ")" : "");
     return length;
 }
 
 /* Nobody wants to know a limit from here on. */
 static const double endless = 1e9;
 
+/* Zero and NULL are what the help calls the default, if anything does. */
+static bool has_standard(const cli_option *option)
+{
+    return option->standard && !(option->library && (strcmp(option->standard, "0") == 0 ||
+                                                     strcmp(option->standard, "NULL") == 0));
+}
+
 /* The help with words, range and default. */
 static void option_text(char *out, size_t size, const cli_option *option)
 {
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
-    if (option->word)
-        length += add_words(out + length, size - length, option->word);
-    const bool whole = option->type == CLI_INT || option->number == CLI_WHOLE;
+    if (cli_has_words(option))
+        length += add_words(out + length, size - length, option);
+    const bool whole =
+        option->type == CLI_INT || option->type == CLI_INT32 || option->number == CLI_WHOLE;
     if (whole && option->most < endless)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);
@@ -75,17 +83,19 @@ static void option_text(char *out, size_t size, const cli_option *option)
     if (option->type == CLI_REAL)
         length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
                                    option->most);
-    if (option->type == CLI_LIST || option->type == CLI_ROWS)
+    if ((option->type == CLI_LIST && !option->several) || option->type == CLI_ROWS)
         length += (size_t)snprintf(out + length, size - length, "; may be repeated");
-    if (option->standard)
+    if (has_standard(option))
         snprintf(out + length, size - length, "; default: %s", option->standard);
 }
 
-static void print_options(const cli_group *group)
+static void print_options(const cli_part *part)
 {
-    printf("\noptions %s:\n", group->title);
+    const cli_group *group = part->group;
     for (size_t i = 0; i < group->count; i++) {
         char label[LABEL_SIZE], text[512];
+        if (!cli_part_has(part, &group->options[i]))
+            continue;
         option_label(label, &group->options[i]);
         option_text(text, sizeof text, &group->options[i]);
         if (strlen(label) > LEFT - 4)
@@ -106,6 +116,7 @@ static void print_usage(const cli_command *command)
 static void help_command(const cli_command *command)
 {
     const cli_part *part;
+    const char *title = "";
     printf("usage: ");
     print_usage(command);
     printf("\n\n");
@@ -114,8 +125,12 @@ static void help_command(const cli_command *command)
         putchar('\n');
         wrap(command->notes, 0, 0);
     }
-    for (size_t i = 0; (part = cli_part_at(command, i)) != NULL; i++)
-        print_options(part->group);
+    for (size_t i = 0; (part = cli_part_at(command, i)) != NULL; i++) {
+        if (strcmp(part->group->title, title) != 0)
+            printf("\noptions %s:\n", part->group->title);
+        title = part->group->title;
+        print_options(part);
+    }
 }
 
 static void help_all(void)
@@ -156,10 +171,13 @@ static void man_text(const char *text)
     putchar('\n');
 }
 
-static void man_options(const cli_group *group)
+static void man_options(const cli_part *part)
 {
+    const cli_group *group = part->group;
     for (size_t i = 0; i < group->count; i++) {
         char label[LABEL_SIZE], text[512];
+        if (!cli_part_has(part, &group->options[i]))
+            continue;
         option_label(label, &group->options[i]);
         option_text(text, sizeof text, &group->options[i]);
         printf(".TP\n.B ");
@@ -179,7 +197,7 @@ static void man_command(const cli_command *command)
         man_text(command->notes);
     }
     for (size_t i = 0; command->parts[i].group; i++)
-        man_options(command->parts[i].group);
+        man_options(&command->parts[i]);
 }
 
 int cli_man_page(void)
@@ -203,7 +221,7 @@ int cli_man_page(void)
     for (size_t i = 0; cli_cmds[i]; i++)
         man_command(cli_cmds[i]);
     printf(".SH OPTIONS OF EVERY COMMAND\n");
-    man_options(cli_part_at(&none, 0)->group);
+    man_options(cli_part_at(&none, 0));
     printf(".SH EXIT STATUS\n");
     for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
         printf(".TP\n.B %s\n%s\n", exit_codes[i][0], exit_codes[i][1]);

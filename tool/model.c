@@ -10,6 +10,7 @@
 
 static const cli_option origin_options[] = {
     {.name = "framework",
+     .field = "framework",
      .shorts = "f",
      .type = CLI_TEXT,
      .offset = offsetof(cli_graph_values, origin.framework),
@@ -17,29 +18,34 @@ static const cli_option origin_options[] = {
      .word = qn_framework_name,
      .help = "that the model was made with; default: what the file looks like"},
     {.name = "weight",
+     .field = "weights",
      .shorts = "w",
      .type = CLI_TEXT,
      .offset = offsetof(cli_graph_values, origin.weights),
      .value = "FILE",
      .help = "weights, where the model's file has none (pytorch, caffe, paddle)"},
     {.name = "start-node-names",
+     .field = "first_nodes",
      .shorts = "snn",
      .type = CLI_WORDS,
      .offset = offsetof(cli_graph_values, origin.first_nodes),
      .value = "NODE...",
      .help = "where a tensorflow model begins"},
     {.name = "end-node-names",
+     .field = "last_nodes",
      .shorts = "enn",
      .type = CLI_WORDS,
      .offset = offsetof(cli_graph_values, origin.last_nodes),
      .value = "NODE...",
      .help = "where a tensorflow model ends"},
     {.name = "convert2chw",
+     .field = "channels_first",
      .shorts = "c2chw",
      .type = CLI_FLAG,
      .offset = offsetof(cli_graph_values, origin.channels_first),
      .help = "give a tensorflow model NCHW inputs"},
     {.name = "input-shapes",
+     .field = "load.shapes",
      .shorts = "is",
      .type = CLI_ROWS,
      .offset = offsetof(cli_graph_values, origin.shapes),
@@ -99,18 +105,20 @@ static const char *pass_word(size_t i)
     return i == 0 || qn_pass_name(i - 1) ? "all" : NULL;
 }
 
-static bool is_known_pass(const char *text)
+static int is_known_pass(const char *text)
 {
     return qn_pass_is_known(text) != 0;
 }
 
 static const cli_option graph_options[] = {
     {.name = "input-shape",
+     .field = "shapes",
      .type = CLI_LIST,
      .offset = offsetof(cli_graph_values, shapes),
      .value = "NAME:DIMS",
      .help = "bind the dimensions of an input, as in x:1,3,48,320"},
     {.name = "no-pass",
+     .field = "skip",
      .type = CLI_LIST,
      .offset = offsetof(cli_graph_values, skip),
      .value = "PASS",
@@ -118,6 +126,7 @@ static const cli_option graph_options[] = {
      .known = is_known_pass,
      .help = "a pass to leave out ('quench help passes'), or all"},
     {.name = "batch",
+     .field = "batch",
      .shorts = "b",
      .type = CLI_INT,
      .offset = offsetof(cli_graph_values, batch),
@@ -203,13 +212,14 @@ static void prepared_free(prepared *p)
 /* ---- Running it ------------------------------------------------------------------------------ */
 
 /* Only the library knows which backends plug-ins bring. */
-static bool may_be_plugin(const char *name)
+static int may_be_plugin(const char *name)
 {
     return *name != '\0';
 }
 
 static const cli_option engine_options[] = {
     {.name = "threads",
+     .field = "threads",
      .shorts = "t",
      .type = CLI_INT,
      .offset = offsetof(cli_engine_values, threads),
@@ -218,6 +228,7 @@ static const cli_option engine_options[] = {
      .most = 1024,
      .help = "threads to run with; default: one per core"},
     {.name = "backend",
+     .field = "backend",
      .type = CLI_TEXT,
      .offset = offsetof(cli_engine_values, backend),
      .value = "NAME",
@@ -235,12 +246,14 @@ qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph
 
 static const cli_option feed_options[] = {
     {.name = "input",
+     .field = "inputs",
      .shorts = "i",
      .type = CLI_LIST,
      .offset = offsetof(cli_feed_values, inputs),
      .value = "NAME=FILE",
      .help = "an input from a .npy, .npz or raw file; the others get random numbers"},
     {.name = "seed",
+     .field = "seed",
      .type = CLI_INT,
      .offset = offsetof(cli_feed_values, seed),
      .value = "N",

@@ -52,7 +52,8 @@ bool cli_takes_many(const cli_command *command, const char *name)
     cli_field field;
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
         if (is_called(field.option, name, strlen(name), true))
-            return field.option->type == CLI_WORDS || field.option->type == CLI_ROWS;
+            return field.option->type == CLI_WORDS || field.option->type == CLI_ROWS ||
+                   field.option->several;
     }
     return false;
 }
@@ -66,30 +67,58 @@ static bool is_list(const cli_option *option)
 
 static bool is_many(const cli_option *option)
 {
-    return option->type == CLI_WORDS || option->type == CLI_ROWS;
+    return option->type == CLI_WORDS || option->type == CLI_ROWS || option->several;
+}
+
+static bool is_whole(const cli_option *option)
+{
+    return option->type == CLI_INT || option->type == CLI_INT32 || option->number == CLI_WHOLE;
+}
+
+/* The library's structs have lists too: a pointer and a number one behind the other. */
+static cli_list read_list(const void *field)
+{
+    cli_list list;
+    memcpy(&list.at, field, sizeof list.at);
+    memcpy(&list.count, (const char *)field + sizeof list.at, sizeof list.count);
+    return list;
+}
+
+static bool push_field(void *field, const char *text)
+{
+    cli_list list = read_list(field);
+    const bool pushed = cli_list_push(&list, text);
+    memcpy(field, &list.at, sizeof list.at);
+    memcpy((char *)field + sizeof list.at, &list.count, sizeof list.count);
+    return pushed;
+}
+
+void cli_list_free(cli_list *list)
+{
+    void *block;
+    memcpy(&block, &list->at, sizeof block);
+    free(block);
+    list->at = NULL;
 }
 
 bool cli_list_push(cli_list *list, const char *text)
 {
-    if (list->count + 2 > list->room) {
-        const size_t room = list->room ? 2 * list->room : 8;
-        const char **at = realloc(list->at, room * sizeof *at);
-        if (!at) {
-            cli_error("out of memory");
-            return false;
-        }
-        list->at = at;
-        list->room = room;
+    const char **at = calloc(list->count + 2, sizeof *at);
+    if (!at) {
+        cli_error("out of memory");
+        return false;
     }
-    list->at[list->count++] = text;
-    list->at[list->count] = NULL;
+    for (size_t i = 0; i < list->count; i++)
+        at[i] = list->at[i];
+    at[list->count++] = text;
+    cli_list_free(list);
+    list->at = at;
     return true;
 }
 
 static bool bad_number(const cli_option *option, const char *text)
 {
-    const bool whole = option->type == CLI_INT || option->number == CLI_WHOLE;
-    if (whole)
+    if (is_whole(option))
         cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
                   option->least, option->most);
     else if (option->least < option->most)
@@ -119,11 +148,12 @@ static bool read_real(double *out, const cli_option *option, const char *text)
 
 static bool bad_word(const cli_option *option, const char *text)
 {
-    const char *best = cli_nearest_word(option->word, text);
+    const char *best = cli_nearest_value(option, text);
     char all[512] = "";
     size_t length = 0;
-    for (size_t i = 0; option->word(i) && length < sizeof all; i++)
-        length += (size_t)snprintf(all + length, sizeof all - length, " %s", option->word(i));
+    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
+        length +=
+            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
     cli_error("--%s: '%s' is none of:%s%s%s%s", option->name, text, all,
               best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
     return false;
@@ -131,10 +161,10 @@ static bool bad_word(const cli_option *option, const char *text)
 
 static bool is_word(const cli_option *option, const char *text)
 {
-    if (option->known && option->known(text))
+    if (option->open || (option->known && option->known(text)))
         return true;
-    for (size_t i = 0; option->word(i); i++) {
-        if (strcmp(option->word(i), text) == 0)
+    for (size_t i = 0; cli_word_at(option, i); i++) {
+        if (strcmp(cli_word_at(option, i), text) == 0)
             return true;
     }
     return false;
@@ -152,7 +182,17 @@ static bool check_text(const cli_option *option, const char *text)
     if ((option->number == CLI_WHOLE && !read_int(&whole, option, text)) ||
         (option->number == CLI_DECIMAL && !read_real(&real, option, text)))
         return bad_number(option, text);
-    return !option->word || is_word(option, text) || bad_word(option, text);
+    return !cli_has_words(option) || is_word(option, text) || bad_word(option, text);
+}
+
+/* Of those whose ranges fit an int. */
+static bool set_int32(const found *to, const char *text)
+{
+    int64_t number = 0;
+    if (!read_int(&number, to->option, text) || number > INT32_MAX || number < INT32_MIN)
+        return bad_number(to->option, text);
+    *(int *)to->field = (int)number;
+    return true;
 }
 
 static bool set_value(const found *to, const char *text)
@@ -160,9 +200,10 @@ static bool set_value(const found *to, const char *text)
     switch (to->option->type) {
     case CLI_FLAG: ++*(int *)to->field; return true;
     case CLI_INT: return read_int(to->field, to->option, text) || bad_number(to->option, text);
+    case CLI_INT32: return set_int32(to, text);
     case CLI_REAL: return read_real(to->field, to->option, text) || bad_number(to->option, text);
     case CLI_TEXT: *(const char **)to->field = text; return check_text(to->option, text);
-    default: return check_text(to->option, text) && cli_list_push(to->field, text);
+    default: return check_text(to->option, text) && push_field(to->field, text);
     }
 }
 
@@ -186,8 +227,8 @@ static bool is_further(const cli_option *option, const char *text)
     double real;
     if (is_option_like(text))
         return false;
-    if (option->word)
-        return is_word(option, text) || cli_nearest_word(option->word, text);
+    if (cli_has_words(option))
+        return is_word(option, text) || cli_nearest_value(option, text);
     switch (option->number) {
     case CLI_WHOLE: return read_int(&whole, option, text) || strchr("+-0123456789", text[0]);
     case CLI_DECIMAL: return read_real(&real, option, text) || strchr("+-.0123456789", text[0]);
@@ -198,10 +239,11 @@ static bool is_further(const cli_option *option, const char *text)
 /* A new time that the option is given. */
 static bool begin_values(const found *to)
 {
-    cli_list *list = to->field;
-    if (to->option->type == CLI_WORDS)
-        list->count = 0;
-    return to->option->type != CLI_ROWS || !list->count || cli_list_push(list, NULL);
+    const size_t none = 0, count = read_list(to->field).count;
+    if (to->option->type == CLI_ROWS)
+        return !count || push_field(to->field, NULL);
+    memcpy((char *)to->field + sizeof(const char *const *), &none, sizeof none);
+    return true;
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
@@ -341,11 +383,17 @@ static bool parse_option(void *values, const cli_command *command, words *w)
 
 static bool set_standards(void *values, const cli_command *command)
 {
+    const cli_part *part;
     cli_field field;
     size_t count = 0;
+    for (size_t i = 0; (part = cli_part_at(command, i)) != NULL; i++) {
+        if (part->group->standard)
+            memcpy((char *)values + part->offset, part->group->standard, part->group->size);
+    }
     for (; cli_field_at(&field, command, count); count++) {
         const found to = {field.option, (char *)values + field.offset, count};
-        if (field.option->standard && !set_value(&to, field.option->standard))
+        if (field.option->standard && !field.option->library &&
+            !set_value(&to, field.option->standard))
             return false;
     }
     bool *given = calloc(count + 1, sizeof *given);
@@ -478,11 +526,13 @@ void cli_values_free(void *values, const cli_command *command)
 {
     cli_common *common = values;
     cli_field field;
-    free(common->arguments.at);
+    cli_list_free(&common->arguments);
     free(common->given);
     cli_config_free(common->config);
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
+        cli_list list = {NULL, 0};
         if (is_list(field.option))
-            free(((cli_list *)((char *)values + field.offset))->at);
+            list = read_list((const char *)values + field.offset);
+        cli_list_free(&list);
     }
 }

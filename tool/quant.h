@@ -6,51 +6,40 @@
 
 /* Who feeds the model, and what is done with it. */
 typedef struct quant_run_values {
-    const char *function, *script, *mode, *cache;
+    const char *function, *script, *mode;
     int64_t ir_batch, log_level;
-    int dump;
 } quant_run_values;
 
-/* Nodes of different widths. */
-typedef struct quant_mix_values {
-    const char *config, *strategy;
-    double ratio;
-    int make_template;
-} quant_mix_values;
-
-/* What the model's inputs and outputs are, and the network between them. */
+/* What the model's inputs and outputs are. */
 typedef struct quant_edge_values {
-    cli_list mean, std, input_types, outputs;
-    int real_outputs, one_scale;
-    int64_t table_bits;
-    double norm_limit;
+    cli_list mean, std, outputs;
 } quant_edge_values;
 
 typedef struct quant_values {
     cli_common common;
     cli_graph_values graph;
+    /* The library's options, of which the command has those that the tables give a name */
+    qn_quantize_options quantize;
+    qn_quantize_file_options file;
+    qn_strategies_options strategies;
+    qn_mix_options mix;
+    qn_goal goal;
     cli_list methods, iterations;
-    const char *target, *save_dir, *stats, *scales, *form;
-    cli_data_values data;
+    qn_data_options data;
     cli_subject_values subject;
-    cli_list keep_float, widths;
-    double percent;
-    int64_t batch, bits, opset;
-    double max_drop;
-    int64_t fix_worst;
-    bool reduce_range;
+    int64_t batch;
     cli_list eval_data;
     const char *eval_list;
     cli_class_values classes;
-    int list, dynamic, save_scales, fastest, prove;
-    int no_bias_correction, no_weight_clipping, no_look_through, no_equalization, no_balancing;
+    int list, make_template;
     quant_run_values run;
-    quant_mix_values mix;
     quant_edge_values edge;
     const char *run_config;
 } quant_values;
 
 extern const cli_group quant_group, quant_run_group, quant_mix_group, quant_edge_group;
+extern const cli_group quantize_group, quantize_file_group, quant_goal_group,
+    quant_strategies_group, quant_template_group;
 
 /* A cli_command's `check`: options that exclude each other are an error, those without effect a
  * note. */
@@ -64,19 +53,23 @@ int64_t quant_file_batch(const quant_values *v, const qn_model *model);
 /* Does the work; for the commands that begin with it. */
 int quant_run(cli_work *cli, const void *values);
 /* Its groups of options. */
+#define QUANT_PART(group_, member)                                                                 \
+    {                                                                                              \
+        .group = &(group_), .offset = offsetof(quant_values, member)                               \
+    }
 #define QUANT_PARTS                                                                                \
     {                                                                                              \
-        {&quant_group, 0}, {&quant_run_group, offsetof(quant_values, run)},                        \
-            {&quant_mix_group, offsetof(quant_values, mix)},                                       \
-            {&quant_edge_group, offsetof(quant_values, edge)},                                     \
-            {&cli_origin_group, offsetof(quant_values, graph)},                                    \
-            {&cli_subject_group, offsetof(quant_values, subject)},                                 \
-            {&cli_data_group, offsetof(quant_values, data)},                                       \
-            {&cli_class_group, offsetof(quant_values, classes)},                                   \
-            {&cli_shape_group, offsetof(quant_values, graph)},                                     \
-        {                                                                                          \
-            &cli_config_group, offsetof(quant_values, run_config)                                  \
-        }                                                                                          \
+        {.group = &quant_group}, QUANT_PART(quantize_group, quantize),                             \
+            QUANT_PART(quantize_file_group, file), QUANT_PART(quant_goal_group, goal),             \
+            QUANT_PART(quant_run_group, run), QUANT_PART(quant_strategies_group, strategies),      \
+            {.group = &quant_mix_group}, QUANT_PART(quant_template_group, mix),                    \
+            QUANT_PART(quant_edge_group, edge), QUANT_PART(cli_origin_group, graph),               \
+            QUANT_PART(cli_subject_group, subject),                                                \
+            {.group = &cli_data_group,                                                             \
+             .offset = offsetof(quant_values, data),                                               \
+             .without = "labels"},                                                                 \
+            QUANT_PART(cli_class_group, classes), QUANT_PART(cli_shape_group, graph),              \
+            QUANT_PART(cli_config_group, run_config)                                               \
     }
 
 extern const cli_command cli_cmd_quant;

@@ -6,30 +6,13 @@
 
 /* ---- What excludes each other ---------------------------------------------------------------- */
 
-typedef struct clash {
-    const char *one, *other, *why;
-} clash;
-
-static const clash clashes[] = {
-    {"generate-scale-json", "load-scale-json", "scales are either made or read"},
-    {"load-scale-json", "mix-config", "the scale file says the width of every node"},
-    {"load-scale-json", "generate-template", "the scale file says the width of every node"},
-    {"fix-worst", "max-drop", "both choose layers, by different goals"},
-    {"fix-worst", "mix-config", "the mix file says the width of every node"},
-    {"fix-worst", "load-scale-json", "the scale file says the width of every node"},
-    {"fix-worst", "dynamic", "there are no scales to be too coarse"},
-};
-
-static bool check_clashes(const quant_values *v, const cli_command *command)
+static bool check_template(const quant_values *v, const cli_command *command)
 {
-    for (size_t i = 0; i < sizeof clashes / sizeof *clashes; i++) {
-        const clash *c = &clashes[i];
-        if (!cli_given(v, command, c->one) || !cli_given(v, command, c->other))
-            continue;
-        cli_error("quant: --%s and --%s exclude each other: %s", c->one, c->other, c->why);
-        return false;
-    }
-    return true;
+    if (!v->make_template || !cli_given(v, command, "load-scale-json"))
+        return true;
+    cli_error("quant: --load-scale-json and --generate-template exclude each other: the scale file "
+              "says the width of every node");
+    return false;
 }
 
 /* ---- Chips ----------------------------------------------------------------------------------- */
@@ -38,7 +21,7 @@ static bool check_clashes(const quant_values *v, const cli_command *command)
 static const char *wide_option(const quant_values *v, const cli_command *command)
 {
     static const char *const names[] = {"bits", "mix-config", "generate-template", "max-drop"};
-    if (v->bits == 16)
+    if (v->quantize.bits == 16)
         return "bit-width 16";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, command, names[i]))
@@ -59,7 +42,8 @@ static bool check_target(quant_values *v, const cli_command *command)
     }
     v->common.chipless = true;
     if (!v->common.program->run)
-        cli_note("--target %s: the result is not for chip %s, the default", v->target, chip);
+        cli_note("--target %s: the result is not for chip %s, the default", v->quantize.target,
+                 chip);
     return true;
 }
 
@@ -74,11 +58,11 @@ static bool check_chip(const quant_values *v, const cli_command *command)
         cli_error("quant: --%s and --chip %s exclude each other: %s computes with 8 bits only, "
                   "and has no nodes of different widths",
                   wide, name, chip.name);
-    else if (v->dynamic)
+    else if (v->quantize.dynamic)
         cli_error("quant: --dynamic and --chip %s exclude each other: the scales of a chip's "
                   "model are fixed",
                   name);
-    return !wide && !v->dynamic;
+    return !wide && !v->quantize.dynamic;
 }
 
 /* ---- Other rules ----------------------------------------------------------------------------- */
@@ -100,10 +84,11 @@ static bool check_normalization(const quant_values *v, const cli_command *comman
 
 static bool check_numbers(const quant_values *v, const cli_command *command)
 {
-    const bool width = !cli_given(v, command, "bit-width") || v->bits == 8 || v->bits == 16;
-    const bool limit = !cli_given(v, command, "layer-threshold") || v->edge.norm_limit > 0;
+    const bool width =
+        !cli_given(v, command, "bit-width") || v->quantize.bits == 8 || v->quantize.bits == 16;
+    const bool limit = !cli_given(v, command, "layer-threshold") || v->quantize.norm_limit > 0;
     if (!width)
-        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16", (long long)v->bits);
+        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16", (long long)v->quantize.bits);
     else if (!limit)
         cli_error("quant: --layer-threshold: it must be more than 0");
     return width && limit;
@@ -113,10 +98,10 @@ static bool check_methods(const quant_values *v)
 {
     const bool several =
         v->methods.count > 1 || (v->methods.count && strcmp(v->methods.at[0], "all") == 0);
-    const char *option = v->mix.make_template ? "generate-template"
-                         : v->mix.config      ? "mix-config"
-                                              : NULL;
-    if (v->mix.make_template && v->methods.count && strcmp(v->methods.at[0], "mean") == 0) {
+    const char *option = v->make_template  ? "generate-template"
+                         : v->quantize.mix ? "mix-config"
+                                           : NULL;
+    if (v->make_template && v->methods.count && strcmp(v->methods.at[0], "mean") == 0) {
         cli_error("quant: --generate-template and --quant-mode mean exclude each other: a mix file "
                   "has no such mode");
         return false;
@@ -133,12 +118,12 @@ static bool check_methods(const quant_values *v)
  * may take it back. */
 static const char *wide_asked(const quant_values *v, const char **option)
 {
-    const char *width = v->bits == 16 ? "16" : NULL;
+    const char *width = v->quantize.bits == 16 ? "16" : NULL;
     *option = "-b";
-    if (v->scales || v->mix.config)
+    if (v->quantize.scales || v->quantize.mix)
         return NULL;
-    for (size_t i = 0; i < v->widths.count; i++) {
-        const char *text = v->widths.at[i], *equals = strrchr(text, '=');
+    for (size_t i = 0; i < v->quantize.n_widths; i++) {
+        const char *text = v->quantize.widths[i], *equals = strrchr(text, '=');
         if (equals && strcmp(equals, "=8") == 0)
             width = NULL;
         if (!equals || (strcmp(equals, "=16") != 0 && strcmp(equals, "=w8a16") != 0))
@@ -154,22 +139,22 @@ static bool check_opset(const quant_values *v)
 {
     enum { WIDE_OPSET = 21 }; /* QuantizeLinear takes 16 bits since then */
     const char *option, *width = wide_asked(v, &option);
-    const bool writes = !v->list && !v->mix.make_template && quantizes(v) &&
-                        (!v->form || strcmp(v->form, "fake") != 0);
-    if (!v->opset || v->opset >= WIDE_OPSET || !width || !writes)
+    const bool writes = !v->list && !v->make_template && quantizes(v) &&
+                        (!v->file.form || strcmp(v->file.form, "fake") != 0);
+    if (!v->file.opset || v->file.opset >= WIDE_OPSET || !width || !writes)
         return true;
     cli_error("quant: --opset %lld and %s %s exclude each other: files have quantizers of 16 bits "
               "since opset %d; leave out --opset, or use -b 8 or --format fake",
-              (long long)v->opset, option, width, WIDE_OPSET);
+              (long long)v->file.opset, option, width, WIDE_OPSET);
     return false;
 }
 
 /* Which node reads an input is not known yet; that all of them have 8 bits is. */
 static bool check_input_types(const quant_values *v, const cli_command *command)
 {
-    for (size_t i = 0; i < v->edge.input_types.count; i++) {
-        if (strcmp(v->edge.input_types.at[i], "int16") != 0 || v->bits == 16 || v->widths.count ||
-            v->mix.config || v->scales)
+    for (size_t i = 0; i < v->quantize.n_input_types; i++) {
+        if (strcmp(v->quantize.input_types[i], "int16") != 0 || v->quantize.bits == 16 ||
+            v->quantize.n_widths || v->quantize.mix || v->quantize.scales)
             continue;
         cli_error(
             "quant: --quantize-input-dtype int16 and --bit-width 8%s exclude each other: nodes "
@@ -203,7 +188,7 @@ static bool set_from(quant_values *v, const cli_command *command, const char *op
     for (size_t i = 0; good && i < entry->count; i++)
         good = cli_list_push(&texts, entry->values[i]);
     good = good && cli_set(v, command, option, &texts, entry->where);
-    free(texts.at);
+    cli_list_free(&texts);
     return good;
 }
 
@@ -255,7 +240,7 @@ static bool take_input_types(quant_values *v, const cli_command *command)
         if (good && strcmp(types.at[0], "uint8") == 0)
             good = fold_input(v, command, &first);
     }
-    free(types.at);
+    cli_list_free(&types);
     return good;
 }
 
@@ -268,20 +253,10 @@ static bool runs(const quant_values *v)
     return strcmp(v->run.mode, "convert") != 0;
 }
 
-static bool derives(const quant_values *v)
-{
-    return !v->scales;
-}
-
-static bool fixes_scales(const quant_values *v)
-{
-    return !v->dynamic;
-}
-
 /* Data beside a scale file serve the comparison. */
 static bool takes_samples(const quant_values *v)
 {
-    return !v->scales || v->data.data.count || v->run.function;
+    return !v->quantize.scales || v->data.n_data || v->run.function;
 }
 
 static bool has_percentile(const quant_values *v)
@@ -290,12 +265,12 @@ static bool has_percentile(const quant_values *v)
         if (strcmp(v->methods.at[i], "percentile") == 0 || strcmp(v->methods.at[i], "all") == 0)
             return true;
     }
-    return v->mix.config != NULL;
+    return v->quantize.mix != NULL;
 }
 
 static bool is_wide(const quant_values *v)
 {
-    return v->bits == 16 || v->widths.count || v->mix.config || v->mix.make_template;
+    return v->quantize.bits == 16 || v->quantize.n_widths || v->quantize.mix || v->make_template;
 }
 
 static bool has_chip(const quant_values *v)
@@ -305,22 +280,22 @@ static bool has_chip(const quant_values *v)
 
 static bool has_goal(const quant_values *v)
 {
-    return v->max_drop < 100;
+    return v->goal.max_drop < 100;
 }
 
 static bool makes_template(const quant_values *v)
 {
-    return v->mix.make_template != 0;
+    return v->make_template != 0;
 }
 
 static bool makes_ends(const quant_values *v)
 {
-    return makes_template(v) && strcmp(v->mix.strategy, "initial") != 0;
+    return makes_template(v) && v->mix.strategy && strcmp(v->mix.strategy, "initial") != 0;
 }
 
 static bool has_one_width(const quant_values *v)
 {
-    return !v->mix.config || makes_template(v);
+    return !v->quantize.mix || makes_template(v);
 }
 
 typedef struct condition {
@@ -341,32 +316,6 @@ static const condition conditions[] = {
     {"bit-width", quantizes, "run mode quant or compare"},
     {"data", runs, "a run mode other than convert"},
     {"iteration", runs, "a run mode other than convert"},
-    {"quant-mode", derives, "a run without --load-scale-json, which has the scales"},
-    {"bit-width", derives, "a run without --load-scale-json, which has the widths"},
-    {"cache-distribution", derives, "a run without --load-scale-json, which has the scales"},
-    {"percent", derives, "a run without --load-scale-json, which has the scales"},
-    {"no-bias-correction", derives, "a run without --load-scale-json, which has the scales"},
-    {"no-weight-clipping", derives, "a run without --load-scale-json, which has the scales"},
-    {"no-equalization", derives, "a run without --load-scale-json, which has the scales"},
-    {"no-balancing", derives, "a run without --load-scale-json, which has the scales"},
-    {"no-look-through", derives, "a run without --load-scale-json, which has the scales"},
-    {"prove", derives, "a run without --load-scale-json, which has the scales"},
-    {"lut-len", derives, "a run without --load-scale-json, which has the tables"},
-    {"layer-threshold", derives, "a run without --load-scale-json, which has the scales"},
-    {"unify-input-scale", derives, "a run without --load-scale-json, which has the scales"},
-    {"quant-mode", fixes_scales, "a run without --dynamic, whose scales are found while running"},
-    {"percent", fixes_scales, "a run without --dynamic, whose scales are found while running"},
-    {"stats", fixes_scales, "a run without --dynamic, whose scales are found while running"},
-    {"cache-distribution", fixes_scales,
-     "a run without --dynamic, whose scales are found while running"},
-    {"no-bias-correction", fixes_scales,
-     "a run without --dynamic, whose scales are found while running"},
-    {"no-equalization", fixes_scales,
-     "a run without --dynamic, whose scales are found while running"},
-    {"no-balancing", fixes_scales, "a run without --dynamic, whose scales are found while running"},
-    {"no-look-through", fixes_scales,
-     "a run without --dynamic, whose scales are found while running"},
-    {"prove", fixes_scales, "a run without --dynamic, whose scales are found while running"},
     {"iteration", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"batch-size", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},
@@ -384,7 +333,7 @@ static const condition conditions[] = {
 };
 
 /* In an interpreter it was told before that was started. */
-static void tell_idle(const quant_values *v, const cli_command *command)
+static void note_idle(const quant_values *v, const cli_command *command)
 {
     if (v->common.program->run)
         return;
@@ -411,11 +360,11 @@ bool quant_check(void *values, const cli_command *command)
     quant_values *v = values;
     if (cli_given(v, command, "log-level") || v->common.program->knight)
         v->common.log_level = &levels[v->run.log_level];
-    if (!check_model(v) || !take_input_types(v, command) || !check_clashes(v, command) ||
-        !check_target(v, command) || !check_numbers(v, command) ||
+    if (!check_model(v) || !take_input_types(v, command) || !cli_check_rules(v, command) ||
+        !check_template(v, command) || !check_target(v, command) || !check_numbers(v, command) ||
         !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||
         !check_batch(v, command) || !check_chip(v, command) || !check_opset(v))
         return false;
-    tell_idle(v, command);
+    note_idle(v, command);
     return true;
 }

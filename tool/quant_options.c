@@ -1,5 +1,44 @@
-/* quench quant: the tables of its options. */
+/* quench quant: the tables of its options, those of the library and the command's own. */
 #include "quant.h"
+
+/* ---- Tables of the library ------------------------------------------------------------------- */
+
+#define CLI_OWNER qn_quantize_options
+static const qn_quantize_options quantize_standard = QN_QUANTIZE_OPTIONS_INIT;
+static const qn_option_rule quantize_rules[] = {QN_QUANTIZE_RULES(CLI_RULE)};
+static const cli_option quantize_rows[] = {QN_QUANTIZE_OPTIONS(CLI_ROW)};
+const cli_group quantize_group =
+    CLI_RULED_GROUP("of quant", quantize_rows, quantize_standard, quantize_rules);
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_quantize_file_options
+static const qn_quantize_file_options file_standard = QN_QUANTIZE_FILE_OPTIONS_INIT;
+static const qn_option_rule file_rules[] = {QN_QUANTIZE_FILE_RULES(CLI_RULE)};
+static const cli_option file_rows[] = {QN_QUANTIZE_FILE_OPTIONS(CLI_ROW)};
+const cli_group quantize_file_group =
+    CLI_RULED_GROUP("of quant", file_rows, file_standard, file_rules);
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_goal
+static const qn_goal goal_standard = QN_GOAL_INIT;
+static const cli_option goal_rows[] = {QN_GOAL(CLI_ROW)};
+const cli_group quant_goal_group = CLI_LIBRARY_GROUP("of quant", goal_rows, goal_standard);
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_strategies_options
+static const qn_strategies_options strategies_standard = QN_STRATEGIES_OPTIONS_INIT;
+static const qn_option_rule strategies_rules[] = {QN_STRATEGIES_RULES(CLI_RULE)};
+static const cli_option strategies_rows[] = {QN_STRATEGIES_OPTIONS(CLI_ROW)};
+const cli_group quant_strategies_group =
+    CLI_RULED_GROUP("for the run", strategies_rows, strategies_standard, strategies_rules);
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_mix_options
+static const qn_mix_options mix_standard = QN_MIX_OPTIONS_INIT;
+static const cli_option mix_rows[] = {QN_MIX_OPTIONS(CLI_ROW)};
+const cli_group quant_template_group =
+    CLI_LIBRARY_GROUP("for mixed widths", mix_rows, mix_standard);
+#undef CLI_OWNER
 
 /* ---- How to quantize ------------------------------------------------------------------------- */
 
@@ -12,6 +51,7 @@ static const char *method_word(size_t i)
 
 static const cli_option own_options[] = {
     {.name = "quant-mode",
+     .field = "methods",
      .shorts = "qm",
      .type = CLI_WORDS,
      .offset = offsetof(quant_values, methods),
@@ -19,33 +59,8 @@ static const cli_option own_options[] = {
      .word = method_word,
      .help = "how ranges are chosen; several, or all of them (all): each is tried, the best one "
              "counts; default: mse"},
-    {.name = "percent",
-     .shorts = "per",
-     .type = CLI_REAL,
-     .offset = offsetof(quant_values, percent),
-     .value = "SHARE",
-     .standard = "0.99999",
-     .least = 0.5,
-     .most = 1,
-     .help = "share of the numbers inside the range of method percentile"},
-    {.name = "stats",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_values, stats),
-     .value = "FILE",
-     .help = "statistics of calibrate; data given too serve the comparison with float, and to "
-             "find the layers that 8 bits harm"},
-    {.name = "generate-scale-json",
-     .shorts = "gsj",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, save_scales),
-     .help = "write <model>_scales.json too: all that was derived from the data"},
-    {.name = "load-scale-json",
-     .shorts = "lsj",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_values, scales),
-     .value = "FILE",
-     .help = "take scales from such a file instead of data"},
     {.name = "iteration",
+     .field = "iterations",
      .shorts = "i",
      .type = CLI_WORDS,
      .offset = offsetof(quant_values, iterations),
@@ -64,105 +79,6 @@ static const cli_option own_options[] = {
      .least = 1,
      .most = 65536,
      .help = "samples of a batch"},
-    {.name = "bit-width",
-     .shorts = "b",
-     .type = CLI_INT,
-     .offset = offsetof(quant_values, bits),
-     .value = "8|16",
-     .least = 8,
-     .most = 16,
-     .help = "bits of activations and weights; default: 8, and float for "
-             "layers where 8 do too much harm"},
-    {.name = "target",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_values, target),
-     .value = "NAME",
-     .word = qn_target_name,
-     .help = "the engine that the result is for; default: quench"},
-    {.name = "save-dir",
-     .shorts = "s",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_values, save_dir),
-     .value = "FOLDER",
-     .help = "gets <model>_quantize.onnx; default: quench_out, or /TS-KnightOutput/QuantOnnx when "
-             "called as Knight"},
-    {.name = "opset",
-     .type = CLI_INT,
-     .offset = offsetof(quant_values, opset),
-     .value = "N",
-     .least = 10,
-     .most = 23,
-     .help = "opset to write; default: 13, or 21 with 16 bits, or the next that can say it"},
-    {.name = "format",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_values, form),
-     .value = "FORM",
-     .word = qn_form_name,
-     .help = "how the file says what is quantized; default: qdq"},
-    {.name = "float",
-     .type = CLI_LIST,
-     .offset = offsetof(quant_values, keep_float),
-     .value = "PATTERN",
-     .help = "nodes that stay float: names of nodes or tensors, or operators, with * and ?"},
-    {.name = "bits",
-     .type = CLI_LIST,
-     .offset = offsetof(quant_values, widths),
-     .value = "PATTERN=8|16|w8a16",
-     .help = "nodes of another width; w8a16: weights of 8, the rest of 16 bits"},
-    {.name = "dynamic",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, dynamic),
-     .help = "quantize the weights of Gemm, MatMul, LSTM and GRU, and activations while running; "
-             "needs no data"},
-    {.name = "reduce-range",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, reduce_range),
-     .help =
-         "weights of -64 to 64: ONNX Runtime and OpenVINO, which saturate on CPUs without VNNI, "
-         "compute the file right there too"},
-    {.name = "no-equalization",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, no_equalization),
-     .help = "leave the channels between convolutions as they are"},
-    {.name = "no-balancing",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, no_balancing),
-     .help = "leave the channels that matrices are multiplied with as they are"},
-    {.name = "no-bias-correction",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, no_bias_correction),
-     .help = "leave biases as they are"},
-    {.name = "no-weight-clipping",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, no_weight_clipping),
-     .help = "let the largest weight of a channel set its scale"},
-    {.name = "prove",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, prove),
-     .help =
-         "measure what each refinement is worth, and leave out factors of channels that do harm"},
-    {.name = "no-look-through",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, no_look_through),
-     .help = "choose the range before a function (SiLU, ...) as everywhere, not by the error "
-             "behind it"},
-    {.name = "max-drop",
-     .type = CLI_REAL,
-     .offset = offsetof(quant_values, max_drop),
-     .value = "X",
-     .standard = "100",
-     .least = 0,
-     .most = 100,
-     .help = "raise layers to 16 bits, or leave them float, until top-1 (with labels; else the "
-             "outputs) loses at most X points (percent)"},
-    {.name = "fix-worst",
-     .type = CLI_INT,
-     .offset = offsetof(quant_values, fix_worst),
-     .value = "N",
-     .least = 1,
-     .most = 1e6,
-     .help = "give the N layers that err most by themselves 16 bits, or leave them float, where "
-             "that helps; see 'quench compare'"},
     {.name = "eval-data",
      .type = CLI_LIST,
      .offset = offsetof(quant_values, eval_data),
@@ -173,11 +89,8 @@ static const cli_option own_options[] = {
      .offset = offsetof(quant_values, eval_list),
      .value = "FILE",
      .help = "names of the samples of --eval-data to use, one a line"},
-    {.name = "fastest",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_values, fastest),
-     .help = "leave layers float that this machine runs slower with integers"},
     {.name = "list",
+     .field = "qn_quantize_list",
      .type = CLI_FLAG,
      .offset = offsetof(quant_values, list),
      .help = "show what each node would become, and do nothing else"},
@@ -215,17 +128,6 @@ static const cli_option run_options[] = {
      .word = mode_word,
      .help = "quantize; run the model as it is; only convert it; quantize and keep every layer's "
              "outputs"},
-    {.name = "dump",
-     .shorts = "du",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_run_values, dump),
-     .help = "keep what every layer gives for the first run, in float and in integers"},
-    {.name = "cache-distribution",
-     .shorts = "cd",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_run_values, cache),
-     .value = "PATH",
-     .help = "file or folder of statistics: read where they fit, else made"},
     {.name = "ir-batch",
      .shorts = "ib",
      .type = CLI_INT,
@@ -250,51 +152,17 @@ const cli_group quant_run_group = CLI_GROUP("for the run", run_options);
 
 /* ---- Widths node by node --------------------------------------------------------------------- */
 
-static const char *strategy_word(size_t i)
-{
-    static const char *const words[] = {"initial", "IOhigh", "HAWQ", NULL};
-    return words[i];
-}
-
 static const cli_option mix_options[] = {
     {.name = "generate-template",
+     .field = "qn_mix_template",
      .shorts = "gt",
      .type = CLI_FLAG,
-     .offset = offsetof(quant_mix_values, make_template),
+     .offset = offsetof(quant_values, make_template),
      .help = "write <model>_mix.json, which has bits and method of every node, and stop"},
-    {.name = "mix-config",
-     .shorts = "mc",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_mix_values, config),
-     .value = "FILE",
-     .help = "such a file: bits and method node by node"},
-    {.name = "auto-mix-strategy",
-     .shorts = "ams",
-     .type = CLI_TEXT,
-     .offset = offsetof(quant_mix_values, strategy),
-     .value = "NAME",
-     .standard = "initial",
-     .word = strategy_word,
-     .help = "which nodes of a template get more bits"},
-    {.name = "auto-mix-ratio",
-     .shorts = "amr",
-     .type = CLI_REAL,
-     .offset = offsetof(quant_mix_values, ratio),
-     .value = "SHARE",
-     .standard = "0.5",
-     .least = 0,
-     .most = 1,
-     .help = "of a template's nodes that get 8 bits"},
 };
 const cli_group quant_mix_group = CLI_GROUP("for mixed widths", mix_options);
 
 /* ---- Inputs, outputs, tables ----------------------------------------------------------------- */
-
-static const char *input_type_word(size_t i)
-{
-    static const char *const words[] = {"float32", "int8", "uint8", "int16", "None", NULL};
-    return words[i];
-}
 
 static const cli_option edge_options[] = {
     {.name = "mean",
@@ -309,45 +177,11 @@ static const cli_option edge_options[] = {
      .value = "X...",
      .number = CLI_DECIMAL,
      .help = "then divides it"},
-    {.name = "quantize-input-dtype",
-     .shorts = "qid",
-     .type = CLI_WORDS,
-     .offset = offsetof(quant_edge_values, input_types),
-     .value = "TYPE...",
-     .word = input_type_word,
-     .help = "of the quantized model's inputs; one for all, or one for each"},
-    {.name = "output-dequant",
-     .shorts = "od",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_edge_values, real_outputs),
-     .help = "outputs are real numbers; for a chip they are integers otherwise"},
     {.name = "output-name",
      .shorts = "on",
      .type = CLI_WORDS,
      .offset = offsetof(quant_edge_values, outputs),
      .value = "NAME...",
      .help = "cut the network behind these tensors or nodes"},
-    {.name = "unify-input-scale",
-     .shorts = "uis",
-     .type = CLI_FLAG,
-     .offset = offsetof(quant_edge_values, one_scale),
-     .help = "one scale for all inputs of a Concat, Stack or ScatterND"},
-    {.name = "lut-len",
-     .shorts = "ll",
-     .type = CLI_INT,
-     .offset = offsetof(quant_edge_values, table_bits),
-     .value = "N",
-     .standard = "10",
-     .least = 8,
-     .most = 12,
-     .help = "tables of 16-bit functions have 2^N entries"},
-    {.name = "layer-threshold",
-     .shorts = "lt",
-     .type = CLI_REAL,
-     .offset = offsetof(quant_edge_values, norm_limit),
-     .value = "X",
-     .least = 0,
-     .most = 3e38,
-     .help = "clip inputs and outputs of LayerNormalization to [-X, X]"},
 };
 const cli_group quant_edge_group = CLI_GROUP("for inputs, outputs and tables", edge_options);

@@ -74,8 +74,11 @@ static void on_log(void *user, qn_log_level level, const char *line)
                                         [QN_LOG_WARN] = "warning: ",
                                         [QN_LOG_INFO] = "",
                                         [QN_LOG_DEBUG] = ""};
+    const cli_work *cli = user;
+    char *text = cli_in_words(cli->command, line, false);
     end_progress(user);
-    fprintf(stderr, "quench: %s%s\n", words[level], line);
+    fprintf(stderr, "quench: %s%s\n", words[level], text ? text : line);
+    free(text);
 }
 
 static double now_ms(void)
@@ -134,7 +137,9 @@ static bool is_misused(const cli_work *cli)
 int cli_fail(cli_work *cli, qn_status status)
 {
     end_progress(cli);
-    cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : qn_context_error(cli->ctx));
+    char *text = cli_in_words(cli->command, qn_context_error(cli->ctx), status == QN_E_OPTION);
+    cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : text ? text : "out of memory");
+    free(text);
     switch (status) {
     case QN_OK: return CLI_DONE;
     case QN_E_UNSUPPORTED: return CLI_UNSUPPORTED;
@@ -165,7 +170,9 @@ int cli_show(cli_work *cli, qn_report *report)
     if (status != QN_OK)
         return cli_fail(cli, status);
     FILE *to = cli->aside ? stderr : stdout;
-    fputs(text, to);
+    char *worded = cli_in_words(cli->command, text, false);
+    fputs(worded ? worded : text, to);
+    free(worded);
     qn_text_free(cli->ctx, text);
     return cli_written(to);
 }
@@ -183,7 +190,8 @@ static qn_log_level log_level(const cli_common *common)
 
 static int run_with_context(const cli_command *command, const cli_common *values)
 {
-    cli_work cli = {.common = values, .terminal = isatty(STDERR_FILENO) && !values->quiet};
+    cli_work cli = {
+        .command = command, .common = values, .terminal = isatty(STDERR_FILENO) && !values->quiet};
     qn_context_options options = QN_CONTEXT_OPTIONS_INIT;
     options.log_level = log_level(values);
     options.log = on_log;

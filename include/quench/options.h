@@ -13,10 +13,11 @@
  *     STANDARD  the value that _INIT gives; checks pass it over
  *     .help     one line, for people who type it
  *     .least .most          range of numbers
- *     .words .word .known   texts allowed: blanks between them; the i-th; whether one is
+ *     .word .words .known   texts allowed: the i-th; more of them, with NULL behind; whether one is
  *     .open                 others are allowed too
  *     .name .also .shorts   how the command calls it (--name, -short); none: not at all
  *     .value                what the command calls its value
+ *     .several              the command takes several values behind one name
  *
  * A second list of the same file, QN_..._RULES, has a row RULE(RELATION, field, other, "why") for
  * options that do not go together (qn_option_relation). */
@@ -102,15 +103,15 @@ typedef struct qn_option {
     const char *help;
     /* Both 0: any number */
     double least, most;
-    const char *words;
+    const char *const *words;
     const char *(*word)(size_t i);
     int (*known)(const char *text);
-    int open;
+    int open, several;
     const char *name, *also, *shorts, *value;
 } qn_option;
 
 /* EXCLUDES: both together are an error. WITHOUT: the option has no effect beside the other one, and
- * NEEDS: it has none without it, which is a note in the log. */
+ * NEEDS: it has none without it; that is for whoever reads options from people to say. */
 typedef enum qn_option_relation {
     QN_OPTION_EXCLUDES,
     QN_OPTION_WITHOUT,

@@ -80,6 +80,8 @@ typedef struct qn_chip_info {
     /* Computes with 16 bits too, alone or beside 8 */
     int wide;
 } qn_chip_info;
+/* 1 for names of targets, and of chips. */
+QN_API int qn_target_is_known(const char *name);
 /* 0 where there is no such chip. */
 QN_API int qn_chip_find(qn_chip_info *out, const char *name);
 /* The methods of choosing ranges; NULL past the last. */

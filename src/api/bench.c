@@ -323,7 +323,7 @@ static void log_slow(const bench *b)
     if (slow > all / 2 && !b->options->plan.backend)
         qn_log(b->ctx, QN_LOG_NOTE,
                "%.0f %% of the multiply-accumulates run in reference kernels, which are slow "
-               "(--profile tells which)",
+               "(`profile` tells which)",
                100.0 * (double)slow / (double)all);
 }
 

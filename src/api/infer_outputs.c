@@ -174,7 +174,7 @@ static qn_status fit_output(const char **why, qn_infer_output *out, qn_feed *fee
         return QN_OK;
     if (out->shape.dtype != QN_UNDEFINED) {
         *why = loosen(out, &whole) ? NULL
-                                   : "changes its shape between samples (--first N --samples 1 "
+                                   : "changes its shape between samples (`first` N `samples` 1 "
                                      "writes it for one)";
         return QN_OK;
     }

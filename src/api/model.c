@@ -102,7 +102,7 @@ qn_status qn_prepare_format(qn_model *model, const char *name)
     QN_TRY(qn_quant_format_find(&form, model->ctx, name));
     if (!qn_graph_is_quantized(model->graph)) {
         qn_log(model->ctx, QN_LOG_WARN,
-               "nothing in this model is quantized: --format %s changes nothing", name);
+               "nothing in this model is quantized: `form` %s changes nothing", name);
         return QN_OK;
     }
     QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, form->name));

@@ -80,6 +80,7 @@
 
 #define OWNER qn_quantize_options
 #define ROWS QN_QUANTIZE_OPTIONS
+#define RULES QN_QUANTIZE_RULES
 #include "api/option_table_inc.h"
 
 #define OWNER qn_function
@@ -116,6 +117,7 @@
 
 #define OWNER qn_quantize_file_options
 #define ROWS QN_QUANTIZE_FILE_OPTIONS
+#define RULES QN_QUANTIZE_FILE_RULES
 #include "api/option_table_inc.h"
 
 #define OWNER qn_mix_options
@@ -128,6 +130,7 @@
 
 #define OWNER qn_strategies_options
 #define ROWS QN_STRATEGIES_OPTIONS
+#define RULES QN_STRATEGIES_RULES
 #include "api/option_table_inc.h"
 
 #define OWNER qn_compare_options

@@ -44,14 +44,11 @@ static layout read_version(char *out, const qn_option_table *table, const char *
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static bool is_listed(const char *words, const char *text)
+static bool is_listed(const char *const *words, const char *text)
 {
-    const size_t length = strlen(text);
-    for (const char *at = words; at && *at;) {
-        const size_t own = strcspn(at, " ");
-        if (own == length && strncmp(at, text, length) == 0)
+    for (; words && *words; words++) {
+        if (strcmp(*words, text) == 0)
             return true;
-        at += own + strspn(at + own, " ");
     }
     return false;
 }
@@ -76,10 +73,8 @@ static qn_status check_text(qn_context *ctx, const qn_option *row, const char *t
         return QN_OK;
     for (size_t i = 0; row->word && row->word(i); i++)
         qn_word_list(list, sizeof list, "%s", row->word(i));
-    for (const char *at = row->words; at && *at; at += strspn(at, " ")) {
-        qn_word_list(list, sizeof list, "%.*s", (int)strcspn(at, " "), at);
-        at += strcspn(at, " ");
-    }
+    for (const char *const *word = row->words; word && *word; word++)
+        qn_word_list(list, sizeof list, "%s", *word);
     return qn_fail(ctx, QN_E_OPTION, "%s: '%s' is none of: %s", row->field, text, list);
 }
 
@@ -162,15 +157,11 @@ static qn_status check_row(qn_context *ctx, const qn_option_table *table, const 
 static qn_status check_rule(qn_context *ctx, const qn_option_table *table,
                             const qn_option_rule *rule, const void *options)
 {
-    const bool other = qn_options_is_given(table, options, rule->other);
-    if (!qn_options_is_given(table, options, rule->field) ||
-        other != (rule->relation != QN_OPTION_NEEDS))
+    if (rule->relation != QN_OPTION_EXCLUDES || !qn_options_is_given(table, options, rule->field) ||
+        !qn_options_is_given(table, options, rule->other))
         return QN_OK;
-    if (rule->relation == QN_OPTION_EXCLUDES)
-        return qn_fail(ctx, QN_E_OPTION, "`%s` and `%s` exclude each other: %s", rule->field,
-                       rule->other, rule->why);
-    qn_log(ctx, QN_LOG_NOTE, "`%s` has no effect here: it needs %s", rule->field, rule->why);
-    return QN_OK;
+    return qn_fail(ctx, QN_E_OPTION, "`%s` and `%s` exclude each other: %s", rule->field,
+                   rule->other, rule->why);
 }
 
 static qn_status check_options(qn_context *ctx, const qn_option_table *table, void *options)

@@ -223,7 +223,7 @@ qn_status qn_dump_open(qn_dump_side *out, qn_context *ctx, qn_arena *arena,
     if (choice->side == QN_SIDE_FLOAT)
         return qn_fail(ctx, QN_E_INVALID,
                        "%s: has neither " QN_DUMP_INDEX " nor a folder %s: it is no dump of "
-                       "'quench quant -du'",
+                       "`dump`",
                        choice->folder, qn_dump_sides[choice->side]);
     return read_folder(&r, choice->folder);
 }

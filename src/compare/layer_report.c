@@ -174,7 +174,7 @@ static qn_status check_names(const qn_layer_report *c)
                        : fits_one(pattern, 1, c->rows[i].name, c->rows[i].node);
         if (!found)
             return qn_fail(c->ctx, QN_E_OPTION, "%s '%s' fits no layer that both sides have",
-                           op ? "--op-type" : "--output-name", *pattern);
+                           op ? "`operators`" : "`names`", *pattern);
     }
     return QN_OK;
 }
@@ -186,7 +186,7 @@ static qn_status fail_empty(const qn_layer_report *c)
                        "no layer can be compared; the first that cannot, '%s': %s", c->gaps[0].name,
                        c->gaps[0].why);
     return qn_fail(c->ctx, QN_E_OPTION,
-                   "no layer is left to compare: see --output-name, --op-type and --index-range");
+                   "no layer is left to compare: see `names`, `operators` and `last`");
 }
 
 static void choose_drawn(qn_layer_report *c)

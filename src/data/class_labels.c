@@ -155,7 +155,7 @@ static qn_status check_complete(const work *w)
     for (int64_t i = 0; i < needed; i++) {
         if (w->labels[i] < 0)
             return qn_fail(w->o->ctx, QN_E_INVALID,
-                           "%s has no class for '%s' (--data-list chooses samples)", w->path,
+                           "%s has no class for '%s' (`list` chooses samples)", w->path,
                            w->source->files ? w->source->files->names[i] : w->source->path);
     }
     return QN_OK;

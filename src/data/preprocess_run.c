@@ -164,7 +164,7 @@ static qn_status bind_side(int64_t *side, qn_context *ctx, int64_t own, const ch
     if (*side == own)
         return QN_OK;
     return qn_fail(ctx, QN_E_INVALID,
-                   "%s %lld where the model's input has %lld: --preprocess can resize, crop or "
+                   "%s %lld where the model's input has %lld: `preprocess` can resize, crop or "
                    "letterbox",
                    what, (long long)own, (long long)*side);
 }
@@ -179,7 +179,7 @@ qn_status qn_preprocess_bind(qn_picture_shape *shape, qn_context *ctx, const qn_
                        (long long)shape->channels);
     if (shape->channels < image->channels)
         return qn_fail(ctx, QN_E_INVALID,
-                       "a picture in colour for an input of one channel: 'grey' in --preprocess "
+                       "a picture in colour for an input of one channel: 'grey' in `preprocess` "
                        "makes it grey");
     QN_TRY(bind_side(&shape->height, ctx, p->pad_height ? p->pad_height : image->height,
                      "the picture's height is"));

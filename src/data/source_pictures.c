@@ -39,7 +39,7 @@ static qn_status choose_layout(bool *nhwc, qn_dataset_builder *o, const qn_value
     *nhwc = o->preprocess.layout == QN_AXES_NHWC || (last && !first);
     if (o->preprocess.layout == QN_AXES_AUTO && first && last)
         return qn_fail(o->ctx, QN_E_INVALID,
-                       "input '%s' could be nchw or nhwc: say which in --preprocess", info->name);
+                       "input '%s' could be nchw or nhwc: say which in `preprocess`", info->name);
     if (o->preprocess.layout == QN_AXES_NCHW)
         *nhwc = false;
     return QN_OK;
@@ -309,7 +309,7 @@ static qn_status leave_out_others(qn_dataset_source *source, qn_dataset_builder 
     kept->count = 0;
     for (size_t i = 0; i < count; i++) {
         if (!is_picture(o->ctx, source->files->paths[i])) {
-            qn_log(o->ctx, QN_LOG_NOTE, "%s is no picture and left out (--strict ends here)",
+            qn_log(o->ctx, QN_LOG_NOTE, "%s is no picture and left out (`strict` ends here)",
                    source->files->paths[i]);
             continue;
         }

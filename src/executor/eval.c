@@ -211,7 +211,7 @@ static qn_status run_pinned(job *j)
 static qn_status check_options(qn_context *ctx, const qn_eval_options *o)
 {
     if (!o || !o->data.n_data)
-        return qn_fail(ctx, QN_E_OPTION, "no data to measure on: -d names it");
+        return qn_fail(ctx, QN_E_OPTION, "no data to measure on: `data` names it");
     return QN_OK;
 }
 

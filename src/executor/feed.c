@@ -266,7 +266,7 @@ static qn_status fail_unknown(const qn_feed *feed, size_t i, const qn_plan *plan
         return qn_fail(feed->ctx, QN_E_INVALID, "input '%s' has no known type: give it a file",
                        info.name);
     return qn_fail(feed->ctx, QN_E_INVALID,
-                   "input '%s' has an open number of dimensions: bind them, as with --input-shape, "
+                   "input '%s' has an open number of dimensions: bind them, as with `shapes`, "
                    "or give it a file",
                    info.name);
 }

@@ -369,7 +369,7 @@ static qn_status set_letterbox(qn_preprocess *p, qn_context *ctx, const qn_confi
     if (input->height < 1 || input->width < 1)
         return qn_fail(ctx, QN_E_INVALID,
                        "the model leaves the size of its pictures open: is_yolo needs one "
-                       "(--input-shapes or a model with it)");
+                       "(`load.shapes` or a model with it)");
     p->fit = strcmp(c->letterbox, "top-left") == 0 ? QN_FIT_TOP_LEFT : QN_FIT_CENTRE;
     p->height = (int32_t)input->height;
     p->width = (int32_t)input->width;

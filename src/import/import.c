@@ -99,14 +99,14 @@ static void note_idle_options(const qn_model_source *source, const qn_importer *
         {o->n_first_nodes > 0, QN_IMPORT_ENDS, "first_nodes"},
         {o->n_last_nodes > 0, QN_IMPORT_ENDS, "last_nodes"},
         {o->channels_first != 0, QN_IMPORT_LAYOUT, "channels_first"},
-        {o->n_shapes > 0, QN_IMPORT_SHAPES, "shapes"},
+        {o->n_shapes > 0, QN_IMPORT_SHAPES, "load.shapes"},
     };
     for (size_t i = 0; i < QN_COUNT_OF(rows); i++) {
         char takers[128];
         if (!rows[i].given || (importer->takes & rows[i].option))
             continue;
         list_takers(takers, sizeof takers, rows[i].option);
-        qn_log(source->ctx, QN_LOG_NOTE, "%s has no effect here: it needs a model of %s",
+        qn_log(source->ctx, QN_LOG_NOTE, "`%s` has no effect here: it needs a model of %s",
                rows[i].name, takers);
     }
 }

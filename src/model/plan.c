@@ -205,7 +205,7 @@ static qn_status plan_later(qn_plan **out, qn_context *ctx, qn_model *model,
         char why[QN_ERROR_SIZE];
         snprintf(why, sizeof why,
                  "with open dimensions of input '%s' taken as 1 (bind them, as with "
-                 "--input-shape): %s",
+                 "`shapes`): %s",
                  input->name, ctx->error);
         status = qn_graph_infer(open->graph);
         if (status == QN_OK)

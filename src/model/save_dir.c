@@ -14,7 +14,7 @@
 
 qn_status qn_folder_make(qn_context *ctx, const char *folder)
 {
-    return qn_folder_create(ctx, folder, " (--save-dir names another one)");
+    return qn_folder_create(ctx, folder, " (`save_dir` names another one)");
 }
 
 /* ---- One job at a time ----------------------------------------------------------------------- */
@@ -39,12 +39,12 @@ qn_status qn_folder_lock_take(qn_folder_lock *out, qn_context *ctx, qn_arena *ar
         if (file < 0)
             return qn_fail(
                 ctx, QN_E_IO, "cannot write in folder '%s': %s%s", folder, strerror(errno),
-                errno == EACCES || errno == EROFS ? " (--save-dir names another one)" : "");
+                errno == EACCES || errno == EROFS ? " (`save_dir` names another one)" : "");
         if (fcntl(file, F_SETLK, &whole) != 0) {
             close(file);
             return qn_fail(ctx, QN_E_IO,
                            "folder '%s' is in use by another run: wait for it, or name another "
-                           "--save-dir",
+                           "`save_dir`",
                            folder);
         }
         if (is_still_there(file, path)) {
@@ -89,6 +89,6 @@ qn_status qn_folder_spare(qn_context *ctx, const char *path, const char *origina
     if (!is_same_file(path, original))
         return QN_OK;
     return qn_fail(ctx, QN_E_OPTION,
-                   "%s is %s itself, which is not written over: name another --save-dir", path,
+                   "%s is %s itself, which is not written over: name another `save_dir`", path,
                    what);
 }

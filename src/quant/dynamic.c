@@ -62,14 +62,14 @@ static qn_status check_target(const qn_quantizer *q)
     const qn_profile *profile = q->settings.profile;
     if (!profile->dynamic)
         return qn_fail(q->ctx, QN_E_OPTION,
-                       "--dynamic: target '%s' has fixed scales and takes no file that finds them "
+                       "dynamic: target '%s' has fixed scales and takes no file that finds them "
                        "while running",
                        profile->name);
     for (size_t i = 0; i < q->n_nodes && !profile->qoperators; i++) {
         if (q->nodes[i].integer && q->nodes[i].node->op == &qn_op_LSTM)
             return qn_fail(q->ctx, QN_E_OPTION,
-                           "--dynamic: target '%s' has no DynamicQuantizeLSTM: leave LSTM in float "
-                           "(--float LSTM)",
+                           "dynamic: target '%s' has no DynamicQuantizeLSTM: leave LSTM in float "
+                           "(`keep_float` LSTM)",
                            profile->name);
     }
     return QN_OK;

@@ -19,9 +19,10 @@ static const struct {
 
 static qn_status fail_count(const qn_quant_settings *settings, const qn_graph *graph)
 {
-    return qn_fail(graph->ctx, QN_E_OPTION,
-                   "%zu input types (-qid) for %zu inputs: give one for all, or one for each",
-                   settings->n_input_types, graph->n_inputs);
+    return qn_fail(
+        graph->ctx, QN_E_OPTION,
+        "%zu input types (`input_types`) for %zu inputs: give one for all, or one for each",
+        settings->n_input_types, graph->n_inputs);
 }
 
 qn_status qn_input_type(qn_dtype *out, const qn_quant_settings *settings, const qn_graph *graph,
@@ -38,14 +39,16 @@ qn_status qn_input_type(qn_dtype *out, const qn_quant_settings *settings, const 
     while (row < QN_COUNT_OF(types) && strcmp(types[row].name, name) != 0)
         row++;
     if (row == QN_COUNT_OF(types))
-        return qn_fail(graph->ctx, QN_E_INVALID,
-                       "an input cannot have type '%s' (-qid): float32, int8, uint8, int16 or None",
-                       name);
+        return qn_fail(
+            graph->ctx, QN_E_INVALID,
+            "an input cannot have type '%s' (`input_types`): float32, int8, uint8, int16 or None",
+            name);
     const qn_value *value = graph->inputs[i];
     if (row > 0 && (value->type.kind != QN_TYPE_TENSOR || value->type.dtype != QN_FLOAT32))
-        return qn_fail(graph->ctx, QN_E_INVALID,
-                       "input '%s' is %s: -qid changes inputs of float32 only; say None for it",
-                       value->name, qn_dtype_name(value->type.dtype));
+        return qn_fail(
+            graph->ctx, QN_E_INVALID,
+            "input '%s' is %s: `input_types` changes inputs of float32 only; say None for it",
+            value->name, qn_dtype_name(value->type.dtype));
     *out = types[row].dtype;
     return QN_OK;
 }
@@ -91,10 +94,11 @@ qn_status qn_input_types_settle(qn_quantizer *q)
         v->bits = qn_dtype_get(v->type)->bits;
         const qn_quant_node *int8 = int8_reader(q, value, v->bits);
         if (int8)
-            return qn_fail(q->ctx, QN_E_OPTION,
-                           "input '%s' cannot be int16 (-qid): node '%s', which reads it, has 8 "
-                           "bits (-b, -mc)",
-                           value->name, int8->node->name);
+            return qn_fail(
+                q->ctx, QN_E_OPTION,
+                "input '%s' cannot be int16 (`input_types`): node '%s', which reads it, has 8 "
+                "bits (`bits`, `mix`)",
+                value->name, int8->node->name);
     }
     return QN_OK;
 }

@@ -157,10 +157,11 @@ static qn_status apply_row(qn_quant_node *n, const qn_mix *mix)
 {
     const qn_mix_row *row = qn_mix_find(mix, n->node->name);
     if (!row)
-        return qn_json_fail(&mix->root, QN_E_INVALID,
-                            "has nothing of node '%s' (%s), which is quantized: -gt makes a "
-                            "template that has them all (rule 1)",
-                            n->node->name, n->node->op->name);
+        return qn_json_fail(
+            &mix->root, QN_E_INVALID,
+            "has nothing of node '%s' (%s), which is quantized: `qn_mix_template` makes a "
+            "template that has them all (rule 1)",
+            n->node->name, n->node->op->name);
     n->bits = n->weight_bits = row->bits;
     n->method = row->method;
     return QN_OK;

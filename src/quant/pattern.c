@@ -64,10 +64,11 @@ static qn_status fail_unfit(const qn_quantizer *q, const char *pattern)
                 qn_near_try(&near, node->out[o]->name);
         }
     }
-    return qn_fail(q->ctx, QN_E_OPTION,
-                   "pattern '%s' fits no node, tensor or operator%s%s%s (--list shows them all)",
-                   pattern, near.best ? "; did you mean '" : "", near.best ? near.best : "",
-                   near.best ? "'?" : "");
+    return qn_fail(
+        q->ctx, QN_E_OPTION,
+        "pattern '%s' fits no node, tensor or operator%s%s%s (`qn_quantize_list` shows them all)",
+        pattern, near.best ? "; did you mean '" : "", near.best ? near.best : "",
+        near.best ? "'?" : "");
 }
 
 /* ---- Applying -------------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ static qn_status read_asked(asked_width *out, const qn_quantizer *q, const char 
                                                : " or ",
                                out->name);
     }
-    return qn_fail(q->ctx, QN_E_OPTION, "--bits: '%s' is not %s", text, list);
+    return qn_fail(q->ctx, QN_E_OPTION, "widths: '%s' is not %s", text, list);
 }
 
 /* "PATTERN=16", or "NAME=16" */

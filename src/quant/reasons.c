@@ -146,7 +146,7 @@ static qn_status fail_empty(const qn_quantizer *q)
                        target);
     return qn_fail(q->ctx, QN_E_UNSUPPORTED,
                    "nothing in this model is to be quantized for target '%s': %s '%s' stays float, "
-                   "%s (--list tells of all nodes)",
+                   "%s (`qn_quantize_list` tells of all nodes)",
                    target, product->node->op->name, product->node->name, product->why);
 }
 

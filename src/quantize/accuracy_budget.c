@@ -208,6 +208,6 @@ qn_status qn_accuracy_budget_search(qn_quantize_result *out, qn_search *s, qn_la
     return b.holds ? QN_OK
                    : qn_fail(s->input->ctx, QN_E_GOAL,
                              "no mix of widths keeps the drop at %g: the best has %g "
-                             "(more data for calibration, or another --quant-mode, may help)",
+                             "(more data for calibration, or another `methods`, may help)",
                              b.goal->max_drop, b.best_drop);
 }

@@ -13,12 +13,6 @@
 static qn_status open_scales(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
-    if (o->dynamic || o->stats || o->n_keep_float || o->n_widths || o->save_scales || o->goal ||
-        o->fastest || o->fix_worst)
-        return qn_fail(j->ctx, QN_E_OPTION,
-                       "%s: a scale file says which nodes are integers and what their scales are: "
-                       "statistics, patterns, goals and dynamic quantization do not go with it",
-                       o->scales);
     QN_TRY(qn_scales_load(&j->scales, j->ctx, o->scales));
     if (o->target && j->settings.rules.profile != j->scales->settings.profile)
         return qn_fail(j->ctx, QN_E_INVALID, "%s: the scales are for target '%s', not '%s'",
@@ -30,14 +24,6 @@ static qn_status open_scales(qn_quantize_job *j)
 static qn_status open_mix(qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
-    if (o->dynamic || o->n_widths || o->goal || o->scales || o->fix_worst)
-        return qn_fail(j->ctx, QN_E_OPTION,
-                       "%s: a mix file says the width of every node: %s do not go with it", o->mix,
-                       o->dynamic     ? "dynamic widths"
-                       : o->n_widths  ? "patterns of widths (--bits)"
-                       : o->goal      ? "goals (--max-drop)"
-                       : o->fix_worst ? "remedies (--fix-worst)"
-                                      : "scale files (-lsj)");
     QN_TRY(qn_mix_load(&j->mix, j->ctx, o->mix));
     j->input.mix = j->mix;
     return QN_OK;
@@ -58,21 +44,6 @@ static qn_status check_mix(qn_quantize_job *j, const qn_model *model)
 
 /* ---- Checks ---------------------------------------------------------------------------------- */
 
-static qn_status check_dynamic(const qn_quantize_job *j)
-{
-    const qn_quantize_options *o = j->input.options;
-    if (!j->settings.rules.dynamic)
-        return QN_OK;
-    if (o->save_scales)
-        return qn_fail(j->ctx, QN_E_OPTION,
-                       "dynamic quantization takes no scales from data: there is no scale file");
-    if (o->n_input_types)
-        return qn_fail(
-            j->ctx, QN_E_OPTION,
-            "dynamic quantization has float inputs: input types (-qid) do not go with it");
-    return QN_OK;
-}
-
 static bool has_integer(const qn_quantizer *q, const qn_op *op)
 {
     bool found = false;
@@ -85,12 +56,11 @@ static void log_idle_options(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
     if (o->norm_limit > 0 && !has_integer(j->ruled.quantizer, &qn_op_LayerNormalization))
-        qn_log(j->ctx, QN_LOG_NOTE,
-               "a limit of LayerNormalization (-lt) has no effect here: none is quantized");
+        qn_log(j->ctx, QN_LOG_NOTE, "`norm_limit` has no effect here: none is quantized");
     if (o->unify_inputs && !has_integer(j->ruled.quantizer, &qn_op_Concat) &&
         !has_integer(j->ruled.quantizer, &qn_op_ScatterND))
         qn_log(j->ctx, QN_LOG_NOTE,
-               "one scale for what is put together (-uis) has no effect here: no Concat is "
+               "`unify_inputs` has no effect here: no Concat is "
                "quantized, and there is no ScatterND");
 }
 
@@ -109,14 +79,14 @@ static qn_status check_wide_nodes(const qn_quantize_job *j)
     }
     if (!wide)
         return QN_OK;
-    const char *option = o->bits > 8   ? "--bit-width 16"
-                         : o->n_widths ? "--bits"
-                         : o->mix      ? "--mix-config"
-                                       : "--load-scale-json";
+    const char *option = o->bits > 8   ? "`bits` 16"
+                         : o->n_widths ? "`widths`"
+                         : o->mix      ? "`mix`"
+                                       : "`scales`";
     if (refused)
         return qn_fail(j->ctx, QN_E_OPTION,
                        "%s: target '%s' has no integers of 16 bits and takes no such file: leave "
-                       "nodes in float instead (--float, --max-drop)",
+                       "nodes in float instead (`keep_float`, `max_drop`)",
                        option, profile->name);
     qn_log(j->ctx, QN_LOG_WARN,
            "%s: target '%s' computes the %zu nodes of 16 bits in float: that is slower than 8 bits",
@@ -130,7 +100,7 @@ static void warn_of_saturation(const qn_quantize_job *j)
     if (s->profile->saturates && !s->reduce_range && s->bits == 8 && !qn_cpu_has_vnni())
         qn_log(j->ctx, QN_LOG_WARN,
                "target '%s' saturates on CPUs without VNNI, such as this one, and may lose many "
-               "points there: --reduce-range makes a file that does not",
+               "points there: `reduce_range` makes a file that does not",
                s->profile->name);
 }
 
@@ -154,7 +124,6 @@ static qn_status open_files(qn_quantize_job *j)
     if (j->input.options->mix)
         QN_TRY(open_mix(j));
     QN_TRY(qn_quantize_settings_init(&j->settings, &j->input));
-    QN_TRY(check_dynamic(j));
     return j->input.options->scales ? open_scales(j) : QN_OK;
 }
 

@@ -1,4 +1,6 @@
 /* What there is to choose from, and qn_quantize_list: what each node would become. */
+#include <string.h>
+
 #include "base/options.h"
 #include "quantize/report.h"
 
@@ -13,6 +15,15 @@ const char *qn_chip_name(size_t i)
     while (qn_target_name(first))
         first++;
     return i < qn_profiles_count - first ? qn_profiles[first + i].name : NULL;
+}
+
+int qn_target_is_known(const char *name)
+{
+    for (size_t i = 0; qn_target_name(i); i++) {
+        if (strcmp(qn_target_name(i), name) == 0)
+            return 1;
+    }
+    return qn_profile_find_chip(name) != NULL;
 }
 
 int qn_chip_find(qn_chip_info *out, const char *name)

@@ -129,19 +129,19 @@ static const char *mended_chip(qn_arena *arena, const qn_quantized_model *q)
     if (q->settings.rules.n_widths)
         wide = qn_arena_format(arena, ", and %lld of %zu nodes have 16 bits",
                                (long long)count_wide(q->quantizer), q->quantizer->n_nodes);
-    return qn_arena_format(arena,
-                           "8 bits with ranges by %s left too much noise in the outputs: ranges "
-                           "are by %s%s; %s %s",
-                           own, method, wide ? wide : "",
-                           qn_profile_wider(profile, 8) ? "-b 8 keeps 8 bits and" : "-qm kl keeps",
-                           own);
+    return qn_arena_format(
+        arena,
+        "8 bits with ranges by %s left too much noise in the outputs: ranges "
+        "are by %s%s; %s %s",
+        own, method, wide ? wide : "",
+        qn_profile_wider(profile, 8) ? "`bits` 8 keeps 8 bits and" : "`methods` kl keeps", own);
 }
 
 static void report_mixed(qn_item *root, const qn_quantize_result *result)
 {
     const qn_quantized_model *q = &result->made;
     const char *text = "8 bits left too much noise in the outputs: the layers that made most of it "
-                       "stay float; -b 8 keeps 8 bits";
+                       "stay float; `bits` 8 keeps 8 bits";
     if (!result->mixed)
         return;
     if (q->settings.rules.profile->fixed_point)
@@ -160,14 +160,19 @@ static const char *advice_for(const qn_quantize_result *result, const qn_quantiz
     const bool searches = !profile->fixed_point || qn_profile_wider(profile, 8);
     const bool asked = o->bits == 8 || (o->method && !o->bits);
     if (asked && searches && !input->mix && !rules->n_widths && !input->trained)
-        return o->bits ? "without -b 8 and -qm the layers that make most of it are found and get "
-                         "more; -b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too"
-                       : "without -qm the layers that make most of it are found and get more; "
-                         "-b 16, --fix-worst N or a mix (-gt -ams IOhigh) help too";
+        return o->bits
+                   ? "without `bits` 8 and `methods` the layers that make most of it are found and "
+                     "get "
+                     "more; `bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` "
+                     "IOhigh) help too"
+                   : "without `methods` the layers that make most of it are found and get more; "
+                     "`bits` 16, `fix_worst` N or a mix (`qn_mix_template`, `strategy` IOhigh) "
+                     "help too";
     if (asked && !searches)
-        return "without -qm and -b the best method is found; --fix-worst N or more data help too";
-    return qn_profile_wider(profile, rules->bits) ? "-b 16, --fix-worst N or more data help"
-                                                  : "--fix-worst N or more data help";
+        return "without `methods` and `bits` the best method is found; `fix_worst` N or more data "
+               "help too";
+    return qn_profile_wider(profile, rules->bits) ? "`bits` 16, `fix_worst` N or more data help"
+                                                  : "`fix_worst` N or more data help";
 }
 
 /* Who names a method wants to know what does not go by it. */
@@ -182,7 +187,7 @@ static void note_functions(const qn_quantize_result *result, const qn_quantize_i
     if (count)
         qn_log(input->ctx, QN_LOG_NOTE,
                "%lld ranges in front of functions go by the error behind these, not by %s: "
-               "--no-look-through changes that",
+               "`no_look_through` changes that",
                (long long)count, input->options->method);
 }
 
@@ -212,7 +217,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
     if (result->unchecked)
         qn_item_text(root, "unchecked",
                      "statistics do not tell which layers 8 bits are too few for: with data beside "
-                     "them (-d) such layers are found");
+                     "them (`data`) such layers are found");
     if (times)
         qn_layer_times_report(root, times);
     if (q->settings.rules.profile->fixed_point)

@@ -53,24 +53,22 @@ static qn_status check_runs(const qn_quantize_input *input)
     const qn_quantize_options *o = input->options;
     if (o->goal && input->data->fed && !input->data->with_data)
         return qn_fail(input->ctx, QN_E_OPTION,
-                       "--max-drop measures: random numbers tell nothing, it needs data (-d)");
+                       "max_drop: random numbers tell nothing, it needs `data`");
     if (input->data->fed || (!o->fastest && !o->goal && !o->fix_worst))
         return QN_OK;
-    return qn_fail(input->ctx, QN_E_OPTION, "%s measures: beside statistics it needs data too (-d)",
-                   o->goal        ? "--max-drop"
-                   : o->fix_worst ? "--fix-worst"
-                                  : "--fastest");
+    return qn_fail(input->ctx, QN_E_OPTION, "%s: beside statistics it needs `data` too",
+                   o->goal        ? "max_drop"
+                   : o->fix_worst ? "fix_worst"
+                                  : "fastest");
 }
 
 static qn_status check_repair(const qn_quantize_input *input)
 {
     const qn_quantize_options *o = input->options;
-    if (!o->fix_worst || (!o->goal && !o->dynamic && !input->given))
+    if (!o->fix_worst || !input->given)
         return QN_OK;
-    return qn_fail(input->ctx, QN_E_OPTION, "--fix-worst does not go with %s",
-                   o->goal      ? "--max-drop, which chooses layers itself"
-                   : o->dynamic ? "dynamic quantization: there are no scales to be too coarse"
-                                : "a model that is quantized already: its scales are kept");
+    return qn_fail(input->ctx, QN_E_OPTION,
+                   "fix_worst: the model is quantized already, and its scales are kept");
 }
 
 /* Who asks for widths gets them. */

@@ -26,11 +26,11 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
     if (!qn_width_is_computed(out->bits)) {
         char list[64];
         qn_width_list(list, sizeof list);
-        return qn_fail(ctx, QN_E_INVALID, "%d bits: it must be %s", out->bits, list);
+        return qn_fail(ctx, QN_E_INVALID, "bits: %d is not %s", out->bits, list);
     }
     if (o->table_bits && (o->table_bits < QN_TABLE_BITS_MIN || o->table_bits > QN_TABLE_BITS_MAX))
-        return qn_fail(ctx, QN_E_INVALID, "tables of 2^%d entries: it must be 2^%d to 2^%d",
-                       o->table_bits, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX);
+        return qn_fail(ctx, QN_E_INVALID, "table_bits: %d is not %d to %d", o->table_bits,
+                       QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX);
     QN_TRY(qn_profile_find(&out->profile, ctx, o->target));
     if (!out->table_bits && out->profile->fixed_point)
         out->table_bits = QN_TABLE_BITS_CHIP;

@@ -142,7 +142,7 @@ qn_status qn_trace_dump(const qn_quantize_input *input, const qn_quantized_model
     dump d = {.ctx = input->ctx};
     if (!input->data->fed)
         return qn_fail(input->ctx, QN_E_OPTION,
-                       "--dump needs data: there is no sample to run the layers with");
+                       "`dump` needs data: there is no sample to run the layers with");
     qn_arena_init(&d.arena, &input->ctx->allocator);
     qn_status status = make_folders(&d, folder);
     if (status == QN_OK)

@@ -270,8 +270,7 @@ qn_status qn_coco_boxes(qn_boxes *out, const qn_coco *coco, const char *name)
         p = qn_names_get(&coco->by_name, base_name(name));
     if (!p)
         return qn_fail(coco->ctx, QN_E_INVALID,
-                       "%s does not list it among its images (--data-list chooses samples)",
-                       coco->path);
+                       "%s does not list it among its images (`list` chooses samples)", coco->path);
     for (size_t i = 0; i < p->count; i++)
         QN_TRY(qn_boxes_add(out, coco->ctx, &coco->annotations[p->first + i].box));
     return QN_OK;

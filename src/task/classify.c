@@ -93,7 +93,7 @@ qn_status qn_classify_add(qn_classify *task, qn_context *ctx, const qn_scores *s
                        (long long)sample->classes, (long long)task->classes);
     if (sample->label >= sample->classes)
         return qn_fail(ctx, QN_E_INVALID,
-                       "class %lld, but the model has scores for 0 to %lld (--class-offset moves "
+                       "class %lld, but the model has scores for 0 to %lld (`class_offset` moves "
                        "labels)",
                        (long long)sample->label, (long long)sample->classes - 1);
     task->samples++;

@@ -172,7 +172,7 @@ static qn_status read_text(qn_caffe_net *net, const qn_model_source *source)
     if (is_weights(file) || qn_detect_ending(source, ".caffemodel.h5"))
         return qn_fail(net->ctx, QN_E_FORMAT,
                        "these are weights of Caffe; give the network's .prototxt as the model, and "
-                       "this file with --weights");
+                       "this file with `weights`");
     return qn_proto_parse_text(&net->text, file.text, file.length);
 }
 

@@ -117,7 +117,7 @@ static qn_status find_blob(const qn_caffe_blob **out, qn_caffe_net *net,
         return QN_CAFFE_REFUSE(net, "the shape of its weights depends on the data");
     shape_text(wanted, sizeof wanted, stored->rank, dims);
     if (!net->file.path)
-        return QN_CAFFE_FAIL(net, "it needs weights; give the .caffemodel with --weights");
+        return QN_CAFFE_FAIL(net, "it needs weights; give the .caffemodel with `weights`");
     if (!qn_caffe_has_blob(layer, i))
         return QN_CAFFE_FAIL(net,
                              "blob %zu %s is not in the weights '%s', which has %zu for this layer",

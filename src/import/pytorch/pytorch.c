@@ -132,7 +132,7 @@ static qn_status load(qn_model **out, qn_model_source *source)
         }
         qn_type_format(shape, sizeof shape, &asked->type);
         qn_log(source->ctx, QN_LOG_NOTE,
-               "the file does not say what '%s' is: taken as %s; --input-shapes (-is) says another "
+               "the file does not say what '%s' is: taken as %s; `load.shapes` says another "
                "shape",
                asked->name, shape);
         n++;

@@ -68,7 +68,7 @@ static qn_status fail_candidates(const qn_tf_scope *scope, const size_t *readers
         return qn_fail(scope->import->ctx, QN_E_FORMAT,
                        "the graph has no node that it could end with");
     return qn_fail(scope->import->ctx, QN_E_INVALID,
-                   "last_nodes (--end-node-names) has to say where the graph ends, which has %zu "
+                   "last_nodes (`last_nodes`) has to say where the graph ends, which has %zu "
                    "nodes that nothing reads: %s",
                    found, list);
 }
@@ -121,7 +121,7 @@ qn_status qn_tf_find_ends(qn_tf_ends *out, qn_tf_scope *scope)
     for (size_t i = 0; i < o->n_last_nodes; i++) {
         const char *text = o->last_nodes[i];
         if (!qn_tf_scope_node(scope, text))
-            return fail_name(scope, "last_nodes (--end-node-names)", text);
+            return fail_name(scope, "last_nodes (`last_nodes`)", text);
         QN_TRY(qn_tf_scope_value(&out->values[i], scope, (qn_string){text, strlen(text)}));
         out->names[i] = out->values[i];
     }
@@ -177,7 +177,7 @@ qn_status qn_tf_input(qn_tf_import *import, const char *name, const char *value,
     if (type->rank < 0)
         return qn_fail(import->ctx, QN_E_INVALID,
                        "the model does not say how many dimensions its input '%s' has: shapes "
-                       "(--input-shapes) has to",
+                       "(`input_shapes`) has to",
                        name);
     const bool turned = import->options->channels_first && type->rank == 4;
     const qn_axis_order order = turned ? QN_ORDER_CHANNELS_FIRST : QN_ORDER_OWN;
@@ -286,7 +286,7 @@ qn_status qn_tf_make_inputs(qn_tf_scope *scope, const qn_tf_ends *ends)
     for (size_t i = 0; i < o->n_first_nodes; i++) {
         qn_tf_node *node = qn_tf_scope_node(scope, o->first_nodes[i]);
         if (!node)
-            return fail_name(scope, "first_nodes (--start-node-names)", o->first_nodes[i]);
+            return fail_name(scope, "first_nodes (`first_nodes`)", o->first_nodes[i]);
         QN_TRY(start_at(node));
     }
     if (o->n_first_nodes)

@@ -65,6 +65,8 @@ static void import_close(qn_tf_import *import)
     qn_names_free(&import->functions);
     qn_names_free(&import->things);
     qn_names_free(&import->starts);
+    qn_tf_variables_close(import->variables);
+    qn_tf_objects_free(import->objects);
     qn_arena_free(&import->arena);
     qn_proto_tree_free(&import->tree);
 }
@@ -108,15 +110,15 @@ static qn_status load(qn_model **out, qn_model_source *source)
     qn_tf_import import;
     qn_status status;
     const qn_string file = {(const char *)source->map.data, source->map.size};
-    if (source->is_folder || is_saved_model(file))
-        return qn_fail(source->ctx, QN_E_UNSUPPORTED, "a SavedModel cannot be read yet");
-    if (!source->map.data)
+    const bool saved = source->is_folder || is_saved_model(file);
+    if (!source->is_folder && !source->map.data)
         return qn_fail(source->ctx, QN_E_FORMAT, "the file is empty");
-    if (qn_detect_text(source))
+    if (!source->is_folder && qn_detect_text(source))
         return qn_fail(source->ctx, QN_E_UNSUPPORTED,
                        "a graph as text; TensorFlow writes it in its binary form (.pb)");
-    QN_TRY_OR_DONE(import_open(&import, source, &qn_tf_graph_schema));
-    QN_TRY_OR_DONE(read_graph(&import));
+    QN_TRY_OR_DONE(
+        import_open(&import, source, saved ? &qn_tf_saved_model_schema : &qn_tf_graph_schema));
+    QN_TRY_OR_DONE(saved ? qn_tf_saved_model(&import) : read_graph(&import));
     *out = qn_graph_builder_take(&import.builder);
 done:
     import_close(&import);

@@ -15,6 +15,7 @@ typedef struct qn_tf_import qn_tf_import;
 typedef struct qn_tf_scope qn_tf_scope;
 typedef struct qn_tf_node qn_tf_node;
 typedef struct qn_tf_variables qn_tf_variables;
+typedef struct qn_tf_objects qn_tf_objects;
 
 /* An operator of TensorFlow: a row of operators.def. */
 typedef struct qn_tf_op {
@@ -100,12 +101,42 @@ struct qn_tf_import {
     /* Name -> qn_tf_thing */
     qn_names things;
     qn_tf_variables *variables;
+    qn_tf_objects *objects;
     /* The nodes that the model begins with */
     qn_names starts;
     size_t n_shapes_used;
     int depth, turns;
     uint64_t made;
 };
+
+/* ---- SavedModels (saved_model.c, objects.c, bundle.c) ---------------------------------------- */
+
+QN_MUST_CHECK qn_status qn_tf_saved_model(qn_tf_import *import);
+
+/* The variables of a folder: a table of what there is, and files of contents. */
+QN_MUST_CHECK qn_status qn_tf_variables_open(qn_tf_variables **out, qn_tf_import *import,
+                                             const char *folder);
+void qn_tf_variables_close(qn_tf_variables *variables);
+bool qn_tf_variables_has(const qn_tf_variables *variables, const char *key);
+QN_MUST_CHECK qn_status qn_tf_variables_read(qn_value **out, qn_tf_import *import, const char *key);
+/* The only text of a tensor of texts; empty where there is none. */
+QN_MUST_CHECK qn_status qn_tf_variables_text(qn_string *out, qn_tf_import *import, const char *key);
+
+/* Number of an object of the SavedModel, or the name of a variable -> its key; see objects.c. */
+struct qn_tf_objects {
+    const char **keys;
+    size_t count;
+    /* Names that several variables have mean none of them where calls tell them apart. */
+    qn_names by_name, by_node;
+    qn_proto_tree checkpoint;
+};
+QN_MUST_CHECK qn_status qn_tf_objects_match(qn_tf_objects *out, qn_tf_import *import,
+                                            const qn_proto_message *saved);
+/* What functions captured tells which variables the nodes are that the graph calls them with. */
+QN_MUST_CHECK qn_status qn_tf_objects_bind(qn_tf_scope *main, const qn_proto_message *saved);
+/* NULL: the file does not have the function. */
+const qn_proto_message *qn_tf_concrete(const qn_proto_message *saved, const char *name);
+void qn_tf_objects_free(qn_tf_objects *objects);
 
 /* ---- Ends (ends.c) --------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@ A case is a function of tensors. Its graph is written as TensorFlow freezes it (
 (`plain`), or as TensorFlow 1 made it (`old`), with the inputs and what TensorFlow gives for them."""
 
 import os
+import shutil
 import sys
 
 os.environ.update(TF_ENABLE_ONEDNN_OPTS="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
@@ -75,6 +76,63 @@ def traced(function, inputs, shapes):
     specs = [tf.TensorSpec(shapes[i] if shapes else array.shape, array.dtype, name=key)
              for i, (key, array) in enumerate(zip(names, inputs))]
     return tf.function(function).get_concrete_function(*specs), dict(zip(names, inputs))
+
+
+class Module(tf.Module):
+    """A layer with variables in members and lists, and a constant that its function captures."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernels = [tf.Variable(noise(3, 3, 3, 4)), tf.Variable(noise(2, 2, 4, 5))]
+        self.table = tf.Variable(noise(5, 3))
+        self.shift = tf.constant(noise(300), name="shift")
+
+    def compute(self, x):
+        for kernel in self.kernels:
+            x = tf.nn.relu(tf.nn.conv2d(x, kernel, 1, "SAME"))
+        rows = raw.ResourceGather(resource=self.table.handle, indices=[1, 3, 2], dtype=tf.float32)
+        return tf.matmul(tf.reduce_mean(x, [1, 2]), self.table) + rows[0] + self.shift[:3]
+
+
+class Served(Module):
+    @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 3], tf.float32, name="pictures")])
+    def __call__(self, pictures):
+        return self.compute(pictures)
+
+
+class Bare(Module):
+    """Without a shape of its input no signature is made."""
+
+    @tf.function
+    def __call__(self, pictures):
+        return self.compute(pictures)
+
+
+def make_saved(name, signature):
+    """A folder; with a signature for serving, or its functions alone."""
+    module, x = Served() if signature else Bare(), noise(2, 6, 6, 3)
+    expected = module(x).numpy()
+    tf.saved_model.save(module, os.path.join(OUT, name))
+    os.remove(os.path.join(OUT, name, "fingerprint.pb"))
+    output = "output_0" if signature else "identity"
+    np.savez_compressed(os.path.join(OUT, name + ".npz"), **{"in:pictures": x, f"out:{output}": expected})
+
+
+def make_saved_old(name):
+    """As TensorFlow 1 saved: variables of the graph by their names."""
+    x = noise(2, 6, 6, 3)
+    with tf.Graph().as_default(), v1.Session() as session:
+        holder = v1.placeholder(tf.float32, [None, 6, 6, 3], name="x")
+        plain = v1.get_variable("plain", initializer=noise(3, 3, 3, 4), use_resource=False)
+        resource = v1.get_variable("scope/resource", initializer=noise(4), use_resource=True)
+        y = tf.nn.bias_add(tf.nn.conv2d(holder, plain, 2, "SAME"), resource)
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, os.path.join(OUT, name), {"pictures": holder}, {"result": y})
+        np.savez_compressed(os.path.join(OUT, name + ".npz"), **{"in:pictures": x, "out:result": session.run(y, {holder: x})})
+
+
+SAVED = {"saved_model": lambda name: make_saved(name, True), "saved_functions": lambda name: make_saved(name, False),
+         "saved_old": make_saved_old}
 
 
 def make(name, function, inputs, kind, shapes, flags, lower):
@@ -373,9 +431,13 @@ def lists(x):
 
 
 def main():
-    chosen = sys.argv[1:] or list(CASES)
+    chosen = sys.argv[1:] or list(CASES) + list(SAVED)
     os.makedirs(OUT, exist_ok=True)
     for name in chosen:
+        if name in SAVED:
+            shutil.rmtree(os.path.join(OUT, name), ignore_errors=True)
+            SAVED[name](name)
+            continue
         if CASES[name][2] == "old":
             v1.disable_control_flow_v2()
         else:

@@ -35,4 +35,5 @@ SHAPES = shapes()
 MODELS = [(f"tensorflow/opencv_ops/{name}_net.pb",
            {"ref": name, "flags": ["-is"] + [str(size) for size in SHAPES.get(name, ())]}) for name in OPS] + [
     (f"tensorflow/{folder}/{name}.pb", {"flags": ["-snn", "Mfcc", "-enn", "labels_softmax", "-is", "1", "49", "10"]})
-    for folder, name in (("arm_kws_ds_cnn", "DS_CNN_S"), ("arm_kws_basic_lstm", "Basic_LSTM_S"))]
+    for folder, name in (("arm_kws_ds_cnn", "DS_CNN_S"), ("arm_kws_basic_lstm", "Basic_LSTM_S"))] + [
+    ("tensorflow/mlperf_kws/kws_ref_model", {"ref": "saved_model"})]
