@@ -73,6 +73,7 @@ bench:
 	@$(PYTHON) bench/startup.py
 	@$(PYTHON) bench/calibration.py
 	@$(PYTHON) bench/script.py
+	@$(PYTHON) bench/recurrent.py
 
 asan tsan:
 	@scripts/setup $(BUILD) test $(if $(filter tsan,$@),clang)

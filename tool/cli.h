@@ -417,6 +417,11 @@ typedef struct cli_script {
 } cli_script;
 /* Whether the name is that of a script or a shared object; else a message says what is expected. */
 bool cli_script_fits(const char *path);
+/* A model of PyTorch that a script registers under the name *path: it becomes the file that the
+ * interpreter made of it. False, with a message, where it cannot; the first time the interpreter
+ * takes over and does not come back. */
+bool cli_script_model(const char **path, const cli_program *program, const char *script,
+                      const char *weights);
 /* An exit code, not 0 with a message where the file or the function is not there; the files
  * infer_common.py and infer_auto.py need not be, for functions that are built in. A script without
  * an interpreter at hand starts one, which runs the command line from its beginning: then this does

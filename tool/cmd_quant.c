@@ -5,19 +5,6 @@
 
 #include "quant.h"
 
-/* ---- What is not built yet ------------------------------------------------------------------- */
-
-/* Fails for a model that cannot be read, before anybody runs a script for it. */
-static qn_status check_framework(cli_work *cli, const char *path, const cli_origin_values *from)
-{
-    qn_model *model = NULL;
-    if (!from->framework || qn_framework_is_read(from->framework))
-        return QN_OK;
-    const qn_status status = cli_model_load(&model, cli, path, from);
-    qn_model_free(model);
-    return status;
-}
-
 /* ---- From values to the library's options ---------------------------------------------------- */
 
 static int default_threads(void)
@@ -240,6 +227,15 @@ static const struct {
              {"infer", infer, true},
              {"convert", convert, false}};
 
+/* A model of PyTorch that no file has: its name is one that a script registers. */
+static bool is_made_by_script(const quant_values *v, const char *path)
+{
+    const char *framework = v->graph.origin.framework;
+    const char *ending = v->run.script ? strrchr(v->run.script, '.') : NULL;
+    return framework && strcmp(framework, "pytorch") == 0 && path && access(path, F_OK) != 0 &&
+           ending && strcmp(ending, ".py") == 0;
+}
+
 /* Nothing feeds the model. */
 static bool makes_no_run(const quant_values *v)
 {
@@ -269,14 +265,14 @@ int quant_run(cli_work *cli, const void *parsed)
     const quant_values *v = parsed;
     const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
     cli_script script = {.function = {.name = v->run.function}};
-    const qn_status status = check_framework(cli, path, &v->graph.origin);
-    if (status != QN_OK)
-        return cli_fail(cli, status);
+    const bool made = is_made_by_script(v, path);
+    if (made && !cli_script_model(&path, v->common.program, v->run.script, v->graph.origin.weights))
+        return CLI_FAILED;
     int code = CLI_DONE;
     size_t mode = 0;
     while (strcmp(modes[mode].name, v->run.mode) != 0)
         mode++;
-    const bool wanted = v->run.script && modes[mode].needs_function;
+    const bool wanted = v->run.script && modes[mode].needs_function && (!made || v->run.function);
     if (wanted && (!cli_script_fits(v->run.script) || !check_function(v)))
         return CLI_USAGE;
     if (wanted && v->run.function && !makes_no_run(v))

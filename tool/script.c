@@ -205,6 +205,24 @@ static int open_script(cli_script *out, const cli_program *program, const char *
     return out->name ? CLI_DONE : CLI_FAILED;
 }
 
+/* The interpreter makes the model before it calls the command again, which finds it as a file. */
+bool cli_script_model(const char **path, const cli_program *program, const char *script,
+                      const char *weights)
+{
+    if (!program->run) {
+        if (setenv("QUENCH_MODEL_NAME", *path, 1) == 0 &&
+            setenv("QUENCH_MODEL_SCRIPT", script, 1) == 0 &&
+            (weights ? setenv("QUENCH_MODEL_WEIGHTS", weights, 1)
+                     : unsetenv("QUENCH_MODEL_WEIGHTS")) == 0)
+            start_interpreter(program);
+        return false;
+    }
+    const char *made = getenv("QUENCH_MODEL_FILE");
+    if (made)
+        *path = made;
+    return made != NULL;
+}
+
 /* ---- Either ---------------------------------------------------------------------------------- */
 
 /* The vendor's files of infer functions need not be there: what they are known for is built in. */

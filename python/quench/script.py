@@ -7,9 +7,10 @@ import ctypes
 import importlib.util
 import os
 import sys
+import tempfile
 import traceback
 
-from quench import library
+from quench import library, torch_model
 
 
 class Unknown(Exception):
@@ -151,6 +152,15 @@ def main(argv):
     guard_exit()
     lib = library.load(os.environ.get("QUENCH_COMMAND"))
     host = Host(lib)
+    with tempfile.TemporaryDirectory() as folder:
+        if "QUENCH_MODEL_NAME" in os.environ:
+            code = torch_model.make(host, folder)
+            if code is not None:
+                return code
+        return run_command(host, lib, argv)
+
+
+def run_command(host, lib, argv):
     callback = library.INFER_FN(host.run)
     words = [os.fsencode(word) for word in argv]
     array = (ctypes.c_char_p * (len(words) + 1))(*words, None)

@@ -70,6 +70,7 @@ const char *qn_json_where(char *out, size_t size, const qn_json_place *place);
  * its own it stands where it stood. NULL when memory is short. */
 char *qn_json_excerpt(qn_arena *arena, const qn_json_place *place);
 
+bool qn_json_is_null(const qn_json_place *place);
 bool qn_json_is_object(const qn_json_place *place);
 bool qn_json_is_text(const qn_json_place *place);
 bool qn_json_is_bool(const qn_json_place *place);

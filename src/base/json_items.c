@@ -95,6 +95,11 @@ qn_json_place qn_json_element(const qn_json_place *list, size_t i)
 
 /* ---- What they hold -------------------------------------------------------------------------- */
 
+bool qn_json_is_null(const qn_json_place *place)
+{
+    return json_is_null(place->item);
+}
+
 bool qn_json_is_object(const qn_json_place *place)
 {
     return json_is_object(place->item);

@@ -24,7 +24,7 @@ import make_paddle  # noqa: E402
 QUENCH = os.environ["QUENCH"]
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOL = "/opt/Quantize/onnx_examples"
-NOT_YET = "cannot be read yet"
+NOT_YET = "need PyTorch"
 
 # What is typed, and what must be there afterwards; a text beginning with "!" is an error of exit code 3.
 ONNX = [

@@ -52,7 +52,7 @@ static qn_status pop_marked(const qn_torch_value **items, size_t *count, qn_pick
     if (!p->n_marks)
         return qn_pickle_fail(p, QN_E_FORMAT, "takes more than there is");
     const size_t mark = p->marks[--p->n_marks];
-    *items = p->stack + mark;
+    *items = mark ? p->stack + mark : p->stack;
     *count = p->n_stack - mark;
     p->n_stack = mark;
     return QN_OK;

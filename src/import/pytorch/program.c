@@ -168,7 +168,7 @@ static qn_status read_argument(qn_torch_value *out, program_graph *g, const qn_j
 {
     qn_json_place item;
     for (size_t i = 0; i < QN_COUNT_OF(argument_kinds); i++) {
-        if (!qn_json_find(&item, argument, argument_kinds[i].key))
+        if (!qn_program_find(&item, argument, argument_kinds[i].key))
             continue;
         return argument_kinds[i].list ? read_list(out, g, &item, i)
                                       : argument_kinds[i].read(out, g, &item);
@@ -187,9 +187,9 @@ static qn_status bind_result(program_graph *g, const qn_json_place *output,
     qn_json_place item, name;
     const char *text;
     for (size_t i = 0; i < QN_COUNT_OF(keys); i++) {
-        if (!qn_json_find(&item, output, keys[i]))
+        if (!qn_program_find(&item, output, keys[i]))
             continue;
-        if (!qn_json_find(&name, &item, "name") && !qn_json_find(&name, &item, "as_name"))
+        if (!qn_program_find(&name, &item, "name") && !qn_program_find(&name, &item, "as_name"))
             return i == 4 ? bind_result(g, &item, result) : QN_OK;
         QN_TRY(qn_json_get_text(&text, &name));
         return define(g, text, result);
@@ -214,7 +214,7 @@ static qn_status bind_list(program_graph *g, const qn_json_place *names,
         const qn_torch_value part = part_of(result, i);
         qn_json_place name;
         const char *text;
-        if (!qn_json_find(&name, &item, "name")) {
+        if (!qn_program_find(&name, &item, "name")) {
             QN_TRY(bind_result(g, &item, &part));
             continue;
         }
@@ -234,8 +234,8 @@ static qn_status bind_results(program_graph *g, const qn_json_place *node,
     for (size_t i = 0; i < count; i++) {
         const qn_json_place output = qn_json_element(&outputs, i);
         const qn_torch_value part = count == 1 ? *result : part_of(result, i);
-        if (qn_json_find(&list, &output, "as_tensors") ||
-            qn_json_find(&list, &output, "as_optional_tensors"))
+        if (qn_program_find(&list, &output, "as_tensors") ||
+            qn_program_find(&list, &output, "as_optional_tensors"))
             QN_TRY(bind_list(g, &list, &part));
         else
             QN_TRY(bind_result(g, &output, &part));
@@ -306,8 +306,8 @@ static qn_status run_inner(qn_torch_value *out, program_graph *g, const qn_json_
         const qn_json_place own_input = qn_json_element(&names, i);
         QN_TRY_OR_DONE(qn_json_member(&argument, &input, "arg"));
         QN_TRY_OR_DONE(read_argument(&value, g, &argument));
-        if (!qn_json_find(&tensor, &own_input, "as_tensor") ||
-            !qn_json_find(&name, &tensor, "name"))
+        if (!qn_program_find(&tensor, &own_input, "as_tensor") ||
+            !qn_program_find(&name, &tensor, "name"))
             continue;
         QN_TRY_OR_DONE(qn_json_get_text(&text, &name));
         QN_TRY_OR_DONE(define(&own, text, &value));
@@ -335,7 +335,8 @@ static bool find_inner(qn_json_place *out, size_t *at, const qn_json_place *inpu
     for (*at = 0; *at < count && *at < 8; ++*at) {
         /* Places refer to the one that they were found in, which lives in the caller. */
         const qn_json_place input = qn_json_element(inputs, *at);
-        if (qn_json_find(&argument, &input, "arg") && qn_json_find(out, &argument, "as_graph")) {
+        if (qn_program_find(&argument, &input, "arg") &&
+            qn_program_find(out, &argument, "as_graph")) {
             out->parent = inputs;
             return true;
         }
@@ -353,7 +354,7 @@ static qn_status run_node(program_graph *g, const qn_json_place *node)
     QN_TRY(qn_json_member_text(&target, node, "target"));
     QN_TRY(operator_name(&name, g->t, target));
     layer = name;
-    if (qn_json_find(&place, node, "name") && qn_json_is_text(&place))
+    if (qn_program_find(&place, node, "name") && qn_json_is_text(&place))
         QN_TRY(qn_json_member_copy(&layer, g->t->arena, node, "name"));
     qn_graph_builder_layer(&g->t->b, layer, name);
     QN_TRY(qn_json_member(&inputs, node, "inputs"));
@@ -413,7 +414,7 @@ static qn_status read_user_input(program_graph *g, const qn_json_place *spec,
     qn_value *input;
     qn_type type;
     QN_TRY(qn_json_member(&argument, spec, "arg"));
-    if (!qn_json_find(&tensor, &argument, "as_tensor"))
+    if (!qn_program_find(&tensor, &argument, "as_tensor"))
         return QN_OK; /* a number that the program was made for */
     QN_TRY(qn_json_member(&name, &tensor, "name"));
     QN_TRY(qn_json_get_text(&text, &name));
@@ -452,10 +453,10 @@ static qn_status read_inputs(program_graph *g, const qn_json_place *module, cons
     QN_TRY(qn_json_length(&count, &specs));
     for (size_t i = 0; i < count; i++) {
         const qn_json_place spec = qn_json_element(&specs, i);
-        if (qn_json_find(&own, &spec, "user_input"))
+        if (qn_program_find(&own, &spec, "user_input"))
             QN_TRY(read_user_input(g, &own, &values));
         for (size_t k = 0; k < QN_COUNT_OF(kinds); k++) {
-            if (qn_json_find(&own, &spec, kinds[k][0]))
+            if (qn_program_find(&own, &spec, kinds[k][0]))
                 QN_TRY(read_weight(g, &own, kinds[k][1], weights));
         }
     }
@@ -475,8 +476,9 @@ static qn_status read_outputs(program_graph *g, const qn_json_place *module)
         const qn_json_place spec = qn_json_element(&specs, i);
         qn_torch_value result;
         qn_value *value;
-        if (!qn_json_find(&own, &spec, "user_output") || !qn_json_find(&argument, &own, "arg") ||
-            !qn_json_find(&tensor, &argument, "as_tensor"))
+        if (!qn_program_find(&own, &spec, "user_output") ||
+            !qn_program_find(&argument, &own, "arg") ||
+            !qn_program_find(&tensor, &argument, "as_tensor"))
             continue;
         QN_TRY(qn_json_member_text(&name, &tensor, "name"));
         QN_TRY(read_tensor(&result, g, &tensor));

@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "import/pytorch/aten.h"
 
+/* False where there is none, or null, which older programs have for what is not there. */
+bool qn_program_find(qn_json_place *out, const qn_json_place *object, const char *key);
 /* Weights, buffers and constants by their names in the model: qn_torch_value of a tensor. */
 QN_MUST_CHECK qn_status qn_program_weights(qn_names *out, qn_torch *t, bool flat);
 /* The number that programs have for an element type, which is another one than PyTorch's own. */

@@ -15,6 +15,11 @@ qn_dtype qn_program_dtype(int64_t number)
     return number >= 0 && (uint64_t)number < QN_COUNT_OF(dtypes) ? dtypes[number] : QN_UNDEFINED;
 }
 
+bool qn_program_find(qn_json_place *out, const qn_json_place *object, const char *key)
+{
+    return qn_json_find(out, object, key) && !qn_json_is_null(out);
+}
+
 /* "Symbol('s77', positive=True)" or "s77"; what is more than a name has none. */
 static const char *symbol_of(qn_torch *t, const char *text)
 {
@@ -37,10 +42,10 @@ qn_status qn_program_size(qn_dim *out, qn_torch *t, const qn_json_place *size)
     qn_json_place number, expression, text;
     const char *symbol;
     *out = qn_dim_unknown();
-    if (qn_json_find(&number, size, "as_int"))
+    if (qn_program_find(&number, size, "as_int"))
         return qn_json_get_int(&out->value, &number, 0, INT64_MAX);
-    if (!qn_json_find(&expression, size, "as_expr") ||
-        !qn_json_find(&text, &expression, "expr_str"))
+    if (!qn_program_find(&expression, size, "as_expr") ||
+        !qn_program_find(&text, &expression, "expr_str"))
         return QN_OK;
     QN_TRY(qn_json_get_text(&symbol, &text));
     out->symbol = symbol_of(t, symbol);
@@ -108,7 +113,7 @@ static qn_status read_file(qn_names *out, qn_torch *t, const char *folder,
     bool is_pickle = false;
     QN_TRY_ALLOC(t->ctx, value.tensor);
     QN_TRY_ALLOC(t->ctx, storage);
-    if (qn_json_find(&pickled, entry, "use_pickle"))
+    if (qn_program_find(&pickled, entry, "use_pickle"))
         QN_TRY(qn_json_get_bool(&is_pickle, &pickled));
     if (is_pickle)
         return qn_json_fail(entry, QN_E_UNSUPPORTED, "is no plain tensor");
@@ -182,9 +187,12 @@ static qn_status read_pickle(qn_names *out, qn_torch *t, const char *name)
 
 qn_status qn_program_weights(qn_names *out, qn_torch *t, bool flat)
 {
-    static const char *const flat_files[] = {"serialized_state_dict.pt", "serialized_constants.pt"};
+    /* The first flat ones call their pickles JSON. */
+    static const char *const flat_files[] = {"serialized_state_dict.pt", "serialized_constants.pt",
+                                             "serialized_state_dict.json",
+                                             "serialized_constants.json"};
     static const char *const files[] = {"data/weights/model.pt", "data/constants/model.pt"};
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < (flat ? QN_COUNT_OF(flat_files) : QN_COUNT_OF(files)); i++)
         QN_TRY(read_pickle(out, t, flat ? flat_files[i] : files[i]));
     QN_TRY(read_files(out, t, "data/weights/", "model_weights_config.json"));
     return read_files(out, t, "data/constants/", "model_constants_config.json");

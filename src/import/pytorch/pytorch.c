@@ -57,7 +57,8 @@ static qn_status read(qn_torch *t, qn_string data)
 {
     if (!data.text)
         return qn_fail(t->ctx, QN_E_UNSUPPORTED,
-                       "no such file; models of PyTorch that a script makes cannot be read yet");
+                       "no such file; a model that a script registers under this name needs the "
+                       "script: -uds SCRIPT.py");
     if (!is_pickle((const uint8_t *)data.text, data.length) &&
         !qn_zip_is_archive((const uint8_t *)data.text, data.length))
         return qn_fail(t->ctx, QN_E_FORMAT, "not a file of PyTorch");

@@ -19,6 +19,7 @@ qn_status qn_tfl_open(tfl_reader *r, qn_graph_builder *b, const qn_map *map)
 {
     *r = (tfl_reader){.b = b, .flat = {.data = map->data, .size = map->size}, .budget = map->size};
     qn_names_init(&r->taken, b->ctx);
+    qn_names_init(&r->variables, b->ctx);
     const qn_flat_table root = qn_flat_root(&r->flat);
     r->codes = qn_flat_items(&root, QN_TFL_MODEL_CODES, 4);
     r->subgraphs = qn_flat_items(&root, QN_TFL_MODEL_SUBGRAPHS, 4);
@@ -31,8 +32,10 @@ qn_status qn_tfl_open(tfl_reader *r, qn_graph_builder *b, const qn_map *map)
 
 void qn_tfl_close(tfl_reader *r)
 {
-    if (r->b)
-        qn_names_free(&r->taken);
+    if (!r->b)
+        return;
+    qn_names_free(&r->taken);
+    qn_names_free(&r->variables);
 }
 
 static qn_status spend(tfl_reader *r, size_t count)

@@ -32,6 +32,8 @@ typedef struct tfl_tensor {
     bool known;
     /* What an operator gave. */
     qn_value *holder;
+    /* The variable that a handle is of, or NULL. */
+    const char *handle;
     /* A constant with its axes in another order, and which one is first there. */
     qn_value *turned;
     int64_t turned_first;
@@ -55,6 +57,8 @@ typedef struct tfl_reader {
     qn_flat_list codes, subgraphs, buffers;
     /* Names of tensors so far. */
     qn_names taken;
+    /* Name of a variable -> the qn_value that it has now. */
+    qn_names variables;
     /* Tensors and operators that may still be read: no file has more than bytes, but one that gives
      * the same subgraph again and again. */
     size_t budget;

@@ -1,5 +1,7 @@
 """models_made.py: the functions that make.py converts."""
 
+import tempfile
+
 import numpy as np
 import tensorflow as tf
 
@@ -418,3 +420,30 @@ def detection(regular, background):
 
 case("detection_fast", (1, 20, 4), ((1, 20, 4), "float32", 0, 1), raw=True)(lambda: detection(False, 1))
 case("detection_regular", (1, 20, 4), ((1, 20, 3), "float32", 0, 1), raw=True)(lambda: detection(True, 0))
+
+
+# ---- Variables ---------------------------------------------------------------------------------
+
+class Counter(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.sum = tf.Variable(weights(95, 3, 4))
+
+    @tf.function(input_signature=[tf.TensorSpec((3, 4), tf.float32, name="x")])
+    def __call__(self, x):
+        self.sum.assign_add(x)
+        return self.sum * 2
+
+
+def counter():
+    """A saved model whose variable keeps a sum."""
+    with tempfile.TemporaryDirectory() as folder:
+        module = Counter()
+        tf.saved_model.save(module, folder, signatures=module.__call__.get_concrete_function())
+        converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+        converter.experimental_enable_resource_variables = True
+        return converter.convert()
+
+
+case("variable", (3, 4), raw=True)(counter)
+case("bitwise_xor", whole((3, 4), 0, 99), whole((3, 1), 0, 99))(tf.bitwise.bitwise_xor)
