@@ -136,8 +136,9 @@ static qn_status find_blob(const qn_caffe_blob **out, qn_caffe_net *net,
 static qn_status widen(qn_string *out, qn_caffe_net *net, const qn_caffe_blob *blob)
 {
     enum { PIECE = 512 };
-    double piece[PIECE];
-    const int64_t count = (int64_t)(blob->bytes.length / qn_dtype_get(blob->dtype)->size);
+    double piece[PIECE], aligned[PIECE];
+    const size_t size = qn_dtype_get(blob->dtype)->size;
+    const int64_t count = (int64_t)(blob->bytes.length / size);
     const qn_type type = qn_type_tensor(QN_FLOAT32, 1, &count);
     qn_tensor *tensor;
     *out = blob->bytes;
@@ -146,7 +147,8 @@ static qn_status widen(qn_string *out, qn_caffe_net *net, const qn_caffe_blob *b
     QN_TRY(qn_model_tensor(&tensor, net->builder.model, &type));
     for (int64_t at = 0; at < count; at += PIECE) {
         const int64_t n = QN_MIN(count - at, (int64_t)PIECE);
-        qn_load_f64(piece, blob->dtype, blob->bytes.text, at, n);
+        memcpy(aligned, blob->bytes.text + (size_t)at * size, (size_t)n * size);
+        qn_load_f64(piece, blob->dtype, aligned, 0, n);
         qn_store_f64(tensor->data, QN_FLOAT32, at, piece, n);
     }
     *out = (qn_string){tensor->data, (size_t)count * sizeof(float)};
