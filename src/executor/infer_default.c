@@ -421,8 +421,8 @@ qn_status qn_infer_default(void *user, qn_executor *executor, double *metric)
 /* ---- What it depends on ---------------------------------------------------------------------- */
 
 /* Labels that a model made change with every float pass. */
-static qn_status print_config(qn_fingerprint *print, qn_context *ctx, qn_arena *arena,
-                              const qn_input_config *c)
+static qn_status fingerprint_config(qn_fingerprint *print, qn_context *ctx, qn_arena *arena,
+                                    const qn_input_config *c)
 {
     qn_label_place label_place;
     QN_TRY(qn_fingerprint_listing(print, ctx, c->data_dir));
@@ -442,7 +442,7 @@ qn_status qn_infer_default_print(qn_fingerprint *print, qn_context *ctx,
     qn_arena_init(&arena, &ctx->allocator);
     qn_status status = read_configs(&configs, ctx, &arena, function);
     for (size_t i = 0; i < configs.count && status == QN_OK; i++)
-        status = print_config(print, ctx, &arena, &configs.at[i]);
+        status = fingerprint_config(print, ctx, &arena, &configs.at[i]);
     qn_arena_free(&arena);
     return status;
 }

@@ -121,8 +121,8 @@ qn_status qn_graph_select_outputs(qn_graph *graph, const char *const *names, siz
         const qn_value *value = find_output(graph, names[i]);
         if (!value)
             return qn_fail(graph->ctx, QN_E_INVALID,
-                           "there is no tensor or node '%s' to cut the network behind ('quench "
-                           "inspect --nodes' lists them)",
+                           "there is no tensor or node '%s' to cut the network behind (`nodes` "
+                           "lists them)",
                            names[i]);
         if (!value->producer)
             return qn_fail(graph->ctx, QN_E_INVALID,

@@ -150,7 +150,7 @@ def check_defaults():
         assert not raised or ("nodes have 16 bits" in notes and f"ranges are by {method[0]}" in notes), notes
         assert raised or method == ["kl"], method
     report, notes = quant("spread", "-i", "8", chip="TX5101")
-    assert "-b 8" not in notes and "-qm kl keeps kl" in notes and "-b 16" not in notes, notes
+    assert "--bit-width 8" not in notes and "--quant-mode kl keeps kl" in notes and "--bit-width 16" not in notes, notes
 
 
 def check_trained():

@@ -18,6 +18,7 @@ lint params python3 tests/lint/params.py
 lint types python3 tests/lint/types.py
 lint comments python3 tests/lint/comments.py
 lint fields python3 tests/lint/fields.py
+lint options python3 tests/lint/options.py
 lint format tests/lint/format.sh
 lint words tests/lint/words.sh
 lint selftest tests/lint/selftest.sh

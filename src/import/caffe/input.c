@@ -68,7 +68,7 @@ static qn_status add(qn_caffe_net *net, const char *name, qn_type *type)
     QN_TRY(override(type, net, name));
     if (!qn_type_is_static(type, NULL) || type->rank == 0)
         return qn_fail(net->ctx, QN_E_FORMAT,
-                       "the network does not say the shape of '%s': give it with `input_shapes`",
+                       "the network does not say the shape of '%s': give it with `load.shapes`",
                        name);
     if (!qn_type_fits(type))
         return qn_fail(net->ctx, QN_E_FORMAT, "input '%s' has a shape that no blob can have", name);

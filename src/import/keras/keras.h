@@ -72,6 +72,8 @@ struct qn_keras_call {
     const char *out;
     /* Keywords of the call; item NULL: none. */
     qn_json_place keywords;
+    /* The use in the configuration, whose item is NULL in a sequence. */
+    qn_json_place node;
 };
 
 /* ---- Models (model.c, links.c) --------------------------------------------------------------- */

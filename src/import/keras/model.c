@@ -304,6 +304,7 @@ static qn_status advance(bool *done, model *m, const qn_keras_layer *layer,
     }
     call.n_in = links.count;
     call.keywords = links.keywords;
+    call.node = *node;
     call.out = value_name(m, layer->name, number, 0);
     QN_TRY_ALLOC(m->import->ctx, call.out);
     *done = true;

@@ -177,7 +177,7 @@ qn_status qn_tf_input(qn_tf_import *import, const char *name, const char *value,
     if (type->rank < 0)
         return qn_fail(import->ctx, QN_E_INVALID,
                        "the model does not say how many dimensions its input '%s' has: shapes "
-                       "(`input_shapes`) has to",
+                       "(`load.shapes`) has to",
                        name);
     const bool turned = import->options->channels_first && type->rank == 4;
     const qn_axis_order order = turned ? QN_ORDER_CHANNELS_FIRST : QN_ORDER_OWN;

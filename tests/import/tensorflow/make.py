@@ -339,6 +339,13 @@ def block_lstm(x, peephole, clip=-1.):
 
 case(noise(4, 2, 3), name="blocklstm")(lambda x: [block_lstm(x, False), block_lstm(x, True), block_lstm(x, True, 0.3)])
 
+case(noise(2, 3, 4, low=-3, high=3), name="fakequant")(lambda x: [
+    raw.FakeQuantWithMinMaxArgs(inputs=x, min=-1.3, max=2.1), raw.FakeQuantWithMinMaxVars(inputs=x, min=-2., max=1.),
+    raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=[-1., -2., 0., -0.5], max=[1., 1.5, 2., 0.25])])
+BOXES = np.abs(noise(12, 4)) + np.array([0, 0, 1, 1], np.float32)
+case(BOXES, np.abs(noise(12)), name="nonmaxsuppression")(lambda x, s: raw.NonMaxSuppressionV3(
+    boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.1))
+
 # ---- Names and control -----------------------------------------------------------------------------------------------
 
 
