@@ -293,10 +293,11 @@ static void wrong_types_are_refused(void **state)
         const char *types[3];
         size_t n;
         const char *words;
-    } cases[] = {{{"int16", "None"}, 2, "node 'Conv', which reads it, has 8 bits"},
-                 {{"uint8", "int8", "int8"}, 3, "3 input types (`input_types`) for 2 inputs"},
-                 {{"uint4"}, 1, "input_types: 'uint4' is none of: float32, int8"},
-                 {{"None", "int8"}, 2, "input 'k' is int64: `input_types` changes inputs of float32 only"}};
+    } cases[] = {
+        {{"int16", "None"}, 2, "node 'Conv', which reads it, has 8 bits"},
+        {{"uint8", "int8", "int8"}, 3, "3 input types (`input_types`) for 2 inputs"},
+        {{"uint4"}, 1, "input_types: 'uint4' is none of: float32, int8"},
+        {{"None", "int8"}, 2, "input 'k' is int64: `input_types` changes inputs of float32 only"}};
     fixture f = begin();
     (void)state;
     qn_value *x = picture(&f, "x"), *k = input(&f, "k", 1, DIMS(1));

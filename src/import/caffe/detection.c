@@ -342,6 +342,11 @@ static qn_status read_bottoms(qn_value *in[2], qn_caffe_net *net, const qn_caffe
     QN_TRY(qn_caffe_check(net, "the number of pictures", d->batch, 1, 256));
     QN_TRY(qn_caffe_count(&n_loc, net, loc, 1, loc->type.rank));
     QN_TRY(qn_caffe_count(&n_scores, net, scores, 1, scores->type.rank));
+    QN_TRY(qn_caffe_check(net, "keep_top_k of all pictures", d->batch * QN_MAX(d->keep, INT64_C(1)),
+                          1, 1 << 20));
+    if (!d->is_shared)
+        QN_TRY(
+            qn_caffe_check(net, "num_classes of all pictures", d->batch * d->classes, 1, 1 << 12));
     d->boxes /= 4;
     if (n_loc != 4 * d->boxes * (d->is_shared ? 1 : d->classes) ||
         n_scores != d->boxes * d->classes)

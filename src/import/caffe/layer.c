@@ -19,17 +19,33 @@ qn_status qn_caffe_in(qn_value **out, qn_caffe_net *net, const qn_caffe_layer *l
     return QN_OK;
 }
 
-/* A value takes the name of its top where nobody has it: layers in place keep their own. */
+/* Whether the value is called after a blob. */
+static bool is_called(const qn_graph_builder *b, const qn_value *value)
+{
+    return qn_names_get(&b->named, value->name) == value;
+}
+
+/* A value takes the name of its top, from an inner one of its layer too, but where another blob has
+ * it: layers in place keep their own. */
+static qn_status take_name(qn_graph_builder *b, qn_value *value, const char *name)
+{
+    qn_value *holder = qn_graph_value(b->graph, name);
+    if (!value->producer || value->is_output || is_called(b, value) || holder == value)
+        return QN_OK;
+    if (holder && (holder->is_input || holder->is_output || is_called(b, holder)))
+        return QN_OK;
+    if (holder)
+        QN_TRY(qn_value_rename(holder, name)); /* a taken name gets a number */
+    return qn_value_rename(value, name);
+}
+
 qn_status qn_caffe_out(qn_caffe_net *net, const qn_caffe_layer *layer, size_t i, qn_value *value)
 {
     qn_graph_builder *b = &net->builder;
     if (i >= layer->tops.count)
         return QN_OK;
-    const char *name = layer->tops.at[i];
-    if (value->producer && !value->is_output && strcmp(b->layer, value->producer->name) == 0 &&
-        !qn_graph_value(b->graph, name))
-        QN_TRY(qn_value_rename(value, name));
-    return qn_graph_build_define(b, name, value);
+    QN_TRY(take_name(b, value, layer->tops.at[i]));
+    return qn_graph_build_define(b, layer->tops.at[i], value);
 }
 
 qn_status qn_caffe_axis(int64_t *axis, qn_caffe_net *net, int64_t rank)
@@ -120,8 +136,9 @@ static qn_status find_blob(const qn_caffe_blob **out, qn_caffe_net *net,
 static qn_status widen(qn_string *out, qn_caffe_net *net, const qn_caffe_blob *blob)
 {
     enum { PIECE = 512 };
-    double piece[PIECE];
-    const int64_t count = (int64_t)(blob->bytes.length / qn_dtype_get(blob->dtype)->size);
+    double piece[PIECE], aligned[PIECE];
+    const size_t size = qn_dtype_get(blob->dtype)->size;
+    const int64_t count = (int64_t)(blob->bytes.length / size);
     const qn_type type = qn_type_tensor(QN_FLOAT32, 1, &count);
     qn_tensor *tensor;
     *out = blob->bytes;
@@ -130,7 +147,8 @@ static qn_status widen(qn_string *out, qn_caffe_net *net, const qn_caffe_blob *b
     QN_TRY(qn_model_tensor(&tensor, net->builder.model, &type));
     for (int64_t at = 0; at < count; at += PIECE) {
         const int64_t n = QN_MIN(count - at, (int64_t)PIECE);
-        qn_load_f64(piece, blob->dtype, blob->bytes.text, at, n);
+        memcpy(aligned, blob->bytes.text + (size_t)at * size, (size_t)n * size);
+        qn_load_f64(piece, blob->dtype, aligned, 0, n);
         qn_store_f64(tensor->data, QN_FLOAT32, at, piece, n);
     }
     *out = (qn_string){tensor->data, (size_t)count * sizeof(float)};
