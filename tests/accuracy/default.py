@@ -24,7 +24,7 @@ CASES = {
     "yolov8n": ({**BOXES, "color_space": "RGB"}, 64, 1, 0.449, 0.005, {8: 0.02, 16: 0.01}),
     "yolox_nano": ({**BOXES, "color_space": "BGR", "mean": [0, 0, 0], "std": [1, 1, 1], "letterbox": "top-left"},
                    64, 1, 0.346, 0.005, {8: 0.02, 16: 0.01}),
-    "mobilenet_v1": ({**CLASSES, "color_space": "RGB", "mean": [127.5], "std": [127.5], "class_offset": 1},
+    "mobilenet_v1": ({**CLASSES, "color_space": "RGB", "mean": [127.5] * 3, "std": [127.5] * 3, "class_offset": 1},
                      50, 10, 88.2, 0.001, {8: 1}),
     # The float pass of this one takes a minute: it is only judged.
     "resnet50": ({**CLASSES, "color_space": "BGR", "mean": [103.939, 116.779, 123.68], "std": [1, 1, 1]},
