@@ -64,7 +64,11 @@ static qn_status finish(qn_keras_call *call, qn_value *y)
     return qn_keras_out(call, y, qn_keras_order(call));
 }
 
-qn_status qn_keras_conv(qn_keras_call *call)
+/* Makes the node of one kernel: a plain convolution, or one for each channel. */
+typedef qn_status conv_fn(qn_value **out, qn_graph_builder *b, const qn_tf_window *w, qn_value *x,
+                          qn_value *weights, qn_value *bias);
+
+static qn_status convolve(qn_keras_call *call, conv_fn *make)
 {
     qn_value *x, *weights, *bias, *y;
     qn_tf_window w;
@@ -74,22 +78,18 @@ qn_status qn_keras_conv(qn_keras_call *call)
     QN_TRY(check_kernel(&w, call, weights));
     QN_TRY(bias_of(&bias, call, 1));
     QN_TRY(pad(&w, call, x));
-    QN_TRY(qn_tf_conv(&y, &call->import->builder, &w, x, weights, bias));
+    QN_TRY(make(&y, &call->import->builder, &w, x, weights, bias));
     return finish(call, y);
+}
+
+qn_status qn_keras_conv(qn_keras_call *call)
+{
+    return convolve(call, qn_tf_conv);
 }
 
 qn_status qn_keras_depthwise(qn_keras_call *call)
 {
-    qn_value *x, *weights, *bias, *y;
-    qn_tf_window w;
-    QN_TRY(window_of(&w, call, "kernel_size"));
-    QN_TRY(qn_keras_in(&x, call, 0, qn_keras_order(call)));
-    QN_TRY(qn_keras_own_weight(&weights, call, 0));
-    QN_TRY(check_kernel(&w, call, weights));
-    QN_TRY(bias_of(&bias, call, 1));
-    QN_TRY(pad(&w, call, x));
-    QN_TRY(qn_tf_depthwise(&y, &call->import->builder, &w, x, weights, bias));
-    return finish(call, y);
+    return convolve(call, qn_tf_depthwise);
 }
 
 qn_status qn_keras_separable(qn_keras_call *call)

@@ -45,26 +45,28 @@ qn_status qn_paddle_reshape(qn_value **out, const qn_paddle_layer *l, qn_value *
     return qn_paddle_make2(out, l, &qn_op_Reshape, x, shape);
 }
 
-qn_status qn_paddle_unsqueeze(qn_value **out, const qn_paddle_layer *l, qn_value *x,
-                              const int64_t *axes, size_t count)
+/* x itself where there are no axes. */
+static qn_status change_axes(qn_value **out, const qn_paddle_layer *l, const qn_op *op, qn_value *x,
+                             const int64_t *axes, size_t count)
 {
     qn_value *list;
     *out = x;
     if (count == 0)
         return QN_OK;
     QN_TRY(qn_graph_build_ints(&list, l->b, axes, count));
-    return qn_paddle_make2(out, l, &qn_op_Unsqueeze, x, list);
+    return qn_paddle_make2(out, l, op, x, list);
+}
+
+qn_status qn_paddle_unsqueeze(qn_value **out, const qn_paddle_layer *l, qn_value *x,
+                              const int64_t *axes, size_t count)
+{
+    return change_axes(out, l, &qn_op_Unsqueeze, x, axes, count);
 }
 
 qn_status qn_paddle_squeeze(qn_value **out, const qn_paddle_layer *l, qn_value *x,
                             const int64_t *axes, size_t count)
 {
-    qn_value *list;
-    *out = x;
-    if (count == 0)
-        return QN_OK;
-    QN_TRY(qn_graph_build_ints(&list, l->b, axes, count));
-    return qn_paddle_make2(out, l, &qn_op_Squeeze, x, list);
+    return change_axes(out, l, &qn_op_Squeeze, x, axes, count);
 }
 
 qn_status qn_paddle_transpose(qn_value **out, const qn_paddle_layer *l, qn_value *x,
