@@ -1,16 +1,11 @@
 /* Shared objects that bring backends: found, checked, opened, and closed with the context. */
-#define _GNU_SOURCE /* dladdr */
 #include "backend/plugins.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/folder.h"
-
-enum { PATH_SIZE = 4096 };
+#include "base/plugin_files.h"
 
 typedef struct loaded {
     const char *path;
@@ -80,8 +75,9 @@ static qn_status open_set(qn_context *ctx, loaded *p)
     return QN_OK;
 }
 
-static qn_status load_file(plugins *all, const char *path)
+static qn_status load_file(void *user, const char *path)
 {
+    plugins *all = user;
     qn_context *ctx = all->ctx;
     QN_TRY_GROW(ctx, all->at, all->capacity, all->count + 1);
     loaded *p = &all->at[all->count++];
@@ -96,56 +92,14 @@ static qn_status load_file(plugins *all, const char *path)
     return open_set(ctx, p);
 }
 
-/* ---- Where they are -------------------------------------------------------------------------- */
-
-static int is_plugin_name(const struct dirent *entry)
+/* Beside the library only files of these names are plug-ins; who names one may call it anything. */
+static bool is_backend(const char *name, bool is_named)
 {
-    const size_t length = strlen(entry->d_name);
-    return strncmp(entry->d_name, "quench_backend_", 15) == 0 && length > 18 &&
-           strcmp(entry->d_name + length - 3, ".so") == 0;
-}
-
-/* In the order of their names, so that every run prefers the same. */
-static qn_status load_folder(plugins *all, const char *folder)
-{
-    struct dirent **entries = NULL;
-    char path[PATH_SIZE];
-    qn_status status = QN_OK;
-    const int count = scandir(folder, &entries, is_plugin_name, alphasort);
-    for (int i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (status == QN_OK)
-            status = load_file(all, path);
-        free(entries[i]);
-    }
-    free(entries);
-    return status;
-}
-
-static qn_status load_named(plugins *all, const char *list)
-{
-    char path[PATH_SIZE];
-    while (*list) {
-        const size_t length = strcspn(list, ":");
-        snprintf(path, sizeof path, "%.*s", (int)QN_MIN(length, sizeof path - 1), list);
-        if (length > 0)
-            QN_TRY(qn_folder_is(path) ? load_folder(all, path) : load_file(all, path));
-        list += length + (list[length] == ':');
-    }
-    return QN_OK;
-}
-
-static qn_status load_beside_library(plugins *all)
-{
-    Dl_info info;
-    char folder[PATH_SIZE], below[PATH_SIZE + 8];
-    if (!dladdr(&qn_backend_api_table, &info) || !info.dli_fname || !strchr(info.dli_fname, '/'))
-        return QN_OK;
-    snprintf(folder, sizeof folder, "%s", info.dli_fname);
-    *strrchr(folder, '/') = '\0';
-    snprintf(below, sizeof below, "%s/quench", folder);
-    QN_TRY(load_folder(all, *folder ? folder : "/"));
-    return load_folder(all, below);
+    const size_t length = strlen(name);
+    if (is_named)
+        return strcmp(name, "libquench-mpi.so") != 0;
+    return strncmp(name, "quench_backend_", 15) == 0 && length > 18 &&
+           strcmp(name + length - 3, ".so") == 0;
 }
 
 /* ---- The list -------------------------------------------------------------------------------- */
@@ -214,8 +168,7 @@ static void close_all(qn_context *ctx)
 
 static qn_status load_all(plugins *all)
 {
-    const char *list = getenv("QUENCH_PLUGINS");
-    QN_TRY(list ? load_named(all, list) : load_beside_library(all));
+    QN_TRY(qn_plugin_files(is_backend, load_file, all));
     return list_backends(all);
 }
 

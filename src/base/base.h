@@ -100,6 +100,9 @@ struct qn_context {
     /* What was loaded for this context only, and what lets go of it; NULL: nothing. */
     void *plugins;
     void (*close_plugins)(qn_context *ctx);
+    /* The processes that it shares its jobs with, and what leaves them; NULL: it is alone. */
+    struct qn_ranks *ranks;
+    void (*close_ranks)(qn_context *ctx);
     /* What options that were set by name point to. */
     qn_arena options;
     char error[QN_ERROR_SIZE];

@@ -77,6 +77,8 @@ void qn_context_free(qn_context *ctx)
         return;
     if (ctx->plugins)
         ctx->close_plugins(ctx);
+    if (ctx->ranks)
+        ctx->close_ranks(ctx);
     qn_arena_free(&ctx->options);
     ctx->allocator.release(ctx->allocator.user, ctx);
 }

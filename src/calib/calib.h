@@ -233,6 +233,7 @@ typedef int32_t qn_axis_fn(const void *user, const qn_value *value);
 
 struct qn_text;
 struct qn_byte_reader;
+struct qn_ranks;
 typedef struct qn_collect_options {
     /* The number of threads; 0: the context's. */
     int threads;
@@ -260,10 +261,13 @@ typedef struct qn_collect_options {
      * must be forgotten. */
     void (*save_state)(void *user, struct qn_text *out);
     qn_status (*load_state)(void *user, qn_context *ctx, struct qn_byte_reader *in);
+    /* The processes that share the samples, each with this call; NULL: this one runs all. `after`,
+     * on_sample and states are for one process only. */
+    struct qn_ranks *ranks;
 } qn_collect_options;
 
-/* Runs all samples through sessions of `plan` and collects statistics of its observed values.
- * out[i] has the statistics after the first options->after[i] samples, and out[n_after] those of
+/* Runs all samples through sessions of `plan` and collects statistics of its observed values. All
+ * ranks get the same statistics; of convergence only rank 0 knows. out[i] has the statistics after the first options->after[i] samples, and out[n_after] those of
  * all; the caller frees them. `convergence` may be NULL. When cancelled the checkpoint stays; when
  * done the caller removes it, after it has saved the results. */
 QN_MUST_CHECK qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan,

@@ -50,30 +50,35 @@ static void put_snapshot(qn_text *out, const qn_range_snapshot *s)
     }
 }
 
-qn_status qn_checkpoint_write(qn_collection *c, const char *path)
+void qn_checkpoint_put(qn_text *out, qn_collection *c)
+{
+    qn_put_fingerprint(out, c->options->model);
+    qn_put_varint(out, (uint64_t)c->source->count);
+    qn_put_varint(out, c->n_segments);
+    for (size_t i = 0; i < c->n_segments; i++)
+        qn_put_varint(out, (uint64_t)c->segments[i].end);
+    put_done(out, c);
+    qn_put_varint(out, c->folded);
+    put_maybe(out, c->total);
+    for (size_t i = c->folded; i < c->n_segments; i++)
+        put_maybe(out, c->segments[i].stats);
+    qn_put_extremes(out, &c->extremes);
+    for (size_t i = 0; i < c->n_points; i++)
+        put_snapshot(out, &c->snapshots[i]);
+    for (size_t i = 0; i < c->options->n_after; i++)
+        put_maybe(out, c->out[i]);
+    qn_put_varint(out, c->options->save_state != NULL);
+    if (c->options->save_state)
+        c->options->save_state(c->options->on_sample_user, out);
+}
+
+qn_status qn_checkpoint_write(qn_collection *c)
 {
     qn_text text;
     qn_text_init(&text, c->ctx);
     qn_text_add(&text, magic, QN_MAGIC);
-    qn_put_fingerprint(&text, c->options->model);
-    qn_put_varint(&text, (uint64_t)c->source->count);
-    qn_put_varint(&text, c->n_segments);
-    for (size_t i = 0; i < c->n_segments; i++)
-        qn_put_varint(&text, (uint64_t)c->segments[i].end);
-    put_done(&text, c);
-    qn_put_varint(&text, c->folded);
-    put_maybe(&text, c->total);
-    for (size_t i = c->folded; i < c->n_segments; i++)
-        put_maybe(&text, c->segments[i].stats);
-    qn_put_extremes(&text, &c->extremes);
-    for (size_t i = 0; i < c->n_points; i++)
-        put_snapshot(&text, &c->snapshots[i]);
-    for (size_t i = 0; i < c->options->n_after; i++)
-        put_maybe(&text, c->out[i]);
-    qn_put_varint(&text, c->options->save_state != NULL);
-    if (c->options->save_state)
-        c->options->save_state(c->options->on_sample_user, &text);
-    return qn_write_checked(c->ctx, &text, path);
+    qn_checkpoint_put(&text, c);
+    return qn_write_checked(c->ctx, &text, c->checkpoint);
 }
 
 /* ---- Reading --------------------------------------------------------------------------------- */
@@ -192,24 +197,13 @@ static qn_status check_samples(const qn_collection *c, size_t n_inputs)
 /* Resets the collection to what it was before the file was read. */
 static qn_status start_over(qn_collection *c)
 {
-    for (size_t i = 0; i < c->n_segments; i++) {
-        qn_stats_free(c->segments[i].stats);
-        c->segments[i].stats = NULL;
-    }
-    for (size_t i = 0; i < c->n_points; i++)
-        qn_range_snapshot_free(&c->snapshots[i], c->ctx);
+    qn_collection_clear(c);
     for (size_t i = 0; i < c->options->n_after; i++) {
         qn_stats_free(c->out[i]);
         c->out[i] = NULL;
     }
     if (c->options->load_state)
         QN_TRY(c->options->load_state(c->options->on_sample_user, c->ctx, NULL));
-    qn_extremes_free(&c->extremes);
-    qn_extremes_init(&c->extremes, c->ctx);
-    qn_stats_free(c->total);
-    c->total = NULL;
-    c->folded = 0;
-    c->n_done = 0;
     memset(c->done, 0, (size_t)c->source->count);
     QN_TRY(qn_stats_create(&c->total, c->ctx));
     c->total->model = c->options->model;
@@ -224,6 +218,95 @@ static qn_status resume_from(qn_collection *c, const qn_map *map, size_t n_input
     return check_samples(c, n_inputs);
 }
 
+/* ---- Another process's collection ------------------------------------------------------------ */
+
+static bool overlaps(const qn_collection *a, const qn_collection *b)
+{
+    for (int64_t i = 0; i < a->source->count; i++) {
+        if (a->done[i] && b->done[i])
+            return true;
+    }
+    return false;
+}
+
+static qn_status add_all(qn_collection *c, const qn_collection *part)
+{
+    if (part->folded || part->total->samples)
+        return qn_fail(c->ctx, QN_E_FORMAT, "it contradicts itself");
+    if (overlaps(c, part))
+        return qn_fail(c->ctx, QN_E_INVALID, "it has samples that are there already");
+    for (int64_t i = 0; i < c->source->count; i++)
+        c->done[i] |= part->done[i];
+    c->n_done += part->n_done;
+    QN_TRY(qn_extremes_merge(&c->extremes, &part->extremes));
+    for (size_t i = 0; i < c->n_segments; i++) {
+        if (part->segments[i].stats)
+            QN_TRY(qn_collection_add(c, i, part->segments[i].stats));
+    }
+    return QN_OK;
+}
+
+/* An empty collection of the same job. */
+static qn_status open_part(qn_collection *part, const qn_collection *c)
+{
+    *part = (qn_collection){.ctx = c->ctx, .source = c->source, .options = c->options};
+    qn_arena_init(&part->arena, &c->ctx->allocator);
+    qn_extremes_init(&part->extremes, c->ctx);
+    part->n_points = c->n_points;
+    part->segments = qn_arena_copy(&part->arena, c->segments, c->n_segments * sizeof *c->segments);
+    part->done = qn_arena_array(&part->arena, (size_t)c->source->count, sizeof *part->done);
+    if (!part->segments || !part->done)
+        return qn_fail_nomem(c->ctx);
+    part->n_segments = c->n_segments;
+    for (size_t i = 0; i < part->n_segments; i++)
+        part->segments[i].stats = NULL;
+    return QN_OK;
+}
+
+/* `n_inputs` 0: the samples are known to be those that were done. */
+static qn_status merge(qn_collection *c, qn_byte_reader *in, size_t n_inputs)
+{
+    qn_collection part;
+    qn_status status = open_part(&part, c);
+    if (status == QN_OK)
+        status = get_all(&part, in);
+    if (status == QN_OK && n_inputs)
+        status = check_samples(&part, n_inputs);
+    if (status == QN_OK)
+        status = add_all(c, &part);
+    qn_collection_clear(&part);
+    qn_extremes_free(&part.extremes);
+    qn_arena_free(&part.arena);
+    return status;
+}
+
+qn_status qn_checkpoint_merge(qn_collection *c, const void *data, size_t size)
+{
+    qn_byte_reader in = {data, (const uint8_t *)data + size, false};
+    return merge(c, &in, 0);
+}
+
+static qn_status merge_map(qn_collection *c, const qn_map *map, size_t n_inputs)
+{
+    qn_byte_reader in = {NULL, NULL, false};
+    QN_TRY(qn_get_checked(&in, c->ctx, map->data, map->size, magic));
+    return merge(c, &in, n_inputs);
+}
+
+qn_status qn_checkpoint_merge_file(qn_collection *c, const char *path, size_t n_inputs)
+{
+    qn_map map;
+    QN_TRY(qn_map_open(&map, c->ctx, path));
+    const qn_status status = merge_map(c, &map, n_inputs);
+    qn_map_close(&map);
+    if (status == QN_OK || status == QN_E_NOMEM || status == QN_E_CANCELLED)
+        return status;
+    qn_log(c->ctx, QN_LOG_WARN, "checkpoint %s is not used: %s", path, qn_context_error(c->ctx));
+    return QN_OK;
+}
+
+/* ---- Resuming -------------------------------------------------------------------------------- */
+
 /* Fails early, instead of after hours: where no checkpoint can be written, the result cannot be
  * either. */
 static qn_status check_writable(qn_context *ctx, const char *path)
@@ -234,8 +317,9 @@ static qn_status check_writable(qn_context *ctx, const char *path)
     return QN_OK;
 }
 
-qn_status qn_checkpoint_resume(qn_collection *c, const char *path, size_t n_inputs)
+qn_status qn_checkpoint_resume(qn_collection *c, size_t n_inputs)
 {
+    const char *path = c->checkpoint;
     qn_map map;
     QN_TRY(check_writable(c->ctx, path));
     if (access(path, F_OK) != 0)
@@ -245,11 +329,8 @@ qn_status qn_checkpoint_resume(qn_collection *c, const char *path, size_t n_inpu
         status = resume_from(c, &map, n_inputs);
         qn_map_close(&map);
     }
-    if (status == QN_OK) {
-        qn_log(c->ctx, QN_LOG_NOTE, "%s: going on after %lld of %lld samples", path,
-               (long long)c->n_done, (long long)c->source->count);
+    if (status == QN_OK)
         return QN_OK;
-    }
     if (status == QN_E_NOMEM || status == QN_E_CANCELLED)
         return status;
     qn_log(c->ctx, QN_LOG_WARN, "checkpoint %s is not used, calibration begins anew: %s", path,

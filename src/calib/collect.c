@@ -8,6 +8,7 @@
 #include "base/pool.h"
 #include "calib/collect.h"
 #include "calib/sampler.h"
+#include "dist/ranks.h"
 
 typedef struct worker {
     qn_context *ctx;
@@ -114,7 +115,7 @@ static qn_status take_sample(void *user, int slot, int64_t sample)
 {
     team *crew = user;
     worker *w = &crew->workers[slot];
-    if (crew->c.done[sample]) /* before the checkpoint */
+    if (crew->c.done[sample] || crew->c.elsewhere[sample])
         return QN_OK;
     QN_TRY(enter_segment(crew, w, sample));
     const qn_status status = run_sample(crew, w, sample);
@@ -128,8 +129,8 @@ static qn_status count_sample(void *user, int slot, int64_t sample)
 {
     qn_collection *c = &((team *)user)->c;
     (void)slot;
-    c->n_done += !c->done[sample];
-    c->done[sample] = 1;
+    c->n_done += !c->done[sample] && !c->elsewhere[sample];
+    c->done[sample] |= !c->elsewhere[sample];
     return QN_OK;
 }
 
@@ -140,7 +141,7 @@ static qn_status write_checkpoint(team *crew)
 {
     for (int i = 0; i < crew->n_workers; i++)
         QN_TRY(merge_part(crew, &crew->workers[i]));
-    return qn_checkpoint_write(&crew->c, crew->c.options->checkpoint);
+    return qn_checkpoint_write(&crew->c);
 }
 
 /* A checkpoint that cannot be written ends the work: the statistics would fare no better. */
@@ -150,6 +151,7 @@ static qn_status watch(void *user, qn_pool *pool)
     const qn_collect_options *o = crew->c.options;
     const double every = (o->checkpoint_seconds > 0 ? o->checkpoint_seconds : 10) * 1e3;
     qn_status status = QN_OK;
+    QN_TRY(qn_ranks_check(o->ranks));
     if (o->checkpoint && qn_clock_ms() - crew->written > every) {
         qn_pool_pause(pool);
         status = write_checkpoint(crew);
@@ -159,7 +161,7 @@ static qn_status watch(void *user, qn_pool *pool)
     qn_pool_lock(pool);
     const int64_t done = crew->c.n_done;
     qn_pool_unlock(pool);
-    qn_progress(crew->c.ctx, "samples", done, crew->c.source->count);
+    qn_progress(crew->c.ctx, "samples", done, crew->c.n_share);
     return status;
 }
 
@@ -192,8 +194,8 @@ static void worker_close(worker *w)
 static qn_status outcome(team *crew, qn_status status)
 {
     const qn_collection *c = &crew->c;
-    if (status == QN_E_CANCELLED && c->n_done < c->source->count && c->options->checkpoint) {
-        QN_TRY(qn_checkpoint_write(&crew->c, c->options->checkpoint));
+    if (status == QN_E_CANCELLED && c->n_done < c->n_share && c->checkpoint) {
+        QN_TRY(qn_checkpoint_write(&crew->c));
         return qn_check_cancel(c->ctx);
     }
     return status;
@@ -252,7 +254,8 @@ static qn_status divide(qn_collection *c)
     c->segments =
         qn_arena_array(&c->arena, QN_CONVERGENCE_POINTS + o->n_after + 1, sizeof *c->segments);
     c->done = qn_arena_array(&c->arena, (size_t)n, sizeof *c->done);
-    if (!c->segments || !c->done)
+    c->elsewhere = qn_arena_array(&c->arena, (size_t)n, sizeof *c->elsewhere);
+    if (!c->segments || !c->done || !c->elsewhere)
         return qn_fail_nomem(c->ctx);
     for (size_t i = 0; i < QN_CONVERGENCE_POINTS; i++) {
         if (places[i] == 0 || (i > 0 && places[i] == places[i - 1]))
@@ -295,15 +298,15 @@ static qn_status collect(qn_convergence *convergence, team *crew)
     QN_TRY(divide(c));
     QN_TRY(qn_stats_create(&c->total, c->ctx));
     c->total->model = o->model;
-    if (o->checkpoint)
-        QN_TRY(qn_checkpoint_resume(c, o->checkpoint, crew->n_inputs));
-    const int64_t left = c->source->count - c->n_done;
+    QN_TRY(qn_collection_share(c, crew->n_inputs));
+    const int64_t left = c->n_share - c->n_done;
     int64_t count = QN_MIN(o->threads > 0 ? o->threads : c->ctx->threads, QN_MAX(left, 1));
     if (c->source->slots > 0)
         count = QN_MIN(count, c->source->slots);
     QN_TRY(run_crew(crew, (int)count));
+    QN_TRY(qn_collection_unite(c));
     qn_stats_sort(c->total);
-    if (convergence)
+    if (convergence && qn_ranks_own(o->ranks) == 0)
         QN_TRY(describe(convergence, c));
     c->out[o->n_after] = c->total;
     c->total = NULL;
@@ -312,15 +315,11 @@ static qn_status collect(qn_convergence *convergence, team *crew)
 
 static void close_all(qn_collection *c, bool failed)
 {
-    for (size_t i = 0; i < c->n_segments; i++)
-        qn_stats_free(c->segments[i].stats);
-    for (size_t i = 0; i < c->n_points; i++)
-        qn_range_snapshot_free(&c->snapshots[i], c->ctx);
+    qn_collection_clear(c);
     for (size_t i = 0; failed && i <= c->options->n_after; i++) {
         qn_stats_free(c->out[i]);
         c->out[i] = NULL;
     }
-    qn_stats_free(c->total);
     qn_extremes_free(&c->extremes);
     qn_arena_free(&c->arena);
 }
@@ -338,7 +337,7 @@ qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan,
         return qn_fail(ctx, QN_E_INVALID, "the data holds no samples");
     qn_arena_init(&crew.c.arena, &ctx->allocator);
     qn_extremes_init(&crew.c.extremes, ctx);
-    const qn_status status = collect(convergence, &crew);
+    const qn_status status = qn_ranks_fail(crew.c.options->ranks, collect(convergence, &crew));
     close_all(&crew.c, status != QN_OK);
     return status;
 }

@@ -1,6 +1,8 @@
 /* Segments, stages and what is known of a collection as a whole. */
 #include "calib/collect.h"
 
+#include "dist/ranks.h"
+
 static qn_status copy_stats(qn_stats **out, qn_context *ctx, const qn_stats *stats)
 {
     return qn_stats_merge(out, ctx, &stats, 1);
@@ -27,8 +29,11 @@ static bool is_complete(const qn_collection *c, size_t segment)
     return stats && (int64_t)stats->samples == c->segments[segment].end - begin;
 }
 
+/* Only rank 0 sees segments whole: the others keep parts of them. */
 static qn_status fold(qn_collection *c)
 {
+    if (qn_ranks_own(c->options->ranks) > 0)
+        return QN_OK;
     for (; c->folded < c->n_segments && is_complete(c, c->folded); c->folded++) {
         qn_segment *segment = &c->segments[c->folded];
         QN_TRY(qn_stats_add(c->total, segment->stats));
@@ -50,6 +55,22 @@ qn_status qn_collection_add(qn_collection *c, size_t segment, const qn_stats *pa
         QN_TRY(qn_stats_add(*to, part));
     }
     return fold(c);
+}
+
+void qn_collection_clear(qn_collection *c)
+{
+    for (size_t i = 0; i < c->n_segments; i++) {
+        qn_stats_free(c->segments[i].stats);
+        c->segments[i].stats = NULL;
+    }
+    for (size_t i = 0; i < c->n_points; i++)
+        qn_range_snapshot_free(&c->snapshots[i], c->ctx);
+    qn_stats_free(c->total);
+    c->total = NULL;
+    qn_extremes_free(&c->extremes);
+    qn_extremes_init(&c->extremes, c->ctx);
+    c->folded = 0;
+    c->n_done = 0;
 }
 
 static void take_text(qn_fingerprint *print, const qn_tensor *tensor)

@@ -2,6 +2,7 @@
  * statistics. */
 #include "base/clock.h"
 #include "base/options.h"
+#include "dist/ranks.h"
 #include "quantize/calibration.h"
 #include "quantize/nan_check.h"
 
@@ -62,7 +63,8 @@ static qn_status run_job(qn_stats **out, job *j)
 {
     QN_TRY(qn_calibration_feed(&j->calibration));
     const double start = qn_clock_ms();
-    QN_TRY(qn_calibration_collect(out, &j->convergence, &j->calibration, NULL));
+    const qn_collect_options shared = {.ranks = qn_ranks_of(j->calibration.ctx)};
+    QN_TRY(qn_calibration_collect(out, &j->convergence, &j->calibration, &shared));
     j->run_ms = qn_clock_ms() - start;
     return QN_OK;
 }
