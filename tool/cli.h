@@ -203,6 +203,8 @@ struct cli_command {
     int (*run)(cli_work *cli, const void *values);
     /* Of run configurations, for a command with cli_config_group */
     const char *section;
+    /* Processes that mpirun starts share its work; those but the first say nothing. */
+    bool is_shared;
 };
 
 /* All commands; ends with NULL. */
@@ -304,6 +306,8 @@ struct cli_work {
     bool aside;
     /* What fails next does so because of what an option says */
     bool misused;
+    /* This process among those that share the command's work */
+    int rank;
 };
 
 /* Runs the command with a context, signals and progress set up; returns the exit code. */

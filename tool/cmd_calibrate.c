@@ -151,9 +151,9 @@ static qn_status collect(qn_report **out, cli_work *cli, qn_model *model,
 {
     qn_stats *stats = NULL;
     qn_status status = qn_calibrate(&stats, out, cli->ctx, model, wanted);
-    if (status == QN_OK && output)
+    if (status == QN_OK && output && cli->rank == 0)
         status = qn_stats_save(cli->ctx, stats, output);
-    if (status == QN_OK && wanted->checkpoint)
+    if (status == QN_OK && wanted->checkpoint && cli->rank == 0)
         remove(wanted->checkpoint);
     if (status != QN_OK) {
         qn_report_free(*out);
@@ -216,6 +216,7 @@ const cli_command cli_cmd_calibrate = {
     .brief = "collect statistics of a model's activations on data",
     .notes = "The statistics depend on model and data only, not on the order of the samples or on "
              "threads. A run that was killed goes on from FILE.part when it is started again. "
+             "`mpirun -n N quench calibrate ...` shares the samples among N processes. "
              "docs/calibration.md tells what each method makes of them.",
     .parts = {{&own, 0},
               {&cli_subject_group, offsetof(values, subject)},
@@ -223,5 +224,6 @@ const cli_command cli_cmd_calibrate = {
               {&cli_graph_group, offsetof(values, graph)},
               {&cli_origin_group, offsetof(values, graph)}},
     .values_size = sizeof(values),
+    .is_shared = true,
     .run = run,
 };

@@ -188,6 +188,26 @@ static qn_log_level log_level(const cli_common *common)
     return common->verbose > 1 ? QN_LOG_DEBUG : common->verbose ? QN_LOG_INFO : QN_LOG_WARN;
 }
 
+/* What rank 0 says is said; the others find nobody to speak to. */
+static bool fall_silent(void)
+{
+    fflush(stdout);
+    return freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr);
+}
+
+static int run_shared(cli_work *cli, const void *values)
+{
+    int count;
+    if (cli->command->is_shared) {
+        const qn_status status = qn_context_join(cli->ctx, &cli->rank, &count);
+        if (cli->rank > 0 && !fall_silent())
+            return CLI_FAILED;
+        if (status != QN_OK)
+            return cli_fail(cli, status);
+    }
+    return cli->command->run(cli, values);
+}
+
 static int run_with_context(const cli_command *command, const cli_common *values)
 {
     cli_work cli = {
@@ -204,7 +224,7 @@ static int run_with_context(const cli_command *command, const cli_common *values
     }
     interruptible = cli.ctx;
     catch_signals();
-    const int code = command->run(&cli, values);
+    const int code = run_shared(&cli, values);
     end_progress(&cli);
     interruptible = NULL;
     qn_context_free(cli.ctx);

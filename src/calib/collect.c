@@ -337,7 +337,7 @@ qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan,
         return qn_fail(ctx, QN_E_INVALID, "the data holds no samples");
     qn_arena_init(&crew.c.arena, &ctx->allocator);
     qn_extremes_init(&crew.c.extremes, ctx);
-    const qn_status status = qn_ranks_fail(crew.c.options->ranks, collect(convergence, &crew));
+    const qn_status status = collect(convergence, &crew);
     close_all(&crew.c, status != QN_OK);
     return status;
 }

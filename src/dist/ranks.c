@@ -18,15 +18,19 @@ struct qn_ranks {
     void *object;
     const qn_ranks_plugin *entry;
     int rank, count;
-    /* It could not be opened, or somebody will not answer any more. */
+    /* The others can be reached; some of them will not answer any more. */
     bool open, broken;
     /* This rank, or another, has failed: nobody is told again. */
     bool failed;
+    /* The jobs that were done together. */
+    int32_t jobs;
 };
 
 /* What a failing rank sends. */
 typedef struct failure {
     int32_t status;
+    /* What it had done before: those who are not as far do not mind. */
+    int32_t jobs;
     char message[QN_ERROR_SIZE];
 } failure;
 
@@ -55,6 +59,8 @@ qn_status qn_ranks_check(qn_ranks *r)
         return QN_OK;
     if (r->entry->receive(from, TAG_FAILED, &told, sizeof told) != 0)
         return qn_fail(r->ctx, QN_E_IO, "rank %d: its message of failure cannot be received", from);
+    if (told.jobs > r->jobs)
+        return QN_OK;
     r->failed = true;
     told.message[QN_ERROR_SIZE - 1] = '\0';
     return qn_fail(r->ctx, (qn_status)told.status, "rank %d: %s", from, told.message);
@@ -93,7 +99,7 @@ static void tell_failure(qn_ranks *r, int to, const failure *told)
 
 qn_status qn_ranks_fail(qn_ranks *r, qn_status status)
 {
-    failure told = {.status = (int32_t)status};
+    failure told = {.status = (int32_t)status, .jobs = r ? r->jobs : 0};
     if (!r || status == QN_OK || r->failed)
         return status;
     r->failed = true;
@@ -107,6 +113,12 @@ qn_status qn_ranks_fail(qn_ranks *r, qn_status status)
             tell_failure(r, to, &told);
     }
     return status;
+}
+
+void qn_ranks_finish_job(qn_ranks *r)
+{
+    if (r)
+        r->jobs++;
 }
 
 /* ---- Messages -------------------------------------------------------------------------------- */
@@ -186,21 +198,20 @@ qn_status qn_ranks_broadcast(void **out, size_t *out_size, qn_ranks *r, const vo
 
 /* ---- Joining --------------------------------------------------------------------------------- */
 
-/* As many processes as the launcher says it started; 0: there was no launcher. */
-static int launched(void)
+/* What the launcher says of this process; 0: there was no launcher. */
+static int launched(const char *open_mpi, const char *others)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
-    int count = 0;
-    for (size_t i = 0; i < QN_COUNT_OF(names) && count == 0; i++) {
-        const char *text = getenv(names[i]);
-        count = text ? atoi(text) : 0;
-    }
-    return count;
+    const char *text = getenv(open_mpi);
+    text = text ? text : getenv(others);
+    return text ? atoi(text) : 0;
 }
 
+/* The others may wait for a rank that fails before or behind a job: with what its context says. */
 static void close_group(qn_context *ctx)
 {
     qn_ranks *r = ctx->ranks;
+    if (r->open && *qn_context_error(ctx))
+        (void)qn_ranks_fail(r, QN_E_IO);
     if (r->open)
         r->entry->close(!r->broken);
     /* MPI libraries cannot be unloaded: the object stays. */
@@ -253,9 +264,9 @@ static qn_status join(qn_context *ctx, int expected)
 
 qn_status qn_context_join(qn_context *ctx, int *rank, int *count)
 {
-    const int expected = launched();
-    *rank = 0;
-    *count = 1;
+    const int expected = launched("OMPI_COMM_WORLD_SIZE", "PMI_SIZE");
+    *rank = launched("OMPI_COMM_WORLD_RANK", "PMI_RANK");
+    *count = QN_MAX(expected, 1);
     if (!ctx->ranks && expected > 1) {
         qn_ranks *r = qn_alloc_zero(ctx, 1, sizeof *r);
         QN_TRY_ALLOC(ctx, r);

@@ -29,5 +29,7 @@ QN_MUST_CHECK qn_status qn_ranks_check(qn_ranks *ranks);
 /* Tells all others that this one failed, with the message of its context; returns `status`. Nothing
  * is told where it was another rank that failed, or where the job was cancelled. */
 qn_status qn_ranks_fail(qn_ranks *ranks, qn_status status);
+/* A job was done together: who fails from now on does not end it. */
+void qn_ranks_finish_job(qn_ranks *ranks);
 
 #endif

@@ -84,9 +84,12 @@ qn_status qn_calibrate(qn_stats **out, qn_report **report, qn_context *ctx, qn_m
         status = run_job(out, &j);
     if (status == QN_OK && report)
         status = make_report(report, &j);
+    status = qn_ranks_fail(qn_ranks_of(ctx), status);
     if (status != QN_OK) {
         qn_stats_free(*out);
         *out = NULL;
+    } else {
+        qn_ranks_finish_job(qn_ranks_of(ctx));
     }
     qn_calibration_close(&j.calibration);
     return status;
