@@ -28,9 +28,9 @@ extern "C" {
 
 /* Joins the processes that `mpirun` started with this one, through libquench-mpi.so
  * (quench/ranks.h), and tells which of them this is: *rank from 0 to *count less 1. From then on
- * qn_calibrate with this context shares its samples among them; all must call it with the same model
- * and options, and all get the statistics. A process that was started alone is rank 0 of 1. Where
- * it fails the numbers are those of the launcher. */
+ * qn_calibrate with this context shares its samples among them; all must call it with the same
+ * model and options, and all get the statistics. A process that was started alone is rank 0 of 1.
+ * Where it fails the numbers are those of the launcher. */
 QN_API QN_MUST_CHECK qn_status qn_context_join(qn_context *ctx, int *rank, int *count);
 
 /* ---- Infer functions: code that feeds a model and says how good it is ------------------------ */

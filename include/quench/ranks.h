@@ -21,8 +21,10 @@ extern "C" {
 #define QN_RANKS_MESSAGE_MAX ((uint64_t)1 << 30)
 
 typedef struct qn_ranks_plugin {
-    uint32_t version; /* QN_RANKS_VERSION */
-    uint32_t size;    /* of this struct */
+    /* QN_RANKS_VERSION */
+    uint32_t version;
+    /* The size of this struct. */
+    uint32_t size;
     /* What connects the processes, for reports: "Open MPI 4.1" */
     const char *(*release_name)(void);
     /* Joins the group and gives the process's number in it and how many there are. Other than 0: it

@@ -267,9 +267,10 @@ typedef struct qn_collect_options {
 } qn_collect_options;
 
 /* Runs all samples through sessions of `plan` and collects statistics of its observed values. All
- * ranks get the same statistics; of convergence only rank 0 knows. out[i] has the statistics after the first options->after[i] samples, and out[n_after] those of
- * all; the caller frees them. `convergence` may be NULL. When cancelled the checkpoint stays; when
- * done the caller removes it, after it has saved the results. */
+ * ranks get the same statistics; of convergence only rank 0 knows. out[i] has the statistics after
+ * the first options->after[i] samples, and out[n_after] those of all; the caller frees them.
+ * `convergence` may be NULL. When cancelled the checkpoint stays; when done the caller removes it,
+ * after it has saved the results. */
 QN_MUST_CHECK qn_status qn_collect(qn_stats **out, qn_convergence *convergence, qn_plan *plan,
                                    qn_context *ctx, const qn_sample_source *source,
                                    const qn_collect_options *options);

@@ -65,9 +65,9 @@ QN_MUST_CHECK qn_status qn_checkpoint_merge(qn_collection *collection, const voi
 /* The same from another process's file. One that cannot be used is left out, with a warning. */
 QN_MUST_CHECK qn_status qn_checkpoint_merge_file(qn_collection *collection, const char *path,
                                                  size_t n_inputs);
-/* Continues from the collection's checkpoint where there is a usable one; else nothing changes, and a warning gives
- * the reason. Fails only where memory is short, samples cannot be read, or no file can be written
- * there. */
+/* Continues from the collection's checkpoint where there is a usable one; else nothing changes, and
+ * a warning gives the reason. Fails only where memory is short, samples cannot be read, or no file
+ * can be written there. */
 QN_MUST_CHECK qn_status qn_checkpoint_resume(qn_collection *collection, size_t n_inputs);
 
 /* ---- shared.c: one collection, many processes ------------------------------------------------ */

@@ -1,5 +1,6 @@
-/* One collection in many processes: each runs a share of the samples, and rank 0 puts them together.
- * Statistics do not depend on the order of samples, so they are those of one process, to the byte.
+/* One collection in many processes: each runs a share of the samples, and rank 0 puts them
+ * together. Statistics do not depend on the order of samples, so they are those of one process, to
+ * the byte.
  *
  * Rank r > 0 keeps its checkpoint in "<checkpoint>.rank<r>". Whoever continues, with however many
  * ranks, merges all of them into rank 0's first. */
@@ -43,7 +44,7 @@ static qn_status resume(qn_collection *c, size_t n_inputs)
     return QN_OK;
 }
 
-/* Of the samples that are not done every rank gets every count-th. */
+/* Every rank gets every count-th sample of those that are not done. */
 static void choose_share(qn_collection *c, const uint8_t *done)
 {
     const int own = qn_ranks_own(c->options->ranks), count = qn_ranks_count(c->options->ranks);

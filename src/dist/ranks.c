@@ -145,8 +145,7 @@ qn_status qn_ranks_send(qn_ranks *r, int to, const void *data, size_t size)
     const uint64_t header = size;
     QN_TRY(send_piece(r, to, &header, sizeof header));
     for (uint64_t at = 0; at < size; at += QN_RANKS_MESSAGE_MAX)
-        QN_TRY(send_piece(r, to, (const char *)data + at,
-                          QN_MIN(size - at, QN_RANKS_MESSAGE_MAX)));
+        QN_TRY(send_piece(r, to, (const char *)data + at, QN_MIN(size - at, QN_RANKS_MESSAGE_MAX)));
     return QN_OK;
 }
 

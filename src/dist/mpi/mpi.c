@@ -43,8 +43,8 @@ static int open_group(int *rank, int *count, char *why, size_t size)
 static void *start_send(int to, int tag, const void *data, uint64_t size)
 {
     MPI_Request *request = malloc(sizeof *request);
-    if (request && MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, request) ==
-                       MPI_SUCCESS)
+    if (request &&
+        MPI_Isend(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD, request) == MPI_SUCCESS)
         return request;
     free(request);
     return NULL;
