@@ -248,7 +248,7 @@ QN_MUST_CHECK qn_status qn_paddle_order(qn_value **out, const qn_paddle_layer *l
                                         bool down);
 /* The rows of x of these numbers. */
 QN_MUST_CHECK qn_status qn_paddle_rows(qn_value **out, const qn_paddle_layer *l, qn_value *x,
-                                         qn_value *index);
+                                       qn_value *index);
 /* The numbers of those that are true, of bool[n]. */
 QN_MUST_CHECK qn_status qn_paddle_where_true(qn_value **out, const qn_paddle_layer *l, qn_value *x);
 /* A number of that type, of rank 0 */

@@ -26,7 +26,7 @@ static qn_status rows_of_anchors(qn_value **out, const qn_paddle_layer *l, const
     return qn_paddle_reshape(out, l, *out, dims, size > 1 ? 3 : 2);
 }
 
-/* Of a table of all anchors, those of these numbers: [N, K, 4] */
+/* The anchors of these numbers, out of a table of all: [N, K, 4] */
 static qn_status of_anchors(qn_value **out, const qn_paddle_layer *l, const char *slot,
                             qn_value *numbers)
 {
