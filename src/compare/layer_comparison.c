@@ -329,7 +329,7 @@ static bool is_named(const void *user, const qn_value *value)
 }
 
 static qn_status make_plan(qn_layer_comparison *s, int which, qn_model *model,
-                              const qn_layer_comparison_options *asked)
+                           const qn_layer_comparison_options *asked)
 {
     const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = asked->threads,
                                      .graph = *asked->graph};

@@ -71,7 +71,7 @@ typedef struct qn_layer_comparison_options {
     const qn_graph_options *graph;
     /* Tensors that stay float too */
     bool all;
-    /* Of a plan; 0: the context's */
+    /* The threads of a plan; 0: the context's */
     int threads;
     /* Nothing is run but forks */
     bool only_plans;

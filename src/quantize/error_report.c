@@ -8,7 +8,7 @@
 
 enum { WORST = 10 };
 
-/* Of the tensors that are integers, [comparison.count]: sums of squares. */
+/* Sums of squares of the tensors that are integers, [comparison.count]. */
 typedef struct squares {
     double *signal, *noise;
 } squares;
@@ -111,9 +111,8 @@ static qn_status open_lanes(errors *c, qn_arena *arena, int64_t samples)
     const int64_t lanes = slots > 0 ? QN_MIN(c->data->workers, slots) : c->data->workers;
     c->samples = QN_MIN(samples, c->data->source->count);
     c->n_lanes = (int)QN_MAX(QN_MIN(lanes, c->samples), 1);
-    const qn_layer_comparison_options options = {.graph = &c->data->graph,
-                                                 .threads = c->n_lanes > 1 ? 1 : 0,
-                                                 .only_plans = true};
+    const qn_layer_comparison_options options = {
+        .graph = &c->data->graph, .threads = c->n_lanes > 1 ? 1 : 0, .only_plans = true};
     QN_TRY(qn_layer_comparison_open(&c->plans, c->ctx, c->data->real, c->result->made.model,
                                     &options));
     c->lanes = qn_arena_array(arena, (size_t)c->n_lanes, sizeof *c->lanes);
