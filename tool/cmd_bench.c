@@ -29,10 +29,10 @@ const cli_command cli_cmd_bench = {
         "gmacs is 1e9 multiply-accumulates a second at the median; peak_share compares it with "
         "what a loop of multiply-adds reaches on the same threads. In a profile 'ref (slow)' "
         "marks operators for which no fast kernel exists.",
-    .parts = {{&cli_bench_group, offsetof(values, bench)},
-              {&cli_engine_group, offsetof(values, bench.plan)},
-              {&cli_graph_group, offsetof(values, bench.plan.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+    .parts = {{.group = &cli_bench_group, .offset = offsetof(values, bench)},
+              {.group = &cli_engine_group, .offset = offsetof(values, bench.plan)},
+              {.group = &cli_graph_group, .offset = offsetof(values, bench.plan.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -215,11 +215,13 @@ const cli_command cli_cmd_calibrate = {
              "threads. A run that was killed goes on from FILE.part when it is started again. "
              "docs/calibration.md tells what each method makes of them.",
     .parts = {{.group = &own},
-              {&cli_subject_group, offsetof(values, model)},
-              {&cli_calibrate_group, offsetof(values, calibrate)},
-              {&cli_data_group, offsetof(values, calibrate.data), "labels"},
-              {&cli_graph_group, offsetof(values, calibrate.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+              {.group = &cli_subject_group, .offset = offsetof(values, model)},
+              {.group = &cli_calibrate_group, .offset = offsetof(values, calibrate)},
+              {.group = &cli_data_group,
+               .offset = offsetof(values, calibrate.data),
+               .without = "labels"},
+              {.group = &cli_graph_group, .offset = offsetof(values, calibrate.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

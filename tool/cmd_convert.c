@@ -67,10 +67,10 @@ const cli_command cli_cmd_convert = {
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
     .parts = {{.group = &own},
-              {&cli_convert_group, offsetof(values, convert)},
-              {&cli_save_group, offsetof(values, convert.save)},
-              {&cli_graph_group, offsetof(values, convert.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+              {.group = &cli_convert_group, .offset = offsetof(values, convert)},
+              {.group = &cli_save_group, .offset = offsetof(values, convert.save)},
+              {.group = &cli_graph_group, .offset = offsetof(values, convert.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -66,14 +66,14 @@ const cli_command cli_cmd_eval = {
         "--labels, from the data (CIFAR, lists) or from the names of sub-folders. Detection: "
         "mAP50 and mAP50-95 as COCO defines them; --labels is a folder of YOLO's label files or "
         "COCO's .json, and without it the boxes of --float are taken for true.",
-    .parts = {{&cli_eval_group, offsetof(values, eval)},
+    .parts = {{.group = &cli_eval_group, .offset = offsetof(values, eval)},
               {.group = &own},
-              {&cli_data_group, offsetof(values, eval.data)},
-              {&cli_detect_group, offsetof(values, eval.detect)},
-              {&cli_detect_text_group, offsetof(values, texts)},
-              {&cli_engine_group, offsetof(values, eval.plan)},
-              {&cli_graph_group, offsetof(values, eval.plan.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+              {.group = &cli_data_group, .offset = offsetof(values, eval.data)},
+              {.group = &cli_detect_group, .offset = offsetof(values, eval.detect)},
+              {.group = &cli_detect_text_group, .offset = offsetof(values, texts)},
+              {.group = &cli_engine_group, .offset = offsetof(values, eval.plan)},
+              {.group = &cli_graph_group, .offset = offsetof(values, eval.plan.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

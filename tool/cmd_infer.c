@@ -31,11 +31,13 @@ const cli_command cli_cmd_infer = {
              "an array for. Files with other endings than .npy and .npz are raw bytes of the "
              "input's type and shape. Samples are run 8 at once, or as many as --batch says, where "
              "neither the model nor --input-shape fixes their number.",
-    .parts = {{&cli_infer_group, offsetof(values, infer)},
-              {&cli_data_group, offsetof(values, infer.data), "labels"},
-              {&cli_engine_group, offsetof(values, infer.plan)},
-              {&cli_graph_group, offsetof(values, infer.plan.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+    .parts = {{.group = &cli_infer_group, .offset = offsetof(values, infer)},
+              {.group = &cli_data_group,
+               .offset = offsetof(values, infer.data),
+               .without = "labels"},
+              {.group = &cli_engine_group, .offset = offsetof(values, infer.plan)},
+              {.group = &cli_graph_group, .offset = offsetof(values, infer.plan.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

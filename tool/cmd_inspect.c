@@ -27,9 +27,9 @@ const cli_command cli_cmd_inspect = {
     .brief = "show inputs, outputs, operators, sizes and what the passes do",
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
              "--input-shape gives; open dimensions count as 1.",
-    .parts = {{&cli_inspect_group, offsetof(values, inspect)},
-              {&cli_graph_group, offsetof(values, inspect.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+    .parts = {{.group = &cli_inspect_group, .offset = offsetof(values, inspect)},
+              {.group = &cli_graph_group, .offset = offsetof(values, inspect.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -34,9 +34,9 @@ const cli_command cli_cmd_lint = {
     .most = 1,
     .brief = "tell what in a quantized model would not run as integers",
     .notes = "Works on files of any tool. The exit code is 0 where nothing is found, else 4.",
-    .parts = {{&cli_lint_group, offsetof(values, lint)},
-              {&cli_graph_group, offsetof(values, lint.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+    .parts = {{.group = &cli_lint_group, .offset = offsetof(values, lint)},
+              {.group = &cli_graph_group, .offset = offsetof(values, lint.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

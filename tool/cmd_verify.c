@@ -38,11 +38,13 @@ const cli_command cli_cmd_verify = {
         "the fast kernels compute it alone, and as the plan leaves it that fuses them, with the "
         "threads asked for and with one. Without data the inputs are random numbers. "
         "ONEDNN_MAX_CPU_ISA limits the instruction set.",
-    .parts = {{&cli_verify_group, offsetof(values, verify)},
-              {&cli_data_group, offsetof(values, verify.data), "labels"},
-              {&cli_engine_group, offsetof(values, verify.plan)},
-              {&cli_graph_group, offsetof(values, verify.plan.graph)},
-              {&cli_origin_group, offsetof(values, origin)}},
+    .parts = {{.group = &cli_verify_group, .offset = offsetof(values, verify)},
+              {.group = &cli_data_group,
+               .offset = offsetof(values, verify.data),
+               .without = "labels"},
+              {.group = &cli_engine_group, .offset = offsetof(values, verify.plan)},
+              {.group = &cli_graph_group, .offset = offsetof(values, verify.plan.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };
