@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -27,8 +28,11 @@ def cached(tool, name, make, may_fail=True):
     if not os.path.isdir(folder):
         os.makedirs(os.path.dirname(folder), exist_ok=True)
         part = tempfile.mkdtemp(dir=os.path.dirname(folder))
+        start = time.perf_counter()
         try:
             make(part)
+            with open(os.path.join(part, "seconds"), "w", encoding="utf-8") as file:
+                file.write(f"{time.perf_counter() - start:.2f}")
         except Exception as error:  # whatever a tool throws
             if not may_fail:
                 shutil.rmtree(part)
@@ -45,6 +49,15 @@ def cached(tool, name, make, may_fail=True):
             print(f"{tool} cannot quantize {name}: {file.read()[:160]}")
         return None
     return folder
+
+
+def seconds_of(path):
+    """What making a file of a `cached` folder took; None where nobody noted it."""
+    noted = path and os.path.join(os.path.dirname(path), "seconds")
+    if not noted or not os.path.exists(noted):
+        return None
+    with open(noted, encoding="utf-8") as file:
+        return float(file.read())
 
 
 # ---- quench ------------------------------------------------------------------------------------------------

@@ -6,9 +6,12 @@ The structures lie in bench/wild (wild_export.py made them); weights and samples
 of the mean square difference from the float model, over the root mean square of its outputs, the worst output counts.
 With --check the exit code tells whether every row reaches
 
-  int8 ms     at most those of quench's own float, and 1.05 of the better peer's int8
+  int8 ms     at most 1.05 of those of quench's own float, and of the better peer's int8
   float ms    at most 1.05 of the better peer's
   error       at most 1.1 of the better tool's
+  seconds     to quantize: at most 1.5 of NNCF's
+  ref         no integers in reference kernels that float does not run there too
+  verify      with --verify: the fast kernels are exact
 
 or has its reason in EXPLAINED."""
 
@@ -31,7 +34,7 @@ import models
 FOLDER = os.path.join(models.ROOT, "bench", "wild")
 FILLED = os.path.join(models.ROOT, "build", "wild")
 WORDS = 2000
-FREE = {"N": 1, "H": 160, "W": 160}  # dimensions that a structure leaves open
+FREE = {"N": 1, "H": 160, "W": 160, "L": 64}  # dimensions that a structure leaves open
 CALIBRATION, HELD_OUT = 16, 4
 TOLERANCE = 1.03
 
@@ -146,6 +149,26 @@ def files_of(name, path, feeds):
                       lambda made: int8.nncf_quantize(path, made, feeds, has_attention(path)))]
 
 
+# ---- Steps ----------------------------------------------------------------------------------------------
+
+
+def steps_of(path):
+    """Rows of quench bench --profile, by one thread."""
+    done = subprocess.run([models.QUENCH, "bench", path, "--profile", "--json", "--threads", "1", "--seconds", ".2"],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)["steps"]
+
+
+def in_reference(steps):
+    return {step["operators"] for step in steps if step["backend"].startswith("ref")}
+
+
+def integers_in_reference(path, allowed):
+    """Operators of integers that run in reference kernels, but for those allowed."""
+    return {step["operators"] for step in steps_of(path) if step["backend"].startswith("ref") and
+            (step["operators"].startswith("Q") or "int" in step["output"])} - allowed
+
+
 # ---- Errors ------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +238,7 @@ def errors_of(path, files):
 # ---- Rows --------------------------------------------------------------------------------------------------
 
 Measure = collections.namedtuple("Measure", "heading value bound")
+Figures = collections.namedtuple("Figures", "ms errors seconds reference exact")
 
 
 def share(ours, theirs):
@@ -229,23 +253,39 @@ def row_of(name, arguments):
     lanes = [*zip(engines, files), *zip(engines, [path] * 3)]
     times = compare.measure(lanes, samples(path, 1, seed=1)[0], arguments) if arguments.rounds else [None] * 6
     errors = errors_of(path, files)
-    return times, errors, [Measure("int8/float", share(times[0], times[3:4]), 1.0),
+    seconds = [int8.seconds_of(file) for file in files]
+    slow = integers_in_reference(files[0], in_reference(steps_of(path))) if files[0] else None
+    return Figures(times, errors, seconds, sorted(slow or []), is_exact(files[0]) if arguments.verify else None), [Measure("int8/float", share(times[0], times[3:4]), 1.05),
                            Measure("int8/peer", share(times[0], times[1:3]), 1.05),
                            Measure("float/peer", share(times[3], times[4:]), 1.05),
-                           Measure("error/tool", share(errors[0], errors[1:]), 1.1)]
+                           Measure("error/tool", share(errors[0], errors[1:]), 1.1),
+                           Measure("s/NNCF", share(seconds[0], seconds[2:]), 1.5)]
 
 
 def is_missed(measure):
     return measure.value is not None and measure.value > measure.bound * TOLERANCE
 
 
-def show(name, times, errors, measures):
-    print(f"{name:18}{compare.cells(times, 9, 2)} {compare.cells(errors, 9, 4)}  " + " ".join(
-        f"{m.value:7.2f}{'x' if is_missed(m) else ' '}" if m.value else f"{'-':>7} " for m in measures), flush=True)
+def is_exact(path):
+    """Whether quench verify agrees; None without a file."""
+    return path and subprocess.run([models.QUENCH, "verify", "-q", path], stdout=subprocess.DEVNULL,
+                                   check=False).returncode == 0
 
 
-def complaints(name, files_missing, measures):
-    lines = [f"{name}: quench cannot quantize or run it"] if files_missing else []
+def show(name, figures, measures):
+    print(f"{name:18}{compare.cells(figures.ms, 8, 2)} {compare.cells(figures.errors, 8, 4)} "
+          f"{compare.cells(figures.seconds, 6, 1)} " + " ".join(
+              f"{m.value:6.2f}{'x' if is_missed(m) else ' '}" if m.value else f"{'-':>6} " for m in measures) +
+          {None: "", True: " exact", False: " NOT EXACT"}[figures.exact] + "".join(f" ref:{op}" for op in figures.reference),
+        flush=True)
+
+
+def complaints(name, figures, measures):
+    lines = [f"{name}: quench cannot quantize or run it"] if figures.errors[0] is None else []
+    if figures.reference:
+        lines.append(f"{name}: integers in reference kernels: {' '.join(figures.reference)}")
+    if figures.exact is False:
+        lines.append(f"{name}: the fast kernels are not exact")
     for m in measures:
         if is_missed(m) and m.heading not in EXPLAINED.get(name, {}):
             lines.append(f"{name}: {m.heading} is {m.value:.3f}, wanted {m.bound}")
@@ -257,6 +297,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="MODEL", help=" ".join(names))
     parser.add_argument("--rounds", type=int, default=5, help="0: errors only")
+    parser.add_argument("--quick", action="store_true", help="two short rounds, their fastest runs")
+    parser.add_argument("--verify", action="store_true", help="run quench verify on the int8 files")
     parser.add_argument("--seconds", type=float, default=0.4, help="of one engine's turn")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--minimum", action="store_true", help="take the fastest run of a turn instead of the median")
@@ -264,19 +306,23 @@ def parse():
     parser.add_argument("--check", action="store_true", help="fail where something is missed and not explained")
     arguments = parser.parse_args()
     arguments.names = arguments.names or names
+    if arguments.quick:
+        arguments.rounds, arguments.seconds, arguments.minimum = 2, 0.1, True
     return arguments
 
 
 def main():
     arguments = parse()
     rows, wrong = {}, []
-    print(f"{arguments.threads} threads, best of {arguments.rounds} rounds; ms and errors: quench, ONNX Runtime, OpenVINO")
-    print(f"{'':18}{'int8':>9}{'':18}{'float':>9}{'':18} {'error':>9}{'':18}  int8/fl int8/pr float/pr error/tl")
+    print(f"{arguments.threads} threads, best of {arguments.rounds} rounds; ms, errors and seconds: quench, ONNX Runtime, "
+          "OpenVINO with NNCF")
+    print(f"{'':18}{'int8':>8}{'':16}{'float':>8}{'':17}{'error':>8}{'':17}{'quantize':>8}{'':10}"
+          " int8/fl int8/pr flt/pr error/tl s/NNCF")
     for name in arguments.names:
-        times, errors, measures = row_of(name, arguments)
-        rows[name] = {"ms": times, "errors": errors}
-        show(name, times, errors, measures)
-        wrong += complaints(name, errors[0] is None, measures)
+        figures, measures = row_of(name, arguments)
+        rows[name] = figures._asdict()
+        show(name, figures, measures)
+        wrong += complaints(name, figures, measures)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:
             json.dump(rows, file, indent=2)

@@ -96,12 +96,24 @@ static qn_status settle(qn_model *model, qn_tensor **result)
     return QN_OK;
 }
 
+/* What a folded node was the last to read leaves memory, so that weights and what is made of them
+ * never stand side by side as a whole. Pages of files come back when somebody does read them. */
+static void let_go(qn_model *model, qn_value *const *in, int32_t n_in)
+{
+    for (int32_t i = 0; i < n_in; i++) {
+        if (in[i] && in[i]->data && in[i]->n_users == 0 && !in[i]->is_output && !in[i]->is_capture)
+            qn_model_release(model, in[i]->data);
+    }
+}
+
 static qn_status fold(qn_pass_context *self, qn_node *node, qn_arena *arena)
 {
     qn_model *model = self->graph->model;
+    const int32_t n_in = node->n_in;
     const qn_tensor **in = qn_arena_array(arena, (size_t)node->n_in + 1, sizeof *in);
+    qn_value **read = qn_arena_copy(arena, node->in, (size_t)n_in * sizeof *read);
     qn_tensor **out = qn_arena_array(arena, (size_t)node->n_out + 1, sizeof *out);
-    if (!in || !out)
+    if (!in || !out || !read)
         return qn_fail_nomem(self->ctx);
     for (int32_t i = 0; i < node->n_in; i++)
         in[i] = node->in[i] ? node->in[i]->data : NULL;
@@ -114,6 +126,7 @@ static qn_status fold(qn_pass_context *self, qn_node *node, qn_arena *arena)
     for (int32_t o = 0; o < node->n_out; o++)
         QN_TRY(settle(model, &out[o]));
     become_constant(node, out);
+    let_go(model, read, n_in);
     self->changes++;
     return QN_OK;
 }
@@ -159,9 +172,9 @@ static qn_status fold_constants(qn_pass_context *self)
             status = fold(self, node, &arena);
         else
             status = fold_elements(self, node);
-        qn_arena_reset(&arena);
+        /* Not reset: it would keep room for the largest result. */
+        qn_arena_free(&arena);
     }
-    qn_arena_free(&arena);
     return status;
 }
 

@@ -66,28 +66,13 @@ def quantized(path, *options):
     return file, json.loads(done.stdout).get("left_in_float", [])
 
 
-def steps_of(path):
-    done = subprocess.run([models.QUENCH, "bench", path, "--profile", "--json", "--threads", "1", "--seconds", ".2"],
-                          stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)["steps"]
-
-
-def in_reference(steps):
-    return {step["operators"] for step in steps if step["backend"].startswith("ref")}
-
-
-def integers_in_reference(path, allowed):
-    return {step["operators"] for step in steps_of(path) if step["backend"].startswith("ref") and
-            (step["operators"].startswith("Q") or "int" in step["output"])} - allowed
-
-
 def check_nets(folder):
     wrong, slow = [], 0
     for op in NETS:
         path = net(folder, op)
         file, left = quantized(path)
-        found = integers_in_reference(file, in_reference(steps_of(path)))
-        slow += bool(integers_in_reference(quantized(path, "-b", "8")[0], set()))
+        found = wild.integers_in_reference(file, wild.in_reference(wild.steps_of(path)))
+        slow += bool(wild.integers_in_reference(quantized(path, "-b", "8")[0], set()))
         reasons = [row["node"] for row in left if row["why"] == REASON]
         print(f"{op}: left in float for its speed: {reasons}")
         if found:
@@ -108,7 +93,7 @@ def check_costs(folder):
         os.symlink(wild.filled(name), path)
         wild.save_samples(path[:-5] + ".npz", wild.samples(path, 4, seed=7))
         for file in (path, quantized(path)[0]):
-            ratios += [step["estimate_ms"] / step["ms"] for step in steps_of(file) if step["ms"] > 0.01]
+            ratios += [step["estimate_ms"] / step["ms"] for step in wild.steps_of(file) if step["ms"] > 0.01]
     unit = statistics.median(ratios)
     near = sum(1 for ratio in ratios if unit / 4 < ratio < unit * 4)
     print(f"{near} of {len(ratios)} estimates are within a factor of four; the unit is {unit:.2f}")
