@@ -238,7 +238,9 @@ static qn_status read_fields(reader *r, qn_proto_message *message, const uint8_t
         QN_TRY(take_tag(&number, &type, r, end));
         const qn_proto_field *field = qn_proto_field_find(message->schema, number);
         r->path[r->depth].field = field;
-        QN_TRY(field ? read_field(r, message, field, type, end) : skip_field(r, number, type, end));
+        /* A field that only texts are expected to have is skipped like one that nobody knows. */
+        const bool known = field && (field->kind != QN_PROTO_MESSAGE || field->message);
+        QN_TRY(known ? read_field(r, message, field, type, end) : skip_field(r, number, type, end));
     }
     return QN_OK;
 }

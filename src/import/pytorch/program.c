@@ -2,23 +2,15 @@
  * outputs. */
 #include "import/pytorch/program.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Graphs within graphs: what runs without gradients, or in another precision. */
 enum { MOST_DEPTH = 8 };
 
-/* A graph at work: names -> qn_torch_value. */
-typedef struct program_graph {
-    qn_torch *t;
-    qn_names values;
-    int depth;
-} program_graph;
+static qn_status run_graph(qn_program_graph *g, const qn_json_place *graph);
 
-static qn_status run_graph(program_graph *g, const qn_json_place *graph);
-
-static qn_status define(program_graph *g, const char *name, const qn_torch_value *value)
+static qn_status define(qn_program_graph *g, const char *name, const qn_torch_value *value)
 {
     const char *kept = qn_arena_text(g->t->arena, name, strlen(name));
     qn_torch_value *copy = qn_arena_copy(g->t->arena, value, sizeof *value);
@@ -27,159 +19,10 @@ static qn_status define(program_graph *g, const char *name, const qn_torch_value
     return qn_names_set(&g->values, kept, copy);
 }
 
-/* ---- Arguments ------------------------------------------------------------------------------- */
-
-static qn_status read_argument(qn_torch_value *out, program_graph *g,
-                               const qn_json_place *argument);
-
-static qn_status read_name(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    const qn_torch_value *value;
-    const char *name;
-    QN_TRY(qn_json_get_text(&name, item));
-    value = qn_names_get(&g->values, name);
-    if (!value)
-        return qn_json_fail(item, QN_E_FORMAT, "nothing computes '%s'", name);
-    *out = *value;
-    return QN_OK;
-}
-
-static qn_status read_int(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    int64_t number;
-    (void)g;
-    QN_TRY(qn_json_get_int(&number, item, INT64_MIN, INT64_MAX));
-    *out = qn_torch_int(number);
-    return QN_OK;
-}
-
-static qn_status read_bool(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    bool truth;
-    (void)g;
-    QN_TRY(qn_json_get_bool(&truth, item));
-    *out = qn_torch_bool(truth);
-    return QN_OK;
-}
-
-/* What JSON has no numbers for are words. */
-static qn_status read_real(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    double number;
-    (void)g;
-    if (qn_json_is_text(item)) {
-        const char *word;
-        QN_TRY(qn_json_get_text(&word, item));
-        *out = qn_torch_real(strcmp(word, "Infinity") == 0    ? INFINITY
-                             : strcmp(word, "-Infinity") == 0 ? -INFINITY
-                                                              : NAN);
-        return QN_OK;
-    }
-    QN_TRY(qn_json_get_double(&number, item));
-    *out = qn_torch_real(number);
-    return QN_OK;
-}
-
-static qn_status read_text(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    const char *text;
-    QN_TRY(qn_json_get_text(&text, item));
-    *out = qn_torch_text(qn_arena_text(g->t->arena, text, strlen(text)));
-    QN_TRY_ALLOC(g->t->ctx, out->text);
-    return QN_OK;
-}
-
-static qn_status read_dtype(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    int64_t number;
-    (void)g;
-    QN_TRY(qn_json_get_int(&number, item, 0, 1000));
-    const qn_dtype dtype = qn_program_dtype(number);
-    if (dtype == QN_UNDEFINED)
-        return qn_json_fail(item, QN_E_UNSUPPORTED, "element type %d", (int)number);
-    *out = qn_torch_int(qn_torch_dtype_number(dtype));
-    return QN_OK;
-}
-
-static qn_status read_nothing(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    (void)g;
-    (void)item;
-    *out = QN_TORCH_NOTHING;
-    return QN_OK;
-}
-
-/* {"name": ...} */
-static qn_status read_tensor(qn_torch_value *out, program_graph *g, const qn_json_place *item)
-{
-    qn_json_place name;
-    QN_TRY(qn_json_member(&name, item, "name"));
-    return read_name(out, g, &name);
-}
-
-static const struct {
-    const char *key;
-    qn_status (*read)(qn_torch_value *out, program_graph *g, const qn_json_place *item);
-    /* A list of them */
-    bool list;
-} argument_kinds[] = {
-    {"as_tensor", read_tensor, false},
-    {"as_tensors", read_tensor, true},
-    {"as_int", read_int, false},
-    {"as_ints", read_int, true},
-    {"as_float", read_real, false},
-    {"as_floats", read_real, true},
-    {"as_bool", read_bool, false},
-    {"as_bools", read_bool, true},
-    {"as_string", read_text, false},
-    {"as_strings", read_text, true},
-    {"as_none", read_nothing, false},
-    {"as_name", read_name, false},
-    {"as_sym_int", read_argument, false},
-    {"as_sym_ints", read_argument, true},
-    {"as_sym_float", read_argument, false},
-    {"as_sym_floats", read_argument, true},
-    {"as_sym_bool", read_argument, false},
-    {"as_optional_tensor", read_argument, false},
-    {"as_optional_tensors", read_argument, true},
-    {"as_scalar_type", read_dtype, false},
-    {"as_memory_format", read_nothing, false},
-    {"as_layout", read_nothing, false},
-    {"as_device", read_nothing, false},
-};
-
-static qn_status read_list(qn_torch_value *out, program_graph *g, const qn_json_place *list,
-                           size_t kind)
-{
-    size_t count;
-    QN_TRY(qn_json_length(&count, list));
-    QN_TRY(qn_torch_new_list(out, g->t->ctx, g->t->arena, QN_TORCH_LIST));
-    for (size_t i = 0; i < count; i++) {
-        const qn_json_place place = qn_json_element(list, i);
-        qn_torch_value item;
-        QN_TRY(argument_kinds[kind].read(&item, g, &place));
-        QN_TRY(qn_torch_push(out->list, g->t->ctx, g->t->arena, &item));
-    }
-    return QN_OK;
-}
-
-/* The object has one member, whose key says what it is. */
-static qn_status read_argument(qn_torch_value *out, program_graph *g, const qn_json_place *argument)
-{
-    qn_json_place item;
-    for (size_t i = 0; i < QN_COUNT_OF(argument_kinds); i++) {
-        if (!qn_program_find(&item, argument, argument_kinds[i].key))
-            continue;
-        return argument_kinds[i].list ? read_list(out, g, &item, i)
-                                      : argument_kinds[i].read(out, g, &item);
-    }
-    return qn_json_fail(argument, QN_E_UNSUPPORTED, "an argument of a kind that is not read");
-}
-
 /* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* Gives a result its name. */
-static qn_status bind_result(program_graph *g, const qn_json_place *output,
+static qn_status bind_result(qn_program_graph *g, const qn_json_place *output,
                              const qn_torch_value *result)
 {
     static const char *const keys[] = {"as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float",
@@ -204,7 +47,7 @@ static qn_torch_value part_of(const qn_torch_value *result, size_t i)
     return *result; /* a layer that cannot be read: each of its results is lost */
 }
 
-static qn_status bind_list(program_graph *g, const qn_json_place *names,
+static qn_status bind_list(qn_program_graph *g, const qn_json_place *names,
                            const qn_torch_value *result)
 {
     size_t count;
@@ -224,7 +67,7 @@ static qn_status bind_list(program_graph *g, const qn_json_place *names,
     return QN_OK;
 }
 
-static qn_status bind_results(program_graph *g, const qn_json_place *node,
+static qn_status bind_results(qn_program_graph *g, const qn_json_place *node,
                               const qn_torch_value *result)
 {
     qn_json_place outputs, list;
@@ -265,7 +108,7 @@ static qn_status operator_name(const char **out, qn_torch *t, const char *target
     return QN_OK;
 }
 
-static qn_status read_node_arguments(qn_aten_argument **out, size_t *count, program_graph *g,
+static qn_status read_node_arguments(qn_aten_argument **out, size_t *count, qn_program_graph *g,
                                      const qn_json_place *inputs)
 {
     QN_TRY(qn_json_length(count, inputs));
@@ -278,17 +121,17 @@ static qn_status read_node_arguments(qn_aten_argument **out, size_t *count, prog
         QN_TRY(qn_json_member(&argument, &input, "arg"));
         QN_TRY(qn_json_member_text(&name, &input, "name"));
         (*out)[i].name = *name ? qn_arena_text(g->t->arena, name, strlen(name)) : NULL;
-        QN_TRY(read_argument(&(*out)[i].value, g, &argument));
+        QN_TRY(qn_program_argument(&(*out)[i].value, g, &argument));
     }
     return QN_OK;
 }
 
 /* Operators that run a graph of their own once: it is inlined. Their inputs are settings, the
  * graph, and its inputs. */
-static qn_status run_inner(qn_torch_value *out, program_graph *g, const qn_json_place *inputs,
+static qn_status run_inner(qn_torch_value *out, qn_program_graph *g, const qn_json_place *inputs,
                            size_t at, const qn_json_place *inner)
 {
-    program_graph own = {.t = g->t, .depth = g->depth + 1};
+    qn_program_graph own = {.t = g->t, .depth = g->depth + 1};
     qn_json_place graph, names, outputs, argument, tensor, name;
     qn_status status = QN_OK;
     qn_torch_value value;
@@ -305,7 +148,7 @@ static qn_status run_inner(qn_torch_value *out, program_graph *g, const qn_json_
         const qn_json_place input = qn_json_element(inputs, at + 1 + i);
         const qn_json_place own_input = qn_json_element(&names, i);
         QN_TRY_OR_DONE(qn_json_member(&argument, &input, "arg"));
-        QN_TRY_OR_DONE(read_argument(&value, g, &argument));
+        QN_TRY_OR_DONE(qn_program_argument(&value, g, &argument));
         if (!qn_program_find(&tensor, &own_input, "as_tensor") ||
             !qn_program_find(&name, &tensor, "name"))
             continue;
@@ -318,7 +161,7 @@ static qn_status run_inner(qn_torch_value *out, program_graph *g, const qn_json_
     QN_TRY_OR_DONE(qn_torch_new_list(out, g->t->ctx, g->t->arena, QN_TORCH_TUPLE));
     for (size_t i = 0; i < count; i++) {
         const qn_json_place output = qn_json_element(&outputs, i);
-        QN_TRY_OR_DONE(read_argument(&value, &own, &output));
+        QN_TRY_OR_DONE(qn_program_argument(&value, &own, &output));
         QN_TRY_OR_DONE(qn_torch_push(out->list, g->t->ctx, g->t->arena, &value));
     }
     if (count == 1)
@@ -344,7 +187,7 @@ static bool find_inner(qn_json_place *out, size_t *at, const qn_json_place *inpu
     return false;
 }
 
-static qn_status run_node(program_graph *g, const qn_json_place *node)
+static qn_status run_node(qn_program_graph *g, const qn_json_place *node)
 {
     qn_json_place inputs, inner, place;
     qn_aten_argument *arguments;
@@ -368,7 +211,7 @@ static qn_status run_node(program_graph *g, const qn_json_place *node)
     return bind_results(g, node, &result);
 }
 
-static qn_status run_graph(program_graph *g, const qn_json_place *graph)
+static qn_status run_graph(qn_program_graph *g, const qn_json_place *graph)
 {
     qn_json_place nodes;
     size_t count;
@@ -405,7 +248,7 @@ static qn_status input_type(qn_type *out, qn_torch *t, const qn_json_place *valu
     return QN_OK;
 }
 
-static qn_status read_user_input(program_graph *g, const qn_json_place *spec,
+static qn_status read_user_input(qn_program_graph *g, const qn_json_place *spec,
                                  const qn_json_place *values)
 {
     qn_json_place argument, tensor, name;
@@ -425,7 +268,7 @@ static qn_status read_user_input(program_graph *g, const qn_json_place *spec,
 }
 
 /* Parameters, buffers and constants: {"arg": {"name": ...}, "parameter_name": ...}. */
-static qn_status read_weight(program_graph *g, const qn_json_place *spec, const char *key,
+static qn_status read_weight(qn_program_graph *g, const qn_json_place *spec, const char *key,
                              const qn_names *weights)
 {
     qn_json_place argument;
@@ -439,7 +282,8 @@ static qn_status read_weight(program_graph *g, const qn_json_place *spec, const 
     return define(g, name, value);
 }
 
-static qn_status read_inputs(program_graph *g, const qn_json_place *module, const qn_names *weights)
+static qn_status read_inputs(qn_program_graph *g, const qn_json_place *module,
+                             const qn_names *weights)
 {
     static const char *const kinds[][2] = {{"parameter", "parameter_name"},
                                            {"buffer", "buffer_name"},
@@ -464,7 +308,7 @@ static qn_status read_inputs(program_graph *g, const qn_json_place *module, cons
 }
 
 /* What buffers become is no output. */
-static qn_status read_outputs(program_graph *g, const qn_json_place *module)
+static qn_status read_outputs(qn_program_graph *g, const qn_json_place *module)
 {
     qn_json_place signature, specs, own, argument, tensor;
     const char *name;
@@ -481,7 +325,7 @@ static qn_status read_outputs(program_graph *g, const qn_json_place *module)
             !qn_program_find(&tensor, &argument, "as_tensor"))
             continue;
         QN_TRY(qn_json_member_text(&name, &tensor, "name"));
-        QN_TRY(read_tensor(&result, g, &tensor));
+        QN_TRY(qn_program_tensor(&result, g, &tensor));
         QN_TRY(qn_torch_value_of(&value, g->t, &result));
         QN_TRY(qn_graph_build_define(&g->t->b, name, value));
         QN_TRY(qn_graph_build_output(&g->t->b, name));
@@ -492,7 +336,7 @@ static qn_status read_outputs(program_graph *g, const qn_json_place *module)
 static qn_status load(qn_torch *t, const qn_json_document *document, bool flat)
 {
     const qn_json_place root = qn_json_root(document);
-    program_graph g = {.t = t};
+    qn_program_graph g = {.t = t};
     qn_json_place module, graph;
     qn_names weights;
     qn_status status = QN_OK;

@@ -28,6 +28,8 @@ typedef struct stack {
     size_t n_params;
     int64_t layers, directions, hidden;
     bool biases;
+    /* The one direction is from the end. */
+    bool reverse;
     /* Last states of each layer */
     qn_value **last[2];
 } stack;
@@ -83,7 +85,9 @@ static qn_status build_layer(qn_value **out, qn_aten_call *c, const stack *s,
                              qn_value *const *weights, qn_value *const *states)
 {
     const bool lstm = s->kind->states == 2;
-    const char *direction = s->directions == 2 ? "bidirectional" : "forward";
+    const char *direction = s->directions == 2 ? "bidirectional"
+                            : s->reverse       ? "reverse"
+                                               : "forward";
     qn_value *inputs[7] = {s->x, weights[0], weights[1], weights[2], NULL, states[0], states[1]};
     if (strcmp(c->op->name, "rnn_relu") == 0)
         return qn_aten_unsupported(c, "its activation is not tanh");
@@ -168,6 +172,34 @@ qn_status qn_aten_recurrent(qn_aten_call *c)
     for (size_t k = 0; k < s.kind->states; k++)
         QN_TRY(join(&results[k + 1], c, s.last[k], (size_t)s.layers, 0));
     return qn_aten_return_tuple(c, results, s.kind->states + 1);
+}
+
+/* One layer of an LSTM in one direction, as programs of torch 2.1 to 2.3 have it for CPUs. */
+qn_status qn_aten_recurrent_layer(qn_aten_call *c)
+{
+    enum { LSTM = 2 };
+    static const char *const weights[] = {"weight0", "weight1", "weight2", "weight3"};
+    static const char *const states[] = {"hx_", "cx_"};
+    qn_value *params[4], *last[2], *results[3];
+    stack s = {.kind = &kinds[0], .params = params, .layers = 1, .directions = 1, .biases = true};
+    int64_t mode;
+    QN_TRY(qn_aten_int(&mode, c, "mode"));
+    if (mode != LSTM || qn_aten_flag(c, "batch_first"))
+        return qn_aten_unsupported(c, "it is no LSTM that counts steps first");
+    for (size_t i = 0; i < QN_COUNT_OF(weights); i++)
+        QN_TRY(qn_aten_tensor(&params[i], c, weights[i]));
+    QN_TRY(qn_aten_int(&s.hidden, c, "hidden_size"));
+    QN_TRY(qn_aten_tensor(&s.x, c, "input"));
+    s.reverse = qn_aten_flag(c, "reverse");
+    for (size_t k = 0; k < s.kind->states; k++) {
+        QN_TRY(qn_aten_tensor(&s.first[k], c, states[k]));
+        s.last[k] = &last[k];
+    }
+    QN_TRY(run_layer(c, &s, 0));
+    results[0] = s.x;
+    results[1] = last[0];
+    results[2] = last[1];
+    return qn_aten_return_tuple(c, results, 3);
 }
 
 /* ---- Cells ----------------------------------------------------------------------------------- */

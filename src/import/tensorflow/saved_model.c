@@ -32,7 +32,9 @@ static qn_status open_files(const char **folder, qn_tf_import *import)
         return QN_OK;
     }
     *folder = source->path;
-    const char *path = qn_arena_format(&import->arena, "%s/saved_model.pb", source->path);
+    const bool text = !qn_detect_in_folder(source, "saved_model.pb");
+    const char *path =
+        qn_arena_format(&import->arena, "%s/saved_model.pb%s", source->path, text ? "txt" : "");
     QN_TRY_ALLOC(import->ctx, path);
     QN_TRY(qn_map_open(&map, import->ctx, path));
     const qn_status status = qn_import_keep_map(import->builder.model, &map);
@@ -303,7 +305,7 @@ qn_status qn_tf_saved_model(qn_tf_import *import)
     const qn_proto_message *meta;
     qn_model *model = import->builder.model;
     QN_TRY(open_files(&folder, import));
-    QN_TRY(qn_proto_parse_wire(&import->tree, model->maps[0].data, model->maps[0].size));
+    QN_TRY(qn_tf_parse(import, &model->maps[0]));
     QN_TRY(choose_graph(&meta, import));
     const qn_model_source files = {.path = folder, .is_folder = true};
     if (qn_detect_in_folder(&files, "variables/variables.index"))

@@ -7,24 +7,32 @@
 
 #define BEGIN(message)
 #define FIELD(constant, name, number, kind, label) QN_TF_##constant = number,
+#define TYPE(constant, name, number, label) QN_TF_##constant = number,
 #define MESSAGE(constant, name, number, label, message) QN_TF_##constant = number,
+#define SKIP(name, number)
 #define END(message, name)
 enum {
 #include "import/tensorflow/schema.def"
 };
 #undef BEGIN
 #undef FIELD
+#undef TYPE
 #undef MESSAGE
+#undef SKIP
 #undef END
 
 #define BEGIN(message) extern const qn_proto_schema qn_tf_##message##_schema;
 #define FIELD(constant, name, number, kind, label)
+#define TYPE(constant, name, number, label)
 #define MESSAGE(constant, name, number, label, message)
+#define SKIP(name, number)
 #define END(message, name)
 #include "import/tensorflow/schema.def"
 #undef BEGIN
 #undef FIELD
+#undef TYPE
 #undef MESSAGE
+#undef SKIP
 #undef END
 
 /* DataType */

@@ -31,7 +31,8 @@ static qn_string cut(qn_string *rest)
     const size_t length = colon ? (size_t)(colon - rest->text) : rest->length;
     const qn_string part = {rest->text, length};
     const size_t used = colon ? length + 1 : length;
-    *rest = (qn_string){rest->text + used, rest->length - used};
+    if (used) /* an empty text may be NULL */
+        *rest = (qn_string){rest->text + used, rest->length - used};
     return part;
 }
 

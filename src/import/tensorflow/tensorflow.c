@@ -85,14 +85,22 @@ qn_status qn_tf_add_functions(qn_tf_import *import, const qn_proto_message *grap
     return QN_OK;
 }
 
+qn_status qn_tf_parse(qn_tf_import *import, const qn_map *map)
+{
+    const qn_model_source file = {.map = *map};
+    import->tree.is_lenient = true;
+    return qn_detect_text(&file)
+               ? qn_proto_parse_text(&import->tree, (const char *)map->data, map->size)
+               : qn_proto_parse_wire(&import->tree, map->data, map->size);
+}
+
 /* A graph whose ends the options or the graph itself say. */
 static qn_status read_graph(qn_tf_import *import)
 {
     qn_tf_scope *scope = NULL;
     qn_tf_ends ends;
     qn_status status;
-    const qn_map *map = &import->builder.model->maps[0];
-    QN_TRY(qn_proto_parse_wire(&import->tree, map->data, map->size));
+    QN_TRY(qn_tf_parse(import, &import->builder.model->maps[0]));
     QN_TRY(qn_tf_add_functions(import, &import->tree.root));
     QN_TRY_OR_DONE(qn_tf_scope_open(&scope, import, &import->tree.root, QN_TF_GRAPH_NODE, ""));
     QN_TRY_OR_DONE(qn_tf_find_ends(&ends, scope));
@@ -110,12 +118,10 @@ static qn_status load(qn_model **out, qn_model_source *source)
     qn_tf_import import;
     qn_status status;
     const qn_string file = {(const char *)source->map.data, source->map.size};
-    const bool saved = source->is_folder || is_saved_model(file);
+    const bool saved = source->is_folder || is_saved_model(file) ||
+                       qn_detect_word(source, "saved_model_schema_version", ':');
     if (!source->is_folder && !source->map.data)
         return qn_fail(source->ctx, QN_E_FORMAT, "the file is empty");
-    if (!source->is_folder && qn_detect_text(source))
-        return qn_fail(source->ctx, QN_E_UNSUPPORTED,
-                       "a graph as text; TensorFlow writes it in its binary form (.pb)");
     QN_TRY_OR_DONE(
         import_open(&import, source, saved ? &qn_tf_saved_model_schema : &qn_tf_graph_schema));
     QN_TRY_OR_DONE(saved ? qn_tf_saved_model(&import) : read_graph(&import));

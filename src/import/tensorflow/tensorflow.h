@@ -109,6 +109,9 @@ struct qn_tf_import {
     uint64_t made;
 };
 
+/* Reads a file into the import's tree: messages in their binary form, or as text. */
+QN_MUST_CHECK qn_status qn_tf_parse(qn_tf_import *import, const qn_map *map);
+
 /* ---- SavedModels (saved_model.c, objects.c, bundle.c) ---------------------------------------- */
 
 QN_MUST_CHECK qn_status qn_tf_saved_model(qn_tf_import *import);

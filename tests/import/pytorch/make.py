@@ -7,11 +7,11 @@ import io
 import os
 import sys
 import warnings
-import zipfile
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+from pack import pack
 from torch import nn
 from torch.export import Dim
 
@@ -561,20 +561,6 @@ CASES = {
     "control": (Control(), (r(2, 6),), (PT2, SCRIPT)),
     "training": (Training(), (r(2, 3, 5, 5),), (SCRIPT,)),
 }
-
-
-def pack(data, path, stored):
-    """Deflated, without what is of no use here."""
-    source = zipfile.ZipFile(io.BytesIO(data))
-    if stored:
-        with open(path, "wb") as file:
-            file.write(data)
-        return
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as target:
-        for name in source.namelist():
-            if "sample_inputs" in name or name.endswith("debug_pkl") or "/.data/" in name:
-                continue
-            target.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), source.read(name), zipfile.ZIP_DEFLATED, 9)
 
 
 def exported(module, inputs, form, shapes):

@@ -1,9 +1,11 @@
-"""make_flat.py: the golden case of the flat archives that torch.export.save wrote up to torch 2.6, made by torch 2.2.2."""
+"""make_flat.py: the golden cases of the flat archives that torch.export.save wrote up to torch 2.6, made by torch 2.2.2."""
 
+import io
 import os
 
 import numpy as np
 import torch
+from pack import pack
 from torch import nn
 
 CASES_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cases")
@@ -20,19 +22,41 @@ class Flat(nn.Module):
         return self.out(self.body(x).mean((2, 3))) + self.offset
 
 
+class Recurrent(nn.Module):
+    """Whose layers lie in the program one by one, and a list of tensors of which some are None."""
+
+    def __init__(self):
+        super().__init__()
+        self.sequence = nn.LSTM(6, 5, num_layers=2, bidirectional=True, batch_first=True)
+        self.register_buffer("rows", torch.tensor([2, 0]))
+
+    def forward(self, x):
+        y, (h, c) = self.sequence(x)
+        return y[:, :, self.rows], h + c
+
+
+def save(name, module, x, **settings):
+    module.eval()
+    with torch.no_grad():
+        given = module(x)
+        program = torch.export.export(module, (x,), **settings)
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    pack(buffer.getvalue(), os.path.join(CASES_FOLDER, name + ".pt2"), name == "flat")
+    signature = program.graph_signature
+    given = given if isinstance(given, tuple) else (given,)
+    np.savez_compressed(os.path.join(CASES_FOLDER, name + ".npz"), **{f"in:{signature.user_inputs[0]}": x.numpy()},
+                        **{f"out:{output}": y.numpy() for output, y in zip(signature.user_outputs, given)})
+
+
 def main():
     torch.manual_seed(0)
     module, x = Flat(), torch.randn(2, 3, 16, 16)
     with torch.no_grad():
         for _ in range(3):
             module(x * 2)
-        module.eval()
-        y = module(x)
-        program = torch.export.export(module, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
-    torch.export.save(program, os.path.join(CASES_FOLDER, "flat.pt2"))
-    signature = program.graph_signature
-    np.savez_compressed(os.path.join(CASES_FOLDER, "flat.npz"),
-                        **{f"in:{signature.user_inputs[0]}": x.numpy(), f"out:{signature.user_outputs[0]}": y.numpy()})
+    save("flat", module, x, dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
+    save("flat_recurrent", Recurrent(), torch.randn(2, 7, 6))
 
 
 if __name__ == "__main__":

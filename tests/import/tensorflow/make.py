@@ -12,6 +12,7 @@ os.environ.update(TF_ENABLE_ONEDNN_OPTS="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISI
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from google.protobuf import text_format  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -25,9 +26,9 @@ def noise(*shape, seed=0, low=-1.0, high=1.0, dtype=np.float32):
     return values.astype(dtype) if np.dtype(dtype).kind == "f" else np.floor(values).astype(dtype)
 
 
-def write(name, graph, inputs, outputs, flags):
-    with open(os.path.join(OUT, name + ".pb"), "wb") as file:
-        file.write(graph.SerializeToString())
+def write(name, graph, inputs, outputs, flags, text=False):
+    with open(os.path.join(OUT, name + (".pbtxt" if text else ".pb")), "wb") as file:
+        file.write(text_format.MessageToString(graph).encode() if text else graph.SerializeToString())
     arrays = {f"in:{key}": value for key, value in inputs.items()}
     arrays |= {f"out:{key}": np.asarray(value) for key, value in outputs.items()}
     if flags:
@@ -152,7 +153,7 @@ def make(name, function, inputs, kind, shapes, flags, lower):
         definition = stateful(definition) if kind == "stateful" else definition
         names = [o.name[:-2] if o.name.endswith(":0") else o.name for o in concrete.outputs]
     flags = flags + (["-enn", *names] if "-enn" not in flags else [])
-    write(name, definition, feeds, run(definition, feeds, names), flags)
+    write(name, definition, feeds, run(definition, feeds, names), flags, name.startswith("text_"))
 
 
 # ---- Functions of numbers --------------------------------------------------------------------------------------------
@@ -345,6 +346,53 @@ case(noise(2, 3, 4, low=-3, high=3), name="fakequant")(lambda x: [
 BOXES = np.abs(noise(12, 4)) + np.array([0, 0, 1, 1], np.float32)
 case(BOXES, np.abs(noise(12)), name="nonmaxsuppression")(lambda x, s: raw.NonMaxSuppressionV3(
     boxes=x, scores=s, max_output_size=5, iou_threshold=0.4, score_threshold=0.1))
+case(BOXES, noise(12), name="nonmaxsuppression_old")(lambda x, s: [
+    raw.NonMaxSuppression(boxes=x, scores=s, max_output_size=5, iou_threshold=0.3),
+    raw.NonMaxSuppressionV2(boxes=x, scores=s, max_output_size=20, iou_threshold=0.4)])
+case(BOXES, noise(12), name="nonmaxsuppression_v4")(lambda x, s: [*raw.NonMaxSuppressionV4(
+    boxes=x, scores=s, max_output_size=9, iou_threshold=0.4, score_threshold=0.1, pad_to_max_output_size=True)])
+case(BOXES, noise(12), name="nonmaxsuppression_v5")(lambda x, s: [*raw.NonMaxSuppressionV5(
+    boxes=x, scores=s, max_output_size=9, iou_threshold=0.4, score_threshold=0.1, soft_nms_sigma=0., pad_to_max_output_size=True),
+    *raw.NonMaxSuppressionV5(boxes=x, scores=s, max_output_size=3, iou_threshold=0.2, score_threshold=0.3, soft_nms_sigma=0.)])
+
+
+def combined(own, per_class, clip):
+    boxes = np.abs(noise(2, 7, 3 if own else 1, 4)) * 0.4 + np.array([0, 0, 0.5, 0.7], np.float32)
+    case(boxes, noise(2, 7, 3, low=0, seed=3), name=f"nonmaxsuppression_combined{'_own' if own else ''}")(
+        lambda x, s: [*raw.CombinedNonMaxSuppression(
+            boxes=x, scores=s, max_output_size_per_class=3, max_total_size=30 if own else 5, iou_threshold=0.5,
+            score_threshold=0.3, pad_per_class=per_class, clip_boxes=clip)])
+
+
+combined(False, True, True)
+combined(True, False, False)
+PARTS = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.6, 0.9], [-0.2, 0.3, 1.1, 0.4], [0.8, 0.7, 0.2, 0.1], [0.3, 0.3, 0.32, 0.31]], np.float32)
+for rows, columns in ((3, 4), (1, 2)):
+    case(noise(2, 7, 6, 3), PARTS, name=f"cropandresize_{rows}")(lambda x, boxes, rows=rows, columns=columns: raw.CropAndResize(
+        image=x, boxes=boxes, box_ind=[0, 1, 1, 0, 1], crop_size=[rows, columns], extrapolation_value=0.5))
+FEW = {"narrow_range": True, "num_bits": 8}
+case(noise(2, 3, 4, low=-3, high=3), name="fakequant_narrow")(lambda x: [
+    raw.FakeQuantWithMinMaxArgs(inputs=x, min=-1.3, max=2.1, **FEW), raw.FakeQuantWithMinMaxVars(inputs=x, min=-2., max=2., **FEW),
+    raw.FakeQuantWithMinMaxVars(inputs=x, min=-2., max=1., num_bits=4),
+    raw.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=[-1., -2., 0., -0.5], max=[1., 1.5, 2., 0.25], num_bits=5, narrow_range=True)])
+
+
+def dequantize(name, dtype, modes, low, high, axis=-1):
+    plain = tf.uint8 if dtype == tf.quint8 else tf.int8
+    integers = noise(2, 3, 4, low=plain.min, high=plain.max, dtype=plain.as_numpy_dtype)
+
+    @case(noise(2, 3, 4), name=name)
+    def function(x):
+        numbers = tf.constant(integers.astype(dtype.as_numpy_dtype), dtype)
+        return [x + raw.Dequantize(input=numbers, min_range=low, max_range=high, mode=mode, axis=axis) for mode in modes]
+
+
+dequantize("dequantize_first", tf.quint8, ["MIN_FIRST"], -1.3, 2.1)
+dequantize("dequantize_first_int8", tf.qint8, ["MIN_FIRST"], 0.2, 2.1)
+dequantize("dequantize_combined", tf.quint8, ["MIN_COMBINED", "SCALED"], -1.3, 2.1)
+dequantize("dequantize_scaled", tf.qint8, ["MIN_COMBINED", "SCALED"], -3.3, 2.1)
+dequantize("dequantize_axis", tf.qint8, ["SCALED"], [-1., -2., -0.5], [1., 1.5, 2.], axis=1)
+dequantize("dequantize_tiny", tf.quint8, ["MIN_FIRST"], 0., 1e-39)
 
 # ---- Names and control -----------------------------------------------------------------------------------------------
 
@@ -383,6 +431,10 @@ def old_loop(x):
         return i + 1, state, done.write(i, state)
     i, state, done = v1.while_loop(lambda i, *_: i < done.size(), turn, [0, tf.zeros([2, 3]), done])
     return [state, done.stack(), tf.cast(i, tf.float32) + tf.cast(raw.TensorArraySizeV3(handle=done.handle, flow_in=done.flow), tf.float32)]
+
+
+case(noise(4, 2, 3), kind="old", name="text_loop")(old_loop)
+case(noise(1, 6, 5, 3), name="text_conv")(lambda x: tf.nn.relu(tf.nn.conv2d(x, noise(3, 3, 3, 4), 2, "SAME") + noise(4)))
 
 
 @case(noise(4, 2, 3), kind="old")
