@@ -42,6 +42,11 @@ static bool is_result(const qn_tf_node *node)
                                          "Print",
                                          "ShardedFilename",
                                          NULL};
+    /* A condition says in a node of its own which branch is taken. */
+    const qn_tf_node *from = node->n_in ? node->from[0] : NULL;
+    if (strcmp(node->type, "Identity") == 0 && from && strcmp(from->type, "Switch") == 0 &&
+        from->n_in == 2 && strcmp(from->in[0], from->in[1]) == 0)
+        return false;
     return !is_any(node->type, others);
 }
 

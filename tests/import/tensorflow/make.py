@@ -144,7 +144,24 @@ def make_wav(name):
     write(name, strip(graph.as_graph_def()), {"decoded": inputs}, {"features": outputs}, [])
 
 
-SAVED = {"wav_file": make_wav, "saved_model": lambda name: make_saved(name, True), "saved_functions": lambda name: make_saved(name, False),
+def make_checkpoint(name):
+    """A graph with the variables that a Saver wrote beside it, and a dropout that is off."""
+    x = noise(2, 6, 6, 3)
+    with tf.Graph().as_default(), v1.Session() as session:
+        holder = v1.placeholder(tf.float32, [None, 6, 6, 3], name="pictures")
+        keep = v1.placeholder_with_default(1., [], name="keep")
+        kernel = v1.get_variable("kernel", initializer=noise(3, 3, 3, 4), use_resource=False)
+        y = v1.nn.dropout(tf.nn.conv2d(holder, kernel, 2, "SAME"), keep_prob=keep)
+        old = y * tf.floor(keep + v1.random_uniform(tf.shape(y), dtype=tf.float32))
+        tf.identity(old, name="result")
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver().save(session, os.path.join(OUT, name), latest_filename=name + ".latest")
+        os.remove(os.path.join(OUT, name + ".latest"))
+        np.savez_compressed(os.path.join(OUT, name + ".npz"), flags=["-enn", "result"], **{
+            "in:pictures": x, "out:result": session.run("result:0", {holder: x})})
+
+
+SAVED = {"checkpoint": make_checkpoint, "wav_file": make_wav, "saved_model": lambda name: make_saved(name, True), "saved_functions": lambda name: make_saved(name, False),
          "saved_old": make_saved_old}
 
 
