@@ -243,7 +243,7 @@ bool qn_tf_has_ints(const qn_tf_node *node, size_t i);
 /* Replaces a small value by a constant where all that it is computed from is constant. */
 QN_MUST_CHECK qn_status qn_tf_fold(qn_value **value, qn_tf_import *import);
 
-/* Of random numbers (random.c): whether an input is such, and what the node makes of it. */
+/* Whether an input is random numbers, and what the node makes of them (random.c). */
 bool qn_tf_has_random(const qn_tf_node *node);
 QN_MUST_CHECK qn_status qn_tf_with_random(qn_tf_node *node);
 
