@@ -35,6 +35,13 @@ class Recurrent(nn.Module):
         return y[:, :, self.rows], h + c
 
 
+class Chosen(nn.Module):
+    """As many rows as the input says, with the program's notes on how many they may be."""
+
+    def forward(self, x):
+        return x[x[:, 0] > 0] * 2
+
+
 def save(name, module, x, **settings):
     module.eval()
     with torch.no_grad():
@@ -57,6 +64,7 @@ def main():
             module(x * 2)
     save("flat", module, x, dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
     save("flat_recurrent", Recurrent(), torch.randn(2, 7, 6))
+    save("flat_chosen", Chosen(), torch.randn(6, 3))
 
 
 if __name__ == "__main__":
