@@ -44,10 +44,10 @@ const cli_command cli_cmd_bench = {
         "what a loop of multiply-adds reaches on the same threads. In a profile 'ref (slow)' "
         "marks operators for which no fast kernel exists.",
     .parts = {{.group = &own, .offset = offsetof(values, bench)},
-              {&cli_feed_group, offsetof(values, feed)},
-              {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_feed_group, .offset = offsetof(values, feed)},
+              {.group = &cli_engine_group, .offset = offsetof(values, engine)},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

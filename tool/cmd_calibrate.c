@@ -217,11 +217,11 @@ const cli_command cli_cmd_calibrate = {
     .notes = "The statistics depend on model and data only, not on the order of the samples or on "
              "threads. A run that was killed goes on from FILE.part when it is started again. "
              "docs/calibration.md tells what each method makes of them.",
-    .parts = {{&own, 0},
-              {&cli_subject_group, offsetof(values, subject)},
+    .parts = {{.group = &own},
+              {.group = &cli_subject_group, .offset = offsetof(values, subject)},
               {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -83,8 +83,8 @@ const cli_command cli_cmd_convert = {
     .parts = {{.group = &own},
               {.group = &converting, .offset = offsetof(values, convert)},
               {.group = &save, .offset = offsetof(values, convert.save)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -96,14 +96,14 @@ const cli_command cli_cmd_eval = {
         "--labels, from the data (CIFAR, lists) or from the names of sub-folders. Detection: "
         "mAP50 and mAP50-95 as COCO defines them; --labels is a folder of YOLO's label files or "
         "COCO's .json, and without it the boxes of --float are taken for true.",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own},
               {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
-              {&cli_class_group, offsetof(values, classes)},
+              {.group = &cli_class_group, .offset = offsetof(values, classes)},
               {.group = &cli_detect_group, .offset = offsetof(values, detect.options)},
               {.group = &cli_detect_text_group, .offset = offsetof(values, detect)},
-              {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_engine_group, .offset = offsetof(values, engine)},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -72,7 +72,7 @@ const cli_command cli_cmd_help = {
     .most = 1,
     .word = topic_name,
     .brief = "explain a command, or list the passes",
-    .parts = {{&own, 0}},
+    .parts = {{.group = &own}},
     .values_size = sizeof(values),
     .run = run,
 };

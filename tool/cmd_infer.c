@@ -50,12 +50,12 @@ const cli_command cli_cmd_infer = {
              "an array for. Files with other endings than .npy and .npz are raw bytes of the "
              "input's type and shape. Samples are run 8 at once, or as many as --batch says, where "
              "neither the model nor --input-shape fixes their number.",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own},
               {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
-              {&cli_feed_group, offsetof(values, feed)},
-              {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_feed_group, .offset = offsetof(values, feed)},
+              {.group = &cli_engine_group, .offset = offsetof(values, engine)},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

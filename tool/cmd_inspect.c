@@ -37,8 +37,8 @@ const cli_command cli_cmd_inspect = {
     .notes = "Counts of multiply-accumulates and types are those of the shapes that the model or "
              "--input-shape gives; open dimensions count as 1.",
     .parts = {{.group = &own, .offset = offsetof(values, inspect)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -63,9 +63,9 @@ const cli_command cli_cmd_lint = {
     .most = 1,
     .brief = "tell what in a quantized model would not run as integers",
     .notes = "Works on files of any tool. The exit code is 0 where nothing is found, else 4.",
-    .parts = {{&own, 0},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+    .parts = {{.group = &own},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -30,7 +30,7 @@ const cli_command cli_cmd_ops = {
     .name = "ops",
     .arguments = "",
     .brief = "list the operators with their opsets and how they are quantized",
-    .parts = {{&own, 0}},
+    .parts = {{.group = &own}},
     .values_size = sizeof(values),
     .run = run,
 };

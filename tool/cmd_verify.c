@@ -54,12 +54,12 @@ const cli_command cli_cmd_verify = {
         "the fast kernels compute it alone, and as the plan leaves it that fuses them, with the "
         "threads asked for and with one. Without data the inputs are random numbers. "
         "ONEDNN_MAX_CPU_ISA limits the instruction set.",
-    .parts = {{&own, 0},
+    .parts = {{.group = &own},
               {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
-              {&cli_feed_group, offsetof(values, feed)},
-              {&cli_engine_group, offsetof(values, engine)},
-              {&cli_graph_group, offsetof(values, graph)},
-              {&cli_origin_group, offsetof(values, graph)}},
+              {.group = &cli_feed_group, .offset = offsetof(values, feed)},
+              {.group = &cli_engine_group, .offset = offsetof(values, engine)},
+              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -12,7 +12,10 @@ typedef enum qn_requantization {
     /* By a product with a float. */
     QN_REQUANTIZE_FLOAT,
     /* By an integer multiplier and a shift, as chips do it. */
-    QN_REQUANTIZE_FIXED_POINT
+    QN_REQUANTIZE_FIXED_POINT,
+    /* By an integer multiplier of 31 bits, rounded, and a shift, rounded again: as the reference
+     * kernels of TensorFlow Lite convolve. */
+    QN_REQUANTIZE_TWICE
 } qn_requantization;
 
 struct qn_qparams {

@@ -1,9 +1,12 @@
 /* Domains and metadata that say how a model's integers are computed. */
 #include "ops/numerics.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ops/op.h"
 
 static const struct {
     const char *domain, *key;
@@ -14,6 +17,8 @@ static const struct {
     [QN_NUMERICS_FIXED_POINT] = {"quench.fixed_point", "quench.requantize", "fixed", 1, 1},
     [QN_NUMERICS_TABLE_BITS] = {"quench.table_bits", "quench.table_bits", NULL, QN_TABLE_BITS_MIN,
                                 QN_TABLE_BITS_MAX},
+    [QN_NUMERICS_DOUBLE_ROUNDING] = {"quench.double_rounding", "quench.double_rounding", NULL, 1,
+                                     1},
 };
 
 const char *qn_numerics_domain(qn_numerics what)
@@ -64,9 +69,27 @@ qn_status qn_model_restore_numerics(qn_model *model)
     return QN_OK;
 }
 
+static bool is_byte_convolution(const qn_node *node)
+{
+    return (node->op == &qn_op_QLinearConv || node->op == &qn_op_qn_QLinearConvTranspose) &&
+           qn_dtype_size(node->in[0]->type.dtype) == 1 &&
+           qn_dtype_size(node->in[3]->type.dtype) == 1 &&
+           qn_dtype_size(node->out[0]->type.dtype) == 1;
+}
+
 qn_requantization qn_node_requantization(const qn_node *node)
 {
-    return qn_model_numerics(node->graph->model, QN_NUMERICS_FIXED_POINT)
-               ? QN_REQUANTIZE_FIXED_POINT
+    const qn_model *model = node->graph->model;
+    if (qn_model_numerics(model, QN_NUMERICS_FIXED_POINT))
+        return QN_REQUANTIZE_FIXED_POINT;
+    return is_byte_convolution(node) && qn_model_numerics(model, QN_NUMERICS_DOUBLE_ROUNDING)
+               ? QN_REQUANTIZE_TWICE
                : QN_REQUANTIZE_FLOAT;
+}
+
+float qn_first_rounding(float multiplier)
+{
+    int exponent = 0;
+    (void)frexpf(multiplier, &exponent); /* multiplier < 2^exponent */
+    return isfinite(multiplier) && exponent < 0 ? ldexpf(1, exponent - 1) : 0;
 }

@@ -14,6 +14,8 @@ typedef enum qn_numerics {
     /* n: tables of functions of 16 bits have 2^n steps and straight lines between; 0: all
      * numbers. */
     QN_NUMERICS_TABLE_BITS,
+    /* 1: convolutions of 8-bit numbers round twice. */
+    QN_NUMERICS_DOUBLE_ROUNDING,
     QN_NUMERICS_COUNT
 } qn_numerics;
 
@@ -29,5 +31,9 @@ QN_MUST_CHECK qn_status qn_model_restore_numerics(qn_model *model);
 const char *qn_numerics_domain(qn_numerics what);
 /* How the node's model requantizes. */
 qn_requantization qn_node_requantization(const qn_node *node);
+
+/* What the first of two roundings amounts to: where results are multiples of 2^-s behind it, those
+ * that are 2^-(s + 1) below a half are rounded up by the second. 0: the first is the last. */
+float qn_first_rounding(float multiplier);
 
 #endif

@@ -155,15 +155,20 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
     if (integers)
         QN_TRY(qn_eval_qparams(&y, self, 6, 7));
     const qn_mac_end end = {b, is_int64, y, qn_limits_of(out->dtype)};
+    const bool twice = y.requantization == QN_REQUANTIZE_TWICE;
+    const bool is_signed = qn_dtype_get(self->in[0]->dtype)->kind == QN_KIND_INT;
     const int64_t area = count ? count / out->dims[0] / filters : 1;
     for (int64_t i = 0; i < count; i++) {
         const int64_t filter = i / area % filters;
-        const float scale = x.scale * (float)per_filter(self->in[4], filter);
+        const float w = (float)per_filter(self->in[4], filter), scale = x.scale * w;
         if (!integers) {
             ((float *)out->data)[i] = qn_mac_sum(sums[i], b, filter, is_int64) * scale;
             continue;
         }
-        const int64_t q = qn_mac_requantize(&end, sums[i], filter, scale);
+        const int64_t q =
+            twice ? qn_mac_requantize_twice(&end, sums[i], filter,
+                                            qn_multiplier_twice(x.scale, w, y.scale, is_signed))
+                  : qn_mac_requantize(&end, sums[i], filter, scale);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -81,6 +81,13 @@ int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, fl
     return qn_requantize_to(sum, multiplier, &end->y, end->range);
 }
 
+int64_t qn_mac_requantize_twice(const qn_mac_end *end, double products, int64_t at,
+                                float multiplier)
+{
+    return qn_requantize_twice(qn_mac_sum(products, end->bias, at, end->is_int64), multiplier,
+                               end->y.zero, end->range);
+}
+
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)
 {
     const qn_minifloat *small = qn_dtype_get(out->dtype)->minifloat;

@@ -42,11 +42,27 @@ static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, q
     return qn_round_clamp((double)(sum * multiplier), zero, range);
 }
 
+/* The same, rounded twice; `sum` becomes float by itself. */
+static inline int64_t qn_requantize_twice(float sum, float multiplier, int64_t zero,
+                                          qn_limits range)
+{
+    const float first = copysignf(qn_first_rounding(multiplier), sum);
+    return qn_round_clamp((double)fmaf(sum, multiplier, first), zero, range);
+}
+
 /* The multiplier from products of scale x * w to scale y: two roundings, as ONNX Runtime takes
  * them. */
 static inline float qn_multiplier(float x, float w, float y)
 {
     return x * w / y;
+}
+
+/* The same where it is rounded twice: TensorFlow Lite has products of scales in double for int8, in
+ * float for uint8. */
+static inline float qn_multiplier_twice(float x, float w, float y, bool is_signed)
+{
+    const double product = is_signed ? (double)x * (double)w : (double)(x * w);
+    return (float)(product / (double)y);
 }
 
 /* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb /
@@ -159,5 +175,8 @@ typedef struct qn_mac_end {
 
 /* scale: of the products; at: element of the bias. */
 int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, float scale);
+/* The same with two roundings. */
+int64_t qn_mac_requantize_twice(const qn_mac_end *end, double products, int64_t at,
+                                float multiplier);
 
 #endif

@@ -66,10 +66,11 @@ def difference(have, want, labels=None):
     return np.nanmax(np.abs(have.astype(np.float64) - wide)) / (allowed * max(np.abs(wide).max(), 1e-30))
 
 
-def check(name, model, inputs, outputs, flags=(), labels=None):
-    """Whether both give the outputs: name -> (array, slice or None). Prints a line for each that does not."""
+def check(name, model, inputs, outputs, flags=(), labels=None, of_ort=None):
+    """Whether both give the outputs: name -> (array, slice or None), ONNX Runtime those `of_ort` where they are given. Prints
+    a line for each that does not."""
     good = True
-    for who, run in (("quench", by_quench), ("ONNX Runtime", by_ort)):
+    for who, run, outputs in (("quench", by_quench, outputs), ("ONNX Runtime", by_ort, of_ort or outputs)):
         with tempfile.TemporaryDirectory() as folder:
             try:
                 have = run(model, inputs, folder, flags)

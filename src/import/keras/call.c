@@ -49,11 +49,13 @@ qn_status qn_keras_out(qn_keras_call *call, qn_value *value, qn_axis_order order
 qn_status qn_keras_alias(qn_keras_import *import, const char *name, const char *as)
 {
     void *held = qn_names_get(&import->layouts.named, as);
-    void *flat = qn_names_get(&import->flat, as);
+    void *flat = qn_names_get(&import->flat, as), *mask = qn_names_get(&import->masks, as);
     if (!held)
         return qn_graph_builder_fail(&import->builder, QN_E_FORMAT, "nothing computes '%s'", as);
     if (flat)
         QN_TRY(qn_names_set(&import->flat, name, flat));
+    if (mask)
+        QN_TRY(qn_names_set(&import->masks, name, mask));
     return qn_names_set(&import->layouts.named, name, held);
 }
 

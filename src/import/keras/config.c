@@ -17,12 +17,18 @@ bool qn_keras_find(qn_json_place *out, const qn_json_place *object, const char *
            !is_null(out);
 }
 
+/* What a layer's configuration has, or the call of a function. */
+static bool find(qn_json_place *out, const qn_keras_call *call, const char *key)
+{
+    return qn_keras_find(out, &call->layer->config, key) ||
+           qn_keras_find(out, &call->keywords, key);
+}
+
 int64_t qn_keras_int(const qn_keras_call *call, const char *key, int64_t fallback)
 {
     qn_json_place place;
     int64_t value;
-    if (!qn_keras_find(&place, &call->layer->config, key) ||
-        qn_json_get_int(&value, &place, INT32_MIN, INT32_MAX) != QN_OK)
+    if (!find(&place, call, key) || qn_json_get_int(&value, &place, INT32_MIN, INT32_MAX) != QN_OK)
         return fallback;
     return value;
 }
@@ -31,7 +37,7 @@ double qn_keras_real(const qn_keras_call *call, const char *key, double fallback
 {
     qn_json_place place, inner;
     double value;
-    if (!qn_keras_find(&place, &call->layer->config, key))
+    if (!find(&place, call, key))
         return fallback;
     /* An array of one number, as Keras 3 writes numpy's. */
     if (qn_json_is_object(&place) && qn_keras_find(&inner, &place, "config"))
@@ -45,8 +51,7 @@ bool qn_keras_bool(const qn_keras_call *call, const char *key, bool fallback)
 {
     qn_json_place place;
     bool value;
-    if (!qn_keras_find(&place, &call->layer->config, key) ||
-        qn_json_get_bool(&value, &place) != QN_OK)
+    if (!find(&place, call, key) || qn_json_get_bool(&value, &place) != QN_OK)
         return fallback;
     return value;
 }
@@ -55,7 +60,7 @@ const char *qn_keras_text(const qn_keras_call *call, const char *key, const char
 {
     qn_json_place place;
     const char *value;
-    if (!qn_keras_find(&place, &call->layer->config, key) || !qn_json_is_text(&place) ||
+    if (!find(&place, call, key) || !qn_json_is_text(&place) ||
         qn_json_get_text(&value, &place) != QN_OK)
         return fallback;
     return value;
@@ -103,8 +108,7 @@ bool qn_keras_int_list(int64_t *out, size_t *count, const qn_keras_call *call, c
 {
     qn_json_place place;
     *count = 0;
-    return qn_keras_find(&place, &call->layer->config, key) &&
-           collect(out, count, capacity, &place, 0) && *count > 0;
+    return find(&place, call, key) && collect(out, count, capacity, &place, 0) && *count > 0;
 }
 
 bool qn_keras_ints(int64_t *out, size_t count, const qn_keras_call *call, const char *key)
@@ -125,7 +129,7 @@ bool qn_keras_real_list(float *out, size_t *count, const qn_keras_call *call, co
     qn_json_place place;
     double value;
     *count = 0;
-    if (!qn_keras_find(&place, &call->layer->config, key) || !qn_json_is_list(&place) ||
+    if (!find(&place, call, key) || !qn_json_is_list(&place) ||
         qn_json_length(count, &place) != QN_OK || *count > capacity)
         return false;
     for (size_t i = 0; i < *count; i++) {

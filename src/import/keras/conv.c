@@ -168,12 +168,36 @@ qn_status qn_keras_pool(qn_keras_call *call)
     return qn_keras_out(call, y, qn_keras_order(call));
 }
 
+/* The mean of the steps that count. */
+static qn_status mean_of_steps(qn_keras_call *call, qn_value *mask)
+{
+    static const int64_t steps[] = {1}, last[] = {-1};
+    qn_value *x, *zero, *one, *count, *over;
+    qn_keras_import *import = call->import;
+    qn_graph_builder *b = &import->builder;
+    const qn_graph_build_attr keep = QN_A_INT("keepdims", qn_keras_bool(call, "keepdims", false));
+    const qn_graph_build_attrs attrs = {&keep, 1};
+    QN_TRY(qn_keras_in(&x, call, 0, QN_ORDER_OWN));
+    QN_TRY(qn_keras_with_ints(&mask, import, &qn_op_Unsqueeze, last, 1));
+    QN_TRY(qn_keras_number(&zero, import, 0, QN_FLOAT32));
+    QN_TRY(qn_keras_number(&one, import, 1, QN_FLOAT32));
+    QN_TRY(qn_graph_build(&count, b, &qn_op_Where, QN_INPUTS(mask, one, zero), QN_PLAIN));
+    QN_TRY(qn_graph_build(&x, b, &qn_op_Where, QN_INPUTS(mask, x, zero), QN_PLAIN));
+    QN_TRY(qn_graph_build_ints(&over, b, steps, 1));
+    QN_TRY(qn_graph_build(&x, b, &qn_op_ReduceSum, QN_INPUTS(x, over), attrs));
+    QN_TRY(qn_graph_build(&count, b, &qn_op_ReduceSum, QN_INPUTS(count, over), attrs));
+    QN_TRY(qn_keras_two(&x, import, &qn_op_Div, x, count));
+    return qn_keras_out(call, x, QN_ORDER_OWN);
+}
+
 qn_status qn_keras_pool_global(qn_keras_call *call)
 {
     int64_t axes[] = {2, 3, 4};
     qn_value *x, *over, *y;
     const bool keep = qn_keras_bool(call, "keepdims", false);
     qn_graph_builder *b = &call->import->builder;
+    if (qn_keras_mask(call, 0) && call->layer->op->as == &qn_op_ReduceMean)
+        return mean_of_steps(call, qn_keras_mask(call, 0));
     QN_TRY(qn_keras_in(&x, call, 0, qn_keras_order(call)));
     QN_TRY(qn_graph_build_ints(&over, b, axes, (size_t)spatial_of(call)));
     QN_TRY(qn_graph_build(&y, b, call->layer->op->as, QN_INPUTS(x, over),

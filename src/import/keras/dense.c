@@ -53,12 +53,11 @@ qn_status qn_keras_embedding(qn_keras_call *call)
 {
     qn_value *x, *rows, *y;
     qn_graph_builder *b = &call->import->builder;
-    if (qn_keras_bool(call, "mask_zero", false))
-        return qn_keras_fail(call, QN_E_UNSUPPORTED, "steps that are masked (mask_zero)");
     QN_TRY(qn_keras_in(&x, call, 0, QN_ORDER_OWN));
     QN_TRY(qn_keras_own_weight(&rows, call, 0));
     if (x->type.dtype != QN_INT32 && x->type.dtype != QN_INT64)
         QN_TRY(qn_graph_build(&x, b, &qn_op_Cast, QN_INPUTS(x), QN_WITH(QN_A_INT("to", QN_INT32))));
+    QN_TRY(qn_keras_mask_of_words(call, x));
     QN_TRY(qn_keras_two(&y, call->import, &qn_op_Gather, rows, x));
     return qn_keras_out(call, y, QN_ORDER_OWN);
 }

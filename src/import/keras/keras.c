@@ -107,6 +107,7 @@ static qn_status import_open(qn_keras_import *import, qn_model_source *source)
     qn_arena_init(&import->arena, &source->ctx->allocator);
     qn_names_init(&import->paths, source->ctx);
     qn_names_init(&import->flat, source->ctx);
+    qn_names_init(&import->masks, source->ctx);
     qn_layouts_init(&import->layouts, &import->builder);
     import->layouts.named.ctx = source->ctx;
     return qn_graph_builder_open(&import->builder, source, "Keras");
@@ -120,6 +121,7 @@ static void import_close(qn_keras_import *import)
     qn_layouts_free(&import->layouts);
     qn_names_free(&import->paths);
     qn_names_free(&import->flat);
+    qn_names_free(&import->masks);
     qn_free_aligned(&import->ctx->allocator, import->block);
     qn_arena_free(&import->arena);
 }

@@ -12,12 +12,23 @@ typedef struct qn_keras_import qn_keras_import;
 typedef struct qn_keras_call qn_keras_call;
 typedef struct qn_keras_layer qn_keras_layer;
 
+/* What becomes of the mask of a layer's input. */
+typedef enum qn_keras_mask_rule {
+    /* There is none behind the layer, or its converter says which. */
+    QN_KERAS_MASK_NONE,
+    QN_KERAS_MASK_KEPT,
+    /* Those of all inputs are one. */
+    QN_KERAS_MASK_MERGED,
+    QN_KERAS_MASK_JOINED
+} qn_keras_mask_rule;
+
 /* A class of layers: a row of layers.def. */
 typedef struct qn_keras_op {
     const char *name;
     qn_status (*convert)(qn_keras_call *call);
     /* The operator of ONNX, where a converter serves several. */
     const qn_op *as;
+    qn_keras_mask_rule mask;
 } qn_keras_op;
 
 const qn_keras_op *qn_keras_op_find(const char *name);
@@ -56,6 +67,8 @@ struct qn_keras_import {
     qn_names paths;
     /* Name -> the picture that it is the flattened form of. */
     qn_names flat;
+    /* Name -> qn_value, which of its steps count. */
+    qn_names masks;
     int version, depth;
     /* Layers of a model so far by the names that Keras counts. */
     size_t n_shapes_used;
@@ -70,6 +83,8 @@ struct qn_keras_call {
     const char **in;
     size_t n_in;
     const char *out;
+    /* The value that is given as a mask; NULL: none is named. */
+    const char *mask;
     /* Keywords of the call; item NULL: none. */
     qn_json_place keywords;
     /* The use in the configuration, whose item is NULL in a sequence. */
@@ -109,6 +124,8 @@ typedef struct qn_keras_links {
     size_t count, capacity;
     /* What is given by keyword */
     qn_json_place keywords;
+    /* The keyword `mask`; layer NULL: none. */
+    qn_keras_link mask;
 } qn_keras_links;
 /* All references below an item, in their order, as any version of Keras writes them. */
 QN_MUST_CHECK qn_status qn_keras_find_links(qn_keras_links *out, qn_keras_import *import,
@@ -170,9 +187,41 @@ qn_axis_order qn_keras_order(const qn_keras_call *call);
 /* The activation that `key` names, applied to a value; channels stand at `axis`. */
 QN_MUST_CHECK qn_status qn_keras_activate(qn_value **value, qn_keras_call *call, const char *key,
                                           int64_t axis);
+/* The name of a class as groups are called: "SeparableConv2D" is "separable_conv2d". NULL when
+ * memory is short. */
+const char *qn_keras_small_letters(qn_keras_import *import, const char *type);
+/* Another shape with its batch, as functions say it; not done: the layer says none. */
+QN_MUST_CHECK qn_status qn_keras_reshape_to(qn_keras_call *call, bool *done);
 /* A function by its name, in a value's place. */
 QN_MUST_CHECK qn_status qn_keras_function(qn_value **value, qn_keras_call *call, const char *name,
                                           int64_t axis);
+
+/* ---- Masks (mask.c) -------------------------------------------------------------------------- */
+
+/* Which steps of input i count, bool [N, T]; NULL: all. */
+qn_value *qn_keras_mask(const qn_keras_call *call, size_t i);
+/* The mask of what the call gives; NULL: none. */
+QN_MUST_CHECK qn_status qn_keras_set_mask(const qn_keras_call *call, qn_value *mask);
+/* What becomes of masks, as the layer's row says. */
+QN_MUST_CHECK qn_status qn_keras_pass_mask(qn_keras_call *call);
+/* The mask of an Embedding, where it is asked for. */
+QN_MUST_CHECK qn_status qn_keras_mask_of_words(qn_keras_call *call, qn_value *words);
+
+/* A sequence whose steps that count stand one behind the other. */
+typedef struct qn_keras_steps {
+    qn_value *mask;
+    /* How many count, int32 [N], and how many before each step, int64 [N, T]. */
+    qn_value *lengths, *before;
+} qn_keras_steps;
+/* What stands where a step does not count: the state before it, or behind it, or zeros. */
+typedef struct qn_keras_gaps {
+    bool backward, zeros;
+} qn_keras_gaps;
+/* [N, T, D] with the steps that count first; and back, of the states [N, T, H]. */
+QN_MUST_CHECK qn_status qn_keras_steps_front(qn_keras_steps *steps, qn_value **x,
+                                             qn_keras_import *import, qn_value *mask);
+QN_MUST_CHECK qn_status qn_keras_steps_back(qn_value **y, const qn_keras_steps *steps,
+                                            qn_keras_import *import, qn_keras_gaps gaps);
 
 /* Nodes with constants, as they come up everywhere. */
 QN_MUST_CHECK qn_status qn_keras_number(qn_value **out, qn_keras_import *import, double number,
@@ -188,13 +237,14 @@ QN_MUST_CHECK qn_status qn_keras_part(qn_value **value, qn_keras_import *import,
 
 /* ---- Converters: rows of layers.def ---------------------------------------------------------- */
 
-#define KERAS_LAYER(name, convert, as, brief) QN_MUST_CHECK qn_status convert(qn_keras_call *call);
+#define KERAS_LAYER(name, convert, as, mask, brief)                                                \
+    QN_MUST_CHECK qn_status convert(qn_keras_call *call);
 #include "import/keras/layers.def"
 #undef KERAS_LAYER
 
 enum {
     QN_KERAS_LAYERS = 0
-#define KERAS_LAYER(name, convert, as, brief) +1
+#define KERAS_LAYER(name, convert, as, mask, brief) +1
 #include "import/keras/layers.def"
 #undef KERAS_LAYER
 };

@@ -5,13 +5,13 @@
 #include "import/keras/keras.h"
 
 static const qn_keras_op rows[] = {
-#define KERAS_LAYER(name, convert, as, brief) {#name, convert, as},
+#define KERAS_LAYER(name, convert, as, mask, brief) {#name, convert, as, QN_KERAS_MASK_##mask},
 #include "import/keras/layers.def"
 #undef KERAS_LAYER
 };
 
 const qn_framework_op qn_keras_layers[QN_KERAS_LAYERS] = {
-#define KERAS_LAYER(name, convert, as, brief) {#name, brief},
+#define KERAS_LAYER(name, convert, as, mask, brief) {#name, brief},
 #include "import/keras/layers.def"
 #undef KERAS_LAYER
 };

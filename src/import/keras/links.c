@@ -13,6 +13,8 @@ static qn_status add(qn_keras_links *out, qn_keras_import *import, const qn_json
     size_t length;
     QN_TRY(qn_json_length(&length, list));
     QN_TRY(qn_json_get_text(&link.layer, &item));
+    if (strcmp(link.layer, "_CONSTANT_VALUE") == 0)
+        return QN_OK; /* a number in the place of a layer */
     if (length > 1) {
         item = qn_json_element(list, 1);
         QN_TRY(qn_json_get_int(&link.call, &item, 0, INT32_MAX));
@@ -64,6 +66,24 @@ static qn_status walk_list(qn_keras_links *out, qn_keras_import *import, const q
     return QN_OK;
 }
 
+/* A mask is no input of its own. */
+static qn_status walk_keywords(qn_keras_links *out, qn_keras_import *import,
+                               const qn_json_place *keywords, int depth)
+{
+    qn_json_place item;
+    void *iterator = NULL;
+    out->keywords = *keywords;
+    while (qn_json_next(&item, keywords, &iterator)) {
+        qn_keras_links inner = {.count = 0};
+        const bool is_mask =
+            strcmp(item.key, "mask") == 0 || strcmp(item.key, "attention_mask") == 0;
+        QN_TRY(walk(is_mask ? &inner : out, import, &item, depth));
+        if (is_mask && inner.count == 1)
+            out->mask = inner.at[0];
+    }
+    return QN_OK;
+}
+
 static qn_status walk_object(qn_keras_links *out, qn_keras_import *import,
                              const qn_json_place *place, int depth)
 {
@@ -71,8 +91,15 @@ static qn_status walk_object(qn_keras_links *out, qn_keras_import *import,
     void *iterator = NULL;
     if (qn_keras_find(&item, place, "config") && qn_keras_find(&history, &item, "keras_history"))
         return is_link(&history) ? add(out, import, &history) : QN_OK;
-    while (qn_json_next(&item, place, &iterator))
-        QN_TRY(walk(out, import, &item, depth));
+    while (qn_json_next(&item, place, &iterator)) {
+        if (strcmp(item.key, "kwargs") == 0 && qn_json_is_object(&item)) {
+            const qn_json_place *keywords = keep(import, &item);
+            QN_TRY_ALLOC(import->ctx, keywords);
+            QN_TRY(walk_keywords(out, import, keywords, depth + 1));
+        } else {
+            QN_TRY(walk(out, import, &item, depth));
+        }
+    }
     return QN_OK;
 }
 
@@ -89,17 +116,15 @@ static qn_status walk(qn_keras_links *out, qn_keras_import *import, const qn_jso
         QN_TRY(qn_json_length(&length, place));
         if (length < 4)
             return QN_OK;
-        out->keywords = qn_json_element(place, 3);
-        return qn_json_is_object(&out->keywords) ? walk(out, import, &out->keywords, depth + 1)
-                                                 : QN_OK;
+        const qn_json_place item = qn_json_element(place, 3), *keywords = keep(import, &item);
+        QN_TRY_ALLOC(import->ctx, keywords);
+        return qn_json_is_object(keywords) ? walk_keywords(out, import, keywords, depth + 1)
+                                           : QN_OK;
     }
     if (qn_json_is_list(place))
         return walk_list(out, import, place, depth + 1);
     if (!qn_json_is_object(place))
         return QN_OK;
-    qn_json_place keywords;
-    if (qn_keras_find(&keywords, place, "kwargs"))
-        out->keywords = keywords;
     return walk_object(out, import, place, depth + 1);
 }
 

@@ -23,43 +23,12 @@ static qn_status joined(qn_value **y, qn_axis_order *order, qn_keras_call *call,
     return QN_OK;
 }
 
-/* Keras 3's functions have the names of layers, and a number for one of two inputs. */
-static qn_status with_number(bool *done, qn_keras_call *call)
-{
-    qn_json_place args;
-    size_t length;
-    double number;
-    qn_value *in[2], *y;
-    qn_axis_order order;
-    *done = false;
-    if (!qn_keras_find(&args, &call->node, "args") || !qn_json_is_list(&args) ||
-        qn_json_length(&length, &args) != QN_OK || length != 2)
-        return QN_OK;
-    for (size_t i = 0; i < 2; i++) {
-        const qn_json_place item = qn_json_element(&args, i);
-        if (qn_json_is_object(&item) || qn_json_is_list(&item) ||
-            qn_json_get_double(&number, &item) != QN_OK)
-            continue;
-        QN_TRY(qn_keras_in_any(&in[1 - i], &order, call, 0));
-        QN_TRY(qn_keras_number(&in[i], call->import, number, in[1 - i]->type.dtype));
-        QN_TRY(qn_keras_two(&y, call->import, call->layer->op->as, in[0], in[1]));
-        *done = true;
-        return qn_keras_out(call, y, order);
-    }
-    return QN_OK;
-}
-
 qn_status qn_keras_merge(qn_keras_call *call)
 {
     qn_value *y;
     qn_axis_order order;
-    bool done = false;
-    if (call->n_in == 1 && call->node.item)
-        QN_TRY(with_number(&done, call));
-    if (done)
-        return QN_OK;
     if (call->n_in < 2)
-        return qn_keras_fail(call, QN_E_UNSUPPORTED, "one input, and no number beside it");
+        return qn_keras_binary(call); /* functions have the names of layers, and numbers */
     QN_TRY(joined(&y, &order, call, call->layer->op->as));
     return qn_keras_out(call, y, order);
 }

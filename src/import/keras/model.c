@@ -28,7 +28,7 @@ static bool is_model(const char *type)
 
 /* "SeparableConv2D" to "separable_conv2d", as the names of groups are made: a '_' before a capital
  * that small letters follow, and between a small letter and a capital. */
-static const char *small_letters(qn_keras_import *import, const char *type)
+const char *qn_keras_small_letters(qn_keras_import *import, const char *type)
 {
     const size_t length = strlen(type);
     char *out = qn_arena_alloc(&import->arena, 2 * length + 1);
@@ -48,7 +48,7 @@ static const char *small_letters(qn_keras_import *import, const char *type)
 static qn_status count_name(const char **out, model *m, const char *type)
 {
     qn_arena *arena = &m->import->arena;
-    const char *base = small_letters(m->import, type);
+    const char *base = qn_keras_small_letters(m->import, type);
     QN_TRY_ALLOC(m->import->ctx, base);
     size_t *number = qn_names_get(&m->counted, base);
     *out = base;
@@ -135,7 +135,8 @@ static qn_status convert(qn_keras_call *call)
                              "what it computes is Python code; a SavedModel has it as operators");
     if (!layer->op)
         return qn_keras_fail(call, QN_E_UNSUPPORTED, "the class of layers is not known");
-    return layer->op->convert(call);
+    QN_TRY(layer->op->convert(call));
+    return qn_keras_pass_mask(call);
 }
 
 /* Behind a layer that cannot be read nothing is looked at. */
@@ -276,15 +277,19 @@ static qn_status run_sequence(qn_keras_ends *outs, model *m, const qn_json_place
 
 /* ---- Graphs ---------------------------------------------------------------------------------- */
 
+static const char *name_of(const model *m, const qn_keras_link *l)
+{
+    const qn_keras_layer *layer = qn_names_get(&m->by_name, l->layer);
+    const int64_t call = l->call - (layer ? layer->first_call : 0);
+    return value_name(m, l->layer, QN_MAX(call, 0), l->tensor);
+}
+
 static qn_status names_of(const char ***out, const model *m, const qn_keras_links *links)
 {
     *out = qn_arena_array(&m->import->arena, links->count + 1, sizeof **out);
     QN_TRY_ALLOC(m->import->ctx, *out);
     for (size_t i = 0; i < links->count; i++) {
-        const qn_keras_link *l = &links->at[i];
-        const qn_keras_layer *layer = qn_names_get(&m->by_name, l->layer);
-        const int64_t call = l->call - (layer ? layer->first_call : 0);
-        (*out)[i] = value_name(m, l->layer, QN_MAX(call, 0), l->tensor);
+        (*out)[i] = name_of(m, &links->at[i]);
         QN_TRY_ALLOC(m->import->ctx, (*out)[i]);
     }
     return QN_OK;
@@ -300,6 +305,12 @@ static qn_status advance(bool *done, model *m, const qn_keras_layer *layer,
     QN_TRY(names_of(&call.in, m, &links));
     for (size_t i = 0; i < links.count; i++) {
         if (!qn_names_get(&m->import->layouts.named, call.in[i]))
+            return QN_OK;
+    }
+    if (links.mask.layer) {
+        call.mask = name_of(m, &links.mask);
+        QN_TRY_ALLOC(m->import->ctx, call.mask);
+        if (!qn_names_get(&m->import->layouts.named, call.mask))
             return QN_OK;
     }
     call.n_in = links.count;

@@ -30,6 +30,8 @@ typedef struct run {
     size_t flat;
     int64_t hidden;
     bool backward;
+    /* Zeros stand where steps do not count. */
+    bool zeros;
 } run;
 
 static qn_status weight(qn_value **out, const run *r, size_t i)
@@ -185,11 +187,15 @@ static qn_status build(qn_value **out, const run *r, qn_value *const *in)
 static qn_status run_one_way(qn_value **out, const run *r)
 {
     static const int64_t time_first[] = {1, 0, 2}, directions[] = {1}, first[] = {0};
-    qn_value *in[7] = {NULL}, *made[3];
+    qn_value *in[7] = {NULL}, *made[3], *mask = qn_keras_mask(r->call, 0);
     qn_keras_import *import = r->call->import;
+    qn_keras_steps steps = {.mask = NULL};
     QN_TRY(qn_keras_in(&in[0], r->call, 0, QN_ORDER_OWN));
     if (in[0]->type.rank != 3)
         return qn_keras_fail(r->call, QN_E_FORMAT, "an input of %d axes", in[0]->type.rank);
+    if (mask)
+        QN_TRY(qn_keras_steps_front(&steps, &in[0], import, mask));
+    in[4] = steps.lengths;
     QN_TRY(qn_keras_permute(&in[0], import, time_first, 3));
     QN_TRY(matrix(&in[1], r, 0));
     QN_TRY(matrix(&in[2], r, 1));
@@ -199,6 +205,9 @@ static qn_status run_one_way(qn_value **out, const run *r)
     QN_TRY(build(made, r, in));
     QN_TRY(qn_keras_with_ints(&made[0], import, &qn_op_Squeeze, directions, 1));
     QN_TRY(qn_keras_permute(&made[0], import, time_first, 3));
+    if (mask)
+        QN_TRY(
+            qn_keras_steps_back(&made[0], &steps, import, (qn_keras_gaps){r->backward, r->zeros}));
     for (int i = 1; i < (r->kind->gates == 4 ? 3 : 2); i++)
         QN_TRY(qn_keras_with_ints(&made[i], import, &qn_op_Squeeze, first, 1));
     memcpy(out, made, sizeof made);
@@ -216,6 +225,7 @@ static qn_status prepare(run *r, qn_keras_call *call, const char *part, size_t f
         return qn_keras_fail(call, QN_E_UNSUPPORTED, "'%s' both ways", call->layer->type);
     r->hidden = qn_keras_int(call, "units", 0);
     r->backward = qn_keras_bool(call, "go_backwards", false);
+    r->zeros = qn_keras_bool(call, "zero_output_for_mask", false);
     if (r->hidden < 1)
         return qn_keras_fail(call, QN_E_FORMAT, "its units are missing");
     return QN_OK;
@@ -251,6 +261,8 @@ qn_status qn_keras_recurrent(qn_keras_call *call)
             QN_TRY(qn_layout_define(&import->layouts, name, out[i], QN_ORDER_OWN));
         }
     }
+    if (all)
+        QN_TRY(qn_keras_set_mask(call, qn_keras_mask(call, 0)));
     return qn_keras_out(call, all ? out[0] : out[1], QN_ORDER_OWN);
 }
 
@@ -305,9 +317,12 @@ qn_status qn_keras_bidirectional(qn_keras_call *call)
     QN_TRY(prepare(&r[0], &inner, "forward_layer/cell", 0));
     QN_TRY(prepare(&r[1], &inner, "backward_layer/cell", weights));
     r[1].backward = !r[0].backward;
+    r[0].zeros = r[1].zeros = true;
     QN_TRY(run_one_way(forward, &r[0]));
     QN_TRY(run_one_way(backward, &r[1]));
     const int which = qn_keras_bool(&inner, "return_sequences", false) ? 0 : 1;
+    if (which == 0)
+        QN_TRY(qn_keras_set_mask(call, qn_keras_mask(call, 0)));
     QN_TRY(both(&y, call, forward[which], backward[which]));
     if (!y)
         return qn_keras_fail(call, QN_E_UNSUPPORTED, "the merge_mode is not known");

@@ -31,6 +31,10 @@ qn_status qn_keras_reshape(qn_keras_call *call)
     int64_t dims[QN_MAX_RANK] = {0};
     size_t count;
     qn_value *x;
+    bool done;
+    QN_TRY(qn_keras_reshape_to(call, &done));
+    if (done)
+        return QN_OK;
     QN_TRY(qn_keras_in(&x, call, 0, QN_ORDER_OWN));
     if (!qn_keras_int_list(dims + 1, &count, call, "target_shape", QN_MAX_RANK - 1))
         return qn_keras_fail(call, QN_E_UNSUPPORTED, "its target_shape is not known");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "import/tflite/tflite.h"
+#include "ops/numerics.h"
 
 enum { MAX_SPATIAL = 3 };
 enum {
@@ -150,12 +151,20 @@ static qn_status take_filter(qn_value **out, tfl_layer *l, size_t i, const int64
     return qn_tfl_dequantize(out, l, *out, t, axis);
 }
 
+/* The reference kernels round sums of 8-bit products twice. */
+static qn_status keep_rounding(tfl_layer *l, const tfl_tensor *x)
+{
+    const bool bytes = qn_tfl_is_quantized(x) && qn_dtype_size(x->dtype) == 1;
+    return bytes ? qn_model_set_numerics(l->b->model, QN_NUMERICS_DOUBLE_ROUNDING, 1) : QN_OK;
+}
+
 /* `group` 0: every input channel has its own filters. */
 static qn_status finish_conv(tfl_layer *l, tfl_window *w, qn_value *filter, int64_t group)
 {
     qn_value *x, *bias, *y;
     QN_TRY(qn_tfl_real(&x, l, 0, QN_ORDER_CHANNELS_FIRST));
     QN_TRY(qn_tfl_round_input(&x, l, x, 1, group == 0 || l->in[1]->scales.count > 1));
+    QN_TRY(keep_rounding(l, l->in[0]));
     QN_TRY(qn_tfl_bias(&bias, l, 2, 0, 1));
     for (size_t i = 0; i < w->rank; i++)
         w->kernel[i] = qn_tfl_dim(filter, (int64_t)i + 2);
@@ -254,6 +263,7 @@ static qn_status finish_transposed(tfl_layer *l, tfl_window *w, size_t first, co
     QN_TRY(take_filter(&filter, l, first - 1, perms[w->rank - 2], w->rank + 2));
     QN_TRY(qn_tfl_real(&x, l, first, QN_ORDER_CHANNELS_FIRST));
     QN_TRY(qn_tfl_round_input(&x, l, x, first - 1, true));
+    QN_TRY(keep_rounding(l, l->in[first]));
     QN_TRY(qn_tfl_bias(&bias, l, first + 1, first, first - 1));
     for (size_t i = 0; i < w->rank; i++)
         w->kernel[i] = qn_tfl_dim(filter, (int64_t)i + 2);

@@ -182,6 +182,90 @@ def attention(keras, L):
     return keras.Model([x, y], L.MultiHeadAttention(2, 3, value_dim=4, name="cross")(z, y))
 
 
+# ---- Steps that do not count -----------------------------------------------------------------------------------------
+
+WORDS = np.array([[1, 4, 0, 0, 0], [0, 0, 2, 2, 5], [3, 0, 1, 0, 2], [1, 2, 3, 4, 5]], np.int32)
+STEPS = noise(4, 5, 3) * (WORDS != 0)[:, :, None]
+
+
+def masking(keras, L):
+    x = keras.Input((5, 3), name="x")
+    y = L.Masking(name="masked")(x)
+    z = L.LSTM(4, return_sequences=True, name="long")(L.Dropout(0.1)(y))
+    z = L.GRU(3, return_sequences=True, go_backwards=True, name="gated")(L.Dense(3, activation="relu")(z))
+    return keras.Model(x, [z, L.SimpleRNN(2, name="plain")(y), L.LSTM(3, go_backwards=True, name="backwards")(y)])
+
+
+def words(keras, L):
+    x = keras.Input((5,), dtype="int32", name="words")
+    y = L.Embedding(6, 4, mask_zero=True)(x)
+    y = L.Bidirectional(L.LSTM(3, return_sequences=True), name="both")(y)
+    z = L.TimeDistributed(L.Dense(4))(L.LayerNormalization()(y))
+    last = L.Bidirectional(L.GRU(2), merge_mode="mul", name="last")(z)
+    return keras.Model(x, [y, L.GlobalAveragePooling1D(name="mean")(z), last])
+
+
+def masks_joined(keras, L):
+    x, y = keras.Input((5, 3), name="left"), keras.Input((5, 3), name="right")
+    a, b = L.Masking()(x), L.Masking()(y)
+    ends = [L.LSTM(2, name=name)(z) for name, z in (("sum", L.Add()([a, b])), ("wide", L.Concatenate()([a, b])),
+                                                    ("long", L.Concatenate(axis=1)([a, b])))]
+    return keras.Model([x, y], ends)
+
+
+def attention_masked(keras, L):
+    x = keras.Input((5,), dtype="int32", name="words")
+    y = L.Embedding(6, 4, mask_zero=True)(x)
+    z = L.Dense(4)(y)  # Keras 3 takes the mask away from what it has attended to
+    z = L.MultiHeadAttention(2, 2, name="causal")(z, z, use_causal_mask=True)
+    y = L.MultiHeadAttention(2, 3, name="masked")(y, y)
+    return keras.Model(x, [L.GlobalAveragePooling1D(name="mean")(y), z])
+
+
+def attention_causal(keras, L):
+    x, y = keras.Input((5, 6), name="left"), keras.Input((5, 5), name="mask")
+    z = L.MultiHeadAttention(2, 3, name="causal")(x, x, use_causal_mask=True)
+    return keras.Model([x, y], L.MultiHeadAttention(2, 3, name="given")(x, z, attention_mask=y))
+
+
+# ---- Functions in the place of layers ----------------------------------------------------------------------------------
+
+def functions(keras, L):
+    o, x = keras.ops, keras.Input((6, 8), name="x")
+    y = 1 - o.mean(x, axis=[1], keepdims=True) / 2.
+    y = x[:, 0] + x[:, 1:5:2][:, -1] - o.squeeze(y, 1)
+    y = o.relu(o.expand_dims(o.transpose(o.reshape(y, (-1, 4, 2)), (0, 2, 1)), 1))[:, 0]
+    y = o.softmax(o.matmul(y, o.transpose(y, (0, 2, 1)) * 2))
+    y = o.power(o.clip(o.concatenate([y, y], axis=-1), 0.1, 0.9), 2)
+    y = o.where(o.maximum(y, 0.1) > 0.2, y, 0.)
+    a, b = o.split(y, 2, axis=-1)
+    picks = o.cast(o.logical_and(o.not_equal(a, b), o.any(x > 0, axis=[1, 2], keepdims=True)), "float32")
+    return keras.Model(x, [L.Identity(name="stacked")(o.stack([o.sum(a, -1), o.max(b, -1)], axis=1)), L.Identity(name="picks")(picks + a)])
+
+
+def functions_more(keras, L):
+    o, x = keras.ops, keras.Input((3, 4), name="x")
+    y = [getattr(o, name)(x) for name in ("abs", "exp", "sin", "cos", "square", "tanh", "sigmoid", "silu", "gelu", "relu6", "elu", "selu",
+                                          "softplus", "hard_sigmoid", "hard_silu", "log_softmax", "negative")]
+    z = [o.ones_like(x) - x, o.sqrt(y[0]), o.log(y[1] + 1), o.rsqrt(y[4] + 0.5), o.divide(x, 3.), o.min(x, -1, keepdims=True) + x]
+    w = o.logical_or(o.equal(x, y[0]), o.logical_not(o.less(x, 0.5)))
+    w = o.logical_and(w, o.greater_equal(x, -0.9)) & o.less_equal(x, 0.9)
+    return keras.Model(x, L.Identity(name="joined")(o.concatenate(y + z + [o.cast(w, "float32"), o.cast(o.all(w, -1, keepdims=True), "float32") + x], -1)))
+
+
+def functions_old(keras, L):
+    import tensorflow as tf
+    x = keras.Input((6, 8), name="x")
+    y = 1 - tf.reduce_mean(x, axis=[1], keepdims=True) / 2.
+    y = x[:, 0] + x[:, 1:5:2][:, -1] - tf.squeeze(y, 1)
+    y = tf.nn.relu(tf.expand_dims(tf.transpose(tf.reshape(y, (-1, 4, 2)), (0, 2, 1)), 1))[:, 0]
+    y = tf.nn.softmax(tf.matmul(y, y * 2, transpose_b=True))
+    y = tf.clip_by_value(tf.concat([y, y], axis=-1), 0.1, 0.9) ** 2
+    z = tf.nn.relu6(x + 3.) * (1. / 6.) * x
+    return keras.Model(x, [L.Activation("linear", name="first")(tf.math.maximum(y, 0.2)), L.Activation("linear", name="second")(
+        tf.cast(x > 0.1, tf.float32) * tf.nn.silu(z) - tf.sqrt(tf.abs(x)))])
+
+
 SMALL = noise(2, 4, 5, 3), noise(2, 4, 5, 3, seed=9)
 for kind in ALL:
     suffix = "" if kind == "keras" else "_" + kind
@@ -190,6 +274,16 @@ for kind in ALL:
     CASES["shared" + suffix] = (shared, (noise(2, 6, 6, 3),), kind)
     CASES["states" + suffix] = (states, (noise(2, 5, 3), noise(2, 4, 3, seed=1)), kind)
     CASES["attention" + suffix] = (attention, (noise(2, 5, 6), noise(2, 4, 6, seed=1)), kind)
+for kind in ALL:
+    suffix = "" if kind == "keras" else "_" + kind
+    CASES["masking" + suffix] = (masking, (STEPS,), kind)
+    CASES["words" + suffix] = (words, (WORDS,), kind)
+    CASES["masks_joined" + suffix] = (masks_joined, (STEPS, STEPS[[2, 1, 0, 3]]), kind)
+    CASES["attention_masked" + suffix] = (attention_masked, (WORDS,), kind)
+CASES["attention_causal"] = (attention_causal, (noise(2, 5, 6), (noise(2, 5, 5) > -0.5).astype("f4")), "keras")
+CASES["functions"] = (functions, (noise(3, 6, 8),), "keras")
+CASES["functions_more"] = (functions_more, (noise(2, 3, 4),), "keras")
+CASES["functions_old_h5_2"] = (functions_old, (noise(3, 6, 8),), "h5_2")
 CASES["dot"] = (dot, (noise(2, 4, 5), noise(2, 3, 5, seed=1)), "keras")
 
 

@@ -841,6 +841,31 @@ def multiclass_nms_old():
     return append("multiclass_nms", {"BBoxes": boxes, "Scores": scores}, attrs)
 
 
+def matrix_suppress(boxes, scores, **attrs):
+    attrs = {"score_threshold": 0.2, "nms_top_k": 100, "keep_top_k": 100, "post_threshold": 0.1, "use_gaussian": False,
+             "gaussian_sigma": 2.0, "background_label": -1, "normalized": True, **attrs}
+    if PIR:
+        from paddle import _C_ops
+        return _C_ops.matrix_nms(boxes, scores, *attrs.values())
+    helper = paddle.base.layer_helper.LayerHelper("nms")
+    made = [helper.create_variable_for_type_inference(dtype) for dtype in ("float32", "int32", "int32")]
+    helper.append_op(type="matrix_nms", inputs={"BBoxes": boxes, "Scores": scores},
+                     outputs=dict(zip(("Out", "Index", "RoisNum"), map(lambda v: [v], made))), attrs=attrs)
+    return made
+
+
+@case()
+def matrix_nms():
+    boxes, scores = boxes_and_scores(2, 3, 20)
+    return [*matrix_suppress(boxes, scores), *matrix_suppress(boxes * 100.0, scores, background_label=0, normalized=False)]
+
+
+@case()
+def matrix_nms_few():
+    boxes, scores = boxes_and_scores(2, 3, 20)
+    return [*matrix_suppress(boxes, scores, nms_top_k=8, keep_top_k=7, use_gaussian=True), *matrix_suppress(boxes, scores, keep_top_k=3)]
+
+
 # ---- Recurrent layers -------------------------------------------------------------------------------
 
 @case()

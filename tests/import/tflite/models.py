@@ -1,9 +1,9 @@
 """models.py: the models of TensorFlow Lite among those of QUENCH_DATA; what a row says, ../reference.py explains.
 
 LiteRT has three sets of kernels for integers, whose sums of products come to the scale of the result by different
-roundings: the reference kernels of ref.npz round twice, XNNPACK, which LiteRT takes by itself, once, as quench and ONNX
-Runtime do. Where the sets are further apart than the test allows (29 steps behind the softmax of ResNet-8) the outputs
-are those of XNNPACK, which make.py wrote into xnnpack.npz."""
+roundings: the reference kernels of ref.npz round twice, and so does quench; XNNPACK, which LiteRT takes by itself, rounds
+once, and so does ONNX Runtime, which has no other way. Where the sets are further apart than the test allows (29 steps
+behind the softmax of ResNet-8) ONNX Runtime's outputs are compared with XNNPACK's, which make.py wrote into xnnpack.npz."""
 
 import os
 
@@ -37,14 +37,14 @@ MODELS = [
     ("tflite/keras_lstm_mnist_ptq/keras_lstm_mnist_ptq.tflite", {}),
     ("tflite/micro_speech_int8/micro_speech_quantized.tflite", {}),
     ("tflite/mobilenet_v1_0.25_128_quant/mobilenet_v1_0.25_128_quant.tflite",
-     {"one_by_one": True, "give": lambda: xnnpack("mobilenet_v1_0.25_128_quant")}),
+     {"one_by_one": True, "give_once": lambda: xnnpack("mobilenet_v1_0.25_128_quant")}),
     ("tflite/person_detect_int8/person_detect.tflite", {}),
     ("tflite/selfie_segmentation/selfie_segmentation.tflite", {"change": lambda x: (x / 255).astype(np.float32)}),
     ("tensorflow/mlperf_resnet8/pretrainedResnet.tflite",
      {"ref": "tflite", "make": lambda: {"input_1": pictures("f4")}, "one_by_one": True}),
     ("tensorflow/mlperf_resnet8/pretrainedResnet_quant.tflite",
      {"ref": "quant", "make": lambda: {"input_1_int8": pictures("i1")}, "one_by_one": True,
-      "give": lambda: xnnpack("pretrainedResnet_quant")}),
+      "give_once": lambda: xnnpack("pretrainedResnet_quant")}),
     ("tensorflow/mlperf_kws/kws_ref_model.tflite", {"ref": "int8_tflite", "one_by_one": True}),
     ("tensorflow/mlperf_kws/kws_ref_model_float32.tflite",
      {"ref": "float32_tflite", "make": features, "one_by_one": True}),

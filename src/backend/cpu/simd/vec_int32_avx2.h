@@ -121,6 +121,10 @@ Q_INLINE qf qf_abs(qf a)
 {
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), a);
 }
+Q_INLINE qf qf_with_sign(qf a, qf x) /* |a| = a, with the sign of x */
+{
+    return _mm256_or_ps(a, _mm256_and_ps(_mm256_set1_ps(-0.0F), x));
+}
 Q_INLINE qi qf_truncate(qf a)
 {
     return _mm256_cvttps_epi32(a);

@@ -120,6 +120,11 @@ Q_INLINE qf qf_abs(qf a)
 {
     return _mm512_abs_ps(a);
 }
+Q_INLINE qf qf_with_sign(qf a, qf x) /* |a| = a, with the sign of x */
+{
+    const __m512i sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN));
+    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a), sign));
+}
 Q_INLINE qi qf_truncate(qf a)
 {
     return _mm512_cvttps_epi32(a);

@@ -126,6 +126,10 @@ Q_INLINE qf qf_abs(qf a)
 {
     QI_EACH(qf, f, fabsf(a.f[i]));
 }
+Q_INLINE qf qf_with_sign(qf a, qf x) /* |a| = a, with the sign of x */
+{
+    QI_EACH(qf, f, copysignf(a.f[i], x.f[i]));
+}
 Q_INLINE qi qf_truncate(qf a)
 {
     QI_EACH(qi, i, (int32_t)a.f[i]);

@@ -93,6 +93,10 @@ Q_INLINE qf qf_abs(qf a)
 {
     return _mm_andnot_ps(_mm_set1_ps(-0.0F), a);
 }
+Q_INLINE qf qf_with_sign(qf a, qf x) /* |a| = a, with the sign of x */
+{
+    return _mm_or_ps(a, _mm_and_ps(_mm_set1_ps(-0.0F), x));
+}
 Q_INLINE qi qf_truncate(qf a)
 {
     return _mm_cvttps_epi32(a);

@@ -54,6 +54,12 @@ static float multiplier_of(const layer_numbers *n, int64_t filter)
     return qn_multiplier(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale);
 }
 
+static float multiplier_twice(const layer_numbers *n, const qn_q_conv *c, int64_t filter)
+{
+    return qn_multiplier_twice(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale,
+                               c->source.is_signed);
+}
+
 /* Runs of depthwise outputs have an epilogue of their own. */
 static void share_epilogue(qn_q_conv *c)
 {
@@ -72,13 +78,17 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->plan.kernels->lanes));
     bool any_biased = false;
     double most = 0;
-    if (!b || !m || !biased)
+    const bool twice = qn_node_requantization(l->node) == QN_REQUANTIZE_TWICE;
+    float *first = twice ? qn_build_alloc(claim->builder, (size_t)count * sizeof *first) : NULL;
+    if (!b || !m || !biased || (twice && !first))
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t at = 0; at < count; at++) {
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
-        m[at] = multiplier_of(&n, f);
+        m[at] = twice ? multiplier_twice(&n, c, f) : multiplier_of(&n, f);
+        if (twice)
+            first[at] = qn_first_rounding(m[at]);
         const double added = n.bias ? qn_q_element(n.bias, f) : 0;
         const bool taken = takes_bias(c, at, added);
         c->mac.begin[at] += added;
@@ -92,6 +102,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     c->mac.epilogue.bias = b;
     c->mac.epilogue.biased = any_biased ? biased : NULL;
     c->mac.epilogue.scale = m;
+    c->mac.epilogue.first_rounding = first;
     const double product = c->shape.kind == QN_MAC_INT8 ? 255.0 * 255.0 : 0x1p33;
     qn_q_epilogue_bound(&c->mac.epilogue, most + product * (double)qn_q_conv_length(c), count);
     share_epilogue(c);

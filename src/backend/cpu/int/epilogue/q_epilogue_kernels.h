@@ -19,7 +19,7 @@ typedef struct q_epilogue_lanes {
 
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
-    qf bias, scale;
+    qf bias, scale, first_rounding;
     /* The limits of the first and the last rounding. */
     qf low, high, last_low, last_high;
     /* The zero point of the last one. */
@@ -30,22 +30,37 @@ typedef struct q_epilogue_constants {
 Q_INLINE q_epilogue_constants epilogue_load(const qn_q_epilogue *f, int64_t param)
 {
     const qn_q_round *end = f->has_sum ? &f->second : &f->first;
-    return (q_epilogue_constants){.bias = qf_load(f->bias + param),
-                                  .scale = qf_load(f->scale + param),
-                                  .low = qf_set(f->first.low),
-                                  .high = qf_set(f->first.high),
-                                  .last_low = qf_set(end->low),
-                                  .last_high = qf_set(end->high),
-                                  .zero = qi_set(end->zero),
-                                  .a_zero = qf_set((float)f->first.zero),
-                                  .a_scale = qf_set(f->sum.a_scale),
-                                  .b_scale = qf_set(f->sum.b_scale),
-                                  .offset = qf_set(f->sum.offset)};
+    return (q_epilogue_constants){
+        .bias = qf_load(f->bias + param),
+        .scale = qf_load(f->scale + param),
+        .first_rounding = f->first_rounding ? qf_load(f->first_rounding + param) : qf_set(0),
+        .low = qf_set(f->first.low),
+        .high = qf_set(f->first.high),
+        .last_low = qf_set(end->low),
+        .last_high = qf_set(end->high),
+        .zero = qi_set(end->zero),
+        .a_zero = qf_set((float)f->first.zero),
+        .a_scale = qf_set(f->sum.a_scale),
+        .b_scale = qf_set(f->sum.b_scale),
+        .offset = qf_set(f->sum.offset)};
+}
+
+/* What is rounded next, of two roundings. */
+Q_INLINE qf epilogue_twice(qf sum, qf scale, qf first_rounding)
+{
+    return qf_fma(sum, scale, qf_with_sign(first_rounding, sum));
 }
 
 Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
 {
     return qf_mul(qf_add(sum, k->bias), k->scale);
+}
+
+/* The same of a sum that becomes an integer. */
+Q_INLINE qf epilogue_integer(const qn_q_epilogue *f, const q_epilogue_constants *k, qf sum)
+{
+    return f->first_rounding ? epilogue_twice(qf_add(sum, k->bias), k->scale, k->first_rounding)
+                             : epilogue_scaled(k, sum);
 }
 
 Q_INLINE qi epilogue_last(const q_epilogue_constants *k, qf x)
@@ -109,7 +124,7 @@ Q_INLINE void epilogue_sums(const qn_q_epilogue *f, const q_epilogue_lanes *l, i
     const q_epilogue_constants k = epilogue_load(f, l->param);
     const bool is_signed = f->sum.r_signed, is_int16 = f->is_int16, r_is_int16 = f->sum.r_is_int16;
     for (int i = 0; i < l->count; i++) {
-        qf v = epilogue_scaled(&k, l->sums[i * l->step]);
+        qf v = epilogue_integer(f, &k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
         const qf a = qf_rint(qf_clamp(v, k.low, k.high));
@@ -124,7 +139,7 @@ Q_INLINE void epilogue_alone(const qn_q_epilogue *f, const q_epilogue_lanes *l, 
     const q_epilogue_constants k = epilogue_load(f, l->param);
     const bool is_int16 = f->is_int16;
     for (int i = 0; i < l->count; i++) {
-        qf v = epilogue_scaled(&k, l->sums[i * l->step]);
+        qf v = epilogue_integer(f, &k, l->sums[i * l->step]);
         if (f->has_function)
             function_one(&v, f);
         epilogue_store(l->y + i * l->y_step, epilogue_last(&k, v), is_int16, lanes);
@@ -169,17 +184,23 @@ Q_INLINE void epilogue_functions(qi *a, const qn_q_epilogue *f, const qi *sums, 
     function_rounded(a, v, 4, f);
 }
 
+Q_INLINE qf epilogue_value(const qn_q_epilogue *f, qi sum, int64_t param)
+{
+    const qf t = qf_add(qi_float(sum), qf_load(f->bias + param)), m = qf_load(f->scale + param);
+    return f->first_rounding ? epilogue_twice(t, m, qf_load(f->first_rounding + param))
+                             : qf_mul(t, m);
+}
+
 /* One vector, rounded but for limits and zero point. */
 Q_INLINE qi epilogue_one(const qn_q_epilogue *f, qi sum, int64_t param)
 {
-    return qf_round(
-        qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param)));
+    return qf_round(epilogue_value(f, sum, param));
 }
 
 /* The same for numbers that need not fit int32. */
 Q_INLINE qi epilogue_one_limited(const qn_q_epilogue *f, qi sum, int64_t param)
 {
-    const qf v = qf_mul(qf_add(qi_float(sum), qf_load(f->bias + param)), qf_load(f->scale + param));
+    const qf v = epilogue_value(f, sum, param);
     return qf_round(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
 }
 

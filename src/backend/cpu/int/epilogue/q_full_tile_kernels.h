@@ -21,6 +21,8 @@ typedef struct whole_kind {
     bool a_first;
     /* Has been done: sums are whole numbers less the zero point. */
     bool function;
+    /* There are two roundings. */
+    bool twice;
 } whole_kind;
 
 /* ---- Patches --------------------------------------------------------------------------------- */
@@ -65,7 +67,7 @@ Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
 
 typedef struct whole_scales {
     /* By vector. */
-    qf bias[4], scale[4];
+    qf bias[4], scale[4], first_rounding[4];
 } whole_scales;
 
 Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vectors)
@@ -75,6 +77,8 @@ Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vect
     for (int v = 0; v < vectors; v++) {
         s.bias[v] = qf_load(f->bias + param + v * QI_LANES);
         s.scale[v] = qf_load(f->scale + param + v * QI_LANES);
+        if (f->first_rounding)
+            s.first_rounding[v] = qf_load(f->first_rounding + param + v * QI_LANES);
     }
     return s;
 }
@@ -94,7 +98,10 @@ Q_INLINE qi whole_pack(const qi *a, const qi_limits *limits, bool usual)
 Q_INLINE qf whole_value(const whole_scales *s, const whole_group *g, int k, whole_kind kind)
 {
     const int v = k % kind.vectors;
-    return whole_scaled(s, g->at[k / kind.vectors].sums[v], v, !kind.usual);
+    const qi sum = g->at[k / kind.vectors].sums[v];
+    return kind.twice ? epilogue_twice(qf_add(qi_float(sum), s->bias[v]), s->scale[v],
+                                       s->first_rounding[v])
+                      : whole_scaled(s, sum, v, !kind.usual);
 }
 
 /* The same rounded. */
@@ -197,23 +204,29 @@ Q_INLINE void whole_epilogue(const qi *sums, const whole *w, int vectors)
     else if (f->floats)
         whole_floats(w, sums, vectors, false);
     else if (f->has_function && !f->has_sum)
-        whole_alone(w, sums, (whole_kind){vectors, false, false, true});
+        whole_alone(w, sums, (whole_kind){vectors, false, false, true, false});
     else if (f->has_function && f->sum.a_first)
-        whole_sum(w, sums, (whole_kind){vectors, false, true, true});
+        whole_sum(w, sums, (whole_kind){vectors, false, true, true, false});
     else if (f->has_function)
-        whole_sum(w, sums, (whole_kind){vectors, false, false, true});
+        whole_sum(w, sums, (whole_kind){vectors, false, false, true, false});
+    else if (f->first_rounding && !f->has_sum)
+        whole_alone(w, sums, (whole_kind){vectors, false, false, false, true});
+    else if (f->first_rounding && f->sum.a_first)
+        whole_sum(w, sums, (whole_kind){vectors, false, true, false, true});
+    else if (f->first_rounding)
+        whole_sum(w, sums, (whole_kind){vectors, false, false, false, true});
     else if (!f->has_sum && usual)
-        whole_alone(w, sums, (whole_kind){vectors, true, false, false});
+        whole_alone(w, sums, (whole_kind){vectors, true, false, false, false});
     else if (!f->has_sum)
-        whole_alone(w, sums, (whole_kind){vectors, false, false, false});
+        whole_alone(w, sums, (whole_kind){vectors, false, false, false, false});
     else if (usual && f->sum.a_first)
-        whole_sum(w, sums, (whole_kind){vectors, true, true, false});
+        whole_sum(w, sums, (whole_kind){vectors, true, true, false, false});
     else if (usual)
-        whole_sum(w, sums, (whole_kind){vectors, true, false, false});
+        whole_sum(w, sums, (whole_kind){vectors, true, false, false, false});
     else if (f->sum.a_first)
-        whole_sum(w, sums, (whole_kind){vectors, false, true, false});
+        whole_sum(w, sums, (whole_kind){vectors, false, true, false, false});
     else
-        whole_sum(w, sums, (whole_kind){vectors, false, false, false});
+        whole_sum(w, sums, (whole_kind){vectors, false, false, false, false});
 }
 
 /* sums: [patches][vectors] */
