@@ -326,8 +326,10 @@ qn_status qn_torch_arithmetic(qn_torch_value *out, bool *done, qn_torch *t, cons
     qn_torch_value operands[2] = {QN_TORCH_NOTHING, QN_TORCH_NOTHING};
     bool sizes = false;
     *done = false;
+    const bool swaps = count == 2 && strcmp(word, "rsub") == 0;
     for (size_t i = 0; i < count && i < 2; i++)
-        operands[i] = given[i];
+        operands[i] = given[swaps ? 1 - i : i];
+    word = swaps ? "sub" : word;
     if (is_size(&operands[0]) || is_size(&operands[1])) {
         QN_TRY(take_number(&operands[0], t));
         QN_TRY(take_number(&operands[1], t));

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import warnings
+from typing import List
 
 import numpy as np
 import torch
@@ -507,6 +508,26 @@ def masks(x, mask, y):
     return x[mask], x[x > 0], x[:, y[0] > 0], torch.masked_select(x, y[:1] > 0), torch.nonzero(x > 0.3), *torch.nonzero(x < 0, as_tuple=True), z, w
 
 
+def sized(x):
+    """What is traced of sizes: what is missing to a multiple, quotients, products."""
+    h, c = x.shape[2], x.shape[1]
+    y = F.pad(x, (0, 0, 0, (4 - h % 4) % 4))
+    z = x.view(x.shape[0], c // 2 * 2, -1)
+    return y, z, x.reshape(torch.div(c, 4, rounding_mode="trunc") + 1, -1), x * (c - 2 * h)
+
+
+class Listed(nn.Module):
+    """Sums of lists, and whether any of them is true."""
+
+    def forward(self, x):
+        sizes: List[int] = [2, 3]
+        if any([size > 2 for size in sizes]):
+            x = x[:, :sum(sizes)]
+        if all([size > 2 for size in sizes]):
+            x = x * 2
+        return x.split(sizes, 1)
+
+
 def boxes(dets, scores):
     """Suppression, and what is left of the boxes."""
     kept = torchvision.ops.nms(dets, scores, 0.4)
@@ -537,7 +558,7 @@ class Deformable(nn.Module):
         return self.b(y, offset[:, :18])
 
 
-SHAPED = ("adaptive_pool", "assigned", "conv_padding_mode", "norms", "layer_norms", "cells")
+SHAPED = ("listed", "adaptive_pool", "assigned", "conv_padding_mode", "norms", "layer_norms", "cells")
 ALL = (PT2, CORE, SCRIPT, TRACE)
 FUNCTION = (PT2, CORE, TRACE)
 # name: (module, inputs, forms[, dynamic shapes])
@@ -601,6 +622,8 @@ CASES = {
     "assigned": (Assigned(), (r(2, 4, 3),), (PT2, CORE, SCRIPT, TRACE)),
     "weight_norm": (weight_normed(), (r(2, 4),), (PT2, TRACE)),
     "masks": (Do(masks), (r(3, 4), torch.tensor([True, False, True]), r(2, 4)), FUNCTION),
+    "sized": (Do(sized), (r(2, 6, 5, 3),), (PT2, TRACE)),
+    "listed": (Listed(), (r(2, 7),), (SCRIPT,)),
     "boxes": (Do(boxes), (some_boxes(12, 10), u(12)), (PT2, TRACE)),
     "regions": (Do(regions), (r(2, 3, 12, 10), some_boxes(3, 10)), (PT2, TRACE)),
     "deformable": (Deformable(), (r(2, 4, 6, 5),), (PT2, SCRIPT, TRACE)),
