@@ -42,7 +42,7 @@ static qn_status check_dims(const qn_infer *self, int32_t i, int32_t rank, const
     return QN_OK;
 }
 
-/* [N, M, H', W'] from x [N, ...], w [M, ...] and offset [N, ..., H', W'], each where it is known. */
+/* [N, M, H', W'] from x [N, ...], w [M, ...] and offset [N, ..., H', W'], where each is known. */
 static void set_open_dims(qn_infer *self)
 {
     const qn_type *x = self->in[0], *w = self->in[1], *offset = self->in[2];
