@@ -1,5 +1,5 @@
 /* Attention against the reference: masks of numbers and of booleans that broadcast any way or end
- * before the last keys, windows, causal attention, heads that share keys. */
+ * before the last keys, windows, causal attention, scores that are bounded, heads that share keys. */
 #include "backend_test.h"
 
 typedef struct shape {
@@ -55,6 +55,7 @@ static double attention_case(uint32_t seed)
     a->left_window_size = pick(&f, 3) ? -1 : pick(&f, 9);
     a->right_window_size = pick(&f, 3) ? -1 : pick(&f, 9);
     a->scale = pick(&f, 2) ? 0 : 0.7f;
+    a->softcap = pick(&f, 4) ? 0 : 1.5f;
     add_output(&f, result_of(node));
     const double worst = compare(&f, "attention");
     fixture_end(&f);
