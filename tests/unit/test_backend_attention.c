@@ -1,5 +1,5 @@
 /* Attention against the reference: masks of numbers and of booleans that broadcast any way or end
- * before the last keys, windows, causal attention, scores that are bounded, heads that share keys. */
+ * before the last keys, windows, causal attention, bounded scores, heads that share keys. */
 #include "backend_test.h"
 
 typedef struct shape {
@@ -77,9 +77,8 @@ static double guard_case(uint32_t seed)
     float *numbers = (float *)mask->data->data;
     for (int64_t i = 0; i < qn_tensor_count(mask->data); i++)
         numbers[i] = i / dims[2] % 3 == 0 || numbers[i] > 0.5f ? -INFINITY : 0;
-    qn_node *node = add_node(
-        &f, &qn_op_Softmax, 1,
-        (qn_value *[]){apply(&f, &qn_op_Add, add_input(&f, 3, dims), mask)});
+    qn_node *node = add_node(&f, &qn_op_Softmax, 1,
+                             (qn_value *[]){apply(&f, &qn_op_Add, add_input(&f, 3, dims), mask)});
     ((qn_softmax_attrs *)node->attrs)->axis = -1;
     qn_value *y = result_of(node);
     qn_value *const in[] = {apply(&f, &qn_op_IsNaN, y, NULL), add_number(&f, 0.25), y};

@@ -229,15 +229,11 @@ static void keeps_other_elements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drops_nan_guards), cmocka_unit_test(recognizes_silu),
-        cmocka_unit_test(recognizes_hard_swish),
-        cmocka_unit_test(recognizes_gelu),
-        cmocka_unit_test(recognizes_layer_norm),
-        cmocka_unit_test(keeps_what_is_no_layer_norm),
-        cmocka_unit_test(recognizes_softmax),
-        cmocka_unit_test(recognizes_limits),
-        cmocka_unit_test(keeps_what_is_no_limit),
-        cmocka_unit_test(makes_elements_plain),
+        cmocka_unit_test(drops_nan_guards),       cmocka_unit_test(recognizes_silu),
+        cmocka_unit_test(recognizes_hard_swish),  cmocka_unit_test(recognizes_gelu),
+        cmocka_unit_test(recognizes_layer_norm),  cmocka_unit_test(keeps_what_is_no_layer_norm),
+        cmocka_unit_test(recognizes_softmax),     cmocka_unit_test(recognizes_limits),
+        cmocka_unit_test(keeps_what_is_no_limit), cmocka_unit_test(makes_elements_plain),
         cmocka_unit_test(keeps_other_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,7 +90,7 @@ typedef struct qn_attention_head {
     float *y;
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
-    /* Of the scores; what bounds them, 0: nothing. */
+    /* The factor of the scores, and what bounds them; 0: nothing does. */
     float scale, softcap;
     /* NULL: every query sees every key */
     const qn_attention_mask *mask;

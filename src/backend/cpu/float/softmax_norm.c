@@ -71,8 +71,8 @@ static qn_status softmax_run(const void *state, void *bound, const qn_step_io *i
 
 static const qn_kernel softmax_kernel = {.name = "softmax", .run = softmax_run, .byte_ns = 0.03F};
 
-/* The nodes of Where(IsNaN(y), number, y), which PyTorch's exporter puts behind a Softmax y for rows
- * that are masked completely; nothing else reads y. */
+/* The nodes of Where(IsNaN(y), number, y), which PyTorch's exporter puts behind a Softmax y for
+ * rows that are masked completely; nothing else reads y. */
 typedef struct nan_guard {
     qn_node *is_nan, *where;
     float number;
