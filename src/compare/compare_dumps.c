@@ -142,8 +142,10 @@ static qn_status report_missing(dumps *d)
 static qn_status run(qn_layer_report *c)
 {
     dumps *d = c->user;
-    if (!c->drawing)
+    if (!c->drawing) {
+        QN_TRY(qn_layer_report_choose(c));
         QN_TRY(report_missing(d));
+    }
     for (size_t i = 0; i < d->sides[0].count; i++) {
         const qn_dump_file *left = &d->sides[0].files[i];
         if (!d->right[i] || !c->rows[i].chosen || (c->drawing && !c->rows[i].drawn))
@@ -172,6 +174,10 @@ static qn_status make_rows(dumps *d)
                                              .name = f->name,
                                              .node = f->node,
                                              .op = f->op,
+                                             .names = f->names,
+                                             .ops = f->ops,
+                                             .n_names = f->n_names,
+                                             .n_ops = f->n_ops,
                                              .dtype = f->dtype,
                                              .scale = f->scale,
                                              .zero = f->zero,
@@ -198,9 +204,10 @@ static qn_status open_folders(dumps *d)
     const size_t count = (o->quant_dir != NULL) + o->n_sim_dirs;
     d->c.samples = 1;
     if (count > 2 || count == 0 || (count == 1 && !o->quant_dir))
-        return qn_fail(d->c.ctx, QN_E_OPTION,
-                       "a dump is compared with itself (-qd), or with another one: -qd and -sd, or "
-                       "-sd with two folders");
+        return qn_fail(
+            d->c.ctx, QN_E_OPTION,
+            "a dump is compared with itself (`quant_dir`), or with another one: that and "
+            "`sim_dirs`, or two of these");
     if (count == 1) {
         QN_TRY(open_side(d, &d->sides[0], o->quant_dir, QN_SIDE_FLOAT, false));
         QN_TRY(open_side(d, &d->sides[1], o->quant_dir, QN_SIDE_QUANTIZED, false));

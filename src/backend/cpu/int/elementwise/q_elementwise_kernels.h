@@ -364,6 +364,22 @@ static void largest_uint16(uint8_t *y, const qn_q_taps *t, int64_t width, int32_
     }
 }
 
+static uint8_t largest_row(const uint8_t *x, int64_t n, int32_t flip)
+{
+    const uint8_t top = (uint8_t)flip;
+    uint8_t lanes[QB_BYTES], most = 0;
+    qb best = qb_set(0);
+    int64_t i = 0;
+    for (; i + QB_BYTES <= n; i += QB_BYTES)
+        best = qb_max(best, qb_xor(qb_load(x + i, QB_BYTES), qb_set(top)));
+    qb_store(lanes, best, QB_BYTES);
+    for (int k = 0; k < QB_BYTES; k++)
+        most = lanes[k] > most ? lanes[k] : most;
+    for (; i < n; i++)
+        most = (x[i] ^ top) > most ? x[i] ^ top : most;
+    return most ^ top;
+}
+
 /* So many vectors of numbers from c on, of which `lanes` count each. */
 typedef struct mean_part {
     int64_t c, lanes;
@@ -495,6 +511,7 @@ const qn_q_kernels Q_NAME(qn_q_kernels) = {
     .table = look_up,
     .largest = largest,
     .largest_uint16 = largest_uint16,
+    .largest_row = largest_row,
     .mean = mean,
     .mean_row = mean_row,
     .linear = linear,
