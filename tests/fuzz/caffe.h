@@ -7,6 +7,13 @@
 #include "fuzz/file.h"
 #include "import/import.h"
 
+/* Of damaged HDF5 files libhdf5 does not give all its memory back. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libhdf5";
+}
+
 static inline void fuzz_caffe(const void *text, size_t length, const uint8_t *weights, size_t size)
 {
     /* The model would unmap its file. Bytes that do not begin a page are never mapped ones. */
