@@ -7,7 +7,7 @@
 #include "fuzz/file.h"
 #include "import/import.h"
 
-/* Of damaged HDF5 files libhdf5 does not give all its memory back. */
+/* libhdf5 does not give all memory back that damaged files make it take. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -178,8 +178,8 @@ enum { QN_CAFFE_MEAN_TEXT = 512 };
 bool qn_caffe_is_mean(qn_string file);
 QN_MUST_CHECK qn_status qn_caffe_read_mean(char out[QN_CAFFE_MEAN_TEXT], qn_context *ctx,
                                            const void *data, size_t size);
-/* Of the file that a network names, in the network's folder; empty where there is none that can be
- * read. */
+/* The means are those of a file that a network names, in the network's folder; empty where there is
+ * none that can be read. */
 void qn_caffe_find_mean(char out[QN_CAFFE_MEAN_TEXT], qn_context *ctx, const char *network,
                         qn_string name);
 
