@@ -7,6 +7,7 @@
 #include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
+#include "pass/qdq_nodes.h"
 #include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
 
@@ -320,6 +321,25 @@ static qn_status concat_integers(bool *done, qn_node *node)
 
 /* ---- D directly before Q --------------------------------------------------------------------- */
 
+/* Integers that a node moves are called what the Q behind called them: the name that reports and
+ * searches know the tensor by. */
+static qn_status take_name(qn_value *moved, qn_value *old)
+{
+    const char *name = old->name;
+    const bool has_own = moved->name[qn_qdq_base_length(moved->name)] != 0;
+    if (has_own || moved->is_output || old->is_output || !moved->producer ||
+        !qn_moves_numbers(moved->producer))
+        return QN_OK;
+    QN_TRY(qn_value_rename(old, name));
+    return qn_value_rename(moved, name);
+}
+
+static qn_status bypass(bool *done, qn_node *q, qn_value *integers)
+{
+    QN_TRY(take_name(integers, q->out[0]));
+    return qn_rewrite_bypass(done, q, integers);
+}
+
 static qn_status requantize(bool *done, qn_node *node)
 {
     qn_quantized x, y = {.value = node->out[0]};
@@ -333,7 +353,7 @@ static qn_status requantize(bool *done, qn_node *node)
         return QN_OK;
     }
     if (qn_quantized_alike(&x, &y)) {
-        QN_TRY(qn_rewrite_bypass(done, node, x.value));
+        QN_TRY(bypass(done, node, x.value));
         if (*done)
             return QN_OK;
         *done = true;
@@ -401,9 +421,8 @@ static qn_status drop_requantize(bool *done, qn_node *node)
     bool is_target = false, is_source = false;
     QN_TRY(qn_qdq_input(&is_source, &x, node->in[0]));
     QN_TRY(qn_qdq_parameters(&is_target, &y, node));
-    if (is_source && is_target && qn_quantized_alike(&x, &y))
-        return qn_rewrite_bypass(done, node, x.value);
-    return QN_OK;
+    return is_source && is_target && qn_quantized_alike(&x, &y) ? bypass(done, node, x.value)
+                                                                : QN_OK;
 }
 
 static const struct {
