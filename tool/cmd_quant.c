@@ -138,12 +138,11 @@ static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
     return qn_mix_template(out, cli->ctx, model, &o);
 }
 
-static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
-                       const qn_graph_options *graph, const void *parsed)
+static qn_status quant_with(qn_report **out, cli_work *cli, qn_model *model,
+                            const qn_graph_options *graph, qn_quantize_options o,
+                            const job_values *job)
 {
-    const job_values *job = parsed;
     const quant_values *v = job->v;
-    qn_quantize_options o = quantize_options(v, graph);
     const qn_eval_options eval = eval_options(v, graph);
     qn_goal goal = v->goal;
     goal.eval = &eval;
@@ -159,6 +158,18 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
     file.save_dir = save_dir(v);
     file.batch = quant_file_batch(v, model);
     return run_strategies(out, cli, model, &file, job);
+}
+
+static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
+                       const qn_graph_options *graph, const void *parsed)
+{
+    const job_values *job = parsed;
+    qn_quantize_options o = quantize_options(job->v, graph);
+    char *given = quant_given(job->v);
+    o.given = given;
+    const qn_status status = given ? quant_with(out, cli, model, graph, o, job) : QN_E_NOMEM;
+    free(given);
+    return status;
 }
 
 static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model,

@@ -32,6 +32,8 @@ typedef struct found {
     const cli_option *option;
     void *field;
     size_t place;
+    /* How messages call it, with its dashes */
+    char typed[CLI_TYPED_SIZE];
 } found;
 
 static bool find_option(found *out, void *values, const cli_command *command, const char *name,
@@ -40,7 +42,9 @@ static bool find_option(found *out, void *values, const cli_command *command, co
     cli_field field;
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
         if (is_called(field.option, name, length, is_long)) {
-            *out = (found){field.option, (char *)values + field.offset, i};
+            *out = (found){field.option, (char *)values + field.offset, i, ""};
+            snprintf(out->typed, sizeof out->typed, "%s%.*s", is_long ? "--" : "-", (int)length,
+                     name);
             return true;
         }
     }
@@ -116,16 +120,16 @@ bool cli_list_push(cli_list *list, const char *text)
     return true;
 }
 
-static bool bad_number(const cli_option *option, const char *text)
+static bool bad_number(const cli_option *option, const char *typed, const char *text)
 {
     if (is_whole(option))
-        cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
-                  option->least, option->most);
+        cli_error("%s: '%s' is not an integer from %.0f to %.0f", typed, text, option->least,
+                  option->most);
     else if (option->least < option->most)
-        cli_error("--%s: '%s' is not a number from %.15g to %.15g", option->name, text,
-                  option->least, option->most);
+        cli_error("%s: '%s' is not a number from %.15g to %.15g", typed, text, option->least,
+                  option->most);
     else
-        cli_error("--%s: '%s' is not a number", option->name, text);
+        cli_error("%s: '%s' is not a number", typed, text);
     return false;
 }
 
@@ -146,7 +150,7 @@ static bool read_real(double *out, const cli_option *option, const char *text)
            (option->least >= option->most || (*out >= option->least && *out <= option->most));
 }
 
-static bool bad_word(const cli_option *option, const char *text)
+static bool bad_word(const cli_option *option, const char *typed, const char *text)
 {
     const char *best = cli_nearest_value(option, text);
     char all[512] = "";
@@ -154,8 +158,8 @@ static bool bad_word(const cli_option *option, const char *text)
     for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
         length +=
             (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
-    cli_error("--%s: '%s' is none of:%s%s%s%s", option->name, text, all,
-              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    cli_error("%s: '%s' is none of:%s%s%s%s", typed, text, all, best ? "; did you mean " : "",
+              best ? best : "", best ? "?" : "");
     return false;
 }
 
@@ -171,18 +175,19 @@ static bool is_word(const cli_option *option, const char *text)
 }
 
 /* No text that an option takes makes sense when it is empty: mostly a variable was, in a script. */
-static bool check_text(const cli_option *option, const char *text)
+static bool check_text(const found *to, const char *text)
 {
+    const cli_option *option = to->option;
     int64_t whole;
     double real;
     if (!*text) {
-        cli_error("--%s: the value is empty (%s)", option->name, option->value);
+        cli_error("%s: the value is empty (%s)", to->typed, option->value);
         return false;
     }
     if ((option->number == CLI_WHOLE && !read_int(&whole, option, text)) ||
         (option->number == CLI_DECIMAL && !read_real(&real, option, text)))
-        return bad_number(option, text);
-    return !cli_has_words(option) || is_word(option, text) || bad_word(option, text);
+        return bad_number(option, to->typed, text);
+    return !cli_has_words(option) || is_word(option, text) || bad_word(option, to->typed, text);
 }
 
 /* Of those whose ranges fit an int. */
@@ -190,7 +195,7 @@ static bool set_int32(const found *to, const char *text)
 {
     int64_t number = 0;
     if (!read_int(&number, to->option, text) || number > INT32_MAX || number < INT32_MIN)
-        return bad_number(to->option, text);
+        return bad_number(to->option, to->typed, text);
     *(int *)to->field = (int)number;
     return true;
 }
@@ -199,11 +204,13 @@ static bool set_value(const found *to, const char *text)
 {
     switch (to->option->type) {
     case CLI_FLAG: ++*(int *)to->field; return true;
-    case CLI_INT: return read_int(to->field, to->option, text) || bad_number(to->option, text);
+    case CLI_INT:
+        return read_int(to->field, to->option, text) || bad_number(to->option, to->typed, text);
     case CLI_INT32: return set_int32(to, text);
-    case CLI_REAL: return read_real(to->field, to->option, text) || bad_number(to->option, text);
-    case CLI_TEXT: *(const char **)to->field = text; return check_text(to->option, text);
-    default: return check_text(to->option, text) && push_field(to->field, text);
+    case CLI_REAL:
+        return read_real(to->field, to->option, text) || bad_number(to->option, to->typed, text);
+    case CLI_TEXT: *(const char **)to->field = text; return check_text(to, text);
+    default: return check_text(to, text) && push_field(to->field, text);
     }
 }
 
@@ -326,7 +333,7 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     const cli_option *option = to->option;
     if (option->type == CLI_FLAG) {
         if (text)
-            cli_error("%s: --%s takes no value", command->name, option->name);
+            cli_error("%s: %s takes no value", command->name, to->typed);
         return !text && set_value(to, NULL);
     }
     if (is_many(option) && !begin_values(to))
@@ -335,7 +342,7 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     if (is_apart && w->at + 1 < w->argc)
         text = w->argv[++w->at];
     if (!text || (is_apart && is_many(option) && is_option_like(text))) {
-        cli_error("%s: --%s needs a value (%s)", command->name, option->name, option->value);
+        cli_error("%s: %s needs a value (%s)", command->name, to->typed, option->value);
         return false;
     }
     if (!set_value(to, text))
@@ -376,7 +383,7 @@ static bool parse_option(void *values, const cli_command *command, words *w)
             return unknown_option(command, argument, name);
         *(int *)f.field += (int)length - 1;
     }
-    ((cli_common *)values)->given[f.place] = true;
+    ((cli_common *)values)->given[f.place] = argument;
     w->last = f.option;
     return take_values(&f, command, w, text);
 }
@@ -391,12 +398,12 @@ static bool set_standards(void *values, const cli_command *command)
             memcpy((char *)values + part->offset, part->group->standard, part->group->size);
     }
     for (; cli_field_at(&field, command, count); count++) {
-        const found to = {field.option, (char *)values + field.offset, count};
+        const found to = {field.option, (char *)values + field.offset, count, ""};
         if (field.option->standard && !field.option->library &&
             !set_value(&to, field.option->standard))
             return false;
     }
-    bool *given = calloc(count + 1, sizeof *given);
+    const char **given = calloc(count + 1, sizeof *given);
     ((cli_common *)values)->given = given;
     if (!given)
         cli_error("out of memory");
@@ -419,7 +426,7 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     }
     if (common->help || (given >= command->least && given <= command->most))
         return true;
-    if (cli_refuse_stray(common))
+    if (cli_refuse_stray(common, command))
         return false;
     if (given < command->least)
         cli_error("%s: missing argument; usage: quench %s [options] %s", command->name,
@@ -431,10 +438,12 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     return false;
 }
 
-bool cli_refuse_stray(const cli_common *common)
+bool cli_refuse_stray(const cli_common *common, const cli_command *command)
 {
+    char typed[CLI_TYPED_SIZE];
     if (common->before)
-        bad_number(common->before, common->arguments.at[common->arguments.count - 1]);
+        bad_number(common->before, cli_typed(typed, common, command, common->before->name),
+                   common->arguments.at[common->arguments.count - 1]);
     return common->before != NULL;
 }
 
@@ -503,7 +512,7 @@ static bool set_texts(const found *to, const cli_list *texts, const char *where)
 bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
              const char *where)
 {
-    bool *given = ((cli_common *)values)->given;
+    const char **given = ((cli_common *)values)->given;
     found f;
     if (!find_option(&f, values, command, name, strlen(name), true)) {
         const char *best = cli_nearest_option(command, name);
@@ -515,10 +524,10 @@ bool cli_set(void *values, const cli_command *command, const char *name, const c
         return true;
     if (f.option->type == CLI_FLAG) {
         const bool good = set_flag(&f, texts, where);
-        given[f.place] = *(const int *)f.field > 0;
+        given[f.place] = *(const int *)f.field > 0 ? "" : NULL;
         return good;
     }
-    given[f.place] = true;
+    given[f.place] = "";
     return set_texts(&f, texts, where);
 }
 

@@ -1,5 +1,7 @@
 /* quench quant: the model with the ends that the options want. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "quant.h"
 
@@ -68,4 +70,50 @@ int64_t quant_file_batch(const quant_values *v, const qn_model *model)
         return 0;
     }
     return asked ? v->run.ir_batch : cli_chip(&v->common) ? 1 : 0;
+}
+
+/* ---- What a scale file is to be read with ---------------------------------------------------- */
+
+static void add_word(char *out, size_t size, const char *word)
+{
+    const size_t length = strlen(out);
+    snprintf(out + length, size - length, "%s%s", length ? " " : "", word);
+}
+
+/* `each`: the name stands before every value. */
+static void add_values(char *out, size_t size, const char *name, const cli_list *values, bool each)
+{
+    if (values->count && !each)
+        add_word(out, size, name);
+    for (size_t i = 0; i < values->count; i++) {
+        if (each)
+            add_word(out, size, name);
+        add_word(out, size, values->at[i] ? values->at[i] : name);
+    }
+}
+
+char *quant_given(const quant_values *v)
+{
+    const cli_list *lists[] = {&v->edge.mean, &v->edge.std, &v->edge.outputs,
+                               &v->graph.origin.shapes, &v->graph.shapes};
+    static const char *const names[] = {"--mean", "--std", "-on", "-is", "--input-shape"};
+    enum { LISTS = sizeof names / sizeof *names, LAST = LISTS - 1, BATCH_SIZE = 32 };
+    char batch[BATCH_SIZE];
+    size_t size = 64 + sizeof batch;
+    for (size_t i = 0; i < LISTS; i++) {
+        for (size_t k = 0; k < lists[i]->count; k++)
+            size += 2 * sizeof "--input-shape" + (lists[i]->at[k] ? strlen(lists[i]->at[k]) : 0);
+    }
+    char *out = calloc(size, 1);
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < LISTS; i++)
+        add_values(out, size, names[i], lists[i], i == LAST);
+    if (v->run.ir_batch) {
+        snprintf(batch, sizeof batch, "-ib %lld", (long long)v->run.ir_batch);
+        add_word(out, size, batch);
+    }
+    if (v->quantize.real_outputs)
+        add_word(out, size, "-od");
+    return out;
 }
