@@ -1,33 +1,14 @@
 /* quench quant: the model with the ends that the options want. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "quant.h"
 
-static double *numbers_of(const cli_list *texts)
-{
-    double *numbers = calloc(texts->count + 1, sizeof *numbers);
-    for (size_t i = 0; numbers && i < texts->count; i++)
-        numbers[i] = strtod(texts->at[i], NULL);
-    return numbers;
-}
-
 qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *model, const quant_values *v)
 {
-    double *mean = numbers_of(&v->edge.mean), *std = numbers_of(&v->edge.std);
-    const qn_edit_options edit = {QN_OPTIONS_VERSION,
-                                  .mean = mean,
-                                  .std = std,
-                                  .n_mean = v->edge.mean.count,
-                                  .n_std = v->edge.std.count,
-                                  .outputs = v->edge.outputs.at,
-                                  .n_outputs = v->edge.outputs.count};
-    *out = NULL;
-    const qn_status status = mean && std ? qn_model_edit(out, cli->ctx, model, &edit) : QN_E_NOMEM;
-    cli->misused = status != QN_OK && (edit.n_mean || edit.n_outputs);
-    free(mean);
-    free(std);
+    const qn_status status = qn_model_edit(out, cli->ctx, model, &v->edit);
+    cli->misused = status != QN_OK && (v->edit.n_mean || v->edit.n_outputs);
     return status;
 }
 
@@ -57,63 +38,70 @@ static int64_t fixed_batch(const qn_model *model)
 
 int64_t quant_file_batch(const quant_values *v, const qn_model *model)
 {
-    if (cli_given(v, &cli_cmd_quant, "batch-size") && is_static(model) &&
-        v->batch > fixed_batch(model))
+    const int64_t batch = v->strategies.function.batch_size;
+    if (is_static(model) && batch > fixed_batch(model))
         cli_note(
             "--batch-size %lld: the model's batch is fixed at %lld, so it is run several times "
             "for each",
-            (long long)v->batch, (long long)fixed_batch(model));
-    const bool asked = cli_given(v, &cli_cmd_quant, "ir-batch");
+            (long long)batch, (long long)fixed_batch(model));
+    const int64_t asked = v->strategies.file.batch;
     if (is_static(model)) {
         if (asked)
             cli_note("--ir-batch has no effect here: the model's batch is fixed");
         return 0;
     }
-    return asked ? v->run.ir_batch : cli_chip(&v->common) ? 1 : 0;
+    return asked ? asked : cli_chip(&v->common) ? 1 : 0;
 }
 
 /* ---- What a scale file is to be read with ---------------------------------------------------- */
 
-static void add_word(char *out, size_t size, const char *word)
+static void put_numbers(FILE *out, const char *name, const double *at, size_t count)
 {
-    const size_t length = strlen(out);
-    snprintf(out + length, size - length, "%s%s", length ? " " : "", word);
+    if (count)
+        fprintf(out, " --%s", name);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, " %.9g", at[i]);
 }
 
-/* `each`: the name stands before every value. */
-static void add_values(char *out, size_t size, const char *name, const cli_list *values, bool each)
+static void put_shapes(FILE *out, const char *name, const qn_input_shape *shapes, size_t count)
 {
-    if (values->count && !each)
-        add_word(out, size, name);
-    for (size_t i = 0; i < values->count; i++) {
-        if (each)
-            add_word(out, size, name);
-        add_word(out, size, values->at[i] ? values->at[i] : name);
+    for (size_t i = 0; i < count; i++) {
+        const qn_input_shape *shape = &shapes[i];
+        fprintf(out, " --%s%s%s", name, shape->name ? " " : "", shape->name ? shape->name : "");
+        for (int32_t d = 0; d < shape->rank; d++)
+            fprintf(out, "%c%" PRId64, d || !shape->name ? (shape->name ? ',' : ' ') : ':',
+                    shape->dims[d]);
     }
+}
+
+static void put_given(FILE *out, const quant_values *v)
+{
+    const qn_graph_options *graph = &quant_options_of(v)->calibrate.graph;
+    put_numbers(out, "mean", v->edit.mean, v->edit.n_mean);
+    put_numbers(out, "std", v->edit.std, v->edit.n_std);
+    if (v->edit.n_outputs)
+        fprintf(out, " --output-name");
+    for (size_t i = 0; i < v->edit.n_outputs; i++)
+        fprintf(out, " %s", v->edit.outputs[i]);
+    put_shapes(out, "input-shapes", v->origin.shapes, v->origin.n_shapes);
+    put_shapes(out, "input-shape", graph->shapes, graph->n_shapes);
+    if (v->strategies.file.batch)
+        fprintf(out, " --ir-batch %" PRId64, v->strategies.file.batch);
+    if (quant_options_of(v)->real_outputs)
+        fprintf(out, " --output-dequant");
 }
 
 char *quant_given(const quant_values *v)
 {
-    const cli_list *lists[] = {&v->edge.mean, &v->edge.std, &v->edge.outputs,
-                               &v->graph.origin.shapes, &v->graph.shapes};
-    static const char *const names[] = {"--mean", "--std", "-on", "-is", "--input-shape"};
-    enum { LISTS = sizeof names / sizeof *names, LAST = LISTS - 1, BATCH_SIZE = 32 };
-    char batch[BATCH_SIZE];
-    size_t size = 64 + sizeof batch;
-    for (size_t i = 0; i < LISTS; i++) {
-        for (size_t k = 0; k < lists[i]->count; k++)
-            size += 2 * sizeof "--input-shape" + (lists[i]->at[k] ? strlen(lists[i]->at[k]) : 0);
-    }
-    char *out = calloc(size, 1);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
     if (!out)
         return NULL;
-    for (size_t i = 0; i < LISTS; i++)
-        add_values(out, size, names[i], lists[i], i == LAST);
-    if (v->run.ir_batch) {
-        snprintf(batch, sizeof batch, "-ib %lld", (long long)v->run.ir_batch);
-        add_word(out, size, batch);
-    }
-    if (v->quantize.real_outputs)
-        add_word(out, size, "-od");
-    return out;
+    put_given(out, v);
+    const bool good = !ferror(out);
+    if (fclose(out) == 0 && good)
+        return text;
+    free(text);
+    return NULL;
 }

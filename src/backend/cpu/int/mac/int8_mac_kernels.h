@@ -94,31 +94,18 @@ static void mac_epilogue_floats(const qi *sums, const qn_mac *m, const qn_mac_ti
 /* The commonest ends. */
 typedef enum mac_direct { MAC_USUAL, MAC_LIMITED, MAC_TWICE } mac_direct;
 
-/* Numbers of the filters of a vector. */
-typedef struct mac_filters {
-    qf scale, first_rounding;
-} mac_filters;
-
-Q_INLINE mac_filters mac_filters_load(const qn_q_epilogue *f, int64_t param, mac_direct kind)
-{
-    return (mac_filters){.scale = qf_load(f->scale + param),
-                         .first_rounding =
-                             kind == MAC_TWICE ? qf_load(f->first_rounding + param) : qf_set(0)};
-}
-
-Q_INLINE qi mac_rounded(qi sum, mac_filters f, mac_direct kind)
+Q_INLINE qi mac_rounded(qi sum, const q_twice *m, mac_direct kind)
 {
     const qf x = qi_float(sum);
-    return qf_round(kind == MAC_TWICE ? epilogue_twice(x, f.scale, f.first_rounding)
-                                      : qf_mul(x, f.scale));
+    return qf_round(kind == MAC_TWICE ? twice_rounded(x, m) : qf_mul(x, m->multiplier));
 }
 
 /* The same of two vectors, from the registers that the sums are in. */
 Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int patches,
                                   mac_direct kind)
 {
-    const mac_filters low = mac_filters_load(&m->epilogue, t->param, kind);
-    const mac_filters high = mac_filters_load(&m->epilogue, t->param + QI_LANES, kind);
+    const q_twice low = twice_load(&m->epilogue, t->param);
+    const q_twice high = twice_load(&m->epilogue, t->param + QI_LANES);
     const qi_limits limits = epilogue_limits(&m->epilogue);
     const int first = mac_half(patches);
     uint8_t *y = t->y[0];
@@ -126,8 +113,8 @@ Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_t
     for (int i = 0; i < patches; i += 2) {
         const int k = i + 1 < patches ? i + 1 : i; /* the last of an odd number goes twice */
         const qi a[4] = {
-            mac_rounded(sum[2 * i], low, kind), mac_rounded(sum[2 * i + 1], high, kind),
-            mac_rounded(sum[2 * k], low, kind), mac_rounded(sum[2 * k + 1], high, kind)};
+            mac_rounded(sum[2 * i], &low, kind), mac_rounded(sum[2 * i + 1], &high, kind),
+            mac_rounded(sum[2 * k], &low, kind), mac_rounded(sum[2 * k + 1], &high, kind)};
         uint8_t *at = i == first ? t->y[1] : y;
         uint8_t *next = k == i ? at : k == first ? t->y[1] : at + m->y_step;
         qi_store_halves(at, next, whole_pack(a, &limits, kind == MAC_USUAL));
