@@ -80,7 +80,7 @@ typedef struct cli_option {
     int several;
     /* Without a full stop */
     const char *help;
-    /* Of an option at hand: the word that it was given with; NULL or "": it is called by its name */
+    /* Of an option at hand: the word that it was given with; NULL or "": its name is */
     const char *typed;
 } cli_option;
 
@@ -138,8 +138,8 @@ typedef struct cli_common {
     cli_list arguments;
     /* With several numbers, right behind which the last argument stands; NULL: none */
     const cli_option *before;
-    /* [i]: the word that the i-th option of cli_field_at was given with, "-b" or "--bit-width=8"; "":
-     * it was in a file; NULL: it was not */
+    /* [i]: the word that option i of cli_field_at was given with, "-b" or "--bit-width=8"; "": it was
+     * in a file; NULL: it was not */
     const char **given;
     const cli_program *program;
     /* The file that more options came from; NULL: none */

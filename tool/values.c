@@ -74,7 +74,7 @@ void cli_value_free(const cli_option *option, void *field)
     free(l.at);
 }
 
-/* ---- Names in messages ------------------------------------------------------------------------ */
+/* ---- Names in messages ---------------------------------------------------------------------- */
 
 const char *cli_value_called(char out[CLI_TYPED_SIZE], const cli_option *option)
 {
