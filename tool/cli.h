@@ -138,8 +138,8 @@ typedef struct cli_common {
     cli_list arguments;
     /* With several numbers, right behind which the last argument stands; NULL: none */
     const cli_option *before;
-    /* [i]: the word that option i of cli_field_at was given with, "-b" or "--bit-width=8"; "": it was
-     * in a file; NULL: it was not */
+    /* [i]: the word that option i of cli_field_at was given with, "-b" or "--bit-width=8"; "": in
+     * a file; NULL: not at all */
     const char **given;
     const cli_program *program;
     /* The file that more options came from; NULL: none */
