@@ -121,7 +121,9 @@ static void pad(pool *p, qn_value *x)
         pads[4 + d] = pick(f, 2) ? pick(f, d == 1 ? 9 : 3) : 0;
     }
     qn_value *const in[] = {x, add_ints(f, pads, 8), add_number(f, 0.5)};
-    put(p, result_of(add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in)));
+    qn_node *node = add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in);
+    ((qn_pad_attrs *)node->attrs)->mode = pick(f, 3) ? QN_PAD_CONSTANT : 1 + pick(f, 3);
+    put(p, result_of(node));
 }
 
 /* ---- Element-wise ---------------------------------------------------------------------------- */

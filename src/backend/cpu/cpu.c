@@ -43,6 +43,7 @@ static const struct {
     {&qn_op_Not, qn_claim_not},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
+    {&qn_op_Pad, qn_claim_pad_modes},
     {&qn_op_QLinearConv, qn_claim_q_conv_concat},
     {&qn_op_QLinearConv, qn_claim_q_conv},
     {&qn_op_QLinearConv, qn_claim_q_conv_3d},

@@ -70,8 +70,8 @@ qn_claim_fn qn_claim_attention, qn_claim_split_attention;
 qn_claim_fn qn_claim_recurrent;
 /* QuantizeLinear and DequantizeLinear in a row. (fake_quant.c) */
 qn_claim_fn qn_claim_fake_quant;
-/* Pad with constants. (pad.c) */
-qn_claim_fn qn_claim_pad;
+/* Pad with constants, and with what is there. (pad.c, pad_modes.c) */
+qn_claim_fn qn_claim_pad, qn_claim_pad_modes;
 /* Transpose of any element type. (transpose.c) */
 qn_claim_fn qn_claim_transpose;
 /* GridSample and RoiAlign of float32. (grid_sample.c, roi_align.c) */
