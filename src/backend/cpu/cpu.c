@@ -26,6 +26,7 @@ static const struct {
     {&qn_op_DynamicQuantizeLinear, qn_claim_q_dynamic},
     {&qn_op_Flatten, qn_claim_reshape},
     {&qn_op_GRU, qn_claim_recurrent},
+    {&qn_op_Gather, qn_claim_gather},
     {&qn_op_GlobalAveragePool, qn_claim_mean_last},
     {&qn_op_GridSample, qn_claim_grid_sample},
     {&qn_op_GroupNormalization, qn_claim_channel_norm},

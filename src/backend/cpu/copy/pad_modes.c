@@ -1,5 +1,5 @@
-/* Pad with what the tensor itself has (reflect, edge, wrap): what each place of a dim shows is known
- * when the plan is made, so that rows are copied whole and their ends number by number. */
+/* Pad with what the tensor itself has (reflect, edge, wrap): what each place of a dim shows is
+ * known when the plan is made, so that rows are copied whole and their ends number by number. */
 #include "backend/cpu/copy/parts.h"
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/int/elementwise/q_elementwise.h"
@@ -20,7 +20,7 @@ typedef struct pad_state {
     int64_t dims[DIMS];
     /* The bytes from the tensor's begin to what each place of a dim shows. */
     int64_t *shown[DIMS];
-    /* Of the last dim: where the inside begins and how long it is; the number of rows. */
+    /* Where the inside of a row begins and how long it is; the number of rows. */
     int64_t before, inside, rows;
 } pad_state;
 
