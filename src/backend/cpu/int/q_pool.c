@@ -12,7 +12,7 @@ enum { MOST_TAPS = 1024, DEPTH = 0, DOWN = 1, ACROSS = 2 };
 
 typedef struct pool_state {
     const qn_q_kernels *kernels;
-    /* Of two dimensions the depth is 1. */
+    /* In two dimensions the depth is 1. */
     qn_geometry g;
     bool mean, with_pads;
     /* Bytes of an element. */
@@ -50,8 +50,8 @@ static int64_t padded(const qn_geometry *g, int d, int64_t at)
     return QN_MIN(g->kernel[d], (g->in[d] + g->pad_end[d] - start + step - 1) / step);
 }
 
-/* The taps of a row's windows: the kernel's planes [front, back) and rows [top, low). Windows that lie
- * in the map from left to right have the same offsets, from the window's own place on. */
+/* The taps of a row's windows: the kernel's planes [front, back) and rows [top, low). Windows that
+ * lie in the map from left to right have the same offsets, from the window's own place on. */
 typedef struct pool_row {
     int64_t plane, front, back;
     int64_t row, top, low;
