@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "pass/norms.h"
 
 /* One star is remembered: a later one makes the earlier one's choice final. */
 bool qn_pattern_fits(const char *pattern, const char *text)
@@ -100,7 +101,7 @@ static bool writes(const qn_node *node, const char *name)
 
 static const char *why_slow(const qn_node *node)
 {
-    return node->op == &qn_op_LayerNormalization
+    return node->op == &qn_op_LayerNormalization || qn_is_rms_norm(node)
                ? "it is as fast in float, and the outputs are more exact"
                : "it is slower in integers than in float";
 }

@@ -1,6 +1,7 @@
 /* What searches share: opened, closed, and the order in which they come. */
 #include "quantize/search.h"
 
+#include "pass/norms.h"
 #include "quantize/accuracy_budget.h"
 #include "quantize/layer_times.h"
 #include "quantize/mixed_precision.h"
@@ -91,7 +92,7 @@ static qn_status leave_norms(qn_search *s)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         products += n->integer && n->quant_class == QN_CLASS_MAC;
-        if (n->integer && n->node->op == &qn_op_LayerNormalization)
+        if (n->integer && (n->node->op == &qn_op_LayerNormalization || qn_is_rms_norm(n->node)))
             names[count++] = n->node->out[0]->name;
     }
     if (!count || !products)
