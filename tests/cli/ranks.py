@@ -48,7 +48,8 @@ def same(a, b):
 
 
 def leftovers(output):
-    return sorted(name for name in os.listdir(".") if name.startswith(output + ".part"))
+    """Checkpoints; a process that is killed while it writes one leaves a file of its own beside it."""
+    return sorted(name for name in os.listdir(".") if name.startswith(output + ".part") and ".tmp-" not in name)
 
 
 def any_number_of_ranks_gives_the_same_file():
