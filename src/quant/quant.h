@@ -153,6 +153,15 @@ typedef struct qn_quant_settings {
     int table_bits;
 } qn_quant_settings;
 
+/* settings.c: the settings that options ask for. */
+QN_MUST_CHECK qn_status qn_quant_settings_of(qn_quant_settings *out, qn_context *ctx,
+                                             const qn_quantize_options *options);
+/* The options that ask for the settings, as far as results tell them (`.result`); what makes no
+ * difference to the result is zero. */
+struct qn_param_options;
+qn_quantize_options qn_quant_settings_options(const qn_quant_settings *settings,
+                                              const struct qn_param_options *params);
+
 /* ---- The quantizer: what is known of each node and value ------------------------------------- */
 
 typedef enum qn_quant_class {

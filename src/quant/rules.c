@@ -334,7 +334,8 @@ static bool is_inside_function(const qn_quantizer *q, const qn_quant_node *from,
     if (to->node->op != &qn_op_Swish && to->node->op != &qn_op_LeakyRelu)
         return false; /* a table is faster there, and with its range chosen behind it as exact */
     return q->settings.profile->rounds_after_function && product && from->integer && to->integer &&
-           from->bits == 8 && to->bits == 8 && qn_qdq_fuses_activation(to->node) &&
+           !qn_width_is_fine(qn_width_of_bits(from->bits)) &&
+           !qn_width_is_fine(qn_width_of_bits(to->bits)) && qn_qdq_fuses_activation(to->node) &&
            from->node->op != &qn_op_ConvTranspose;
 }
 
