@@ -13,8 +13,8 @@ const qn_option *qn_options_recorded(const qn_option_table *table, size_t i);
  * where one may write. False when memory is short. */
 bool qn_options_put(qn_json *object, qn_context *ctx, const qn_option_table *table,
                     const void *options);
-/* Members that are there, into a struct that has its standards; lists lie in the arena, texts in the
- * document. Fails, with the place, where a value is none that may be. */
+/* Members that are there, into a struct that has its standards; lists lie in the arena, texts in
+ * the document. Fails, with the place, where a value is none that may be. */
 QN_MUST_CHECK qn_status qn_options_read(void *options, qn_arena *arena,
                                         const qn_option_table *table, const qn_json_place *object);
 /* Adds the row's value as people read it; false, with nothing added, where it is not told. */

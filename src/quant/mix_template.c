@@ -85,7 +85,7 @@ static int by_distance(const void *a, const void *b)
     return ((*x)->place > (*y)->place) - ((*x)->place < (*y)->place);
 }
 
-/* ---- More bits at the ends -------------------------------------------------------------------- */
+/* ---- More bits at the ends ------------------------------------------------------------------- */
 
 static end_node *end_of(const ends *e, const qn_quant_node *n)
 {

@@ -17,7 +17,7 @@ typedef struct qn_layer {
     double sensitivity;
     /* Multiply-accumulates and numbers written, of one sample */
     double work;
-    /* That it has instead of the width asked for; QN_LAYER_FLOAT, 0: as asked */
+    /* The width that it has instead of the one asked for, or QN_LAYER_FLOAT; 0: as asked */
     int bits;
     /* The ranges of its values are all that was seen */
     bool min_max;

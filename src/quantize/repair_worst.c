@@ -123,7 +123,8 @@ static qn_status try_cure(double *error, repair *f, qn_layer *l, cure c)
     return status;
 }
 
-/* Another range costs nothing while running: it is taken where it is nearly as good as more bits. */
+/* Another range costs nothing while running: it is taken where it is nearly as good as more
+ * bits. */
 static qn_status find_cure(cure *out, repair *f, qn_layer *l)
 {
     const double before = f->now;
