@@ -311,6 +311,8 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n);
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
+/* shared_params.c: finds the values that share parameters, a part of the rules. */
+void qn_quant_share(qn_quantizer *q);
 /* The type of a root's integers. */
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root);
 /* The class of the node's operator, the QN_CAN_... flags that the target needs for it, and the
