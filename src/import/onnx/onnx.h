@@ -33,8 +33,8 @@ typedef struct qn_onnx_import {
     qn_names files;
     /* "domain:name:overload" -> FunctionProto */
     qn_names functions;
-    /* Of all graphs, in the tree's arena: a ring in the order in which they were begun, and the one
-     * that was last begun or upgraded */
+    /* The tables of all graphs, in the tree's arena: a ring in the order in which they were begun,
+     * of which this is the last one begun or upgraded */
     qn_onnx_node_opsets *node_opsets;
     /* Nodes that came out of functions */
     size_t inlined;
