@@ -156,9 +156,10 @@ static qn_status choose_ends(qn_quantizer *q, double ratio)
         status = measure(&e);
     if (status == QN_OK)
         status = promote_ends(&e, ratio);
+    const int wider = qn_profile_wider(q->settings.profile, QN_WIDTH_STANDARD);
+    const int more = wider ? wider : qn_width_beyond(QN_WIDTH_STANDARD);
     for (size_t i = 0; i < q->n_nodes && status == QN_OK; i++)
-        q->nodes[i].bits =
-            e.at[i].promoted ? qn_width_beyond(QN_WIDTH_STANDARD) : QN_WIDTH_STANDARD;
+        q->nodes[i].bits = e.at[i].promoted ? more : QN_WIDTH_STANDARD;
     qn_mix_constraints_free(&e.bonds, q);
     qn_free(q->ctx, e.at);
     return status;
