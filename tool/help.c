@@ -63,8 +63,9 @@ static const double endless = 1e9;
 /* Zero and NULL are what the help calls the default, if anything does. */
 static bool has_standard(const cli_option *option)
 {
-    return option->standard && !(option->library && (strcmp(option->standard, "0") == 0 ||
-                                                     strcmp(option->standard, "NULL") == 0));
+    return option->standard && !strstr(option->help, "default:") &&
+           !(option->library &&
+             (strcmp(option->standard, "0") == 0 || strcmp(option->standard, "NULL") == 0));
 }
 
 /* The help with words, range and default. */

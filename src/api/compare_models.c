@@ -12,6 +12,8 @@ typedef struct models {
     qn_layer_report c;
     qn_calibrate_options run;
     qn_calibration data;
+    /* As its file has it */
+    const qn_model *real;
     /* Passes done */
     qn_model *quantized;
     qn_layer_comparison comparison;
@@ -27,6 +29,41 @@ static qn_status take(void *user, const qn_compared_tensor *tensor, qn_compared_
                                side == QN_SIDE_SINGLE);
 }
 
+static qn_status add_names(qn_layer_report *c, qn_compare_row *row,
+                           const qn_compared_tensor *tensor)
+{
+    size_t most = 1;
+    for (size_t i = 0; i < tensor->n_inside; i++)
+        most += 1 + (size_t)tensor->inside[i]->n_out;
+    const char **names = qn_arena_array(&c->arena, most, sizeof *names),
+               **ops = qn_arena_array(&c->arena, most, sizeof *ops);
+    if (!names || !ops)
+        return qn_fail_nomem(c->ctx);
+    for (size_t i = 0; i < tensor->n_inside; i++) {
+        const qn_node *node = tensor->inside[i];
+        ops[row->n_ops++] = node->op->name;
+        names[row->n_names++] = node->name;
+        for (int32_t k = 0; k < node->n_out; k++) {
+            if (node->out[k])
+                names[row->n_names++] = node->out[k]->name;
+        }
+    }
+    row->op = tensor->op;
+    row->names = names;
+    row->ops = ops;
+    return QN_OK;
+}
+
+/* The first sample tells which tensors both networks compute, and so what is fused in them. */
+static qn_status choose(models *m)
+{
+    qn_layer_report *c = &m->c;
+    QN_TRY(qn_layer_comparison_find_nodes(&m->comparison, m->real->graph));
+    for (size_t i = 0; i < c->count; i++)
+        QN_TRY(add_names(c, &c->rows[i], &m->comparison.at[i]));
+    return qn_layer_report_choose(c);
+}
+
 static qn_status run(qn_layer_report *c)
 {
     models *m = c->user;
@@ -37,6 +74,8 @@ static qn_status run(qn_layer_report *c)
         QN_TRY(qn_check_cancel(c->ctx));
         QN_TRY(source->read(source->user, c->ctx, 0, i, &inputs));
         QN_TRY(qn_layer_comparison_run(&m->comparison, inputs, m->data.n_inputs, !c->drawing));
+        if (i == 0 && !c->drawing)
+            QN_TRY(choose(m));
         qn_progress(c->ctx, c->drawing ? "histograms" : "comparison", i + 1, c->samples);
     }
     return QN_OK;
@@ -114,7 +153,8 @@ qn_status qn_compare_models(qn_report **out, qn_context *ctx, qn_model *real, qn
                       .left = real->path ? real->path : "float model",
                       .right = quantized->path ? quantized->path : "quantized model",
                       .run = run},
-                .run = o->run};
+                .run = o->run,
+                .real = real};
     m.c.user = &m;
     qn_arena_init(&m.c.arena, &ctx->allocator);
     qn_status status = open_models(&m, real, quantized);

@@ -142,8 +142,10 @@ static qn_status report_missing(dumps *d)
 static qn_status run(qn_layer_report *c)
 {
     dumps *d = c->user;
-    if (!c->drawing)
+    if (!c->drawing) {
+        QN_TRY(qn_layer_report_choose(c));
         QN_TRY(report_missing(d));
+    }
     for (size_t i = 0; i < d->sides[0].count; i++) {
         const qn_dump_file *left = &d->sides[0].files[i];
         if (!d->right[i] || !c->rows[i].chosen || (c->drawing && !c->rows[i].drawn))
@@ -172,6 +174,10 @@ static qn_status make_rows(dumps *d)
                                              .name = f->name,
                                              .node = f->node,
                                              .op = f->op,
+                                             .names = f->names,
+                                             .ops = f->ops,
+                                             .n_names = f->n_names,
+                                             .n_ops = f->n_ops,
                                              .dtype = f->dtype,
                                              .scale = f->scale,
                                              .zero = f->zero,

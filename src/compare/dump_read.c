@@ -117,6 +117,26 @@ static qn_status read_integers(qn_dump_file *f, const qn_json_place *row)
     return QN_OK;
 }
 
+static qn_status read_texts(const char ***out, size_t *count, reading *r, const qn_json_place *row,
+                            const char *key)
+{
+    qn_json_place list;
+    size_t length = 0;
+    if (!qn_json_find(&list, row, key))
+        return QN_OK;
+    QN_TRY(qn_json_length(&length, &list));
+    *out = qn_arena_array(r->arena, length + 1, sizeof **out);
+    QN_TRY_ALLOC(r->ctx, *out);
+    for (; *count < length; (*count)++) {
+        const qn_json_place item = qn_json_element(&list, *count);
+        const char *text = NULL;
+        QN_TRY(qn_json_get_text(&text, &item));
+        (*out)[*count] = qn_arena_text(r->arena, text, strlen(text));
+        QN_TRY_ALLOC(r->ctx, (*out)[*count]);
+    }
+    return QN_OK;
+}
+
 /* A file of the folder: an index may come from anywhere. */
 static qn_status read_path(qn_dump_file *f, reading *r, const qn_json_place *row, const char *side)
 {
@@ -142,6 +162,8 @@ static qn_status read_row(reading *r, const qn_json_place *row)
     QN_TRY(qn_json_member_copy(&f->name, r->arena, row, "tensor"));
     QN_TRY(qn_json_member_copy(&f->node, r->arena, row, "node"));
     QN_TRY(qn_json_member_copy(&f->op, r->arena, row, "operator"));
+    QN_TRY(read_texts(&f->names, &f->n_names, r, row, "names"));
+    QN_TRY(read_texts(&f->ops, &f->n_ops, r, row, "operators"));
     if (qn_json_find(&item, row, "index"))
         QN_TRY(qn_json_get_int(&f->index, &item, 0, INT32_MAX));
     QN_TRY(read_integers(f, row));

@@ -10,6 +10,9 @@ typedef struct qn_dump_file {
     const char *name;
     /* "": not known */
     const char *node, *op;
+    /* As of qn_compare_row */
+    const char **names, **ops;
+    size_t n_names, n_ops;
     /* Stem: name of the file without its ending */
     const char *path, *stem;
     /* The type that qn_compare_row has */

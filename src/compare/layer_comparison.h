@@ -30,6 +30,10 @@ typedef struct qn_compared_tensor {
     size_t room;
     /* The quantized plan of the sample at hand had it */
     bool met;
+    /* The nodes of the float model as its file has it that make this tensor of other compared ones;
+     * see qn_layer_comparison_find_nodes */
+    const qn_node **inside;
+    size_t n_inside;
 } qn_compared_tensor;
 
 /* Which network: in SINGLE each layer of the quantized one reads the float network's values, as
@@ -83,6 +87,11 @@ QN_MUST_CHECK qn_status qn_layer_comparison_read_metadata(qn_layer_comparison *c
 QN_MUST_CHECK qn_status qn_layer_comparison_run(qn_layer_comparison *comparison,
                                                 const qn_tensor *inputs, size_t n_inputs,
                                                 bool single);
+/* After a run: fills `inside` of the tensors that it met from the graph of the file, whose nodes
+ * must live as long, and names products before what was fused with them: `op` "Conv+Clip".
+ * (fused_layers.c) */
+QN_MUST_CHECK qn_status qn_layer_comparison_find_nodes(qn_layer_comparison *comparison,
+                                                       const qn_graph *graph);
 void qn_layer_comparison_close(qn_layer_comparison *comparison);
 
 #endif

@@ -141,24 +141,38 @@ static qn_status write_all(qn_layer_report *c, const char *folder)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static bool fits_one(const char *const *patterns, size_t count, const char *a, const char *b)
+static bool fits_any(const char *pattern, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (qn_pattern_fits(patterns[i], a) || qn_pattern_fits(patterns[i], b))
+        if (qn_pattern_fits(pattern, texts[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool fits_name(const char *pattern, const qn_compare_row *row)
+{
+    return qn_pattern_fits(pattern, row->name) || qn_pattern_fits(pattern, row->node) ||
+           fits_any(pattern, row->names, row->n_names);
+}
+
+static bool fits_operator(const char *pattern, const qn_compare_row *row)
+{
+    const char *last = strrchr(row->op, '+');
+    return qn_pattern_fits(pattern, row->op) || (last && qn_pattern_fits(pattern, last + 1)) ||
+           fits_any(pattern, row->ops, row->n_ops);
+}
+
+typedef bool fits_fn(const char *pattern, const qn_compare_row *row);
+
+static bool is_wanted(const qn_compare_row *row, fits_fn *fits, const char *const *patterns,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fits(patterns[i], row))
             return true;
     }
     return count == 0;
-}
-
-static void choose(qn_layer_report *c)
-{
-    const qn_compare_options *o = c->options;
-    for (size_t i = 0; i < c->count; i++) {
-        qn_compare_row *row = &c->rows[i];
-        row->chosen = fits_one(o->names, o->n_names, row->name, row->node) &&
-                      fits_one(o->operators, o->n_operators, row->op, row->op) &&
-                      row->index >= o->first && (o->last < 0 || row->index <= o->last);
-    }
 }
 
 /* Every pattern must choose something: a misspelt name would else look like a good result. */
@@ -170,13 +184,24 @@ static qn_status check_names(const qn_layer_report *c)
         const char *const *pattern = op ? &o->operators[k - o->n_names] : &o->names[k];
         bool found = false;
         for (size_t i = 0; i < c->count && !found; i++)
-            found = op ? fits_one(pattern, 1, c->rows[i].op, c->rows[i].op)
-                       : fits_one(pattern, 1, c->rows[i].name, c->rows[i].node);
+            found = is_wanted(&c->rows[i], op ? fits_operator : fits_name, pattern, 1);
         if (!found)
             return qn_fail(c->ctx, QN_E_OPTION, "%s '%s' fits no layer that both sides have",
                            op ? "`operators`" : "`names`", *pattern);
     }
     return QN_OK;
+}
+
+qn_status qn_layer_report_choose(qn_layer_report *c)
+{
+    const qn_compare_options *o = c->options;
+    for (size_t i = 0; i < c->count; i++) {
+        qn_compare_row *row = &c->rows[i];
+        row->chosen = is_wanted(row, fits_name, o->names, o->n_names) &&
+                      is_wanted(row, fits_operator, o->operators, o->n_operators) &&
+                      row->index >= o->first && (o->last < 0 || row->index <= o->last);
+    }
+    return check_names(c);
 }
 
 static qn_status fail_empty(const qn_layer_report *c)
@@ -203,8 +228,8 @@ static void choose_drawn(qn_layer_report *c)
 static qn_status work(qn_report *report, qn_layer_report *c)
 {
     const qn_compare_options *o = c->options;
-    choose(c);
-    QN_TRY(check_names(c));
+    for (size_t i = 0; i < c->count; i++)
+        c->rows[i].chosen = true;
     QN_TRY(c->run(c));
     QN_TRY(qn_layer_report_judge(c));
     if (c->n_order == 0)

@@ -14,6 +14,9 @@ typedef struct qn_compare_row {
     int64_t index;
     /* Node and op "": not known */
     const char *name, *node, *op;
+    /* Tensors, nodes and operators of the float model that are fused in this layer */
+    const char *const *names, *const *ops;
+    size_t n_names, n_ops;
     /* The type of the integers; QN_UNDEFINED: none */
     qn_dtype dtype;
     float scale;
@@ -43,6 +46,13 @@ typedef struct qn_compare_gap {
     const char *name, *why;
 } qn_compare_gap;
 
+/* What layers are sorted by. */
+typedef struct qn_compare_measure {
+    const char *name;
+    /* The larger the worse; NULL: the network's order */
+    double (*of)(const qn_compare_row *row);
+} qn_compare_measure;
+
 typedef struct qn_layer_report qn_layer_report;
 struct qn_layer_report {
     qn_context *ctx;
@@ -56,9 +66,10 @@ struct qn_layer_report {
     /* [count]: the chosen ones as sorted */
     qn_compare_row **order;
     size_t n_order;
-    /* The chosen ones, the worst first */
+    /* The chosen ones, the worst first, by the same measure if one was asked for */
     qn_compare_row **worst;
     size_t n_worst;
+    const qn_compare_measure *measure;
     qn_compare_gap *gaps;
     size_t n_gaps, gaps_capacity;
     /* The second time: histograms */
@@ -72,6 +83,9 @@ struct qn_layer_report {
 QN_MUST_CHECK qn_status qn_layer_report_add(qn_layer_report *c, qn_compare_row *row,
                                             const qn_tensor *left, const qn_tensor *right,
                                             bool single);
+/* Which rows the options mean: `run` calls it, the first time, as soon as names and operators of
+ * the rows are known. Until then all are chosen. */
+QN_MUST_CHECK qn_status qn_layer_report_choose(qn_layer_report *c);
 /* A layer that cannot be compared. */
 QN_MUST_CHECK qn_status qn_layer_report_gap(qn_layer_report *c, const char *name, const char *why);
 /* The caller has set rows and run. Measures, chooses, sorts, reports and writes the files. */
@@ -81,6 +95,8 @@ QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c)
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
+/* What puts a layer among the worst: the measure that was asked for, else that error. */
+double qn_compare_row_worth(const qn_layer_report *c, const qn_compare_row *row);
 /* What would help a layer of integers, with so much of its own error due to what lies beyond their
  * ends. */
 const char *qn_compare_row_advice(const qn_compare_row *row);

@@ -9,10 +9,10 @@
 /* More bars than these are no picture any more: then the worst layers are shown, in their order. */
 enum { MOST_BARS = 100 };
 
-/* The error that the MOST_BARS-th worst layer has: those below it are not drawn. */
+/* What the MOST_BARS-th worst layer is worth: those below it are not drawn. */
 static double least_drawn(const qn_layer_report *c)
 {
-    return c->n_worst > MOST_BARS ? qn_compare_row_error(c->worst[MOST_BARS - 1]) : -1;
+    return c->n_worst > MOST_BARS ? qn_compare_row_worth(c, c->worst[MOST_BARS - 1]) : -1;
 }
 
 static void list_bars(qn_bars *out, qn_bar *at, const qn_layer_report *c)
@@ -21,7 +21,7 @@ static void list_bars(qn_bars *out, qn_bar *at, const qn_layer_report *c)
     out->at = at;
     for (size_t i = 0; i < c->n_order && out->count < MOST_BARS; i++) {
         const qn_compare_row *row = c->order[i];
-        if (row->through || qn_compare_row_error(row) < least)
+        if (row->through || qn_compare_row_worth(c, row) < least)
             continue;
         at[out->count++] =
             (qn_bar){.name = row->name,

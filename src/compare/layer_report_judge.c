@@ -12,12 +12,6 @@
  * the middle. */
 static const double much = 0.02, times = 3;
 
-typedef struct order_row {
-    const char *name;
-    /* The larger the worse; NULL: the network's order */
-    double (*of)(const qn_compare_row *row);
-} order_row;
-
 static double by_mre(const qn_compare_row *row)
 {
     return qn_errors_mre(&row->all);
@@ -48,9 +42,15 @@ double qn_compare_row_error(const qn_compare_row *row)
     return qn_errors_rmse(row->single.count ? &row->single : &row->all);
 }
 
-static const order_row orders[] = {
+static const qn_compare_measure orders[] = {
     {"index", NULL},   {"single", qn_compare_row_error}, {"mre", by_mre},  {"cos", by_cos},
     {"rmse", by_rmse}, {"maxdiff", by_maxdiff},          {"bias", by_bias}};
+
+double qn_compare_row_worth(const qn_layer_report *c, const qn_compare_row *row)
+{
+    const double worth = c->measure->of ? c->measure->of(row) : qn_compare_row_error(row);
+    return isnan(worth) ? INFINITY : worth;
+}
 
 const char *qn_compare_order(size_t i)
 {
@@ -72,16 +72,12 @@ static int by_worth(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-/* NaN counts as the worst. */
-static qn_status sort_rows(qn_compare_row **out, const qn_layer_report *c, size_t count,
-                           double (*of)(const qn_compare_row *))
+static qn_status sort_rows(qn_compare_row **out, const qn_layer_report *c, size_t count, bool worst)
 {
     sorted *all = qn_alloc_zero(c->ctx, count + 1, sizeof *all);
     QN_TRY_ALLOC(c->ctx, all);
-    for (size_t i = 0; i < count; i++) {
-        const double worth = of ? of(out[i]) : -(double)out[i]->index;
-        all[i] = (sorted){isnan(worth) ? INFINITY : worth, out[i]};
-    }
+    for (size_t i = 0; i < count; i++)
+        all[i] = (sorted){worst ? qn_compare_row_worth(c, out[i]) : -(double)out[i]->index, out[i]};
     qsort(all, count, sizeof *all, by_worth);
     for (size_t i = 0; i < count; i++)
         out[i] = all[i].row;
@@ -89,11 +85,11 @@ static qn_status sort_rows(qn_compare_row **out, const qn_layer_report *c, size_
     return QN_OK;
 }
 
-static qn_status find_order(const order_row **out, const qn_layer_report *c)
+static qn_status find_measure(qn_layer_report *c)
 {
     const char *name = c->options->sort ? c->options->sort : orders[0].name;
     for (size_t i = 0; i < QN_COUNT_OF(orders); i++) {
-        *out = &orders[i];
+        c->measure = &orders[i];
         if (strcmp(orders[i].name, name) == 0)
             return QN_OK;
     }
@@ -115,16 +111,38 @@ const char *qn_compare_row_advice(const qn_compare_row *row)
     return !width || qn_width_is_fine(width) ? "float" : "16 bits";
 }
 
-/* The worst first. */
-static void advise(qn_layer_report *c)
+static int by_size(const void *a, const void *b)
 {
-    const double middle = c->n_worst ? qn_compare_row_error(c->worst[c->n_worst / 2]) : 0;
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+/* The error of the layer in the middle. */
+static qn_status find_middle(double *out, const qn_layer_report *c)
+{
+    double *errors = qn_alloc_zero(c->ctx, c->n_worst + 1, sizeof *errors);
+    QN_TRY_ALLOC(c->ctx, errors);
+    for (size_t i = 0; i < c->n_worst; i++) {
+        const double error = qn_compare_row_error(c->worst[i]);
+        errors[i] = isnan(error) ? INFINITY : error;
+    }
+    qsort(errors, c->n_worst, sizeof *errors, by_size);
+    *out = errors[c->n_worst / 2];
+    qn_free(c->ctx, errors);
+    return QN_OK;
+}
+
+static qn_status advise(qn_layer_report *c)
+{
+    double middle = 0;
+    QN_TRY(find_middle(&middle, c));
     for (size_t i = 0; i < c->n_worst; i++) {
         qn_compare_row *row = c->worst[i];
         const double error = qn_compare_row_error(row);
         if (row->single.count && !row->through && error > much && error > times * middle)
             row->advice = qn_compare_row_advice(row);
     }
+    return QN_OK;
 }
 
 static qn_status report_bad(qn_layer_report *c, const qn_compare_row *row)
@@ -137,14 +155,15 @@ static qn_status report_bad(qn_layer_report *c, const qn_compare_row *row)
 
 qn_status qn_layer_report_judge(qn_layer_report *c)
 {
-    const order_row *order = NULL;
-    QN_TRY(find_order(&order, c));
+    QN_TRY(find_measure(c));
     c->order = qn_arena_array(&c->arena, c->count + 1, sizeof(qn_compare_row *));
     c->worst = qn_arena_array(&c->arena, c->count + 1, sizeof(qn_compare_row *));
     if (!c->order || !c->worst)
         return qn_fail_nomem(c->ctx);
     for (size_t i = 0; i < c->count; i++) {
         qn_compare_row *row = &c->rows[i];
+        if (!row->chosen)
+            continue;
         if (row->all.bad)
             QN_TRY(report_bad(c, row));
         if (!row->all.count)
@@ -153,8 +172,7 @@ qn_status qn_layer_report_judge(qn_layer_report *c)
         if (!row->through)
             c->worst[c->n_worst++] = row;
     }
-    QN_TRY(sort_rows(c->order, c, c->n_order, order->of));
-    QN_TRY(sort_rows(c->worst, c, c->n_worst, qn_compare_row_error));
-    advise(c);
-    return QN_OK;
+    QN_TRY(sort_rows(c->order, c, c->n_order, c->measure->of != NULL));
+    QN_TRY(sort_rows(c->worst, c, c->n_worst, true));
+    return advise(c);
 }

@@ -74,6 +74,12 @@ static const char *type_words(const qn_compare_row *row)
     return row->dtype == QN_UNDEFINED ? "float" : qn_dtype_name(row->dtype);
 }
 
+/* Asked for, or what the layers are sorted by ("maxdiff": both of its columns). */
+static bool is_shown(const qn_layer_report *c, const measure *m)
+{
+    return m->is_on(c->options) || strncmp(m->key, c->measure->name, strlen(c->measure->name)) == 0;
+}
+
 /* ---- Reports --------------------------------------------------------------------------------- */
 
 static void report_measures(qn_item *item, const qn_layer_report *c, const qn_compare_row *row,
@@ -84,7 +90,7 @@ static void report_measures(qn_item *item, const qn_layer_report *c, const qn_co
         singles = singles || c->rows[i].single.count;
     for (size_t i = 0; i < QN_COUNT_OF(measures); i++) {
         const measure *m = &measures[i];
-        if (!full && !m->is_on(c->options))
+        if (!full && !is_shown(c, m))
             continue;
         if (singles && m->single_key)
             qn_item_real(item, m->single_key, row->single.count ? m->of(&row->single) : NAN,
@@ -122,8 +128,8 @@ static void report_details(qn_item *item, const qn_compare_row *row, int level)
 
 static const char *bar_of(char out[BAR + 1], const qn_layer_report *c, const qn_compare_row *row)
 {
-    const double most = c->n_worst ? qn_compare_row_error(c->worst[0]) : 0;
-    const double share = most > 0 ? fmin(qn_compare_row_error(row) / most, 1) : 0;
+    const double most = c->n_worst ? qn_compare_row_worth(c, c->worst[0]) : 0;
+    const double share = most > 0 ? fmin(qn_compare_row_worth(c, row) / most, 1) : 0;
     const size_t length = (size_t)lround(share * BAR);
     memset(out, '#', length);
     out[length] = 0;
@@ -153,6 +159,16 @@ static void report_layers(qn_item *root, const qn_layer_report *c, bool full)
     }
 }
 
+/* Beside rmse, which every row of the worst layers has. */
+static void report_sorted_by(qn_item *item, const qn_layer_report *c, const qn_compare_row *row)
+{
+    for (size_t i = 0; i < QN_COUNT_OF(measures); i++) {
+        const measure *m = &measures[i];
+        if (is_shown(c, m) && !m->is_on(c->options) && strcmp(m->key, "rmse") != 0)
+            qn_item_real(item, m->key, m->of(&row->all), DECIMALS);
+    }
+}
+
 static void report_worst(qn_item *root, const qn_layer_report *c)
 {
     const size_t shown = (size_t)QN_MAX(QN_MIN((int64_t)c->n_worst, c->options->shown), 0);
@@ -166,6 +182,7 @@ static void report_worst(qn_item *root, const qn_layer_report *c)
         if (row->single.count)
             qn_item_real(item, "single_rmse", qn_errors_rmse(&row->single), DECIMALS);
         qn_item_real(item, "rmse", qn_errors_rmse(&row->all), DECIMALS);
+        report_sorted_by(item, c, row);
         if (row->single.count)
             qn_item_text(item, "advice", row->advice ? row->advice : "");
     }

@@ -409,7 +409,7 @@ qn_status qn_input_config_steps(qn_preprocess *out, qn_context *ctx, const qn_in
                                                                : QN_COLOUR_BGR;
     if (!raw)
         QN_TRY(set_scale(out, ctx, pictures, input->channels));
-    if (config->is_yolo)
+    if (config->is_yolo && !pictures->resize.count && !pictures->crop.count)
         return set_letterbox(out, ctx, pictures, input);
     set_fit(out, pictures, input);
     return QN_OK;

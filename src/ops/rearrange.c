@@ -3,28 +3,25 @@
 
 #include "ops/infer.h"
 #include "ops/move.h"
+#include "ops/tensor_attrs.h"
 #include "ops/versions.h"
 
 static const qn_port any_in[] = {{"input", 'T', QN_SET_TENSOR, 0}};
 static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 
-typedef enum depth_mode { DEPTH_DCR, DEPTH_CRD } depth_mode;
 static const char *const depth_words[] = {"DCR", "CRD", NULL};
 
-typedef struct depth_attrs {
-    int64_t blocksize, mode;
-} depth_attrs;
 static const qn_attr_spec depth_specs[] = {
-    QN_INT_ATTR(depth_attrs, blocksize, 0, .required = true),
-    QN_ENUM_ATTR(depth_attrs, mode, DEPTH_DCR, depth_words, .since = 11)};
+    QN_INT_ATTR(qn_depth_attrs, blocksize, 0, .required = true),
+    QN_ENUM_ATTR(qn_depth_attrs, mode, QN_DEPTH_DCR, depth_words, .since = 11)};
 static const qn_attr_spec space_specs[] = {
-    QN_INT_ATTR(depth_attrs, blocksize, 0, .required = true)};
+    QN_INT_ATTR(qn_depth_attrs, blocksize, 0, .required = true)};
 
 /* [N,C,H,W] of both, each side scaled by the block: `grow` for DepthToSpace. */
 static qn_status block_infer(qn_infer *self, bool grow)
 {
     const qn_type *in = self->in[0];
-    const int64_t b = ((const depth_attrs *)self->attrs)->blocksize;
+    const int64_t b = ((const qn_depth_attrs *)self->attrs)->blocksize;
     qn_type out = *in;
     qn_infer_set_dtype(self, 0, in->dtype);
     if (b < 1 || b > INT32_MAX)
@@ -74,11 +71,11 @@ static void block_move(const qn_eval *self, const int64_t *shape, const int64_t 
  * (c * b + bi) * b + bj (CRD). */
 static qn_status depth_eval(qn_eval *self)
 {
-    const depth_attrs *a = self->attrs;
+    const qn_depth_attrs *a = self->attrs;
     const qn_tensor *in = self->in[0];
     const int64_t b = a->blocksize, n = in->dims[0], c = in->dims[1] / (b * b);
     const int64_t h = in->dims[2], w = in->dims[3], area = h * w;
-    const bool dcr = a->mode == DEPTH_DCR;
+    const bool dcr = a->mode == QN_DEPTH_DCR;
     const int64_t shape[6] = {n, c, h, b, w, b};
     const int64_t strides[6] = {
         in->dims[1] * area,  (dcr ? 1 : b * b) * area, w, (dcr ? b * c : b) * area, 1,
@@ -92,7 +89,7 @@ const qn_op qn_op_DepthToSpace = {.name = "DepthToSpace",
                                   .since = 1,
                                   QN_PORTS(in, any_in),
                                   QN_PORTS(out, any_out),
-                                  QN_ATTRS(depth_specs, depth_attrs),
+                                  QN_ATTRS(depth_specs, qn_depth_attrs),
                                   .flags = QN_OP_MOVES,
                                   .quant = QN_QUANT_PASS,
                                   .infer = depth_infer,
@@ -102,7 +99,7 @@ const qn_op qn_op_DepthToSpace = {.name = "DepthToSpace",
 /* Output [N, bi, bj, C, H', W']. */
 static qn_status space_eval(qn_eval *self)
 {
-    const int64_t b = ((const depth_attrs *)self->attrs)->blocksize;
+    const int64_t b = ((const qn_depth_attrs *)self->attrs)->blocksize;
     const qn_tensor *in = self->in[0];
     const int64_t c = in->dims[1], h = in->dims[2], w = in->dims[3];
     const int64_t shape[6] = {in->dims[0], b, b, c, h / b, w / b};
@@ -116,7 +113,7 @@ const qn_op qn_op_SpaceToDepth = {.name = "SpaceToDepth",
                                   .since = 1,
                                   QN_PORTS(in, any_in),
                                   QN_PORTS(out, any_out),
-                                  QN_ATTRS(space_specs, depth_attrs),
+                                  QN_ATTRS(space_specs, qn_depth_attrs),
                                   .flags = QN_OP_MOVES,
                                   .quant = QN_QUANT_PASS,
                                   .infer = space_infer,

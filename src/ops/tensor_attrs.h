@@ -20,6 +20,13 @@ typedef struct qn_transpose_attrs {
     qn_ints perm;
 } qn_transpose_attrs;
 
+typedef enum qn_depth_mode { QN_DEPTH_DCR, QN_DEPTH_CRD } qn_depth_mode;
+
+/* DepthToSpace and, but for the mode, SpaceToDepth. */
+typedef struct qn_depth_attrs {
+    int64_t blocksize, mode;
+} qn_depth_attrs;
+
 typedef enum qn_pad_mode { QN_PAD_CONSTANT, QN_PAD_REFLECT, QN_PAD_EDGE, QN_PAD_WRAP } qn_pad_mode;
 
 typedef struct qn_pad_attrs {

@@ -7,6 +7,7 @@
 #include "ops/kinds.h"
 #include "ops/nn_attrs.h"
 #include "ops/quantize.h"
+#include "pass/qdq_nodes.h"
 #include "pass/qdq_to_integer.h"
 #include "pass/rewrite.h"
 
@@ -320,6 +321,19 @@ static qn_status concat_integers(bool *done, qn_node *node)
 
 /* ---- D directly before Q --------------------------------------------------------------------- */
 
+/* Integers that an operator moved are known by the name of those behind its Q. */
+static qn_status bypass_named(bool *done, qn_node *node, qn_value *integers)
+{
+    qn_value *behind = node->out[0];
+    const char *name = behind->name;
+    QN_TRY(qn_rewrite_bypass(done, node, integers));
+    if (!*done || integers->is_output || integers->is_input || !integers->producer ||
+        !name[qn_qdq_base_length(name)] || integers->name[qn_qdq_base_length(integers->name)])
+        return QN_OK;
+    QN_TRY(qn_value_rename(behind, name));
+    return qn_value_rename(integers, name);
+}
+
 static qn_status requantize(bool *done, qn_node *node)
 {
     qn_quantized x, y = {.value = node->out[0]};
@@ -333,7 +347,7 @@ static qn_status requantize(bool *done, qn_node *node)
         return QN_OK;
     }
     if (qn_quantized_alike(&x, &y)) {
-        QN_TRY(qn_rewrite_bypass(done, node, x.value));
+        QN_TRY(bypass_named(done, node, x.value));
         if (*done)
             return QN_OK;
         *done = true;

@@ -70,6 +70,22 @@ static bool describe_shape(qn_json *row, const qn_tensor *tensor)
     return qn_json_set(row, "shape", dims) && good;
 }
 
+/* What else the layer is known by: nodes and tensors that are fused in it, and their operators. */
+static bool describe_nodes(qn_json *row, qn_context *ctx, const qn_compared_tensor *tensor)
+{
+    qn_json *names = qn_json_array(), *ops = qn_json_array();
+    bool good = true;
+    for (size_t i = 0; i < tensor->n_inside && good; i++) {
+        const qn_node *node = tensor->inside[i];
+        good = qn_json_push(names, qn_json_text(ctx, node->name)) &&
+               qn_json_push(ops, qn_json_text(ctx, node->op->name));
+        for (int32_t k = 0; k < node->n_out && good; k++)
+            good = !node->out[k] || qn_json_push(names, qn_json_text(ctx, node->out[k]->name));
+    }
+    good = qn_json_set(row, "names", names) && good;
+    return qn_json_set(row, "operators", ops) && good;
+}
+
 static bool describe(qn_json *list, dump *d, const qn_compared_tensor *tensor)
 {
     qn_context *ctx = d->ctx;
@@ -78,7 +94,7 @@ static bool describe(qn_json *list, dump *d, const qn_compared_tensor *tensor)
                 qn_json_set(row, "tensor", qn_json_text(ctx, tensor->name)) &&
                 qn_json_set(row, "node", qn_json_text(ctx, tensor->node)) &&
                 qn_json_set(row, "operator", qn_json_text(ctx, tensor->op)) &&
-                describe_shape(row, &tensor->real);
+                describe_nodes(row, ctx, tensor) && describe_shape(row, &tensor->real);
     for (int side = 0; side < QN_SIDES && good; side++) {
         const char *path = file_of(d, tensor, side);
         good = path && qn_json_set(row, qn_dump_sides[side], qn_json_text(ctx, path));
@@ -133,6 +149,9 @@ static qn_status run(dump *d, const qn_calibration *data, qn_model *quantized)
     QN_TRY_ALLOC(d->ctx, d->saved);
     QN_TRY(data->source->read(data->source->user, d->ctx, 0, 0, &inputs));
     QN_TRY(qn_layer_comparison_run(&d->comparison, inputs, data->n_inputs, true));
+    const qn_model *original = data->real->origin;
+    if (original)
+        QN_TRY(qn_layer_comparison_find_nodes(&d->comparison, original->graph));
     return write_index(d);
 }
 

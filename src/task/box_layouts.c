@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* First those whose shapes say more. */
 static const qn_box_layout *const layouts[] = {
-    &qn_box_layout_yolov8, &qn_box_layout_yolox,        &qn_box_layout_boxes,
-    &qn_box_layout_rows,   &qn_box_layout_yolov5_heads, &qn_box_layout_yolov3_heads,
+    &qn_box_layout_nanodet,      &qn_box_layout_yolov8, &qn_box_layout_yolox,
+    &qn_box_layout_boxes,        &qn_box_layout_rows,   &qn_box_layout_yolov5_heads,
+    &qn_box_layout_yolov3_heads,
 };
 
 const char *qn_box_layout_name(size_t i)
@@ -51,7 +53,7 @@ static void add_text(char *out, size_t size, const char *before, const char *tex
 
 static qn_status not_recognized(const qn_box_decoder *r)
 {
-    char shapes[300] = "", known[400] = "", classes[64] = "";
+    char shapes[300] = "", known[500] = "", classes[64] = "";
     for (size_t i = 0; i < r->n_outputs; i++) {
         const qn_type type = qn_type_of(&r->outputs[i].tensor);
         char text[120];

@@ -20,6 +20,8 @@ typedef struct qn_detection_head {
     int64_t per_number;
     /* [anchors][2], width and height of each anchor. */
     const double *anchors;
+    /* The output with its distances, of layout nanodet, where `output` has the scores. */
+    size_t distances;
 } qn_detection_head;
 
 typedef struct qn_box_layout qn_box_layout;
@@ -47,6 +49,9 @@ typedef struct qn_box_decoder {
     size_t n_heads;
     /* The number of anchors per cell of a head. */
     int64_t anchors;
+    /* The numbers of a distribution, and whether scores stand before the sigmoid. */
+    int64_t bins;
+    bool raw_scores;
     /* The numbers of the output that was loaded last. */
     double *values;
     size_t room;
@@ -82,6 +87,7 @@ qn_box qn_box_around(const double centre[2], const double size[2]);
 
 extern const qn_box_layout qn_box_layout_yolov8, qn_box_layout_yolox, qn_box_layout_boxes,
     qn_box_layout_rows;
-extern const qn_box_layout qn_box_layout_yolov5_heads, qn_box_layout_yolov3_heads;
+extern const qn_box_layout qn_box_layout_yolov5_heads, qn_box_layout_yolov3_heads,
+    qn_box_layout_nanodet;
 
 #endif

@@ -18,11 +18,21 @@ static bool find_head(qn_detection_head *head, qn_box_decoder *r, size_t output)
     head->output = output;
     if (t->rank == 4 && d[0] == 1 && d[1] % na == 0) {
         const int64_t cells = d[2] * d[3];
-        *head = (qn_detection_head){output, d[2], d[3], d[1] / na * cells, 1, cells, NULL};
+        *head = (qn_detection_head){.output = output,
+                                    .height = d[2],
+                                    .width = d[3],
+                                    .per_box = d[1] / na * cells,
+                                    .per_cell = 1,
+                                    .per_number = cells};
         return qn_box_decoder_classes(r, d[1] / na - 5);
     }
     if (t->rank == 5 && d[0] == 1 && d[1] == na) {
-        *head = (qn_detection_head){output, d[2], d[3], d[2] * d[3] * d[4], d[4], 1, NULL};
+        *head = (qn_detection_head){.output = output,
+                                    .height = d[2],
+                                    .width = d[3],
+                                    .per_box = d[2] * d[3] * d[4],
+                                    .per_cell = d[4],
+                                    .per_number = 1};
         return qn_box_decoder_classes(r, d[4] - 5);
     }
     return false;

@@ -136,6 +136,20 @@ static qn_status shift_classes(const qn_task *task, detection *d)
     return QN_OK;
 }
 
+/* Boxes that are taken for true ones, or written as such. */
+static double least_true(const qn_detect_options *o)
+{
+    return o->draw_conf >= 0 ? o->draw_conf : 0.25;
+}
+
+/* Pictures show what was asked for; the standard of conf_thres, which is for measuring, asks for
+ * nothing. */
+static double least_drawn(const qn_detect_options *o)
+{
+    static const qn_detect_options standard = QN_DETECT_OPTIONS_INIT;
+    return o->draw_conf < 0 && o->conf_thres != standard.conf_thres ? o->conf_thres : least_true(o);
+}
+
 static qn_status find_ground_truth(qn_task *task, detection *d, const qn_picture_place *place)
 {
     d->wanted.count = 0;
@@ -145,7 +159,7 @@ static qn_status find_ground_truth(qn_task *task, detection *d, const qn_picture
     }
     for (size_t i = 0; i < d->other.found.count; i++) {
         qn_box box = d->other.found.at[i];
-        if (box.score < d->options.draw_conf)
+        if (box.score < least_true(&d->options))
             break;
         box.score = 0;
         QN_TRY(qn_boxes_add(&d->wanted, task->ctx, &box));
@@ -158,7 +172,7 @@ static qn_status save_labels(const qn_task *task, detection *d, const qn_picture
     qn_arena arena;
     const char *path = NULL;
     qn_boxes good = d->own.found;
-    while (good.count && good.at[good.count - 1].score < d->options.draw_conf)
+    while (good.count && good.at[good.count - 1].score < least_true(&d->options))
         good.count--;
     qn_arena_init(&arena, &task->ctx->allocator);
     qn_status status =
@@ -173,7 +187,7 @@ static qn_status save_labels(const qn_task *task, detection *d, const qn_picture
 static qn_status show(qn_task *task, detection *d, const qn_task_sample *s)
 {
     const qn_detect_options *o = &d->options;
-    const qn_box_style style = {.names = o->names, .n_names = o->n_names, .least = o->draw_conf};
+    const qn_box_style style = {.names = o->names, .n_names = o->n_names, .least = least_drawn(o)};
     if (o->draw_dir)
         QN_TRY(qn_boxes_draw_to_file(task->ctx, o->draw_dir, s->data, s->index, &d->own.found,
                                      &style));

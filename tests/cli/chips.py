@@ -57,6 +57,11 @@ def make_models():
           {"w": weights(1, 24, 4), "r": weights(1, 24, 8), "one": np.array([1]), "m": weights(8, 5)})
 
 
+    model("moved.onnx",
+          [("Conv", ["x", "w"], "c", {}), ("Relu", ["c"], "r", {}), ("Transpose", ["r"], "y", {"perm": [0, 2, 3, 1]})],
+          {"x": [1, 3, 4, 4]}, {"y": [1, 4, 4, 5]}, {"w": weights(5, 3, 1, 1)})
+
+
 def make_spread():
     """Channels that differ by 100, of which the network tells the difference: 8 bits are too few for it."""
     spread, join = np.zeros((2, 2, 1, 1), np.float32), np.ones((2, 2, 1, 1), np.float32)
@@ -124,6 +129,21 @@ def check_mix():
         json.dump(mix, file)
     report, notes = quant("head", "-mc", "mix.json", "-i", "8")
     assert not floats(report) and "no effect" not in notes, (report, notes)
+
+
+def check_compare():
+    """Outputs are found by their names, also where an operator only moves the integers there, and fused layers by the
+    operators and names that the model has."""
+    quant("moved", "-i", "8", "-du")
+    for layers in (["moved.onnx", "moved/moved_quantize.onnx", "-d", "moved.x.npy"], ["-qd", "moved"]):
+        for option, wanted, found in (("-on", "y", "y"), ("-on", "c", "r"), ("-on", "n0_Conv", "r"),
+                                      ("--op-type", "Conv", "r"), ("--op-type", "Relu", "r"),
+                                      ("--op-type", "Transpose", "y")):
+            done = subprocess.run([QUENCH, "compare", *layers, option, wanted, "--rmse", "--json"], check=True,
+                                  capture_output=True)
+            (row,) = json.loads(done.stdout)["layers"]
+            assert row["tensor"] == found, (layers, option, wanted, row)
+            assert row["operator"] == {"r": "Conv+Relu", "y": "Transpose"}[found] and row["rmse"] < .05, row
 
 
 def check_software():

@@ -16,7 +16,7 @@ typedef struct fixture {
     qn_detect_options options;
     qn_box_decoder reading;
     qn_boxes boxes;
-    qn_task_output outputs[3];
+    qn_task_output outputs[6];
 } fixture;
 
 static int set_up(void **state)
@@ -175,6 +175,39 @@ static void heads(void **state)
     expect_box(f, 0, (double[]){40 - 10, 24 - 6, 40 + 10, 24 + 6, 0.25, 0});
 }
 
+/* Three grids of an input of 64 x 32 with two classes and distances of 3 bins: the scores of all
+ * first, as NanoDet's files have them, or raw ones behind their distances. */
+static void nanodet(void **state)
+{
+    fixture *f = *state;
+    static float scores[3][32][2], distances[3][32][12];
+    static const int64_t cells[3] = {32, 8, 2};
+    /* Cell (1, 1) of the middle grid: its middle is at 24, 24. The first bin has all of the left
+     * distance, the last one that of the top; right and bottom are 1, the mean of equal bins. */
+    scores[1][5][1] = 0.75F;
+    distances[1][5][0] = 50;
+    distances[1][5][3 + 2] = 50;
+    for (size_t i = 0; i < 3; i++)
+        add_output(f, &scores[i][0][0], 3, (int64_t[]){1, cells[i], 2});
+    for (size_t i = 0; i < 3; i++)
+        add_output(f, &distances[i][0][0], 3, (int64_t[]){1, cells[i], 12});
+    decode(f, "nanodet");
+    assert_int_equal(f->boxes.count, 1);
+    expect_box(f, 0, (double[]){24, 24 - 32, 24 + 16, 24 + 16, 0.75, 1});
+    f->reading.layout = NULL;
+    f->reading.n_outputs = 0;
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t k = 0; k < 64; k++)
+            scores[i][k / 2][k % 2] = -20;
+        add_output(f, &distances[i][0][0], 3, (int64_t[]){1, cells[i], 12});
+        add_output(f, &scores[i][0][0], 3, (int64_t[]){1, cells[i], 2});
+    }
+    scores[1][5][1] = 0;
+    decode(f, "nanodet");
+    assert_int_equal(f->boxes.count, 1);
+    expect_box(f, 0, (double[]){24, 24 - 32, 24 + 16, 24 + 16, 0.5, 1});
+}
+
 static void refusals(void **state)
 {
     fixture *f = *state;
@@ -267,6 +300,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(boxes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nanodet, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refusals, set_up, tear_down),
         cmocka_unit_test_setup_teardown(suppression, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many, set_up, tear_down),

@@ -4,7 +4,8 @@
 #include "backend/cpu/float/peak.h"
 
 /* Operators with claim functions of their own, the first that takes the node has it. The others are
- * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take. */
+ * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take, and
+ * to qn_claim_rows, which does by rows.def. */
 static const struct {
     const qn_op *op;
     qn_claim_fn *claim;
@@ -19,6 +20,7 @@ static const struct {
     {&qn_op_Conv, qn_claim_depthwise},
     {&qn_op_Conv, qn_claim_pointwise},
     {&qn_op_Conv, qn_claim_winograd},
+    {&qn_op_DepthToSpace, qn_claim_depth_to_space},
     {&qn_op_DequantizeLinear, qn_claim_q_dequantize},
     {&qn_op_Dropout, qn_claim_dropout},
     {&qn_op_DynamicQuantizeLinear, qn_claim_q_dynamic},
@@ -38,6 +40,7 @@ static const struct {
     {&qn_op_MatMulInteger, qn_claim_q_product},
     {&qn_op_MaxPool, qn_claim_q_max_pool},
     {&qn_op_MeanVarianceNormalization, qn_claim_mean_variance_norm},
+    {&qn_op_Not, qn_claim_not},
     {&qn_op_Pad, qn_claim_pad_blocks},
     {&qn_op_Pad, qn_claim_pad},
     {&qn_op_QLinearConv, qn_claim_q_conv_concat},
@@ -54,8 +57,10 @@ static const struct {
     {&qn_op_ReduceLogSum, qn_claim_reduce},
     {&qn_op_ReduceLogSumExp, qn_claim_reduce},
     {&qn_op_ReduceMax, qn_claim_reduce},
+    {&qn_op_ReduceMax, qn_claim_q_extreme},
     {&qn_op_ReduceMean, qn_claim_reduce},
     {&qn_op_ReduceMin, qn_claim_reduce},
+    {&qn_op_ReduceMin, qn_claim_q_extreme},
     {&qn_op_ReduceProd, qn_claim_reduce},
     {&qn_op_ReduceSum, qn_claim_reduce},
     {&qn_op_ReduceSumSquare, qn_claim_reduce},
@@ -66,6 +71,7 @@ static const struct {
     {&qn_op_Slice, qn_claim_space_to_depth},
     {&qn_op_Slice, qn_claim_slice},
     {&qn_op_Softmax, qn_claim_softmax},
+    {&qn_op_SpaceToDepth, qn_claim_depth_to_space},
     {&qn_op_Split, qn_claim_split_attention},
     {&qn_op_Split, qn_claim_split},
     {&qn_op_Squeeze, qn_claim_reshape},
@@ -143,7 +149,9 @@ static qn_status cpu_claim(bool *taken, qn_claim *claim)
         if (table[i].op == claim->node->op)
             QN_TRY(table[i].claim(taken, claim));
     }
-    return *taken ? QN_OK : qn_claim_elementwise(taken, claim);
+    if (!*taken)
+        QN_TRY(qn_claim_elementwise(taken, claim));
+    return *taken ? QN_OK : qn_claim_rows(taken, claim);
 }
 
 const qn_backend qn_backend_cpu = {

@@ -37,8 +37,10 @@ bool qn_claim_is_float(qn_tensor *shape, const qn_claim *claim);
 
 /* Element-wise nodes, as long a chain of them as there is. (elementwise.c) */
 qn_claim_fn qn_claim_elementwise;
-/* Cast and CastLike; IsNaN and IsInf of float32. (cast.c) */
-qn_claim_fn qn_claim_cast, qn_claim_is_nan, qn_claim_is_inf;
+/* Where, and functions of two elements with any broadcast. (rows.c) */
+qn_claim_fn qn_claim_rows;
+/* Cast and CastLike; Not; IsNaN and IsInf of float32. (cast.c) */
+qn_claim_fn qn_claim_cast, qn_claim_not, qn_claim_is_nan, qn_claim_is_inf;
 /* Convolutions for which shape rules name own kernels. (winograd.c, depthwise.c, pointwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
@@ -46,11 +48,15 @@ qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice;
 qn_claim_fn qn_claim_concat, qn_claim_q_concat;
 /* Slices of an image that a Concat joins again. (space_to_depth.c) */
 qn_claim_fn qn_claim_space_to_depth;
+/* DepthToSpace and SpaceToDepth of any element type. (depth_to_space.c) */
+qn_claim_fn qn_claim_depth_to_space;
 /* Pad by zeros in blocked layouts. (pad_blocks.c) */
 qn_claim_fn qn_claim_pad_blocks;
 
 /* Softmax, LayerNormalization and RMSNormalization of float32. (softmax_norm.c) */
 qn_claim_fn qn_claim_softmax, qn_claim_layer_norm;
+/* ReduceMax and ReduceMin of bytes. (q_extreme.c) */
+qn_claim_fn qn_claim_q_extreme;
 /* The Reduce operators, and the normalizations by a group's own numbers. (reduce.c,
  * normalization.c) */
 qn_claim_fn qn_claim_reduce;

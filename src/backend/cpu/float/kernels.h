@@ -121,6 +121,20 @@ typedef enum qn_cast_type {
     QN_CAST_TYPES
 } qn_cast_type;
 
+/* One row of a function of rows.def, or of Where by the size of an element. Bit i of `single`:
+ * operand i is one element. */
+typedef void qn_row_kernel(void *y, const void *const *in, int64_t count, int single);
+typedef enum qn_row_fn_id {
+#define QN_ROW(id, Operator, dtype, Y, X, expression) QN_ROW_##id,
+#include "backend/cpu/float/elementwise/rows.def"
+#undef QN_ROW
+    QN_ROW_WHERE_1,
+    QN_ROW_WHERE_2,
+    QN_ROW_WHERE_4,
+    QN_ROW_WHERE_8,
+    QN_ROW_COUNT
+} qn_row_fn_id;
+
 /* Rows of numbers times a matrix M [depth, panels * panel], which is packed as [panels, depth,
  * panel]; a panel is QN_PANEL_VECTORS vectors of columns. */
 enum { QN_PANEL_VECTORS = 2 };
@@ -174,8 +188,10 @@ struct qn_kernels {
     qn_depthwise_fn *const (*depthwise)[2];
     /* From, to; NULL: none. */
     qn_cast_fn *const (*cast)[QN_CAST_TYPES];
-    /* Float to bool. */
-    qn_cast_fn *is_nan;
+    /* Bool to bool; float to bool. */
+    qn_cast_fn *negate, *is_nan;
+    /* By qn_row_fn_id. */
+    qn_row_kernel *const *rows;
     /* By negative and positive; NULL: none. */
     qn_cast_fn *const (*is_inf)[2];
     /* y, x: [rows, n] */

@@ -3,6 +3,7 @@
 #include "backend/cpu/float/attention_kernels.h"
 #include "backend/cpu/float/elementwise/cast_kernels.h"
 #include "backend/cpu/float/elementwise/chain_kernels.h"
+#include "backend/cpu/float/elementwise/rows_kernels.h"
 #if defined(__AVX2__)
 #include "backend/cpu/float/conv/depthwise_kernels.h"
 #endif
@@ -28,7 +29,9 @@ const qn_kernels VEC_NAME(qn_kernels) = {
     .depthwise = depthwise_kernels,
 #endif
     .cast = casts,
+    .negate = bool_not,
     .is_nan = f32_is_nan,
+    .rows = row_kernels,
     .is_inf = infinities,
     .softmax_rows = softmax_rows,
     .attend = attend,

@@ -3,7 +3,6 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/reduction.h"
-#include "ops/reduce.h"
 
 /* log(sum(e^x)) = max + log(sum(e^(x - max))): two rounds, in which the maximum is the shift. */
 typedef struct reduction {
@@ -78,19 +77,6 @@ static qn_status reduce_run(const void *state, void *bound, const qn_step_io *io
 
 static const qn_kernel reduce_kernel = {.name = "reduce", .run = reduce_run};
 
-/* False where the axes are not constant. */
-static bool mark_axes(bool *reduced, const qn_node *node, int32_t rank)
-{
-    int64_t list[QN_MAX_RANK];
-    const qn_value *axes = node->n_in > 1 ? node->in[1] : NULL;
-    const int64_t count = axes && axes->data ? qn_tensor_count(axes->data) : 0;
-    if ((axes && !axes->data) || count > rank)
-        return false;
-    if (count)
-        qn_load_i64(list, axes->data->dtype, axes->data->data, 0, count);
-    return qn_reduce_mark(reduced, node->attrs, rank, (qn_ints){list, (size_t)count});
-}
-
 static const reduction *reduction_of(const qn_op *op)
 {
     for (size_t i = 0; i < QN_COUNT_OF(reductions); i++) {
@@ -105,7 +91,8 @@ qn_status qn_claim_reduce(bool *taken, qn_claim *claim)
     qn_tensor shape;
     bool reduced[QN_MAX_RANK];
     const reduction *row = reduction_of(claim->node->op);
-    if (!row || !qn_claim_is_float(&shape, claim) || !mark_axes(reduced, claim->node, shape.rank))
+    if (!row || !qn_claim_is_float(&shape, claim) ||
+        !qn_reduction_mark(reduced, claim->node, shape.rank))
         return QN_OK;
     reduce_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);

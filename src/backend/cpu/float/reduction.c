@@ -5,6 +5,7 @@
 
 #include "backend/cpu/parallel.h"
 #include "ops/move.h"
+#include "ops/reduce.h"
 
 enum {
     /* Elements that make an item worth its while. */
@@ -86,6 +87,18 @@ size_t qn_reduction_scratch(const qn_reduction_plan *p)
 {
     return p->parts == 1 ? 0
                          : (size_t)(p->items * p->parts * whole_vectors(p->tile)) * sizeof(double);
+}
+
+bool qn_reduction_mark(bool *reduced, const qn_node *node, int32_t rank)
+{
+    int64_t list[QN_MAX_RANK];
+    const qn_value *axes = node->n_in > 1 ? node->in[1] : NULL;
+    const int64_t count = axes && axes->data ? qn_tensor_count(axes->data) : 0;
+    if ((axes && !axes->data) || count > rank)
+        return false;
+    if (count)
+        qn_load_i64(list, axes->data->dtype, axes->data->data, 0, count);
+    return qn_reduce_mark(reduced, node->attrs, rank, (qn_ints){list, (size_t)count});
 }
 
 /* ---- Pieces ---------------------------------------------------------------------------------- */

@@ -32,6 +32,8 @@ typedef struct qn_reduction_plan {
     int64_t items, parts;
 } qn_reduction_plan;
 
+/* The axes of a Reduce node; false where they are not constant. */
+bool qn_reduction_mark(bool *reduced, const qn_node *node, int32_t rank);
 /* For a tensor with elements and the axes that are marked. */
 void qn_reduction_plan_make(qn_reduction_plan *plan, const qn_tensor *shape, const bool *reduced);
 

@@ -1,4 +1,4 @@
-/* Cast between numbers of the usual types, and the predicates IsNaN and IsInf. */
+/* Cast between numbers of the usual types, Not, and the predicates IsNaN and IsInf. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -86,6 +86,11 @@ qn_status qn_claim_cast(bool *taken, qn_claim *claim)
     if (from == QN_CAST_TYPES || to == QN_CAST_TYPES)
         return QN_OK;
     return take(taken, claim, qn_kernels_get()->cast[from][to]);
+}
+
+qn_status qn_claim_not(bool *taken, qn_claim *claim)
+{
+    return claim->node->out[0] ? take(taken, claim, qn_kernels_get()->negate) : QN_OK;
 }
 
 qn_status qn_claim_is_nan(bool *taken, qn_claim *claim)

@@ -136,6 +136,7 @@ CAST_FROM_FLOATS(f64, double, QN_FLOAT64)
 
 /* ---- Predicates ------------------------------------------------------------------------------ */
 
+CAST_LOOP(bool_not, uint8_t, uint8_t, x[i] == 0)
 CAST_LOOP(f32_is_nan, uint8_t, float, x[i] != x[i])
 CAST_LOOP(f32_is_infinite, uint8_t, float, fabsf(x[i]) == INFINITY)
 CAST_LOOP(f32_is_positive_infinity, uint8_t, float, x[i] == INFINITY)

@@ -113,6 +113,8 @@ typedef struct qn_q_kernels {
     void (*table)(uint8_t *y, const uint8_t *x, int64_t count, const uint8_t *table);
     void (*largest)(uint8_t *y, const qn_q_taps *taps, int64_t width, int32_t flip);
     void (*largest_uint16)(uint8_t *y, const qn_q_taps *taps, int64_t width, int32_t flip);
+    /* The largest of n neighbours, as it is stored. */
+    uint8_t (*largest_row)(const uint8_t *x, int64_t n, int32_t flip);
     /* The mean over taps, scaled by cast->scale. */
     void (*mean)(void *y, const qn_q_taps *taps, int64_t width, const qn_q_cast *cast);
     /* The mean of `n` neighbours. */
