@@ -87,7 +87,6 @@ static qn_status describe_settings(const qn_quantized_model *q)
         told.method = "mix";
         told.bits = 0;
         QN_TRY(list_widths(&told, q->model, s->mix));
-        QN_TRY(qn_model_set_metadata(q->model, "quench.bits", "mix"));
     }
     if (s->dynamic) {
         told = (qn_quantize_options){.target = told.target,
@@ -97,7 +96,8 @@ static qn_status describe_settings(const qn_quantized_model *q)
                                      .keep_float = told.keep_float,
                                      .n_keep_float = told.n_keep_float};
     }
-    return describe_options(q->model, &told);
+    QN_TRY(describe_options(q->model, &told));
+    return s->mix ? qn_model_set_metadata(q->model, "quench.bits", "mix") : QN_OK;
 }
 
 /* What a reader must know to see the float network's numbers in a tensor's integers: factors of

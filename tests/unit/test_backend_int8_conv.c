@@ -156,8 +156,7 @@ static double volume_case(uint32_t seed)
     a->pads = keep_ints(&f, pads, 6);
     qn_value *y = result_of(node);
     add_output(&f, floats ? y : follow(&f, y));
-    const double count =
-        differing(&f, has_int16(c.x, c.w) ? "int16 conv 3d" : "int8 conv 3d");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 conv 3d" : "int8 conv 3d");
     fixture_end(&f);
     return count;
 }
