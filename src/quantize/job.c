@@ -2,6 +2,8 @@
  * goes together. */
 #include "quantize/job.h"
 
+#include <stdio.h>
+
 #include "base/cpu.h"
 #include "quant/existing_encodings.h"
 #include "quant/reasons.h"
@@ -83,7 +85,9 @@ static qn_status check_widths(const qn_quantize_job *j)
     }
     if (!count)
         return QN_OK;
-    const char *option = o->bits == bits ? "`bits`"
+    char width[24];
+    snprintf(width, sizeof width, "`bits` %d", bits);
+    const char *option = o->bits == bits ? width
                          : o->n_widths   ? "`widths`"
                          : o->mix        ? "`mix`"
                                          : "`scales`";
