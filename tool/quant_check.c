@@ -94,8 +94,10 @@ static bool check_numbers(const quant_values *v, const cli_command *command)
 {
     const bool limit =
         !cli_given(v, command, "layer-threshold") || quant_options_of(v)->norm_limit > 0;
+    char typed[CLI_TYPED_SIZE];
     if (!limit)
-        cli_error("quant: --layer-threshold: it must be more than 0");
+        cli_error("quant: %s: it must be more than 0",
+                  cli_typed(typed, v, command, "layer-threshold"));
     return limit;
 }
 
@@ -375,7 +377,7 @@ static void note_idle(const quant_values *v, const cli_command *command)
 static bool check_model(const quant_values *v)
 {
     const size_t named = v->common.arguments.count + (v->own.model != NULL);
-    if (named != 1 && (!named || !cli_refuse_stray(&v->common)))
+    if (named != 1 && (!named || !cli_refuse_stray(&v->common, &cli_cmd_quant)))
         cli_error("quant: name one model: quench quant -m MODEL");
     return named == 1;
 }

@@ -156,6 +156,7 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put(w, root, "version", qn_json_int(QN_SCALES_VERSION));
     put_text(w, root, "model", qn_fingerprint_format(print, model));
     put_text(w, root, "data", qn_fingerprint_format(print, data));
+    put_text(w, root, "given", s->given ? s->given : "");
     const qn_quantize_options asked = qn_quant_settings_options(s, w->params);
     w->failed = !qn_options_put(root, w->ctx, &qn_quantize_options_table, &asked) || w->failed;
     put(w, root, "refinements", refinements_of(w));

@@ -21,7 +21,8 @@ qn_status qn_quant_settings_of(qn_quant_settings *out, qn_context *ctx,
                                .input_types = o->input_types,
                                .n_input_types = o->n_input_types,
                                .dynamic = o->dynamic != 0,
-                               .real_outputs = o->real_outputs != 0};
+                               .real_outputs = o->real_outputs != 0,
+                               .given = o->given};
     if (!qn_width_is_computed(out->bits)) {
         char list[64];
         qn_width_list(list, sizeof list);

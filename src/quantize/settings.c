@@ -66,5 +66,6 @@ qn_status qn_quantize_settings_init(qn_quantize_settings *out, const qn_quantize
         return choose_params(out, ctx, o);
     *out = (qn_quantize_settings){input->scales->settings, input->scales->params};
     out->rules.real_outputs = o->real_outputs != 0;
+    out->rules.given = o->given;
     return QN_OK;
 }
